@@ -1,0 +1,1 @@
+"""The Kafka clients behind small protocols; nothing outside imports a client library."""

@@ -1,0 +1,26 @@
+"""One deadline spans a whole step, however many requests it takes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+Clock = Callable[[], float]
+
+
+class Deadline:
+    """A moment on a monotonic clock, in seconds; the clock is passed in so that tests own it."""
+
+    def __init__(self, seconds: float, clock: Clock = time.monotonic) -> None:
+        self._clock = clock
+        self._end = clock() + seconds
+        self.seconds = seconds
+
+    @property
+    def left(self) -> float:
+        """Seconds left, never negative."""
+        return max(0.0, self._end - self._clock())
+
+    @property
+    def passed(self) -> bool:
+        return self._clock() >= self._end

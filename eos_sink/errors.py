@@ -1,0 +1,74 @@
+"""What can go wrong, one class per next action of the person who reads it.
+
+    EosSinkError
+    ├── ConfigurationError    change the option or the column that it names
+    ├── ClusterError          repair the cluster, the topic or the permission that it names
+    ├── BatchFailedError      nothing was decided: start the query again, Spark replays the batch
+    ├── UnfinishedError       decided, not all of it visible yet: start the query again, it is
+    │                         finished before anything else
+    ├── OutcomeUnknownError   the broker did not answer in time: start the query again, what was
+    │                         decided is read back first
+    ├── SupersededError       a newer run of the query has taken over: let that one live
+    └── OperatorNeededError   the evidence does not allow an automatic answer: compare and choose
+
+Every message says what happened, what it means for the data, and what to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+
+class EosSinkError(Exception):
+    """Base of every error that eos-sink raises on purpose.
+
+    Args:
+        message: what happened and what it means for the data.
+        remedy: what to do next, a sentence or a command.
+        data: the facts behind it (batch, partitions, rows, ...), JSON-compatible values only.
+    """
+
+    def __init__(self, message: str, *, remedy: str, data: Mapping[str, Any] | None = None) -> None:
+        super().__init__(f"{message} {remedy}")
+        self.message = message
+        self.remedy = remedy
+        self.data: dict[str, Any] = dict(data or {})
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Spark and multiprocessing pickle exceptions; keyword-only arguments need this.
+        return _rebuild, (type(self), self.message, self.remedy, self.data)
+
+
+def _rebuild(
+    kind: type[EosSinkError], message: str, remedy: str, data: dict[str, Any]
+) -> EosSinkError:
+    return kind(message, remedy=remedy, data=data)
+
+
+class ConfigurationError(EosSinkError):
+    """An option, a column or the query's identity is wrong; nothing was written."""
+
+
+class ClusterError(EosSinkError):
+    """Kafka refuses or lacks something: a topic, a permission, a broker that answers."""
+
+
+class BatchFailedError(EosSinkError):
+    """The batch failed before its decision; its transactions are or will be aborted."""
+
+
+class UnfinishedError(EosSinkError):
+    """The batch is decided but some of its transactions are not committed yet."""
+
+
+class OutcomeUnknownError(EosSinkError):
+    """A deadline passed before Kafka told how a step ended (KIP-691: never a blind abort)."""
+
+
+class SupersededError(EosSinkError):
+    """A newer run of the same query owns it now (KIP-447: fenced by member or by decision log)."""
+
+
+class OperatorNeededError(EosSinkError):
+    """Exactly once cannot be shown from what Kafka still knows; a person has to choose."""

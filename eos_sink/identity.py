@@ -1,0 +1,119 @@
+"""Who a query is, and the names in Kafka that follow from it.
+
+A name is built and parsed by the same type, so that whatever lists transactional ids judges them
+by the rule that made them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+
+from eos_sink.errors import ConfigurationError
+
+SLOTS = (0, 1)
+
+_READABLE_LIMIT = 48
+_UNREADABLE = re.compile(r"[^A-Za-z0-9._]+")
+_ABSOLUTE = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*:/|/)")
+_LOCAL_FILE = re.compile(r"^file:/+")
+_TASK_SUFFIX = re.compile(r"^([01])-(0|[1-9][0-9]*)$")
+
+
+@dataclass(frozen=True)
+class TaskId:
+    """The slot and the partition that a task's transactional id carries."""
+
+    slot: int
+    partition: int
+
+
+@dataclass(frozen=True)
+class QueryNames:
+    """Every name that one query uses in Kafka.
+
+    Attributes:
+        prefix: what all names start with; one prefixed ACL covers them.
+        query: the sink's stable identity of the query, also its key in the decision log.
+    """
+
+    prefix: str
+    query: str
+
+    @property
+    def group(self) -> str:
+        """The consumer group whose one static member is the query's planner (KIP-447)."""
+        return f"{self.prefix}{self.query}"
+
+    @property
+    def driver(self) -> str:
+        """The driver's transactional id and its group instance id."""
+        return f"{self.group}-driver"
+
+    def task(self, slot: int, partition: int) -> str:
+        """The transactional id of a task. Two slots keep the ids bounded: a broker remembers
+        an id for 7 days (`transactional.id.expiration.ms`)."""
+        return f"{self.group}-{slot}-{partition}"
+
+    def parse_task(self, transactional_id: str) -> TaskId | None:
+        """The task that an id of this query names, or None for anything else."""
+        if not transactional_id.startswith(f"{self.group}-"):
+            return None
+        match = _TASK_SUFFIX.match(transactional_id[len(self.group) + 1 :])
+        return TaskId(int(match[1]), int(match[2])) if match else None
+
+
+def query_identity(
+    explicit: str | None, checkpoint_location: str | None, query_name: str | None
+) -> str:
+    """The stable identity of a query: `eos.id`, else the checkpoint location, else its name.
+
+    Args:
+        explicit: the option `eos.id`.
+        checkpoint_location: the option `checkpointLocation` as Spark hands it over.
+        query_name: the name given with `queryName(...)`.
+
+    Returns:
+        A readable part and a hash of the whole source, so that two sources never share it.
+
+    Raises:
+        ConfigurationError: none of them is set, or the checkpoint location is relative.
+    """
+    if explicit:
+        return _identity("id", explicit, explicit)
+    if checkpoint_location:
+        if not _ABSOLUTE.match(checkpoint_location):
+            raise ConfigurationError(
+                f"The checkpoint location {checkpoint_location!r} is relative, so it means another "
+                "query in another working directory.",
+                remedy="Give an absolute checkpointLocation, or name the query with option "
+                "eos.id. Nothing was written.",
+            )
+        path = _normalised(checkpoint_location)
+        return _identity("checkpoint", path, path.rstrip("/").rsplit("/", 1)[-1])
+    if query_name:
+        return _identity("name", query_name, query_name)
+    raise ConfigurationError(
+        "The query has no identity: neither option eos.id, nor option checkpointLocation, nor a "
+        "query name is set on the writer (a session-wide default checkpoint directory is not "
+        "visible to a sink). Without one a restart could not be told from another query.",
+        remedy="Set .option('eos.id', '<a name that stays the same across restarts>') or "
+        ".option('checkpointLocation', '<absolute path>'). Nothing was written.",
+    )
+
+
+def _normalised(location: str) -> str:
+    """One spelling of a path: `file:///x`, `file:/x` and `/x/` are the same directory."""
+    location = _LOCAL_FILE.sub("/", location)
+    scheme, separator, path = location.partition("://")
+    if not separator:
+        scheme, path = "", location
+    path = re.sub(r"/{2,}", "/", path).rstrip("/") or "/"
+    return f"{scheme}{separator}{path}"
+
+
+def _identity(kind: str, source: str, readable: str) -> str:
+    digest = hashlib.sha256(f"{kind}:{source}".encode()).hexdigest()[:10]
+    name = _UNREADABLE.sub("_", readable).strip("_")[:_READABLE_LIMIT] or kind
+    return f"{name}-{digest}"

@@ -1,0 +1,157 @@
+"""The values that cross processes and reach the decision log: frozen, no live client inside."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from eos_sink.identity import QueryNames
+
+_WORD = 2**64
+
+
+@dataclass(frozen=True)
+class BatchId:
+    """One micro-batch. A deleted checkpoint gives a new stream id, so that its batch 0 is another
+    batch than the old one's: batches are compared as the pair, never by number alone."""
+
+    stream: str
+    batch: int
+
+    def __str__(self) -> str:
+        return f"batch {self.batch} of stream {self.stream}"
+
+
+@dataclass(frozen=True)
+class Tally:
+    """What a set of rows amounts to: count, payload bytes, order-independent 64-bit fingerprint."""
+
+    rows: int = 0
+    bytes: int = 0
+    fingerprint: int = 0
+
+    def __add__(self, other: Tally) -> Tally:
+        return Tally(
+            self.rows + other.rows,
+            self.bytes + other.bytes,
+            (self.fingerprint + other.fingerprint) % _WORD,
+        )
+
+    @staticmethod
+    def total(tallies: list[Tally]) -> Tally:
+        return sum(tallies, Tally())
+
+
+@dataclass(frozen=True)
+class Witness:
+    """Where one record of a transaction lies; reading there tells whether it was committed."""
+
+    topic: str
+    partition: int
+    offset: int
+
+
+@dataclass(frozen=True)
+class Transaction:
+    """One transaction of a producer: what EndTxn may end, and nothing else."""
+
+    transactional_id: str
+    producer_id: int
+    epoch: int
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A task's transaction with all its records on the brokers, not committed.
+
+    `partition` is Spark's partition of the batch, `witness` a record of the transaction.
+    """
+
+    partition: int
+    producer_id: int
+    epoch: int
+    tally: Tally
+    witness: Witness
+
+    def transaction(self, names: QueryNames, slot: int) -> Transaction:
+        return Transaction(names.task(slot, self.partition), self.producer_id, self.epoch)
+
+
+@dataclass(frozen=True)
+class Decision:
+    """A batch that must become visible: the latest one is the only one that can be open."""
+
+    batch: BatchId
+    slot: int
+    partitions: int
+    total: Tally
+    prepared: tuple[Prepared, ...]
+
+    def transactions(self, names: QueryNames) -> dict[Transaction, Prepared]:
+        return {entry.transaction(names, self.slot): entry for entry in self.prepared}
+
+    def entry(self, partition: int) -> Prepared | None:
+        return next((entry for entry in self.prepared if entry.partition == partition), None)
+
+
+@dataclass(frozen=True)
+class LogRecord:
+    """The latest word of the decision log about a query.
+
+    `seq` grows by one with each write, a void included, which repeats `decision`.
+    `writer` is unique to each write, so that a write of unknown outcome is recognised.
+    """
+
+    seq: int
+    decision: Decision | None
+    writer: str
+
+
+@dataclass(frozen=True)
+class LogPosition:
+    """Where a query's record lies in the decision log: the offset that its group commits."""
+
+    topic: str
+    partition: int
+    offset: int
+
+
+@dataclass(frozen=True)
+class PlanToken:
+    """What makes a plan current: the driver's group metadata and the log as the plan saw it.
+
+    `member` is opaque consumer group metadata (KIP-447).
+    """
+
+    names: QueryNames
+    seq: int
+    position: LogPosition
+    member: bytes = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All that a task needs to know of the query before it writes a batch.
+
+    `decision` is the latest one; `lost` are those of its partitions that were aborted after it.
+    """
+
+    token: PlanToken
+    decision: Decision | None
+    lost: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True)
+class TaskReport:
+    """What a task hands to the driver.
+
+    `prepared` is None where nothing was written: no rows, or rows that are visible already
+    (`replayed`). `tally` counts the rows of the partition either way.
+    """
+
+    token: PlanToken
+    batch: BatchId
+    partition: int
+    slot: int
+    replayed: bool
+    tally: Tally
+    prepared: Prepared | None

@@ -1,0 +1,221 @@
+"""What the sink needs of Kafka, as protocols; `tests/contract` holds every implementation to them.
+
+Each call may block, but not past its deadline. Unless a method says otherwise it raises
+    ClusterError: Kafka is unreachable, lacks something or denies a permission; names it.
+    OutcomeUnknownError: the deadline passed without an answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Protocol
+
+from eos_sink.deadline import Deadline
+from eos_sink.model import LogPosition, Transaction, Witness
+
+Headers = Sequence[tuple[str, bytes | None]]
+
+
+class ProducerFenced(Exception):
+    """Another producer has inited the same transactional id, or the transaction timed out."""
+
+
+class MemberRefused(Exception):
+    """The group metadata is not (or no longer) that of the group's live member (KIP-447)."""
+
+
+class WriteRejected(Exception):
+    """Kafka or the client refused records of the open transaction, which has to be aborted."""
+
+
+class MemberState(Enum):
+    """What became of a planner's membership."""
+
+    CURRENT = auto()
+    EXPIRED = auto()
+    """The session ended and nobody has taken the place: recover, then go on."""
+    REPLACED = auto()
+    """A newer driver has joined as the same static member: this run is over."""
+
+
+class Visibility(Enum):
+    """What a read_committed reader finds at a witness."""
+
+    COMMITTED = auto()
+    ABORTED = auto()
+    UNREADABLE = auto()
+    """Retention, compaction or a permission keeps the answer from us."""
+
+
+class EndOutcome(Enum):
+    """How EndTxn ended for one transaction."""
+
+    DONE = auto()
+    REFUSED = auto()
+    """Fenced, wrong state or id expired. Says nothing about what became of the transaction."""
+
+
+class TransactionStatus(Enum):
+    """States of Kafka's transaction coordinator, by their wire names."""
+
+    EMPTY = "Empty"
+    ONGOING = "Ongoing"
+    PREPARE_COMMIT = "PrepareCommit"
+    PREPARE_ABORT = "PrepareAbort"
+    COMPLETE_COMMIT = "CompleteCommit"
+    COMPLETE_ABORT = "CompleteAbort"
+    DEAD = "Dead"
+    PREPARE_EPOCH_FENCE = "PrepareEpochFence"
+    MISSING = "missing"
+    """The coordinator does not know the id (expired or never used)."""
+
+
+@dataclass(frozen=True)
+class TransactionState:
+    """A transactional id as its coordinator describes it (DescribeTransactions, KIP-664)."""
+
+    transaction: Transaction
+    status: TransactionStatus
+    started_ms: int
+    """Start of the open transaction, broker's clock, milliseconds since the epoch; -1: none."""
+    timeout_ms: int
+
+
+@dataclass(frozen=True)
+class ProducerIdentity:
+    """Producer id and epoch that a coordinator gave to a transactional producer."""
+
+    producer_id: int
+    epoch: int
+
+
+class TransactionalProducer(Protocol):
+    """One transactional producer. Dropping it leaves an open transaction open."""
+
+    def init(self, deadline: Deadline) -> None:
+        """Fence older producers of the id and abort what they left open (InitProducerId)."""
+
+    def begin(self) -> None: ...
+
+    def produce(  # noqa: PLR0913 - a Kafka record has this many parts
+        self,
+        topic: str,
+        value: bytes | None,
+        key: bytes | None = None,
+        headers: Headers | None = None,
+        partition: int | None = None,
+        on_offset: Callable[[int, int], None] | None = None,
+    ) -> None:
+        """Queue a record; blocks while the queue is full. `on_offset(partition, offset)` is called
+        from `flush` or a later `produce` once the record is on the broker.
+
+        Raises:
+            WriteRejected: the client refuses the record (too large, unknown partition, ...).
+        """
+
+    def send_offset(self, position: LogPosition, member: bytes, deadline: Deadline) -> None:
+        """Add a group offset to the transaction, checked against the group's member (KIP-447).
+
+        Raises:
+            MemberRefused, ProducerFenced, WriteRejected: an earlier record failed.
+        """
+
+    def flush(self, deadline: Deadline) -> None:
+        """Wait until each queued record is on the brokers or has failed; a failure surfaces in the
+        next `send_offset` or `commit`."""
+
+    def identity(self, deadline: Deadline) -> ProducerIdentity:
+        """Producer id and epoch of this very producer."""
+
+    def commit(self, deadline: Deadline) -> None:
+        """Raises:
+        ProducerFenced, WriteRejected: not committed.
+        OutcomeUnknownError: it may or may not be.
+        """
+
+    def abort(self, deadline: Deadline) -> None: ...
+
+    def close(self) -> None:
+        """Let go of threads and sockets at once. Sends nothing."""
+
+
+class GroupMember(Protocol):
+    """The one static member of a query's group."""
+
+    def join(self, deadline: Deadline) -> bytes:
+        """Join, replacing an older member of the same instance id; its group metadata.
+
+        Raises:
+            MemberRefused: replaced by a newer one while joining.
+        """
+
+    def state(self) -> MemberState: ...
+
+    def wait_stable(self, deadline: Deadline) -> bool:
+        """Read the group's offset with require_stable (KIP-447): True once none of the query's
+        transactions is pending, False if some still were at the deadline.
+
+        Raises:
+            MemberRefused: replaced by a newer member while waiting.
+        """
+
+    def close(self) -> None: ...
+
+
+class TransactionControl(Protocol):
+    """The part of the transaction protocol that works from outside the producer."""
+
+    def check_timeout(self, transactional_id: str, timeout_ms: int, deadline: Deadline) -> None:
+        """Raises ConfigurationError if `timeout_ms` is above the broker's maximum. Fences
+        producers of the id (InitProducerId)."""
+
+    def end(
+        self, transactions: Iterable[Transaction], commit: bool, deadline: Deadline
+    ) -> dict[Transaction, EndOutcome]:
+        """EndTxn for each, pipelined to each coordinator, repeated while retriable. What has no
+        answer at the deadline is left out of the result."""
+
+    def list_open(self, prefix: str, deadline: Deadline) -> list[str]:
+        """Transactional ids that start with `prefix` and have an open transaction, cluster-wide."""
+
+    def describe(self, ids: Iterable[str], deadline: Deadline) -> dict[str, TransactionState]:
+        """The coordinator's state of each id; MISSING for an unknown one."""
+
+    def close(self) -> None: ...
+
+
+class LogReader(Protocol):
+    """Reads the decision log."""
+
+    def latest(self, key: str, deadline: Deadline) -> tuple[LogPosition, bytes] | None:
+        """The latest committed record under `key`, up to the high watermark at the call."""
+
+    def position(self, key: str) -> LogPosition:
+        """Where records under `key` go (offset 0), for the first write."""
+
+    def close(self) -> None: ...
+
+
+class Kafka(Protocol):
+    """A cluster, with the query's connection settings applied: makes the clients above."""
+
+    def producer(self, transactional_id: str, timeout_ms: int) -> TransactionalProducer: ...
+
+    def member(self, group: str, instance_id: str, session_ms: int) -> GroupMember: ...
+
+    def control(self) -> TransactionControl:
+        """Shared by the process; do not close."""
+
+    def log_reader(self, deadline: Deadline) -> LogReader:
+        """Creates the decision log's topic where it is missing."""
+
+    def visibility(
+        self, witnesses: Sequence[Witness], deadline: Deadline
+    ) -> Mapping[Witness, Visibility]:
+        """What a read_committed reader finds at each, once the last stable offset is past it. One
+        that stays open until the deadline is left out."""
+
+    def check_topic(self, topic: str, deadline: Deadline) -> None:
+        """Raises ClusterError if the topic does not exist or may not be seen."""

@@ -1,0 +1,267 @@
+"""What follows from what is known: pure functions and tables, no network.
+
+Kafka's error codes and transaction states are judged here and nowhere else. What a table does not
+list means stop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from eos_sink.ports import TransactionState, TransactionStatus, Visibility
+from eos_sink.errors import BatchFailedError, OperatorNeededError
+from eos_sink.identity import QueryNames
+from eos_sink.model import BatchId, Decision, Plan, Tally, TaskReport, Transaction
+
+
+class Answer(Enum):
+    """What a broker's error code means for a control request."""
+
+    DONE = auto()
+    RETRY = auto()
+    REDISCOVER = auto()
+    """The coordinator has moved: find it again, then retry."""
+    REFUSED = auto()
+    """Says nothing about the outcome."""
+    DENIED = auto()
+    """A permission is missing."""
+    STOP = auto()
+
+
+# Kafka's protocol error codes (org.apache.kafka.common.protocol.Errors).
+_CONTROL_ANSWERS: dict[int, Answer] = {
+    0: Answer.DONE,
+    7: Answer.RETRY,  # REQUEST_TIMED_OUT
+    14: Answer.RETRY,  # COORDINATOR_LOAD_IN_PROGRESS
+    15: Answer.REDISCOVER,  # COORDINATOR_NOT_AVAILABLE
+    16: Answer.REDISCOVER,  # NOT_COORDINATOR
+    51: Answer.RETRY,  # CONCURRENT_TRANSACTIONS: the markers are being written
+    31: Answer.DENIED,  # CLUSTER_AUTHORIZATION_FAILED
+    53: Answer.DENIED,  # TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    47: Answer.REFUSED,  # INVALID_PRODUCER_EPOCH
+    48: Answer.REFUSED,  # INVALID_TXN_STATE
+    49: Answer.REFUSED,  # INVALID_PRODUCER_ID_MAPPING
+    90: Answer.REFUSED,  # PRODUCER_FENCED
+    105: Answer.REFUSED,  # TRANSACTIONAL_ID_NOT_FOUND
+}
+
+
+def control_answer(error_code: int) -> Answer:
+    return _CONTROL_ANSWERS.get(error_code, Answer.STOP)
+
+
+class Settling(Enum):
+    """The next step for one transaction of a decision."""
+
+    COMMITTED = auto()
+    END = auto()
+    LOOK = auto()
+    """The coordinator can no longer tell: read the witness."""
+
+
+def settling(transaction: Transaction, state: TransactionState) -> Settling:
+    """Judged by (id, producer id, epoch): under another epoch the coordinator speaks of a later
+    attempt's transaction."""
+    if state.transaction != transaction:
+        return Settling.LOOK
+    if state.status is TransactionStatus.COMPLETE_COMMIT:
+        return Settling.COMMITTED
+    if state.status in (TransactionStatus.ONGOING, TransactionStatus.PREPARE_COMMIT):
+        return Settling.END
+    return Settling.LOOK
+
+
+def lost_partitions(
+    names: QueryNames, decision: Decision, seen: Mapping[Transaction, Visibility]
+) -> frozenset[int]:
+    """The partitions whose transactions were aborted after the decision.
+
+    Raises:
+        OperatorNeededError: a witness cannot be read, so nobody can tell.
+    """
+    entries = decision.transactions(names)
+    doubtful = [entries[t] for t, v in seen.items() if v is Visibility.UNREADABLE]
+    if doubtful:
+        partitions = sorted(entry.partition for entry in doubtful)
+        rows = sum(entry.tally.rows for entry in doubtful)
+        places = ", ".join(
+            f"{e.witness.topic}[{e.witness.partition}]@{e.witness.offset}" for e in doubtful
+        )
+        raise OperatorNeededError(
+            f"Query {names.query}: {decision.batch} was decided, but for its partitions "
+            f"{partitions} ({rows} rows) neither the transaction coordinator nor the topic can "
+            f"tell any more whether they were committed: their records at {places} cannot be read "
+            "(deleted, compacted, or no permission to read).",
+            remedy="In doubt: if a permission to read the topic is missing, grant it and start the "
+            "query again. Otherwise look for the rows in the topic, then either start "
+            "the query from a checkpoint of your choice with a new eos.id, or restore the records.",
+            data={"batch": decision.batch.batch, "partitions": partitions, "rows": rows},
+        )
+    return frozenset(entries[t].partition for t, v in seen.items() if v is Visibility.ABORTED)
+
+
+def undecided(
+    names: QueryNames, states: Iterable[TransactionState], decision: Decision | None
+) -> list[Transaction]:
+    """Open transactions of the query that the decision does not name."""
+    decided = decision.transactions(names).keys() if decision else frozenset()
+    return [
+        state.transaction
+        for state in states
+        if state.status is TransactionStatus.ONGOING
+        and names.parse_task(state.transaction.transactional_id)
+        and state.transaction not in decided
+    ]
+
+
+class Role(Enum):
+    """What a task does with its rows."""
+
+    WRITE = auto()
+    COUNT = auto()
+    """They are visible already: count and fingerprint them only."""
+
+
+@dataclass(frozen=True)
+class Assignment:
+    role: Role
+    slot: int
+
+
+def assignment(plan: Plan, batch: BatchId, partition: int) -> Assignment:
+    """Whether a task writes or only counts, and under which slot.
+
+    Raises:
+        OperatorNeededError: the batch is older than the decision, or the decision has lost
+            partitions and Spark no longer replays its batch.
+    """
+    decision = plan.decision
+    if decision is None:
+        return Assignment(Role.WRITE, 0)
+    if decision.batch == batch:
+        role = Role.WRITE if partition in plan.lost else Role.COUNT
+        return Assignment(role, decision.slot)
+    query = plan.token.names.query
+    if decision.batch.stream == batch.stream and decision.batch.batch > batch.batch:
+        raise OperatorNeededError(
+            f"Query {query}: Spark runs {batch}, but batch {decision.batch.batch} of the same "
+            "stream is decided in Kafka already, so an old copy of the checkpoint is in use. Its "
+            "rows would be written twice.",
+            remedy="Restore the newest copy of the checkpoint; or, to write these rows again on "
+            "purpose, give the query a new eos.id.",
+            data={"batch": batch.batch, "decided": decision.batch.batch},
+        )
+    if plan.lost:
+        lost = sorted(plan.lost)
+        rows = sum(e.tally.rows for e in decision.prepared if e.partition in plan.lost)
+        raise OperatorNeededError(
+            f"Query {query}: Spark runs {batch}, but partitions {lost} ({rows} rows) of "
+            f"{decision.batch} were aborted after their decision and only a replay of that batch "
+            "can write them again.",
+            remedy="Start the query with the checkpoint of that stream, so that Spark replays the "
+            "batch; or, to give up these rows on purpose, give the query a new eos.id.",
+            data={"batch": decision.batch.batch, "partitions": lost, "rows": rows},
+        )
+    return Assignment(Role.WRITE, 1 - decision.slot)
+
+
+def check_vote(
+    transactions: Iterable[Transaction],
+    states: Mapping[str, TransactionState],
+    now_ms: int,
+    margin_ms: int,
+) -> None:
+    """Every prepared transaction is still ongoing under its own epoch and far from its time-out.
+
+    Raises:
+        BatchFailedError: one is not; nothing is decided.
+    """
+    for transaction in transactions:
+        state = states[transaction.transactional_id]
+        if state.transaction != transaction or state.status is not TransactionStatus.ONGOING:
+            raise BatchFailedError(
+                f"The prepared transaction {transaction.transactional_id} (producer id "
+                f"{transaction.producer_id}, epoch {transaction.epoch}) is no longer open: its "
+                f"coordinator says {state.status.value}, producer id "
+                f"{state.transaction.producer_id}, epoch {state.transaction.epoch}. It timed out "
+                "or another attempt of the task took its id. Nothing of the batch is visible.",
+                remedy="Start the query again: Spark replays the batch. If batches take longer "
+                "than the transaction time-out, make them smaller or raise "
+                "eos.transaction.timeout.ms.",
+            )
+        left_ms = state.started_ms + state.timeout_ms - now_ms
+        if left_ms < margin_ms:
+            raise BatchFailedError(
+                f"The batch took {(now_ms - state.started_ms) / 1000:.0f} s, too close to the "
+                f"transaction time-out of {state.timeout_ms / 1000:.0f} s to decide it safely. "
+                "Nothing of it is visible.",
+                remedy="Make batches smaller (maxOffsetsPerTrigger, maxFilesPerTrigger) or raise "
+                "eos.transaction.timeout.ms, then start the query again.",
+                data={"left_ms": left_ms},
+            )
+
+
+def check_replay(names: QueryNames, decision: Decision, reports: Sequence[TaskReport]) -> None:
+    """A replay of the decided batch has the rows of the decision, whichever partitions they are in.
+
+    Raises:
+        OperatorNeededError: it has not.
+    """
+    total = Tally.total([report.tally for report in reports])
+    if total != decision.total:
+        raise _mismatch(
+            names,
+            decision,
+            f"the replay has {total.rows} rows and {total.bytes} bytes (fingerprint "
+            f"{total.fingerprint:016x}), the decision {decision.total.rows} rows and "
+            f"{decision.total.bytes} bytes (fingerprint {decision.total.fingerprint:016x})",
+            [],
+        )
+
+
+def check_rewrite(
+    names: QueryNames, decision: Decision, lost: frozenset[int], reports: Sequence[TaskReport]
+) -> None:
+    """A replay that writes lost partitions again has the same partitions with the same rows.
+
+    Raises:
+        OperatorNeededError: it has not.
+    """
+    check_replay(names, decision, reports)
+    if len(reports) != decision.partitions:
+        raise _mismatch(
+            names,
+            decision,
+            f"the replay has {len(reports)} partitions, the decision {decision.partitions}",
+            sorted(lost),
+        )
+    decided = {entry.partition: entry.tally for entry in decision.prepared}
+    moved = [r.partition for r in reports if r.tally != decided.get(r.partition, Tally())]
+    written = {r.partition for r in reports if r.prepared}
+    if moved or written != lost:
+        raise _mismatch(
+            names,
+            decision,
+            f"partitions {sorted(lost)} were lost and {sorted(written)} written again, and "
+            f"partitions {moved} hold other rows than before",
+            sorted(set(moved) | lost),
+        )
+
+
+def _mismatch(
+    names: QueryNames, decision: Decision, what: str, partitions: list[int]
+) -> OperatorNeededError:
+    return OperatorNeededError(
+        f"Query {names.query}: {decision.batch} is decided, and Spark replays it with other rows: "
+        f"{what}. Going on would lose or double rows.",
+        remedy="Restore the checkpoint and the input that the batch was made from (a checkpoint "
+        "restored from an older copy reads a larger range; a non-deterministic query gives other "
+        "rows at each run). To write the rows again on purpose, give the query a new eos.id.",
+        data={
+            "batch": decision.batch.batch,
+            "partitions": partitions,
+            "rows": decision.total.rows,
+        },
+    )
