@@ -1,0 +1,82 @@
+# `make demo` and `make test` need Python 3.10 or newer and make; each sets itself up.
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+
+VENV := .venv
+BIN := $(VENV)/bin
+KAFKA ?= 4.3.0 3.9.1
+PYTEST_ARGS ?=
+export PYTHON
+
+SOURCES := eos_sink pyspark_kafka_eos tests integration
+
+# What a set-up depends on; its stamp is newer than these or it is done again.
+WANTS := setup.cfg pyproject.toml tools/setup
+
+.PHONY: help
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: setup
+setup: $(VENV)/.setup-dev ## Make .venv with everything that development needs
+
+$(VENV)/.setup-demo: $(WANTS)
+	@tools/setup demo
+	@touch $@
+
+$(VENV)/.setup-dev: $(WANTS)
+	@tools/setup dev
+	@touch $@ $(VENV)/.setup-demo
+
+.PHONY: java
+java: | $(VENV)/.setup-demo ## Say which Java the broker and Spark will run on
+	@$(BIN)/python -m eos_sink.testing.java
+
+.PHONY: kafka
+kafka: $(VENV)/.setup-demo ## Bring Kafka's jars into the cache (KAFKA="4.3.0 3.9.1")
+	@$(BIN)/python -m eos_sink.testing.jars $(KAFKA)
+
+.PHONY: demo
+demo: $(VENV)/.setup-demo ## Real flights through a real Kafka while the driver is killed
+	@$(BIN)/eos-sink demo
+
+.PHONY: test
+test: $(VENV)/.setup-dev kafka ## All tests: the pure parts, then real Kafka and Spark
+	$(BIN)/python -m pytest tests integration $(PYTEST_ARGS)
+
+.PHONY: test-unit
+test-unit: $(VENV)/.setup-dev ## The tests that need no broker, in seconds
+	$(BIN)/python -m pytest tests $(PYTEST_ARGS)
+
+.PHONY: test-integration
+test-integration: $(VENV)/.setup-dev kafka ## The tests on real Kafka and Spark
+	$(BIN)/python -m pytest integration $(PYTEST_ARGS)
+
+.PHONY: lint
+lint: $(VENV)/.setup-dev ## Style, types and the direction of imports
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+.PHONY: format
+format: $(VENV)/.setup-dev ## Put the code into its format
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+.PHONY: coverage
+coverage: $(VENV)/.setup-dev ## The tests without a broker, with what they leave out
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest tests -q $(PYTEST_ARGS)
+	$(BIN)/coverage combine
+	$(BIN)/coverage report
+
+.PHONY: clean
+clean: ## Remove what builds and tests left behind (not .venv)
+	rm -rf build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .coverage.* spark-warehouse metastore_db derby.log
+	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
+
+.PHONY: distclean
+distclean: clean ## Remove .venv too
+	rm -rf $(VENV)
