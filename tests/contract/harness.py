@@ -1,0 +1,103 @@
+"""What the contract needs of a cluster beside the ports: set it up, disturb it, read from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from eos_sink.deadline import Deadline
+from eos_sink.identity import QueryNames
+from eos_sink.model import LogPosition, Transaction
+from eos_sink.ports import Kafka, ProducerIdentity, TransactionalProducer, TransactionState
+
+TIMEOUT_MS = 60_000
+SESSION_MS = 6_000
+
+
+class Harness(Protocol):
+    """A cluster under test; each test has its own query and topics on it."""
+
+    @property
+    def names(self) -> QueryNames: ...
+
+    @property
+    def max_timeout_ms(self) -> int:
+        """The brokers' `transaction.max.timeout.ms`."""
+
+    def kafka(self) -> Kafka:
+        """The cluster as a process of its own sees it."""
+
+    def create_topic(self, partitions: int = 1, *, compacted: bool = False) -> str: ...
+
+    def delete_records(self, topic: str, partition: int, before: int) -> None: ...
+
+    def read_committed(self, topic: str) -> list[tuple[bytes | None, bytes | None]]:
+        """Key and value of what a read_committed reader, not the code under test, has got by now,
+        partition after partition."""
+
+    def expire_session(self, group: str) -> None:
+        """Return when the group's member, which is closed already, has lost its session."""
+
+    def deadline(self, seconds: float = 30) -> Deadline: ...
+
+
+@dataclass(frozen=True)
+class Task:
+    """A producer with its transactional id, as the contract's stories need it."""
+
+    harness: Harness
+    transactional_id: str
+    producer: TransactionalProducer
+
+    @staticmethod
+    def start(harness: Harness, number: int = 0, timeout_ms: int = TIMEOUT_MS) -> Task:
+        """Inited, in a process of its own, with a transaction begun."""
+        name = harness.names.task(0, number)
+        producer = harness.kafka().producer(name, timeout_ms)
+        producer.init(harness.deadline())
+        producer.begin()
+        return Task(harness, name, producer)
+
+    @property
+    def transaction(self) -> Transaction:
+        identity: ProducerIdentity = self.producer.identity(self.harness.deadline())
+        return Transaction(self.transactional_id, identity.producer_id, identity.epoch)
+
+    def state(self) -> TransactionState:
+        return state(self.harness, self.transactional_id)
+
+    def write(self, topic: str, *values: bytes, partition: int = 0) -> list[int]:
+        """Produce and flush; the offsets."""
+        offsets: list[int] = []
+        for value in values:
+            self.producer.produce(
+                topic,
+                value,
+                partition=partition,
+                on_offset=lambda _, offset: offsets.append(offset),
+            )
+        self.producer.flush(self.harness.deadline())
+        return offsets
+
+    def send_offset(self, position: LogPosition, member: bytes) -> None:
+        self.producer.send_offset(position, member, self.harness.deadline())
+
+    def write_and_commit(self, topic: str, value: bytes, partition: int = 0) -> None:
+        """A refusal surfaces in either."""
+        self.write(topic, value, partition=partition)
+        self.commit()
+
+    def commit(self) -> None:
+        self.producer.commit(self.harness.deadline())
+
+    def abort(self) -> None:
+        self.producer.abort(self.harness.deadline())
+
+
+def state(harness: Harness, transactional_id: str) -> TransactionState:
+    described = harness.kafka().control().describe([transactional_id], harness.deadline())
+    return described[transactional_id]
+
+
+def values(harness: Harness, topic: str) -> list[bytes | None]:
+    return [value for _, value in harness.read_committed(topic)]

@@ -1,0 +1,173 @@
+"""What every implementation finds when it reads: the decision log, witnesses, topics."""
+
+from __future__ import annotations
+
+import pytest
+
+from eos_sink.errors import ClusterError
+from eos_sink.model import Witness
+from eos_sink.ports import Visibility
+from tests.contract.harness import TIMEOUT_MS, Harness, Task
+
+KEY = "query-0123456789"
+
+
+def append(harness: Harness, value: bytes, key: str = KEY, *, commit: bool = True) -> int:
+    """Write one record to the decision log as the driver does; its offset."""
+    kafka = harness.kafka()
+    reader = kafka.log_reader(harness.deadline())
+    position = reader.position(key)
+    producer = kafka.producer(harness.names.driver, TIMEOUT_MS)
+    producer.init(harness.deadline())
+    producer.begin()
+    offsets: list[int] = []
+    producer.produce(
+        position.topic,
+        value,
+        key=key.encode(),
+        partition=position.partition,
+        on_offset=lambda _, offset: offsets.append(offset),
+    )
+    producer.flush(harness.deadline())
+    (producer.commit if commit else producer.abort)(harness.deadline())
+    producer.close()
+    reader.close()
+    return offsets[0]
+
+
+def latest(harness: Harness, key: str = KEY) -> tuple[int, bytes] | None:
+    """Offset and value of the latest record, read by a reader of its own."""
+    reader = harness.kafka().log_reader(harness.deadline())
+    found = reader.latest(key, harness.deadline())
+    expected = reader.position(key)
+    reader.close()
+    if found is None:
+        return None
+    position, value = found
+    assert (position.topic, position.partition) == (expected.topic, expected.partition)
+    return position.offset, value
+
+
+class LogContract:
+    def test_a_key_without_records_has_no_latest(self, harness: Harness) -> None:
+        append(harness, b"other", "another-0123456789")
+        assert latest(harness) is None
+
+    def test_the_latest_of_several_writes_is_read(self, harness: Harness) -> None:
+        for value in (b"1", b"2", b"3"):
+            offset = append(harness, value)
+        assert latest(harness) == (offset, b"3")
+
+    def test_an_aborted_write_is_not_read(self, harness: Harness) -> None:
+        offset = append(harness, b"1")
+        append(harness, b"2", commit=False)
+        assert latest(harness) == (offset, b"1")
+
+    def test_other_keys_do_not_count(self, harness: Harness) -> None:
+        offset = append(harness, b"1")
+        append(harness, b"other", "another-0123456789")
+        assert latest(harness) == (offset, b"1")
+
+    def test_one_reader_reads_what_was_written_since_it_last_read(self, harness: Harness) -> None:
+        reader = harness.kafka().log_reader(harness.deadline())
+        assert reader.latest(KEY, harness.deadline()) is None
+        for value in (b"1", b"2"):
+            append(harness, value)
+            found = reader.latest(KEY, harness.deadline())
+            assert found is not None
+            assert found[1] == value
+        again = reader.latest(KEY, harness.deadline())
+        assert again == found
+        reader.close()
+
+    def test_an_empty_log_that_was_just_made_has_a_position(self, harness: Harness) -> None:
+        assert harness.kafka().log_reader(harness.deadline()).position(KEY).offset == 0
+
+
+class VisibilityContract:
+    def test_committed_aborted_and_open_records_are_told_apart(self, harness: Harness) -> None:
+        topic = harness.create_topic(partitions=3)
+        witnesses = []
+        for number in range(3):
+            task = Task.start(harness, number)
+            offsets = task.write(topic, b"a", b"b", partition=number)
+            witnesses.append(Witness(topic, number, offsets[-1]))
+            if number < 2:
+                (task.commit if number == 0 else task.abort)()
+        seen = harness.kafka().visibility(witnesses, harness.deadline(3))
+        assert seen == {witnesses[0]: Visibility.COMMITTED, witnesses[1]: Visibility.ABORTED}
+
+    def test_an_aborted_record_before_a_committed_one_is_aborted(self, harness: Harness) -> None:
+        topic = harness.create_topic()
+        task = Task.start(harness)
+        aborted = Witness(topic, 0, task.write(topic, b"aborted")[0])
+        task.abort()
+        task.producer.begin()
+        committed = Witness(topic, 0, task.write(topic, b"committed")[0])
+        task.commit()
+        seen = harness.kafka().visibility([aborted, committed], harness.deadline())
+        assert seen == {aborted: Visibility.ABORTED, committed: Visibility.COMMITTED}
+
+    def test_a_record_behind_another_open_transaction_waits_for_it(self, harness: Harness) -> None:
+        topic = harness.create_topic()
+        other, task = Task.start(harness, 0), Task.start(harness, 1)
+        other.write(topic, b"other")
+        witness = Witness(topic, 0, task.write(topic, b"a")[0])
+        task.commit()
+        assert harness.kafka().visibility([witness], harness.deadline(2)) == {}
+        other.abort()
+        seen = harness.kafka().visibility([witness], harness.deadline())
+        assert seen == {witness: Visibility.COMMITTED}
+
+    def test_deleted_records_are_unreadable(self, harness: Harness) -> None:
+        topic = harness.create_topic()
+        task = Task.start(harness)
+        first, second = task.write(topic, b"a", b"b")
+        task.commit()
+        harness.delete_records(topic, 0, second)
+        witnesses = [Witness(topic, 0, first), Witness(topic, 0, second)]
+        seen = harness.kafka().visibility(witnesses, harness.deadline())
+        assert seen == {
+            witnesses[0]: Visibility.UNREADABLE,
+            witnesses[1]: Visibility.COMMITTED,
+        }
+
+    def test_a_partition_with_every_record_deleted_is_unreadable(self, harness: Harness) -> None:
+        topic = harness.create_topic()
+        task = Task.start(harness)
+        (offset,) = task.write(topic, b"a")
+        task.commit()
+        harness.delete_records(topic, 0, offset + 2)
+        witness = Witness(topic, 0, offset)
+        seen = harness.kafka().visibility([witness], harness.deadline())
+        assert seen == {witness: Visibility.UNREADABLE}
+
+    def test_a_record_that_a_compacted_topic_does_not_show_is_in_doubt(
+        self, harness: Harness
+    ) -> None:
+        topic = harness.create_topic(compacted=True)
+        task = Task.start(harness)
+        offsets = []
+        for finish in (task.abort, task.commit):
+            task.producer.produce(
+                topic, b"v", key=b"k", partition=0, on_offset=lambda _, o: offsets.append(o)
+            )
+            task.producer.flush(harness.deadline())
+            finish()
+            task.producer.begin()
+        missing, there = (Witness(topic, 0, offset) for offset in offsets)
+        seen = harness.kafka().visibility([missing, there], harness.deadline())
+        assert seen == {missing: Visibility.UNREADABLE, there: Visibility.COMMITTED}
+
+    def test_no_witness_is_no_question(self, harness: Harness) -> None:
+        assert harness.kafka().visibility([], harness.deadline()) == {}
+
+
+class TopicContract:
+    def test_a_topic_that_exists_passes(self, harness: Harness) -> None:
+        harness.kafka().check_topic(harness.create_topic(), harness.deadline())
+
+    def test_a_missing_topic_is_a_cluster_error_that_names_it(self, harness: Harness) -> None:
+        missing = f"missing-{harness.names.query}"
+        with pytest.raises(ClusterError, match=missing):
+            harness.kafka().check_topic(missing, harness.deadline())

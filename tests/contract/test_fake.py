@@ -1,0 +1,71 @@
+"""The fake keeps the contract; `integration/test_contract.py` runs the same suites on Kafka."""
+
+from __future__ import annotations
+
+import pytest
+
+from eos_sink.deadline import Deadline
+from eos_sink.identity import QueryNames
+from tests.contract.members import MemberContract
+from tests.contract.reading import LogContract, TopicContract, VisibilityContract
+from tests.contract.transactions import ControlContract, ProducerContract
+from tests.fakes.cluster import FakeCluster
+from tests.fakes.kafka import FakeKafka
+
+
+class FakeHarness:
+    """Implements `tests.contract.harness.Harness`."""
+
+    def __init__(self) -> None:
+        self.cluster = FakeCluster()
+        self.names = QueryNames("eos-sink-", "contract-0123456789")
+        self.max_timeout_ms = self.cluster.max_timeout_ms
+
+    def kafka(self) -> FakeKafka:
+        return FakeKafka(self.cluster)
+
+    def create_topic(self, partitions: int = 1, *, compacted: bool = False) -> str:
+        name = f"topic-{len(self.cluster.topics)}"
+        self.cluster.create_topic(name, partitions, compacted=compacted)
+        return name
+
+    def delete_records(self, topic: str, partition: int, before: int) -> None:
+        self.cluster.topics[topic].partitions[partition].delete_before(before)
+
+    def read_committed(self, topic: str) -> list[tuple[bytes | None, bytes | None]]:
+        return [(entry.key, entry.value) for entry in self.cluster.read_committed(topic)]
+
+    def expire_session(self, group: str) -> None:
+        self.cluster.clock.advance(3600)
+
+    def deadline(self, seconds: float = 30) -> Deadline:
+        return Deadline(seconds, self.cluster.clock)
+
+
+@pytest.fixture
+def harness() -> FakeHarness:
+    return FakeHarness()
+
+
+class TestProducer(ProducerContract):
+    pass
+
+
+class TestControl(ControlContract):
+    pass
+
+
+class TestMember(MemberContract):
+    pass
+
+
+class TestLog(LogContract):
+    pass
+
+
+class TestVisibility(VisibilityContract):
+    pass
+
+
+class TestTopic(TopicContract):
+    pass

@@ -1,0 +1,261 @@
+"""What every implementation of the producer and of the transaction control does."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from eos_sink.errors import ConfigurationError
+from eos_sink.model import Transaction
+from eos_sink.ports import EndOutcome, ProducerFenced, TransactionStatus, WriteRejected
+from tests.contract.harness import TIMEOUT_MS, Harness, Task, state, values
+
+
+def end(harness: Harness, transaction: Transaction, *, commit: bool) -> EndOutcome:
+    answers = harness.kafka().control().end([transaction], commit, harness.deadline())
+    return answers[transaction]
+
+
+class ProducerContract:
+    def test_a_committed_record_is_seen_and_an_open_one_is_not(self, harness: Harness) -> None:
+        topic = harness.create_topic()
+        task = Task.start(harness)
+        task.write(topic, b"a")
+        assert values(harness, topic) == []
+        task.commit()
+        assert values(harness, topic) == [b"a"]
+
+    def test_an_aborted_record_is_never_seen(self, harness: Harness) -> None:
+        topic = harness.create_topic()
+        task = Task.start(harness)
+        task.write(topic, b"aborted")
+        task.abort()
+        task.producer.begin()
+        task.write(topic, b"kept")
+        task.commit()
+        assert values(harness, topic) == [b"kept"]
+
+    def test_offsets_are_reported_after_a_flush_and_skip_control_markers(
+        self, harness: Harness
+    ) -> None:
+        topic = harness.create_topic()
+        task = Task.start(harness)
+        assert task.write(topic, b"a", b"b") == [0, 1]
+        task.commit()
+        task.producer.begin()
+        assert task.write(topic, b"c") == [3]
+        task.commit()
+
+    def test_key_headers_and_partition_reach_the_topic(self, harness: Harness) -> None:
+        topic = harness.create_topic(partitions=3)
+        task = Task.start(harness)
+        seen: list[tuple[int, int]] = []
+        task.producer.produce(
+            topic,
+            None,
+            key=b"k",
+            headers=[("h", b"1"), ("h", None)],
+            partition=2,
+            on_offset=lambda partition, offset: seen.append((partition, offset)),
+        )
+        task.producer.flush(harness.deadline())
+        task.commit()
+        assert seen == [(2, 0)]
+        assert harness.read_committed(topic) == [(b"k", None)]
+
+    def test_init_fences_the_older_producer_and_aborts_its_transaction(
+        self, harness: Harness
+    ) -> None:
+        topic = harness.create_topic()
+        older = Task.start(harness)
+        older.write(topic, b"older")
+        transaction = older.transaction
+        newer = Task.start(harness)
+        newer.write(topic, b"newer")
+        assert newer.transaction.producer_id == transaction.producer_id
+        assert newer.transaction.epoch > transaction.epoch
+        with pytest.raises(ProducerFenced):
+            older.commit()
+        newer.commit()
+        assert values(harness, topic) == [b"newer"]
+
+    def test_a_fenced_producer_writes_nothing_more(self, harness: Harness) -> None:
+        topic = harness.create_topic()
+        older = Task.start(harness)
+        older.write(topic, b"older")
+        Task.start(harness)
+        with pytest.raises((ProducerFenced, WriteRejected)):
+            older.write_and_commit(topic, b"zombie")
+        assert values(harness, topic) == []
+
+    def test_a_dropped_producer_leaves_its_transaction_open(self, harness: Harness) -> None:
+        topic = harness.create_topic()
+        task = Task.start(harness)
+        task.write(topic, b"a")
+        transaction = task.transaction
+        task.producer.close()
+        assert task.state().status is TransactionStatus.ONGOING
+        assert end(harness, transaction, commit=True) is EndOutcome.DONE
+        assert values(harness, topic) == [b"a"]
+
+    def test_a_commit_after_a_foreign_abort_fails_and_shows_nothing(self, harness: Harness) -> None:
+        topic = harness.create_topic()
+        task = Task.start(harness)
+        task.write(topic, b"a")
+        end(harness, task.transaction, commit=False)
+        with pytest.raises((ProducerFenced, WriteRejected)):
+            task.commit()
+        assert values(harness, topic) == []
+
+    def test_a_record_for_a_partition_that_does_not_exist_is_rejected(
+        self, harness: Harness
+    ) -> None:
+        topic = harness.create_topic(partitions=1)
+        task = Task.start(harness)
+        with pytest.raises(WriteRejected):
+            task.write_and_commit(topic, b"a", partition=7)
+        assert values(harness, topic) == []
+
+
+class ControlContract:
+    def test_end_again_with_the_same_outcome_is_done_with_the_other_refused(
+        self, harness: Harness
+    ) -> None:
+        topic = harness.create_topic()
+        committed, aborted = Task.start(harness, 0), Task.start(harness, 1)
+        for task, commit in ((committed, True), (aborted, False)):
+            task.write(topic, b"committed" if commit else b"aborted")
+            transaction = task.transaction
+            assert end(harness, transaction, commit=commit) is EndOutcome.DONE
+            assert end(harness, transaction, commit=commit) is EndOutcome.DONE
+            assert end(harness, transaction, commit=not commit) is EndOutcome.REFUSED
+        assert values(harness, topic) == [b"committed"]
+
+    def test_end_under_an_older_epoch_is_refused(self, harness: Harness) -> None:
+        topic = harness.create_topic()
+        older = Task.start(harness)
+        older.write(topic, b"older")
+        transaction = older.transaction
+        newer = Task.start(harness)
+        newer.write(topic, b"newer")
+        for commit in (True, False):
+            assert end(harness, transaction, commit=commit) is EndOutcome.REFUSED
+        assert newer.state().status is TransactionStatus.ONGOING
+
+    def test_end_of_a_transaction_that_never_began_is_refused(self, harness: Harness) -> None:
+        task = Task.start(harness)
+        assert end(harness, task.transaction, commit=True) is EndOutcome.REFUSED
+
+    def test_end_under_an_unknown_id_or_another_producer_id_is_refused(
+        self, harness: Harness
+    ) -> None:
+        topic = harness.create_topic()
+        task = Task.start(harness)
+        task.write(topic, b"a")
+        stranger = replace(task.transaction, producer_id=task.transaction.producer_id + 100_000)
+        unknown = replace(task.transaction, transactional_id=harness.names.task(1, 9))
+        assert end(harness, stranger, commit=True) is EndOutcome.REFUSED
+        assert end(harness, unknown, commit=True) is EndOutcome.REFUSED
+        assert values(harness, topic) == []
+
+    def test_end_answers_for_two_epochs_of_one_id_apart(self, harness: Harness) -> None:
+        topic = harness.create_topic()
+        older = Task.start(harness)
+        older.write(topic, b"older")
+        past = older.transaction
+        newer = Task.start(harness)
+        newer.write(topic, b"newer")
+        present = newer.transaction
+        for order in ([past, present], [present, past]):
+            answers = harness.kafka().control().end(order, True, harness.deadline())
+            assert answers == {past: EndOutcome.REFUSED, present: EndOutcome.DONE}
+        assert values(harness, topic) == [b"newer"]
+
+    def test_end_of_many_transactions_ends_each(self, harness: Harness) -> None:
+        topic = harness.create_topic()
+        tasks = [Task.start(harness, number) for number in range(8)]
+        for number, task in enumerate(tasks):
+            task.write(topic, b"%d" % number)
+        transactions = [task.transaction for task in tasks]
+        answers = harness.kafka().control().end(transactions, True, harness.deadline())
+        assert answers == dict.fromkeys(transactions, EndOutcome.DONE)
+        assert sorted(values(harness, topic), key=str) == [b"%d" % n for n in range(8)]
+
+    def test_end_of_nothing_asks_nobody(self, harness: Harness) -> None:
+        assert harness.kafka().control().end([], True, harness.deadline()) == {}
+
+    def test_a_foreign_abort_leaves_the_epoch_and_the_task_opens_a_new_transaction(
+        self, harness: Harness
+    ) -> None:
+        topic = harness.create_topic(partitions=2)
+        task = Task.start(harness)
+        task.write(topic, b"first half", partition=0)
+        transaction = task.transaction
+        end(harness, transaction, commit=False)
+        assert task.state().status is TransactionStatus.COMPLETE_ABORT
+        assert task.state().transaction == transaction
+        task.write(topic, b"second half", partition=1)
+        assert task.state().status is TransactionStatus.ONGOING
+        assert task.state().transaction == transaction
+        assert end(harness, transaction, commit=True) is EndOutcome.DONE
+        assert values(harness, topic) == [b"second half"]
+
+    def test_describe_follows_a_transaction_through_its_life(self, harness: Harness) -> None:
+        topic = harness.create_topic()
+        name = harness.names.task(0, 0)
+        assert state(harness, name).status is TransactionStatus.MISSING
+        task = Task.start(harness, 0, timeout_ms=45_000)
+        assert task.state().status is TransactionStatus.EMPTY
+        task.write(topic, b"a")
+        open_ = task.state()
+        assert open_.transaction == task.transaction
+        assert open_.status is TransactionStatus.ONGOING
+        assert open_.timeout_ms == 45_000
+        assert open_.started_ms > 0
+        end(harness, task.transaction, commit=True)
+        assert task.state().transaction == open_.transaction
+        assert task.state().status is TransactionStatus.COMPLETE_COMMIT
+
+    def test_describe_answers_for_known_and_unknown_ids_at_once(self, harness: Harness) -> None:
+        task = Task.start(harness)
+        unknown = harness.names.task(1, 5)
+        states = (
+            harness.kafka().control().describe([task.transactional_id, unknown], harness.deadline())
+        )
+        assert {name: s.status for name, s in states.items()} == {
+            task.transactional_id: TransactionStatus.EMPTY,
+            unknown: TransactionStatus.MISSING,
+        }
+
+    def test_list_open_sees_open_transactions_under_the_prefix_only(self, harness: Harness) -> None:
+        topic = harness.create_topic()
+        tasks = [Task.start(harness, number) for number in range(4)]
+        for task in tasks[:3]:
+            task.write(topic, b"a")
+        end(harness, tasks[0].transaction, commit=True)
+        end(harness, tasks[1].transaction, commit=False)
+        control = harness.kafka().control()
+        assert control.list_open(harness.names.group, harness.deadline()) == [
+            tasks[2].transactional_id
+        ]
+        assert control.list_open(f"{harness.names.group}-other", harness.deadline()) == []
+
+    def test_a_time_out_above_the_brokers_maximum_is_a_configuration_error(
+        self, harness: Harness
+    ) -> None:
+        control = harness.kafka().control()
+        name = harness.names.driver
+        control.check_timeout(name, harness.max_timeout_ms, harness.deadline())
+        with pytest.raises(ConfigurationError):
+            control.check_timeout(name, harness.max_timeout_ms + 1, harness.deadline())
+
+    def test_the_check_of_the_time_out_fences_producers_of_the_id(self, harness: Harness) -> None:
+        topic = harness.create_topic()
+        task = Task.start(harness)
+        task.write(topic, b"a")
+        control = harness.kafka().control()
+        control.check_timeout(task.transactional_id, TIMEOUT_MS, harness.deadline())
+        with pytest.raises(ProducerFenced):
+            task.commit()
+        assert values(harness, topic) == []

@@ -1,0 +1,133 @@
+"""The transaction coordinator: producer ids, epochs, and one transaction at a time for each id."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import count
+
+from eos_sink.model import Transaction
+from eos_sink.ports import (
+    EndOutcome,
+    ProducerFenced,
+    ProducerIdentity,
+    TransactionState,
+    TransactionStatus,
+)
+from tests.fakes.clock import FakeClock
+from tests.fakes.group import Groups
+from tests.fakes.log import Outcome, Txn
+
+_ENDED = {
+    True: (TransactionStatus.COMPLETE_COMMIT, Outcome.COMMITTED),
+    False: (TransactionStatus.COMPLETE_ABORT, Outcome.ABORTED),
+}
+
+
+@dataclass
+class _Registration:
+    """What the coordinator keeps of one transactional id."""
+
+    producer_id: int
+    epoch: int
+    timeout_ms: int
+    status: TransactionStatus = TransactionStatus.EMPTY
+    started_ms: int = -1
+    txn: Txn | None = None
+
+
+class Coordinator:
+    """Judges requests as `TransactionCoordinator` does, EndTxn as its version 4."""
+
+    def __init__(self, clock: FakeClock, groups: Groups) -> None:
+        self.history: list[Txn] = []
+        """Every transaction that ever held a record or an offset, in order."""
+        self._clock = clock
+        self._groups = groups
+        self._ids: dict[str, _Registration] = {}
+        self._producer_ids = count(1000)
+        clock.listen(self.expire)
+
+    def init(self, transactional_id: str, timeout_ms: int) -> ProducerIdentity:
+        """InitProducerId: abort what is open, then take the next epoch."""
+        known = self._ids.get(transactional_id)
+        if known is None:
+            known = _Registration(next(self._producer_ids), -1, timeout_ms)
+            self._ids[transactional_id] = known
+        if known.txn is not None:
+            self._finish(known, commit=False)
+        known.epoch += 1
+        known.timeout_ms = timeout_ms
+        known.status = TransactionStatus.EMPTY
+        return ProducerIdentity(known.producer_id, known.epoch)
+
+    def open(self, transactional_id: str, producer: ProducerIdentity) -> Txn:
+        """AddPartitionsToTxn and AddOffsetsToTxn: the open transaction, or a new one under the
+        same epoch, also after somebody else's EndTxn has ended the one before."""
+        known = self._ids.get(transactional_id)
+        if known is None or producer != ProducerIdentity(known.producer_id, known.epoch):
+            raise ProducerFenced(f"{transactional_id}: {producer} is not the current producer")
+        if known.txn is None:
+            known.txn = Txn(transactional_id, known.producer_id, known.epoch)
+            known.status = TransactionStatus.ONGOING
+            known.started_ms = self._clock.ms
+            self.history.append(known.txn)
+        return known.txn
+
+    def end(self, transaction: Transaction, commit: bool) -> EndOutcome:
+        """EndTxn: repeatable with the same outcome under the same epoch, else refused."""
+        known = self._ids.get(transaction.transactional_id)
+        if known is None or (known.producer_id, known.epoch) != (
+            transaction.producer_id,
+            transaction.epoch,
+        ):
+            return EndOutcome.REFUSED
+        if known.txn is not None:
+            self._finish(known, commit)
+            return EndOutcome.DONE
+        return EndOutcome.DONE if known.status is _ENDED[commit][0] else EndOutcome.REFUSED
+
+    def expire(self) -> None:
+        """Abort what is older than its time-out, and fence its producer."""
+        for known in self._ids.values():
+            if known.txn is not None and known.started_ms + known.timeout_ms <= self._clock.ms:
+                self._finish(known, commit=False)
+                known.epoch += 1
+
+    def time_out(self, transactional_id: str) -> None:
+        """The time-out of one open transaction, without the wait."""
+        known = self._ids[transactional_id]
+        if known.txn is not None:
+            self._finish(known, commit=False)
+            known.epoch += 1
+
+    def forget(self, transactional_id: str) -> None:
+        """The id expires (`transactional.id.expiration.ms`)."""
+        del self._ids[transactional_id]
+
+    def list_open(self, prefix: str) -> list[str]:
+        return [i for i, known in self._ids.items() if known.txn and i.startswith(prefix)]
+
+    def describe(self, transactional_id: str) -> TransactionState:
+        known = self._ids.get(transactional_id)
+        if known is None:
+            missing = Transaction(transactional_id, -1, -1)
+            return TransactionState(missing, TransactionStatus.MISSING, -1, -1)
+        return TransactionState(
+            Transaction(transactional_id, known.producer_id, known.epoch),
+            known.status,
+            known.started_ms if known.txn else -1,
+            known.timeout_ms,
+        )
+
+    def pending(self, group: str) -> bool:
+        """Whether an open transaction holds an offset of the group."""
+        return any(known.txn and group in known.txn.offsets for known in self._ids.values())
+
+    def _finish(self, known: _Registration, commit: bool) -> None:
+        assert known.txn is not None
+        known.status, outcome = _ENDED[commit]
+        known.txn.finish(outcome)
+        if commit:
+            for group, offset in known.txn.offsets.items():
+                self._groups.commit(group, offset)
+        known.txn = None

@@ -1,0 +1,72 @@
+"""The group coordinator, as far as one static member needs it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import count
+
+from eos_sink.ports import MemberRefused, MemberState
+from tests.fakes.clock import FakeClock
+
+
+@dataclass
+class Membership:
+    """One stay of a member in a group; a newer one takes its place."""
+
+    group: str
+    generation: int
+    session_ms: int
+    silent_since_ms: int | None = None
+    """When its heartbeats ended; None while they go on."""
+
+    @property
+    def metadata(self) -> bytes:
+        return f"{self.group}|{self.generation}".encode()
+
+
+class Groups:
+    """Each group's live member and committed offset."""
+
+    def __init__(self, clock: FakeClock) -> None:
+        self._clock = clock
+        self._members: dict[str, Membership | None] = {}
+        self._offsets: dict[str, int] = {}
+        self._generations = count(1)
+        clock.listen(self.expire)
+
+    def join(self, group: str, session_ms: int) -> Membership:
+        """A static member replaces the one before it at once."""
+        membership = Membership(group, next(self._generations), session_ms)
+        self._members[group] = membership
+        return membership
+
+    def state(self, membership: Membership) -> MemberState:
+        current = self._members.get(membership.group)
+        if current is membership:
+            return MemberState.CURRENT
+        return MemberState.EXPIRED if current is None else MemberState.REPLACED
+
+    def check(self, metadata: bytes) -> str:
+        """The group that live metadata speaks for (TxnOffsetCommit)."""
+        group = metadata.decode().rpartition("|")[0]
+        current = self._members.get(group)
+        if current is None or current.metadata != metadata:
+            raise MemberRefused(f"{metadata.decode()} is not the live member of its group")
+        return group
+
+    def expire(self) -> None:
+        for member in list(self._members.values()):
+            if member is None or member.silent_since_ms is None:
+                continue
+            if member.silent_since_ms + member.session_ms <= self._clock.ms:
+                self.end_session(member.group)
+
+    def end_session(self, group: str) -> None:
+        """The session of the live member ends, without the wait."""
+        self._members[group] = None
+
+    def commit(self, group: str, offset: int) -> None:
+        self._offsets[group] = offset
+
+    def offset(self, group: str) -> int | None:
+        return self._offsets.get(group)

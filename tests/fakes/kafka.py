@@ -1,0 +1,185 @@
+"""The fake cluster as one process sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from eos_sink.deadline import Deadline
+from eos_sink.errors import ClusterError, ConfigurationError, OutcomeUnknownError
+from eos_sink.model import LogPosition, Transaction, Witness
+from eos_sink.ports import (
+    EndOutcome,
+    Kafka,
+    MemberRefused,
+    MemberState,
+    TransactionState,
+    Visibility,
+)
+from tests.fakes.cluster import FakeCluster
+from tests.fakes.group import Membership
+from tests.fakes.process import Process, port
+from tests.fakes.producer import FakeProducer
+
+LOG_TOPIC = "__eos_sink_log"
+
+
+class FakeMember:
+    """Implements `eos_sink.ports.GroupMember`."""
+
+    def __init__(self, cluster: FakeCluster, process: Process, group: str, session_ms: int) -> None:
+        self.process = process
+        self._cluster = cluster
+        self._group = group
+        self._session_ms = session_ms
+        self._membership: Membership | None = None
+        process.on_death.append(self._fall_silent)
+
+    @port("member.join")
+    def join(self, deadline: Deadline) -> bytes:
+        self._membership = self._cluster.groups.join(self._group, self._session_ms)
+        return self._membership.metadata
+
+    @port("member.state")
+    def state(self) -> MemberState:
+        return self._state()
+
+    @port("member.wait_stable")
+    def wait_stable(self, deadline: Deadline) -> bool:
+        def settled() -> bool:
+            if self._state() is MemberState.REPLACED:
+                raise MemberRefused(f"a newer member of {self._group} has joined")
+            return not self._cluster.coordinator.pending(self._group)
+
+        return self._cluster.clock.wait(settled, deadline.left)
+
+    @port("member.close")
+    def close(self) -> None:
+        self._fall_silent()
+
+    def _state(self) -> MemberState:
+        assert self._membership is not None, "not joined"
+        return self._cluster.groups.state(self._membership)
+
+    def _fall_silent(self) -> None:
+        """A static member does not leave: its session runs out."""
+        if self._membership is not None:
+            self._membership.silent_since_ms = self._cluster.clock.ms
+
+
+class FakeControl:
+    """Implements `eos_sink.ports.TransactionControl`."""
+
+    def __init__(self, cluster: FakeCluster, process: Process) -> None:
+        self.process = process
+        self._cluster = cluster
+
+    @port("control.check_timeout")
+    def check_timeout(self, transactional_id: str, timeout_ms: int, deadline: Deadline) -> None:
+        if timeout_ms > self._cluster.max_timeout_ms:
+            raise ConfigurationError(
+                f"{timeout_ms} ms is above transaction.max.timeout.ms.", remedy="Lower it."
+            )
+        self._cluster.coordinator.init(transactional_id, timeout_ms)
+
+    def end(
+        self, transactions: Iterable[Transaction], commit: bool, deadline: Deadline
+    ) -> dict[Transaction, EndOutcome]:
+        return {each: self._end_one(each, commit) for each in transactions}
+
+    @port("control.end")
+    def _end_one(self, transaction: Transaction, commit: bool) -> EndOutcome:
+        """A gate for each: a crash may come between two transactions of one call."""
+        return self._cluster.coordinator.end(transaction, commit)
+
+    @port("control.list_open")
+    def list_open(self, prefix: str, deadline: Deadline) -> list[str]:
+        return self._cluster.coordinator.list_open(prefix)
+
+    @port("control.describe")
+    def describe(self, ids: Iterable[str], deadline: Deadline) -> dict[str, TransactionState]:
+        return {name: self._cluster.coordinator.describe(name) for name in ids}
+
+    @port("control.close")
+    def close(self) -> None:
+        pass
+
+
+class FakeLogReader:
+    """Implements `eos_sink.ports.LogReader`."""
+
+    def __init__(self, cluster: FakeCluster, process: Process, topic: str) -> None:
+        self.process = process
+        self._cluster = cluster
+        self._topic = cluster.create_topic(topic, compacted=True)
+
+    @port("log.latest")
+    def latest(self, key: str, deadline: Deadline) -> tuple[LogPosition, bytes] | None:
+        log = self._topic.partitions[self._topic.position(key.encode())]
+        end = log.end
+        if not self._cluster.clock.wait(lambda: log.last_stable >= end, deadline.left):
+            raise OutcomeUnknownError("The log ends in an open transaction.", remedy="Wait.")
+        mine = [e for e in log.committed() if e.key == key.encode() and e.offset < end]
+        if not mine:
+            return None
+        position = LogPosition(self._topic.name, log.partition, mine[-1].offset)
+        return position, mine[-1].value or b""
+
+    def position(self, key: str) -> LogPosition:
+        return LogPosition(self._topic.name, self._topic.position(key.encode()), 0)
+
+    @port("log.close")
+    def close(self) -> None:
+        pass
+
+
+class FakeKafka:
+    """Implements `eos_sink.ports.Kafka` for one process."""
+
+    def __init__(
+        self, cluster: FakeCluster, process: Process | None = None, log_topic: str = LOG_TOPIC
+    ) -> None:
+        self.cluster = cluster
+        self.process = process or Process()
+        self._log_topic = log_topic
+
+    def producer(self, transactional_id: str, timeout_ms: int) -> FakeProducer:
+        return FakeProducer(self.cluster, self.process, transactional_id, timeout_ms)
+
+    def member(self, group: str, instance_id: str, session_ms: int) -> FakeMember:
+        return FakeMember(self.cluster, self.process, group, session_ms)
+
+    def control(self) -> FakeControl:
+        return FakeControl(self.cluster, self.process)
+
+    @port("kafka.log_reader")
+    def log_reader(self, deadline: Deadline) -> FakeLogReader:
+        return FakeLogReader(self.cluster, self.process, self._log_topic)
+
+    @port("kafka.visibility")
+    def visibility(
+        self, witnesses: Sequence[Witness], deadline: Deadline
+    ) -> Mapping[Witness, Visibility]:
+        def look() -> dict[Witness, Visibility]:
+            found = {each: self._visibility(each) for each in witnesses}
+            return {each: seen for each, seen in found.items() if seen is not None}
+
+        self.cluster.clock.wait(lambda: len(look()) == len(set(witnesses)), deadline.left)
+        return look()
+
+    @port("kafka.check_topic")
+    def check_topic(self, topic: str, deadline: Deadline) -> None:
+        if topic not in self.cluster.topics:
+            raise ClusterError(f"There is no topic {topic}.", remedy="Create it.")
+
+    def _visibility(self, witness: Witness) -> Visibility | None:
+        topic = self.cluster.topics.get(witness.topic)
+        if topic is None or witness.partition >= len(topic.partitions):
+            return Visibility.UNREADABLE
+        return topic.partitions[witness.partition].visibility(witness.offset)
+
+
+if TYPE_CHECKING:
+
+    def _implements(kafka: FakeKafka) -> Kafka:
+        return kafka

@@ -1,0 +1,135 @@
+"""Partition logs: data, control markers, and what a read_committed reader finds in them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from zlib import crc32
+
+from eos_sink.ports import Headers, Visibility
+
+
+class Outcome(Enum):
+    OPEN = auto()
+    COMMITTED = auto()
+    ABORTED = auto()
+
+
+@dataclass(eq=False)
+class Txn:
+    """One transaction, from its first record or offset to its markers."""
+
+    transactional_id: str
+    producer_id: int
+    epoch: int
+    outcome: Outcome = Outcome.OPEN
+    logs: list[PartitionLog] = field(default_factory=list)
+    offsets: dict[str, int] = field(default_factory=dict)
+    """Group offsets that become the group's with a commit, by group."""
+
+    def finish(self, outcome: Outcome) -> None:
+        """Write the markers: from here on readers see or skip the transaction's records."""
+        self.outcome = outcome
+        for log in self.logs:
+            log.append_marker(self)
+
+
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """One offset of a partition: a record, or a control marker that readers never see."""
+
+    offset: int
+    txn: Txn
+    marker: bool
+    key: bytes | None = None
+    value: bytes | None = None
+    headers: Headers = ()
+
+
+class PartitionLog:
+    """One partition. Offsets never shift: deleted and compacted entries leave gaps."""
+
+    def __init__(self, topic: str, partition: int, *, compacted: bool = False) -> None:
+        self.topic = topic
+        self.partition = partition
+        self.compacted = compacted
+        self.start = 0
+        self._entries: list[Entry | None] = []
+
+    @property
+    def end(self) -> int:
+        """The high watermark."""
+        return len(self._entries)
+
+    @property
+    def last_stable(self) -> int:
+        """The first offset of the earliest open transaction, else the high watermark."""
+        open_offsets = (e.offset for e in self._entries if e and e.txn.outcome is Outcome.OPEN)
+        return next(open_offsets, self.end)
+
+    def append(self, txn: Txn, key: bytes | None, value: bytes | None, headers: Headers) -> int:
+        if self not in txn.logs:
+            txn.logs.append(self)
+        self._entries.append(Entry(self.end, txn, False, key, value, tuple(headers)))
+        return self.end - 1
+
+    def append_marker(self, txn: Txn) -> None:
+        self._entries.append(Entry(self.end, txn, True))
+
+    def committed(self) -> list[Entry]:
+        """What a read_committed reader gets, from the beginning."""
+        stable = self._entries[self.start : self.last_stable]
+        return [e for e in stable if e and not e.marker and e.txn.outcome is Outcome.COMMITTED]
+
+    def visibility(self, offset: int) -> Visibility | None:
+        """What is to be found at an offset; None while an open transaction keeps it back.
+
+        In a compacted topic a record that is not shown may as well have been cleaned.
+        """
+        if offset >= self.last_stable:
+            return None
+        entry = self._entries[offset] if offset >= self.start else None
+        if entry is None:
+            return Visibility.UNREADABLE
+        if entry.txn.outcome is Outcome.COMMITTED:
+            return Visibility.COMMITTED
+        return Visibility.UNREADABLE if self.compacted else Visibility.ABORTED
+
+    def delete_before(self, offset: int) -> None:
+        """Retention, or DeleteRecords."""
+        self.start = max(self.start, min(offset, self.end))
+
+    def compact(self) -> None:
+        """Keep the last committed record of each key."""
+        last = {entry.key: entry.offset for entry in self.committed()}
+        for entry in self.committed():
+            if last[entry.key] != entry.offset:
+                self._entries[entry.offset] = None
+
+
+class Topic:
+    """A topic and how records spread over its partitions."""
+
+    def __init__(self, name: str, partitions: int, *, compacted: bool = False) -> None:
+        self.name = name
+        self.partitions = [
+            PartitionLog(name, number, compacted=compacted) for number in range(partitions)
+        ]
+        self._next = 0
+
+    def log_for(self, key: bytes | None, partition: int | None) -> PartitionLog:
+        """Raises IndexError for a partition that does not exist."""
+        if partition is not None:
+            if partition < 0:
+                raise IndexError(partition)
+            return self.partitions[partition]
+        if key is not None:
+            return self.partitions[self.position(key)]
+        self._next += 1
+        return self.partitions[self._next % len(self.partitions)]
+
+    def position(self, key: bytes) -> int:
+        return crc32(key) % len(self.partitions)
+
+    def committed(self) -> list[Entry]:
+        return [entry for log in self.partitions for entry in log.committed()]

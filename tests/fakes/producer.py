@@ -1,0 +1,147 @@
+"""The fake transactional producer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from eos_sink.deadline import Deadline
+from eos_sink.model import LogPosition, Transaction
+from eos_sink.ports import (
+    EndOutcome,
+    Headers,
+    ProducerFenced,
+    ProducerIdentity,
+    WriteRejected,
+)
+from tests.fakes.cluster import FakeCluster
+from tests.fakes.process import Process, port
+
+
+class FakeProducer:
+    """Implements `eos_sink.ports.TransactionalProducer`.
+
+    A record reaches its partition in `produce`; the callers hear of it, or of its failure, in
+    `flush` and later, as with librdkafka's queue.
+    """
+
+    def __init__(
+        self, cluster: FakeCluster, process: Process, transactional_id: str, timeout_ms: int
+    ) -> None:
+        self.process = process
+        self._cluster = cluster
+        self._id = transactional_id
+        self._timeout_ms = timeout_ms
+        self._identity: ProducerIdentity | None = None
+        self._begun = False
+        self._closed = False
+        self._failure: Exception | None = None
+        self._reports: list[Callable[[], None]] = []
+
+    @port("producer.init")
+    def init(self, deadline: Deadline) -> None:
+        self._usable()
+        self._identity = self._cluster.coordinator.init(self._id, self._timeout_ms)
+
+    @port("producer.begin")
+    def begin(self) -> None:
+        self._usable()
+        assert self._identity is not None, "begin before init"
+        assert not self._begun, "begin within a transaction"
+        self._begun = True
+
+    @port("producer.produce")
+    def produce(
+        self,
+        topic: str,
+        value: bytes | None,
+        key: bytes | None = None,
+        headers: Headers | None = None,
+        partition: int | None = None,
+        on_offset: Callable[[int, int], None] | None = None,
+    ) -> None:
+        self._within()
+        if self._failure is not None:
+            return
+        if topic not in self._cluster.topics:
+            self._failure = WriteRejected(f"no topic {topic}")
+            return
+        try:
+            log = self._cluster.topics[topic].log_for(key, partition)
+        except IndexError:
+            raise WriteRejected(f"{topic} has no partition {partition}") from None
+        try:
+            txn = self._cluster.coordinator.open(self._id, self._current)
+        except ProducerFenced as fenced:
+            self._failure = fenced
+            return
+        offset = log.append(txn, key, value, headers or ())
+        if on_offset is not None:
+            report = on_offset
+            self._reports.append(lambda: report(log.partition, offset))
+
+    @port("producer.send_offset")
+    def send_offset(self, position: LogPosition, member: bytes, deadline: Deadline) -> None:
+        self._within()
+        self._raise_failure()
+        # AddOffsetsToTxn comes first: a refused member leaves the transaction open.
+        txn = self._cluster.coordinator.open(self._id, self._current)
+        group = self._cluster.groups.check(member)
+        txn.offsets[group] = position.offset
+
+    @port("producer.flush")
+    def flush(self, deadline: Deadline) -> None:
+        self._usable()
+        reports, self._reports = self._reports, []
+        for report in reports:
+            report()
+
+    @port("producer.identity")
+    def identity(self, deadline: Deadline) -> ProducerIdentity:
+        self._usable()
+        return self._current
+
+    @port("producer.commit")
+    def commit(self, deadline: Deadline) -> None:
+        self._within()
+        self._raise_failure()
+        self._begun = False
+        if self._end(commit=True) is EndOutcome.REFUSED:
+            self._raise_fenced()
+            raise WriteRejected(f"the transaction of {self._id} is no longer open")
+
+    @port("producer.abort")
+    def abort(self, deadline: Deadline) -> None:
+        self._within()
+        self._begun = False
+        self._failure = None
+        if self._end(commit=False) is EndOutcome.REFUSED:
+            self._raise_fenced()
+
+    @port("producer.close")
+    def close(self) -> None:
+        self._closed = True
+
+    @property
+    def _current(self) -> ProducerIdentity:
+        assert self._identity is not None, "not inited"
+        return self._identity
+
+    def _end(self, commit: bool) -> EndOutcome:
+        mine = Transaction(self._id, self._current.producer_id, self._current.epoch)
+        return self._cluster.coordinator.end(mine, commit)
+
+    def _usable(self) -> None:
+        assert not self._closed, "the producer is closed"
+
+    def _within(self) -> None:
+        self._usable()
+        assert self._begun, "not within a transaction"
+
+    def _raise_failure(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+
+    def _raise_fenced(self) -> None:
+        now = self._cluster.coordinator.describe(self._id).transaction
+        if (now.producer_id, now.epoch) != (self._current.producer_id, self._current.epoch):
+            raise ProducerFenced(f"{self._id} has epoch {now.epoch}, not {self._current.epoch}")
