@@ -145,7 +145,7 @@ class TaskReport:
     """What a task hands to the driver.
 
     `prepared` is None where nothing was written: no rows, or rows that are visible already
-    (`replayed`). `tally` counts the rows of the partition either way.
+    (`replayed`). `tally` counts the rows of the partition either way. `lost` is the plan's.
     """
 
     token: PlanToken
@@ -155,3 +155,4 @@ class TaskReport:
     replayed: bool
     tally: Tally
     prepared: Prepared | None
+    lost: frozenset[int] = frozenset()

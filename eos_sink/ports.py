@@ -23,7 +23,15 @@ class ProducerFenced(Exception):
 
 
 class MemberRefused(Exception):
-    """The group metadata is not (or no longer) that of the group's live member (KIP-447)."""
+    """The group metadata is not (or no longer) that of the group's live member (KIP-447).
+
+    Attributes:
+        replaced: a newer driver has taken the place; otherwise the session has ended.
+    """
+
+    def __init__(self, text: str, *, replaced: bool) -> None:
+        super().__init__(text)
+        self.replaced = replaced
 
 
 class WriteRejected(Exception):
@@ -201,7 +209,15 @@ class LogReader(Protocol):
 class Kafka(Protocol):
     """A cluster, with the query's connection settings applied: makes the clients above."""
 
-    def producer(self, transactional_id: str, timeout_ms: int) -> TransactionalProducer: ...
+    def producer(self, transactional_id: str, timeout_ms: int) -> TransactionalProducer:
+        """For rows, with the user's producer settings.
+
+        Raises:
+            ConfigurationError: the client refuses a setting.
+        """
+
+    def log_producer(self, transactional_id: str, timeout_ms: int) -> TransactionalProducer:
+        """For records of the decision log."""
 
     def member(self, group: str, instance_id: str, session_ms: int) -> GroupMember: ...
 

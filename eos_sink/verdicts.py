@@ -10,10 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from eos_sink.ports import TransactionState, TransactionStatus, Visibility
 from eos_sink.errors import BatchFailedError, OperatorNeededError
 from eos_sink.identity import QueryNames
 from eos_sink.model import BatchId, Decision, Plan, Tally, TaskReport, Transaction
+from eos_sink.ports import TransactionState, TransactionStatus, Visibility
 
 
 class Answer(Enum):

@@ -1,0 +1,220 @@
+"""A Kafka cluster as the sink sees it: makes every client from one query's options."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
+
+from eos_sink.clients.control import KafkaPythonControl
+from eos_sink.clients.librdkafka import LOGGER, judged
+from eos_sink.clients.member import ConfluentMember
+from eos_sink.clients.producer import ConfluentProducer
+from eos_sink.clients.readers import (
+    ConfluentLogReader,
+    EndOffset,
+    WitnessReader,
+    witnesses_by_place,
+)
+from eos_sink.clients.settings import (
+    connection_settings,
+    kafka_python_settings,
+    librdkafka_settings,
+)
+from eos_sink.deadline import Deadline
+from eos_sink.errors import ClusterError, ConfigurationError, EosSinkError
+from eos_sink.model import LogPosition, Witness
+from eos_sink.options import SinkOptions
+from eos_sink.ports import Visibility
+
+# Fixed, since a query's key is looked for in one partition: with another number it would be looked
+# for in another place, and a decision would seem never to have been made.
+LOG_PARTITIONS = 8
+_LOG_CONFIGURATION = {
+    "cleanup.policy": "compact",
+    # A decision has about 100 bytes a task.
+    "max.message.bytes": str(16 * 1024 * 1024),
+    "unclean.leader.election.enable": "false",
+}
+_FIRST_ANSWER_S = 30.0
+
+
+class ConfluentKafka:
+    """Implements `eos_sink.ports.Kafka` with confluent-kafka and kafka-python.
+
+    Making one connects to nothing yet. One serves a process: the control client, the reader of
+    witnesses and the admin client are made once and kept.
+    """
+
+    def __init__(self, options: SinkOptions) -> None:
+        self._options = options
+        self._connection = connection_settings(options.kafka)
+        self._producer_settings = librdkafka_settings(options.kafka)
+        self._kafka_python = kafka_python_settings(options.kafka)
+        self._control: KafkaPythonControl | None = None
+        self._admin_client: AdminClient | None = None
+        self._home = LogPosition(
+            options.log_topic,
+            zlib.crc32(options.names.query.encode()) % LOG_PARTITIONS,
+            0,
+        )
+
+    def producer(self, transactional_id: str, timeout_ms: int) -> ConfluentProducer:
+        return ConfluentProducer(self._producer_settings, transactional_id, timeout_ms)
+
+    def log_producer(self, transactional_id: str, timeout_ms: int) -> ConfluentProducer:
+        """For decisions: none of the user's batching, records as large as the topic allows."""
+        settings = {
+            **self._connection,
+            "linger.ms": "0",
+            "compression.type": "lz4",
+            "message.max.bytes": _LOG_CONFIGURATION["max.message.bytes"],
+        }
+        return ConfluentProducer(settings, transactional_id, timeout_ms)
+
+    def member(self, group: str, instance_id: str, session_ms: int) -> ConfluentMember:
+        return ConfluentMember(self._connection, group, instance_id, session_ms, self._home)
+
+    def control(self) -> KafkaPythonControl:
+        if self._control is None:
+            deadline = Deadline(min(_FIRST_ANSWER_S, self._options.step_timeout))
+            self._control = KafkaPythonControl(self._kafka_python, deadline)
+        return self._control
+
+    def log_reader(self, deadline: Deadline) -> ConfluentLogReader:
+        self._ensure_log(deadline)
+        group = self._options.names.group
+        return ConfluentLogReader(
+            self._connection, group, self._home, EndOffset(self._connection, group)
+        )
+
+    def visibility(
+        self, witnesses: Sequence[Witness], deadline: Deadline
+    ) -> Mapping[Witness, Visibility]:
+        reader = WitnessReader(self._connection, self._options.names.group)
+        try:
+            seen: dict[Witness, Visibility] = {}
+            for witness in witnesses_by_place(witnesses):
+                answer = reader.look(witness, deadline)
+                if answer is Visibility.ABORTED and self._may_be_compacted(witness.topic, deadline):
+                    # A compacted topic drops committed records too: their absence proves nothing.
+                    answer = Visibility.UNREADABLE
+                if answer is not None:
+                    seen[witness] = answer
+            return seen
+        finally:
+            reader.close()
+
+    def check_topic(self, topic: str, deadline: Deadline) -> None:
+        error = self._topic_error(topic, deadline)
+        if error is None:
+            return
+        if error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+            raise ClusterError(
+                f"Topic {topic!r} does not exist on {self._options.kafka['bootstrap.servers']}.",
+                remedy=f"Create it (kafka-topics --create --topic {topic} --partitions ...) or "
+                "correct option topic. Nothing was written.",
+            )
+        raise judged(error, f"Topic {topic} cannot be seen")
+
+    def _ensure_log(self, deadline: Deadline) -> None:
+        topic = self._options.log_topic
+        error = self._topic_error(topic, deadline)
+        if error is not None and error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+            self._create_log(deadline)
+            return
+        if error is not None:
+            raise judged(error, f"The decision log {topic} cannot be seen")
+        partitions = len(self._describe(topic, deadline).partitions)
+        if partitions != LOG_PARTITIONS:
+            raise ConfigurationError(
+                f"The decision log {topic} has {partitions} partitions instead of "
+                f"{LOG_PARTITIONS}: decisions would be looked for in the wrong place.",
+                remedy="Name another topic with option eos.log.topic and let the sink make it, or "
+                f"make it with {LOG_PARTITIONS} partitions and cleanup.policy=compact. "
+                "Nothing was written.",
+            )
+
+    def _create_log(self, deadline: Deadline) -> None:
+        topic = self._options.log_topic
+        brokers = len(
+            self._answer(
+                self._admin(deadline).describe_cluster(request_timeout=deadline.left), deadline
+            ).nodes
+        )
+        replication = min(self._options.log_replication, brokers)
+        in_sync = 2 if replication > 2 else 1
+        new = NewTopic(
+            topic,
+            LOG_PARTITIONS,
+            replication,
+            config={**_LOG_CONFIGURATION, "min.insync.replicas": str(in_sync)},
+        )
+        try:
+            futures = self._admin(deadline).create_topics(
+                [new], operation_timeout=deadline.left, request_timeout=deadline.left
+            )
+            self._answer(futures[topic], deadline)
+        except KafkaException as raised:
+            if raised.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                raise judged(
+                    raised.args[0],
+                    f"The decision log {topic} does not exist and could not be made",
+                ) from raised
+        while self._topic_error(topic, deadline) is not None:
+            if deadline.passed:
+                raise ClusterError(
+                    f"The decision log {topic} was made but has no leaders.",
+                    remedy="Look at the brokers, then start the query again.",
+                )
+
+    def _topic_error(self, topic: str, deadline: Deadline) -> KafkaError | None:
+        try:
+            self._describe(topic, deadline)
+        except KafkaException as raised:
+            error: KafkaError = raised.args[0]
+            return error
+        return None
+
+    def _describe(self, topic: str, deadline: Deadline) -> Any:
+        """Does not create the topic, whatever the broker's `auto.create.topics.enable` says."""
+        futures = self._admin(deadline).describe_topics(
+            TopicCollection([topic]), request_timeout=deadline.left
+        )
+        return self._answer(futures[topic], deadline)
+
+    def _may_be_compacted(self, topic: str, deadline: Deadline) -> bool:
+        resource = ConfigResource(ResourceType.TOPIC, topic)
+        futures = self._admin(deadline).describe_configs([resource], request_timeout=deadline.left)
+        try:
+            entries = self._answer(futures[resource], deadline)
+        except KafkaException:
+            return True
+        return "compact" in str(entries["cleanup.policy"].value)
+
+    def _admin(self, deadline: Deadline) -> AdminClient:
+        if self._admin_client is None:
+            client = AdminClient(self._connection, logger=LOGGER)
+            first = Deadline(min(_FIRST_ANSWER_S, deadline.left))
+            try:
+                client.list_topics(topic=self._home.topic, timeout=first.left)
+            except KafkaException as raised:
+                raise self._no_answer(raised, first) from raised
+            self._admin_client = client
+        return self._admin_client
+
+    def _no_answer(self, raised: KafkaException, first: Deadline) -> EosSinkError:
+        return ClusterError(
+            f"No broker of {self._options.kafka['bootstrap.servers']} answers within "
+            f"{first.seconds:.0f} s: {raised.args[0].str()}.",
+            remedy="Check kafka.bootstrap.servers, the network and the security settings "
+            "(kafka.security.protocol, kafka.sasl.*, kafka.ssl.*). Nothing was written.",
+        )
+
+    @staticmethod
+    def _answer(future: Future[Any], deadline: Deadline) -> Any:
+        return future.result(timeout=deadline.left + 1)

@@ -1,0 +1,264 @@
+"""Transactions ended, listed and described from outside their producers, with kafka-python.
+
+Requests to one coordinator are pipelined; one deadline spans all retries. How an answer is judged
+stands in `eos_sink.verdicts`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+import tenacity
+from kafka import errors as kafka_errors
+from kafka.protocol.admin.transactions import DescribeTransactionsRequest, ListTransactionsRequest
+from kafka.protocol.producer.transaction import EndTxnRequest, InitProducerIdRequest
+
+from eos_sink.clients.wire import Wire
+from eos_sink.deadline import Deadline
+from eos_sink.errors import ClusterError, ConfigurationError, EosSinkError, OutcomeUnknownError
+from eos_sink.model import Transaction
+from eos_sink.ports import EndOutcome, TransactionState, TransactionStatus
+from eos_sink.verdicts import Answer, control_answer
+
+R = TypeVar("R")
+
+# Above version 4 EndTxn bumps the epoch (KIP-890) and a repeat is no longer idempotent.
+_END_TXN_VERSION = 4
+_INVALID_TRANSACTION_TIMEOUT = 50
+_RETRY_FIRST_S, _RETRY_MOST_S = 0.01, 0.5
+
+
+class KafkaPythonControl:
+    """Implements `eos_sink.ports.TransactionControl`."""
+
+    def __init__(self, settings: dict[str, object], deadline: Deadline) -> None:
+        self._wire = Wire(settings, deadline)
+
+    def check_timeout(self, transactional_id: str, timeout_ms: int, deadline: Deadline) -> None:
+        def request(_: list[str]) -> Any:
+            return InitProducerIdRequest(
+                transactional_id=transactional_id,
+                transaction_timeout_ms=timeout_ms,
+                producer_id=-1,
+                producer_epoch=-1,
+                max_version=5,
+            )
+
+        def read(_: list[str], response: Any) -> dict[str, int]:
+            return {transactional_id: response.error_code}
+
+        def judge(transactional_id: str, code: int) -> int | None:
+            if code == _INVALID_TRANSACTION_TIMEOUT:
+                raise ConfigurationError(
+                    f"Option eos.transaction.timeout.ms is {timeout_ms}, above the brokers' "
+                    "transaction.max.timeout.ms.",
+                    remedy="Lower the option or raise transaction.max.timeout.ms on the brokers. "
+                    "Nothing was written.",
+                )
+            return code if self._final(transactional_id, code, "InitProducerId") else None
+
+        self._each([transactional_id], request, read, judge, deadline, batched=True)
+
+    def end(
+        self, transactions: Iterable[Transaction], commit: bool, deadline: Deadline
+    ) -> dict[Transaction, EndOutcome]:
+        by_id = {t.transactional_id: t for t in transactions}
+
+        def request(ids: list[str]) -> Any:
+            transaction = by_id[ids[0]]
+            return EndTxnRequest(
+                transactional_id=transaction.transactional_id,
+                producer_id=transaction.producer_id,
+                producer_epoch=transaction.epoch,
+                committed=commit,
+                max_version=_END_TXN_VERSION,
+            )
+
+        def read(ids: list[str], response: Any) -> dict[str, int]:
+            return {ids[0]: response.error_code}
+
+        def judge(transactional_id: str, code: int) -> EndOutcome | None:
+            answer = self._final(transactional_id, code, "EndTxn")
+            if answer is None:
+                return None
+            return EndOutcome.DONE if answer is Answer.DONE else EndOutcome.REFUSED
+
+        outcomes, _ = self._attempt(list(by_id), request, read, judge, deadline, batched=False)
+        return {by_id[name]: outcome for name, outcome in outcomes.items()}
+
+    def describe(self, ids: Iterable[str], deadline: Deadline) -> dict[str, TransactionState]:
+        def request(names: list[str]) -> Any:
+            return DescribeTransactionsRequest(transactional_ids=names)
+
+        def read(_: list[str], response: Any) -> dict[str, Any]:
+            return {row.transactional_id: row for row in response.transaction_states}
+
+        def judge(name: str, row: Any) -> TransactionState | None:
+            answer = self._final(name, row.error_code, "DescribeTransactions")
+            if answer is None:
+                return None
+            if answer is Answer.REFUSED:
+                return TransactionState(
+                    Transaction(name, -1, -1), TransactionStatus.MISSING, -1, -1
+                )
+            return TransactionState(
+                Transaction(name, row.producer_id, row.producer_epoch),
+                TransactionStatus(row.transaction_state),
+                row.transaction_start_time_ms,
+                row.transaction_timeout_ms,
+            )
+
+        return self._each(list(ids), request, read, judge, deadline, batched=True)
+
+    def list_open(self, prefix: str, deadline: Deadline) -> list[str]:
+        """Each broker answers for the coordinators that it hosts, so all of them have to."""
+
+        async def ask() -> list[str] | None:
+            brokers = await self._wire.brokers()
+            if brokers is None:
+                return None
+            requests = {
+                node: self._wire.send(
+                    ListTransactionsRequest(
+                        state_filters=[TransactionStatus.ONGOING.value],
+                        producer_id_filters=[],
+                        max_version=0,
+                    ),
+                    node,
+                    deadline,
+                )
+                for node in brokers
+            }
+            found: list[str] = []
+            for node, response in (await self._wire.gather(requests)).items():
+                name = f"broker {node}"
+                if not response or not self._final(name, response.error_code, "ListTransactions"):
+                    return None
+                found += [row.transactional_id for row in response.transaction_states]
+            return [name for name in found if name.startswith(prefix)]
+
+        answer = _until(deadline, lambda: self._wire.run(ask), lambda found: found is not None)
+        if answer is None:
+            raise _unanswered("ListTransactions", ["all brokers"], deadline)
+        return answer
+
+    def close(self) -> None:
+        self._wire.close()
+
+    def _each(  # noqa: PLR0913
+        self,
+        ids: list[str],
+        request: Callable[[list[str]], Any],
+        read: Callable[[list[str], Any], dict[str, Any]],
+        judge: Callable[[str, Any], R | None],
+        deadline: Deadline,
+        *,
+        batched: bool,
+    ) -> dict[str, R]:
+        results, pending = self._attempt(ids, request, read, judge, deadline, batched=batched)
+        if pending:
+            raise _unanswered("the transaction coordinator", pending, deadline)
+        return results
+
+    def _attempt(  # noqa: PLR0913
+        self,
+        ids: list[str],
+        request: Callable[[list[str]], Any],
+        read: Callable[[list[str], Any], dict[str, Any]],
+        judge: Callable[[str, Any], R | None],
+        deadline: Deadline,
+        *,
+        batched: bool,
+    ) -> tuple[dict[str, R], list[str]]:
+        """Ask the coordinator of each id until `judge` has a result for it or time is up.
+
+        `request` is made for all ids of a coordinator (`batched`) or for each id alone.
+        """
+        results: dict[str, R] = {}
+
+        async def round_() -> None:
+            pending = [name for name in ids if name not in results]
+            await self._find_coordinators(pending, deadline)
+            requests: dict[tuple[str, ...], Any] = {}
+            for node, names in self._by_coordinator(pending).items():
+                groups = [names] if batched else [[name] for name in names]
+                for group in groups:
+                    requests[tuple(group)] = self._wire.send(request(group), node, deadline)
+            for asked, response in (await self._wire.gather(requests)).items():
+                if response is None:
+                    for name in asked:
+                        self._wire.forget_coordinator(name)
+                    continue
+                for name, row in read(list(asked), response).items():
+                    result = judge(name, row)
+                    if result is not None:
+                        results[name] = result
+
+        def attempt() -> bool:
+            self._wire.run(round_)
+            return len(results) == len(ids)
+
+        if ids:
+            _until(deadline, attempt, bool)
+        return results, [name for name in ids if name not in results]
+
+    def _by_coordinator(self, ids: list[str]) -> dict[int, list[str]]:
+        grouped: dict[int, list[str]] = {}
+        for name in ids:
+            node = self._wire.known_coordinator(name)
+            if node is not None:
+                grouped.setdefault(node, []).append(name)
+        return grouped
+
+    async def _find_coordinators(self, ids: list[str], deadline: Deadline) -> None:
+        unknown = [name for name in ids if self._wire.known_coordinator(name) is None]
+        if not unknown:
+            return
+        future = self._wire.send(self._wire.find_coordinators_request(unknown), None, deadline)
+        response = (await self._wire.gather({"": future}))[""]
+        for row in response.coordinators if response else []:
+            if self._final(row.key, row.error_code, "FindCoordinator"):
+                self._wire.remember_coordinator(row)
+
+    def _final(self, name: str, code: int, request: str) -> Answer | None:
+        """The answer behind an error code, or None if the request has to be repeated."""
+        answer = control_answer(code)
+        if answer is Answer.REDISCOVER:
+            self._wire.forget_coordinator(name)
+        if answer in (Answer.REDISCOVER, Answer.RETRY):
+            return None
+        if answer is Answer.DENIED:
+            raise ClusterError(
+                f"{request} for {name} is not authorised.",
+                remedy="Grant the query's principal Write and Describe on transactional ids with "
+                "its prefix (kafka-acls --transactional-id ... --resource-pattern-type prefixed).",
+            )
+        if answer is Answer.STOP:
+            raise ClusterError(
+                f"{request} for {name} failed: {kafka_errors.for_code(code).__name__}.",
+                remedy="Look at the broker's log for the cause, then start the query again.",
+                data={"error_code": code},
+            )
+        return answer
+
+
+def _until(deadline: Deadline, attempt: Callable[[], R], done: Callable[[R], bool]) -> R:
+    """Repeat with a growing, jittered pause until done or the deadline; the last result."""
+    retrying = tenacity.Retrying(
+        retry=tenacity.retry_if_result(lambda result: not done(result)),
+        wait=tenacity.wait_random_exponential(multiplier=_RETRY_FIRST_S, max=_RETRY_MOST_S),
+        stop=lambda _: deadline.passed,
+        retry_error_callback=lambda state: state.outcome.result() if state.outcome else None,
+    )
+    result: R = retrying(attempt)
+    return result
+
+
+def _unanswered(what: str, names: list[str], deadline: Deadline) -> EosSinkError:
+    return OutcomeUnknownError(
+        f"No answer from {what} within {deadline.seconds:.0f} s for {', '.join(sorted(names)[:5])}"
+        f"{' ...' if len(names) > 5 else ''}.",
+        remedy="Check that the brokers and the topic __transaction_state are available, then start "
+        "the query again; what was decided is finished first.",
+    )

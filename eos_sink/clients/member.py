@@ -1,0 +1,120 @@
+"""The query's one static group member, on confluent-kafka (KIP-345, KIP-447)."""
+
+from __future__ import annotations
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+
+from eos_sink.clients.librdkafka import LOGGER, judged
+from eos_sink.deadline import Deadline
+from eos_sink.errors import ClusterError
+from eos_sink.model import LogPosition
+from eos_sink.ports import MemberRefused, MemberState
+
+_POLL_S = 0.05
+_STABLE_TRY_S = 1.0
+_LONGEST_POLL_INTERVAL_MS = 86_400_000
+_HEARTBEAT_MS = 3_000
+_PENDING = {KafkaError._TIMED_OUT, KafkaError.UNSTABLE_OFFSET_COMMIT}
+
+
+class ConfluentMember:
+    """Implements `eos_sink.ports.GroupMember`."""
+
+    def __init__(
+        self,
+        settings: dict[str, str],
+        group: str,
+        instance_id: str,
+        session_ms: int,
+        position: LogPosition,
+    ) -> None:
+        self._position = position
+        self._group = group
+        self._assigned = False
+        self._fatal: KafkaError | None = None
+        self._joined_as: bytes | None = None
+        self._consumer = Consumer(
+            {
+                **settings,
+                "group.id": group,
+                "group.instance.id": instance_id,
+                "session.timeout.ms": session_ms,
+                "heartbeat.interval.ms": _HEARTBEAT_MS,
+                # A planner polls once a batch, and a batch may be long.
+                "max.poll.interval.ms": _LONGEST_POLL_INTERVAL_MS,
+                "enable.auto.commit": False,
+                # Sets require_stable when offsets are fetched (KIP-447).
+                "isolation.level": "read_committed",
+                "error_cb": self._note_error,
+            },
+            logger=LOGGER,
+        )
+
+    def join(self, deadline: Deadline) -> bytes:
+        self._consumer.subscribe(
+            [self._position.topic], on_assign=self._on_assign, on_revoke=self._on_revoke
+        )
+        while not self._assigned:
+            if deadline.passed:
+                raise ClusterError(
+                    f"The query's driver could not join group {self._group} within "
+                    f"{deadline.seconds:.0f} s.",
+                    remedy="Check that the group coordinator (topic __consumer_offsets) is "
+                    "available and that the principal may read the group, then start again.",
+                )
+            self._poll(min(_POLL_S, deadline.left))
+        self._joined_as = self._metadata()
+        return self._joined_as
+
+    def state(self) -> MemberState:
+        try:
+            self._poll(0)
+        except MemberRefused:
+            return MemberState.REPLACED
+        return MemberState.CURRENT if self._metadata() == self._joined_as else MemberState.EXPIRED
+
+    def wait_stable(self, deadline: Deadline) -> bool:
+        partition = TopicPartition(self._position.topic, self._position.partition)
+        while True:
+            self._poll(0)
+            try:
+                answers = self._consumer.committed(
+                    [partition], timeout=max(_POLL_S, min(_STABLE_TRY_S, deadline.left))
+                )
+                if answers[0].error is None:
+                    return True
+                raise KafkaException(answers[0].error)
+            except KafkaException as raised:
+                if raised.args[0].code() not in _PENDING:
+                    raise judged(raised.args[0], f"Group {self._group} is unreadable") from raised
+            if deadline.passed:
+                return False
+
+    def close(self) -> None:
+        # A static member does not leave its group on close (KIP-345), so nothing is lost by it.
+        self._consumer.close()
+
+    def _poll(self, seconds: float) -> None:
+        try:
+            message = self._consumer.poll(seconds)
+        except KafkaException as raised:
+            raise judged(raised.args[0], f"Membership in group {self._group} ended") from raised
+        error = self._fatal or (message.error() if message is not None else None)
+        if error is not None and (error.fatal() or not error.retriable()):
+            raise judged(error, f"Membership in group {self._group} ended")
+
+    def _metadata(self) -> bytes:
+        metadata: bytes = self._consumer.consumer_group_metadata()
+        return metadata
+
+    def _on_assign(self, consumer: Consumer, _: list[TopicPartition]) -> None:
+        # The member fetches nothing; being one is all that is asked of it.
+        consumer.assign([])
+        self._assigned = True
+
+    def _on_revoke(self, consumer: Consumer, _: list[TopicPartition]) -> None:
+        consumer.unassign()
+
+    def _note_error(self, error: KafkaError) -> None:
+        if error.fatal():
+            self._fatal = error

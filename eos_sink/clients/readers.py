@@ -1,0 +1,158 @@
+"""Read_committed reading: the decision log to its end, and single witnesses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+
+from eos_sink.clients.librdkafka import LOGGER, judged
+from eos_sink.deadline import Deadline
+from eos_sink.errors import OutcomeUnknownError
+from eos_sink.model import LogPosition, Witness
+from eos_sink.ports import Visibility
+
+_POLL_S = 0.1
+_GONE = {
+    KafkaError._AUTO_OFFSET_RESET,
+    KafkaError.OFFSET_OUT_OF_RANGE,
+    KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+    KafkaError._UNKNOWN_TOPIC,
+    KafkaError._UNKNOWN_PARTITION,
+}
+
+
+def _consumer(settings: dict[str, str], group: str, when_out_of_range: str) -> Consumer:
+    configuration: dict[str, Any] = {
+        **settings,
+        "group.id": group,
+        "enable.auto.commit": False,
+        "isolation.level": "read_committed",
+        "enable.partition.eof": True,
+        "auto.offset.reset": when_out_of_range,
+    }
+    return Consumer(configuration, logger=LOGGER)
+
+
+class ConfluentLogReader:
+    """Implements `eos_sink.ports.LogReader` for one query's key; reads on from where it was."""
+
+    def __init__(
+        self,
+        settings: dict[str, str],
+        group: str,
+        position: LogPosition,
+        end: EndOffset,
+    ) -> None:
+        self._home = position
+        self._end = end
+        self._consumer = _consumer(settings, group, "earliest")
+        self._next = -1
+        self._latest: tuple[LogPosition, bytes] | None = None
+
+    def position(self, key: str) -> LogPosition:
+        return self._home
+
+    def latest(self, key: str, deadline: Deadline) -> tuple[LogPosition, bytes] | None:
+        """The target is the high watermark, not the last stable offset: a record of this query
+        may lie behind another query's open transaction, and is waited for."""
+        end = self._end(self._home, deadline)
+        if self._next < 0 or end < self._next:
+            # First read; or the topic was deleted and made again, so that nothing known holds.
+            self._latest, self._next = None, 0
+            self._consumer.assign([TopicPartition(self._home.topic, self._home.partition, 0)])
+        wanted = key.encode()
+        while self._next < end:
+            if deadline.passed:
+                raise OutcomeUnknownError(
+                    f"The decision log {self._home.topic}[{self._home.partition}] could not be "
+                    f"read to its end ({end}) within {deadline.seconds:.0f} s; read up to "
+                    f"{self._next}.",
+                    remedy="An open transaction on it, of another query's driver, ends by its "
+                    "time-out; check the partition's leader, then start the query again.",
+                )
+            message = self._consumer.poll(min(_POLL_S, deadline.left))
+            if message is None:
+                continue
+            error = message.error()
+            if error is None:
+                self._next = message.offset() + 1
+                if message.key() == wanted:
+                    place = LogPosition(self._home.topic, self._home.partition, message.offset())
+                    self._latest = (place, message.value() or b"")
+            elif error.code() == KafkaError._PARTITION_EOF:
+                self._next = max(self._next, message.offset())
+            elif not error.retriable():
+                raise judged(error, f"The decision log {self._home.topic} is unreadable")
+        return self._latest
+
+    def close(self) -> None:
+        self._consumer.close()
+
+
+class WitnessReader:
+    """Looks at single offsets as a read_committed reader does."""
+
+    def __init__(self, settings: dict[str, str], group: str) -> None:
+        self._consumer = _consumer(settings, group, "error")
+
+    def look(self, witness: Witness, deadline: Deadline) -> Visibility | None:
+        """None: its transaction was still open at the deadline."""
+        place = TopicPartition(witness.topic, witness.partition, witness.offset)
+        self._consumer.assign([place])
+        while not deadline.passed:
+            try:
+                message = self._consumer.poll(min(_POLL_S, deadline.left))
+            except KafkaException as raised:
+                raise judged(raised.args[0], f"{witness} is unreadable") from raised
+            if message is None or message.topic() not in (None, witness.topic):
+                continue
+            error = message.error()
+            if error is None:
+                return (
+                    Visibility.COMMITTED
+                    if message.offset() == witness.offset
+                    else Visibility.ABORTED
+                )
+            if error.code() == KafkaError._PARTITION_EOF:
+                if message.offset() > witness.offset:
+                    return Visibility.ABORTED
+            elif error.code() in _GONE:
+                return Visibility.UNREADABLE
+        return None
+
+    def close(self) -> None:
+        self._consumer.close()
+
+
+class EndOffset:
+    """The high watermark of a log partition, asked from its leader."""
+
+    def __init__(self, consumer_settings: dict[str, str], group: str) -> None:
+        # The offset listed for read_committed is the last stable one, which can lie before a
+        # committed record; hence a reader of the other isolation level.
+        self._consumer = Consumer(
+            {
+                **consumer_settings,
+                "group.id": group,
+                "enable.auto.commit": False,
+                "isolation.level": "read_uncommitted",
+            },
+            logger=LOGGER,
+        )
+
+    def __call__(self, position: LogPosition, deadline: Deadline) -> int:
+        try:
+            _, high = self._consumer.get_watermark_offsets(
+                TopicPartition(position.topic, position.partition), timeout=deadline.left
+            )
+        except KafkaException as raised:
+            raise judged(raised.args[0], f"The end of {position.topic} is unknown") from raised
+        return int(high)
+
+
+def witnesses_by_place(witnesses: Sequence[Witness]) -> list[Witness]:
+    """In the order of the log, so that a reader moves forward."""
+    return sorted(witnesses, key=lambda w: (w.topic, w.partition, w.offset))

@@ -1,0 +1,119 @@
+"""Kafka requests over kafka-python's connections: the one place that uses its private parts.
+
+KafkaAdminClient has no public way to send a request of one's own. `tests/test_wire.py` says so
+when a new version moves what is used here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, TypeVar
+
+from kafka import KafkaAdminClient
+from kafka import errors as kafka_errors
+from kafka.protocol.metadata import CoordinatorType, FindCoordinatorRequest
+
+from eos_sink.deadline import Deadline
+from eos_sink.errors import ClusterError
+
+K = TypeVar("K")
+T = TypeVar("T")
+
+# Connection failures while a broker is down or a coordinator moves: the request may be sent again,
+# since each control request is idempotent.
+_RETRIABLE = (
+    kafka_errors.Cancelled,
+    kafka_errors.KafkaConnectionError,
+    kafka_errors.KafkaTimeoutError,
+    kafka_errors.NodeNotReadyError,
+    kafka_errors.RequestTimedOutError,
+)
+# A paused broker never answers; its coordinators move elsewhere meanwhile.
+_ATTEMPT_S = 10.0
+# Requests in flight per connection: EndTxn is pipelined, the default of 5 would wait for answers.
+_PIPELINE = 1_000
+
+
+class Wire:
+    """One admin client and its event loop, which runs in a thread of its own."""
+
+    def __init__(self, settings: dict[str, object], deadline: Deadline) -> None:
+        try:
+            self._client = KafkaAdminClient(
+                **settings,
+                max_in_flight_requests_per_connection=_PIPELINE,
+                bootstrap_timeout_ms=int(deadline.left * 1000),
+            )
+        except kafka_errors.KafkaError as error:
+            raise ClusterError(
+                f"No broker of {settings['bootstrap_servers']} answers: {error}",
+                remedy="Check kafka.bootstrap.servers, the network and the security settings.",
+            ) from error
+        self._manager = self._client._manager
+
+    def run(self, step: Callable[..., Coroutine[Any, Any, T]]) -> T:
+        """Run a coroutine on the client's event loop and wait for it.
+
+        Raises:
+            ClusterError: a request failed for a reason that a retry does not mend.
+        """
+        try:
+            result: T = self._manager.run(step)
+        except kafka_errors.KafkaError as error:
+            raise ClusterError(
+                f"A request to Kafka failed: {type(error).__name__}: {error}.",
+                remedy="If a permission or a broker version is named, mend that; otherwise look at "
+                "the broker's log. Then start the query again.",
+            ) from error
+        return result
+
+    def send(self, request: Any, node: int | None, deadline: Deadline) -> Any:
+        """A future of the answer; sending does not wait for earlier answers."""
+        seconds = min(deadline.left, _ATTEMPT_S)
+        return self._manager.send(
+            request, node_id=node, request_timeout_ms=max(1, int(seconds * 1000))
+        )
+
+    async def gather(self, futures: Mapping[K, Any]) -> dict[K, Any]:
+        """The answer to each request, None where it has to be sent again."""
+        answers: dict[K, Any] = {}
+        for key, future in futures.items():
+            try:
+                answers[key] = await future
+            except _RETRIABLE:
+                answers[key] = None
+        return answers
+
+    async def brokers(self) -> list[int] | None:
+        """Ids of all live brokers, from fresh metadata; None where it has to be asked again."""
+        try:
+            await self._manager.cluster.refresh_metadata()
+        except _RETRIABLE:
+            return None
+        return [broker.node_id for broker in self._manager.cluster.brokers()]
+
+    def known_coordinator(self, transactional_id: str) -> int | None:
+        node: int | None = self._manager.cluster.get_coordinator(
+            transactional_id, CoordinatorType.TRANSACTION
+        )
+        return node
+
+    def remember_coordinator(self, row: Any) -> None:
+        self._manager.cluster.add_coordinator(
+            row, CoordinatorType.TRANSACTION, row.key, synthesize_node_id=False
+        )
+
+    def forget_coordinator(self, transactional_id: str) -> None:
+        self._manager.cluster._coordinators.pop(
+            (CoordinatorType.TRANSACTION, transactional_id), None
+        )
+
+    @staticmethod
+    def find_coordinators_request(ids: list[str]) -> Any:
+        """All at once (KIP-699, Kafka 3.0 and later)."""
+        return FindCoordinatorRequest(
+            key_type=CoordinatorType.TRANSACTION.value, coordinator_keys=ids, min_version=4
+        )
+
+    def close(self) -> None:
+        self._client.close()

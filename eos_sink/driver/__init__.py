@@ -1,0 +1,1 @@
+"""The driver's half of the protocol: plan, recover, vote, decide, settle, abort."""

@@ -1,0 +1,144 @@
+"""What follows the tasks: vote, decide and settle, or void and abort.
+
+Spark calls `commit()` and `abort()` in another process than `streamWriter()`'s, and `abort()` also
+when the process of `commit()` died after the decision, or lives on.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from eos_sink.deadline import Deadline
+from eos_sink.driver.settle import settle
+from eos_sink.driver.sweep import abort_all, list_undecided, void
+from eos_sink.errors import SupersededError, UnfinishedError
+from eos_sink.log import DecisionRegister
+from eos_sink.model import Decision, Prepared, Tally, TaskReport
+from eos_sink.options import SinkOptions
+from eos_sink.phases import BatchPhase, Phase
+from eos_sink.ports import Kafka
+from eos_sink.verdicts import check_replay, check_rewrite, check_vote
+
+# The decision is refused when a prepared transaction is this near to its time-out: a tenth of it,
+# at most ten seconds.
+_VOTE_MARGIN_SHARE, _VOTE_MARGIN_MS = 10, 10_000
+
+
+def _now_ms() -> int:
+    return int(time.time() * 1000)
+
+
+class Committer:
+    """The committer of one query in one process, kept between batches."""
+
+    def __init__(
+        self, kafka: Kafka, options: SinkOptions, now_ms: Callable[[], int] = _now_ms
+    ) -> None:
+        self._kafka = kafka
+        self._options = options
+        self._names = options.names
+        self._register = DecisionRegister(kafka, options.names)
+        self._now_ms = now_ms
+
+    def commit(self, reports: Sequence[TaskReport]) -> None:
+        """Make a written batch visible, or see that it is.
+
+        Raises:
+            BatchFailedError, SupersededError: nothing is decided.
+            UnfinishedError: decided; a restart finishes it.
+            OutcomeUnknownError: unknown which; a restart finds out.
+            OperatorNeededError: a replay with other rows than decided.
+        """
+        deadline = Deadline(self._options.step_timeout)
+        if any(report.replayed for report in reports):
+            self._commit_replay(reports, deadline)
+        elif any(report.prepared for report in reports):
+            decision = Decision(
+                batch=reports[0].batch,
+                slot=reports[0].slot,
+                partitions=len(reports),
+                total=Tally.total([report.tally for report in reports]),
+                prepared=_prepared(reports),
+            )
+            self._decide(reports, decision, deadline)
+
+    def abort(self, reports: Sequence[TaskReport]) -> None:
+        """Give up a batch unless it is decided: what the decision names is settled instead.
+
+        Without any report the plan is unknown, and with it the right to void; the next plan of
+        the query, or the time-out, ends what the tasks left open.
+        """
+        deadline = Deadline(self._options.step_timeout)
+        entry = self._register.open(deadline)
+        decision = entry.decision
+        if decision is not None:
+            settle(self._kafka, self._names, decision, deadline, just_decided=False)
+        if not reports:
+            return
+        phase = BatchPhase()
+        listed = list_undecided(self._kafka, self._names, decision, deadline)
+        decided = decision.transactions(self._names).keys() if decision else frozenset()
+        prepared = {r.prepared.transaction(self._names, r.slot) for r in reports if r.prepared}
+        try:
+            void(self._register, reports[0].token, entry, deadline)
+        except SupersededError:
+            return  # A newer driver owns the query; its recovery cleans up.
+        phase.move(Phase.VOIDED)
+        abort_all(self._kafka, {*listed, *prepared} - decided, deadline)
+        phase.move(Phase.ABORTED)
+
+    def _decide(
+        self, reports: Sequence[TaskReport], decision: Decision, deadline: Deadline
+    ) -> None:
+        phase = BatchPhase()
+        token = reports[0].token
+        self._register.expect(token, deadline)
+        self._vote([r for r in reports if r.prepared], deadline)
+        phase.move(Phase.VOTED)
+        self._register.write(token, decision, deadline)
+        phase.move(Phase.DECIDED)
+        lost = settle(self._kafka, self._names, decision, deadline, just_decided=True)
+        if lost:
+            raise UnfinishedError(
+                f"Query {self._names.query}: {decision.batch} is decided, but its partitions "
+                f"{sorted(lost)} were aborted meanwhile, by their time-out or a late attempt of "
+                "their tasks.",
+                remedy="Start the query again: Spark replays the batch and these are written "
+                "again.",
+                data={"batch": decision.batch.batch, "partitions": sorted(lost)},
+            )
+        phase.move(Phase.SETTLED)
+
+    def _vote(self, reports: Sequence[TaskReport], deadline: Deadline) -> None:
+        transactions = [r.prepared.transaction(self._names, r.slot) for r in reports if r.prepared]
+        states = self._kafka.control().describe(
+            [t.transactional_id for t in transactions], deadline
+        )
+        margin = min(self._options.transaction_timeout_ms // _VOTE_MARGIN_SHARE, _VOTE_MARGIN_MS)
+        check_vote(transactions, states, self._now_ms(), margin)
+
+    def _commit_replay(self, reports: Sequence[TaskReport], deadline: Deadline) -> None:
+        token, lost = reports[0].token, reports[0].lost
+        entry = self._register.read(deadline)
+        decision = entry.decision
+        if entry.seq != token.seq or decision is None:
+            self._register.expect(token, deadline)
+            raise AssertionError("a register that has moved is never as expected")
+        if not lost:
+            check_replay(self._names, decision, reports)
+            return
+        check_rewrite(self._names, decision, lost, reports)
+        kept = [entry for entry in decision.prepared if entry.partition not in lost]
+        rewritten = Decision(
+            decision.batch,
+            decision.slot,
+            decision.partitions,
+            decision.total,
+            tuple(sorted([*kept, *_prepared(reports)], key=lambda entry: entry.partition)),
+        )
+        self._decide(reports, rewritten, deadline)
+
+
+def _prepared(reports: Sequence[TaskReport]) -> tuple[Prepared, ...]:
+    return tuple(report.prepared for report in reports if report.prepared)

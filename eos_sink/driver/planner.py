@@ -1,0 +1,135 @@
+"""Plans: what the tasks of a batch need to know, and the recovery that comes before the first.
+
+Spark calls `streamWriter()` for each batch in a process that it keeps between batches, also across
+restarts of the query, and kills when idle for a minute. What a planner remembers is therefore an
+optimisation; each plan reads the log to its end.
+"""
+
+from __future__ import annotations
+
+from eos_sink.deadline import Deadline
+from eos_sink.driver.settle import settle
+from eos_sink.driver.sweep import abort_all, list_undecided, void
+from eos_sink.errors import OutcomeUnknownError, SupersededError
+from eos_sink.log import DecisionRegister, Entry, refused_member
+from eos_sink.model import Decision, Plan, PlanToken
+from eos_sink.options import SinkOptions
+from eos_sink.ports import GroupMember, Kafka, MemberRefused, MemberState
+
+# A planner process may be idle, or gone, during a long batch, and the metadata of its member must
+# outlive the batch.
+_SESSION_MARGIN_MS = 60_000
+_STABLE_TRY_S = 2.0
+
+
+class Planner:
+    """The planner of one query in one process."""
+
+    def __init__(self, kafka: Kafka, options: SinkOptions) -> None:
+        self._kafka = kafka
+        self._options = options
+        self._names = options.names
+        self._register = DecisionRegister(kafka, options.names)
+        self._member: GroupMember | None = None
+        self._metadata = b""
+        self._planned_seq = -1
+        self._settled: tuple[Decision, frozenset[int]] | None = None
+
+    def plan(self) -> Plan:
+        """Plan the next batch.
+
+        Raises:
+            ConfigurationError, ClusterError: something is wrong that can be seen before writing.
+            SupersededError: a newer run of the query has taken over.
+            UnfinishedError: the decided batch could not be finished in time.
+            OperatorNeededError: it cannot be told what became of the decided batch.
+        """
+        deadline = Deadline(self._options.step_timeout)
+        try:
+            entry = self._current(deadline) if self._joined() else self._recover(deadline)
+        except MemberRefused as refused:
+            self._forget()
+            raise refused_member(self._token(self._register.read(deadline)), refused) from refused
+        self._planned_seq = entry.seq
+        return Plan(self._token(entry), entry.decision, self._settle(entry, deadline))
+
+    def _joined(self) -> bool:
+        if self._member is None:
+            return False
+        state = self._member.state()
+        if state is MemberState.CURRENT:
+            return True
+        self._forget()
+        if state is MemberState.REPLACED:
+            # Never a reason to join again: the newer run would be replaced in turn.
+            raise SupersededError(
+                f"Query {self._names.query}: a newer run has joined group {self._names.group}.",
+                remedy="If two applications run this query, stop one; otherwise let the newer run "
+                "go on.",
+            )
+        return False
+
+    def _current(self, deadline: Deadline) -> Entry:
+        entry = self._register.read(deadline)
+        self._settle(entry, deadline)
+        if entry.seq == self._planned_seq:
+            # The plan before came to nothing, and abort() may not have known of it.
+            return self._sweep(entry, deadline, always_void=False)
+        return entry
+
+    def _recover(self, deadline: Deadline) -> Entry:
+        self._check(deadline)
+        session_ms = self._options.transaction_timeout_ms + _SESSION_MARGIN_MS
+        self._member = self._kafka.member(self._names.group, self._names.driver, session_ms)
+        try:
+            self._metadata = self._member.join(deadline)
+            entry = self._register.open(deadline)
+            self._settle(entry, deadline)
+            entry = self._sweep(entry, deadline, always_void=True)
+            while not self._member.wait_stable(Deadline(min(_STABLE_TRY_S, deadline.left))):
+                if deadline.passed:
+                    raise OutcomeUnknownError(
+                        f"Group {self._names.group} has pending offsets: a transaction of the "
+                        "query is open still and could not be ended.",
+                        remedy="Check the brokers and the topic __transaction_state, then start "
+                        "the query again.",
+                    )
+                # A coordinator that moved while it was asked may have hidden a transaction.
+                entry = self._sweep(entry, deadline, always_void=False)
+        except BaseException:
+            self._forget()
+            raise
+        return entry
+
+    def _check(self, deadline: Deadline) -> None:
+        """What can be wrong is found before the driver that runs now, if any, is replaced."""
+        if self._options.topic is not None:
+            self._kafka.check_topic(self._options.topic, deadline)
+        timeout_ms = self._options.transaction_timeout_ms
+        self._kafka.producer(self._names.driver, timeout_ms).close()
+        self._register.read(deadline)
+        self._kafka.control().check_timeout(self._names.driver, timeout_ms, deadline)
+
+    def _sweep(self, entry: Entry, deadline: Deadline, *, always_void: bool) -> Entry:
+        listed = list_undecided(self._kafka, self._names, entry.decision, deadline)
+        if listed or always_void:
+            entry = void(self._register, self._token(entry), entry, deadline)
+            abort_all(self._kafka, listed, deadline)
+        return entry
+
+    def _settle(self, entry: Entry, deadline: Deadline) -> frozenset[int]:
+        """The lost partitions of the latest decision, which is settled once a process."""
+        if entry.decision is None:
+            return frozenset()
+        if self._settled is None or self._settled[0] != entry.decision:
+            lost = settle(self._kafka, self._names, entry.decision, deadline, just_decided=False)
+            self._settled = (entry.decision, lost)
+        return self._settled[1]
+
+    def _token(self, entry: Entry) -> PlanToken:
+        return PlanToken(self._names, entry.seq, entry.position, self._metadata)
+
+    def _forget(self) -> None:
+        if self._member is not None:
+            self._member.close()
+        self._member = None

@@ -1,0 +1,100 @@
+"""The format of a record in the decision log.
+
+JSON, with one array a transaction, so that ten thousand tasks fit into a megabyte. Nothing that
+comes from Kafka is unpickled or evaluated, and a record of another format is an error, never a
+guess.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from eos_sink.errors import OperatorNeededError
+from eos_sink.model import BatchId, Decision, LogRecord, Prepared, Tally, Witness
+
+FORMAT = 1
+
+
+def encode(record: LogRecord) -> bytes:
+    decision = record.decision
+    document: dict[str, Any] = {"format": FORMAT, "seq": record.seq, "writer": record.writer}
+    if decision is not None:
+        topics = sorted({entry.witness.topic for entry in decision.prepared})
+        document["decision"] = {
+            "stream": decision.batch.stream,
+            "batch": decision.batch.batch,
+            "slot": decision.slot,
+            "partitions": decision.partitions,
+            "total": _tally(decision.total),
+            "topics": topics,
+            "prepared": [
+                [
+                    entry.partition,
+                    entry.producer_id,
+                    entry.epoch,
+                    *_tally(entry.tally),
+                    topics.index(entry.witness.topic),
+                    entry.witness.partition,
+                    entry.witness.offset,
+                ]
+                for entry in decision.prepared
+            ],
+        }
+    return json.dumps(document, separators=(",", ":")).encode()
+
+
+def decode(value: bytes, where: str) -> LogRecord:
+    """Raises:
+    OperatorNeededError: the record is not of this format.
+    """
+    try:
+        document = json.loads(value)
+        if document["format"] != FORMAT:
+            raise ValueError(f"format {document['format']}")
+        return LogRecord(
+            seq=_whole(document["seq"]),
+            decision=_decision(document["decision"]) if "decision" in document else None,
+            writer=str(document["writer"]),
+        )
+    except (ValueError, KeyError, IndexError, TypeError) as error:
+        raise OperatorNeededError(
+            f"The decision log's record at {where} is not one that this version reads: {error!r}.",
+            remedy="Use the version of eos-sink that wrote it, or a newer one; if something else "
+            "writes to this topic, stop that and restore the record.",
+        ) from error
+
+
+def _decision(document: Any) -> Decision:
+    topics = [str(topic) for topic in document["topics"]]
+    return Decision(
+        batch=BatchId(str(document["stream"]), _whole(document["batch"])),
+        slot=_whole(document["slot"]),
+        partitions=_whole(document["partitions"]),
+        total=_read_tally(document["total"]),
+        prepared=tuple(
+            Prepared(
+                _whole(partition),
+                _whole(producer_id),
+                _whole(epoch),
+                _read_tally(tally),
+                Witness(topics[_whole(topic)], _whole(place), _whole(offset)),
+            )
+            for partition, producer_id, epoch, *tally, topic, place, offset in document["prepared"]
+        ),
+    )
+
+
+def _tally(tally: Tally) -> list[int]:
+    return [tally.rows, tally.bytes, tally.fingerprint]
+
+
+def _read_tally(values: Any) -> Tally:
+    rows, size, fingerprint = values
+    return Tally(_whole(rows), _whole(size), _whole(fingerprint))
+
+
+def _whole(value: Any) -> int:
+    if type(value) is not int or value < 0:
+        raise ValueError(f"{value!r} is not a whole number")
+    return value

@@ -1,0 +1,200 @@
+"""The decision log as a compare-and-swap register.
+
+Open: init the driver's transactional id, which fences every other writer of the query, then read
+to the high watermark taken after that. Compare what is there with what was planned from. Write one
+record and the group offset in one transaction. The order is the point: who reads before it fences
+can decide a batch that its successor has already replaced.
+"""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+
+from eos_sink.deadline import Deadline
+from eos_sink.errors import BatchFailedError, ClusterError, OutcomeUnknownError, SupersededError
+from eos_sink.identity import QueryNames
+from eos_sink.log.record import decode, encode
+from eos_sink.model import Decision, LogPosition, LogRecord, PlanToken
+from eos_sink.ports import (
+    Kafka,
+    LogReader,
+    MemberRefused,
+    ProducerFenced,
+    TransactionalProducer,
+    WriteRejected,
+)
+
+# Writing one record takes milliseconds. A driver that dies inside holds up other queries' reading
+# of the same log partition for this long at most.
+_TRANSACTION_MS = 30_000
+_NONE = LogRecord(seq=0, decision=None, writer="")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """The query's latest record and where it lies; seq 0 where there is none yet."""
+
+    record: LogRecord
+    position: LogPosition
+
+    @property
+    def seq(self) -> int:
+        return self.record.seq
+
+    @property
+    def decision(self) -> Decision | None:
+        return self.record.decision
+
+
+class DecisionRegister:
+    """One query's register as one process sees it, kept between batches.
+
+    While the process's producer holds the driver's id nobody else has written, so that opening
+    and comparing again is not needed; a write that finds itself fenced does both.
+    """
+
+    def __init__(self, kafka: Kafka, names: QueryNames) -> None:
+        self._kafka = kafka
+        self._names = names
+        self._reader: LogReader | None = None
+        self._producer: TransactionalProducer | None = None
+        self._held: Entry | None = None
+
+    def read(self, deadline: Deadline) -> Entry:
+        """The latest record, without fencing anybody."""
+        if self._reader is None:
+            self._reader = self._kafka.log_reader(deadline)
+        found = self._reader.latest(self._names.query, deadline)
+        if found is None:
+            return Entry(_NONE, self._reader.position(self._names.query))
+        position, value = found
+        where = f"{position.topic}[{position.partition}]@{position.offset}"
+        return Entry(decode(value, where), position)
+
+    def open(self, deadline: Deadline) -> Entry:
+        """Fence every other writer of the query, then read."""
+        self._let_go()
+        producer = self._kafka.log_producer(self._names.driver, _TRANSACTION_MS)
+        try:
+            producer.init(deadline)
+        except BaseException:
+            producer.close()
+            raise
+        entry = self.read(deadline)
+        self._producer, self._held = producer, entry
+        return entry
+
+    def expect(self, token: PlanToken, deadline: Deadline) -> Entry:
+        """Open, unless it is open, and compare: the record that the plan was made from.
+
+        Raises:
+            SupersededError: the log has moved on since the plan.
+        """
+        entry = self._current(token, deadline)
+        if entry.seq != token.seq:
+            self._let_go()
+            raise _superseded(token, entry)
+        return entry
+
+    def write(self, token: PlanToken, decision: Decision | None, deadline: Deadline) -> Entry:
+        """Write the next record if the plan's is still the latest one.
+
+        A write whose outcome is unknown is never sent again blindly: the register is opened,
+        which ends whatever was under way, and read.
+
+        Raises:
+            SupersededError: the log has moved on, or the plan's member was replaced.
+            BatchFailedError: the plan's member is no longer known to the group.
+            OutcomeUnknownError: no answer by the deadline.
+        """
+        record = LogRecord(token.seq + 1, decision, uuid.uuid4().hex)
+        while True:
+            try:
+                entry = self._current(token, deadline)
+                if entry.record.writer == record.writer:
+                    return entry
+                self.expect(token, deadline)
+                return self._append(token, record, deadline)
+            except (ProducerFenced, OutcomeUnknownError) as error:
+                self._let_go()
+                if deadline.passed:
+                    raise OutcomeUnknownError(
+                        f"The decision log did not answer within {deadline.seconds:.0f} s: {error}",
+                        remedy="Start the query again: what was decided is read back and finished.",
+                    ) from error
+            except MemberRefused as refused:
+                self._abandon()
+                raise refused_member(token, refused) from refused
+            except WriteRejected as rejected:
+                self._abandon()
+                raise ClusterError(
+                    f"The decision log refuses the record: {rejected}",
+                    remedy="Raise max.message.bytes of the decision log's topic, or use fewer "
+                    "partitions a batch.",
+                ) from rejected
+
+    def _current(self, token: PlanToken, deadline: Deadline) -> Entry:
+        """What is held may be old: another process of the query has written meanwhile."""
+        if self._held is not None and self._held.seq == token.seq:
+            return self._held
+        return self.open(deadline)
+
+    def _append(self, token: PlanToken, record: LogRecord, deadline: Deadline) -> Entry:
+        producer = self._producer
+        assert producer is not None
+        at: list[int] = []
+        place = token.position
+        producer.begin()
+        producer.produce(
+            place.topic,
+            encode(record),
+            key=self._names.query.encode(),
+            partition=place.partition,
+            on_offset=lambda _, offset: at.append(offset),
+        )
+        producer.send_offset(place, token.member, deadline)
+        producer.commit(deadline)
+        producer.flush(deadline)
+        self._held = Entry(record, LogPosition(place.topic, place.partition, at[0]))
+        return self._held
+
+    def _abandon(self) -> None:
+        """End the open transaction at once: it holds up every reader of the log partition."""
+        if self._producer is not None:
+            try:
+                self._producer.abort(Deadline(_TRANSACTION_MS / 1000))
+            except Exception:  # noqa: BLE001, S110 - the time-out or the next open aborts it
+                pass
+        self._let_go()
+
+    def _let_go(self) -> None:
+        if self._producer is not None:
+            self._producer.close()
+        self._producer = self._held = None
+
+
+def _superseded(token: PlanToken, entry: Entry) -> SupersededError:
+    return SupersededError(
+        f"Query {token.names.query}: the decision log is at seq {entry.seq} while this batch was "
+        f"planned from seq {token.seq}; another run of the query has taken over, or this batch was "
+        "given up already. Nothing of it is or will become visible.",
+        remedy="If two applications run this query, stop one; otherwise start it again.",
+        data={"seq": entry.seq, "planned": token.seq},
+    )
+
+
+def refused_member(token: PlanToken, refused: MemberRefused) -> SupersededError | BatchFailedError:
+    query = token.names.query
+    if refused.replaced:
+        return SupersededError(
+            f"Query {query}: a newer driver has joined group {token.names.group}, so this run may "
+            "write nothing any more.",
+            remedy="If two applications run this query, stop one; if this is the old one, let it "
+            "end.",
+        )
+    return BatchFailedError(
+        f"Query {query}: the driver's membership in group {token.names.group} has ended ({refused})."
+        " Nothing of the batch is visible.",
+        remedy="Start the query again: Spark replays the batch.",
+    )

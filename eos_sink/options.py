@@ -1,0 +1,231 @@
+"""The options of `format("kafka-eos")`, parsed once into a frozen object.
+
+Spark hands them over lower-cased. `OPTIONS` is the one table of them; docs/options.md shows it.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from eos_sink.errors import ConfigurationError
+from eos_sink.identity import QueryNames, query_identity
+
+
+@dataclass(frozen=True)
+class Option:
+    """One row of the options table. `default` None: no default."""
+
+    name: str
+    default: str | None
+    meaning: str
+
+
+OPTIONS = (
+    Option("kafka.bootstrap.servers", None, "Brokers to connect to, `host:port,...`. Required."),
+    Option(
+        "topic", None, "Topic for every row; overrides the column `topic`. One of both is needed."
+    ),
+    Option(
+        "kafka.*",
+        None,
+        "Any other Kafka producer or security setting, by its Java or librdkafka name.",
+    ),
+    Option(
+        "eos.id",
+        None,
+        "The query's identity, the same across restarts and unique on the cluster. Without it "
+        "the checkpoint location is the identity, else the query name.",
+    ),
+    Option(
+        "eos.transactional.id.prefix",
+        "eos-sink-",
+        "Start of every transactional id and of the consumer group; one prefixed ACL covers it.",
+    ),
+    Option(
+        "eos.log.topic", "__eos_sink_log", "The decision log, one per cluster; made if missing."
+    ),
+    Option(
+        "eos.log.replication.factor",
+        "3",
+        "Replication factor of the decision log when it is made; fewer brokers: their number.",
+    ),
+    Option(
+        "eos.transaction.timeout.ms",
+        "900000",
+        "Time-out of a task's transaction in ms. A batch must be shorter; the brokers' "
+        "`transaction.max.timeout.ms` must not be.",
+    ),
+    Option(
+        "eos.step.timeout.ms",
+        "120000",
+        "Time in ms that one step of the driver (recover, vote, decide, settle, abort) may take.",
+    ),
+)
+
+_BY_NAME = {option.name: option for option in OPTIONS}
+_SPARK_OPTIONS = frozenset({"checkpointlocation", "queryname", "path", "includeheaders"})
+# Options of Spark's Kafka source: a query that reads and writes with one set of options may
+# carry them; Spark's own sink ignores them too.
+_SOURCE_OPTIONS = frozenset(
+    {
+        "assign",
+        "endingoffsets",
+        "endingoffsetsbytimestamp",
+        "endingtimestamp",
+        "failondataloss",
+        "fetchoffset.numretries",
+        "fetchoffset.retryintervalms",
+        "groupidprefix",
+        "kafkaconsumer.polltimeoutms",
+        "maxoffsetspertrigger",
+        "maxrecordsperpartition",
+        "maxtriggerdelay",
+        "minoffsetspertrigger",
+        "minpartitions",
+        "startingoffsets",
+        "startingoffsetsbytimestamp",
+        "startingoffsetsbytimestampstrategy",
+        "startingtimestamp",
+        "subscribe",
+        "subscribepattern",
+    }
+)
+_REFUSED = {
+    "asyncprogresstrackingenabled": "Asynchronous progress tracking skips Spark's commit log, "
+    "which exactly once needs. Remove the option.",
+    "kafka.key.serializer": "Keys are written as they are, string or binary. Cast the column "
+    "instead and remove the option.",
+    "kafka.value.serializer": "Values are written as they are, string or binary. Cast the column "
+    "instead and remove the option.",
+    "kafka.transactional.id": "The sink derives transactional ids from query, slot and partition. "
+    "Remove the option; eos.transactional.id.prefix sets how they start.",
+    "kafka.group.id": "The sink's consumer group follows from the query's identity. Remove the "
+    "option; eos.transactional.id.prefix sets how it starts.",
+}
+_FIXED = {
+    "kafka.acks": ({"all", "-1"}, "A transaction needs every in-sync replica."),
+    "kafka.enable.idempotence": ({"true"}, "A transactional producer is idempotent."),
+}
+_MIN_TIMEOUT_MS = 1_000
+
+
+@dataclass(frozen=True)
+class SinkOptions:
+    """The options of one query.
+
+    Attributes:
+        names: the query's names in Kafka.
+        topic: topic for every row, or None for the column `topic`.
+        kafka: settings for the clients without the `kafka.` in front; may hold secrets, so they
+            are left out of repr.
+        log_topic: the decision log.
+        log_replication: replication factor of the decision log when the sink makes it.
+        transaction_timeout_ms: time-out of a task's transaction, milliseconds.
+        step_timeout: longest time that one step of the driver may take, seconds.
+    """
+
+    names: QueryNames
+    topic: str | None
+    log_topic: str
+    log_replication: int
+    transaction_timeout_ms: int
+    step_timeout: float
+    kafka: Mapping[str, str] = field(repr=False)
+
+
+def parse_options(given: Mapping[str, str]) -> SinkOptions:
+    """Parse and check what can be checked without a broker.
+
+    Args:
+        given: the options as Spark hands them over, names in any case.
+
+    Raises:
+        ConfigurationError: an option is missing, unknown, refused or has an impossible value.
+    """
+    options = {name.lower(): value for name, value in given.items()}
+    for name, value in options.items():
+        _check_name(name)
+        _check_allowed(name, value)
+    if not options.get("kafka.bootstrap.servers", "").strip():
+        raise _wrong("Option kafka.bootstrap.servers is missing.", "Set it to 'host:port[,...]'.")
+    transaction_timeout_ms = _transaction_timeout(options)
+    prefix = _text(options, "eos.transactional.id.prefix")
+    return SinkOptions(
+        names=QueryNames(
+            prefix,
+            query_identity(
+                options.get("eos.id", "").strip() or None,
+                options.get("checkpointlocation"),
+                options.get("queryname"),
+            ),
+        ),
+        topic=options.get("topic", "").strip() or None,
+        log_topic=_text(options, "eos.log.topic"),
+        log_replication=_number(options, "eos.log.replication.factor", 1),
+        transaction_timeout_ms=transaction_timeout_ms,
+        step_timeout=_number(options, "eos.step.timeout.ms", _MIN_TIMEOUT_MS) / 1000,
+        kafka=_kafka_settings(options),
+    )
+
+
+def _kafka_settings(options: Mapping[str, str]) -> dict[str, str]:
+    own = {*_FIXED, "kafka.transaction.timeout.ms"}
+    return {
+        name.removeprefix("kafka."): value
+        for name, value in options.items()
+        if name.startswith("kafka.") and name not in own
+    }
+
+
+def _check_name(name: str) -> None:
+    known = name in _BY_NAME or name in _SPARK_OPTIONS or name in _SOURCE_OPTIONS
+    if known or name in _REFUSED or name.startswith("kafka."):
+        return
+    names = [option for option in _BY_NAME if option != "kafka.*"]
+    close = difflib.get_close_matches(name, [*names, *_SPARK_OPTIONS], n=1, cutoff=0.5)
+    hint = f"Did you mean {close[0]!r}?" if close else f"Known are {', '.join(names)} and kafka.*."
+    raise _wrong(f"Unknown option {name!r}.", hint)
+
+
+def _check_allowed(name: str, value: str) -> None:
+    if name in _REFUSED:
+        if name == "asyncprogresstrackingenabled" and value.strip().lower() == "false":
+            return
+        raise _wrong(f"Option {name} cannot be used with this sink.", _REFUSED[name])
+    if name in _FIXED:
+        allowed, why = _FIXED[name]
+        if value.strip().lower() not in allowed:
+            raise _wrong(f"Option {name} is {value!r}. {why}", "Remove the option.")
+
+
+def _transaction_timeout(options: Mapping[str, str]) -> int:
+    own, java = "eos.transaction.timeout.ms", "kafka.transaction.timeout.ms"
+    if java in options:
+        if options.get(own, options[java]) != options[java]:
+            raise _wrong(f"Options {own} and {java} differ.", f"Set only {own}.")
+        options = {**options, own: options[java]}
+    return _number(options, own, _MIN_TIMEOUT_MS)
+
+
+def _text(options: Mapping[str, str], name: str) -> str:
+    value = options.get(name, _BY_NAME[name].default or "").strip()
+    if not value:
+        raise _wrong(f"Option {name} is empty.", "Give it a value or leave it out.")
+    return value
+
+
+def _number(options: Mapping[str, str], name: str, least: int) -> int:
+    text = _text(options, name)
+    try:
+        number = int(text)
+    except ValueError:
+        raise _wrong(f"Option {name} is {text!r}, not a whole number.", "Correct it.") from None
+    if number < least:
+        raise _wrong(f"Option {name} is {number}, less than {least}.", "Raise it.")
+    return number
+
+
+def _wrong(what: str, remedy: str) -> ConfigurationError:
+    return ConfigurationError(what, remedy=f"{remedy} Nothing was written.")

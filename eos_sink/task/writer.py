@@ -1,0 +1,178 @@
+"""What a task does with its partition of a batch (Spark's DataWriter): write and prepare, or count.
+
+A partition without rows opens no transaction. A transaction is never committed here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pyarrow as pa
+
+from eos_sink.deadline import Deadline
+from eos_sink.errors import BatchFailedError
+from eos_sink.log import refused_member
+from eos_sink.model import BatchId, Plan, Prepared, TaskReport, Witness
+from eos_sink.options import SinkOptions
+from eos_sink.ports import (
+    Kafka,
+    MemberRefused,
+    ProducerFenced,
+    TransactionalProducer,
+    WriteRejected,
+)
+from eos_sink.task.columns import rows
+from eos_sink.task.fingerprint import Tallier
+from eos_sink.verdicts import Role, assignment
+
+_ABORT_S = 10.0
+
+
+class TaskWriter:
+    """Writes one partition of one batch."""
+
+    def __init__(self, kafka: Kafka, options: SinkOptions, plan: Plan) -> None:
+        self._kafka = kafka
+        self._options = options
+        self._plan = plan
+
+    def write(self, batch: BatchId, partition: int, data: Iterable[pa.RecordBatch]) -> TaskReport:
+        """Consume all of `data` and report.
+
+        Raises:
+            BatchFailedError, SupersededError: the transaction is aborted; Spark may try again.
+            ConfigurationError, ClusterError: something in the rows or the cluster is wrong.
+            OperatorNeededError: Spark runs a batch that the decision forbids.
+        """
+        todo = assignment(self._plan, batch, partition)
+        tallier = Tallier(topic_varies=self._options.topic is None)
+        filled = (part for part in data if part.num_rows)
+        prepared = None
+        if todo.role is Role.WRITE:
+            first = next(filled, None)
+            if first is not None:
+                prepared = self._prepare(todo.slot, partition, first, filled, tallier)
+        else:
+            for part in filled:
+                for _ in tallier.through(rows(part, self._options.topic)):
+                    pass
+        decision = self._plan.decision
+        return TaskReport(
+            token=self._plan.token,
+            batch=batch,
+            partition=partition,
+            slot=todo.slot,
+            replayed=decision is not None and decision.batch == batch,
+            tally=tallier.tally,
+            prepared=prepared,
+            lost=self._plan.lost,
+        )
+
+    def _prepare(
+        self,
+        slot: int,
+        partition: int,
+        first: pa.RecordBatch,
+        rest: Iterable[pa.RecordBatch],
+        tallier: Tallier,
+    ) -> Prepared:
+        transactional_id = self._plan.token.names.task(slot, partition)
+        producer = self._kafka.producer(transactional_id, self._options.transaction_timeout_ms)
+        try:
+            producer.init(Deadline(self._options.step_timeout))
+            producer.begin()
+            witness = self._produce(producer, first, rest, tallier)
+            deadline = Deadline(self._options.step_timeout)
+            identity = producer.identity(deadline)
+        except BaseException as error:
+            _give_up(producer)
+            raise self._explained(error, transactional_id) from error
+        producer.close()
+        return Prepared(partition, identity.producer_id, identity.epoch, tallier.tally, witness)
+
+    def _produce(
+        self,
+        producer: TransactionalProducer,
+        first: pa.RecordBatch,
+        rest: Iterable[pa.RecordBatch],
+        tallier: Tallier,
+    ) -> Witness:
+        token = self._plan.token
+        seen = _FirstRecord()
+        self._send(producer, first, tallier, seen)
+        # A stale driver's task is refused here, before it has written much, and frees readers.
+        producer.send_offset(token.position, token.member, Deadline(self._options.step_timeout))
+        for part in rest:
+            self._send(producer, part, tallier, None)
+        producer.flush(Deadline(self._options.transaction_timeout_ms / 1000))
+        # Once more, since librdkafka tells of a failed record in the next transactional call.
+        producer.send_offset(token.position, token.member, Deadline(self._options.step_timeout))
+        return seen.witness()
+
+    def _send(
+        self,
+        producer: TransactionalProducer,
+        part: pa.RecordBatch,
+        tallier: Tallier,
+        first: _FirstRecord | None,
+    ) -> None:
+        produce = producer.produce
+        for value, key, topic, headers, partition in tallier.through(
+            rows(part, self._options.topic)
+        ):
+            if first is not None:
+                produce(topic, value, key, headers, partition, first.noted(topic))
+                first = None
+            else:
+                produce(topic, value, key, headers, partition)
+
+    def _explained(self, error: BaseException, transactional_id: str) -> BaseException:
+        """The error that tells the user what to do."""
+        if isinstance(error, MemberRefused):
+            return refused_member(self._plan.token, error)
+        if isinstance(error, ProducerFenced):
+            return BatchFailedError(
+                f"Another attempt has taken the transactional id {transactional_id}, or its "
+                f"transaction timed out: {error} Nothing of the batch is visible.",
+                remedy="If batches take longer than eos.transaction.timeout.ms, make them smaller "
+                "or raise it. Then start the query again: Spark replays the batch.",
+            )
+        if isinstance(error, WriteRejected):
+            return BatchFailedError(
+                f"Kafka did not take all records of {transactional_id}: {error} Nothing of the "
+                "batch is visible.",
+                remedy="Mend what is named (for a record that is too large: max.message.bytes of "
+                "the topic and kafka.max.request.size), then start the query again: Spark replays "
+                "the batch.",
+            )
+        return error
+
+
+class _FirstRecord:
+    """Where the first record went, which makes it the transaction's witness."""
+
+    def __init__(self) -> None:
+        self._topic = ""
+        self._place: tuple[int, int] | None = None
+
+    def noted(self, topic: str) -> _FirstRecord:
+        self._topic = topic
+        return self
+
+    def __call__(self, partition: int, offset: int) -> None:
+        self._place = (partition, offset)
+
+    def witness(self) -> Witness:
+        if self._place is None:
+            raise WriteRejected("The first record was not delivered.")
+        return Witness(self._topic, *self._place)
+
+
+def _give_up(producer: TransactionalProducer) -> None:
+    """Abort at once, so that readers are not held up; the driver's abort or the time-out is next."""
+    try:
+        producer.abort(Deadline(_ABORT_S))
+    except Exception:  # noqa: BLE001, S110 - the error that led here says more
+        pass
+    finally:
+        producer.close()
