@@ -1,0 +1,190 @@
+"""The one place that says how a test cluster is set up.
+
+Local processes, containers, docker-compose.yml and conf/kafka/*.properties all get their
+properties from here; tests hold the files against it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from eos_sink.testing.interface import Role
+
+_FIRST_CONTROLLER_ID = 101
+_CONTROLLERS = 3
+_COPIES = 3
+
+CLIENT_LISTENER = "PLAINTEXT"
+CONTROLLER_LISTENER = "CONTROLLER"
+
+
+@dataclass(frozen=True)
+class NodePlan:
+    """A node before it exists: who it is and which listeners it needs."""
+
+    id: int
+    role: Role
+
+    @property
+    def process_roles(self) -> str:
+        return "broker,controller" if self.role is Role.COMBINED else self.role.value
+
+    @property
+    def serves_clients(self) -> bool:
+        return self.role.serves_clients
+
+    @property
+    def is_voter(self) -> bool:
+        return self.role is not Role.BROKER
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """Where a listener is reached and where it binds; both are the same on one machine."""
+
+    host: str
+    port: int
+    bind_host: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}"
+
+    @property
+    def bind(self) -> str:
+        return f"{self.host if self.bind_host is None else self.bind_host}:{self.port}"
+
+
+@dataclass(frozen=True)
+class Endpoints:
+    """A node's listeners; a plain broker has no controller one and the other way round."""
+
+    client: Endpoint | None
+    controller: Endpoint | None
+
+
+def plan_nodes(brokers: int) -> tuple[NodePlan, ...]:
+    """One combined node, or that many brokers and three controllers beside them.
+
+    Raises:
+        ValueError: fewer than one broker.
+    """
+    if brokers < 1:
+        raise ValueError(f"A cluster needs at least one broker, not {brokers}.")
+    if brokers == 1:
+        return (NodePlan(1, Role.COMBINED),)
+    return (
+        *(NodePlan(number, Role.BROKER) for number in range(1, brokers + 1)),
+        *(
+            NodePlan(number, Role.CONTROLLER)
+            for number in range(_FIRST_CONTROLLER_ID, _FIRST_CONTROLLER_ID + _CONTROLLERS)
+        ),
+    )
+
+
+def cluster_properties(brokers: int) -> dict[str, str]:
+    """What every node of a cluster with so many brokers has in common."""
+    copies = str(min(_COPIES, brokers))
+    min_in_sync = "2" if brokers >= _COPIES else "1"
+    return {
+        # A topic that is misspelt must be an error, not a new topic.
+        "auto.create.topics.enable": "false",
+        "default.replication.factor": copies,
+        "min.insync.replicas": min_in_sync,
+        # 50 partitions each by default: creating those takes longer than many a test. Six leave
+        # every one of three brokers a coordinator of something.
+        "offsets.topic.num.partitions": "6",
+        "offsets.topic.replication.factor": copies,
+        "transaction.state.log.num.partitions": "6",
+        "transaction.state.log.replication.factor": copies,
+        "transaction.state.log.min.isr": min_in_sync,
+        "share.coordinator.state.topic.num.partitions": "1",
+        "share.coordinator.state.topic.replication.factor": copies,
+        "share.coordinator.state.topic.min.isr": min_in_sync,
+        # Three seconds by default, to gather a group's members: tests have few.
+        "group.initial.rebalance.delay.ms": "0",
+        # Nine seconds by default. A killed broker's leaders move, and the broker can come back,
+        # only after it.
+        "broker.session.timeout.ms": "6000",
+        "broker.heartbeat.interval.ms": "1000",
+        # 128 MB of the heap by default, taken at the start.
+        "log.cleaner.dedupe.buffer.size": str(8 * 1024 * 1024),
+        "num.network.threads": "2",
+        "num.io.threads": "4",
+    }
+
+
+def node_properties(
+    node: NodePlan,
+    endpoints: Mapping[int, Endpoints],
+    brokers: int,
+    log_dir: str,
+    extra: Mapping[str, object] | None = None,
+) -> dict[str, str]:
+    """All properties of one node.
+
+    Args:
+        node: which one.
+        endpoints: the listeners of every node of the cluster, by id.
+        brokers: how many the cluster has.
+        log_dir: the node's directory for data.
+        extra: the user's own properties; they win.
+
+    Returns:
+        name and value, in the order in which a reader looks for them.
+    """
+    own = endpoints[node.id]
+    listeners: list[tuple[str, Endpoint]] = []
+    if own.client is not None:
+        listeners.append((CLIENT_LISTENER, own.client))
+    if own.controller is not None:
+        listeners.append((CONTROLLER_LISTENER, own.controller))
+    properties = {
+        "process.roles": node.process_roles,
+        "node.id": str(node.id),
+        "controller.quorum.voters": ",".join(
+            f"{number}@{ends.controller}"
+            for number, ends in sorted(endpoints.items())
+            if ends.controller is not None
+        ),
+        "listeners": ",".join(f"{name}://{end.bind}" for name, end in listeners),
+        "controller.listener.names": CONTROLLER_LISTENER,
+        "listener.security.protocol.map": (
+            f"{CONTROLLER_LISTENER}:PLAINTEXT,{CLIENT_LISTENER}:PLAINTEXT"
+        ),
+    }
+    if own.client is not None:
+        properties["advertised.listeners"] = f"{CLIENT_LISTENER}://{own.client}"
+        properties["inter.broker.listener.name"] = CLIENT_LISTENER
+    properties["log.dirs"] = log_dir
+    properties.update(cluster_properties(brokers))
+    properties.update({name: to_text(value) for name, value in (extra or {}).items()})
+    return properties
+
+
+def to_text(value: object) -> str:
+    """A property's value as Kafka writes it: booleans in lower case, lists with commas."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return ",".join(to_text(item) for item in value)
+    return str(value)
+
+
+def render(properties: Mapping[str, str]) -> str:
+    """The text of a .properties file; backslashes are escaped, as Java reads them."""
+    return "".join(f"{name}={_escape(value)}\n" for name, value in properties.items())
+
+
+def parse(text: str) -> dict[str, str]:
+    """The properties of a file that `render` could have written, comments allowed."""
+    properties = {}
+    for line in text.splitlines():
+        if line.strip() and not line.lstrip().startswith(("#", "!")):
+            name, _, value = line.partition("=")
+            properties[name.strip()] = value.strip().replace("\\\\", "\\")
+    return properties
+
+
+def _escape(value: str) -> str:
+    return value.replace("\\", "\\\\").replace("\n", "\\n")
