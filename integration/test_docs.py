@@ -1,0 +1,157 @@
+"""Every Python block of the documentation runs, on a real Kafka and a real Spark.
+
+Blocks that are named as files (`# job.py`) go to spark-submit or to pytest, as their page says.
+The others of a page run one after the other in one process, as in a notebook. Only what belongs to
+a reader's own place is replaced: the address of the brokers, directories, and waiting for ever.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer
+
+from eos_sink.testing import KafkaCluster, java_home
+from tests.snippets import PAGES, ROOT, Snippet, python_snippets
+
+TIMEOUT_S = 100
+
+# Stands for a person who looks at the query until rows have gone through it.
+WAIT = """
+def _rows_went_through(query):
+    import time
+    until = time.monotonic() + 60
+    while not any(p["numInputRows"] for p in query.recentProgress):
+        assert query.isActive and time.monotonic() < until, query.exception()
+        time.sleep(0.2)
+"""
+
+# What the page takes for granted.
+GIVEN = """
+from pyspark.sql import SparkSession
+spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
+rows = spark.readStream.format("rate").load().selectExpr("CAST(value AS STRING) AS value")
+"""
+
+# What the reader of the page would do next.
+AFTERWARDS = """
+if "query" in globals():
+    if query.isActive:
+        _rows_went_through(query)
+        query.stop()
+    assert query.exception() is None
+    del query
+"""
+
+
+def loose() -> list[list[Snippet]]:
+    """The blocks without a file name, by page."""
+    pages = ([s for s in python_snippets() if s.page == p and not s.file_name] for p in PAGES)
+    return [page for page in pages if page]
+
+
+def jobs() -> list[Snippet]:
+    """The blocks for spark-submit; the same text on two pages is one."""
+    by_text = {s.text: s for s in python_snippets() if s.file_name == "job.py"}
+    return list(by_text.values())
+
+
+def suite_of_a_user() -> list[Snippet]:
+    named = {"conftest.py", "test_orders.py"}
+    return [s for s in python_snippets() if s.file_name in named]
+
+
+def adapted(text: str, kafka: KafkaCluster, place: Path) -> str:
+    text = text.replace("localhost:9092", kafka.bootstrap_servers)
+    text = re.sub(r'"(/var/spark|/tmp)/', f'"{place}/', text)
+    text = re.sub(r"^query\.lastProgress.*$", "_rows_went_through(query)", text, flags=re.MULTILINE)
+    return text.replace("query.awaitTermination()", "_rows_went_through(query)\nquery.stop()")
+
+
+def run(command: list[str], cwd: Path) -> None:
+    done = subprocess.run(
+        command,
+        cwd=cwd,
+        env={
+            **os.environ,
+            "JAVA_HOME": str(java_home()),
+            "PYSPARK_PYTHON": sys.executable,
+            "PYTHONPATH": str(ROOT),
+        },
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+    said = [line for line in (done.stdout + done.stderr).splitlines() if "\tat " not in line]
+    assert done.returncode == 0, "\n".join(said)[-9000:]
+
+
+def first_committed(kafka: KafkaCluster, topic: str) -> str:
+    consumer = Consumer(
+        {
+            "bootstrap.servers": kafka.bootstrap_servers,
+            "group.id": "docs",
+            "isolation.level": "read_committed",
+            "auto.offset.reset": "earliest",
+        }
+    )
+    consumer.subscribe([topic])
+    message = consumer.poll(30)
+    consumer.close()
+    assert message is not None, f"nothing is visible in {topic}"
+    assert message.error() is None
+    return (message.value() or b"").decode()
+
+
+@pytest.fixture(scope="module")
+def topics(kafka: KafkaCluster) -> KafkaCluster:
+    for topic in ("readings", "numbers"):
+        kafka.create_topic(topic, partitions=2)
+    return kafka
+
+
+@pytest.mark.parametrize("job", jobs(), ids=lambda job: str(job.place))
+def test_a_job_runs_with_spark_submit(topics: KafkaCluster, job: Snippet, tmp_path: Path) -> None:
+    (tmp_path / "job.py").write_text(WAIT + adapted(job.text, topics, tmp_path))
+    submit = Path(sys.executable).with_name("spark-submit")
+    run([str(submit), "--master", "local[2]", "job.py"], tmp_path)
+    assert first_committed(topics, "readings").startswith('{"timestamp"')
+
+
+@pytest.mark.parametrize("blocks", loose(), ids=lambda blocks: str(blocks[0].page.name))
+def test_the_blocks_of_a_page_run(
+    topics: KafkaCluster, blocks: list[Snippet], tmp_path: Path
+) -> None:
+    script = tmp_path / "page.py"
+    texts = [block.text for block in blocks]
+    needs_spark = any(re.search(r"\b(spark|rows)\b", text) for text in texts)
+    if any("Consumer(" in text for text in texts):
+        fill(topics, "readings")
+    parts = [WAIT, GIVEN if needs_spark else ""]
+    for number, text in enumerate(texts):
+        parts += [adapted(text, topics, tmp_path / str(number)), AFTERWARDS]
+    script.write_text("\n".join(parts))
+    run([sys.executable, str(script)], ROOT)
+
+
+def test_a_user_s_own_tests_pass(tmp_path: Path) -> None:
+    blocks = suite_of_a_user()
+    assert len(blocks) == 2
+    for block in blocks:
+        (tmp_path / str(block.file_name)).write_text(block.text)
+    run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"], tmp_path)
+
+
+def fill(kafka: KafkaCluster, topic: str) -> None:
+    from confluent_kafka import Producer
+
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
+    producer.produce(topic, b'{"timestamp": 0}')
+    assert producer.flush(30) == 0

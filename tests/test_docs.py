@@ -1,0 +1,133 @@
+"""The documentation is true: its commands exist, its tables are the code's, its links lead on.
+
+Its Python is run against a real Kafka and a real Spark by `integration/test_docs.py`.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from eos_sink import errors
+from eos_sink.options import OPTIONS, parse_options
+from tests.snippets import PAGES, ROOT, Snippet, all_snippets, snippets_of
+
+LANGUAGES = {"sh", "python", "properties", "text"}
+RUN = [snippet for snippet in all_snippets() if snippet.not_run is None]
+
+
+def place(snippet: Snippet) -> str:
+    return snippet.place
+
+
+def make_targets() -> set[str]:
+    return set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+
+
+def table(page: Path) -> list[list[str]]:
+    """The cells of the first table of a page, without its head."""
+    rows: list[list[str]] = []
+    for line in page.read_text().splitlines():
+        if line.startswith("|"):
+            rows.append([cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]])
+        elif rows:
+            break
+    return rows[2:]
+
+
+@pytest.mark.parametrize("snippet", all_snippets(), ids=place)
+def test_each_block_says_what_language_it_is_in(snippet: Snippet) -> None:
+    assert snippet.language in LANGUAGES
+
+
+@pytest.mark.parametrize("snippet", [s for s in RUN if s.language == "sh"], ids=place)
+def test_each_command_is_one_that_works(snippet: Snippet) -> None:
+    for command in snippet.commands:
+        words = shlex.split(command)
+        if words[0] == "make":
+            assert set(words[1:]) <= make_targets(), command
+        elif words[0] == "spark-submit":
+            # integration/test_docs.py hands the block of that name on the same page to it.
+            assert words[1] in {s.file_name for s in snippets_of(snippet.page)}, command
+        else:
+            pytest.fail(f"{command!r}: check it here, or mark the block as not run")
+
+
+@pytest.mark.parametrize("snippet", [s for s in RUN if s.language == "python"], ids=place)
+def test_each_python_block_is_python(snippet: Snippet) -> None:
+    compile(snippet.text, snippet.place, "exec")
+
+
+def test_the_options_table_is_the_code_s() -> None:
+    assert table(ROOT / "docs" / "options.md") == [
+        [f"`{o.name}`", "none" if o.default is None else f"`{o.default}`", o.meaning]
+        for o in OPTIONS
+    ]
+
+
+def test_the_errors_table_is_the_code_s() -> None:
+    classes = [
+        name
+        for name, kind in vars(errors).items()
+        if inspect.isclass(kind)
+        and issubclass(kind, errors.EosSinkError)
+        and kind is not errors.EosSinkError
+    ]
+    assert [row[0].strip("`") for row in table(ROOT / "docs" / "errors.md")] == classes
+
+
+def test_the_example_options_are_options() -> None:
+    lines = (ROOT / "conf" / "query.properties").read_text().splitlines()
+    given = dict(line.split("=", 1) for line in lines if line and not line.startswith("#"))
+    options = parse_options(given)
+    assert options.topic == "readings"
+    assert options.names.query.startswith("readings_hourly-")
+    assert options.kafka["compression.type"] == "lz4"
+
+
+def test_the_example_spark_settings_are_settings() -> None:
+    for line in (ROOT / "conf" / "spark-defaults.conf").read_text().splitlines():
+        if line and not line.startswith("# "):
+            assert re.fullmatch(r"spark\.[a-zA-Z.]+ +\S+", line), line
+
+
+def anchors(page: Path) -> set[str]:
+    """GitHub's anchors of a page's headings."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_each_link_leads_somewhere(page: Path) -> None:
+    text = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    for target in re.findall(r"\]\(([^)]+(?:\([^)]*\))?[^)]*)\)", text):
+        if target.startswith("https://"):
+            continue
+        path, _, anchor = target.partition("#")
+        there = (page.parent / path).resolve() if path else page
+        assert there.exists(), target
+        if anchor:
+            assert anchor in anchors(there), target
+
+
+def test_each_page_is_in_the_index() -> None:
+    index = (ROOT / "docs" / "README.md").read_text()
+    for page in (ROOT / "docs").glob("*.md"):
+        assert page.name == "README.md" or f"({page.name})" in index, page.name
+
+
+def test_the_map_knows_each_part_of_the_tree() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    named = set(re.findall(r"^\| `([^`]+)` \|", text, re.MULTILINE))
+    for path in named:
+        assert (ROOT / path).exists(), path
+    parts = {
+        f"eos_sink/{path.name}/" if path.is_dir() else f"eos_sink/{path.name}"
+        for path in (ROOT / "eos_sink").iterdir()
+        if not path.name.startswith("_") and path.name != "py.typed"
+    }
+    assert parts - named == set()
