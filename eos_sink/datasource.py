@@ -73,14 +73,18 @@ class KafkaEosDataSource(DataSource):
     def name(cls) -> str:
         return FORMAT
 
-    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # noqa: ARG002
         raise ConfigurationError(
             f"format('{FORMAT}') writes streams, not batches.",
             remedy="Use df.writeStream, with trigger(availableNow=True) for a run that ends. "
             "Nothing was written.",
         )
 
-    def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter:  # noqa: N802
+    def streamWriter(  # noqa: N802 - Spark's name
+        self,
+        schema: StructType,
+        overwrite: bool,  # noqa: ARG002
+    ) -> StreamWriter:
         if self._unpickled:
             # The process of commit() and abort() must not join, recover or sweep.
             return StreamWriter(self._options, type(self).connect, None)
@@ -128,7 +132,11 @@ class StreamWriter(DataSourceStreamArrowWriter):
             )
         _committer(self._options, self._connect).commit(reports)
 
-    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+    def abort(
+        self,
+        messages: list[WriterCommitMessage | None],
+        batchId: int,  # noqa: N803, ARG002
+    ) -> None:
         _committer(self._options, self._connect).abort(_reports(messages))
 
 

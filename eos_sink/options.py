@@ -43,9 +43,7 @@ OPTIONS = (
         "eos-sink-",
         "Start of every transactional id and of the consumer group; one prefixed ACL covers it.",
     ),
-    Option(
-        "eos.log.topic", "__eos_sink_log", "The decision log, one per cluster; made if missing."
-    ),
+    Option("eos.log.topic", "__eos_sink_log", "The decision log, one a cluster; made if missing."),
     Option(
         "eos.log.replication.factor",
         "3",

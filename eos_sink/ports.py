@@ -107,7 +107,7 @@ class TransactionalProducer(Protocol):
 
     def begin(self) -> None: ...
 
-    def produce(  # noqa: PLR0913 - a Kafka record has this many parts
+    def produce(  # noqa: PLR0913, PLR0917 - a Kafka record has this many parts
         self,
         topic: str,
         value: bytes | None,

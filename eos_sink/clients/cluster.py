@@ -198,7 +198,7 @@ class ConfluentKafka:
 
     def _admin(self, deadline: Deadline) -> AdminClient:
         if self._admin_client is None:
-            client = AdminClient(self._connection, logger=LOGGER)
+            client = AdminClient({**self._connection}, logger=LOGGER)
             first = Deadline(min(_FIRST_ANSWER_S, deadline.left))
             try:
                 client.list_topics(topic=self._home.topic, timeout=first.left)

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
-import tenacity
 from kafka import errors as kafka_errors
 from kafka.protocol.admin.transactions import DescribeTransactionsRequest, ListTransactionsRequest
 from kafka.protocol.producer.transaction import EndTxnRequest, InitProducerIdRequest
 
+from eos_sink.clients.retry import until
 from eos_sink.clients.wire import Wire
 from eos_sink.deadline import Deadline
 from eos_sink.errors import ClusterError, ConfigurationError, EosSinkError, OutcomeUnknownError
@@ -26,7 +26,6 @@ R = TypeVar("R")
 # Above version 4 EndTxn bumps the epoch (KIP-890) and a repeat is no longer idempotent.
 _END_TXN_VERSION = 4
 _INVALID_TRANSACTION_TIMEOUT = 50
-_RETRY_FIRST_S, _RETRY_MOST_S = 0.01, 0.5
 
 
 class KafkaPythonControl:
@@ -138,7 +137,7 @@ class KafkaPythonControl:
                 found += [row.transactional_id for row in response.transaction_states]
             return [name for name in found if name.startswith(prefix)]
 
-        answer = _until(deadline, lambda: self._wire.run(ask), lambda found: found is not None)
+        answer = until(deadline, lambda: self._wire.run(ask), lambda found: found is not None)
         if answer is None:
             raise _unanswered("ListTransactions", ["all brokers"], deadline)
         return answer
@@ -200,7 +199,7 @@ class KafkaPythonControl:
             return len(results) == len(ids)
 
         if ids:
-            _until(deadline, attempt, bool)
+            until(deadline, attempt, bool)
         return results, [name for name in ids if name not in results]
 
     def _by_coordinator(self, ids: list[str]) -> dict[int, list[str]]:
@@ -241,18 +240,6 @@ class KafkaPythonControl:
                 data={"error_code": code},
             )
         return answer
-
-
-def _until(deadline: Deadline, attempt: Callable[[], R], done: Callable[[R], bool]) -> R:
-    """Repeat with a growing, jittered pause until done or the deadline; the last result."""
-    retrying = tenacity.Retrying(
-        retry=tenacity.retry_if_result(lambda result: not done(result)),
-        wait=tenacity.wait_random_exponential(multiplier=_RETRY_FIRST_S, max=_RETRY_MOST_S),
-        stop=lambda _: deadline.passed,
-        retry_error_callback=lambda state: state.outcome.result() if state.outcome else None,
-    )
-    result: R = retrying(attempt)
-    return result
 
 
 def _unanswered(what: str, names: list[str], deadline: Deadline) -> EosSinkError:

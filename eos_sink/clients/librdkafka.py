@@ -1,4 +1,4 @@
-"""What confluent-kafka (librdkafka) says, judged in one table (KIP-691: abortable or fatal, once)."""
+"""What confluent-kafka (librdkafka) says, judged in one place (KIP-691)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,12 @@ from contextlib import contextmanager
 
 from confluent_kafka import KafkaError, KafkaException
 
-from eos_sink.errors import ClusterError, ConfigurationError, OutcomeUnknownError
+from eos_sink.errors import (
+    ClusterError,
+    ConfigurationError,
+    EosSinkError,
+    OutcomeUnknownError,
+)
 from eos_sink.ports import MemberRefused, ProducerFenced, WriteRejected
 
 LOGGER = logging.getLogger("eos_sink.kafka")
@@ -42,6 +47,27 @@ _WRONG_SETTING = {
 }
 
 
+_TO_THE_USER = {*_UNKNOWN, *_DENIED, *_NO_TOPIC, *_WRONG_SETTING}
+_TRANSIENT = {
+    KafkaError._ALL_BROKERS_DOWN,
+    KafkaError._TIMED_OUT,
+    KafkaError._TRANSPORT,
+    KafkaError._WAIT_COORD,
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.NETWORK_EXCEPTION,
+    KafkaError.NOT_COORDINATOR,
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.REQUEST_TIMED_OUT,
+}
+
+
+def transient(error: KafkaError) -> bool:
+    """Whether a read may simply be tried again: a broker or a leader is on its way."""
+    return error.retriable() or error.code() in _TRANSIENT
+
+
 def judged(error: KafkaError, what: str) -> Exception:
     """The one exception that a librdkafka error becomes; `what` says which step it ended."""
     code, text = error.code(), f"{what}: {error.str()} ({error.name()})."
@@ -49,6 +75,12 @@ def judged(error: KafkaError, what: str) -> Exception:
         return ProducerFenced(text)
     if code in _REFUSED:
         return MemberRefused(text, replaced=code == KafkaError.FENCED_INSTANCE_ID)
+    if code not in _TO_THE_USER and error.txn_requires_abort():
+        return WriteRejected(text)
+    return _for_the_user(code, text)
+
+
+def _for_the_user(code: int, text: str) -> EosSinkError:
     if code in _DENIED:
         return ClusterError(text, remedy=f"Give the query's principal {_DENIED[code]}.")
     if code in _NO_TOPIC:
@@ -61,8 +93,6 @@ def judged(error: KafkaError, what: str) -> Exception:
         )
     if code in _WRONG_SETTING:
         return ConfigurationError(text, remedy=_WRONG_SETTING[code])
-    if error.txn_requires_abort():
-        return WriteRejected(text)
     return ClusterError(text, remedy="Mend what it names, then start the query again.")
 
 

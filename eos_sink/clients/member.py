@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from eos_sink.clients.librdkafka import LOGGER, judged
+from eos_sink.clients.librdkafka import LOGGER, judged, transient
 from eos_sink.deadline import Deadline
 from eos_sink.errors import ClusterError
 from eos_sink.model import LogPosition
@@ -100,7 +100,7 @@ class ConfluentMember:
         except KafkaException as raised:
             raise judged(raised.args[0], f"Membership in group {self._group} ended") from raised
         error = self._fatal or (message.error() if message is not None else None)
-        if error is not None and (error.fatal() or not error.retriable()):
+        if error is not None and (error.fatal() or not transient(error)):
             raise judged(error, f"Membership in group {self._group} ended")
 
     def _metadata(self) -> bytes:

@@ -61,7 +61,7 @@ class ConfluentProducer:
         with step(f"No transaction of {self._id} could be begun"):
             self._producer.begin_transaction()
 
-    def produce(  # noqa: PLR0913 - a Kafka record has this many parts
+    def produce(  # noqa: PLR0913, PLR0917 - a Kafka record has this many parts
         self,
         topic: str,
         value: bytes | None,
@@ -135,7 +135,8 @@ def _offset_callback(
     on_offset: Callable[[int, int], None],
 ) -> Callable[[KafkaError | None, Message], None]:
     def delivered(error: KafkaError | None, message: Message) -> None:
-        if error is None:
-            on_offset(message.partition(), message.offset())
+        partition, offset = message.partition(), message.offset()
+        if error is None and partition is not None and offset is not None:
+            on_offset(partition, offset)
 
     return delivered

@@ -7,7 +7,8 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from eos_sink.clients.librdkafka import LOGGER, judged
+from eos_sink.clients.librdkafka import LOGGER, judged, transient
+from eos_sink.clients.retry import until
 from eos_sink.deadline import Deadline
 from eos_sink.errors import OutcomeUnknownError
 from eos_sink.model import LogPosition, Witness
@@ -52,7 +53,7 @@ class ConfluentLogReader:
         self._next = -1
         self._latest: tuple[LogPosition, bytes] | None = None
 
-    def position(self, key: str) -> LogPosition:
+    def position(self, key: str) -> LogPosition:  # noqa: ARG002 - made for one key
         return self._home
 
     def latest(self, key: str, deadline: Deadline) -> tuple[LogPosition, bytes] | None:
@@ -76,15 +77,15 @@ class ConfluentLogReader:
             message = self._consumer.poll(min(_POLL_S, deadline.left))
             if message is None:
                 continue
-            error = message.error()
+            error, offset = message.error(), message.offset() or 0
             if error is None:
-                self._next = message.offset() + 1
+                self._next = offset + 1
                 if message.key() == wanted:
-                    place = LogPosition(self._home.topic, self._home.partition, message.offset())
+                    place = LogPosition(self._home.topic, self._home.partition, offset)
                     self._latest = (place, message.value() or b"")
             elif error.code() == KafkaError._PARTITION_EOF:
-                self._next = max(self._next, message.offset())
-            elif not error.retriable():
+                self._next = max(self._next, offset)
+            elif not transient(error):
                 raise judged(error, f"The decision log {self._home.topic} is unreadable")
         return self._latest
 
@@ -109,15 +110,12 @@ class WitnessReader:
                 raise judged(raised.args[0], f"{witness} is unreadable") from raised
             if message is None or message.topic() not in (None, witness.topic):
                 continue
-            error = message.error()
+            error, offset = message.error(), message.offset() or 0
             if error is None:
-                return (
-                    Visibility.COMMITTED
-                    if message.offset() == witness.offset
-                    else Visibility.ABORTED
-                )
+                found = offset == witness.offset
+                return Visibility.COMMITTED if found else Visibility.ABORTED
             if error.code() == KafkaError._PARTITION_EOF:
-                if message.offset() > witness.offset:
+                if offset > witness.offset:
                     return Visibility.ABORTED
             elif error.code() in _GONE:
                 return Visibility.UNREADABLE
@@ -144,13 +142,19 @@ class EndOffset:
         )
 
     def __call__(self, position: LogPosition, deadline: Deadline) -> int:
-        try:
-            _, high = self._consumer.get_watermark_offsets(
-                TopicPartition(position.topic, position.partition), timeout=deadline.left
-            )
-        except KafkaException as raised:
-            raise judged(raised.args[0], f"The end of {position.topic} is unknown") from raised
-        return int(high)
+        place = TopicPartition(position.topic, position.partition)
+
+        def ask() -> int | KafkaError:
+            try:
+                return int(self._consumer.get_watermark_offsets(place, timeout=deadline.left)[1])
+            except KafkaException as raised:
+                error: KafkaError = raised.args[0]
+                return error
+
+        answer = until(deadline, ask, lambda end: isinstance(end, int) or not transient(end))
+        if isinstance(answer, KafkaError):
+            raise judged(answer, f"The end of {position.topic}[{position.partition}] is unknown")
+        return answer
 
 
 def witnesses_by_place(witnesses: Sequence[Witness]) -> list[Witness]:

@@ -8,6 +8,7 @@ can decide a batch that its successor has already replaced.
 
 from __future__ import annotations
 
+import contextlib
 import uuid
 from dataclasses import dataclass
 
@@ -162,10 +163,9 @@ class DecisionRegister:
     def _abandon(self) -> None:
         """End the open transaction at once: it holds up every reader of the log partition."""
         if self._producer is not None:
-            try:
+            # If it fails, the next open or the time-out aborts it.
+            with contextlib.suppress(Exception):
                 self._producer.abort(Deadline(_TRANSACTION_MS / 1000))
-            except Exception:  # noqa: BLE001, S110 - the time-out or the next open aborts it
-                pass
         self._let_go()
 
     def _let_go(self) -> None:
@@ -194,7 +194,7 @@ def refused_member(token: PlanToken, refused: MemberRefused) -> SupersededError 
             "end.",
         )
     return BatchFailedError(
-        f"Query {query}: the driver's membership in group {token.names.group} has ended ({refused})."
-        " Nothing of the batch is visible.",
+        f"Query {query}: the driver's membership in group {token.names.group} has ended: "
+        f"{refused} Nothing of the batch is visible.",
         remedy="Start the query again: Spark replays the batch.",
     )

@@ -95,8 +95,7 @@ def _bytes(column: pa.Array) -> list[bytes | None]:
         return values
     large = pa.types.is_large_string(column.type)
     text = column if large else pc.cast(column, pa.string())
-    values = pc.cast(text, pa.large_binary() if large else pa.binary()).to_pylist()
-    return values
+    return list(pc.cast(text, pa.large_binary() if large else pa.binary()).to_pylist())
 
 
 def _topics(column: pa.Array) -> list[str]:

@@ -5,6 +5,7 @@ A partition without rows opens no transaction. A transaction is never committed 
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable
 
 import pyarrow as pa
@@ -169,10 +170,8 @@ class _FirstRecord:
 
 
 def _give_up(producer: TransactionalProducer) -> None:
-    """Abort at once, so that readers are not held up; the driver's abort or the time-out is next."""
-    try:
+    """Abort at once, so that readers are not held up. If that fails, the driver's abort, the next
+    recovery or the time-out does it; the error that led here says more."""
+    with contextlib.suppress(Exception):
         producer.abort(Deadline(_ABORT_S))
-    except Exception:  # noqa: BLE001, S110 - the error that led here says more
-        pass
-    finally:
-        producer.close()
+    producer.close()
