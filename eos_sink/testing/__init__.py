@@ -20,7 +20,7 @@ from eos_sink.testing.errors import (
     TestClusterError,
 )
 from eos_sink.testing.interface import KafkaCluster, KafkaNode, Role
-from eos_sink.testing.java import java_home
+from eos_sink.testing.jvm import java_home
 
 __all__ = [
     "Backend",

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum
 from pathlib import Path
 
 from eos_sink.testing.errors import BackendUnavailableError, JavaNotFoundError
 from eos_sink.testing.interface import KafkaCluster
-from eos_sink.testing.jars import DEFAULT_VERSION
-from eos_sink.testing.java import find_java
+from eos_sink.testing.jvm import find_java
+from eos_sink.testing.kafka_files import DEFAULT_VERSION
 from eos_sink.testing.progress import Progress, to_stderr
+from eos_sink.testing.spec import ClusterSpec
 
 
 class Backend(str, Enum):
@@ -23,7 +24,7 @@ class Backend(str, Enum):
     EXTERNAL = "external"
 
 
-def start_kafka(
+def start_kafka(  # noqa: PLR0913 - keywords of the public API
     brokers: int = 1,
     version: str = DEFAULT_VERSION,
     *,
@@ -71,23 +72,43 @@ def start_kafka(
         NotReadyError: the cluster did not get ready in time.
         ValueError: an argument is out of its range.
     """
-    # Imported here, so that each back end costs its dependencies only where it is used.
-    chosen = choose_backend(backend, os.environ)
-    if chosen is Backend.EXTERNAL:
-        from eos_sink.testing.external import ExternalCluster
-
-        return ExternalCluster(os.environ.get("EOS_BOOTSTRAP", ""))
-    if chosen is Backend.CONTAINERS:
-        from eos_sink.testing.containers import ContainerCluster
-
-        if data_dir is not None:
-            raise ValueError("data_dir is for local processes; containers keep their own data.")
-        return ContainerCluster(brokers, version, properties, progress)
-    from eos_sink.testing.local import LocalCluster
-
-    return LocalCluster(
-        brokers, version, properties, data_dir, progress, os.environ.get("EOS_KAFKA_LOG", "warn")
+    if brokers < 1:
+        raise ValueError(f"A cluster needs at least one broker, not {brokers}.")
+    spec = ClusterSpec(
+        brokers=brokers,
+        version=version,
+        properties=dict(properties or {}),
+        data_dir=None if data_dir is None else Path(data_dir),
+        progress=progress,
+        log_level=os.environ.get("EOS_KAFKA_LOG", "warn"),
     )
+    return _START[choose_backend(backend, os.environ)](spec)
+
+
+# Each back end costs its imports only where it is used.
+def _start_external(_: ClusterSpec) -> KafkaCluster:
+    from eos_sink.testing.external import ExternalCluster
+
+    return ExternalCluster(os.environ.get("EOS_BOOTSTRAP", ""))
+
+
+def _start_local(spec: ClusterSpec) -> KafkaCluster:
+    from eos_sink.testing.local import start_local
+
+    return start_local(spec)
+
+
+def _start_containers(spec: ClusterSpec) -> KafkaCluster:
+    from eos_sink.testing.containers import ContainerCluster
+
+    return ContainerCluster(spec, os.environ.get("EOS_KAFKA_IMAGE"))
+
+
+_START: dict[Backend, Callable[[ClusterSpec], KafkaCluster]] = {
+    Backend.EXTERNAL: _start_external,
+    Backend.LOCAL: _start_local,
+    Backend.CONTAINERS: _start_containers,
+}
 
 
 def choose_backend(wanted: Backend | str | None, environ: Mapping[str, str]) -> Backend:

@@ -10,6 +10,7 @@ system gave to somebody else in the meantime is left alone.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import shutil
@@ -60,10 +61,8 @@ def kill_all(token: str) -> None:
     while clean_looks < _CLEAN_LOOKS and time.monotonic() < end:
         found = find(token)
         for process in found:
-            try:
+            with contextlib.suppress(ProcessLookupError):
                 os.kill(process, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
         # A node that was being forked when its owner died shows the token only a moment later.
         clean_looks = 0 if found else clean_looks + 1
         time.sleep(_BETWEEN_LOOKS_S)
@@ -71,10 +70,8 @@ def kill_all(token: str) -> None:
 
 def find(token: str) -> list[int]:
     """Ids of the processes, this one and zombies apart, whose command line carries the token."""
-    if Path("/proc/self/cmdline").exists():
-        commands = _commands_from_proc()
-    else:
-        commands = _commands_from_ps()
+    on_linux = Path("/proc/self/cmdline").exists()
+    commands = _commands_from_proc() if on_linux else _commands_from_ps()
     return [process for process, command in commands if token in command and process != os.getpid()]
 
 

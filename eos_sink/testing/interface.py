@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from enum import Enum
+from functools import partial
 from types import TracebackType
 
 from eos_sink.deadline import Deadline
@@ -152,15 +153,8 @@ class KafkaCluster(ABC):
             NotReadyError: not within `timeout_s` seconds.
             NodeFailedError: a node ended while it was waited for.
         """
-        deadline = Deadline(timeout_s)
         awake = [node for node in self.brokers if node.alive and not node.paused]
-        expected = frozenset(node.id for node in awake)
-        for address in self._addresses():
-            wait_until(
-                lambda address=address: self._knows(address, expected, deadline),  # type: ignore[misc]
-                deadline,
-                f"{address} answers and knows the brokers {sorted(expected)}",
-            )
+        self._wait_for(awake, self._addresses(), Deadline(timeout_s))
 
     def create_topic(
         self,
@@ -186,12 +180,11 @@ class KafkaCluster(ABC):
             NotReadyError: not within `timeout_s` seconds.
         """
         deadline = Deadline(timeout_s)
-        probe.create_topic(
-            ",".join(self._addresses()), name, partitions, replication, config or {}, deadline
-        )
+        topic = probe.Topic(name, partitions, replication, config or {})
+        probe.create_topic(",".join(self._addresses()), topic, deadline)
         for address in self._addresses():
             wait_until(
-                lambda address=address: probe.has_leaders(address, name, partitions, deadline),  # type: ignore[misc]
+                partial(probe.has_leaders, address, topic, deadline),
                 deadline,
                 f"{address} knows a leader for each partition of {name}",
             )
@@ -202,6 +195,18 @@ class KafkaCluster(ABC):
         if self.nodes and not awake:
             raise NotReadyError("No broker is alive and awake: restart or resume one first.")
         return awake or [self.bootstrap_servers]
+
+    def _wait_for(
+        self, brokers: Sequence[KafkaNode], addresses: Sequence[str], deadline: Deadline
+    ) -> None:
+        """Wait until the broker at each address knows all of these brokers."""
+        expected = frozenset(node.id for node in brokers)
+        for address in addresses:
+            wait_until(
+                partial(self._knows, address, expected, deadline),
+                deadline,
+                f"{address} answers and knows the brokers {sorted(expected)}",
+            )
 
     def _knows(self, address: str, expected: frozenset[int], deadline: Deadline) -> bool:
         """Whether the broker there answers and sees all expected ones; back ends may add checks."""

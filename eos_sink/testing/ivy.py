@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 import re
 import subprocess
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from eos_sink.testing.errors import DownloadError
-from eos_sink.testing.java import Java
+from eos_sink.testing.jvm import Java
 from eos_sink.testing.progress import Progress
 
 _REPORT_EVERY_S = 2.0
@@ -31,7 +31,16 @@ _IVY_FILE = """<ivy-module version="2.0">
 """
 
 
-def find_ivy(environ: Mapping[str, str] = os.environ) -> Path:
+@dataclass(frozen=True)
+class Workbench:
+    """What bringing Kafka takes: a Java, somebody to tell, and the environment's settings."""
+
+    java: Java
+    progress: Progress
+    environ: Mapping[str, str]
+
+
+def find_ivy(environ: Mapping[str, str]) -> Path:
     """The Ivy jar inside pyspark, or inside SPARK_HOME.
 
     Raises:
@@ -52,14 +61,7 @@ def find_ivy(environ: Mapping[str, str] = os.environ) -> Path:
     )
 
 
-def retrieve_kafka(
-    version: str,
-    target: Path,
-    ivy_cache: Path,
-    java: Java,
-    progress: Progress,
-    environ: Mapping[str, str] = os.environ,
-) -> None:
+def retrieve_kafka(version: str, target: Path, ivy_cache: Path, bench: Workbench) -> None:
     """Bring Kafka's jars of that version, with their dependencies, into the directory `target`.
 
     Ivy checks each file against the checksum beside it in the repository, and keeps it in
@@ -73,15 +75,15 @@ def retrieve_kafka(
     ivy_cache.mkdir(parents=True, exist_ok=True)
     module = target / "ivy.xml"
     module.write_text(_IVY_FILE.format(version=version), encoding="utf-8")
-    settings = environ.get("EOS_IVY_SETTINGS")
+    settings = bench.environ.get("EOS_IVY_SETTINGS")
     command = [
-        *(str(java.executable), "-Xmx256m", "-XX:TieredStopAtLevel=1", "-jar"),
-        str(find_ivy(environ)),
+        *(str(bench.java.executable), "-Xmx256m", "-XX:TieredStopAtLevel=1", "-jar"),
+        str(find_ivy(bench.environ)),
         *(("-settings", settings) if settings else ()),
         *("-cache", str(ivy_cache), "-ivy", str(module), "-confs", "default"),
         *("-retrieve", f"{target}/[artifact]-[revision](-[classifier]).[ext]"),
     ]
-    lines, code = _run(command, version, progress)
+    lines, code = _run(command, version, bench.progress)
     module.unlink()
     if code != 0 or not (target / f"kafka_2.13-{version}.jar").is_file():
         tail = "\n  ".join(lines[-_TAIL_LINES:])
@@ -94,7 +96,7 @@ def retrieve_kafka(
 
 def _run(command: list[str], version: str, progress: Progress) -> tuple[list[str], int]:
     began = reported = time.monotonic()
-    jars = kilobytes = 0
+    jars = kilobytes = modules = 0
     lines: list[str] = []
     progress(f"Kafka {version}: downloading about 50 jars, 45 MB (once) ...")
     with subprocess.Popen(
@@ -109,14 +111,15 @@ def _run(command: list[str], version: str, progress: Progress) -> tuple[list[str
         try:
             for line in process.stdout:
                 lines.append(line.rstrip())
+                modules += line.startswith("\tfound ")
                 kilobytes += sum(int(size) for size in _SIZE.findall(line) if "kB" in line)
                 jars += bool(_JAR_DONE.search(line))
                 now = time.monotonic()
                 if now - reported >= _REPORT_EVERY_S:
                     reported = now
                     progress(
-                        f"Kafka {version}: {jars} jars, {kilobytes / 1024:.0f} MB, "
-                        f"{now - began:.0f} s"
+                        f"Kafka {version}: {modules} modules looked up, {jars} jars, "
+                        f"{kilobytes / 1024:.0f} MB, {now - began:.0f} s"
                     )
         except BaseException:
             process.kill()  # leaving the block would wait for the whole download

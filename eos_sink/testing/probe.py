@@ -6,17 +6,29 @@ import contextlib
 import logging
 import socket
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from eos_sink.deadline import Deadline
 from eos_sink.testing.errors import TestClusterError
+from eos_sink.testing.text import to_text
 
 _LONGEST_REQUEST_S = 5.0
 _SILENT = logging.getLogger("eos_sink.testing.client")
 _SILENT.addHandler(logging.NullHandler())
 _SILENT.propagate = False
+
+
+@dataclass(frozen=True)
+class Topic:
+    """A topic as it is asked for; without `replication` the cluster's default holds."""
+
+    name: str
+    partitions: int
+    replication: int | None
+    config: Mapping[str, object]
 
 
 def port_answers(address: str, timeout_s: float = 0.5) -> bool:
@@ -38,42 +50,35 @@ def registered_brokers(address: str, deadline: Deadline) -> frozenset[int]:
     return frozenset(metadata.brokers)
 
 
-def has_leaders(address: str, topic: str, partitions: int, deadline: Deadline) -> bool:
+def has_leaders(address: str, topic: Topic, deadline: Deadline) -> bool:
     """Whether the broker at `address` knows a leader for each of the topic's partitions."""
     try:
-        metadata = _admin(address).list_topics(topic, timeout=_request_timeout(deadline))
+        metadata = _admin(address).list_topics(topic.name, timeout=_request_timeout(deadline))
     except KafkaException:
         return False
-    known = metadata.topics[topic].partitions
-    return len(known) == partitions and all(part.leader >= 0 for part in known.values())
+    known = metadata.topics[topic.name].partitions
+    return len(known) == topic.partitions and all(part.leader >= 0 for part in known.values())
 
 
-def create_topic(
-    bootstrap_servers: str,
-    topic: str,
-    partitions: int,
-    replication: int | None,
-    config: Mapping[str, object],
-    deadline: Deadline,
-) -> None:
-    """Create the topic; `replication` None leaves it to the cluster's default.
+def create_topic(bootstrap_servers: str, topic: Topic, deadline: Deadline) -> None:
+    """Ask for the topic; brokers may learn of it a moment later.
 
     Raises:
         TestClusterError: Kafka refused, or did not answer before the deadline.
     """
     new = NewTopic(
-        topic,
-        num_partitions=partitions,
-        replication_factor=-1 if replication is None else replication,
-        config={key: _text(value) for key, value in config.items()},
+        topic.name,
+        num_partitions=topic.partitions,
+        replication_factor=-1 if topic.replication is None else topic.replication,
+        config={key: to_text(value) for key, value in topic.config.items()},
     )
     timeout_s = max(deadline.left, 0.1)
     admin = _admin(bootstrap_servers)  # held until the answer: losing it would cancel the request
     futures = admin.create_topics([new], operation_timeout=timeout_s, request_timeout=timeout_s)
     try:
-        futures[topic].result(timeout=timeout_s + 1)
+        futures[topic.name].result(timeout=timeout_s + 1)
     except (KafkaException, TimeoutError) as error:
-        raise TestClusterError(f"Kafka did not create the topic {topic!r}: {error}") from error
+        raise TestClusterError(f"Kafka did not create the topic {topic.name!r}: {error}") from error
 
 
 def _admin(bootstrap_servers: str) -> AdminClient:
@@ -91,7 +96,3 @@ def _admin(bootstrap_servers: str) -> AdminClient:
 
 def _request_timeout(deadline: Deadline) -> float:
     return max(0.1, min(_LONGEST_REQUEST_S, deadline.left))
-
-
-def _text(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -6,12 +6,13 @@ import os
 import signal
 import subprocess
 import threading
-from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from eos_sink.deadline import Deadline
 from eos_sink.testing.errors import NodeControlError, NodeFailedError
-from eos_sink.testing.interface import KafkaNode, Role
+from eos_sink.testing.owned import OwnedNode
+from eos_sink.testing.properties import NodePlan
 from eos_sink.testing.waiting import wait_until
 
 _TAIL_LINES = 25
@@ -19,28 +20,32 @@ _TAIL_BYTES = 16_384
 _DIES_WITHIN_S = 30.0
 
 
-class NodeProcess(KafkaNode):
+@dataclass(frozen=True)
+class Launch:
+    """How a node is started, the same each time, so that it comes back with its ports and data.
+
+    Attributes:
+        command: the program and its arguments.
+        log: takes its output, appended start after start.
+    """
+
+    command: tuple[str, ...]
+    log: Path
+
+
+class NodeProcess(OwnedNode):
     """See `KafkaNode`.
 
     Args:
-        command: starts it; the same each time, so it comes back with its ports and data.
-        log: takes its output, appended start after start.
-        answers: asks whether it does its work, with the deadline of the waiting.
+        plan: its id and role.
+        address: "host:port" where it is reached.
+        launch: how it is started.
     """
 
-    def __init__(
-        self,
-        node_id: int,
-        role: Role,
-        address: str,
-        command: Sequence[str],
-        log: Path,
-        answers: Callable[[Deadline], bool],
-    ) -> None:
-        super().__init__(node_id, role, address)
-        self.log = log
-        self._command = list(command)
-        self._answers = answers
+    def __init__(self, plan: NodePlan, address: str, launch: Launch) -> None:
+        super().__init__(plan.id, plan.role, address)
+        self.log = launch.log
+        self._command = launch.command
         self._process: subprocess.Popen[bytes] | None = None
         self._paused = False
         self._ended_by_us = False
@@ -66,7 +71,6 @@ class NodeProcess(KafkaNode):
         return self._paused and self.alive
 
     def start(self) -> None:
-        """Start its process, without waiting until it answers."""
         with self._lock:
             if self.alive:
                 raise NodeControlError(f"Node {self.id} is already running.")
@@ -108,20 +112,7 @@ class NodeProcess(KafkaNode):
             os.kill(self.pid, signal.SIGCONT)
             self._paused = False
 
-    def restart(self, timeout_s: float = 60) -> None:
-        deadline = Deadline(timeout_s)
-        with self._lock:
-            if self.alive:
-                self.stop(deadline.left)
-            self.start()
-        wait_until(lambda: self._is_back(deadline), deadline, f"{self!r} answers again")
-
     def raise_if_failed(self) -> None:
-        """Raise if it ended by itself.
-
-        Raises:
-            NodeFailedError: with its exit code and the last lines of its log.
-        """
         if self._process is not None and not self.alive and not self._ended_by_us:
             raise NodeFailedError(repr(self), self._process.returncode, self.log_tail())
 
@@ -135,10 +126,6 @@ class NodeProcess(KafkaNode):
             return []
         return text.splitlines()[-_TAIL_LINES:]
 
-    def _is_back(self, deadline: Deadline) -> bool:
-        self.raise_if_failed()
-        return self._answers(deadline)
-
     def _signal(self, number: signal.Signals) -> None:
         if self._process is not None and self.alive:
             self._ended_by_us = True
@@ -146,7 +133,3 @@ class NodeProcess(KafkaNode):
 
     def _wait(self, timeout_s: float) -> None:
         wait_until(lambda: not self.alive, Deadline(timeout_s), f"{self!r} has ended")
-
-    def _require_alive(self) -> None:
-        if not self.alive:
-            raise NodeControlError(f"{self!r} is dead: restart it first.")

@@ -11,7 +11,8 @@ Progress = Callable[[str], None]
 
 def to_stderr(line: str) -> None:
     """The default: one line on standard error."""
-    print(line, file=sys.stderr, flush=True)
+    sys.stderr.write(f"{line}\n")
+    sys.stderr.flush()
 
 
 def silent(line: str) -> None:

@@ -6,10 +6,11 @@ properties from here; tests hold the files against it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from eos_sink.testing.interface import Role
+from eos_sink.testing.text import to_text
 
 _FIRST_CONTROLLER_ID = 101
 _CONTROLLERS = 3
@@ -61,6 +62,28 @@ class Endpoints:
 
     client: Endpoint | None
     controller: Endpoint | None
+
+    @property
+    def public(self) -> Endpoint:
+        """The client listener if there is one, else the controller's."""
+        chosen = self.client or self.controller
+        assert chosen is not None
+        return chosen
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What a node's properties depend on beside its own plan.
+
+    Attributes:
+        endpoints: the listeners of every node of the cluster, by id.
+        brokers: how many the cluster has.
+        log_dir: the node's directory for data.
+    """
+
+    endpoints: Mapping[int, Endpoints]
+    brokers: int
+    log_dir: str
 
 
 def plan_nodes(brokers: int) -> tuple[NodePlan, ...]:
@@ -115,25 +138,19 @@ def cluster_properties(brokers: int) -> dict[str, str]:
 
 
 def node_properties(
-    node: NodePlan,
-    endpoints: Mapping[int, Endpoints],
-    brokers: int,
-    log_dir: str,
-    extra: Mapping[str, object] | None = None,
+    node: NodePlan, around: Surroundings, extra: Mapping[str, object] | None = None
 ) -> dict[str, str]:
     """All properties of one node.
 
     Args:
         node: which one.
-        endpoints: the listeners of every node of the cluster, by id.
-        brokers: how many the cluster has.
-        log_dir: the node's directory for data.
+        around: the cluster that it belongs to.
         extra: the user's own properties; they win.
 
     Returns:
         name and value, in the order in which a reader looks for them.
     """
-    own = endpoints[node.id]
+    own = around.endpoints[node.id]
     listeners: list[tuple[str, Endpoint]] = []
     if own.client is not None:
         listeners.append((CLIENT_LISTENER, own.client))
@@ -144,7 +161,7 @@ def node_properties(
         "node.id": str(node.id),
         "controller.quorum.voters": ",".join(
             f"{number}@{ends.controller}"
-            for number, ends in sorted(endpoints.items())
+            for number, ends in sorted(around.endpoints.items())
             if ends.controller is not None
         ),
         "listeners": ",".join(f"{name}://{end.bind}" for name, end in listeners),
@@ -156,35 +173,7 @@ def node_properties(
     if own.client is not None:
         properties["advertised.listeners"] = f"{CLIENT_LISTENER}://{own.client}"
         properties["inter.broker.listener.name"] = CLIENT_LISTENER
-    properties["log.dirs"] = log_dir
-    properties.update(cluster_properties(brokers))
+    properties["log.dirs"] = around.log_dir
+    properties.update(cluster_properties(around.brokers))
     properties.update({name: to_text(value) for name, value in (extra or {}).items()})
     return properties
-
-
-def to_text(value: object) -> str:
-    """A property's value as Kafka writes it: booleans in lower case, lists with commas."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return ",".join(to_text(item) for item in value)
-    return str(value)
-
-
-def render(properties: Mapping[str, str]) -> str:
-    """The text of a .properties file; backslashes are escaped, as Java reads them."""
-    return "".join(f"{name}={_escape(value)}\n" for name, value in properties.items())
-
-
-def parse(text: str) -> dict[str, str]:
-    """The properties of a file that `render` could have written, comments allowed."""
-    properties = {}
-    for line in text.splitlines():
-        if line.strip() and not line.lstrip().startswith(("#", "!")):
-            name, _, value = line.partition("=")
-            properties[name.strip()] = value.strip().replace("\\\\", "\\")
-    return properties
-
-
-def _escape(value: str) -> str:
-    return value.replace("\\", "\\\\").replace("\n", "\\n")

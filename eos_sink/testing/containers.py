@@ -1,0 +1,224 @@
+"""Kafka as containers of the official image, through testcontainers.
+
+The containers use the host's network: a cluster is then reached from outside and inside under the
+same addresses, with the properties that local processes have. Docker Desktop needs "host
+networking" enabled for it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from eos_sink.deadline import Deadline
+from eos_sink.testing import node_home, properties
+from eos_sink.testing.errors import BackendUnavailableError, NodeControlError, NodeFailedError
+from eos_sink.testing.owned import OwnedCluster, OwnedNode
+from eos_sink.testing.spec import ClusterSpec
+from eos_sink.testing.waiting import wait_until
+
+if TYPE_CHECKING:
+    from testcontainers.core.container import DockerContainer
+
+IMAGE = "apache/kafka"
+
+_PING_TIMEOUT_S = 5
+_START_TIMEOUT_S = 180.0
+_DIES_WITHIN_S = 30.0
+_TAIL_LINES = 25
+_HEAP = "-Xms64m -Xmx384m"
+_DATA = "/var/lib/kafka/data"
+
+
+def why_no_engine() -> str | None:
+    """None where containers can be run; else what is missing, in a few words."""
+    try:
+        import docker
+        import testcontainers.core.container  # noqa: F401 - only whether it is there
+    except ImportError as error:
+        return f"{error.name or 'testcontainers'} is not installed"
+    try:
+        client = docker.from_env(timeout=_PING_TIMEOUT_S)
+        try:
+            client.ping()
+        finally:
+            client.close()
+    except (docker.errors.DockerException, OSError):
+        return "no Docker engine answers"
+    return None
+
+
+def to_environment(node_properties: dict[str, str], cluster_id: str) -> dict[str, str]:
+    """The environment from which the official image makes these properties (its README)."""
+    names = {
+        name: "KAFKA_" + name.replace("_", "__").replace("-", "___").replace(".", "_").upper()
+        for name in node_properties
+    }
+    return {
+        "CLUSTER_ID": cluster_id,
+        "KAFKA_HEAP_OPTS": _HEAP,
+        **{names[name]: value for name, value in node_properties.items()},
+    }
+
+
+class ContainerNode(OwnedNode):
+    """See `KafkaNode`.
+
+    Args:
+        plan: its id and role.
+        address: "host:port" where it is reached.
+        container: not yet started.
+    """
+
+    def __init__(self, plan: properties.NodePlan, address: str, container: DockerContainer) -> None:
+        super().__init__(plan.id, plan.role, address)
+        self._container = container
+        self._ended_by_us = False
+        self._lock = threading.RLock()
+
+    @property
+    def alive(self) -> bool:
+        return self._status() in {"running", "paused"}
+
+    @property
+    def paused(self) -> bool:
+        return self._status() == "paused"
+
+    def start(self) -> None:
+        with self._lock, self._clear_errors():
+            if self._wrapped() is None:
+                self._container.start()
+            else:
+                self._wrapped().start()
+            self._ended_by_us = False
+
+    def kill(self) -> None:
+        with self._lock, self._clear_errors():
+            if self.alive:
+                self._ended_by_us = True
+                self._wrapped().kill()
+                self._wait(_DIES_WITHIN_S)
+
+    def stop(self, timeout_s: float = 60) -> None:
+        with self._lock, self._clear_errors():
+            if self.paused:
+                self.resume()
+            if self.alive:
+                self._ended_by_us = True
+                self._wrapped().kill(signal="SIGTERM")
+                self._wait(timeout_s)
+
+    def pause(self) -> None:
+        with self._lock, self._clear_errors():
+            self._require_alive()
+            if not self.paused:
+                self._wrapped().pause()
+
+    def resume(self) -> None:
+        with self._lock, self._clear_errors():
+            self._require_alive()
+            if self.paused:
+                self._wrapped().unpause()
+
+    def remove(self) -> None:
+        """End it and remove it with its data."""
+        with self._lock, self._clear_errors():
+            if self._wrapped() is not None:
+                self._container.stop(force=True, delete_volume=True)
+
+    def raise_if_failed(self) -> None:
+        if self._status() in {"exited", "dead"} and not self._ended_by_us:
+            code = self._wrapped().attrs["State"].get("ExitCode")
+            raise NodeFailedError(repr(self), code, self._log_tail())
+
+    def _status(self) -> str:
+        """Docker's word for it: created, running, paused, exited, ..."""
+        container = self._wrapped()
+        if container is None:
+            return "created"
+        with self._clear_errors():
+            container.reload()
+        return str(container.status)
+
+    def _log_tail(self) -> list[str]:
+        text: bytes = self._wrapped().logs(tail=_TAIL_LINES)
+        return text.decode(errors="replace").splitlines()
+
+    def _wrapped(self) -> Any:
+        return self._container.get_wrapped_container()
+
+    def _wait(self, timeout_s: float) -> None:
+        wait_until(lambda: not self.alive, Deadline(timeout_s), f"{self!r} has ended")
+
+    @contextlib.contextmanager
+    def _clear_errors(self) -> Iterator[None]:
+        from docker.errors import DockerException
+
+        try:
+            yield
+        except DockerException as error:
+            raise NodeControlError(f"Docker did not do it to {self!r}: {error}") from error
+
+
+class ContainerCluster(OwnedCluster):
+    """Kafka in containers. If this process dies, testcontainers' own Ryuk removes them.
+
+    Args:
+        spec: what it should be like.
+        image: other than the official one, with its tag.
+
+    Raises:
+        BackendUnavailableError: testcontainers is missing, or no engine answers.
+        ValueError: a data directory was asked for.
+    """
+
+    nodes: tuple[ContainerNode, ...] = ()
+
+    def __init__(self, spec: ClusterSpec, image: str | None = None) -> None:
+        if spec.data_dir is not None:
+            raise ValueError("data_dir is for local processes; containers keep their own data.")
+        missing = why_no_engine()
+        if missing is not None:
+            raise BackendUnavailableError(
+                f"Kafka cannot run in containers here: {missing}. Start a Docker engine and "
+                "pip install testcontainers, or let Kafka run as local processes: EOS_KAFKA=local."
+            )
+        self.version = spec.version
+        self._spec = spec
+        self._image = image or f"{IMAGE}:{spec.version}"
+        spec.progress(f"Kafka {spec.version}: starting containers of {self._image} ...")
+        try:
+            self._start(spec.brokers, Deadline(_START_TIMEOUT_S))
+        except BaseException:
+            self.close()
+            raise
+
+    def _prepare(
+        self,
+        plans: Sequence[properties.NodePlan],
+        endpoints: dict[int, properties.Endpoints],
+    ) -> tuple[ContainerNode, ...]:
+        from testcontainers.core.container import DockerContainer
+
+        cluster_id = node_home.new_cluster_id()
+        around = properties.Surroundings(endpoints, self._spec.brokers, _DATA)
+        nodes = []
+        for plan in plans:
+            wanted = properties.node_properties(plan, around, self._spec.properties)
+            container = DockerContainer(self._image).with_kwargs(network_mode="host")
+            for name, value in to_environment(wanted, cluster_id).items():
+                container.with_env(name, value)
+            nodes.append(ContainerNode(plan, str(endpoints[plan.id].public), container))
+        return tuple(nodes)
+
+    def _discard(self) -> None:
+        for node in self.nodes:
+            node.remove()
+
+    def close(self) -> None:
+        """Remove the containers and their data."""
+        nodes, self.nodes = self.nodes, ()
+        for node in nodes:
+            node.remove()

@@ -1,0 +1,102 @@
+"""What is common to clusters that are started here, whatever their nodes are made of."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+
+from eos_sink.deadline import Deadline
+from eos_sink.testing import ports, probe, properties
+from eos_sink.testing.errors import NodeControlError, NodeFailedError
+from eos_sink.testing.interface import KafkaCluster, KafkaNode
+from eos_sink.testing.waiting import wait_until
+
+_TRIES_AT_PORTS = 4
+_PORT_TAKEN = ("Address already in use", "BindException")
+
+
+class OwnedNode(KafkaNode):
+    """A node that is started here."""
+
+    @abstractmethod
+    def start(self) -> None:
+        """Start it, or start it again, without waiting until it answers."""
+
+    @abstractmethod
+    def raise_if_failed(self) -> None:
+        """Raise if it ended by itself.
+
+        Raises:
+            NodeFailedError: with its exit code and the last lines of its log.
+        """
+
+    def restart(self, timeout_s: float = 60) -> None:
+        deadline = Deadline(timeout_s)
+        if self.alive:
+            self.stop(deadline.left)
+        self.start()
+        wait_until(lambda: self._is_back(deadline), deadline, f"{self!r} answers again")
+
+    def _is_back(self, deadline: Deadline) -> bool:
+        """A broker is back when it finds itself among the registered ones."""
+        self.raise_if_failed()
+        if not self.role.serves_clients:
+            return probe.port_answers(self.address)
+        return self.id in probe.registered_brokers(self.address, deadline)
+
+    def _require_alive(self) -> None:
+        if not self.alive:
+            raise NodeControlError(f"{self!r} is dead: restart it first.")
+
+
+class OwnedCluster(KafkaCluster):
+    """A cluster that is started here."""
+
+    nodes: tuple[OwnedNode, ...] = ()
+
+    @abstractmethod
+    def _prepare(
+        self,
+        plans: Sequence[properties.NodePlan],
+        endpoints: dict[int, properties.Endpoints],
+    ) -> tuple[OwnedNode, ...]:
+        """Make the nodes, not yet started, with these listeners."""
+
+    def _start(self, brokers: int, deadline: Deadline) -> None:
+        """Start every node and wait for them; with other ports if somebody took one of ours."""
+        plans = properties.plan_nodes(brokers)
+        for attempt in range(1, _TRIES_AT_PORTS + 1):
+            self.nodes = self._prepare(plans, _free_endpoints(plans))
+            self.bootstrap_servers = ",".join(node.address for node in self.brokers)
+            try:
+                for node in self.nodes:
+                    node.start()
+                self._wait_for(self.brokers, self.bootstrap_servers.split(","), deadline)
+                return
+            except NodeFailedError as error:
+                lost_a_port = any(sign in line for line in error.log_tail for sign in _PORT_TAKEN)
+                if not lost_a_port or attempt == _TRIES_AT_PORTS:
+                    raise
+                self._discard()
+
+    def _discard(self) -> None:
+        """End the nodes of an attempt that failed."""
+        for node in self.nodes:
+            node.kill()
+
+    def _knows(self, address: str, expected: frozenset[int], deadline: Deadline) -> bool:
+        for node in self.nodes:
+            node.raise_if_failed()
+        return super()._knows(address, expected, deadline)
+
+
+def _free_endpoints(plans: Sequence[properties.NodePlan]) -> dict[int, properties.Endpoints]:
+    """A free port for each listener of each node."""
+    free = iter(ports.free_ports(2 * len(plans)))
+    return {
+        plan.id: properties.Endpoints(
+            client=properties.Endpoint(ports.HOST, next(free)) if plan.serves_clients else None,
+            controller=properties.Endpoint(ports.HOST, next(free)) if plan.is_voter else None,
+        )
+        for plan in plans
+    }

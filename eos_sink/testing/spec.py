@@ -1,0 +1,26 @@
+"""What a cluster should be like, as `start_kafka` was told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from eos_sink.testing.kafka_files import DEFAULT_VERSION
+from eos_sink.testing.progress import Progress, to_stderr
+
+
+@dataclass(frozen=True)
+class ClusterSpec:
+    """See `start_kafka` for what each means.
+
+    Attributes:
+        log_level: of the nodes' own logs (local only): "warn", "info", "debug" or "trace".
+    """
+
+    brokers: int = 1
+    version: str = DEFAULT_VERSION
+    properties: Mapping[str, object] = field(default_factory=dict)
+    data_dir: Path | None = None
+    progress: Progress = to_stderr
+    log_level: str = "warn"
