@@ -8,10 +8,22 @@ from typing import Protocol
 from eos_sink.deadline import Deadline
 from eos_sink.identity import QueryNames
 from eos_sink.model import LogPosition, Transaction
-from eos_sink.ports import Kafka, ProducerIdentity, TransactionalProducer, TransactionState
+from eos_sink.ports import (
+    Kafka,
+    ProducerIdentity,
+    TransactionalProducer,
+    TransactionState,
+    TransactionStatus,
+)
 
 TIMEOUT_MS = 60_000
 SESSION_MS = 6_000
+
+_ENDING = {
+    TransactionStatus.PREPARE_COMMIT,
+    TransactionStatus.PREPARE_ABORT,
+    TransactionStatus.PREPARE_EPOCH_FENCE,
+}
 
 
 class Harness(Protocol):
@@ -32,8 +44,8 @@ class Harness(Protocol):
     def delete_records(self, topic: str, partition: int, before: int) -> None: ...
 
     def read_committed(self, topic: str) -> list[tuple[bytes | None, bytes | None]]:
-        """Key and value of what a read_committed reader, not the code under test, has got by now,
-        partition after partition."""
+        """Key and value of what a read_committed reader, not the code under test, has got once
+        markers that are on their way have been written; partition after partition."""
 
     def expire_session(self, group: str) -> None:
         """Return when the group's member, which is closed already, has lost its session."""
@@ -95,8 +107,12 @@ class Task:
 
 
 def state(harness: Harness, transactional_id: str) -> TransactionState:
-    described = harness.kafka().control().describe([transactional_id], harness.deadline())
-    return described[transactional_id]
+    """The state once no markers are on their way any more: EndTxn answers before they are."""
+    control, deadline = harness.kafka().control(), harness.deadline()
+    while True:
+        found = control.describe([transactional_id], deadline)[transactional_id]
+        if found.status not in _ENDING or deadline.passed:
+            return found
 
 
 def values(harness: Harness, topic: str) -> list[bytes | None]:

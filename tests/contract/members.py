@@ -10,14 +10,19 @@ from tests.contract.harness import SESSION_MS, Harness, Task, values
 
 
 def join(harness: Harness) -> tuple[GroupMember, bytes]:
-    """The query's member in a process of its own."""
-    names = harness.names
-    member = harness.kafka().member(names.group, names.driver, SESSION_MS)
+    """The query's member in a process of its own; the decision log is there by then."""
+    names, kafka = harness.names, harness.kafka()
+    kafka.log_reader(harness.deadline()).close()
+    member = kafka.member(names.group, names.driver, SESSION_MS)
     return member, member.join(harness.deadline())
 
 
-def somewhere(topic: str) -> LogPosition:
-    return LogPosition(topic, 0, 3)
+def log_position(harness: Harness) -> LogPosition:
+    """The offset that the group commits is one of the decision log."""
+    reader = harness.kafka().log_reader(harness.deadline())
+    position = reader.position(harness.names.query)
+    reader.close()
+    return position
 
 
 class MemberContract:
@@ -29,7 +34,7 @@ class MemberContract:
         assert member.state() is MemberState.CURRENT
         task = Task.start(harness)
         task.write(topic, b"a")
-        task.send_offset(somewhere(topic), metadata)
+        task.send_offset(log_position(harness), metadata)
         task.commit()
         assert values(harness, topic) == [b"a"]
 
@@ -39,19 +44,33 @@ class MemberContract:
         task = Task.start(harness)
         task.write(topic, b"a")
         newer, _ = join(harness)
-        with pytest.raises(MemberRefused):
-            task.send_offset(somewhere(topic), metadata)
+        with pytest.raises(MemberRefused) as refusal:
+            task.send_offset(log_position(harness), metadata)
+        assert refusal.value.replaced
         task.abort()
         assert task.state().status is TransactionStatus.COMPLETE_ABORT
         assert values(harness, topic) == []
         assert newer.state() is MemberState.CURRENT
 
-    def test_a_replaced_member_knows_it(self, harness: Harness) -> None:
+    def test_a_replaced_member_learns_it_from_its_heartbeats(self, harness: Harness) -> None:
         older, _ = join(harness)
-        join(harness)
-        with pytest.raises(MemberRefused):
-            older.wait_stable(harness.deadline())
+        newer, _ = join(harness)
+        deadline = harness.deadline()
+        while older.state() is MemberState.CURRENT:
+            assert not deadline.passed
         assert older.state() is MemberState.REPLACED
+        assert newer.state() is MemberState.CURRENT
+
+    def test_a_member_that_is_replaced_does_not_wait_any_longer(self, harness: Harness) -> None:
+        topic = harness.create_topic()
+        older, metadata = join(harness)
+        task = Task.start(harness)
+        task.write(topic, b"a")
+        task.send_offset(log_position(harness), metadata)
+        join(harness)
+        with pytest.raises(MemberRefused) as refusal:
+            older.wait_stable(harness.deadline())
+        assert refusal.value.replaced
 
     def test_a_member_that_is_closed_serves_until_its_session_ends(self, harness: Harness) -> None:
         topic = harness.create_topic()
@@ -59,13 +78,14 @@ class MemberContract:
         member.close()
         task = Task.start(harness)
         task.write(topic, b"a")
-        task.send_offset(somewhere(topic), metadata)
+        task.send_offset(log_position(harness), metadata)
         task.commit()
         harness.expire_session(harness.names.group)
         task.producer.begin()
         task.write(topic, b"b")
-        with pytest.raises(MemberRefused):
-            task.send_offset(somewhere(topic), metadata)
+        with pytest.raises(MemberRefused) as refusal:
+            task.send_offset(log_position(harness), metadata)
+        assert not refusal.value.replaced
         task.abort()
         assert values(harness, topic) == [b"a"]
 
@@ -77,7 +97,7 @@ class MemberContract:
         _, metadata = join(harness)
         task = Task.start(harness)
         task.write(topic, b"a")
-        task.send_offset(somewhere(topic), metadata)
+        task.send_offset(log_position(harness), metadata)
         task.commit()
         assert values(harness, topic) == [b"a"]
 
@@ -93,7 +113,7 @@ class MemberContract:
         task = Task.start(harness)
         for finish in (task.commit, task.abort):
             task.write(topic, b"a")
-            task.send_offset(somewhere(topic), metadata)
+            task.send_offset(log_position(harness), metadata)
             assert not member.wait_stable(harness.deadline(2))
             finish()
             assert member.wait_stable(harness.deadline())

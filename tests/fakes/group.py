@@ -51,7 +51,10 @@ class Groups:
         group = metadata.decode().rpartition("|")[0]
         current = self._members.get(group)
         if current is None or current.metadata != metadata:
-            raise MemberRefused(f"{metadata.decode()} is not the live member of its group")
+            raise MemberRefused(
+                f"{metadata.decode()} is not the live member of its group",
+                replaced=current is not None,
+            )
         return group
 
     def expire(self) -> None:

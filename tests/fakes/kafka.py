@@ -27,6 +27,8 @@ LOG_TOPIC = "__eos_sink_log"
 class FakeMember:
     """Implements `eos_sink.ports.GroupMember`."""
 
+    role = "member"
+
     def __init__(self, cluster: FakeCluster, process: Process, group: str, session_ms: int) -> None:
         self.process = process
         self._cluster = cluster
@@ -35,25 +37,29 @@ class FakeMember:
         self._membership: Membership | None = None
         process.on_death.append(self._fall_silent)
 
-    @port("member.join")
+    @port("join")
     def join(self, deadline: Deadline) -> bytes:
         self._membership = self._cluster.groups.join(self._group, self._session_ms)
         return self._membership.metadata
 
-    @port("member.state")
+    @port("state")
     def state(self) -> MemberState:
         return self._state()
 
-    @port("member.wait_stable")
+    @port("wait_stable")
     def wait_stable(self, deadline: Deadline) -> bool:
         def settled() -> bool:
+            # In this order: a member hears of its successor from a heartbeat, an answer may
+            # come first.
+            if not self._cluster.coordinator.pending(self._group):
+                return True
             if self._state() is MemberState.REPLACED:
-                raise MemberRefused(f"a newer member of {self._group} has joined")
-            return not self._cluster.coordinator.pending(self._group)
+                raise MemberRefused(f"a newer member of {self._group} has joined", replaced=True)
+            return False
 
         return self._cluster.clock.wait(settled, deadline.left)
 
-    @port("member.close")
+    @port("close")
     def close(self) -> None:
         self._fall_silent()
 
@@ -70,11 +76,13 @@ class FakeMember:
 class FakeControl:
     """Implements `eos_sink.ports.TransactionControl`."""
 
+    role = "control"
+
     def __init__(self, cluster: FakeCluster, process: Process) -> None:
         self.process = process
         self._cluster = cluster
 
-    @port("control.check_timeout")
+    @port("check_timeout")
     def check_timeout(self, transactional_id: str, timeout_ms: int, deadline: Deadline) -> None:
         if timeout_ms > self._cluster.max_timeout_ms:
             raise ConfigurationError(
@@ -87,20 +95,20 @@ class FakeControl:
     ) -> dict[Transaction, EndOutcome]:
         return {each: self._end_one(each, commit) for each in transactions}
 
-    @port("control.end")
+    @port("end")
     def _end_one(self, transaction: Transaction, commit: bool) -> EndOutcome:
         """A gate for each: a crash may come between two transactions of one call."""
         return self._cluster.coordinator.end(transaction, commit)
 
-    @port("control.list_open")
+    @port("list_open")
     def list_open(self, prefix: str, deadline: Deadline) -> list[str]:
         return self._cluster.coordinator.list_open(prefix)
 
-    @port("control.describe")
+    @port("describe")
     def describe(self, ids: Iterable[str], deadline: Deadline) -> dict[str, TransactionState]:
         return {name: self._cluster.coordinator.describe(name) for name in ids}
 
-    @port("control.close")
+    @port("close")
     def close(self) -> None:
         pass
 
@@ -108,12 +116,14 @@ class FakeControl:
 class FakeLogReader:
     """Implements `eos_sink.ports.LogReader`."""
 
+    role = "log"
+
     def __init__(self, cluster: FakeCluster, process: Process, topic: str) -> None:
         self.process = process
         self._cluster = cluster
         self._topic = cluster.create_topic(topic, compacted=True)
 
-    @port("log.latest")
+    @port("latest")
     def latest(self, key: str, deadline: Deadline) -> tuple[LogPosition, bytes] | None:
         log = self._topic.partitions[self._topic.position(key.encode())]
         end = log.end
@@ -128,13 +138,15 @@ class FakeLogReader:
     def position(self, key: str) -> LogPosition:
         return LogPosition(self._topic.name, self._topic.position(key.encode()), 0)
 
-    @port("log.close")
+    @port("close")
     def close(self) -> None:
         pass
 
 
 class FakeKafka:
     """Implements `eos_sink.ports.Kafka` for one process."""
+
+    role = "kafka"
 
     def __init__(
         self, cluster: FakeCluster, process: Process | None = None, log_topic: str = LOG_TOPIC
@@ -144,7 +156,12 @@ class FakeKafka:
         self._log_topic = log_topic
 
     def producer(self, transactional_id: str, timeout_ms: int) -> FakeProducer:
-        return FakeProducer(self.cluster, self.process, transactional_id, timeout_ms)
+        return FakeProducer(self.cluster, self.process, "producer", transactional_id, timeout_ms)
+
+    def log_producer(self, transactional_id: str, timeout_ms: int) -> FakeProducer:
+        return FakeProducer(
+            self.cluster, self.process, "log_producer", transactional_id, timeout_ms
+        )
 
     def member(self, group: str, instance_id: str, session_ms: int) -> FakeMember:
         return FakeMember(self.cluster, self.process, group, session_ms)
@@ -152,11 +169,11 @@ class FakeKafka:
     def control(self) -> FakeControl:
         return FakeControl(self.cluster, self.process)
 
-    @port("kafka.log_reader")
+    @port("log_reader")
     def log_reader(self, deadline: Deadline) -> FakeLogReader:
         return FakeLogReader(self.cluster, self.process, self._log_topic)
 
-    @port("kafka.visibility")
+    @port("visibility")
     def visibility(
         self, witnesses: Sequence[Witness], deadline: Deadline
     ) -> Mapping[Witness, Visibility]:
@@ -167,7 +184,7 @@ class FakeKafka:
         self.cluster.clock.wait(lambda: len(look()) == len(set(witnesses)), deadline.left)
         return look()
 
-    @port("kafka.check_topic")
+    @port("check_topic")
     def check_topic(self, topic: str, deadline: Deadline) -> None:
         if topic not in self.cluster.topics:
             raise ClusterError(f"There is no topic {topic}.", remedy="Create it.")

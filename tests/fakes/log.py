@@ -86,6 +86,8 @@ class PartitionLog:
 
         In a compacted topic a record that is not shown may as well have been cleaned.
         """
+        if offset > self.end:
+            return Visibility.UNREADABLE  # out of range: the topic was made again
         if offset >= self.last_stable:
             return None
         entry = self._entries[offset] if offset >= self.start else None

@@ -51,23 +51,25 @@ class Process:
 
 
 class InProcess(Protocol):
+    """A client: the process that it belongs to, and the first half of its port calls' names."""
+
     process: Process
+    role: str
 
 
 S = TypeVar("S", bound=InProcess)
 
 
 def port(name: str) -> Callable[[Callable[Concatenate[S, P], R]], Callable[Concatenate[S, P], R]]:
-    """Mark a method as a port call under this name."""
+    """Mark a method as a port call; hooks know it as `role.name`."""
 
     def decorate(call: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
         @wraps(call)
         def gated(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
-            if not self.process.alive:
-                raise Killed(name)
-            self.process.pass_gate(name, Moment.BEFORE)
+            full = f"{self.role}.{name}"
+            self.process.pass_gate(full, Moment.BEFORE)
             result = call(self, *args, **kwargs)
-            self.process.pass_gate(name, Moment.AFTER)
+            self.process.pass_gate(full, Moment.AFTER)
             return result
 
         return gated

@@ -25,9 +25,15 @@ class FakeProducer:
     """
 
     def __init__(
-        self, cluster: FakeCluster, process: Process, transactional_id: str, timeout_ms: int
+        self,
+        cluster: FakeCluster,
+        process: Process,
+        role: str,
+        transactional_id: str,
+        timeout_ms: int,
     ) -> None:
         self.process = process
+        self.role = role
         self._cluster = cluster
         self._id = transactional_id
         self._timeout_ms = timeout_ms
@@ -37,19 +43,19 @@ class FakeProducer:
         self._failure: Exception | None = None
         self._reports: list[Callable[[], None]] = []
 
-    @port("producer.init")
+    @port("init")
     def init(self, deadline: Deadline) -> None:
         self._usable()
         self._identity = self._cluster.coordinator.init(self._id, self._timeout_ms)
 
-    @port("producer.begin")
+    @port("begin")
     def begin(self) -> None:
         self._usable()
         assert self._identity is not None, "begin before init"
         assert not self._begun, "begin within a transaction"
         self._begun = True
 
-    @port("producer.produce")
+    @port("produce")
     def produce(
         self,
         topic: str,
@@ -79,7 +85,7 @@ class FakeProducer:
             report = on_offset
             self._reports.append(lambda: report(log.partition, offset))
 
-    @port("producer.send_offset")
+    @port("send_offset")
     def send_offset(self, position: LogPosition, member: bytes, deadline: Deadline) -> None:
         self._within()
         self._raise_failure()
@@ -88,19 +94,19 @@ class FakeProducer:
         group = self._cluster.groups.check(member)
         txn.offsets[group] = position.offset
 
-    @port("producer.flush")
+    @port("flush")
     def flush(self, deadline: Deadline) -> None:
         self._usable()
         reports, self._reports = self._reports, []
         for report in reports:
             report()
 
-    @port("producer.identity")
+    @port("identity")
     def identity(self, deadline: Deadline) -> ProducerIdentity:
         self._usable()
         return self._current
 
-    @port("producer.commit")
+    @port("commit")
     def commit(self, deadline: Deadline) -> None:
         self._within()
         self._raise_failure()
@@ -109,7 +115,7 @@ class FakeProducer:
             self._raise_fenced()
             raise WriteRejected(f"the transaction of {self._id} is no longer open")
 
-    @port("producer.abort")
+    @port("abort")
     def abort(self, deadline: Deadline) -> None:
         self._within()
         self._begun = False
@@ -117,7 +123,7 @@ class FakeProducer:
         if self._end(commit=False) is EndOutcome.REFUSED:
             self._raise_fenced()
 
-    @port("producer.close")
+    @port("close")
     def close(self) -> None:
         self._closed = True
 

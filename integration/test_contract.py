@@ -1,0 +1,147 @@
+"""Real Kafka and the real clients keep the contract that the fake keeps."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+
+import pytest
+from confluent_kafka import Consumer, KafkaError, TopicPartition
+from kafka import KafkaAdminClient
+from kafka.structs import TopicPartition as AdminPartition
+
+from eos_sink.clients.cluster import ConfluentKafka
+from eos_sink.deadline import Deadline
+from eos_sink.identity import QueryNames
+from eos_sink.options import parse_options
+from eos_sink.testing import KafkaCluster
+from tests.contract.members import MemberContract
+from tests.contract.reading import LogContract, TopicContract, VisibilityContract
+from tests.contract.transactions import ControlContract, ProducerContract
+
+pytestmark = pytest.mark.kafka("4.3.0", "3.9.1")
+
+ENDING = ["PrepareCommit", "PrepareAbort", "PrepareEpochFence"]
+
+
+class KafkaHarness:
+    """Implements `tests.contract.harness.Harness`."""
+
+    max_timeout_ms = 900_000
+
+    def __init__(self, cluster: KafkaCluster, admin: KafkaAdminClient) -> None:
+        self._cluster = cluster
+        self._admin = admin
+        self._topics = 0
+        self._options = parse_options(
+            {
+                "kafka.bootstrap.servers": cluster.bootstrap_servers,
+                "eos.id": f"contract-{uuid.uuid4().hex[:8]}",
+                "eos.log.topic": f"log-{uuid.uuid4().hex[:8]}",
+            }
+        )
+
+    @property
+    def names(self) -> QueryNames:
+        return self._options.names
+
+    def kafka(self) -> ConfluentKafka:
+        return ConfluentKafka(self._options)
+
+    def create_topic(self, partitions: int = 1, *, compacted: bool = False) -> str:
+        self._topics += 1
+        name = f"{self.names.query}-{self._topics}"
+        config = {"cleanup.policy": "compact"} if compacted else None
+        self._cluster.create_topic(name, partitions, config=config)
+        return name
+
+    def delete_records(self, topic: str, partition: int, before: int) -> None:
+        self._admin.delete_records({AdminPartition(topic, partition): before})
+
+    def read_committed(self, topic: str) -> list[tuple[bytes | None, bytes | None]]:
+        self._await_markers()
+        consumer = Consumer(
+            {
+                "bootstrap.servers": self._cluster.bootstrap_servers,
+                "group.id": "contract-reader",
+                "isolation.level": "read_committed",
+                "auto.offset.reset": "earliest",
+                "enable.auto.commit": False,
+                "enable.partition.eof": True,
+            }
+        )
+        try:
+            partitions = consumer.list_topics(topic, timeout=30).topics[topic].partitions
+            return [row for number in partitions for row in _read(consumer, topic, number)]
+        finally:
+            consumer.close()
+
+    def expire_session(self, group: str) -> None:
+        deadline = self.deadline()
+        while self._admin.describe_groups([group])[group]["members"]:
+            assert not deadline.passed, f"{group} still has a member"
+
+    def deadline(self, seconds: float = 30) -> Deadline:
+        return Deadline(seconds)
+
+    def _await_markers(self) -> None:
+        deadline = self.deadline()
+        while any(self._admin.list_transactions(state_filters=ENDING).values()):
+            assert not deadline.passed, "markers are still on their way"
+
+
+def _read(
+    consumer: Consumer, topic: str, partition: int
+) -> list[tuple[bytes | None, bytes | None]]:
+    """One partition up to its last stable offset."""
+    consumer.assign([TopicPartition(topic, partition, 0)])
+    rows: list[tuple[bytes | None, bytes | None]] = []
+    deadline = Deadline(30)
+    while not deadline.passed:
+        message = consumer.poll(0.1)
+        if message is None:
+            continue
+        error = message.error()
+        if error is None:
+            rows.append((message.key(), message.value()))
+        elif error.code() == KafkaError._PARTITION_EOF:
+            return rows
+        else:
+            raise AssertionError(error)
+    raise AssertionError(f"{topic}[{partition}] could not be read to its end")
+
+
+@pytest.fixture(scope="session")
+def admin(kafka: KafkaCluster) -> Iterator[KafkaAdminClient]:
+    client = KafkaAdminClient(bootstrap_servers=kafka.bootstrap_servers)
+    yield client
+    client.close()
+
+
+@pytest.fixture
+def harness(kafka: KafkaCluster, admin: KafkaAdminClient) -> KafkaHarness:
+    return KafkaHarness(kafka, admin)
+
+
+class TestProducer(ProducerContract):
+    pass
+
+
+class TestControl(ControlContract):
+    pass
+
+
+class TestMember(MemberContract):
+    pass
+
+
+class TestLog(LogContract):
+    pass
+
+
+class TestVisibility(VisibilityContract):
+    pass
+
+
+class TestTopic(TopicContract):
+    pass
