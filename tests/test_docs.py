@@ -63,10 +63,12 @@ def test_each_python_block_is_python(snippet: Snippet) -> None:
 
 
 def test_the_options_table_is_the_code_s() -> None:
-    assert table(ROOT / "docs" / "options.md") == [
+    expected = [
         [f"`{o.name}`", "none" if o.default is None else f"`{o.default}`", o.meaning]
         for o in OPTIONS
     ]
+    lines = "\n".join(f"| {' | '.join(row)} |" for row in expected)
+    assert table(ROOT / "docs" / "options.md") == expected, f"docs/options.md needs:\n{lines}"
 
 
 def test_the_errors_table_is_the_code_s() -> None:

