@@ -73,7 +73,7 @@ def rows(batch: pa.RecordBatch, topic: str | None) -> Iterator[Row]:
         ConfigurationError: a row has no topic, or a header without a key.
     """
     names = batch.schema.names
-    nothing = repeat(None, batch.num_rows)
+    nothing = [None] * batch.num_rows
 
     def column(name: str) -> Any:
         return batch.column(names.index(name)) if name in names else None
