@@ -1,0 +1,43 @@
+"""What a command hands to the renderer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class CommandError(Exception):
+    """The command cannot run; the message says why and what helps."""
+
+
+class Mood(Enum):
+    """How a cell is to be read."""
+
+    PLAIN = "plain"
+    GOOD = "good"
+    BAD = "bad"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell of a table."""
+
+    text: str
+    mood: Mood = Mood.PLAIN
+
+
+@dataclass(frozen=True)
+class Report:
+    """A table and what there is to say below it.
+
+    Attributes:
+        columns: heads; the first column is set left, the others right.
+        rows: each as long as `columns`.
+        notes: sentences.
+        ok: False makes the command's exit code 1.
+    """
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    notes: tuple[str, ...]
+    ok: bool

@@ -1,0 +1,80 @@
+"""Finding the moment of a strike: freeze the driver, look at Kafka, then strike or let it go on.
+
+A batch is written in some tenths of a second and committed in some hundredths. Who looks first
+and kills then comes too late; who has frozen the driver can look at leisure.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from eos_sink.demo.strikes import Kind, Strike
+from eos_sink.demo.victim import Victim
+from eos_sink.demo.watch import Watch
+
+# So often the middle of a commit is looked for; then any moment of it will do.
+_TRIES_FOR_THE_MIDDLE = 6
+
+
+class Aim:
+    """Waits for the moment of one strike.
+
+    Args:
+        strike: what is planned.
+        watch: readers of the run.
+        batches: rows of each batch.
+        commits: Spark's commit log in the checkpoint, a file for each batch that is done.
+    """
+
+    def __init__(
+        self, strike: Strike, watch: Watch, batches: tuple[int, ...], commits: Path
+    ) -> None:
+        self.strike = strike
+        self._watch = watch
+        self._batches = batches
+        self._commits = commits
+        self._tried: set[int] = set()
+
+    def take(self, driver: Victim) -> str | None:
+        """Freeze the driver if the moment seems right.
+
+        Returns:
+            What was found, with the driver frozen; None if it is not the moment, and it runs.
+        """
+        batch = self._watch.current_batch()
+        if batch is None or batch < self.strike.batch or batch in self._tried:
+            return None
+        if not self._seems_right(batch):
+            return None
+        self._tried.add(batch)
+        driver.freeze()
+        self._watch.drain()
+        found = self._found(batch)
+        if found is None:
+            driver.thaw()
+        return found
+
+    def _seems_right(self, batch: int) -> bool:
+        if self.strike.kind is Kind.WHILE_COMMITTING:
+            return self._watch.decided(batch) and not self._spark_knows(batch)
+        written = self._watch.written(batch)
+        return not self._watch.whole(batch) and written >= self.strike.part * self._batches[batch]
+
+    def _found(self, batch: int) -> str | None:
+        """What the frozen driver was at, None if that is not what is planned."""
+        rows = self._batches[batch]
+        if self.strike.kind is not Kind.WHILE_COMMITTING:
+            if self._watch.whole(batch):
+                return None
+            return f"batch {batch}, {self._watch.written(batch):,} of its {rows:,} rows written"
+        if self._spark_knows(batch):
+            return None
+        visible = self._watch.visible.seen_of(batch)
+        if not self._watch.decides:
+            return f"batch {batch}, all rows written, Spark not told that it is done"
+        if visible == rows and len(self._tried) < _TRIES_FOR_THE_MIDDLE:
+            return None
+        return f"batch {batch}, decided, {visible:,} of its {rows:,} rows visible"
+
+    def _spark_knows(self, batch: int) -> bool:
+        return (self._commits / str(batch)).exists()

@@ -1,0 +1,81 @@
+"""What a run tells the screen while it works, and what it hands over at its end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from eos_sink.demo.reader import Audit
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a run is, as its read_committed reader sees it."""
+
+    visible: int
+    expected: int
+    doubled: int
+    batches: int
+    of_batches: int
+
+
+class Screen(Protocol):
+    """Shows a person what happens. Called from one thread."""
+
+    def say(self, text: str) -> None:
+        """One line of news."""
+
+    def progress(self, side: str, now: Progress) -> None:
+        """Called often: show the newest."""
+
+
+@dataclass(frozen=True)
+class SideResult:
+    """One finished run.
+
+    Attributes:
+        name: "exactly-once" or "at-least-once".
+        sink: what wrote it, in words.
+        audit: what fresh readers found at its end.
+        kills: SIGKILLs that struck.
+        mid_commit: how many of them struck between the batch's last row and its completion.
+        zombies: drivers frozen and woken while a successor was at work.
+        refused: how many of these ended with an error.
+        restarts: drivers started after the first.
+        seconds: from the first start to the last row.
+    """
+
+    name: str
+    sink: str
+    audit: Audit
+    kills: int
+    mid_commit: int
+    zombies: int
+    refused: int
+    restarts: int
+    seconds: float
+
+    @property
+    def perfect(self) -> bool:
+        """Each row once and in order, nobody held up, each zombie refused."""
+        return self.audit.count.perfect and not self.audit.held_up and self.refused == self.zombies
+
+
+@dataclass(frozen=True)
+class DemoResult:
+    """Both runs; `other` is None where no comparison was wanted.
+
+    Attributes:
+        work: where logs and checkpoints are, None if they were removed.
+        planned: strikes that each run was to get.
+    """
+
+    ours: SideResult
+    other: SideResult | None
+    planned: int
+    work: str | None
+
+    @property
+    def perfect(self) -> bool:
+        """What the exit code says: the exactly-once side only."""
+        return self.ours.perfect

@@ -1,0 +1,104 @@
+"""Starting the driver the way a user would, with settings that suit a small machine."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import eos_sink
+from eos_sink.demo.victim import Victim
+from eos_sink.testing.jvm import java_home
+
+PROGRAM = Path(__file__).parent / "programs" / "flights_to_kafka.py"
+FALLBACK = "kafka-at-least-once"
+"""A writer in Python for the comparison, where Spark's own sink cannot be had."""
+
+_FALLBACK_PATH = Path(__file__).parent / "programs" / "fallback"
+
+_DEFAULTS = """\
+spark.master                     local[2]
+spark.driver.memory              640m
+spark.driver.host                127.0.0.1
+spark.driver.extraJavaOptions    -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xshare:auto
+spark.ui.enabled                 false
+spark.sql.shuffle.partitions     4
+spark.sql.adaptive.enabled       false
+spark.sql.warehouse.dir          {work}/warehouse
+spark.local.dir                  {work}/scratch
+"""
+
+_LOG4J = """\
+rootLogger.level = warn
+rootLogger.appenderRef.console.ref = console
+appender.console.type = Console
+appender.console.name = console
+appender.console.target = SYSTEM_ERR
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = %d{HH:mm:ss.SSS} %p %c{1}: %m%n%ex
+"""
+
+
+@dataclass(frozen=True)
+class Program:
+    """The user's program with its arguments: every life of the driver is the same command.
+
+    Attributes:
+        name: of the run, for people.
+        work: directory of this run: checkpoint, Spark's files, the driver's log.
+        flights: directory of the input.
+        bootstrap: the cluster.
+        topic: where the flights go.
+        sink: the word in `writeStream.format(...)`.
+        jars: a directory of jars that the sink needs, if any.
+    """
+
+    name: str
+    work: Path
+    flights: Path
+    bootstrap: str
+    topic: str
+    sink: str
+    jars: Path | None = None
+
+    @property
+    def checkpoint(self) -> Path:
+        return self.work / "checkpoint"
+
+    def write_settings(self) -> None:
+        """Spark's settings and where it logs: once, before the first start."""
+        conf = self.work / "conf"
+        conf.mkdir(parents=True, exist_ok=True)
+        defaults = _DEFAULTS.format(work=self.work)
+        if self.jars is not None:
+            defaults += f"spark.driver.extraClassPath      {self.jars}/*\n"
+        (conf / "spark-defaults.conf").write_text(defaults, encoding="utf-8")
+        (conf / "log4j2.properties").write_text(_LOG4J, encoding="utf-8")
+
+    def start(self, life: int, environ: Mapping[str, str] = os.environ) -> Victim:
+        """Start the driver; `life` numbers its log."""
+        command = [sys.executable, str(PROGRAM), str(self.flights), str(self.checkpoint)]
+        command += ["--bootstrap-servers", self.bootstrap, "--topic", self.topic]
+        command += ["--format", self.sink]
+        return Victim(command, self._environ(environ), self.work / f"driver-{life}.log")
+
+    def _environ(self, environ: Mapping[str, str]) -> dict[str, str]:
+        # From a clone that is not installed the package is found by its directory.
+        root = Path(eos_sink.__file__).parent.parent
+        fallback = str(_FALLBACK_PATH) if self.sink == FALLBACK else ""
+        paths = [str(root), fallback, environ.get("PYTHONPATH", "")]
+        kept = {
+            name: value
+            for name, value in environ.items()
+            if name not in {"SPARK_HOME", "PYSPARK_SUBMIT_ARGS", "PYSPARK_DRIVER_PYTHON"}
+        }
+        return {
+            **kept,
+            "JAVA_HOME": str(java_home(environ)),
+            "PYSPARK_PYTHON": sys.executable,
+            "PYTHONPATH": os.pathsep.join(path for path in paths if path),
+            "SPARK_CONF_DIR": str(self.work / "conf"),
+            "SPARK_LOCAL_IP": "127.0.0.1",
+        }

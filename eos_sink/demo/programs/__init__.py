@@ -1,0 +1,1 @@
+"""What the demo runs as a user would: programs of their own that import nothing of the demo."""

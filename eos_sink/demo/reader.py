@@ -1,0 +1,159 @@
+"""Readers of the topic: plain consumers that know nothing of the sink."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    Consumer,
+    IsolationLevel,
+    KafkaError,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient, OffsetSpec
+
+from eos_sink.deadline import Deadline
+from eos_sink.demo.errors import DemoError
+from eos_sink.demo.ledger import Count, Ledger
+
+_AT_ONCE = 2_000
+_ADMIN_TIMEOUT_S = 30.0
+_PASSING = frozenset(
+    {KafkaError._PARTITION_EOF, KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT}
+)
+
+
+@dataclass(frozen=True)
+class Record:
+    """What the demo looks at in a record: its partition, key, and the row in its JSON."""
+
+    partition: int
+    key: bytes
+    row: int
+
+
+class Tail:
+    """Reads a topic from its beginning, as it grows.
+
+    Args:
+        bootstrap: the cluster.
+        topic: it must exist.
+        partitions: how many it has.
+        committed: read_committed, what an application should use; else read_uncommitted, which
+            sees what is written before anybody decides on it.
+    """
+
+    def __init__(self, bootstrap: str, topic: str, partitions: int, *, committed: bool) -> None:
+        self._consumer = Consumer(
+            {
+                "bootstrap.servers": bootstrap,
+                "group.id": f"demo-reader-{uuid.uuid4().hex[:8]}",
+                "enable.auto.commit": False,
+                "isolation.level": "read_committed" if committed else "read_uncommitted",
+                "fetch.wait.max.ms": 10,
+                "log_level": 2,
+            }
+        )
+        self._places = [
+            TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in range(partitions)
+        ]
+        self._consumer.assign(self._places)
+
+    def raw(self, wait_s: float) -> list[tuple[int, bytes, bytes]]:
+        """Partition, key and value of what has come, after at most `wait_s` seconds."""
+        found = []
+        for message in self._consumer.consume(_AT_ONCE, wait_s):
+            error = message.error()
+            if error is None:
+                partition, key, value = message.partition(), message.key(), message.value()
+                found.append((partition if partition is not None else -1, key or b"", value or b""))
+            elif error.code() not in _PASSING:
+                raise DemoError(f"The reader cannot read: {error}")
+        return found
+
+    def read(self, wait_s: float) -> Iterator[Record]:
+        """The same as records of flights."""
+        for partition, key, value in self.raw(wait_s):
+            yield Record(partition, key, row_of(value))
+
+    def positions(self) -> dict[int, int]:
+        """The offset after the last one that was handed out or skipped, per partition."""
+        return {
+            place.partition: max(0, place.offset) for place in self._consumer.position(self._places)
+        }
+
+    def close(self) -> None:
+        """Leave. May be called once."""
+        self._consumer.close()
+
+
+def row_of(value: bytes) -> int:
+    """The row number in a flight's JSON, -1 if there is none."""
+    try:
+        return int(json.loads(value)["row"])
+    except (ValueError, KeyError, TypeError):
+        return -1
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What fresh readers find when everything is over.
+
+    Attributes:
+        count: what a read_committed reader is given.
+        hidden: records in the log that it is not given: of transactions that were aborted.
+        held_up: partitions whose readers wait, because a transaction was left open in them.
+    """
+
+    count: Count
+    hidden: int
+    held_up: tuple[int, ...]
+
+
+def audit(
+    bootstrap: str, topic: str, partitions: int, batches: tuple[int, ...], timeout_s: float
+) -> Audit:
+    """Read the whole topic twice, from its beginning: as an application would, and uncommitted.
+
+    Raises:
+        DemoError: a reader did not get to its end in time.
+    """
+    deadline = Deadline(timeout_s)
+    stable = end_offsets(bootstrap, topic, partitions, committed=True)
+    ends = end_offsets(bootstrap, topic, partitions, committed=False)
+    ledger = Ledger(batches)
+    for partition, key, value in _read_to(bootstrap, topic, stable, deadline, committed=True):
+        ledger.add(partition, key, row_of(value))
+    count = ledger.count()
+    everything = sum(1 for _ in _read_to(bootstrap, topic, ends, deadline, committed=False))
+    held_up = tuple(partition for partition in ends if stable[partition] < ends[partition])
+    return Audit(count, everything - count.records, held_up)
+
+
+def end_offsets(bootstrap: str, topic: str, partitions: int, *, committed: bool) -> dict[int, int]:
+    """Last stable offsets (`committed`) or high watermarks, per partition."""
+    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 2})
+    level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
+    latest: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+    places = {TopicPartition(topic, partition): latest for partition in range(partitions)}
+    answers = admin.list_offsets(places, isolation_level=level, request_timeout=_ADMIN_TIMEOUT_S)
+    return {place.partition: answer.result().offset for place, answer in answers.items()}
+
+
+def _read_to(
+    bootstrap: str, topic: str, ends: dict[int, int], deadline: Deadline, *, committed: bool
+) -> Iterator[tuple[int, bytes, bytes]]:
+    tail = Tail(bootstrap, topic, len(ends), committed=committed)
+    try:
+        while not deadline.passed:
+            yield from tail.raw(0.2)
+            reached = tail.positions()
+            if all(reached[partition] >= end for partition, end in ends.items()):
+                return
+    finally:
+        tail.close()
+    raise DemoError(f"The reader did not get to the end of {topic} in time: {reached} of {ends}.")

@@ -1,0 +1,169 @@
+"""The demo from its options to its result."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import shutil
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from eos_sink.demo import flights
+from eos_sink.demo.errors import DemoError
+from eos_sink.demo.events import DemoResult, Screen, SideResult
+from eos_sink.demo.flights import Flights
+from eos_sink.demo.launch import FALLBACK, Program
+from eos_sink.demo.reader import audit
+from eos_sink.demo.side import Side
+from eos_sink.demo.spark_jars import spark_kafka_jars
+from eos_sink.demo.strikes import Strike, plan_strikes
+from eos_sink.demo.watch import Watch
+from eos_sink.testing import start_kafka
+from eos_sink.testing.cache import cache_root
+from eos_sink.testing.errors import DownloadError
+
+PARTITIONS = 6
+LOG_TOPIC = "__eos_sink_log"
+
+_ADMIN_TIMEOUT_S = 30.0
+_AUDIT_TIMEOUT_S = 120.0
+_REPLICATION_AT_MOST = 3
+
+
+@dataclass(frozen=True)
+class DemoOptions:
+    """What a user may choose.
+
+    Attributes:
+        rows: the first so many flights.
+        kills: SIGKILLs of the driver in each run.
+        zombies: drivers frozen, replaced and woken in each run.
+        seed: where the moments are drawn from.
+        keep: keep logs, checkpoints and topics.
+        bootstrap: a cluster to use instead of one of the demo's own.
+        compare: run Spark's own sink too.
+    """
+
+    rows: int = flights.ALL_FLIGHTS
+    kills: int = 3
+    zombies: int = 1
+    seed: int = 2013
+    keep: bool = False
+    bootstrap: str | None = None
+    compare: bool = True
+
+
+@dataclass(frozen=True)
+class _Contest:
+    """What both runs have in common."""
+
+    bootstrap: str
+    flights: Flights
+    strikes: tuple[Strike, ...]
+    work: Path
+    screen: Screen
+
+
+def run_demo(options: DemoOptions, screen: Screen) -> DemoResult:
+    """Run it all.
+
+    Raises:
+        DemoError: nothing can be shown; says why.
+        eos_sink.testing.errors.TestClusterError: there is no Kafka to show it on.
+    """
+    data = flights.prepare(cache_root(), options.rows)
+    try:
+        strikes = plan_strikes(len(data.batches), options.kills, options.zombies, options.seed)
+    except ValueError as error:
+        raise DemoError(f"--kills or --rows does not fit: {error}") from None
+    screen.say(
+        f"{data.rows:,} flights in {len(data.batches)} files, one file a micro-batch, "
+        f"{PARTITIONS} partitions; seed {options.seed}"
+    )
+    work = Path(tempfile.mkdtemp(prefix="eos-demo-"))
+    finished = False
+    try:
+        jars = _jars_of_spark(screen) if options.compare else None
+        with _kafka(options, screen) as bootstrap:
+            contest = _Contest(bootstrap, data, strikes, work, screen)
+            ours = _run_side(contest, "exactly-once", "kafka-eos", None, keep=options.keep)
+            other = None
+            if options.compare:
+                sink = "kafka" if jars else FALLBACK
+                other = _run_side(contest, "at-least-once", sink, jars, keep=options.keep)
+        finished = ours.perfect
+        kept = str(work) if options.keep or not finished else None
+        return DemoResult(ours, other, len(strikes), kept)
+    finally:
+        if finished and not options.keep:
+            shutil.rmtree(work, ignore_errors=True)
+        else:
+            screen.say(f"logs and checkpoints: {work}")
+
+
+@contextlib.contextmanager
+def _kafka(options: DemoOptions, screen: Screen) -> Iterator[str]:
+    if options.bootstrap:
+        yield options.bootstrap
+        return
+    with start_kafka(brokers=1, progress=screen.say) as cluster:
+        screen.say(f"Kafka {cluster.version} runs at {cluster.bootstrap_servers}")
+        yield cluster.bootstrap_servers
+
+
+def _jars_of_spark(screen: Screen) -> Path | None:
+    try:
+        return spark_kafka_jars(screen.say)
+    except DownloadError as error:
+        screen.say(f"{error}\nA small at-least-once writer in Python takes its place.")
+        return None
+
+
+def _run_side(
+    contest: _Contest, name: str, sink: str, jars: Path | None, *, keep: bool
+) -> SideResult:
+    topic = f"flights-{name}-{secrets.token_hex(3)}"
+    admin = AdminClient({"bootstrap.servers": contest.bootstrap, "log_level": 2})
+    _create_topic(admin, topic)
+    work = contest.work / name
+    program = Program(name, work, contest.flights.directory, contest.bootstrap, topic, sink, jars)
+    program.write_settings()
+    contest.screen.say(f"{name}: writeStream.format('{sink}') to topic {topic}")
+    batches = contest.flights.batches
+    log_topic = LOG_TOPIC if sink == "kafka-eos" else None
+    watch = Watch(contest.bootstrap, topic, PARTITIONS, batches, log_topic)
+    try:
+        toll = Side(program, watch, batches, contest.strikes, contest.screen).run()
+        found = audit(contest.bootstrap, topic, PARTITIONS, batches, _AUDIT_TIMEOUT_S)
+    finally:
+        watch.close()
+        if not keep:
+            _delete_topic(admin, topic)
+    return SideResult(
+        name=name,
+        sink=f"format('{sink}')",
+        audit=found,
+        kills=toll.kills,
+        mid_commit=toll.mid_commit,
+        zombies=len(toll.zombies),
+        refused=toll.refused,
+        restarts=toll.restarts,
+        seconds=toll.seconds,
+    )
+
+
+def _create_topic(admin: AdminClient, topic: str) -> None:
+    brokers = len(admin.list_topics(timeout=_ADMIN_TIMEOUT_S).brokers)
+    copies = min(_REPLICATION_AT_MOST, brokers)
+    for done in admin.create_topics([NewTopic(topic, PARTITIONS, copies)]).values():
+        done.result(_ADMIN_TIMEOUT_S)
+
+
+def _delete_topic(admin: AdminClient, topic: str) -> None:
+    for done in admin.delete_topics([topic]).values():
+        with contextlib.suppress(Exception):  # a broker that is gone has nothing to delete
+            done.result(_ADMIN_TIMEOUT_S)

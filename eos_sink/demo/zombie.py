@@ -1,0 +1,59 @@
+"""A driver that was frozen, replaced, and wakes up as if nothing had happened."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from eos_sink.demo.victim import Victim, last_error
+from eos_sink.demo.watch import Watch
+
+_ENDS_WITHIN_S = 60.0
+
+
+class Zombie:
+    """A frozen driver whose successor is at work.
+
+    Args:
+        driver: frozen.
+        batch: what it was writing. It is woken when this batch is visible as a whole.
+        say: takes one line of news.
+    """
+
+    def __init__(self, driver: Victim, batch: int, say: Callable[[str], None]) -> None:
+        self._driver = driver
+        self._batch = batch
+        self._say = say
+        self._woken: float | None = None
+        self.refused: bool | None = None
+        """Whether it ended with an error; None while it lives."""
+
+    def look(self, watch: Watch, *, last_call: bool = False) -> None:
+        """Wake it when it is time, and see what has become of it.
+
+        Args:
+            watch: readers of the run.
+            last_call: the successor has ended: wake it in any case.
+        """
+        if self.refused is not None:
+            return
+        if self._woken is None:
+            if last_call or watch.visible.seen_whole(self._batch):
+                self._woken = time.monotonic()
+                self._driver.thaw()
+                self._say("SIGCONT: the frozen driver wakes up, its successor is at work")
+            return
+        awake_s = time.monotonic() - self._woken
+        code = self._driver.exit_code
+        if code is not None:
+            self.refused = code != 0
+            why = last_error(self._driver.lines()) or f"exit code {code}"
+            verb = "gives up" if self.refused else "ends as if all were well"
+            self._say(f"the woken driver {verb} after {awake_s:.1f} s: {why}")
+        elif awake_s > _ENDS_WITHIN_S:
+            self.refused = False
+            self._driver.kill()
+            self._say(f"the woken driver still ran after {awake_s:.0f} s; killed")
+
+    def close(self) -> None:
+        self._driver.kill()
