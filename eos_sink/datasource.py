@@ -148,7 +148,9 @@ def _planner(options: SinkOptions, connect: Connect) -> Planner:
     from eos_sink.driver.planner import Planner
 
     key = options.names.group
-    if key not in _planners or _planners[key][0] != options:
+    if key in _planners and _planners[key][0] != options:
+        _planners.pop(key)[1].close()
+    if key not in _planners:
         _planners[key] = (options, Planner(connect(options), options))
     return _planners[key][1]
 

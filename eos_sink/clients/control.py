@@ -62,7 +62,18 @@ class KafkaPythonControl:
     def end(
         self, transactions: Iterable[Transaction], commit: bool, deadline: Deadline
     ) -> dict[Transaction, EndOutcome]:
-        by_id = {t.transactional_id: t for t in transactions}
+        outcomes: dict[Transaction, EndOutcome] = {}
+        remaining = list(dict.fromkeys(transactions))
+        while remaining:
+            # An id may come twice, under the epochs of two attempts: one after the other.
+            round_ = {t.transactional_id: t for t in reversed(remaining)}
+            outcomes.update(self._end(round_, commit, deadline))
+            remaining = [t for t in remaining if t not in round_.values()]
+        return outcomes
+
+    def _end(
+        self, by_id: dict[str, Transaction], commit: bool, deadline: Deadline
+    ) -> dict[Transaction, EndOutcome]:
 
         def request(ids: list[str]) -> Any:
             transaction = by_id[ids[0]]

@@ -53,6 +53,10 @@ class Planner:
         self._planned_seq = entry.seq
         return Plan(self._token(entry), entry.decision, self._settle(entry, deadline))
 
+    def close(self) -> None:
+        """Leave no member behind that would go on with its heartbeats."""
+        self._forget()
+
     def _joined(self) -> bool:
         if self._member is None:
             return False
@@ -107,7 +111,7 @@ class Planner:
             self._kafka.check_topic(self._options.topic, deadline)
         timeout_ms = self._options.transaction_timeout_ms
         self._kafka.producer(self._names.driver, timeout_ms).close()
-        self._register.read(deadline)
+        self._register.reach(deadline)
         self._kafka.control().check_timeout(self._names.driver, timeout_ms, deadline)
 
     def _sweep(self, entry: Entry, deadline: Deadline, *, always_void: bool) -> Entry:

@@ -62,13 +62,18 @@ class DecisionRegister:
         self._producer: TransactionalProducer | None = None
         self._held: Entry | None = None
 
-    def read(self, deadline: Deadline) -> Entry:
-        """The latest record, without fencing anybody."""
+    def reach(self, deadline: Deadline) -> LogReader:
+        """Make sure that the log is there, without waiting for what is open on it."""
         if self._reader is None:
             self._reader = self._kafka.log_reader(deadline)
-        found = self._reader.latest(self._names.query, deadline)
+        return self._reader
+
+    def read(self, deadline: Deadline) -> Entry:
+        """The latest record, without fencing anybody."""
+        reader = self.reach(deadline)
+        found = reader.latest(self._names.query, deadline)
         if found is None:
-            return Entry(_NONE, self._reader.position(self._names.query))
+            return Entry(_NONE, reader.position(self._names.query))
         position, value = found
         where = f"{position.topic}[{position.partition}]@{position.offset}"
         return Entry(decode(value, where), position)
@@ -124,16 +129,9 @@ class DecisionRegister:
                         f"The decision log did not answer within {deadline.seconds:.0f} s: {error}",
                         remedy="Start the query again: what was decided is read back and finished.",
                     ) from error
-            except MemberRefused as refused:
+            except BaseException as error:
                 self._abandon()
-                raise refused_member(token, refused) from refused
-            except WriteRejected as rejected:
-                self._abandon()
-                raise ClusterError(
-                    f"The decision log refuses the record: {rejected}",
-                    remedy="Raise max.message.bytes of the decision log's topic, or use fewer "
-                    "partitions a batch.",
-                ) from rejected
+                raise _explained(token, error) from error
 
     def _current(self, token: PlanToken, deadline: Deadline) -> Entry:
         """What is held may be old: another process of the query has written meanwhile."""
@@ -157,6 +155,8 @@ class DecisionRegister:
         producer.send_offset(place, token.member, deadline)
         producer.commit(deadline)
         producer.flush(deadline)
+        if not at:
+            raise OutcomeUnknownError("The record was committed at an unknown offset.", remedy="")
         self._held = Entry(record, LogPosition(place.topic, place.partition, at[0]))
         return self._held
 
@@ -174,11 +174,23 @@ class DecisionRegister:
         self._producer = self._held = None
 
 
+def _explained(token: PlanToken, error: BaseException) -> BaseException:
+    if isinstance(error, MemberRefused):
+        return refused_member(token, error)
+    if isinstance(error, WriteRejected):
+        return ClusterError(
+            f"The decision log refuses the record: {error}",
+            remedy="Raise max.message.bytes of the decision log's topic, or use fewer partitions "
+            "a batch.",
+        )
+    return error
+
+
 def _superseded(token: PlanToken, entry: Entry) -> SupersededError:
     return SupersededError(
         f"Query {token.names.query}: the decision log is at seq {entry.seq} while this batch was "
         f"planned from seq {token.seq}; another run of the query has taken over, or this batch was "
-        "given up already. Nothing of it is or will become visible.",
+        "given up already. This run makes nothing of it visible.",
         remedy="If two applications run this query, stop one; otherwise start it again.",
         data={"seq": entry.seq, "planned": token.seq},
     )
