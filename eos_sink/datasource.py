@@ -7,7 +7,9 @@ instance in the process that runs `commit()` and `abort()`; that is how the two 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -43,9 +45,24 @@ _committers: dict[str, tuple[SinkOptions, Committer]] = {}
 
 def connect(options: SinkOptions) -> Kafka:
     """The real clients. Imported here, since Spark imports this module to look the format up."""
-    from eos_sink.clients.cluster import ConfluentKafka
+    with _in_this_python():
+        from eos_sink.clients.cluster import ConfluentKafka
 
     return ConfluentKafka(options)
+
+
+@contextmanager
+def _in_this_python() -> Iterator[None]:
+    """Spark's workers often run another Python than the driver's program."""
+    try:
+        yield
+    except ModuleNotFoundError as missing:
+        raise ConfigurationError(
+            f"The Python that Spark's workers run, {sys.executable}, has no module "
+            f"{missing.name!r}.",
+            remedy="Install eos-sink for it, or set PYSPARK_PYTHON to the Python that has it. "
+            "Nothing was written.",
+        ) from missing
 
 
 @dataclass(frozen=True)
@@ -89,7 +106,8 @@ class KafkaEosDataSource(DataSource):
             # The process of commit() and abort() must not join, recover or sweep.
             return StreamWriter(self._options, type(self).connect, None)
         # Imported here: Spark imports this module to look the format up, and pyarrow is slow.
-        from eos_sink.task.columns import check_columns
+        with _in_this_python():
+            from eos_sink.task.columns import check_columns
 
         types = {field.name: field.dataType.simpleString() for field in schema.fields}
         check_columns(types, self._options.topic)
@@ -106,7 +124,8 @@ class StreamWriter(DataSourceStreamArrowWriter):
         self._plan = plan
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Report:
-        from eos_sink.task.writer import TaskWriter
+        with _in_this_python():
+            from eos_sink.task.writer import TaskWriter
 
         assert self._plan is not None
         context = TaskContext.get()
