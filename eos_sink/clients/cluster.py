@@ -64,7 +64,9 @@ class ConfluentKafka:
         )
 
     def producer(self, transactional_id: str, timeout_ms: int) -> ConfluentProducer:
-        return ConfluentProducer(self._producer_settings, transactional_id, timeout_ms)
+        return ConfluentProducer(
+            self._producer_settings, transactional_id, timeout_ms, with_identity=True
+        )
 
     def log_producer(self, transactional_id: str, timeout_ms: int) -> ConfluentProducer:
         """For decisions: none of the user's batching, records as large as the topic allows."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +15,8 @@ from eos_sink.errors import ConfigurationError, OutcomeUnknownError
 from eos_sink.model import LogPosition
 from eos_sink.ports import Headers, ProducerIdentity, WriteRejected
 
-# librdkafka tells the producer id in its statistics only, so they come often until it is known.
+# librdkafka tells the producer id in its statistics only, so they come often. They queue up unless
+# somebody polls, and a task may wait long for its next rows, so a thread of the producer does.
 _STATISTICS_MS = 10
 _QUEUE_FULL_WAIT_S = 0.1
 _POLL_S = 0.01
@@ -27,24 +29,37 @@ _SETTINGS = {
     # Without it a fifth of all inits wait half a second for librdkafka's timer: the bootstrap
     # connection is dropped in the instant in which the coordinator is looked for (measured).
     "enable.sparse.connections": False,
-    "statistics.interval.ms": _STATISTICS_MS,
 }
 
 
 class ConfluentProducer:
     """Implements `eos_sink.ports.TransactionalProducer`."""
 
-    def __init__(self, settings: dict[str, str], transactional_id: str, timeout_ms: int) -> None:
+    def __init__(
+        self,
+        settings: dict[str, str],
+        transactional_id: str,
+        timeout_ms: int,
+        *,
+        with_identity: bool = False,
+    ) -> None:
+        """Args:
+        with_identity: `identity` will be asked for.
+        """
         self._id = transactional_id
         self._identity: ProducerIdentity | None = None
+        self._offsets_awaited = 0
+        self._closed = threading.Event()
         configuration: dict[str, Any] = {
             "partitioner": _SETTINGS["partitioner"],
             **settings,
             **{name: value for name, value in _SETTINGS.items() if name != "partitioner"},
             "transactional.id": transactional_id,
             "transaction.timeout.ms": timeout_ms,
-            "stats_cb": self._learn_identity,
         }
+        if with_identity:
+            configuration["statistics.interval.ms"] = _STATISTICS_MS
+            configuration["stats_cb"] = self._learn_identity
         try:
             self._producer = Producer(configuration, logger=LOGGER)
         except KafkaException as raised:
@@ -52,6 +67,9 @@ class ConfluentProducer:
                 f"The Kafka client refuses the settings: {raised.args[0].str()}.",
                 remedy="Correct or remove the kafka.* option that it names. Nothing was written.",
             ) from raised
+        if with_identity:
+            poll = (self._producer, self._closed)
+            threading.Thread(target=_poll_until, args=poll, daemon=True).start()
 
     def init(self, deadline: Deadline) -> None:
         with step(f"Transactional id {self._id} could not be inited"):
@@ -76,7 +94,8 @@ class ConfluentProducer:
         if headers:
             optional["headers"] = list(headers)
         if on_offset:
-            optional["on_delivery"] = _offset_callback(on_offset)
+            optional["on_delivery"] = self._offset_callback(on_offset)
+            self._offsets_awaited += 1
         while True:
             try:
                 self._producer.produce(topic, value, key, **optional)
@@ -95,6 +114,9 @@ class ConfluentProducer:
         left = self._producer.flush(deadline.left)
         if left:
             raise WriteRejected(f"{left} records of {self._id} were not delivered in time.")
+        while self._offsets_awaited and not deadline.passed:
+            # The polling thread is inside the callback.
+            self._producer.poll(_POLL_S)
 
     def identity(self, deadline: Deadline) -> ProducerIdentity:
         while self._identity is None:
@@ -115,6 +137,7 @@ class ConfluentProducer:
             self._producer.abort_transaction(deadline.left)
 
     def close(self) -> None:
+        self._closed.set()
         # Records that wait for a broker would otherwise keep the producer alive.
         self._producer.purge()
         del self._producer
@@ -130,13 +153,18 @@ class ConfluentProducer:
             return WriteRejected(f"A record for topic {topic} was refused: {error.str()}.")
         return judged(error, f"A record for topic {topic} was refused")
 
+    def _offset_callback(
+        self, on_offset: Callable[[int, int], None]
+    ) -> Callable[[KafkaError | None, Message], None]:
+        def delivered(error: KafkaError | None, message: Message) -> None:
+            partition, offset = message.partition(), message.offset()
+            if error is None and partition is not None and offset is not None:
+                on_offset(partition, offset)
+            self._offsets_awaited -= 1
 
-def _offset_callback(
-    on_offset: Callable[[int, int], None],
-) -> Callable[[KafkaError | None, Message], None]:
-    def delivered(error: KafkaError | None, message: Message) -> None:
-        partition, offset = message.partition(), message.offset()
-        if error is None and partition is not None and offset is not None:
-            on_offset(partition, offset)
+        return delivered
 
-    return delivered
+
+def _poll_until(producer: Producer, closed: threading.Event) -> None:
+    while not closed.is_set():
+        producer.poll(_POLL_S)

@@ -1,0 +1,1 @@
+"""Measurements beside peers; nothing here is an assertion."""
