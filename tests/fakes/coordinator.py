@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
 
@@ -41,6 +42,8 @@ class Coordinator:
     def __init__(self, clock: FakeClock, groups: Groups) -> None:
         self.history: list[Txn] = []
         """Every transaction that ever held a record or an offset, in order."""
+        self.on_end: Callable[[Transaction, bool], None] = lambda _, __: None
+        """Called before an EndTxn takes effect, with its outcome."""
         self._clock = clock
         self._groups = groups
         self._ids: dict[str, _Registration] = {}
@@ -82,6 +85,7 @@ class Coordinator:
         ):
             return EndOutcome.REFUSED
         if known.txn is not None:
+            self.on_end(transaction, commit)
             self._finish(known, commit)
             return EndOutcome.DONE
         return EndOutcome.DONE if known.status is _ENDED[commit][0] else EndOutcome.REFUSED
@@ -93,10 +97,10 @@ class Coordinator:
                 self._finish(known, commit=False)
                 known.epoch += 1
 
-    def time_out(self, transactional_id: str) -> None:
-        """The time-out of one open transaction, without the wait."""
-        known = self._ids[transactional_id]
-        if known.txn is not None:
+    def time_out(self, prefix: str = "") -> None:
+        """The time-out of open transactions, without the wait."""
+        for transactional_id in self.list_open(prefix):
+            known = self._ids[transactional_id]
             self._finish(known, commit=False)
             known.epoch += 1
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from zlib import crc32
 
+from eos_sink.model import Transaction
 from eos_sink.ports import Headers, Visibility
 
 
@@ -26,6 +27,10 @@ class Txn:
     logs: list[PartitionLog] = field(default_factory=list)
     offsets: dict[str, int] = field(default_factory=dict)
     """Group offsets that become the group's with a commit, by group."""
+
+    @property
+    def identity(self) -> Transaction:
+        return Transaction(self.transactional_id, self.producer_id, self.epoch)
 
     def finish(self, outcome: Outcome) -> None:
         """Write the markers: from here on readers see or skip the transaction's records."""
@@ -81,6 +86,11 @@ class PartitionLog:
         stable = self._entries[self.start : self.last_stable]
         return [e for e in stable if e and not e.marker and e.txn.outcome is Outcome.COMMITTED]
 
+    def settled(self) -> list[Entry]:
+        """What readers get sooner or later: open transactions before it only keep it back."""
+        kept = (e for e in self._entries if e and not e.marker)
+        return [e for e in kept if e.txn.outcome is Outcome.COMMITTED]
+
     def visibility(self, offset: int) -> Visibility | None:
         """What is to be found at an offset; None while an open transaction keeps it back.
 
@@ -135,3 +145,6 @@ class Topic:
 
     def committed(self) -> list[Entry]:
         return [entry for log in self.partitions for entry in log.committed()]
+
+    def settled(self) -> list[Entry]:
+        return [entry for log in self.partitions for entry in log.settled()]

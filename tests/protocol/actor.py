@@ -1,0 +1,47 @@
+"""Coroutines by threads: only one moves at a time, so every interleaving is chosen and repeats."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import Semaphore, Thread, current_thread
+
+
+class Actor:
+    """Work that can be stopped at any point inside, left there, and resumed later."""
+
+    def __init__(self, work: Callable[[], object]) -> None:
+        self._work = work
+        self._resume = Semaphore(0)
+        self._yielded = Semaphore(0)
+        self._thread = Thread(target=self._main, daemon=True)
+        self._started = False
+        self.finished = False
+        self.error: BaseException | None = None
+
+    def go(self) -> bool:
+        """Let it run until it parks or ends; whether it has ended."""
+        if self._started:
+            self._resume.release()
+        else:
+            self._started = True
+            self._thread.start()
+        self._yielded.acquire()
+        return self.finished
+
+    def park(self) -> None:
+        """Called from inside: return control to whoever called `go`, until the next one does."""
+        self._yielded.release()
+        self._resume.acquire()
+
+    @property
+    def here(self) -> bool:
+        """Whether the caller is inside."""
+        return current_thread() is self._thread
+
+    def _main(self) -> None:
+        try:
+            self._work()
+        except BaseException as error:  # noqa: BLE001 - whoever called `go` judges it
+            self.error = error
+        self.finished = True
+        self._yielded.release()

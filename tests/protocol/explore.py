@@ -1,0 +1,149 @@
+"""Faults at chosen port calls, and what becomes of the query when Spark starts it again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+
+from eos_sink.errors import OutcomeUnknownError, SupersededError
+from tests.fakes.process import Killed, Moment
+from tests.protocol.actor import Actor
+from tests.protocol.spark import Batch, QueryFailed, Run, World
+
+MOST_RUNS = 8
+
+
+class Fault(Enum):
+    KILL_RUN = "the application dies with all its processes"
+    KILL_PROCESS = "the process of this call dies"
+    LEAVE_CALL = "this call hangs, Spark goes on without it, and it wakes up later"
+    LEAVE_RUN = "the whole application hangs, another one is started, and it wakes up later"
+    LOSE_ANSWER = "the call takes effect and its answer is lost"
+    TIME_OUT = "every open transaction times out"
+    END_SESSION = "the session of the group's member ends"
+
+
+ZOMBIES = (Fault.LEAVE_CALL, Fault.LEAVE_RUN)
+# Calls that wait for no broker: they have no answer to lose.
+_LOCAL = {"close", "begin", "produce", "state", "identity"}
+
+
+@dataclass(frozen=True)
+class Strike:
+    """A fault at a gate, counted over all runs; gates come before and after each port call.
+
+    Attributes:
+        wake: gates until the zombie that it makes wakes up; -1: not before the end.
+    """
+
+    fault: Fault
+    at: int
+    wake: int = -1
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """What happens to a query.
+
+    Attributes:
+        same_jvm: a run after one that failed uses its worker processes again.
+    """
+
+    strikes: tuple[Strike, ...] = ()
+    same_jvm: bool = False
+
+
+@dataclass
+class Story:
+    """A scenario, played until the query has come to the end of its input.
+
+    Attributes:
+        gates: every gate passed, by all runs.
+        errors: how each run that failed had ended.
+        groundless: errors of runs that met no fault and started while nothing else was alive.
+    """
+
+    world: World
+    scenario: Scenario
+    gates: list[tuple[str, Moment]] = field(default_factory=list)
+    errors: list[BaseException] = field(default_factory=list)
+    groundless: list[BaseException] = field(default_factory=list)
+
+    def play(self) -> Story:
+        self._left = sorted(self.scenario.strikes, key=lambda strike: strike.at)
+        self._zombies: list[tuple[int, Actor]] = []
+        self._run_on()
+        self._wake(before=None)
+        # Whatever the zombies did at last: one more batch, and nothing stands in its way.
+        self.world.batches.append([[b"last"]])
+        self._run_on()
+        self.world.judge.at_the_end()
+        return self
+
+    @property
+    def verdict(self) -> list[str]:
+        """All that went wrong."""
+        found = list(self.world.judge.violations)
+        found += [f"without a cause: {error!r}" for error in self.groundless]
+        if not self.world.done:
+            found.append(f"{MOST_RUNS} runs did not come to an end: {self.errors[-1]!r}")
+        return found
+
+    def _run_on(self) -> None:
+        before: Run | None = None
+        for _ in range(MOST_RUNS):
+            if self.world.done:
+                return
+            alone, strikes = not self._zombies, len(self._left)
+            run = Run(self.world, self._step, before if self.scenario.same_jvm else None)
+            ended = run.actor.go()
+            error = run.actor.error
+            before = run if isinstance(error, QueryFailed) else None
+            if ended and error is not None and not isinstance(error, QueryFailed | Killed):
+                raise error
+            if isinstance(error, QueryFailed):
+                self.errors.append(error.error)
+                # A kept planner has to learn that a zombie took its place: one stop.
+                kept = self.scenario.same_jvm and isinstance(error.error, SupersededError)
+                if alone and len(self._left) == strikes and not kept:
+                    self.groundless.append(error.error)
+
+    def _step(self, run: Run, name: str, moment: Moment) -> None:
+        number = len(self.gates)
+        self.gates.append((name, moment))
+        self._wake(before=number)
+        while self._left and self._left[0].at <= number:
+            self._strike(run, self._left.pop(0), name, moment)
+
+    def _strike(self, run: Run, strike: Strike, name: str, moment: Moment) -> None:
+        fault = strike.fault
+        if fault is Fault.KILL_RUN:
+            run.kill()
+        elif fault is Fault.KILL_PROCESS:
+            raise Killed(name)
+        elif fault in ZOMBIES:
+            actor = run.leave(whole=fault is Fault.LEAVE_RUN)
+            wake = strike.at + strike.wake if strike.wake >= 0 else 1_000_000
+            self._zombies.append((wake, actor))
+            actor.park()
+        elif fault is Fault.LOSE_ANSWER:
+            if moment is Moment.AFTER and name.partition(".")[2] not in _LOCAL:
+                raise OutcomeUnknownError(f"The answer to {name} is lost.", remedy="")
+        elif fault is Fault.TIME_OUT:
+            self.world.cluster.coordinator.time_out()
+        elif fault is Fault.END_SESSION:
+            self.world.cluster.groups.end_session(self.world.options.names.group)
+
+    def _wake(self, before: int | None) -> None:
+        """Let the zombies whose time has come run to their ends."""
+        while self._zombies:
+            due = [z for z in self._zombies if before is None or z[0] <= before]
+            if not due:
+                return
+            self._zombies.remove(due[0])
+            due[0][1].go()
+
+
+def play(batches: Sequence[Batch], *strikes: Strike, same_jvm: bool = False) -> Story:
+    return Story(World(list(batches)), Scenario(strikes, same_jvm)).play()
