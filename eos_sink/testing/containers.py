@@ -186,6 +186,7 @@ class ContainerCluster(OwnedCluster):
                 "pip install testcontainers, or let Kafka run as local processes: EOS_KAFKA=local."
             )
         self.version = spec.version
+        self.cluster_id = node_home.new_cluster_id()
         self._spec = spec
         self._image = image or f"{IMAGE}:{spec.version}"
         spec.progress(f"Kafka {spec.version}: starting containers of {self._image} ...")
@@ -202,13 +203,12 @@ class ContainerCluster(OwnedCluster):
     ) -> tuple[ContainerNode, ...]:
         from testcontainers.core.container import DockerContainer
 
-        cluster_id = node_home.new_cluster_id()
         around = properties.Surroundings(endpoints, self._spec.brokers, _DATA)
         nodes = []
         for plan in plans:
             wanted = properties.node_properties(plan, around, self._spec.properties)
             container = DockerContainer(self._image).with_kwargs(network_mode="host")
-            for name, value in to_environment(wanted, cluster_id).items():
+            for name, value in to_environment(wanted, self.cluster_id).items():
                 container.with_env(name, value)
             nodes.append(ContainerNode(plan, str(endpoints[plan.id].public), container))
         return tuple(nodes)

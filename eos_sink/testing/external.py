@@ -30,12 +30,20 @@ class ExternalCluster(KafkaCluster):
         self.bootstrap_servers = bootstrap_servers
         self.version = "unknown"
         self.nodes = ()
+        self.cluster_id = ""
         deadline = Deadline(_ANSWERS_WITHIN_S)
         wait_until(
-            lambda: bool(probe.registered_brokers(bootstrap_servers, deadline)),
+            lambda: self._answers(deadline),
             deadline,
             f"a broker at EOS_BOOTSTRAP={bootstrap_servers} answers",
         )
+
+    def _answers(self, deadline: Deadline) -> bool:
+        view = probe.view_of(self.bootstrap_servers, deadline)
+        if view is None:
+            return False
+        self.cluster_id = view.cluster_id
+        return True
 
     def node(self, node_id: int) -> KafkaNode:
         """Always an error: what was not started here is not controlled from here.

@@ -7,11 +7,15 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 from functools import partial
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from eos_sink.deadline import Deadline
 from eos_sink.testing import probe
 from eos_sink.testing.errors import NotReadyError, TestClusterError
 from eos_sink.testing.waiting import wait_until
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 class Role(str, Enum):
@@ -101,11 +105,13 @@ class KafkaCluster(ABC):
 
     Attributes:
         bootstrap_servers: "host:port[,host:port...]" of every broker.
+        cluster_id: Kafka's own id of it.
         version: Kafka's version, such as "4.3.0"; "unknown" for a given cluster.
         nodes: every node, brokers first; empty for a given cluster.
     """
 
     bootstrap_servers: str
+    cluster_id: str
     version: str
     nodes: tuple[KafkaNode, ...]
 
@@ -113,7 +119,7 @@ class KafkaCluster(ABC):
     def close(self) -> None:
         """End every node and remove what the cluster left behind. May be called again."""
 
-    def __enter__(self) -> KafkaCluster:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -209,5 +215,11 @@ class KafkaCluster(ABC):
             )
 
     def _knows(self, address: str, expected: frozenset[int], deadline: Deadline) -> bool:
-        """Whether the broker there answers and sees all expected ones; back ends may add checks."""
-        return expected <= probe.registered_brokers(address, deadline)
+        """Whether a broker of this cluster answers there and sees all expected ones."""
+        view = probe.view_of(address, deadline)
+        return (
+            view is not None
+            # A port that is asked too early may be somebody else's Kafka.
+            and view.cluster_id == self.cluster_id
+            and expected <= view.brokers
+        )

@@ -77,6 +77,7 @@ class LocalCluster(OwnedCluster):
         else:
             self.directory = spec.data_dir.absolute()
             self.directory.mkdir(parents=True, exist_ok=True)
+        self.cluster_id = node_home.known_cluster_id(self.directory) or node_home.new_cluster_id()
         self._owner = Owner(remove=self.directory if spec.data_dir is None else None)
         self._command = (
             *(*jvm, f"-Deos.guard={self._owner.token}"),
@@ -93,11 +94,10 @@ class LocalCluster(OwnedCluster):
         plans: Sequence[properties.NodePlan],
         endpoints: dict[int, properties.Endpoints],
     ) -> tuple[NodeProcess, ...]:
-        cluster_id = node_home.known_cluster_id(self.directory) or node_home.new_cluster_id()
         nodes = []
         for plan in plans:
             home = node_home.NodeHome(self.directory / f"node-{plan.id}")
-            home.format(plan.id, cluster_id, self._files.bootstrap_records)
+            home.format(plan.id, self.cluster_id, self._files.bootstrap_records)
             around = properties.Surroundings(endpoints, self._spec.brokers, str(home.data))
             home.configure(properties.node_properties(plan, around, self._spec.properties))
             home.log.unlink(missing_ok=True)

@@ -6,9 +6,10 @@ from abc import abstractmethod
 from collections.abc import Sequence
 
 from eos_sink.deadline import Deadline
-from eos_sink.testing import ports, probe, properties
+from eos_sink.testing import probe, properties
 from eos_sink.testing.errors import NodeControlError, NodeFailedError
 from eos_sink.testing.interface import KafkaCluster, KafkaNode
+from eos_sink.testing.ports import HOST, free_ports
 from eos_sink.testing.waiting import wait_until
 
 _TRIES_AT_PORTS = 4
@@ -42,7 +43,8 @@ class OwnedNode(KafkaNode):
         self.raise_if_failed()
         if not self.role.serves_clients:
             return probe.port_answers(self.address)
-        return self.id in probe.registered_brokers(self.address, deadline)
+        view = probe.view_of(self.address, deadline)
+        return view is not None and self.id in view.brokers
 
     def _require_alive(self) -> None:
         if not self.alive:
@@ -60,7 +62,7 @@ class OwnedCluster(KafkaCluster):
         plans: Sequence[properties.NodePlan],
         endpoints: dict[int, properties.Endpoints],
     ) -> tuple[OwnedNode, ...]:
-        """Make the nodes, not yet started, with these listeners."""
+        """Make the nodes of the cluster `cluster_id`, not yet started, with these listeners."""
 
     def _start(self, brokers: int, deadline: Deadline) -> None:
         """Start every node and wait for them; with other ports if somebody took one of ours."""
@@ -92,11 +94,11 @@ class OwnedCluster(KafkaCluster):
 
 def _free_endpoints(plans: Sequence[properties.NodePlan]) -> dict[int, properties.Endpoints]:
     """A free port for each listener of each node."""
-    free = iter(ports.free_ports(2 * len(plans)))
+    free = iter(free_ports(2 * len(plans)))
     return {
         plan.id: properties.Endpoints(
-            client=properties.Endpoint(ports.HOST, next(free)) if plan.serves_clients else None,
-            controller=properties.Endpoint(ports.HOST, next(free)) if plan.is_voter else None,
+            client=properties.Endpoint(HOST, next(free)) if plan.serves_clients else None,
+            controller=properties.Endpoint(HOST, next(free)) if plan.is_voter else None,
         )
         for plan in plans
     }

@@ -39,15 +39,23 @@ def port_answers(address: str, timeout_s: float = 0.5) -> bool:
     return False
 
 
-def registered_brokers(address: str, deadline: Deadline) -> frozenset[int]:
-    """Ids of the brokers that the one at `address` knows as alive; empty if it does not answer."""
+@dataclass(frozen=True)
+class View:
+    """What a broker knows: which cluster it is in, and the ids of the brokers that are alive."""
+
+    cluster_id: str
+    brokers: frozenset[int]
+
+
+def view_of(address: str, deadline: Deadline) -> View | None:
+    """What the broker at `address` knows; None if it does not answer."""
     if "," not in address and not port_answers(address):
-        return frozenset()  # cheaper than a client, and librdkafka stays silent
+        return None  # cheaper than a client
     try:
         metadata = _admin(address).list_topics(timeout=_request_timeout(deadline))
     except KafkaException:
-        return frozenset()
-    return frozenset(metadata.brokers)
+        return None
+    return View(str(metadata.cluster_id), frozenset(metadata.brokers))
 
 
 def has_leaders(address: str, topic: Topic, deadline: Deadline) -> bool:

