@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from eos_sink.testing import KafkaCluster, start_kafka
+from integration.query import Query
 
 DEFAULT_VERSION = "4.3.0"
 
@@ -24,3 +26,13 @@ def kafka(request: pytest.FixtureRequest) -> Iterator[KafkaCluster]:
     """One broker, ended when the last test that needs it is over."""
     with start_kafka(version=request.param) as cluster:
         yield cluster
+
+
+@pytest.fixture
+def query(kafka: KafkaCluster, tmp_path: Path) -> Iterator[Query]:
+    """A query of minispark; its processes are ended with the test."""
+    query = Query(kafka, tmp_path)
+    try:
+        yield query
+    finally:
+        query.close()

@@ -1,0 +1,219 @@
+"""Spark's part in a micro-batch without a JVM, so that a crash test takes a second.
+
+    python -m integration.minispark CONFIG.json
+
+It keeps an offset log and a commit log as Spark does, calls the sink's own planner, tasks and
+committer in the order of Spark's MicroBatchExecution and WriteToDataSourceV2Exec, and comes back to
+the first batch without a commit after a restart. Each of the three has a connection of its own
+behind the fault points of `eos_sink.testing.faults`. Exit codes: 0 all batches are done, 3 the
+query stopped with an error, which is in `error.json`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from eos_sink.driver.committer import Committer
+from eos_sink.driver.planner import Planner
+from eos_sink.errors import EosSinkError
+from eos_sink.model import BatchId, TaskReport
+from eos_sink.options import SinkOptions, parse_options
+from eos_sink.task.writer import TaskWriter
+from eos_sink.testing.faults import (
+    DIRECTORY_VARIABLE,
+    ROLE_VARIABLE,
+    Action,
+    FaultPoint,
+    Faults,
+    faulty_connect,
+)
+
+DONE, STOPPED = 0, 3
+
+
+@dataclass(frozen=True)
+class Arm:
+    """A fault point that is armed when the query comes to a batch, or to a partition of it."""
+
+    point: str
+    action: str
+    batch: int
+    partition: int = -1
+
+    def pull(self) -> None:
+        Faults(Path(os.environ[DIRECTORY_VARIABLE])).arm(
+            FaultPoint(self.point), Action(self.action)
+        )
+
+
+@dataclass(frozen=True)
+class Config:
+    """One run of the query.
+
+    Attributes:
+        options: the sink's.
+        checkpoint: holds `offsets/` and `commits/`; what is planned already is replayed as it is.
+        results: where this run writes `error.json`, `batches.jsonl` and each batch's reports.
+        batches: the rows of each partition of each batch.
+        fail: batch and partition of a task that breaks off amid its rows.
+        reports: instead of a run, the pickled reports that `call` of the committer is given.
+        call: "commit" or "abort".
+    """
+
+    options: dict[str, str]
+    checkpoint: str
+    results: str
+    batches: list[list[list[str]]]
+    stream: str = "stream"
+    arm: list[dict[str, Any]] = field(default_factory=list)
+    fail: list[int] | None = None
+    reports: str = ""
+    call: str = ""
+
+    def write(self, path: Path) -> None:
+        path.write_text(json.dumps(asdict(self)))
+
+
+class TaskBrokeOffError(Exception):
+    """A row that the user's own code could not compute."""
+
+
+class ConcurrentRunError(Exception):
+    """Another run of the query has finished the batch: Spark's "Concurrent update to the log"."""
+
+
+class Checkpoint:
+    """Spark's offset and commit logs."""
+
+    def __init__(self, directory: Path) -> None:
+        self._offsets, self._commits = directory / "offsets", directory / "commits"
+        self._offsets.mkdir(parents=True, exist_ok=True)
+        self._commits.mkdir(parents=True, exist_ok=True)
+
+    @property
+    def next(self) -> int:
+        done = [int(path.name) for path in self._commits.iterdir() if path.name.isdecimal()]
+        return max(done, default=-1) + 1
+
+    def planned(self, batch: int, rows: list[list[str]]) -> list[list[str]]:
+        """The rows of a batch as they were first planned."""
+        path = self._offsets / str(batch)
+        if not path.exists():
+            draft = path.with_suffix(f".{os.getpid()}")
+            draft.write_text(json.dumps(rows))
+            draft.rename(path)
+        planned: list[list[str]] = json.loads(path.read_text())
+        return planned
+
+    def commit(self, batch: int) -> None:
+        try:
+            (self._commits / str(batch)).touch(exist_ok=False)
+        except FileExistsError:
+            raise ConcurrentRunError(f"batch {batch} is committed already") from None
+
+
+class MiniSpark:
+    """The driver of one query."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._options = parse_options(config.options)
+        self._results = Path(config.results)
+        self._results.mkdir(parents=True, exist_ok=True)
+        self._checkpoint = Checkpoint(Path(config.checkpoint))
+        self._committer = Committer(connect("committer", self._options), self._options)
+
+    def run(self) -> None:
+        planner = Planner(connect("planner", self._options), self._options)
+        for batch in range(self._checkpoint.next, len(self._config.batches)):
+            rows = self._checkpoint.planned(batch, self._config.batches[batch])
+            self._arm(batch, -1)
+            self._run_batch(planner, batch, rows)
+            self._checkpoint.commit(batch)
+
+    def call(self) -> None:
+        """One call of the committer in a process of its own, as after an interrupted one."""
+        self._arm(-1, -1)
+        reports = pickle.loads(Path(self._config.reports).read_bytes())
+        getattr(self._committer, self._config.call)(reports)
+
+    def _run_batch(self, planner: Planner, batch: int, rows: list[list[str]]) -> None:
+        plan = planner.plan()
+        reports: list[TaskReport] = []
+        try:
+            for partition, values in enumerate(rows):
+                self._arm(batch, partition)
+                task = TaskWriter(connect("task", self._options), self._options, plan)
+                data = arrow(values, breaks_off=self._config.fail == [batch, partition])
+                reports.append(task.write(BatchId(self._config.stream, batch), partition, data))
+            self._note(batch, reports)
+            self._committer.commit(reports)
+        except Exception:
+            self._committer.abort(reports)
+            raise
+
+    def _arm(self, batch: int, partition: int) -> None:
+        for given in self._config.arm:
+            arm = Arm(**given)
+            if (arm.batch, arm.partition) == (batch, partition):
+                arm.pull()
+
+    def _note(self, batch: int, reports: list[TaskReport]) -> None:
+        """What a test wants to know of a batch before its decision."""
+        written = [r.partition for r in reports if r.prepared]
+        draft = self._results / f"reports-{batch}.new"
+        draft.write_bytes(pickle.dumps(reports))
+        draft.rename(self._results / f"reports-{batch}")
+        with (self._results / "batches.jsonl").open("a") as lines:
+            lines.write(json.dumps({"batch": batch, "written": written}) + "\n")
+
+
+def arrow(values: list[str], *, breaks_off: bool = False) -> Iterator[pa.RecordBatch]:
+    """Two Arrow batches, the key being the last part of a value."""
+    middle = (len(values) + 1) // 2
+    for number, part in enumerate((values[:middle], values[middle:])):
+        if breaks_off and number:
+            raise TaskBrokeOffError(f"after {middle} of {len(values)} rows")
+        keys = [value.rsplit("-", 1)[-1] for value in part]
+        yield pa.record_batch(
+            {"key": pa.array(keys, pa.string()), "value": pa.array(part, pa.string())}
+        )
+
+
+def connect(role: str, options: SinkOptions) -> Any:
+    os.environ[ROLE_VARIABLE] = role
+    return faulty_connect(options)
+
+
+def main(path: str) -> int:
+    config = Config(**json.loads(Path(path).read_text()))
+    results = Path(config.results)
+    try:
+        spark = MiniSpark(config)
+        print("ready", flush=True)
+        if config.call:
+            spark.call()
+        else:
+            spark.run()
+    except (EosSinkError, TaskBrokeOffError, ConcurrentRunError) as error:
+        story = {
+            "error": type(error).__name__,
+            "text": str(error),
+            "data": error.data if isinstance(error, EosSinkError) else {},
+        }
+        (results / "error.json").write_text(json.dumps(story))
+        return STOPPED
+    return DONE
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

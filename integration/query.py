@@ -1,0 +1,295 @@
+"""The test's side of `integration.minispark`: one query, its processes and what it has written."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from eos_sink.clients.cluster import ConfluentKafka
+from eos_sink.deadline import Deadline
+from eos_sink.driver.planner import Planner
+from eos_sink.log import DecisionRegister, Entry
+from eos_sink.model import BatchId, TaskReport
+from eos_sink.options import parse_options
+from eos_sink.task.writer import TaskWriter
+from eos_sink.testing import KafkaCluster
+from eos_sink.testing.faults import Action, FaultPoint, Faults
+from integration.checker import Rows, assert_each_once, read_topic
+from integration.minispark import DONE, STOPPED, Arm, Checkpoint, Config, arrow
+from tests.snippets import ROOT
+
+PARTITIONS, ROWS = 3, 8
+# Longer than any wait here, so that a transaction that somebody should have ended is noticed.
+TRANSACTION_MS = 90_000
+PATIENCE_S = 45.0
+_LOOK_AGAIN_S = 0.01
+
+
+def rows_of(batch: int, counts: Sequence[int] = (ROWS,) * PARTITIONS) -> list[list[str]]:
+    """The rows of each partition of a batch, told apart as batch-partition-number."""
+    return [[f"{batch}-{p}-{i}" for i in range(count)] for p, count in enumerate(counts)]
+
+
+class Process:
+    """One process of minispark."""
+
+    def __init__(self, directory: Path, config: Config) -> None:
+        self.faults = Faults(directory / "faults")
+        self.results = Path(config.results)
+        config.write(directory / "config.json")
+        self._said = (directory / "stderr").open("w+")
+        self._popen = subprocess.Popen(
+            [sys.executable, "-m", "integration.minispark", str(directory / "config.json")],
+            cwd=ROOT,
+            env={**os.environ, **self.faults.environment},
+            stdout=subprocess.PIPE,
+            stderr=self._said,
+        )
+
+    @property
+    def pid(self) -> int:
+        return self._popen.pid
+
+    def wait_ready(self) -> None:
+        """Until it has started and begins to work."""
+        assert self._popen.stdout is not None
+        assert self._popen.stdout.readline() == b"ready\n", self.said
+
+    def ends_within(self, seconds: float) -> bool:
+        try:
+            self._popen.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
+    def finished(self) -> None:
+        """Wait for a good end."""
+        assert self._end() == DONE, self.said
+
+    def stopped(self) -> dict[str, Any]:
+        """Wait for an end with an error that a user would see; the error."""
+        assert self._end() == STOPPED, self.said
+        return self.error
+
+    def killed_at(self, point: FaultPoint) -> None:
+        """Wait for the end at an armed point."""
+        end = self._end()
+        assert self.faults.fired(point) == self.pid, f"{point} was not reached; {self.said}"
+        assert end == -signal.SIGKILL, self.said
+
+    def paused_at(self, point: FaultPoint) -> None:
+        """Wait until it has stopped itself at an armed point."""
+        deadline = Deadline(PATIENCE_S)
+        while self.faults.fired(point) is None:
+            assert self._popen.poll() is None, f"{point} was not reached; {self.said}"
+            assert not deadline.passed, f"{point} was not reached; {self.said}"
+            time.sleep(_LOOK_AGAIN_S)
+        while not self._state().startswith("T"):
+            assert not deadline.passed, f"it goes on after {point}"
+            time.sleep(_LOOK_AGAIN_S)
+
+    def wake(self) -> None:
+        os.kill(self.pid, signal.SIGCONT)
+
+    def kill(self) -> None:
+        if self._popen.poll() is None:
+            self._popen.kill()
+            self._popen.wait()
+        assert self._popen.stdout is not None
+        self._popen.stdout.close()
+
+    @property
+    def error(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads((self.results / "error.json").read_text())
+        return found
+
+    @property
+    def said(self) -> str:
+        self._said.flush()
+        text = Path(self._said.name).read_text()[-4000:]
+        stopped = self.results / "error.json"
+        return f"it said: {text}{stopped.read_text() if stopped.exists() else ''}"
+
+    def written(self, batch: int) -> list[int] | None:
+        """The partitions that were written before the decision; None: it did not come so far."""
+        log = self.results / "batches.jsonl"
+        for line in log.read_text().splitlines() if log.exists() else []:
+            told: dict[str, Any] = json.loads(line)
+            if told["batch"] == batch:
+                partitions: list[int] = told["written"]
+                return partitions
+        return None
+
+    def reports(self, batch: int) -> Path:
+        """What its tasks reported."""
+        return self.results / f"reports-{batch}"
+
+    def _end(self) -> int:
+        assert self.ends_within(PATIENCE_S), f"it goes on; {self.said}"
+        return self._popen.returncode
+
+    def _state(self) -> str:
+        command = ["ps", "-o", "stat=", "-p", str(self.pid)]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+class Query:
+    """One query with a topic of its own.
+
+    Attributes:
+        batches: the rows of each partition of each batch, as its source has them.
+        stream: Spark's own id of the query, kept in its checkpoint.
+    """
+
+    def __init__(self, cluster: KafkaCluster, directory: Path) -> None:
+        self._cluster = cluster
+        self._directory = directory
+        self._processes: list[Process] = []
+        self._kafka: ConfluentKafka | None = None
+        self._planner: Planner | None = None
+        self.topic = f"rows-{uuid.uuid4().hex[:8]}"
+        self.checkpoint = directory / "checkpoint"
+        self.stream = "stream"
+        self.batches = [rows_of(batch) for batch in range(3)]
+        cluster.create_topic(self.topic, partitions=3)
+        self._given = {
+            "kafka.bootstrap.servers": cluster.bootstrap_servers,
+            "topic": self.topic,
+            "eos.id": f"query-{uuid.uuid4().hex[:8]}",
+            "eos.transaction.timeout.ms": str(TRANSACTION_MS),
+            "eos.step.timeout.ms": "30000",
+        }
+        self.options = parse_options(self._given)
+
+    # Processes.
+
+    def run(self, *arms: Arm, fail: tuple[int, int] | None = None) -> Process:
+        """Start the query, from its checkpoint."""
+        return self._start(arm=arms, fail=list(fail) if fail else None)
+
+    def run_killed_at(self, point: FaultPoint, batch: int = 1, partition: int = 2) -> Process:
+        """Start the query; wait until it is killed at `point`, armed in that partition's task."""
+        process = self.run(kill_at(point, batch, partition))
+        process.killed_at(point)
+        return process
+
+    def call(self, call: str, reports: Path, *arms: Arm) -> Process:
+        """`commit` or `abort` of the committer in a process of its own."""
+        return self._start(arm=arms, reports=str(reports), call=call)
+
+    def finish(self, most: int = 3) -> Process:
+        """Start the query again until it comes to its end; its last process."""
+        for _ in range(most):
+            process = self.run()
+            if process.ends_within(PATIENCE_S) and process._popen.returncode == DONE:
+                return process
+        raise AssertionError(f"the query did not finish; {process.said}")
+
+    def _start(self, arm: Sequence[Arm], **more: Any) -> Process:
+        directory = self._directory / f"process-{len(self._processes)}"
+        directory.mkdir()
+        config = Config(
+            options=self._given,
+            checkpoint=str(self.checkpoint),
+            results=str(directory / "results"),
+            batches=self.batches,
+            stream=self.stream,
+            arm=[vars(a) for a in arm],
+            **more,
+        )
+        process = Process(directory, config)
+        self._processes.append(process)
+        return process
+
+    # A session of which only the committer lives in other processes.
+
+    def write(self, batch: int) -> Path:
+        """Plan a batch and run its tasks here, where one planner lives on as in a Spark session.
+
+        Returns:
+            The reports, for `call`.
+        """
+        if self._planner is None:
+            self._planner = Planner(self.kafka, self.options)
+        plan = self._planner.plan()
+        rows = Checkpoint(self.checkpoint).planned(batch, self.batches[batch])
+        reports: list[TaskReport] = [
+            TaskWriter(self.kafka, self.options, plan).write(
+                BatchId(self.stream, batch), partition, arrow(values)
+            )
+            for partition, values in enumerate(rows)
+        ]
+        path = self._directory / f"reports-{uuid.uuid4().hex[:8]}"
+        path.write_bytes(pickle.dumps(reports))
+        return path
+
+    def commit_log(self, batch: int) -> None:
+        """What Spark does after a good `commit`."""
+        Checkpoint(self.checkpoint).commit(batch)
+
+    # What is in Kafka.
+
+    @property
+    def kafka(self) -> ConfluentKafka:
+        if self._kafka is None:
+            self._kafka = ConfluentKafka(self.options)
+        return self._kafka
+
+    def log(self) -> Entry:
+        """The latest record of the decision log."""
+        return DecisionRegister(self.kafka, self.options.names).read(Deadline(PATIENCE_S))
+
+    def decided(self) -> int | None:
+        """The number of the latest decided batch."""
+        decision = self.log().decision
+        return decision.batch.batch if decision else None
+
+    def slot(self) -> int:
+        decision = self.log().decision
+        assert decision is not None
+        return decision.slot
+
+    def take_id(self, slot: int, partition: int) -> None:
+        """What a late attempt of a task does first: it inits the id, which aborts what is open."""
+        producer = self.kafka.producer(self.options.names.task(slot, partition), TRANSACTION_MS)
+        producer.init(Deadline(PATIENCE_S))
+        producer.close()
+
+    def visible(self) -> Rows:
+        """All that a reader sees, once none is held up."""
+        return read_topic(self._cluster.bootstrap_servers, self.topic)
+
+    def check(self, batches: int | None = None) -> None:
+        """Every row of the batches is visible once and in order, and no reader is held up."""
+        wanted = [row for batch in self.batches[:batches] for part in batch for row in part]
+        rows = self.visible()
+        assert_each_once(rows, wanted)
+        for partition in range(3):
+            numbers = [tuple(map(int, row.split("-"))) for row in rows.of(partition)]
+            assert [n[0] for n in numbers] == sorted(n[0] for n in numbers), "batches are mixed"
+            by_task: dict[tuple[int, ...], list[int]] = {}
+            for number in numbers:
+                by_task.setdefault(number[:2], []).append(number[2])
+            for order in by_task.values():
+                assert order == sorted(order), "rows of a task are out of order"
+
+    def close(self) -> None:
+        for process in self._processes:
+            process.kill()
+
+
+def kill_at(point: FaultPoint, batch: int = 0, partition: int = -1) -> Arm:
+    return Arm(point.value, Action.KILL_PROCESS.value, batch, partition)
+
+
+def pause_at(point: FaultPoint, batch: int = 0, partition: int = -1) -> Arm:
+    return Arm(point.value, Action.PAUSE.value, batch, partition)

@@ -1,0 +1,154 @@
+"""A real process is killed at every named point of the protocol, and no row is lost or doubled.
+
+`SCENARIOS` says how each call of the ports is reached; a fault point without a scenario, or one
+that its scenario does not reach, fails.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from eos_sink.testing.faults import FaultPoint
+from integration.query import Process, Query, kill_at, rows_of
+
+Scenario = Callable[[Query, FaultPoint], Process]
+
+# Batch 0 is visible and batch 1 under way in all of them, unless they say otherwise.
+
+
+def first_batch(query: Query, point: FaultPoint) -> Process:
+    """Nothing of the query is in Kafka yet."""
+    return query.run(kill_at(point))
+
+
+def task(query: Query, point: FaultPoint) -> Process:
+    """Partition 0 is prepared, partition 1 is the one that dies."""
+    return query.run(kill_at(point, batch=1, partition=1))
+
+
+def commit(query: Query, point: FaultPoint) -> Process:
+    """All tasks have reported."""
+    return query.run(kill_at(point, batch=1, partition=2))
+
+
+def broken_task(query: Query, point: FaultPoint) -> Process:
+    """Two partitions are prepared, the third one fails, and Spark aborts."""
+    return query.run(kill_at(point, batch=1, partition=2), fail=(1, 2))
+
+
+def left_open(query: Query, point: FaultPoint) -> Process:
+    """An earlier crash has left prepared transactions open."""
+    query.run_killed_at(FaultPoint.COMMITTER_VOTE_BEFORE)
+    return query.run(kill_at(point, batch=1))
+
+
+def unsettled(query: Query, point: FaultPoint) -> Process:
+    """An earlier crash has left a decision of which nothing is visible."""
+    query.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
+    return query.run(kill_at(point, batch=1))
+
+
+def replayed(query: Query, point: FaultPoint) -> Process:
+    """Spark has not logged a batch that is visible; one of its partitions was lost meanwhile."""
+    query.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
+    query.take_id(query.slot(), 1)
+    return query.run(kill_at(point, batch=1))
+
+
+SCENARIOS: dict[str, tuple[Scenario, ...]] = {
+    "planner.join": (left_open,),
+    "planner.open": (first_batch, left_open),
+    "planner.list": (left_open,),
+    "planner.write": (left_open, unsettled),
+    "planner.settle": (unsettled,),
+    "planner.abort": (left_open,),
+    "planner.stable": (left_open,),
+    "task.init": (task,),
+    "task.offset": (task,),
+    "task.flush": (task, replayed),
+    "committer.open": (first_batch, broken_task),
+    "committer.describe": (commit,),
+    "committer.write": (commit, broken_task, replayed),
+    "committer.settle": (commit, replayed),
+    "committer.list": (broken_task,),
+    "committer.abort": (broken_task,),
+}
+
+
+def call_of(point: FaultPoint) -> str:
+    return point.value.rsplit(".", 1)[0]
+
+
+def unreached(query: Query, point: FaultPoint) -> Process:
+    pytest.fail(f"no scenario reaches {point.value}: give {call_of(point)!r} one in SCENARIOS")
+
+
+def crashes() -> Iterator[object]:
+    for point in FaultPoint:
+        for scenario in SCENARIOS.get(call_of(point), (unreached,)):
+            yield pytest.param(point, scenario, id=f"{point.value}-{scenario.__name__}")
+
+
+@pytest.mark.parametrize(("point", "scenario"), crashes())
+def test_every_row_is_visible_once_after_a_crash_at(
+    query: Query, point: FaultPoint, scenario: Scenario
+) -> None:
+    scenario(query, point).killed_at(point)
+    query.finish()
+    query.check()
+
+
+DECIDED = [FaultPoint.COMMITTER_WRITE_AFTER, FaultPoint.COMMITTER_SETTLE_AMID]
+UNDECIDED = [FaultPoint.COMMITTER_VOTE_AFTER, FaultPoint.COMMITTER_WRITE_BEFORE]
+
+
+@pytest.mark.parametrize("point", [*UNDECIDED, *DECIDED])
+def test_spark_aborts_a_batch_whose_commit_was_killed(query: Query, point: FaultPoint) -> None:
+    crashed = query.run_killed_at(point)
+    query.call("abort", crashed.reports(1)).finished()
+    # Readers are free and see all of the batch or nothing, before any restart.
+    query.check(batches=2 if point in DECIDED else 1)
+    query.finish()
+    query.check()
+
+
+SOME = [
+    FaultPoint.PLANNER_SETTLE_AMID,
+    FaultPoint.PLANNER_ABORT_AMID,
+    FaultPoint.TASK_FLUSH_AFTER,
+    FaultPoint.COMMITTER_WRITE_BEFORE,
+    FaultPoint.COMMITTER_WRITE_AFTER,
+    FaultPoint.COMMITTER_SETTLE_AMID,
+    FaultPoint.COMMITTER_ABORT_AMID,
+]
+
+
+@pytest.mark.kafka("3.9.1")
+@pytest.mark.parametrize("point", SOME)
+def test_the_same_holds_on_an_older_kafka(query: Query, point: FaultPoint) -> None:
+    SCENARIOS[call_of(point)][0](query, point).killed_at(point)
+    query.finish()
+    query.check()
+
+
+KILLS, BATCHES, LONGEST_LIFE_S = 20, 15, 1.0
+
+
+@pytest.mark.parametrize("seed", [7])
+def test_nothing_is_lost_or_doubled_under_kills_at_any_time(query: Query, seed: int) -> None:
+    chance = random.Random(seed)
+    query.batches = [
+        rows_of(batch, [chance.choice((0, 3, 40)) for _ in range(chance.randint(1, 4))])
+        for batch in range(BATCHES)
+    ]
+    for _ in range(KILLS):
+        process = query.run()
+        process.wait_ready()
+        # How long it lives is drawn; nothing waits for it to come to anything.
+        if not process.ends_within(chance.uniform(0, LONGEST_LIFE_S)):
+            process.kill()
+    query.finish()
+    query.check()

@@ -1,0 +1,199 @@
+"""What a query does with a batch that Spark runs again: recognise it, repair it, or stop."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from confluent_kafka import IsolationLevel, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from eos_sink.deadline import Deadline
+from eos_sink.ports import TransactionStatus
+from eos_sink.testing import KafkaCluster
+from eos_sink.testing.faults import FaultPoint
+from integration.checker import end_offsets
+from integration.query import PARTITIONS, ROWS, Query, pause_at, rows_of
+
+VERSIONS = pytest.mark.kafka("4.3.0", "3.9.1")
+
+
+def take_all_ids(query: Query) -> None:
+    for partition in range(PARTITIONS):
+        query.take_id(query.slot(), partition)
+
+
+def replan(query: Query, batch: int, rows: list[list[str]]) -> None:
+    """The source or the checkpoint is not what it was when the batch was planned."""
+    (query.checkpoint / "offsets" / str(batch)).write_text(json.dumps(rows))
+
+
+def restore_checkpoint(query: Query, next_batch: int) -> None:
+    """Put back a copy of the checkpoint that knows nothing of `next_batch` and what follows."""
+    for log in ("offsets", "commits"):
+        for path in (query.checkpoint / log).iterdir():
+            if int(path.name) >= next_batch:
+                path.unlink()
+
+
+def the_operators_error(query: Query) -> dict[str, Any]:
+    error = query.run().stopped()
+    assert error["error"] == "OperatorNeededError", error
+    data: dict[str, Any] = error["data"]
+    return data
+
+
+@VERSIONS
+def test_a_visible_batch_is_counted_and_not_written_again(query: Query) -> None:
+    query.run_killed_at(FaultPoint.COMMITTER_SETTLE_AFTER)
+    assert query.finish().written(1) == []
+    query.check()
+
+
+@VERSIONS
+def test_only_the_lost_partition_of_a_decided_batch_is_written_again(query: Query) -> None:
+    query.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
+    query.take_id(query.slot(), 1)
+    assert query.finish().written(1) == [1]
+    query.check()
+
+
+def test_a_partition_is_lost_between_the_decision_and_its_commit(query: Query) -> None:
+    process = query.run(pause_at(FaultPoint.COMMITTER_SETTLE_BEFORE, batch=1, partition=2))
+    process.paused_at(FaultPoint.COMMITTER_SETTLE_BEFORE)
+    query.take_id(query.slot(), 2)
+    process.wake()
+    error = process.stopped()
+    assert (error["error"], error["data"]) == ("UnfinishedError", {"batch": 1, "partitions": [2]})
+    assert query.finish().written(1) == [2]
+    query.check()
+
+
+def test_a_partition_that_is_lost_twice_is_written_again_twice(query: Query) -> None:
+    query.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
+    query.take_id(query.slot(), 0)
+    assert query.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER).written(1) == [0]
+    query.take_id(query.slot(), 0)
+    assert query.finish().written(1) == [0]
+    query.check()
+
+
+@VERSIONS
+def test_a_committed_batch_whose_ids_are_taken_is_known_by_its_witnesses(query: Query) -> None:
+    query.run_killed_at(FaultPoint.COMMITTER_SETTLE_AFTER)
+    take_all_ids(query)
+    assert query.finish().written(1) == []
+    query.check()
+
+
+@VERSIONS
+def test_without_witnesses_a_person_is_asked(query: Query, kafka: KafkaCluster) -> None:
+    query.run_killed_at(FaultPoint.COMMITTER_SETTLE_AFTER)
+    take_all_ids(query)
+    delete_all_records(kafka, query.topic)
+    assert the_operators_error(query) == {
+        "batch": 1,
+        "partitions": [0, 1, 2],
+        "rows": PARTITIONS * ROWS,
+    }
+
+
+def test_a_replay_with_other_rows_needs_a_person(query: Query) -> None:
+    query.run_killed_at(FaultPoint.COMMITTER_SETTLE_AFTER)
+    replan(query, 1, rows_of(1, [ROWS, ROWS, ROWS + 1]))
+    assert the_operators_error(query) == {"batch": 1, "partitions": [], "rows": PARTITIONS * ROWS}
+    query.check(batches=2)
+
+
+def test_a_replay_may_have_the_same_rows_in_other_partitions(query: Query) -> None:
+    query.run_killed_at(FaultPoint.COMMITTER_SETTLE_AFTER)
+    replan(query, 1, [[], *rows_of(1)[::-1], []])
+    assert query.finish().written(1) == []
+    query.check()
+
+
+def test_a_lost_partition_is_not_repaired_with_the_rows_of_others(query: Query) -> None:
+    query.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
+    query.take_id(query.slot(), 1)
+    first, second, third = rows_of(1)
+    replan(query, 1, [first, third, second])
+    assert the_operators_error(query) == {
+        "batch": 1,
+        "partitions": [1, 2],
+        "rows": PARTITIONS * ROWS,
+    }
+    replan(query, 1, [first, second, third])
+    assert query.finish().written(1) == [1]
+    query.check()
+
+
+def test_a_checkpoint_restored_one_batch_back_reads_a_larger_range(query: Query) -> None:
+    query.finish()
+    restore_checkpoint(query, 2)
+    query.batches[2] = rows_of(2, [2 * ROWS] * PARTITIONS)
+    assert the_operators_error(query)["batch"] == 2
+    query.batches[2] = rows_of(2)
+    query.check()
+
+
+def test_a_checkpoint_restored_further_back_is_refused(query: Query) -> None:
+    query.finish()
+    restore_checkpoint(query, 1)
+    assert the_operators_error(query) == {"batch": 1, "decided": 2}
+    query.check()
+
+
+def test_an_empty_batch_writes_no_record_and_opens_no_transaction(
+    query: Query, kafka: KafkaCluster
+) -> None:
+    query.batches = [rows_of(0), [[], [], []], [[], [], []]]
+    query.batches, later = query.batches[:1], query.batches[1:]
+    query.finish()
+    ends, before = end_offsets_of(kafka, query), states(query)
+    decided = query.log()
+    query.batches += later
+    query.finish()
+    # A start voids once; the batches add nothing.
+    assert query.log().seq == decided.seq + 1
+    assert query.log().decision == decided.decision
+    assert end_offsets_of(kafka, query) == ends
+    assert states(query) == before
+    query.check()
+
+
+def test_an_empty_partition_opens_no_transaction(query: Query) -> None:
+    query.batches = [rows_of(0, [ROWS, 0, ROWS])]
+    assert query.finish().written(0) == [0, 2]
+    assert states(query)[query.options.names.task(0, 1)] is TransactionStatus.MISSING
+    query.check()
+
+
+def test_a_deleted_checkpoint_starts_anew_and_frees_readers(query: Query) -> None:
+    query.batches = query.batches[:2]
+    query.run_killed_at(FaultPoint.COMMITTER_VOTE_BEFORE)
+    restore_checkpoint(query, 0)
+    query.stream = "after the checkpoint was deleted"
+    query.batches = [rows_of(7), rows_of(8)]
+    query.finish()
+    query.batches.insert(0, rows_of(0))
+    query.check()
+
+
+def states(query: Query) -> dict[str, TransactionStatus]:
+    names = query.options.names
+    ids = [names.task(slot, partition) for slot in (0, 1) for partition in range(PARTITIONS)]
+    found = query.kafka.control().describe(ids, Deadline(30))
+    return {name: state.status for name, state in found.items()}
+
+
+def end_offsets_of(kafka: KafkaCluster, query: Query) -> dict[int, int]:
+    return end_offsets(kafka.bootstrap_servers, query.topic, IsolationLevel.READ_UNCOMMITTED)
+
+
+def delete_all_records(kafka: KafkaCluster, topic: str) -> None:
+    ends = end_offsets(kafka.bootstrap_servers, topic, IsolationLevel.READ_UNCOMMITTED)
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
+    places = [TopicPartition(topic, partition, end) for partition, end in ends.items()]
+    for answer in admin.delete_records(places).values():
+        answer.result(30)

@@ -1,0 +1,205 @@
+"""Processes that wake up after their successors have gone on change nothing that a reader sees.
+
+A zombie is a real process that has stopped itself at a fault point and is woken by the test.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from eos_sink.testing.faults import FaultPoint
+from integration.query import Query, pause_at
+
+BEFORE_THE_DECISION = [
+    FaultPoint.COMMITTER_VOTE_BEFORE,
+    FaultPoint.COMMITTER_VOTE_AFTER,
+    FaultPoint.COMMITTER_WRITE_BEFORE,
+]
+
+
+@pytest.mark.kafka("4.3.0", "3.9.1")
+@pytest.mark.parametrize(
+    "point",
+    [FaultPoint.TASK_INIT_BEFORE, FaultPoint.TASK_INIT_AFTER, FaultPoint.TASK_OFFSET_BEFORE],
+)
+def test_a_stale_drivers_task_is_refused_at_once(query: Query, point: FaultPoint) -> None:
+    stale = query.run(pause_at(point, batch=1, partition=1))
+    stale.paused_at(point)
+    query.finish()
+    before = query.log()
+    stale.wake()
+    assert stale.stopped()["error"] in ("SupersededError", "BatchFailedError")
+    assert stale.written(1) is None, "the task was not refused"
+    assert query.log() == before
+    query.check()
+
+
+@pytest.mark.parametrize("point", BEFORE_THE_DECISION)
+def test_a_stale_driver_decides_nothing(query: Query, point: FaultPoint) -> None:
+    stale = query.run(pause_at(point, batch=1, partition=2))
+    stale.paused_at(point)
+    query.finish()
+    before = query.log()
+    stale.wake()
+    assert stale.stopped()["error"] == "SupersededError"
+    assert query.log() == before
+    query.check()
+
+
+def test_a_driver_whose_member_is_replaced_decides_nothing(query: Query) -> None:
+    stale = query.run(pause_at(FaultPoint.COMMITTER_VOTE_AFTER, batch=1, partition=2))
+    stale.paused_at(FaultPoint.COMMITTER_VOTE_AFTER)
+    newer = query.run(pause_at(FaultPoint.PLANNER_JOIN_AFTER))
+    newer.paused_at(FaultPoint.PLANNER_JOIN_AFTER)
+    before = query.log()
+    stale.wake()
+    error = stale.stopped()
+    assert error["error"] == "SupersededError"
+    assert "joined" in error["text"]
+    assert query.log() == before, "it wrote after a newer driver had joined"
+    newer.wake()
+    newer.finished()
+    query.check()
+
+
+@pytest.mark.kafka("4.3.0", "3.9.1")
+@pytest.mark.parametrize("point", BEFORE_THE_DECISION)
+def test_a_commit_that_wakes_up_after_its_abort_is_refused(query: Query, point: FaultPoint) -> None:
+    interrupted = query.run(pause_at(point, batch=1, partition=2))
+    interrupted.paused_at(point)
+    query.call("abort", interrupted.reports(1)).finished()
+    query.check(batches=1)
+    query.finish()
+    before = query.log()
+    interrupted.wake()
+    assert interrupted.stopped()["error"] == "SupersededError"
+    assert query.log() == before
+    query.check()
+
+
+@pytest.mark.parametrize(
+    "point", [FaultPoint.COMMITTER_OPEN_BEFORE, FaultPoint.COMMITTER_VOTE_AFTER]
+)
+def test_a_commit_is_refused_also_when_no_newer_driver_has_joined(
+    query: Query, point: FaultPoint
+) -> None:
+    """One planner lives on in a session, so that its member says nothing about what is stale."""
+    reports = query.write(0)
+    interrupted = query.call("commit", reports, pause_at(point, -1, -1))
+    interrupted.paused_at(point)
+    query.call("abort", reports).finished()
+    before = query.log()
+    interrupted.wake()
+    assert interrupted.stopped()["error"] == "SupersededError"
+    assert query.log() == before
+    query.check(batches=0)
+    query.finish()
+    query.check()
+
+
+@pytest.mark.parametrize(
+    "point", [FaultPoint.COMMITTER_OPEN_BEFORE, FaultPoint.COMMITTER_VOTE_AFTER]
+)
+def test_a_commit_wakes_up_after_its_session_has_gone_two_batches_on(
+    query: Query, point: FaultPoint
+) -> None:
+    given_up = query.write(0)
+    interrupted = query.call("commit", given_up, pause_at(point, -1, -1))
+    interrupted.paused_at(point)
+    query.call("abort", given_up).finished()
+    for batch in range(2):
+        query.call("commit", query.write(batch)).finished()
+        query.commit_log(batch)
+    before = query.log()
+    interrupted.wake()
+    assert interrupted.stopped()["error"] == "SupersededError"
+    assert query.log() == before
+    query.finish()
+    query.check()
+
+
+@pytest.mark.parametrize(
+    "point", [FaultPoint.COMMITTER_WRITE_AFTER, FaultPoint.COMMITTER_SETTLE_AMID]
+)
+def test_a_decided_batch_is_not_aborted_while_its_commit_sleeps(
+    query: Query, point: FaultPoint
+) -> None:
+    interrupted = query.run(pause_at(point, batch=1, partition=2))
+    interrupted.paused_at(point)
+    query.call("abort", interrupted.reports(1)).finished()
+    query.check(batches=2)
+    assert query.finish().written(1) == []
+    interrupted.wake()
+    assert interrupted.stopped()["error"] == "ConcurrentRunError"
+    query.check()
+
+
+@pytest.mark.parametrize(
+    "point", [FaultPoint.COMMITTER_WRITE_AFTER, FaultPoint.COMMITTER_ABORT_BEFORE]
+)
+def test_an_abort_that_wakes_up_late_aborts_only_what_it_has_listed(
+    query: Query, point: FaultPoint
+) -> None:
+    given_up = query.write(0)
+    late = query.call("abort", given_up, pause_at(point, -1, -1))
+    late.paused_at(point)
+    commit = query.call(
+        "commit", query.write(0), pause_at(FaultPoint.COMMITTER_WRITE_AFTER, -1, -1)
+    )
+    commit.paused_at(FaultPoint.COMMITTER_WRITE_AFTER)
+    late.wake()
+    late.finished()
+    commit.wake()
+    commit.finished()
+    query.check(batches=1)
+    assert query.finish().written(0) == []
+    query.check()
+
+
+def test_an_abort_that_wakes_up_late_before_its_void_gives_way(query: Query) -> None:
+    late = query.call("abort", query.write(0), pause_at(FaultPoint.COMMITTER_LIST_AFTER, -1, -1))
+    late.paused_at(FaultPoint.COMMITTER_LIST_AFTER)
+    commit = query.call(
+        "commit", query.write(0), pause_at(FaultPoint.COMMITTER_WRITE_AFTER, -1, -1)
+    )
+    commit.paused_at(FaultPoint.COMMITTER_WRITE_AFTER)
+    before = query.log()
+    late.wake()
+    late.finished()
+    assert query.log() == before
+    commit.wake()
+    commit.finished()
+    assert query.finish().written(0) == []
+    query.check()
+
+
+@pytest.mark.parametrize("point", [FaultPoint.PLANNER_WRITE_AFTER, FaultPoint.PLANNER_ABORT_BEFORE])
+def test_a_recovery_that_wakes_up_late_aborts_only_what_it_has_listed(
+    query: Query, point: FaultPoint
+) -> None:
+    query.run_killed_at(FaultPoint.COMMITTER_VOTE_BEFORE)
+    late = query.run(pause_at(point, batch=1))
+    late.paused_at(point)
+    newer = query.run(pause_at(FaultPoint.COMMITTER_WRITE_AFTER, batch=1, partition=2))
+    newer.paused_at(FaultPoint.COMMITTER_WRITE_AFTER)
+    before = query.log()
+    late.wake()
+    assert late.stopped()["error"] == "SupersededError"
+    assert query.log() == before
+    newer.wake()
+    newer.finished()
+    assert newer.written(1) == [0, 1, 2]
+    query.check()
+
+
+def test_a_batch_is_not_decided_after_a_late_task_has_taken_an_id(query: Query) -> None:
+    voting = query.run(pause_at(FaultPoint.COMMITTER_VOTE_BEFORE, batch=1, partition=2))
+    voting.paused_at(FaultPoint.COMMITTER_VOTE_BEFORE)
+    query.take_id(1 - query.slot(), 1)
+    voting.wake()
+    assert voting.stopped()["error"] == "BatchFailedError"
+    assert query.decided() == 0
+    # The abort that followed has freed the readers of the other partitions.
+    query.check(batches=1)
+    query.finish()
+    query.check()
