@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from eos_sink.errors import OutcomeUnknownError, SupersededError
-from tests.fakes.process import Killed, Moment
+from tests.fakes.process import Killed, Moment, Process
 from tests.protocol.actor import Actor
-from tests.protocol.spark import Batch, QueryFailed, Run, World
+from tests.protocol.spark import Gate, QueryFailed, Run
+from tests.protocol.world import Batch, World
 
 MOST_RUNS = 8
 
@@ -66,7 +67,7 @@ class Story:
 
     world: World
     scenario: Scenario
-    gates: list[tuple[str, Moment]] = field(default_factory=list)
+    gates: list[Gate] = field(default_factory=list)
     errors: list[BaseException] = field(default_factory=list)
     groundless: list[BaseException] = field(default_factory=list)
 
@@ -109,27 +110,27 @@ class Story:
                 if alone and len(self._left) == strikes and not kept:
                     self.groundless.append(error.error)
 
-    def _step(self, run: Run, name: str, moment: Moment) -> None:
+    def _step(self, run: Run, gate: Gate, process: Process) -> None:
         number = len(self.gates)
-        self.gates.append((name, moment))
+        self.gates.append(gate)
         self._wake(before=number)
         while self._left and self._left[0].at <= number:
-            self._strike(run, self._left.pop(0), name, moment)
+            self._strike(run, self._left.pop(0), gate, process)
 
-    def _strike(self, run: Run, strike: Strike, name: str, moment: Moment) -> None:
+    def _strike(self, run: Run, strike: Strike, gate: Gate, process: Process) -> None:
         fault = strike.fault
         if fault is Fault.KILL_RUN:
             run.kill()
         elif fault is Fault.KILL_PROCESS:
-            raise Killed(name)
+            raise Killed(gate.call)
         elif fault in ZOMBIES:
-            actor = run.leave(whole=fault is Fault.LEAVE_RUN)
+            actor = run.leave(process, whole=fault is Fault.LEAVE_RUN)
             wake = strike.at + strike.wake if strike.wake >= 0 else 1_000_000
             self._zombies.append((wake, actor))
             actor.park()
         elif fault is Fault.LOSE_ANSWER:
-            if moment is Moment.AFTER and name.partition(".")[2] not in _LOCAL:
-                raise OutcomeUnknownError(f"The answer to {name} is lost.", remedy="")
+            if gate.moment is Moment.AFTER and gate.call.partition(".")[2] not in _LOCAL:
+                raise OutcomeUnknownError(f"The answer to {gate.call} is lost.", remedy="")
         elif fault is Fault.TIME_OUT:
             self.world.cluster.coordinator.time_out()
         elif fault is Fault.END_SESSION:

@@ -6,46 +6,25 @@ logs in the checkpoint. It replays a batch that is in the offset log but not in 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import partial
-from itertools import pairwise
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import pyarrow as pa
 
 from eos_sink.driver.committer import Committer
 from eos_sink.driver.planner import Planner
 from eos_sink.errors import EosSinkError
-from eos_sink.log.record import decode
-from eos_sink.model import BatchId, Decision, Plan, TaskReport, Transaction
-from eos_sink.options import SinkOptions, parse_options
+from eos_sink.model import BatchId, Plan, TaskReport
 from eos_sink.task.writer import TaskWriter
-from tests.fakes.cluster import FakeCluster
 from tests.fakes.kafka import FakeKafka
-from tests.fakes.log import Outcome
 from tests.fakes.process import Killed, Moment, Process
 from tests.protocol.actor import Actor
+from tests.protocol.world import World
 
 T = TypeVar("T")
-Batch = list[list[bytes]]
-"""Rows by Spark partition."""
 
-TOPIC = "out"
 TASK_ATTEMPTS = 2
-
-
-def options(**extra: str) -> SinkOptions:
-    return parse_options(
-        {
-            "kafka.bootstrap.servers": "nowhere:1",
-            "topic": TOPIC,
-            "eos.id": "story",
-            "eos.transaction.timeout.ms": "60000",
-            **extra,
-        }
-    )
 
 
 class QueryFailed(Exception):
@@ -56,96 +35,14 @@ class QueryFailed(Exception):
         self.error = error
 
 
-@dataclass
-class Checkpoint:
-    """What survives a run."""
-
-    stream: str = "stream-1"
-    offsets: int = 0
-    """Batches in the offset log."""
-    commits: int = 0
-    """Batches in the commit log."""
+Step = Callable[["Run", "Gate", Process], None]
 
 
-@dataclass
-class World:
-    """Kafka, the query's input and its checkpoint."""
+class Gate(NamedTuple):
+    """Where a fault can strike: before or after a port call."""
 
-    batches: list[Batch]
-    partitions: int = 2
-    cluster: FakeCluster = field(default_factory=FakeCluster)
-    checkpoint: Checkpoint = field(default_factory=Checkpoint)
-    options: SinkOptions = field(default_factory=options)
-
-    def __post_init__(self) -> None:
-        self.cluster.create_topic(TOPIC, self.partitions)
-        self.judge = Judge(self)
-
-    @property
-    def done(self) -> bool:
-        return self.checkpoint.commits == len(self.batches)
-
-    def visible(self) -> list[bytes]:
-        """What a read_committed reader has got, sorted."""
-        return sorted(entry.value or b"" for entry in self.cluster.read_committed(TOPIC))
-
-    def rows(self, batches: int | None = None) -> list[bytes]:
-        """The rows of the first batches, sorted."""
-        return sorted(row for batch in self.batches[:batches] for part in batch for row in part)
-
-
-Step = Callable[["Run", str, Moment], None]
-
-
-class Judge:
-    """Watches what must hold, whatever crashes; what did not hold is in `violations`."""
-
-    def __init__(self, world: World) -> None:
-        self._world = world
-        self.violations: list[str] = []
-        world.cluster.coordinator.on_end = self._at_end_txn
-
-    def batch_is_past(self, number: int) -> None:
-        """Spark has written its commit log: each row up to here is visible once, or will be as
-        soon as a zombie's open transaction before it has ended."""
-        settled = self._world.cluster.topics[TOPIC].settled()
-        expected, seen = self._world.rows(number + 1), Counter(e.value for e in settled)
-        wrong = {row: seen[row] for row in expected if seen[row] != 1}
-        if wrong:
-            self.violations.append(f"the query went past batch {number} with {wrong}")
-
-    def at_the_end(self) -> None:
-        """No row twice; and all of them if the query has come to the end of its input."""
-        doubled = {row: n for row, n in Counter(self._world.visible()).items() if n > 1}
-        if doubled:
-            self.violations.append(f"rows are visible twice: {doubled}")
-        if self._world.done and self._world.visible() != self._world.rows():
-            self.violations.append(f"visible at the end: {self._world.visible()}")
-        for former, latter in pairwise(self._decisions()):
-            if former.batch == latter.batch and former != latter:
-                self._check_replacement(former, latter)
-
-    def _check_replacement(self, former: Decision, latter: Decision) -> None:
-        names = self._world.options.names
-        gone = former.transactions(names).keys() - latter.transactions(names).keys()
-        for txn in self._world.cluster.coordinator.history:
-            if txn.identity in gone and txn.outcome is not Outcome.ABORTED:
-                self.violations.append(f"{txn} was decided, then replaced")
-
-    def _at_end_txn(self, transaction: Transaction, commit: bool) -> None:
-        names = self._world.options.names
-        if names.parse_task(transaction.transactional_id) is None:
-            return
-        decided = any(transaction in d.transactions(names) for d in self._decisions())
-        if commit != decided:
-            when = "committed before its decision" if commit else "aborted after its decision"
-            self.violations.append(f"{transaction} was {when}")
-
-    def _decisions(self) -> list[Decision]:
-        """Every decision that the log ever held, in order."""
-        log = self._world.cluster.topics.get(self._world.options.log_topic)
-        records = [decode(entry.value or b"", "") for entry in log.committed()] if log else []
-        return [record.decision for record in records if record.decision is not None]
+    call: str
+    moment: Moment
 
 
 class Run:
@@ -167,6 +64,7 @@ class Run:
         """Calls that hang; the run has gone on without them."""
         self.processes: list[Process] = []
         self._calls: list[Actor] = []
+        self._hung: list[Process] = []
         self._plans: FakeKafka
         self._planner: Planner
         self._commits: FakeKafka
@@ -204,37 +102,41 @@ class Run:
             log.commits = number + 1
             self.world.judge.batch_is_past(number)
 
-    def leave(self, *, whole: bool) -> Actor:
-        """From inside a call: the actor to park, so that the call hangs and the run goes on
-        without it; or so that the whole run hangs, unless it has gone on without this call."""
+    def leave(self, process: Process, *, whole: bool) -> Actor:
+        """From inside a call in the process: the actor to park, so that the call hangs and the run
+        goes on without it; or so that the whole run hangs, unless it has gone on already."""
         call = next((call for call in self.aside if call.here), None)
         if call is None and whole:
             return self.actor
         if call is None:
             call = self._calls[-1]
             self.aside.append(call)
+            self._hung.append(process)
         return call
 
     def _batch(self, number: int) -> None:
-        plan = self._plan()
+        try:
+            plan = self._call(self._planner.plan)
+        except QueryFailed:
+            self._replace_if_hung(self._plans, self._replace_planner)
+            raise
         reports: list[TaskReport] = []
         try:
             for partition, rows in enumerate(self.world.batches[number]):
                 reports.append(self._task(plan, number, partition, rows))
             self._call(partial(self._committer.commit, reports))
-        except QueryFailed as failed:
-            if not self._commits.process.alive or isinstance(failed.error, TimeoutError):
-                self._replace_committer()
-            self._call(partial(self._committer.abort, reports))
+        except QueryFailed:
+            self._replace_if_hung(self._commits, self._replace_committer)
+            try:
+                self._call(partial(self._committer.abort, reports))
+            finally:
+                self._replace_if_hung(self._commits, self._replace_committer)
             raise
 
-    def _plan(self) -> Plan:
-        try:
-            return self._call(self._planner.plan)
-        except QueryFailed as failed:
-            if isinstance(failed.error, TimeoutError):
-                self._replace_planner()
-            raise
+    def _replace_if_hung(self, kafka: FakeKafka, replace: Callable[[], None]) -> None:
+        """A worker process with a call that hangs, or a dead one, is not used again."""
+        if not kafka.process.alive or kafka.process in self._hung:
+            replace()
 
     def _task(self, plan: Plan, number: int, partition: int, rows: list[bytes]) -> TaskReport:
         batch = BatchId(self.world.checkpoint.stream, number)
@@ -282,7 +184,7 @@ class Run:
 
         def hook(name: str, moment: Moment) -> None:
             if self.on_step is not None:
-                self.on_step(self, name, moment)
+                self.on_step(self, Gate(name, moment), process)
 
         process.hook = hook
         return kafka

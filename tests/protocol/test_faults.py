@@ -1,0 +1,104 @@
+"""Whatever happens at whichever port call: each row once, or a clear stop, and no stop for nothing.
+
+This plays the checked model's faults on the real code. A gate is the moment before or after a port
+call; the first run of the query has about two hundred.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+
+import pytest
+
+from eos_sink.errors import OperatorNeededError
+from tests.fakes.process import Moment
+from tests.protocol.explore import ZOMBIES, Fault, Strike, play
+from tests.protocol.spark import Gate
+from tests.protocol.world import Batch
+
+# Two rows in one transaction, one in another, and a partition without rows.
+BATCHES: list[Batch] = [[[b"a", b"b"], [b"c"]], [[b"d"], []]]
+SAMPLES = int(os.environ.get("EOS_FAULT_SAMPLES", "150"))
+
+
+def gates() -> int:
+    return len(play(BATCHES).gates)
+
+
+def test_without_a_fault_every_row_is_visible_once_and_nothing_stops() -> None:
+    story = play(BATCHES)
+    assert story.verdict == []
+    assert story.errors == []
+    assert story.world.visible() == [b"a", b"b", b"c", b"d", b"last"]
+
+
+@pytest.mark.parametrize("same_jvm", [False, True], ids=["new JVM", "same JVM"])
+@pytest.mark.parametrize("fault", list(Fault))
+def test_a_single_fault_at_each_gate_loses_and_doubles_nothing(
+    fault: Fault, same_jvm: bool
+) -> None:
+    wrong = {}
+    for at in range(gates()):
+        story = play(BATCHES, Strike(fault, at), same_jvm=same_jvm)
+        if story.verdict:
+            wrong[at, story.gates[at]] = story.verdict
+    assert wrong == {}
+
+
+@pytest.mark.parametrize("fault", [Fault.KILL_RUN, Fault.KILL_PROCESS])
+def test_a_kill_alone_never_needs_a_second_restart(fault: Fault) -> None:
+    for at in range(gates()):
+        story = play(BATCHES, Strike(fault, at))
+        assert len(story.errors) <= 1, (at, story.gates[at], story.errors)
+        assert not any(isinstance(error, OperatorNeededError) for error in story.errors)
+
+
+@pytest.mark.parametrize("fault", ZOMBIES)
+def test_a_zombie_that_wakes_at_any_later_gate_changes_nothing(fault: Fault) -> None:
+    chance, last = random.Random(fault.name), gates()
+    for _ in range(SAMPLES):
+        strike = Strike(fault, chance.randrange(last), chance.randrange(1, last))
+        assert play(BATCHES, strike).verdict == [], strike
+
+
+@pytest.mark.parametrize("strikes", [2, 3, 5])
+def test_several_faults_at_random_gates_lose_and_double_nothing(strikes: int) -> None:
+    chance, last = random.Random(strikes), gates() * 3 // 2
+    for _ in range(SAMPLES):
+        chosen = [
+            Strike(chance.choice(list(Fault)), chance.randrange(last), chance.randrange(1, last))
+            for _ in range(strikes)
+        ]
+        same_jvm = chance.random() < 0.5
+        assert play(BATCHES, *chosen, same_jvm=same_jvm).verdict == [], (chosen, same_jvm)
+
+
+def test_the_exploration_passes_every_step_of_the_protocol() -> None:
+    """A step that the code stops taking, or takes under another name, is noticed here."""
+    killed = gates_after_a_kill_between_decision_and_commit()
+    assert {
+        "kafka.check_topic",
+        "kafka.log_reader",
+        "log.latest",
+        "control.check_timeout",
+        "control.list_open",
+        "control.describe",
+        "control.end",
+        "member.join",
+        "member.state",
+        "member.wait_stable",
+        "log_producer.init",
+        "log_producer.send_offset",
+        "log_producer.commit",
+        "producer.init",
+        "producer.produce",
+        "producer.send_offset",
+        "producer.flush",
+        "producer.identity",
+    } <= killed
+
+
+def gates_after_a_kill_between_decision_and_commit() -> set[str]:
+    at = play(BATCHES).gates.index(Gate("control.end", Moment.BEFORE))
+    return {name for name, _ in play(BATCHES, Strike(Fault.KILL_RUN, at)).gates}

@@ -1,0 +1,119 @@
+"""What outlives a run of the query: Kafka, the input, the checkpoint; and what must hold in it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from eos_sink.log.record import decode
+from eos_sink.model import Decision, Transaction
+from eos_sink.options import SinkOptions, parse_options
+from tests.fakes.cluster import FakeCluster
+from tests.fakes.log import Outcome
+
+Batch = list[list[bytes]]
+"""Rows by Spark partition."""
+
+TOPIC = "out"
+
+
+def options(**extra: str) -> SinkOptions:
+    return parse_options(
+        {
+            "kafka.bootstrap.servers": "nowhere:1",
+            "topic": TOPIC,
+            "eos.id": "story",
+            "eos.transaction.timeout.ms": "60000",
+            **extra,
+        }
+    )
+
+
+@dataclass
+class Checkpoint:
+    """What survives a run."""
+
+    stream: str = "stream-1"
+    offsets: int = 0
+    """Batches in the offset log."""
+    commits: int = 0
+    """Batches in the commit log."""
+
+
+@dataclass
+class World:
+    """Kafka, the query's input and its checkpoint."""
+
+    batches: list[Batch]
+    partitions: int = 2
+    cluster: FakeCluster = field(default_factory=FakeCluster)
+    checkpoint: Checkpoint = field(default_factory=Checkpoint)
+    options: SinkOptions = field(default_factory=options)
+
+    def __post_init__(self) -> None:
+        self.cluster.create_topic(TOPIC, self.partitions)
+        self.judge = Judge(self)
+
+    @property
+    def done(self) -> bool:
+        return self.checkpoint.commits == len(self.batches)
+
+    def visible(self) -> list[bytes]:
+        """What a read_committed reader has got, sorted."""
+        return sorted(entry.value or b"" for entry in self.cluster.read_committed(TOPIC))
+
+    def rows(self, batches: int | None = None) -> list[bytes]:
+        """The rows of the first batches, sorted."""
+        return sorted(row for batch in self.batches[:batches] for part in batch for row in part)
+
+
+class Judge:
+    """Watches what must hold, whatever crashes; what did not hold is in `violations`."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self.violations: list[str] = []
+        world.cluster.coordinator.on_end = self._at_end_txn
+
+    def batch_is_past(self, number: int) -> None:
+        """Spark has written its commit log: each row up to here is visible once, or will be as
+        soon as a zombie's open transaction before it has ended."""
+        settled = self._world.cluster.topics[TOPIC].settled()
+        expected, seen = self._world.rows(number + 1), Counter(e.value for e in settled)
+        wrong = {row: seen[row] for row in expected if seen[row] != 1}
+        if wrong:
+            self.violations.append(f"the query went past batch {number} with {wrong}")
+
+    def at_the_end(self) -> None:
+        """No row twice; and all of them if the query has come to the end of its input."""
+        doubled = {row: n for row, n in Counter(self._world.visible()).items() if n > 1}
+        if doubled:
+            self.violations.append(f"rows are visible twice: {doubled}")
+        if self._world.done and self._world.visible() != self._world.rows():
+            self.violations.append(f"visible at the end: {self._world.visible()}")
+        for former, latter in pairwise(self._decisions()):
+            if former.batch == latter.batch and former != latter:
+                self._check_replacement(former, latter)
+
+    def _check_replacement(self, former: Decision, latter: Decision) -> None:
+        names = self._world.options.names
+        gone = former.transactions(names).keys() - latter.transactions(names).keys()
+        for txn in self._world.cluster.coordinator.history:
+            if txn.identity in gone and txn.outcome is not Outcome.ABORTED:
+                self.violations.append(f"{txn} was decided, then replaced")
+
+    def _at_end_txn(self, transaction: Transaction, commit: bool) -> None:
+        names = self._world.options.names
+        if names.parse_task(transaction.transactional_id) is None:
+            return
+        decided = any(transaction in d.transactions(names) for d in self._decisions())
+        if commit != decided:
+            when = "committed before its decision" if commit else "aborted after its decision"
+            self.violations.append(f"{transaction} was {when}")
+
+    def _decisions(self) -> list[Decision]:
+        """Every decision that the log ever held, in order."""
+        log = self._world.cluster.topics.get(self._world.options.log_topic)
+        records = [decode(entry.value or b"", "") for entry in log.committed()] if log else []
+        return [record.decision for record in records if record.decision is not None]
