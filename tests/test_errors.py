@@ -1,0 +1,46 @@
+"""One class per next action; each survives the trip between processes."""
+
+from __future__ import annotations
+
+import json
+import pickle
+
+import pytest
+
+from eos_sink import errors
+from eos_sink.errors import EosSinkError
+
+KINDS = [
+    kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, Exception)
+]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_error_is_itself_again_after_pickling(kind: type[EosSinkError]) -> None:
+    error = kind("It broke.", remedy="Mend it.", data={"batch": 3, "partitions": [0, 2]})
+    again = pickle.loads(pickle.dumps(error))
+    assert type(again) is kind
+    assert (again.message, again.remedy, again.data) == (error.message, error.remedy, error.data)
+    assert str(again) == "It broke. Mend it."
+    json.dumps(again.data)
+
+
+def test_data_may_be_left_out_and_is_a_copy() -> None:
+    assert EosSinkError("a", remedy="b").data == {}
+    given = {"batch": 1}
+    error = EosSinkError("a", remedy="b", data=given)
+    given["batch"] = 2
+    assert error.data == {"batch": 1}
+
+
+def test_the_tree_in_the_docstring_is_the_tree_of_the_code() -> None:
+    drawn = errors.__doc__ or ""
+    for kind in KINDS:
+        assert kind.__name__ in drawn
+        assert kind is EosSinkError or kind.__bases__ == (EosSinkError,)
+
+
+def test_no_error_is_a_kind_of_another_next_action() -> None:
+    leaves = [kind for kind in KINDS if kind is not EosSinkError]
+    assert len(leaves) == 7
+    assert not any(issubclass(a, b) for a in leaves for b in leaves if a is not b)

@@ -1,0 +1,119 @@
+"""Names are built and parsed by one type, and two queries never share one."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from eos_sink.errors import ConfigurationError
+from eos_sink.identity import SLOTS, QueryNames, TaskId, query_identity
+
+PREFIX = "eos-sink-"
+slots = st.sampled_from(SLOTS)
+partitions = st.integers(0, 10**6)
+# What a user may give as an id: close to our own names, too.
+sources = st.text(min_size=1) | st.from_regex(r"[a-c01]{1,3}(-[01]){0,3}", fullmatch=True)
+
+
+def names(source: str) -> QueryNames:
+    return QueryNames(PREFIX, query_identity(source, None, None))
+
+
+@given(sources, slots, partitions)
+def test_a_task_id_is_parsed_as_what_it_was_built_from(
+    source: str, slot: int, partition: int
+) -> None:
+    query = names(source)
+    assert query.parse_task(query.task(slot, partition)) == TaskId(slot, partition)
+
+
+@given(sources, sources, slots, partitions)
+def test_no_id_of_a_query_parses_as_another_querys(
+    one: str, other: str, slot: int, partition: int
+) -> None:
+    assume(one != other)
+    assert names(one).query != names(other).query
+    assert names(other).parse_task(names(one).task(slot, partition)) is None
+    assert names(other).parse_task(names(one).driver) is None
+
+
+@given(sources)
+def test_a_name_is_readable_by_kafka_and_fits_its_limit(source: str) -> None:
+    query = names(source)
+    assert len(query.task(1, 10**6)) < 249
+    assert all(c.isascii() and (c.isalnum() or c in "._-") for c in query.task(0, 0))
+
+
+def test_every_name_of_a_query_starts_with_its_prefix() -> None:
+    query = names("orders")
+    assert query.group.startswith(f"{PREFIX}orders-")
+    for name in (query.driver, query.task(0, 0), query.task(1, 12)):
+        assert name.startswith(f"{query.group}-")
+
+
+@pytest.mark.parametrize(
+    "tail", ["driver", "", "0", "0-", "2-0", "0-01", "0-1-2", "00-1", "0-x", "0--1", "-1-0", "0-+1"]
+)
+def test_what_is_no_task_id_is_not_parsed_as_one(tail: str) -> None:
+    query = names("orders")
+    assert query.parse_task(f"{query.group}-{tail}") is None
+
+
+@pytest.mark.parametrize(
+    "spelling",
+    ["/data/q", "/data/q/", "//data//q", "file:/data/q", "file:///data/q", "file:///data/q/"],
+)
+def test_spellings_of_one_local_path_are_one_query(spelling: str) -> None:
+    assert query_identity(None, spelling, None) == query_identity(None, "/data/q", None)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("/data/q", "/data/r"),
+        ("s3a://a/q", "s3a://b/q"),
+        ("hdfs://n/q", "/q"),
+        ("/data/Q", "/data/q"),
+        ("/a/b_c", "/a/b c"),
+    ],
+)
+def test_different_checkpoints_are_different_queries(one: str, other: str) -> None:
+    assert query_identity(None, one, None) != query_identity(None, other, None)
+
+
+@pytest.mark.parametrize("separator", ["", "/"])
+def test_an_object_store_path_may_end_in_a_slash(separator: str) -> None:
+    location = f"s3a://bucket/checkpoints/q{separator}"
+    assert query_identity(None, location, None).startswith("q-")
+    assert query_identity(None, location, None) == query_identity(
+        None, "s3a://bucket/checkpoints/q", None
+    )
+
+
+def test_the_id_goes_before_the_checkpoint_and_that_before_the_name() -> None:
+    by_id = query_identity("x", None, None)
+    by_checkpoint = query_identity(None, "/x", None)
+    by_name = query_identity(None, None, "x")
+    assert len({by_id, by_checkpoint, by_name}) == 3
+    assert query_identity("x", "/x", "x") == by_id
+    assert query_identity(None, "/x", "x") == by_checkpoint
+
+
+def test_an_identity_stays_the_same_for_ever() -> None:
+    """A release that names a query differently would write its last batch twice."""
+    assert query_identity("orders", None, None) == "orders-5d68ee7d65"
+    assert query_identity(None, "/data/q", None) == "q-5f4a29131d"
+    assert query_identity(None, None, "orders") == "orders-a56fd6d83e"
+
+
+def test_no_identity_is_an_error_that_says_what_to_set() -> None:
+    with pytest.raises(ConfigurationError, match=r"eos\.id.*checkpointLocation") as error:
+        query_identity(None, None, None)
+    assert "Nothing was written" in str(error.value)
+
+
+@pytest.mark.parametrize("location", ["checkpoints/q", "./q", "../q", "q"])
+def test_a_relative_checkpoint_is_an_error(location: str) -> None:
+    with pytest.raises(ConfigurationError, match="relative"):
+        query_identity(None, location, None)

@@ -1,0 +1,55 @@
+"""Tallies add up the same in any order, and a decision finds its transactions."""
+
+from __future__ import annotations
+
+import pickle
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eos_sink.identity import QueryNames
+from eos_sink.model import BatchId, Decision, Prepared, Tally, Transaction, Witness
+
+words = st.integers(0, 2**64 - 1)
+tallies = st.builds(Tally, st.integers(0, 10**9), st.integers(0, 10**12), words)
+NAMES = QueryNames("p-", "q-0123456789")
+
+
+@given(st.lists(tallies), st.randoms(use_true_random=False))
+def test_a_total_does_not_depend_on_the_order(parts: list[Tally], chance: object) -> None:
+    shuffled = list(parts)
+    chance.shuffle(shuffled)  # type: ignore[attr-defined]
+    assert Tally.total(shuffled) == Tally.total(parts)
+
+
+@given(st.lists(tallies), st.lists(tallies))
+def test_a_total_does_not_depend_on_the_grouping(some: list[Tally], others: list[Tally]) -> None:
+    assert Tally.total(some) + Tally.total(others) == Tally.total([*some, *others])
+
+
+@given(tallies)
+def test_nothing_adds_nothing(tally: Tally) -> None:
+    assert tally + Tally() == tally == Tally() + tally
+    assert Tally.total([]) == Tally()
+
+
+@given(tallies, tallies)
+def test_a_fingerprint_stays_within_64_bits(one: Tally, other: Tally) -> None:
+    assert 0 <= (one + other).fingerprint < 2**64
+
+
+def test_batches_of_different_streams_are_different_batches() -> None:
+    assert BatchId("old", 0) != BatchId("new", 0)
+    assert BatchId("old", 0) == BatchId("old", 0)
+
+
+def test_a_decision_names_each_transaction_by_id_producer_and_epoch() -> None:
+    entries = tuple(Prepared(p, 100 + p, 3, Tally(1, 2, 3), Witness("t", p, 7)) for p in (0, 2))
+    decision = Decision(BatchId("s", 4), 1, 3, Tally(2, 4, 6), entries)
+    assert decision.transactions(NAMES) == {
+        Transaction("p-q-0123456789-1-0", 100, 3): entries[0],
+        Transaction("p-q-0123456789-1-2", 102, 3): entries[1],
+    }
+    assert decision.entry(2) is entries[1]
+    assert decision.entry(1) is None
+    assert pickle.loads(pickle.dumps(decision)) == decision

@@ -1,0 +1,154 @@
+"""Options are parsed once; what is wrong with one is said with its name and a way out."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eos_sink.errors import ConfigurationError
+from eos_sink.options import OPTIONS, SinkOptions, parse_options
+
+ENOUGH = {"kafka.bootstrap.servers": "b:9092", "eos.id": "q"}
+
+
+def parsed(**more: str) -> SinkOptions:
+    return parse_options({**ENOUGH, **{k.replace("__", "."): v for k, v in more.items()}})
+
+
+def refused(options: dict[str, str]) -> str:
+    with pytest.raises(ConfigurationError) as error:
+        parse_options(options)
+    assert "Nothing was written" in str(error.value)
+    return str(error.value)
+
+
+def test_two_options_are_enough_and_the_rest_is_as_the_table_says() -> None:
+    options = parsed()
+    defaults = {option.name: option.default for option in OPTIONS}
+    assert options.names.prefix == defaults["eos.transactional.id.prefix"]
+    assert options.log_topic == defaults["eos.log.topic"]
+    assert str(options.log_replication) == defaults["eos.log.replication.factor"]
+    assert str(options.transaction_timeout_ms) == defaults["eos.transaction.timeout.ms"]
+    assert options.step_timeout * 1000 == float(defaults["eos.step.timeout.ms"] or "nan")
+    assert options.topic is None
+    assert options.kafka == {"bootstrap.servers": "b:9092"}
+
+
+@given(st.sampled_from([o.name for o in OPTIONS if o.name != "kafka.*"]), st.randoms())
+def test_the_case_of_a_name_does_not_matter(name: str, chance: object) -> None:
+    value = {"eos.log.topic": "log", "topic": "t"}.get(name, "5000")
+    mixed = "".join(chance.choice([c.upper(), c]) for c in name)  # type: ignore[attr-defined]
+    rest = {key: v for key, v in ENOUGH.items() if key != name}
+    assert parse_options({**rest, mixed: value}) == parse_options({**rest, name: value})
+
+
+def test_options_travel_between_processes() -> None:
+    options = parsed(topic="t", kafka__linger__ms="5")
+    assert pickle.loads(pickle.dumps(options)) == options
+
+
+def test_secrets_are_not_shown() -> None:
+    assert "hunter2" not in repr(parsed(kafka__sasl__password="hunter2"))
+
+
+def test_kafka_settings_reach_the_clients_without_their_prefix() -> None:
+    options = parsed(kafka__linger__ms="5", kafka__security__protocol="SSL")
+    assert options.kafka == {
+        "bootstrap.servers": "b:9092",
+        "linger.ms": "5",
+        "security.protocol": "SSL",
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "nearest"),
+    [
+        ("eos.idd", "eos.id"),
+        ("topics", "topic"),
+        ("eos.transaction.timeout", "eos.transaction.timeout.ms"),
+        ("eos.transactional.prefix", "eos.transactional.id.prefix"),
+        ("bootstrap.servers", "kafka.bootstrap.servers"),
+        ("checkpointlocatoin", "checkpointlocation"),
+    ],
+)
+def test_a_misspelt_option_is_refused_with_the_nearest_known(name: str, nearest: str) -> None:
+    message = refused({**ENOUGH, name: "x"})
+    assert repr(name) in message
+    assert repr(nearest) in message
+
+
+def test_an_option_like_no_other_is_refused_with_all_that_are_known() -> None:
+    message = refused({**ENOUGH, "zzzzzz": "x"})
+    assert all(option.name in message for option in OPTIONS)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["checkpointLocation", "queryName", "path", "startingOffsets", "subscribe", "includeHeaders"],
+)
+def test_sparks_own_options_pass(name: str) -> None:
+    parse_options({**ENOUGH, name: "/x"})
+
+
+@pytest.mark.parametrize("servers", [None, "", "  "])
+def test_no_bootstrap_servers_is_an_error(servers: str | None) -> None:
+    given = {"eos.id": "q"} | ({} if servers is None else {"kafka.bootstrap.servers": servers})
+    assert "kafka.bootstrap.servers" in refused(given)
+
+
+@pytest.mark.parametrize("blank", ["", "  "])
+def test_a_blank_id_is_no_id(blank: str) -> None:
+    assert "eos.id" in refused({"kafka.bootstrap.servers": "b:1", "eos.id": blank})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("eos.transaction.timeout.ms", "soon"),
+        ("eos.transaction.timeout.ms", "999"),
+        ("eos.transaction.timeout.ms", ""),
+        ("eos.transaction.timeout.ms", "1.5"),
+        ("kafka.transaction.timeout.ms", "999"),
+        ("eos.step.timeout.ms", "0"),
+        ("eos.step.timeout.ms", "-1"),
+        ("eos.log.replication.factor", "0"),
+        ("eos.log.topic", " "),
+        ("eos.transactional.id.prefix", ""),
+        ("kafka.acks", "1"),
+        ("kafka.acks", "0"),
+        ("kafka.enable.idempotence", "false"),
+        ("kafka.transactional.id", "mine"),
+        ("kafka.group.id", "mine"),
+        ("kafka.key.serializer", "x"),
+        ("kafka.value.serializer", "x"),
+        ("asyncProgressTrackingEnabled", "true"),
+    ],
+)
+def test_an_impossible_value_is_refused_by_name(name: str, value: str) -> None:
+    message = refused({**ENOUGH, name: value})
+    shown = name.lower().replace("kafka.transaction.timeout", "eos.transaction.timeout")
+    assert shown in message
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("kafka.acks", "all"),
+        ("kafka.acks", "-1"),
+        ("kafka.enable.idempotence", "TRUE"),
+        ("asyncProgressTrackingEnabled", "false"),
+    ],
+)
+def test_what_is_so_anyway_may_be_said(name: str, value: str) -> None:
+    assert parse_options({**ENOUGH, name: value}).kafka == {"bootstrap.servers": "b:9092"}
+
+
+def test_the_java_name_of_the_time_out_counts_and_must_not_differ() -> None:
+    java = "kafka.transaction.timeout.ms"
+    assert parse_options({**ENOUGH, java: "5000"}).transaction_timeout_ms == 5000
+    both = {java: "5000", "eos.transaction.timeout.ms": "5000"}
+    assert parse_options({**ENOUGH, **both}).transaction_timeout_ms == 5000
+    assert "differ" in refused({**ENOUGH, **both, java: "6000"})
