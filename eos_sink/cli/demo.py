@@ -84,7 +84,7 @@ def _column(side: SideResult) -> dict[str, Cell]:
         "aborted rows, kept from readers": Cell(f"{audit.hidden:,}"),
         "partitions that hold readers up": _judged(len(audit.held_up), not audit.held_up),
         "driver killed": Cell(f"{side.kills}, {side.mid_commit} in mid-commit"),
-        "zombie drivers": Cell(zombies),
+        "zombie drivers": Cell(zombies, Mood.PLAIN if side.refused == side.zombies else Mood.BAD),
         "recoveries": Cell(str(side.restarts)),
         "seconds": Cell(f"{side.seconds:.0f}"),
     }
@@ -99,7 +99,7 @@ def _notes(result: DemoResult) -> list[str]:
     notes = [
         "Each row was read once, in order along its key, and nobody is held up."
         if result.perfect
-        else "NOT exactly once: see the table."
+        else "The exactly-once run FAILED: see the table."
     ]
     struck = ours.kills + ours.zombies
     if struck < result.planned:

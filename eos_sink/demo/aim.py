@@ -13,7 +13,7 @@ from eos_sink.demo.victim import Victim
 from eos_sink.demo.watch import Watch
 
 # So often the middle of a commit is looked for; then any moment of it will do.
-_TRIES_FOR_THE_MIDDLE = 6
+TRIES_FOR_THE_MIDDLE = 6
 
 
 class Aim:
@@ -72,7 +72,7 @@ class Aim:
         visible = self._watch.visible.seen_of(batch)
         if not self._watch.decides:
             return f"batch {batch}, all rows written, Spark not told that it is done"
-        if visible == rows and len(self._tried) < _TRIES_FOR_THE_MIDDLE:
+        if visible == rows and len(self._tried) < TRIES_FOR_THE_MIDDLE:
             return None
         return f"batch {batch}, decided, {visible:,} of its {rows:,} rows visible"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 import sys
@@ -35,6 +36,11 @@ class Victim:
             )
 
     @property
+    def session(self) -> int:
+        """The session that all of it lives in."""
+        return self._process.pid
+
+    @property
     def exit_code(self) -> int | None:
         """What the driver returned, None while it runs."""
         return self._process.poll()
@@ -42,28 +48,36 @@ class Victim:
     def kill(self) -> None:
         """SIGKILL to all of it, and wait until it is gone. May be called again."""
         if self._process.poll() is None:
-            guard.send(self._process.pid, signal.SIGKILL)
+            guard.send(self.session, signal.SIGKILL)
+        self.let_go()
+        self._process.wait()
+
+    def let_go(self) -> None:
+        """Close the pipe, as the end of this process would: the guard kills all of it."""
         assert self._process.stdin is not None
         self._process.stdin.close()
-        self._process.wait()
 
     def freeze(self) -> None:
         """SIGSTOP to all of it."""
-        guard.send(self._process.pid, signal.SIGSTOP)
+        guard.send(self.session, signal.SIGSTOP)
 
     def thaw(self) -> None:
         """SIGCONT to all of it."""
-        guard.send(self._process.pid, signal.SIGCONT)
+        guard.send(self.session, signal.SIGCONT)
 
     def lines(self) -> list[str]:
         """Its log."""
         return self.log.read_text(encoding="utf-8", errors="replace").splitlines()
 
 
+_ERROR = re.compile(r"(?:[\w$]+\.)*(\w+(?:Error|Exception): .*)")
+
+
 def last_error(lines: Sequence[str]) -> str:
     """The last line that names an error of the sink, else the last that names any."""
-    for sign in ("eos_sink.errors.", "Error", "Exception"):
+    for sign in ("eos_sink.errors.", ""):
         for line in reversed(lines):
-            if sign in line:
-                return line.strip()
+            found = _ERROR.search(line) if sign in line else None
+            if found:
+                return found[1].strip()
     return ""

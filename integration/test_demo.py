@@ -1,0 +1,44 @@
+"""The demo itself, short: real Spark, real Kafka, real SIGKILLs."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from eos_sink.cli.screen import PlainScreen
+from eos_sink.demo.events import DemoResult
+from eos_sink.demo.run import DemoOptions, run_demo
+from eos_sink.testing import KafkaCluster
+
+ROWS = 20_000
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+def test_flights_are_visible_once_although_the_driver_is_killed_and_a_zombie_wakes_up(
+    kafka: KafkaCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    result = demo(kafka, kills=2, zombies=1)
+
+    count = result.ours.audit.count
+    assert (count.records, count.lost, count.doubled, count.foreign) == (ROWS, 0, 0, 0)
+    assert count.out_of_order == 0
+    assert result.ours.audit.held_up == ()
+    assert (result.ours.kills, result.ours.mid_commit) == (2, 1)
+    assert (result.ours.zombies, result.ours.refused) == (1, 1)
+    assert result.ours.audit.hidden > 0
+    assert result.perfect
+
+
+def demo(kafka: KafkaCluster, kills: int, zombies: int) -> DemoResult:
+    options = DemoOptions(
+        rows=ROWS,
+        kills=kills,
+        zombies=zombies,
+        bootstrap=kafka.bootstrap_servers,
+        compare=False,
+    )
+    return run_demo(options, PlainScreen())

@@ -1,0 +1,178 @@
+"""A strike falls at the moment that was planned, or not at all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from eos_sink.demo.aim import TRIES_FOR_THE_MIDDLE, Aim
+from eos_sink.demo.ledger import Ledger
+from eos_sink.demo.strikes import Kind, Strike
+from eos_sink.demo.victim import Victim
+from eos_sink.demo.watch import Watch
+
+BATCHES = (10,) * 20
+
+
+class FakeWatch:
+    """Kafka as the test sets it; what comes to light after freezing is in `after_freezing`."""
+
+    def __init__(self, *, decides: bool = True) -> None:
+        self.decides = decides
+        self.visible = Ledger(BATCHES)
+        self.rows = dict.fromkeys(range(len(BATCHES)), 0)
+        self.decisions: set[int] = set()
+        self.batch: int | None = None
+        self.after_freezing: dict[int, int] = {}
+
+    def write(self, batch: int, rows: int) -> None:
+        self.batch = batch
+        self.rows[batch] = rows
+
+    def show(self, batch: int, rows: int) -> None:
+        for row in range(batch * 10, batch * 10 + rows):
+            self.visible.add(0, b"key", row)
+
+    def drain(self) -> None:
+        self.rows.update(self.after_freezing)
+
+    def current_batch(self) -> int | None:
+        return self.batch
+
+    def written(self, batch: int) -> int:
+        return self.rows[batch]
+
+    def whole(self, batch: int) -> bool:
+        return self.rows[batch] >= BATCHES[batch]
+
+    def decided(self, batch: int) -> bool:
+        return self.whole(batch) and (not self.decides or batch in self.decisions)
+
+
+class FakeDriver:
+    def __init__(self) -> None:
+        self.frozen = False
+        self.freezes = 0
+
+    def freeze(self) -> None:
+        self.frozen = True
+        self.freezes += 1
+
+    def thaw(self) -> None:
+        self.frozen = False
+
+
+@pytest.fixture
+def driver() -> FakeDriver:
+    return FakeDriver()
+
+
+def aim(strike: Strike, watch: FakeWatch, commits: Path) -> Aim:
+    return Aim(strike, cast(Watch, watch), BATCHES, commits)
+
+
+def take(one: Aim, driver: FakeDriver) -> str | None:
+    return one.take(cast(Victim, driver))
+
+
+WRITING = Strike(Kind.WHILE_WRITING, 3, 0.5)
+COMMITTING = Strike(Kind.WHILE_COMMITTING, 3, 1.0)
+
+
+def test_a_strike_waits_for_its_batch(driver: FakeDriver, tmp_path: Path) -> None:
+    watch = FakeWatch()
+    one = aim(WRITING, watch, tmp_path)
+
+    assert take(one, driver) is None
+    watch.write(2, 6)
+    assert take(one, driver) is None
+    assert driver.freezes == 0
+
+
+def test_a_strike_waits_for_its_share_of_the_rows(driver: FakeDriver, tmp_path: Path) -> None:
+    watch = FakeWatch()
+    one = aim(WRITING, watch, tmp_path)
+
+    watch.write(3, 4)
+    assert take(one, driver) is None
+    assert driver.freezes == 0
+
+    watch.write(3, 5)
+    assert take(one, driver) == "batch 3, 5 of its 10 rows written"
+    assert driver.frozen
+
+
+def test_a_batch_that_was_written_whole_meanwhile_is_let_go(
+    driver: FakeDriver, tmp_path: Path
+) -> None:
+    watch = FakeWatch()
+    one = aim(WRITING, watch, tmp_path)
+
+    watch.write(3, 5)
+    watch.after_freezing = {3: 10}
+    assert take(one, driver) is None
+    assert not driver.frozen
+
+    watch.after_freezing = {}
+    watch.write(4, 7)
+    assert take(one, driver) == "batch 4, 7 of its 10 rows written"
+
+
+def test_mid_commit_needs_a_decision_and_rows_that_are_not_visible_yet(
+    driver: FakeDriver, tmp_path: Path
+) -> None:
+    watch = FakeWatch()
+    one = aim(COMMITTING, watch, tmp_path)
+
+    watch.write(3, 10)
+    assert take(one, driver) is None
+    assert driver.freezes == 0
+
+    watch.decisions.add(3)
+    watch.show(3, 4)
+    assert take(one, driver) == "batch 3, decided, 4 of its 10 rows visible"
+    assert driver.frozen
+
+
+def test_a_batch_that_spark_knows_to_be_done_is_not_in_mid_commit(
+    driver: FakeDriver, tmp_path: Path
+) -> None:
+    watch = FakeWatch()
+    watch.write(3, 10)
+    watch.decisions.add(3)
+    (tmp_path / "3").touch()
+
+    assert take(aim(COMMITTING, watch, tmp_path), driver) is None
+    assert not driver.frozen
+
+
+def test_after_some_misses_the_end_of_a_commit_will_do(driver: FakeDriver, tmp_path: Path) -> None:
+    watch = FakeWatch()
+    one = aim(COMMITTING, watch, tmp_path)
+    found = None
+    tries = 0
+    for batch in range(3, 3 + TRIES_FOR_THE_MIDDLE):
+        watch.write(batch, 10)
+        watch.decisions.add(batch)
+        watch.show(batch, 10)
+        found = take(one, driver)
+        tries += 1
+        if found:
+            break
+
+    assert tries == TRIES_FOR_THE_MIDDLE
+    assert found == f"batch {batch}, decided, 10 of its 10 rows visible"
+
+
+def test_a_sink_without_decisions_is_struck_before_spark_knows(
+    driver: FakeDriver, tmp_path: Path
+) -> None:
+    watch = FakeWatch(decides=False)
+    watch.write(3, 10)
+    watch.show(3, 10)
+
+    found = take(aim(COMMITTING, watch, tmp_path), driver)
+
+    assert found == "batch 3, all rows written, Spark not told that it is done"

@@ -1,0 +1,174 @@
+"""What a person and a shell are told at the end."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import signal
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from eos_sink import cli
+from eos_sink.cli.demo import add_arguments, report_of
+from eos_sink.cli.render import render
+from eos_sink.cli.report import Cell, CommandError, Mood, Report
+from eos_sink.cli.screen import PlainScreen
+from eos_sink.demo.events import DemoResult, Progress, SideResult
+from eos_sink.demo.ledger import Count
+from eos_sink.demo.reader import Audit
+
+CLEAN = Count(expected=1000, records=1000, lost=0, doubled=0, foreign=0, out_of_order=0)
+OURS = SideResult(
+    name="exactly-once",
+    sink="format('kafka-eos')",
+    audit=Audit(CLEAN, hidden=120, held_up=()),
+    kills=3,
+    mid_commit=1,
+    zombies=1,
+    refused=1,
+    restarts=4,
+    seconds=61.4,
+)
+DOUBLED = replace(CLEAN, records=1300, doubled=300, out_of_order=250)
+OTHER = replace(
+    OURS,
+    name="at-least-once",
+    sink="format('kafka')",
+    audit=Audit(DOUBLED, hidden=0, held_up=()),
+)
+
+
+def text_of(result: DemoResult) -> str:
+    return render(report_of(result))
+
+
+def test_the_table_sets_both_runs_side_by_side() -> None:
+    text = text_of(DemoResult(OURS, OTHER, planned=4, work=None))
+    lines = {line[:32].strip(): line.split("   ")[-1].strip() for line in text.splitlines()}
+
+    assert "exactly-once" in text.splitlines()[1]
+    assert lines["doubled"] == "300"
+    assert lines["out of order"] == "250"
+    assert lines["zombie drivers"] == "1 of 1 refused"
+    assert "Each row was read once" in text
+
+
+def test_a_doubled_row_beside_it_does_not_fail_the_demo() -> None:
+    assert report_of(DemoResult(OURS, OTHER, planned=4, work=None)).ok
+
+
+@pytest.mark.parametrize(
+    "ours",
+    [
+        replace(OURS, audit=replace(OURS.audit, count=DOUBLED)),
+        replace(OURS, audit=replace(OURS.audit, held_up=(2,))),
+        replace(OURS, refused=0),
+    ],
+    ids=["doubled", "readers held up", "a zombie not refused"],
+)
+def test_any_flaw_of_the_exactly_once_side_fails_the_demo(ours: SideResult) -> None:
+    report = report_of(DemoResult(ours, None, planned=4, work="/tmp/eos-demo-x"))
+
+    assert not report.ok
+    assert any("FAILED" in note for note in report.notes)
+    assert any("/tmp/eos-demo-x" in note for note in report.notes)
+    assert any(cell.mood is Mood.BAD for row in report.rows for cell in row)
+
+
+def test_strikes_that_found_no_moment_are_told() -> None:
+    report = report_of(DemoResult(replace(OURS, kills=1), None, planned=4, work=None))
+
+    assert "2 of 4 strikes found no moment." in report.notes
+
+
+def test_columns_are_aligned_and_colours_only_where_wanted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    report = Report(
+        ("", "a"),
+        ((Cell("lost"), Cell("1,000", Mood.BAD)), (Cell("x"), Cell("2"))),
+        ("Note.",),
+        True,
+    )
+
+    assert render(report).splitlines() == [
+        "",
+        "           a",
+        "────────────",
+        "lost   1,000",
+        "x          2",
+        "────────────",
+        "Note.",
+    ]
+    assert "\033[1;31m1,000\033[0m" in render(report, colour=True)
+
+
+def run_with(monkeypatch: pytest.MonkeyPatch, outcome: object) -> int:
+    def run(_: argparse.Namespace) -> Report:
+        if isinstance(outcome, BaseException):
+            raise outcome
+        assert isinstance(outcome, Report)
+        return outcome
+
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    monkeypatch.setattr(cli.demo, "run", run)
+    return cli.main(["demo"])
+
+
+@pytest.mark.parametrize(
+    ("outcome", "code"),
+    [
+        (Report((), (), (), ok=True), 0),
+        (Report((), (), (), ok=False), 1),
+        (CommandError("no Java"), 2),
+        (KeyboardInterrupt(), 130),
+    ],
+)
+def test_the_exit_code_tells_how_it_went(
+    monkeypatch: pytest.MonkeyPatch, outcome: object, code: int
+) -> None:
+    assert run_with(monkeypatch, outcome) == code
+
+
+def test_a_missing_extra_is_named_with_the_command_that_brings_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = importlib.util.find_spec
+
+    def without_rich(name: str, *more: Any) -> Any:
+        return None if name == "rich" else found(name, *more)
+
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    monkeypatch.setattr(importlib.util, "find_spec", without_rich)
+
+    assert cli.main(["demo"]) == 2
+    assert capsys.readouterr().err == (
+        "eos-sink: the demo needs rich: pip install 'eos-sink[demo]'\n"
+    )
+
+
+@pytest.mark.parametrize("words", [["--rows", "0"], ["--kills", "-1"], ["--kills", "many"]])
+def test_numbers_that_make_no_sense_are_refused(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+
+    with pytest.raises(SystemExit):
+        parser.parse_args(words)
+    assert words[0] in capsys.readouterr().err
+
+
+def test_without_a_terminal_progress_comes_in_few_lines(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    screen = PlainScreen()
+    for visible in range(0, 1001, 10):
+        screen.progress("exactly-once", Progress(visible, 1000, 0, visible // 100, 10))
+
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 5
+    assert "exactly-once: 1,000 of 1,000 rows visible, 10 of 10 batches, 0 doubled" in lines[-1]
