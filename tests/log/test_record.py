@@ -1,0 +1,114 @@
+"""The format of a decision: what is written is read, and nothing else is guessed at."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eos_sink.errors import OperatorNeededError
+from eos_sink.log.record import decode, encode
+from eos_sink.model import BatchId, Decision, LogRecord, Prepared, Tally, Witness
+
+numbers = st.integers(0, 2**63 - 1)
+tallies = st.builds(Tally, numbers, numbers, st.integers(0, 2**64 - 1))
+topics = st.text(st.characters(codec="utf-8"), min_size=1, max_size=20)
+prepared = st.builds(
+    Prepared, numbers, numbers, numbers, tallies, st.builds(Witness, topics, numbers, numbers)
+)
+decisions = st.builds(
+    Decision,
+    st.builds(BatchId, st.text(st.characters(codec="utf-8")), numbers),
+    st.sampled_from([0, 1]),
+    numbers,
+    tallies,
+    st.lists(prepared, max_size=5).map(tuple),
+)
+records = st.builds(
+    LogRecord, numbers, st.none() | decisions, st.text(st.characters(codec="utf-8"))
+)
+
+EXAMPLE = LogRecord(
+    3,
+    Decision(
+        BatchId("s", 2),
+        1,
+        2,
+        Tally(1, 10, 2**64 - 1),
+        (Prepared(0, 4000, 1, Tally(1, 10, 2**64 - 1), Witness("t", 5, 6)),),
+    ),
+    "w",
+)
+
+
+@given(records)
+def test_a_record_is_read_as_it_was_written(record: LogRecord) -> None:
+    assert decode(encode(record), "here") == record
+
+
+def test_the_format_stays_readable_for_ever() -> None:
+    """A release that reads an older one's log finds its decision."""
+    written = (
+        b'{"format":1,"seq":3,"writer":"w","decision":{"stream":"s","batch":2,"slot":1,'
+        b'"partitions":2,"total":[1,10,18446744073709551615],"topics":["t"],'
+        b'"prepared":[[0,4000,1,1,10,18446744073709551615,0,5,6]]}}'
+    )
+    assert decode(written, "here") == EXAMPLE
+    assert encode(EXAMPLE) == written
+
+
+def test_ten_thousand_transactions_fit_into_a_megabyte() -> None:
+    entries = tuple(
+        Prepared(n, 4000 + n, 12, Tally(10**5, 10**7, 2**64 - n - 1), Witness("orders", 7, 10**9))
+        for n in range(10_000)
+    )
+    decision = Decision(BatchId("s", 2), 1, 10_000, Tally(), entries)
+    assert len(encode(LogRecord(1, decision, "w"))) < 1_048_576
+
+
+@given(st.binary(max_size=60))
+def test_bytes_of_no_record_are_an_error_that_names_the_place(value: bytes) -> None:
+    with pytest.raises(OperatorNeededError, match=r"log\[3\]@17"):
+        decode(value, "log[3]@17")
+
+
+def broken(**changes: object) -> bytes:
+    document = json.loads(encode(EXAMPLE))
+    for path, value in changes.items():
+        target, *keys = document, *path.split("__")
+        for key in keys[:-1]:
+            target = target[int(key) if key.isdigit() else key]
+        target[int(keys[-1]) if keys[-1].isdigit() else keys[-1]] = value
+    return json.dumps(document).encode()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"format": 2},
+        {"format": "1"},
+        {"seq": -1},
+        {"seq": 1.0},
+        {"seq": True},
+        {"seq": "3"},
+        {"seq": None},
+        {"decision": []},
+        {"decision": None},
+        {"decision__slot": None},
+        {"decision__batch": "2"},
+        {"decision__total": [1, 2]},
+        {"decision__prepared": [[1, 2, 3]]},
+        {"decision__prepared__0__6": 1},
+        {"decision__prepared__0__8": -1},
+        {"decision__topics": []},
+    ],
+)
+def test_a_record_with_one_wrong_part_is_an_error(changes: dict[str, object]) -> None:
+    with pytest.raises(OperatorNeededError):
+        decode(broken(**changes), "here")
+
+
+def test_what_a_later_release_may_add_does_not_hurt() -> None:
+    assert decode(broken(note="x"), "here") == EXAMPLE
