@@ -75,6 +75,7 @@ class ContainerNode(OwnedNode):
     def __init__(self, plan: properties.NodePlan, address: str, container: DockerContainer) -> None:
         super().__init__(plan.id, plan.role, address)
         self._container = container
+        self._started: Any = None  # docker's own object, once there is one
         self._ended_by_us = False
         self._lock = threading.RLock()
 
@@ -88,17 +89,18 @@ class ContainerNode(OwnedNode):
 
     def start(self) -> None:
         with self._lock, self._clear_errors():
-            if self._wrapped() is None:
+            if self._started is None:
                 self._container.start()
+                self._started = self._container.get_wrapped_container()
             else:
-                self._wrapped().start()
+                self._started.start()
             self._ended_by_us = False
 
     def kill(self) -> None:
         with self._lock, self._clear_errors():
             if self.alive:
                 self._ended_by_us = True
-                self._wrapped().kill()
+                self._started.kill()
                 self._wait(_DIES_WITHIN_S)
 
     def stop(self, timeout_s: float = 60) -> None:
@@ -107,47 +109,43 @@ class ContainerNode(OwnedNode):
                 self.resume()
             if self.alive:
                 self._ended_by_us = True
-                self._wrapped().kill(signal="SIGTERM")
+                self._started.kill(signal="SIGTERM")
                 self._wait(timeout_s)
 
     def pause(self) -> None:
         with self._lock, self._clear_errors():
             self._require_alive()
             if not self.paused:
-                self._wrapped().pause()
+                self._started.pause()
 
     def resume(self) -> None:
         with self._lock, self._clear_errors():
             self._require_alive()
             if self.paused:
-                self._wrapped().unpause()
+                self._started.unpause()
 
     def remove(self) -> None:
         """End it and remove it with its data."""
         with self._lock, self._clear_errors():
-            if self._wrapped() is not None:
+            if self._started is not None:
                 self._container.stop(force=True, delete_volume=True)
 
     def raise_if_failed(self) -> None:
         if self._status() in {"exited", "dead"} and not self._ended_by_us:
-            code = self._wrapped().attrs["State"].get("ExitCode")
+            code = self._started.attrs["State"].get("ExitCode")
             raise NodeFailedError(repr(self), code, self._log_tail())
 
     def _status(self) -> str:
         """Docker's word for it: created, running, paused, exited, ..."""
-        container = self._wrapped()
-        if container is None:
+        if self._started is None:
             return "created"
         with self._clear_errors():
-            container.reload()
-        return str(container.status)
+            self._started.reload()
+        return str(self._started.status)
 
     def _log_tail(self) -> list[str]:
-        text: bytes = self._wrapped().logs(tail=_TAIL_LINES)
+        text: bytes = self._started.logs(tail=_TAIL_LINES)
         return text.decode(errors="replace").splitlines()
-
-    def _wrapped(self) -> Any:
-        return self._container.get_wrapped_container()
 
     def _wait(self, timeout_s: float) -> None:
         wait_until(lambda: not self.alive, Deadline(timeout_s), f"{self!r} has ended")
