@@ -45,6 +45,8 @@ def start_kafka(  # noqa: PLR0913 - keywords of the public API
       its nodes cannot be controlled, and the other arguments do not apply to it.
     - `local`: Kafka as processes of this machine. Needs Java 17 or newer; the first use downloads
       Kafka (about 45 MB) through pyspark's Ivy into ~/.cache/eos-sink or EOS_CACHE.
+      EOS_IVY_SETTINGS names the ivysettings.xml of a mirror; EOS_KAFKA_LOG=info makes the nodes'
+      logs (node.log in each node's directory) say more.
     - `containers`: the official image through testcontainers (EOS_KAFKA_IMAGE for another one),
       with the host's network.
     - `auto`: external if EOS_BOOTSTRAP is set; else local if a Java is found; else containers if
