@@ -79,10 +79,13 @@ class Run:
             ["ps", "-eo", "pid=,ppid=,sess=,args="], check=True, capture_output=True, text=True
         ).stdout.splitlines()
         rows = [line.split(None, 3) for line in found]
-        daemons = {
-            row[0] for row in rows if int(row[2]) == self.session and "pyspark.daemon" in row[3]
+        # The forks carry the command line of their daemon.
+        python = {
+            pid: parent
+            for pid, parent, session, command in rows
+            if int(session) == self.session and "pyspark.daemon" in command
         }
-        return [int(row[0]) for row in rows if row[1] in daemons and row[0] not in daemons]
+        return [int(pid) for pid, parent in python.items() if parent in python]
 
     def end(self) -> None:
         kill_session(self.session)
