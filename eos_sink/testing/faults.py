@@ -221,15 +221,15 @@ class _WatchedControl(_Watched):
     def end(
         self, transactions: Iterable[Transaction], commit: bool, deadline: Deadline
     ) -> dict[Transaction, EndOutcome]:
-        first, *others = list(transactions) or [None]
-        if first is None:
+        ordered = list(transactions)
+        if not ordered:
             return {}
         control: TransactionControl = self._client
         call = "settle" if commit else "abort"
         self._gate.reach(call, "before")
-        outcomes = control.end([first], commit=commit, deadline=deadline)
+        outcomes = control.end(ordered[:1], commit=commit, deadline=deadline)
         self._gate.reach(call, "amid")
-        outcomes.update(control.end(others, commit=commit, deadline=deadline))
+        outcomes.update(control.end(ordered[1:], commit=commit, deadline=deadline))
         self._gate.reach(call, "after")
         return outcomes
 
@@ -261,7 +261,7 @@ class FaultyKafka:
 
 
 def faulty_connect(options: SinkOptions) -> Any:
-    """The connection of `FaultyDataSource`; the process's role follows from what Spark runs in it."""
+    """The connection of `FaultyDataSource`. What Spark runs in a process tells its role."""
     role = os.environ.get(ROLE_VARIABLE) or _ROLES.get(sys.argv[-1], "task")
     gate = _Gate(os.environ.get(DIRECTORY_VARIABLE), role)
     return FaultyKafka(ConfluentKafka(options), gate)
