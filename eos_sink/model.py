@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from eos_sink.identity import QueryNames
 
 _WORD = 2**64
+_EARLIER_STREAMS = 16
 
 
 @dataclass(frozen=True)
@@ -89,21 +90,30 @@ class Decision:
     def transactions(self, names: QueryNames) -> dict[Transaction, Prepared]:
         return {entry.transaction(names, self.slot): entry for entry in self.prepared}
 
-    def entry(self, partition: int) -> Prepared | None:
-        return next((entry for entry in self.prepared if entry.partition == partition), None)
-
 
 @dataclass(frozen=True)
 class LogRecord:
     """The latest word of the decision log about a query.
 
     `seq` grows by one with each write, a void included, which repeats `decision`.
-    `writer` is unique to each write, so that a write of unknown outcome is recognised.
+    `writer` is unique to each write, so that a write of unknown outcome is recognised. `earlier`
+    has the last decided batch of each other stream that ran under the query's name (a deleted
+    checkpoint, or a second application by mistake), the latest last, the latest ones only.
     """
 
     seq: int
     decision: Decision | None
     writer: str
+    earlier: tuple[BatchId, ...] = ()
+
+    def next(self, decision: Decision | None, writer: str) -> LogRecord:
+        """The record that follows this one."""
+        earlier = self.earlier
+        if self.decision is not None and decision is not None:
+            last, now = self.decision.batch, decision.batch.stream
+            known = (*earlier, last) if last.stream != now else earlier
+            earlier = tuple(batch for batch in known if batch.stream != now)[-_EARLIER_STREAMS:]
+        return LogRecord(self.seq + 1, decision, writer, earlier)
 
 
 @dataclass(frozen=True)
@@ -132,12 +142,14 @@ class PlanToken:
 class Plan:
     """All that a task needs to know of the query before it writes a batch.
 
-    `decision` is the latest one; `lost` are those of its partitions that were aborted after it.
+    `decision` is the latest one; `lost` are those of its partitions that were aborted after it;
+    `earlier` are the last decided batches of other streams.
     """
 
     token: PlanToken
     decision: Decision | None
     lost: frozenset[int] = frozenset()
+    earlier: tuple[BatchId, ...] = ()
 
 
 @dataclass(frozen=True)

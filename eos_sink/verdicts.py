@@ -134,8 +134,9 @@ def assignment(plan: Plan, batch: BatchId, partition: int) -> Assignment:
     """Whether a task writes or only counts, and under which slot.
 
     Raises:
-        OperatorNeededError: the batch is older than the decision, or the decision has lost
-            partitions and Spark no longer replays its batch.
+        OperatorNeededError: the batch is older than the decision, or was decided before another
+            stream took the query's name, or the decision has lost partitions and Spark no longer
+            replays its batch.
     """
     decision = plan.decision
     if decision is None:
@@ -153,6 +154,17 @@ def assignment(plan: Plan, batch: BatchId, partition: int) -> Assignment:
             "purpose, give the query a new eos.id.",
             data={"batch": batch.batch, "decided": decision.batch.batch},
         )
+    for earlier in plan.earlier:
+        if earlier.stream == batch.stream and earlier.batch >= batch.batch:
+            raise OperatorNeededError(
+                f"Query {query}: Spark runs {batch}, which was decided before {decision.batch}: "
+                "two streams, that is two checkpoints, write under one identity. What became of "
+                "the older one's rows is no longer known here, and they could be written twice.",
+                remedy="Give each of two queries an eos.id of its own. If one checkpoint replaced "
+                "the other, use the newer one; look for the batch's rows in the topic before you "
+                "give this one a new eos.id.",
+                data={"batch": batch.batch, "stream": batch.stream},
+            )
     if plan.lost:
         lost = sorted(plan.lost)
         rows = sum(e.tally.rows for e in decision.prepared if e.partition in plan.lost)

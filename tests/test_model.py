@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eos_sink.identity import QueryNames
-from eos_sink.model import BatchId, Decision, Prepared, Tally, Transaction, Witness
+from eos_sink.model import BatchId, Decision, LogRecord, Prepared, Tally, Transaction, Witness
 
 words = st.integers(0, 2**64 - 1)
 tallies = st.builds(Tally, st.integers(0, 10**9), st.integers(0, 10**12), words)
@@ -50,6 +50,28 @@ def test_a_decision_names_each_transaction_by_id_producer_and_epoch() -> None:
         Transaction("p-q-0123456789-1-0", 100, 3): entries[0],
         Transaction("p-q-0123456789-1-2", 102, 3): entries[1],
     }
-    assert decision.entry(2) is entries[1]
-    assert decision.entry(1) is None
     assert pickle.loads(pickle.dumps(decision)) == decision
+
+
+def decided(stream: str, batch: int) -> Decision:
+    return Decision(BatchId(stream, batch), 0, 1, Tally(), ())
+
+
+def test_a_record_remembers_the_last_batch_of_each_stream_before() -> None:
+    record = LogRecord(0, None, "")
+    for stream, batch in [("a", 0), ("a", 1), ("b", 0), ("a", 2), ("c", 0)]:
+        record = record.next(decided(stream, batch), "w")
+    assert record.earlier == (BatchId("b", 0), BatchId("a", 2))
+    assert record.seq == 5
+
+
+def test_a_void_forgets_no_stream() -> None:
+    record = LogRecord(1, decided("b", 0), "w", (BatchId("a", 7),))
+    assert record.next(record.decision, "v") == LogRecord(2, record.decision, "v", record.earlier)
+
+
+def test_a_record_does_not_grow_without_end() -> None:
+    record = LogRecord(0, None, "")
+    for number in range(100):
+        record = record.next(decided(f"stream-{number}", 0), "w")
+    assert [batch.stream for batch in record.earlier] == [f"stream-{n}" for n in range(83, 99)]

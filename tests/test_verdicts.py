@@ -201,6 +201,14 @@ def test_a_batch_older_than_the_decision_stops(number: int) -> None:
         assignment(plan(), BatchId("stream", number), 0)
 
 
+@pytest.mark.parametrize("number", [0, 3])
+def test_a_batch_decided_before_another_stream_took_over_stops(number: int) -> None:
+    two = replace(plan(), earlier=(BatchId("first", 3), BatchId("other", 9)))
+    with pytest.raises(OperatorNeededError, match="write under one identity"):
+        assignment(two, BatchId("first", number), 0)
+    assert assignment(two, BatchId("first", 4), 0).role is Role.WRITE
+
+
 @pytest.mark.parametrize("batch", [BatchId("stream", 6), BatchId("new", 0), BatchId("new", 5)])
 def test_a_batch_after_lost_partitions_stops(batch: BatchId) -> None:
     with pytest.raises(OperatorNeededError, match="aborted after their decision") as error:

@@ -51,7 +51,8 @@ class Planner:
             self._forget()
             raise refused_member(self._token(self._register.read(deadline)), refused) from refused
         self._planned_seq = entry.seq
-        return Plan(self._token(entry), entry.decision, self._settle(entry, deadline))
+        lost = self._settle(entry, deadline)
+        return Plan(self._token(entry), entry.decision, lost, entry.record.earlier)
 
     def close(self) -> None:
         """Leave no member behind that would go on with its heartbeats."""

@@ -19,6 +19,8 @@ FORMAT = 1
 def encode(record: LogRecord) -> bytes:
     decision = record.decision
     document: dict[str, Any] = {"format": FORMAT, "seq": record.seq, "writer": record.writer}
+    if record.earlier:
+        document["earlier"] = [[batch.stream, batch.batch] for batch in record.earlier]
     if decision is not None:
         topics = sorted({entry.witness.topic for entry in decision.prepared})
         document["decision"] = {
@@ -56,6 +58,9 @@ def decode(value: bytes, where: str) -> LogRecord:
             seq=_whole(document["seq"]),
             decision=_decision(document["decision"]) if "decision" in document else None,
             writer=str(document["writer"]),
+            earlier=tuple(
+                BatchId(str(stream), _whole(batch)) for stream, batch in document.get("earlier", ())
+            ),
         )
     except (ValueError, KeyError, IndexError, TypeError) as error:
         raise OperatorNeededError(

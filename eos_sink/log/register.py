@@ -114,14 +114,14 @@ class DecisionRegister:
             BatchFailedError: the plan's member is no longer known to the group.
             OutcomeUnknownError: no answer by the deadline.
         """
-        record = LogRecord(token.seq + 1, decision, uuid.uuid4().hex)
+        writer = uuid.uuid4().hex
         while True:
             try:
                 entry = self._current(token, deadline)
-                if entry.record.writer == record.writer:
+                if entry.record.writer == writer:
                     return entry
-                self.expect(token, deadline)
-                return self._append(token, record, deadline)
+                entry = self.expect(token, deadline)
+                return self._append(token, entry.record.next(decision, writer), deadline)
             except (ProducerFenced, OutcomeUnknownError) as error:
                 self._let_go()
                 if deadline.passed:

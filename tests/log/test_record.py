@@ -26,8 +26,13 @@ decisions = st.builds(
     tallies,
     st.lists(prepared, max_size=5).map(tuple),
 )
+batches = st.builds(BatchId, st.text(st.characters(codec="utf-8")), numbers)
 records = st.builds(
-    LogRecord, numbers, st.none() | decisions, st.text(st.characters(codec="utf-8"))
+    LogRecord,
+    numbers,
+    st.none() | decisions,
+    st.text(st.characters(codec="utf-8")),
+    st.lists(batches, max_size=3).map(tuple),
 )
 
 EXAMPLE = LogRecord(
