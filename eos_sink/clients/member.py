@@ -97,11 +97,18 @@ class ConfluentMember:
     def _poll(self, seconds: float) -> None:
         try:
             message = self._consumer.poll(seconds)
+            error = None if message is None else message.error()
         except KafkaException as raised:
-            raise judged(raised.args[0], f"Membership in group {self._group} ended") from raised
-        error = self._fatal or (message.error() if message is not None else None)
-        if error is not None and (error.fatal() or not transient(error)):
-            raise judged(error, f"Membership in group {self._group} ended")
+            error = raised.args[0]
+        if error is not None and error.code() == KafkaError._FATAL:
+            self._fatal = error
+        what = f"Membership in group {self._group} ended"
+        if self._fatal is not None:
+            # librdkafka says it once and names no cause (_FATAL), but a member of a classic
+            # group has one fatal error only: FENCED_INSTANCE_ID.
+            raise MemberRefused(f"{what}: {self._fatal.str()}.", replaced=True)
+        if error is not None and not transient(error):
+            raise judged(error, what)
 
     def _metadata(self) -> bytes:
         metadata: bytes = self._consumer.consumer_group_metadata()
