@@ -75,10 +75,12 @@ class Process:
         """Wait for a good end."""
         assert self._end() == DONE, self.said
 
-    def stopped(self) -> dict[str, Any]:
-        """Wait for an end with an error that a user would see; the error."""
+    def stopped(self, *kinds: type[Exception]) -> dict[str, Any]:
+        """Wait for an end with an error of one of these kinds; what a user would see of it."""
         assert self._end() == STOPPED, self.said
-        return self.error
+        error: dict[str, Any] = json.loads((self.results / "error.json").read_text())
+        assert error["error"] in [kind.__name__ for kind in kinds], self.said
+        return error
 
     def killed_at(self, point: FaultPoint) -> None:
         """Wait for the end at an armed point."""
@@ -106,11 +108,6 @@ class Process:
             self._popen.wait()
         assert self._popen.stdout is not None
         self._popen.stdout.close()
-
-    @property
-    def error(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads((self.results / "error.json").read_text())
-        return found
 
     @property
     def said(self) -> str:
@@ -166,7 +163,6 @@ class Query:
             "topic": self.topic,
             "eos.id": f"query-{uuid.uuid4().hex[:8]}",
             "eos.transaction.timeout.ms": str(TRANSACTION_MS),
-            "eos.step.timeout.ms": "30000",
         }
         self.options = parse_options(self._given)
 

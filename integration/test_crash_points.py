@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -86,13 +87,13 @@ def unreached(query: Query, point: FaultPoint) -> Process:
     pytest.fail(f"no scenario reaches {point.value}: give {call_of(point)!r} one in SCENARIOS")
 
 
-def crashes() -> Iterator[object]:
+def crashes() -> Iterator[Any]:
     for point in FaultPoint:
         for scenario in SCENARIOS.get(call_of(point), (unreached,)):
             yield pytest.param(point, scenario, id=f"{point.value}-{scenario.__name__}")
 
 
-@pytest.mark.parametrize(("point", "scenario"), crashes())
+@pytest.mark.parametrize(("point", "scenario"), list(crashes()))
 def test_every_row_is_visible_once_after_a_crash_at(
     query: Query, point: FaultPoint, scenario: Scenario
 ) -> None:

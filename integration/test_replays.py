@@ -10,6 +10,7 @@ from confluent_kafka import IsolationLevel, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from eos_sink.deadline import Deadline
+from eos_sink.errors import OperatorNeededError, UnfinishedError
 from eos_sink.ports import TransactionStatus
 from eos_sink.testing import KafkaCluster
 from eos_sink.testing.faults import FaultPoint
@@ -38,9 +39,7 @@ def restore_checkpoint(query: Query, next_batch: int) -> None:
 
 
 def the_operators_error(query: Query) -> dict[str, Any]:
-    error = query.run().stopped()
-    assert error["error"] == "OperatorNeededError", error
-    data: dict[str, Any] = error["data"]
+    data: dict[str, Any] = query.run().stopped(OperatorNeededError)["data"]
     return data
 
 
@@ -64,8 +63,7 @@ def test_a_partition_is_lost_between_the_decision_and_its_commit(query: Query) -
     process.paused_at(FaultPoint.COMMITTER_SETTLE_BEFORE)
     query.take_id(query.slot(), 2)
     process.wake()
-    error = process.stopped()
-    assert (error["error"], error["data"]) == ("UnfinishedError", {"batch": 1, "partitions": [2]})
+    assert process.stopped(UnfinishedError)["data"] == {"batch": 1, "partitions": [2]}
     assert query.finish().written(1) == [2]
     query.check()
 
