@@ -36,11 +36,13 @@ class Strike:
 
     Attributes:
         wake: gates until the zombie that it makes wakes up; -1: not before the end.
+        until: it wakes up when another process next passes this gate, and `wake` does not count.
     """
 
     fault: Fault
     at: int
     wake: int = -1
+    until: Gate | None = None
 
 
 @dataclass(frozen=True)
@@ -72,15 +74,21 @@ class Story:
     groundless: list[BaseException] = field(default_factory=list)
 
     def play(self) -> Story:
+        self._began = self.world.cluster.clock()
         self._left = sorted(self.scenario.strikes, key=lambda strike: strike.at)
-        self._zombies: list[tuple[int, Actor]] = []
+        self._zombies: list[_Zombie] = []
         self._run_on()
-        self._wake(before=None)
+        self._wake(None)
         # Whatever the zombies did at last: one more batch, and nothing stands in its way.
         self.world.batches.append([[b"last"]])
         self._run_on()
         self.world.judge.at_the_end()
         return self
+
+    @property
+    def waited(self) -> float:
+        """Seconds that somebody had to wait for a time-out, over all runs."""
+        return self.world.cluster.clock() - self._began
 
     @property
     def verdict(self) -> list[str]:
@@ -113,7 +121,7 @@ class Story:
     def _step(self, run: Run, gate: Gate, process: Process) -> None:
         number = len(self.gates)
         self.gates.append(gate)
-        self._wake(before=number)
+        self._wake(gate)
         while self._left and self._left[0].at <= number:
             self._strike(run, self._left.pop(0), gate, process)
 
@@ -125,8 +133,8 @@ class Story:
             raise Killed(gate.call)
         elif fault in ZOMBIES:
             actor = run.leave(process, whole=fault is Fault.LEAVE_RUN)
-            wake = strike.at + strike.wake if strike.wake >= 0 else 1_000_000
-            self._zombies.append((wake, actor))
+            due = strike.at + strike.wake if strike.wake >= 0 else None
+            self._zombies.append(_Zombie(actor, strike.until or due))
             actor.park()
         elif fault is Fault.LOSE_ANSWER:
             if gate.moment is Moment.AFTER and gate.call.partition(".")[2] not in _LOCAL:
@@ -136,14 +144,26 @@ class Story:
         elif fault is Fault.END_SESSION:
             self.world.cluster.groups.end_session(self.world.options.names.group)
 
-    def _wake(self, before: int | None) -> None:
-        """Let the zombies whose time has come run to their ends."""
-        while self._zombies:
-            due = [z for z in self._zombies if before is None or z[0] <= before]
+    def _wake(self, gate: Gate | None) -> None:
+        """Let each zombie whose time has come run to its end; at the end of all, every one."""
+        while True:
+            number = len(self.gates) - 1
+            due = [z for z in self._zombies if gate is None or z.due(gate, number)]
             if not due:
                 return
             self._zombies.remove(due[0])
-            due[0][1].go()
+            due[0].actor.go()
+
+
+@dataclass(frozen=True)
+class _Zombie:
+    actor: Actor
+    wake: Gate | int | None
+
+    def due(self, gate: Gate, number: int) -> bool:
+        if isinstance(self.wake, int):
+            return self.wake <= number
+        return self.wake == gate
 
 
 def play(batches: Sequence[Batch], *strikes: Strike, same_jvm: bool = False) -> Story:

@@ -47,10 +47,11 @@ def test_a_single_fault_at_each_gate_loses_and_doubles_nothing(
 
 
 @pytest.mark.parametrize("fault", [Fault.KILL_RUN, Fault.KILL_PROCESS])
-def test_a_kill_alone_never_needs_a_second_restart(fault: Fault) -> None:
+def test_a_kill_alone_needs_one_restart_and_no_time_out(fault: Fault) -> None:
     for at in range(gates()):
         story = play(BATCHES, Strike(fault, at))
         assert len(story.errors) <= 1, (at, story.gates[at], story.errors)
+        assert story.waited == 0, (at, story.gates[at])
         assert not any(isinstance(error, OperatorNeededError) for error in story.errors)
 
 
@@ -60,6 +61,27 @@ def test_a_zombie_that_wakes_at_any_later_gate_changes_nothing(fault: Fault) -> 
     for _ in range(SAMPLES):
         strike = Strike(fault, chance.randrange(last), chance.randrange(1, last))
         assert play(BATCHES, strike).verdict == [], strike
+
+
+@pytest.mark.parametrize(
+    "until",
+    [
+        Gate("control.describe", Moment.AFTER),
+        Gate("log_producer.send_offset", Moment.AFTER),
+        Gate("log_producer.commit", Moment.AFTER),
+    ],
+    ids=["voted", "deciding", "decided"],
+)
+@pytest.mark.parametrize("fault", ZOMBIES)
+def test_a_zombie_from_any_gate_that_wakes_around_a_decision_changes_nothing(
+    fault: Fault, until: Gate
+) -> None:
+    wrong = {}
+    for at in range(gates()):
+        story = play(BATCHES, Strike(fault, at, until=until))
+        if story.verdict:
+            wrong[at, story.gates[at]] = story.verdict
+    assert wrong == {}
 
 
 @pytest.mark.parametrize("strikes", [2, 3, 5])

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import pyarrow as pa
 import pytest
 
+from eos_sink.deadline import Deadline
 from eos_sink.driver.committer import Committer
 from eos_sink.driver.planner import Planner
 from eos_sink.errors import (
@@ -23,6 +25,7 @@ from eos_sink.model import BatchId, LogRecord, Plan, TaskReport
 from eos_sink.task.writer import TaskWriter
 from tests.fakes.kafka import FakeKafka
 from tests.fakes.process import Moment, Process
+from tests.protocol.actor import Actor
 from tests.protocol.world import TOPIC, World
 
 STREAM = "stream-1"
@@ -34,7 +37,8 @@ class Driver:
     def __init__(self, world: World, stream: str = STREAM) -> None:
         self.world = world
         self._stream = stream
-        self.planner = Planner(FakeKafka(world.cluster), world.options)
+        self.plans = FakeKafka(world.cluster)
+        self.planner = Planner(self.plans, world.options)
         self.commits = FakeKafka(world.cluster)
         self.committer = Committer(
             self.commits, world.options, now_ms=lambda: world.cluster.clock.ms
@@ -382,6 +386,41 @@ def test_a_stale_driver_is_refused_in_the_decision(world: World) -> None:
         old.committer.commit(reports)
     old.committer.abort(reports)
     assert world.visible() == [b"a"]
+
+
+def test_a_driver_that_was_replaced_decides_nothing_even_before_its_successor_has_voided(
+    world: World,
+) -> None:
+    old = Driver(world)
+    reports = old.write(old.planner.plan(), 0, [b"zombie"])
+    names = world.options.names
+    FakeKafka(world.cluster).member(names.group, names.driver, 60_000).join(Deadline(1))
+    with pytest.raises(SupersededError, match="newer driver has joined"):
+        old.committer.commit(reports)
+    assert all(record.decision is None for record in log(world))
+
+
+@pytest.mark.parametrize("stale", ["plan", "abort"])
+def test_a_zombie_that_has_voided_aborts_nothing_that_began_after_its_void(
+    world: World, stale: str
+) -> None:
+    """It wakes up between the decision and the commit of its successor."""
+    old = Driver(world)
+    reports = [] if stale == "plan" else old.write(old.planner.plan(), 0, [b"old"])
+    work = old.planner.plan if stale == "plan" else partial(old.committer.abort, reports)
+    sleeper = Actor(work)
+    process = old.plans.process if stale == "plan" else old.commits.process
+    At(process, "log_producer.commit", Moment.AFTER, sleeper.park)
+    assert not sleeper.go()
+    new = Driver(world)
+    reports = new.write(new.planner.plan(), 0, [b"a"], [b"b"])
+    At(new.commits.process, "control.end", Moment.BEFORE, lambda: wake(sleeper))
+    new.committer.commit(reports)
+    assert world.visible() == [b"a", b"b"]
+
+
+def wake(sleeper: Actor) -> None:
+    assert sleeper.go()
 
 
 def test_a_stale_planner_does_not_join_again(world: World) -> None:

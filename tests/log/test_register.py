@@ -1,0 +1,120 @@
+"""The decision log as a compare-and-swap register."""
+
+from __future__ import annotations
+
+import pytest
+
+from eos_sink.deadline import Deadline
+from eos_sink.errors import BatchFailedError, SupersededError
+from eos_sink.identity import QueryNames
+from eos_sink.log import DecisionRegister, Entry
+from eos_sink.model import BatchId, Decision, PlanToken, Tally
+from tests.fakes.cluster import FakeCluster
+from tests.fakes.kafka import FakeKafka
+from tests.fakes.process import Moment
+
+NAMES = QueryNames("p-", "q-0123456789")
+
+
+class Writer:
+    """One process with a register, and a token that is current until somebody joins."""
+
+    def __init__(self, cluster: FakeCluster, names: QueryNames = NAMES) -> None:
+        self.names = names
+        self.kafka = FakeKafka(cluster)
+        self.register = DecisionRegister(self.kafka, names)
+        self.deadline = Deadline(30)
+
+    def join(self) -> bytes:
+        return self.kafka.member(self.names.group, self.names.driver, 60_000).join(self.deadline)
+
+    def write(self, member: bytes, seq: int, batch: int = 0) -> Entry:
+        position = self.register.read(self.deadline).position
+        token = PlanToken(self.names, seq, position, member)
+        return self.register.write(token, decision(batch), self.deadline)
+
+
+def decision(batch: int) -> Decision:
+    return Decision(BatchId("s", batch), 0, 0, Tally(), ())
+
+
+@pytest.fixture
+def cluster() -> FakeCluster:
+    return FakeCluster()
+
+
+def test_a_register_starts_at_zero_and_counts_its_writes(cluster: FakeCluster) -> None:
+    writer = Writer(cluster)
+    member = writer.join()
+    assert writer.register.open(writer.deadline).seq == 0
+    for seq in range(3):
+        assert writer.write(member, seq, batch=seq).seq == seq + 1
+    latest = Writer(cluster).register.read(writer.deadline)
+    assert (latest.seq, latest.decision) == (3, decision(2))
+
+
+def test_a_write_from_an_old_plan_is_superseded(cluster: FakeCluster) -> None:
+    one, other = Writer(cluster), Writer(cluster)
+    member = one.join()
+    one.write(member, 0)
+    with pytest.raises(SupersededError, match=r"at seq 1 .* planned from seq 0"):
+        other.write(member, 0)
+    assert other.write(member, 1).seq == 2
+
+
+def test_a_held_register_that_was_fenced_is_compared_again(cluster: FakeCluster) -> None:
+    one, other = Writer(cluster), Writer(cluster)
+    member = one.join()
+    one.write(member, 0)
+    other.register.open(other.deadline)
+    assert one.write(member, 1).seq == 2
+    other.write(member, 2)
+    with pytest.raises(SupersededError):
+        one.write(member, 2)
+
+
+def test_opening_fences_before_it_reads(cluster: FakeCluster) -> None:
+    """The other order misses what is written in between, and decides over it."""
+    one, other = Writer(cluster), Writer(cluster)
+    member = one.join()
+
+    def write_meanwhile(name: str, moment: Moment) -> None:
+        if (name, moment) == ("log_producer.init", Moment.BEFORE):
+            one.kafka.process.hook = None
+            other.write(member, 0)
+
+    one.kafka.process.hook = write_meanwhile
+    assert one.register.open(one.deadline).seq == 1
+
+
+def test_a_replaced_members_write_is_superseded_and_leaves_nothing_open(
+    cluster: FakeCluster,
+) -> None:
+    one, other = Writer(cluster), Writer(cluster)
+    member = one.join()
+    other.join()
+    with pytest.raises(SupersededError, match="newer driver has joined"):
+        one.write(member, 0)
+    assert cluster.coordinator.list_open(NAMES.group) == []
+    assert other.register.read(other.deadline).seq == 0
+
+
+def test_an_expired_members_write_fails_the_batch_and_leaves_nothing_open(
+    cluster: FakeCluster,
+) -> None:
+    writer = Writer(cluster)
+    member = writer.join()
+    cluster.groups.end_session(NAMES.group)
+    with pytest.raises(BatchFailedError, match="membership"):
+        writer.write(member, 0)
+    assert cluster.coordinator.list_open(NAMES.group) == []
+
+
+def test_queries_share_the_log_and_not_their_records(cluster: FakeCluster) -> None:
+    one = Writer(cluster)
+    other = Writer(cluster, QueryNames("p-", "r-0123456789"))
+    for writer in (one, other):
+        writer.write(writer.join(), 0)
+    one.write(one.join(), 1, batch=7)
+    assert other.register.read(other.deadline).decision == decision(0)
+    assert one.register.read(one.deadline).decision == decision(7)
