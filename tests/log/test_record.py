@@ -108,6 +108,9 @@ def broken(**changes: object) -> bytes:
         {"decision__prepared__0__6": 1},
         {"decision__prepared__0__8": -1},
         {"decision__topics": []},
+        {"earlier": [["s"]]},
+        {"earlier": [["s", -1]]},
+        {"earlier": 7},
     ],
 )
 def test_a_record_with_one_wrong_part_is_an_error(changes: dict[str, object]) -> None:
