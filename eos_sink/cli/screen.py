@@ -73,10 +73,10 @@ class LiveScreen:
         self._bars.stop()
 
     def say(self, text: str) -> None:
-        style = _style(text)
-        line = f"[dim]{_clock(self._began)}[/]  "
-        self._console.print(line, end="")
-        self._console.print(text, style=style, highlight=False, markup=False)
+        from rich.text import Text
+
+        line = Text.assemble((_clock(self._began), "dim"), "  ", (text, _style(text)))
+        self._console.print(line, highlight=False)
 
     def progress(self, side: str, now: Progress) -> None:
         doubled = f"[bold red]{now.doubled:,} doubled[/]" if now.doubled else "0 doubled"

@@ -80,6 +80,11 @@ class Tail:
         for partition, key, value in self.raw(wait_s):
             yield Record(partition, key, row_of(value))
 
+    def next_record(self, wait_s: float) -> bool:
+        """Whether a record has come, as soon as one has and after at most `wait_s` seconds."""
+        message = self._consumer.poll(wait_s)
+        return message is not None and message.error() is None
+
     def positions(self) -> dict[int, int]:
         """The offset after the last one that was handed out or skipped, per partition."""
         return {

@@ -14,7 +14,8 @@ from eos_sink.demo.victim import Victim, last_error
 from eos_sink.demo.watch import Watch
 from eos_sink.demo.zombie import Zombie
 
-_LOOK_S = 0.01
+_LOOK_S = 0.005
+_NO_SPARK_STARTS_IN_S = 2.0
 _SHOW_EVERY_S = 0.1
 _FIND_LOG_EVERY_S = 0.5
 _FAILURES_AT_MOST = 4
@@ -140,10 +141,12 @@ class Side:
         """Read, tell and show."""
         self._watch.look(_LOOK_S)
         now = time.monotonic()
-        if self._watch.records > self._records_before_life and not self._greeted:
+        waited = now - self._life_began
+        if waited < _NO_SPARK_STARTS_IN_S:  # what comes now is from the driver before
+            self._records_before_life = self._watch.records
+        elif self._watch.records > self._records_before_life and not self._greeted:
             self._greeted = True
             if self._toll.restarts:
-                waited = now - self._life_began
                 self._say(f"the new driver writes its first rows {waited:.1f} s after its start")
         for zombie in self._toll.zombies:
             zombie.look(self._watch, last_call=last_call)

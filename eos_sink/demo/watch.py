@@ -8,7 +8,7 @@ from eos_sink.demo.ledger import Ledger
 from eos_sink.demo.reader import Tail
 
 _QUIET_LOOKS = 3
-_QUIET_S = 0.04
+_QUIET_S = 0.06
 _FIND_TIMEOUT_S = 10.0
 
 
@@ -60,8 +60,15 @@ class Watch:
             self._in_life[batch] += 1
         for record in self._committed.read(0):
             self.visible.add(record.partition, record.key, record.row)
-        if self._log is not None:
-            self._decisions += len(self._log.raw(0))
+        while self.decision_comes(0):
+            pass
+
+    def decision_comes(self, wait_s: float) -> bool:
+        """Whether the log has a new record, as soon as it has, at most after `wait_s`."""
+        if self._log is None or not self._log.next_record(wait_s):
+            return False
+        self._decisions += 1
+        return True
 
     def drain(self) -> None:
         """Look until nothing more comes: for when the driver stands still."""

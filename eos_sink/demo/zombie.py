@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from textwrap import shorten
 
 from eos_sink.demo.victim import Victim, last_error
 from eos_sink.demo.watch import Watch
 
 _ENDS_WITHIN_S = 60.0
+_WORDS = 130
 
 
 class Zombie:
@@ -16,7 +18,7 @@ class Zombie:
 
     Args:
         driver: frozen.
-        batch: what it was writing. It is woken when this batch is visible as a whole.
+        batch: what it was writing. It is woken when the successor is past it.
         say: takes one line of news.
     """
 
@@ -38,7 +40,7 @@ class Zombie:
         if self.refused is not None:
             return
         if self._woken is None:
-            if last_call or watch.visible.seen_whole(self._batch):
+            if last_call or self._is_past(watch):
                 self._woken = time.monotonic()
                 self._driver.thaw()
                 self._say("SIGCONT: the frozen driver wakes up, its successor is at work")
@@ -47,13 +49,18 @@ class Zombie:
         code = self._driver.exit_code
         if code is not None:
             self.refused = code != 0
-            why = last_error(self._driver.lines()) or f"exit code {code}"
+            why = shorten(last_error(self._driver.lines()) or f"exit code {code}", _WORDS)
             verb = "gives up" if self.refused else "ends as if all were well"
             self._say(f"the woken driver {verb} after {awake_s:.1f} s: {why}")
         elif awake_s > _ENDS_WITHIN_S:
             self.refused = False
             self._driver.kill()
             self._say(f"the woken driver still ran after {awake_s:.0f} s; killed")
+
+    def _is_past(self, watch: Watch) -> bool:
+        """Whether the successor has done the zombie's batch and is at a later one."""
+        now_at = watch.current_batch()
+        return now_at is not None and now_at > self._batch
 
     def close(self) -> None:
         self._driver.kill()

@@ -26,6 +26,7 @@ class FakeWatch:
         self.decisions: set[int] = set()
         self.batch: int | None = None
         self.after_freezing: dict[int, int] = {}
+        self.steps_to_decision = 0
 
     def write(self, batch: int, rows: int) -> None:
         self.batch = batch
@@ -34,6 +35,14 @@ class FakeWatch:
     def show(self, batch: int, rows: int) -> None:
         for row in range(batch * 10, batch * 10 + rows):
             self.visible.add(0, b"key", row)
+
+    def decision_comes(self, wait_s: float) -> bool:
+        """The decision comes after some steps of the driver."""
+        self.steps_to_decision -= 1
+        if self.steps_to_decision == 0 and self.batch is not None:
+            self.decisions.add(self.batch)
+            return True
+        return False
 
     def drain(self) -> None:
         self.rows.update(self.after_freezing)
@@ -57,6 +66,7 @@ class FakeDriver:
         self.freezes = 0
 
     def freeze(self) -> None:
+        assert not self.frozen
         self.frozen = True
         self.freezes += 1
 
@@ -126,14 +136,26 @@ def test_mid_commit_needs_a_decision_and_rows_that_are_not_visible_yet(
     watch = FakeWatch()
     one = aim(COMMITTING, watch, tmp_path)
 
-    watch.write(3, 10)
+    watch.write(3, 9)
     assert take(one, driver) is None
     assert driver.freezes == 0
 
-    watch.decisions.add(3)
+    watch.write(3, 10)
     watch.show(3, 4)
+    watch.steps_to_decision = 3
     assert take(one, driver) == "batch 3, decided, 4 of its 10 rows visible"
     assert driver.frozen
+    assert driver.freezes == 3
+
+
+def test_a_decision_that_does_not_come_is_not_waited_for_for_ever(
+    driver: FakeDriver, tmp_path: Path
+) -> None:
+    watch = FakeWatch()
+    watch.write(3, 10)
+
+    assert take(aim(COMMITTING, watch, tmp_path), driver) is None
+    assert not driver.frozen
 
 
 def test_a_batch_that_spark_knows_to_be_done_is_not_in_mid_commit(
