@@ -42,7 +42,7 @@ class Tally:
         return sum(tallies, Tally())
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, order=True)
 class Witness:
     """Where one record of a transaction lies; reading there tells whether it was committed."""
 

@@ -14,12 +14,7 @@ from eos_sink.clients.control import KafkaPythonControl
 from eos_sink.clients.librdkafka import LOGGER, judged
 from eos_sink.clients.member import ConfluentMember
 from eos_sink.clients.producer import ConfluentProducer
-from eos_sink.clients.readers import (
-    ConfluentLogReader,
-    EndOffset,
-    WitnessReader,
-    witnesses_by_place,
-)
+from eos_sink.clients.readers import ConfluentLogReader, EndOffset, WitnessReader
 from eos_sink.clients.settings import (
     connection_settings,
     kafka_python_settings,
@@ -41,6 +36,7 @@ _LOG_CONFIGURATION = {
     "unclean.leader.election.enable": "false",
 }
 _FIRST_ANSWER_S = 30.0
+_LOOK_S = 1.0
 
 
 class ConfluentKafka:
@@ -100,13 +96,12 @@ class ConfluentKafka:
         reader = WitnessReader(self._connection, self._options.names.group)
         try:
             seen: dict[Witness, Visibility] = {}
-            for witness in witnesses_by_place(witnesses):
-                answer = reader.look(witness, deadline)
-                if answer is Visibility.ABORTED and self._may_be_compacted(witness.topic, deadline):
-                    # A compacted topic drops committed records too: their absence proves nothing.
-                    answer = Visibility.UNREADABLE
-                if answer is not None:
-                    seen[witness] = answer
+            while len(seen) < len(witnesses) and not deadline.passed:
+                # In turns, so that an open transaction does not use up the time of the others.
+                for witness in sorted(set(witnesses) - seen.keys()):
+                    answer = reader.look(witness, Deadline(min(_LOOK_S, deadline.left)))
+                    if answer is not None:
+                        seen[witness] = self._unless_compacted(witness, answer, deadline)
             return seen
         finally:
             reader.close()
@@ -188,6 +183,14 @@ class ConfluentKafka:
             TopicCollection([topic]), request_timeout=deadline.left
         )
         return self._answer(futures[topic], deadline)
+
+    def _unless_compacted(
+        self, witness: Witness, seen: Visibility, deadline: Deadline
+    ) -> Visibility:
+        """A compacted topic drops committed records too: their absence proves nothing."""
+        if seen is Visibility.ABORTED and self._may_be_compacted(witness.topic, deadline):
+            return Visibility.UNREADABLE
+        return seen
 
     def _may_be_compacted(self, topic: str, deadline: Deadline) -> bool:
         resource = ConfigResource(ResourceType.TOPIC, topic)

@@ -23,6 +23,8 @@ _FENCED = {
     KafkaError.PRODUCER_FENCED,
     KafkaError.INVALID_PRODUCER_EPOCH,
     KafkaError.INVALID_PRODUCER_ID_MAPPING,
+    # Somebody else has ended the transaction.
+    KafkaError.INVALID_TXN_STATE,
 }
 _REFUSED = {
     KafkaError.FENCED_INSTANCE_ID,

@@ -55,6 +55,7 @@ class ConfluentProducer:
             **settings,
             **{name: value for name, value in _SETTINGS.items() if name != "partitioner"},
             "transactional.id": transactional_id,
+            "error_cb": _leave_to_the_next_call,
             "transaction.timeout.ms": timeout_ms,
         }
         if with_identity:
@@ -157,12 +158,19 @@ class ConfluentProducer:
         self, on_offset: Callable[[int, int], None]
     ) -> Callable[[KafkaError | None, Message], None]:
         def delivered(error: KafkaError | None, message: Message) -> None:
-            partition, offset = message.partition(), message.offset()
-            if error is None and partition is not None and offset is not None:
-                on_offset(partition, offset)
             self._offsets_awaited -= 1
+            if error is None:
+                partition, offset = message.partition(), message.offset()
+                assert partition is not None
+                assert offset is not None
+                on_offset(partition, offset)
 
         return delivered
+
+
+def _leave_to_the_next_call(error: KafkaError) -> None:
+    """What a transaction suffers is told by its next call; `poll` would raise it at random."""
+    LOGGER.debug("%s", error)
 
 
 def _poll_until(producer: Producer, closed: threading.Event) -> None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from eos_sink.clients.librdkafka import LOGGER, judged, transient
 from eos_sink.clients.retry import until
@@ -15,6 +14,7 @@ from eos_sink.model import LogPosition, Witness
 from eos_sink.ports import Visibility
 
 _POLL_S = 0.1
+_FETCH_MS = "50"
 _GONE = {
     KafkaError._AUTO_OFFSET_RESET,
     KafkaError.OFFSET_OUT_OF_RANGE,
@@ -25,14 +25,14 @@ _GONE = {
 }
 
 
-def _consumer(settings: dict[str, str], group: str, when_out_of_range: str) -> Consumer:
+def _consumer(settings: dict[str, str], group: str, **own: str) -> Consumer:
     configuration: dict[str, Any] = {
         **settings,
         "group.id": group,
         "enable.auto.commit": False,
         "isolation.level": "read_committed",
         "enable.partition.eof": True,
-        "auto.offset.reset": when_out_of_range,
+        **own,
     }
     return Consumer(configuration, logger=LOGGER)
 
@@ -49,7 +49,7 @@ class ConfluentLogReader:
     ) -> None:
         self._home = position
         self._end = end
-        self._consumer = _consumer(settings, group, "earliest")
+        self._consumer = _consumer(settings, group, **{"auto.offset.reset": "earliest"})
         self._next = -1
         self._latest: tuple[LogPosition, bytes] | None = None
 
@@ -97,7 +97,15 @@ class WitnessReader:
     """Looks at single offsets as a read_committed reader does."""
 
     def __init__(self, settings: dict[str, str], group: str) -> None:
-        self._consumer = _consumer(settings, group, "error")
+        self._consumer = _consumer(
+            settings,
+            group,
+            **{
+                "auto.offset.reset": "error",
+                # The next look waits behind the fetch that is under way (500 ms by default).
+                "fetch.wait.max.ms": _FETCH_MS,
+            },
+        )
 
     def look(self, witness: Witness, deadline: Deadline) -> Visibility | None:
         """None: its transaction was still open at the deadline."""
@@ -108,7 +116,7 @@ class WitnessReader:
                 message = self._consumer.poll(min(_POLL_S, deadline.left))
             except KafkaException as raised:
                 raise judged(raised.args[0], f"{witness} is unreadable") from raised
-            if message is None or message.topic() not in (None, witness.topic):
+            if message is None or not _is_at(message, witness):
                 continue
             error, offset = message.error(), message.offset() or 0
             if error is None:
@@ -123,6 +131,11 @@ class WitnessReader:
 
     def close(self) -> None:
         self._consumer.close()
+
+
+def _is_at(message: Message, witness: Witness) -> bool:
+    """Not from a partition that was looked at before."""
+    return (message.topic(), message.partition()) == (witness.topic, witness.partition)
 
 
 class EndOffset:
@@ -155,8 +168,3 @@ class EndOffset:
         if isinstance(answer, KafkaError):
             raise judged(answer, f"The end of {position.topic}[{position.partition}] is unknown")
         return answer
-
-
-def witnesses_by_place(witnesses: Sequence[Witness]) -> list[Witness]:
-    """In the order of the log, so that a reader moves forward."""
-    return sorted(witnesses, key=lambda w: (w.topic, w.partition, w.offset))

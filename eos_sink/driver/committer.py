@@ -13,7 +13,7 @@ from eos_sink.deadline import Deadline
 from eos_sink.driver.settle import settle
 from eos_sink.driver.sweep import abort_all, list_undecided, void
 from eos_sink.errors import SupersededError, UnfinishedError
-from eos_sink.log import DecisionRegister
+from eos_sink.log import DecisionRegister, superseded
 from eos_sink.model import Decision, Prepared, Tally, TaskReport
 from eos_sink.options import SinkOptions
 from eos_sink.phases import BatchPhase, Phase
@@ -123,8 +123,7 @@ class Committer:
         entry = self._register.read(deadline)
         decision = entry.decision
         if entry.seq != token.seq or decision is None:
-            self._register.expect(token, deadline)
-            raise AssertionError("a register that has moved is never as expected")
+            raise superseded(token, entry)
         if not lost:
             check_replay(self._names, decision, reports)
             return

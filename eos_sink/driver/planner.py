@@ -10,7 +10,7 @@ from __future__ import annotations
 from eos_sink.deadline import Deadline
 from eos_sink.driver.settle import settle
 from eos_sink.driver.sweep import abort_all, list_undecided, void
-from eos_sink.errors import OutcomeUnknownError, SupersededError
+from eos_sink.errors import EosSinkError, OutcomeUnknownError, SupersededError
 from eos_sink.log import DecisionRegister, Entry, refused_member
 from eos_sink.model import Decision, Plan, PlanToken
 from eos_sink.options import SinkOptions
@@ -32,7 +32,7 @@ class Planner:
         self._register = DecisionRegister(kafka, options.names)
         self._member: GroupMember | None = None
         self._metadata = b""
-        self._planned_seq = -1
+        self._planned: Entry | None = None
         self._settled: tuple[Decision, frozenset[int]] | None = None
 
     def plan(self) -> Plan:
@@ -49,8 +49,12 @@ class Planner:
             entry = self._current(deadline) if self._joined() else self._recover(deadline)
         except MemberRefused as refused:
             self._forget()
-            raise refused_member(self._token(self._register.read(deadline)), refused) from refused
-        self._planned_seq = entry.seq
+            raise refused_member(self._names, refused) from refused
+        except EosSinkError:
+            # Whatever was half done, the next plan recovers.
+            self._forget()
+            raise
+        self._planned = entry
         lost = self._settle(entry, deadline)
         return Plan(self._token(entry), entry.decision, lost, entry.record.earlier)
 
@@ -77,10 +81,11 @@ class Planner:
     def _current(self, deadline: Deadline) -> Entry:
         entry = self._register.read(deadline)
         self._settle(entry, deadline)
-        if entry.seq == self._planned_seq:
-            # The plan before came to nothing, and abort() may not have known of it.
-            return self._sweep(entry, deadline, always_void=False)
-        return entry
+        planned = self._planned
+        if planned and entry.seq == planned.seq + 1 and entry.decision != planned.decision:
+            return entry
+        # The plan before came to nothing. Its abort() may not have known of it, or died amid.
+        return self._sweep(entry, deadline, always_void=False)
 
     def _recover(self, deadline: Deadline) -> Entry:
         self._check(deadline)

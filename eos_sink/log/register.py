@@ -100,7 +100,7 @@ class DecisionRegister:
         entry = self._current(token, deadline)
         if entry.seq != token.seq:
             self._let_go()
-            raise _superseded(token, entry)
+            raise superseded(token, entry)
         return entry
 
     def write(self, token: PlanToken, decision: Decision | None, deadline: Deadline) -> Entry:
@@ -176,7 +176,7 @@ class DecisionRegister:
 
 def _explained(token: PlanToken, error: BaseException) -> BaseException:
     if isinstance(error, MemberRefused):
-        return refused_member(token, error)
+        return refused_member(token.names, error)
     if isinstance(error, WriteRejected):
         return ClusterError(
             f"The decision log refuses the record: {error}",
@@ -186,7 +186,7 @@ def _explained(token: PlanToken, error: BaseException) -> BaseException:
     return error
 
 
-def _superseded(token: PlanToken, entry: Entry) -> SupersededError:
+def superseded(token: PlanToken, entry: Entry) -> SupersededError:
     return SupersededError(
         f"Query {token.names.query}: the decision log is at seq {entry.seq} while this batch was "
         f"planned from seq {token.seq}; another run of the query has taken over, or this batch was "
@@ -196,17 +196,17 @@ def _superseded(token: PlanToken, entry: Entry) -> SupersededError:
     )
 
 
-def refused_member(token: PlanToken, refused: MemberRefused) -> SupersededError | BatchFailedError:
-    query = token.names.query
+def refused_member(names: QueryNames, refused: MemberRefused) -> SupersededError | BatchFailedError:
+    query = names.query
     if refused.replaced:
         return SupersededError(
-            f"Query {query}: a newer driver has joined group {token.names.group}, so this run may "
+            f"Query {query}: a newer driver has joined group {names.group}, so this run may "
             "write nothing any more.",
             remedy="If two applications run this query, stop one; if this is the old one, let it "
             "end.",
         )
     return BatchFailedError(
-        f"Query {query}: the driver's membership in group {token.names.group} has ended: "
+        f"Query {query}: the driver's membership in group {names.group} has ended: "
         f"{refused} Nothing of the batch is visible.",
         remedy="Start the query again: Spark replays the batch.",
     )

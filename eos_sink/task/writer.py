@@ -130,7 +130,7 @@ class TaskWriter:
     def _explained(self, error: BaseException, transactional_id: str) -> BaseException:
         """The error that tells the user what to do."""
         if isinstance(error, MemberRefused):
-            return refused_member(self._plan.token, error)
+            return refused_member(self._plan.token.names, error)
         if isinstance(error, ProducerFenced):
             return BatchFailedError(
                 f"Another attempt has taken the transactional id {transactional_id}, or its "
