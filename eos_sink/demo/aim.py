@@ -12,12 +12,14 @@ from eos_sink.demo.strikes import Kind, Strike
 from eos_sink.demo.victim import Victim
 from eos_sink.demo.watch import Watch
 
-# A thaw and a freeze let the driver run for about 5 ms; from its last row to its decision it
-# takes 20 to 50 ms.
-_STEPS_AT_MOST = 100
+# A thaw and a freeze let the driver run for about 5 ms; its last rows and its decision take it
+# 20 to 200 ms.
+_STEPS_AT_MOST = 150
 _STEP_LOOK_S = 0.015
-# So often the middle of a commit is looked for; then any moment of it will do.
-TRIES_FOR_THE_MIDDLE = 6
+# So many batches are tried for the middle of a commit, then for any moment of it, then for any
+# moment of the batch.
+TRIES_FOR_THE_MIDDLE = 3
+TRIES_FOR_A_COMMIT = 5
 
 
 class Aim:
@@ -52,7 +54,7 @@ class Aim:
             return None
         self._tried.add(batch)
         driver.freeze()
-        if self.strike.kind is Kind.WHILE_COMMITTING:
+        if self.in_commit:
             self._step_to_the_decision(driver, batch)
         self._watch.drain()
         found = self._found(batch)
@@ -61,24 +63,30 @@ class Aim:
         return found
 
     def _seems_right(self, batch: int) -> bool:
-        if self.strike.kind is Kind.WHILE_COMMITTING:
-            return self._watch.whole(batch) and not self._spark_knows(batch)
         # A batch that was missed was written faster than expected: aim earlier at the next.
         wanted = self.strike.part * self._batches[batch] / 2 ** len(self._tried)
-        return not self._watch.whole(batch) and self._watch.written(batch) >= wanted
+        if self._watch.written(batch) < wanted or self._spark_knows(batch):
+            return False
+        return self.in_commit or not self._watch.whole(batch)
+
+    @property
+    def in_commit(self) -> bool:
+        """Whether the middle of a commit is wanted, and not given up."""
+        wanted = self.strike.kind is Kind.WHILE_COMMITTING
+        return wanted and len(self._tried) <= TRIES_FOR_A_COMMIT
 
     def _step_to_the_decision(self, driver: Victim, batch: int) -> None:
         """Let the frozen driver go on, some milliseconds at a time, until it has decided."""
         for _ in range(_STEPS_AT_MOST):
+            self._watch.look(_STEP_LOOK_S)
             if self._watch.decided(batch) or self._spark_knows(batch):
                 return
-            if not self._watch.decision_comes(_STEP_LOOK_S):
-                driver.thaw()
-                driver.freeze()
+            driver.thaw()
+            driver.freeze()
 
     def _found(self, batch: int) -> str | None:
         """What the frozen driver was at, None if that is not what is planned."""
-        if self.strike.kind is Kind.WHILE_COMMITTING:
+        if self.in_commit:
             return self._found_committing(batch)
         if self._watch.whole(batch):
             return None

@@ -125,7 +125,8 @@ class Side:
         found = self._aims[0].take(driver)
         if found is None:
             return None
-        kind = self._aims.pop(0).strike.kind
+        aim = self._aims.pop(0)
+        kind = aim.strike.kind
         if kind is Kind.ZOMBIE:
             batch = self._watch.current_batch() or 0
             self._say(f"SIGSTOP: {found}; a successor is started beside the frozen driver")
@@ -133,7 +134,7 @@ class Side:
         else:
             driver.kill()
             self._toll.kills += 1
-            self._toll.mid_commit += kind is Kind.WHILE_COMMITTING
+            self._toll.mid_commit += aim.in_commit
             self._say(f"SIGKILL: {found}; started again")
         return self._restart()
 

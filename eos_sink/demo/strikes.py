@@ -7,6 +7,9 @@ import random
 from dataclasses import dataclass
 from enum import Enum
 
+# From here on the driver is led to its commit step by step.
+_LATE = 0.85
+
 
 class Kind(Enum):
     """What is done to the driver: its Python, its JVM and its workers, all at once."""
@@ -62,6 +65,6 @@ def plan_strikes(batches: int, kills: int, zombies: int, seed: int) -> tuple[Str
     for index, kind in enumerate(kinds):
         first = index * (batches - 1) // total
         last = (index + 1) * (batches - 1) // total - 1
-        part = 1.0 if kind is Kind.WHILE_COMMITTING else draw.uniform(0.05, 0.6)
+        part = _LATE if kind is Kind.WHILE_COMMITTING else draw.uniform(0.05, 0.6)
         strikes.append(Strike(kind, draw.randint(first, last), part))
     return tuple(strikes)

@@ -60,15 +60,8 @@ class Watch:
             self._in_life[batch] += 1
         for record in self._committed.read(0):
             self.visible.add(record.partition, record.key, record.row)
-        while self.decision_comes(0):
-            pass
-
-    def decision_comes(self, wait_s: float) -> bool:
-        """Whether the log has a new record, as soon as it has, at most after `wait_s`."""
-        if self._log is None or not self._log.next_record(wait_s):
-            return False
-        self._decisions += 1
-        return True
+        while self._log is not None and self._log.next_record(0):
+            self._decisions += 1
 
     def drain(self) -> None:
         """Look until nothing more comes: for when the driver stands still."""

@@ -7,7 +7,7 @@ from typing import cast
 
 import pytest
 
-from eos_sink.demo.aim import TRIES_FOR_THE_MIDDLE, Aim
+from eos_sink.demo.aim import TRIES_FOR_A_COMMIT, TRIES_FOR_THE_MIDDLE, Aim
 from eos_sink.demo.ledger import Ledger
 from eos_sink.demo.strikes import Kind, Strike
 from eos_sink.demo.victim import Victim
@@ -36,13 +36,12 @@ class FakeWatch:
         for row in range(batch * 10, batch * 10 + rows):
             self.visible.add(0, b"key", row)
 
-    def decision_comes(self, wait_s: float) -> bool:
+    def look(self, wait_s: float) -> None:
         """The decision comes after some steps of the driver."""
         self.steps_to_decision -= 1
         if self.steps_to_decision == 0 and self.batch is not None:
+            self.rows[self.batch] = BATCHES[self.batch]
             self.decisions.add(self.batch)
-            return True
-        return False
 
     def drain(self) -> None:
         self.rows.update(self.after_freezing)
@@ -88,7 +87,7 @@ def take(one: Aim, driver: FakeDriver) -> str | None:
 
 
 WRITING = Strike(Kind.WHILE_WRITING, 3, 0.5)
-COMMITTING = Strike(Kind.WHILE_COMMITTING, 3, 1.0)
+COMMITTING = Strike(Kind.WHILE_COMMITTING, 3, 0.9)
 
 
 def test_a_strike_waits_for_its_batch(driver: FakeDriver, tmp_path: Path) -> None:
@@ -136,11 +135,11 @@ def test_mid_commit_needs_a_decision_and_rows_that_are_not_visible_yet(
     watch = FakeWatch()
     one = aim(COMMITTING, watch, tmp_path)
 
-    watch.write(3, 9)
+    watch.write(3, 8)
     assert take(one, driver) is None
     assert driver.freezes == 0
 
-    watch.write(3, 10)
+    watch.write(3, 9)
     watch.show(3, 4)
     watch.steps_to_decision = 3
     assert take(one, driver) == "batch 3, decided, 4 of its 10 rows visible"
@@ -198,3 +197,17 @@ def test_a_sink_without_decisions_is_struck_before_spark_knows(
     found = take(aim(COMMITTING, watch, tmp_path), driver)
 
     assert found == "batch 3, all rows written, Spark not told that it is done"
+
+
+def test_a_commit_that_is_never_caught_becomes_a_kill_while_writing(
+    driver: FakeDriver, tmp_path: Path
+) -> None:
+    watch = FakeWatch()
+    one = aim(COMMITTING, watch, tmp_path)
+    for batch in range(3, 3 + TRIES_FOR_A_COMMIT):
+        watch.write(batch, 10)
+        assert take(one, driver) is None
+
+    watch.write(batch + 1, 6)
+    assert take(one, driver) == f"batch {batch + 1}, 6 of its 10 rows written"
+    assert not one.in_commit
