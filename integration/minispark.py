@@ -38,6 +38,7 @@ from eos_sink.testing.faults import (
 )
 
 DONE, STOPPED = 0, 3
+READY = "ready"
 
 
 @dataclass(frozen=True)
@@ -204,7 +205,7 @@ def main(path: str) -> int:
     results = Path(config.results)
     try:
         spark = MiniSpark(config)
-        print("ready", flush=True)
+        (results / READY).touch()
         if config.call:
             spark.call()
         else:
@@ -218,6 +219,15 @@ def main(path: str) -> int:
         (results / "error.json").write_text(json.dumps(story))
         return STOPPED
     return DONE
+
+
+def process(path: str, environment: dict[str, str], said: str) -> None:
+    """The same in a process that a warm one has forked, which saves it the imports."""
+    os.environ.update(environment)
+    with Path(said).open("wb") as file:
+        os.dup2(file.fileno(), sys.stdout.fileno())
+        os.dup2(file.fileno(), sys.stderr.fileno())
+    sys.exit(main(path))
 
 
 if __name__ == "__main__":

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import pickle
 import signal
 import subprocess
-import sys
 import time
 import uuid
 from collections.abc import Sequence
@@ -23,9 +23,9 @@ from eos_sink.options import parse_options
 from eos_sink.task.writer import TaskWriter
 from eos_sink.testing import KafkaCluster
 from eos_sink.testing.faults import Action, FaultPoint, Faults
+from integration import minispark
 from integration.checker import Rows, assert_each_once, read_topic
 from integration.minispark import DONE, STOPPED, Arm, Checkpoint, Config, arrow
-from tests.snippets import ROOT
 
 PARTITIONS, ROWS = 3, 8
 # Longer than any wait here, so that a transaction that somebody should have ended is noticed.
@@ -39,37 +39,46 @@ def rows_of(batch: int, counts: Sequence[int] = (ROWS,) * PARTITIONS) -> list[li
     return [[f"{batch}-{p}-{i}" for i in range(count)] for p, count in enumerate(counts)]
 
 
+# A fork of a process that has imported everything is a third as dear as a new interpreter. The
+# parent of all is a process without threads, hence no client of pytest's own is inherited.
+_FORKS = multiprocessing.get_context("forkserver")
+_FORKS.set_forkserver_preload(["__main__", minispark.__name__])
+
+
 class Process:
     """One process of minispark."""
 
     def __init__(self, directory: Path, config: Config) -> None:
         self.faults = Faults(directory / "faults")
         self.results = Path(config.results)
+        self._said = directory / "said"
         config.write(directory / "config.json")
-        self._said = (directory / "stderr").open("w+")
-        self._popen = subprocess.Popen(
-            [sys.executable, "-m", "integration.minispark", str(directory / "config.json")],
-            cwd=ROOT,
-            env={**os.environ, **self.faults.environment},
-            stdout=subprocess.PIPE,
-            stderr=self._said,
+        self._process = _FORKS.Process(
+            target=minispark.process,
+            args=(str(directory / "config.json"), self.faults.environment, str(self._said)),
         )
+        self._process.start()
 
     @property
     def pid(self) -> int:
-        return self._popen.pid
+        assert self._process.pid is not None
+        return self._process.pid
+
+    @property
+    def end(self) -> int | None:
+        """Its exit code, negative for a signal; None while it lives."""
+        return self._process.exitcode
 
     def wait_ready(self) -> None:
         """Until it has started and begins to work."""
-        assert self._popen.stdout is not None
-        assert self._popen.stdout.readline() == b"ready\n", self.said
+        deadline = Deadline(PATIENCE_S)
+        while not (self.results / minispark.READY).exists():
+            assert not deadline.passed, f"it did not start; {self.said}"
+            time.sleep(_LOOK_AGAIN_S)
 
     def ends_within(self, seconds: float) -> bool:
-        try:
-            self._popen.wait(seconds)
-        except subprocess.TimeoutExpired:
-            return False
-        return True
+        self._process.join(seconds)
+        return self.end is not None
 
     def finished(self) -> None:
         """Wait for a good end."""
@@ -92,7 +101,7 @@ class Process:
         """Wait until it has stopped itself at an armed point."""
         deadline = Deadline(PATIENCE_S)
         while self.faults.fired(point) is None:
-            assert self._popen.poll() is None, f"{point} was not reached; {self.said}"
+            assert self.end is None, f"{point} was not reached; {self.said}"
             assert not deadline.passed, f"{point} was not reached; {self.said}"
             time.sleep(_LOOK_AGAIN_S)
         while not self._state().startswith("T"):
@@ -103,16 +112,12 @@ class Process:
         os.kill(self.pid, signal.SIGCONT)
 
     def kill(self) -> None:
-        if self._popen.poll() is None:
-            self._popen.kill()
-            self._popen.wait()
-        assert self._popen.stdout is not None
-        self._popen.stdout.close()
+        self._process.kill()
+        self._process.join()
 
     @property
     def said(self) -> str:
-        self._said.flush()
-        text = Path(self._said.name).read_text()[-4000:]
+        text = self._said.read_text()[-4000:] if self._said.exists() else "nothing"
         stopped = self.results / "error.json"
         return f"it said: {text}{stopped.read_text() if stopped.exists() else ''}"
 
@@ -131,8 +136,9 @@ class Process:
         return self.results / f"reports-{batch}"
 
     def _end(self) -> int:
-        assert self.ends_within(PATIENCE_S), f"it goes on; {self.said}"
-        return self._popen.returncode
+        self.ends_within(PATIENCE_S)
+        assert self.end is not None, f"it goes on; {self.said}"
+        return self.end
 
     def _state(self) -> str:
         command = ["ps", "-o", "stat=", "-p", str(self.pid)]
@@ -186,7 +192,7 @@ class Query:
         """Start the query again until it comes to its end; its last process."""
         for _ in range(most):
             process = self.run()
-            if process.ends_within(PATIENCE_S) and process._popen.returncode == DONE:
+            if process.ends_within(PATIENCE_S) and process.end == DONE:
                 return process
         raise AssertionError(f"the query did not finish; {process.said}")
 

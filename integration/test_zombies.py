@@ -67,7 +67,6 @@ def test_a_driver_whose_member_is_replaced_decides_nothing(query: Query) -> None
     query.check()
 
 
-@pytest.mark.kafka("4.3.0", "3.9.1")
 @pytest.mark.parametrize("point", BEFORE_THE_DECISION)
 def test_a_commit_that_wakes_up_after_its_abort_is_refused(query: Query, point: FaultPoint) -> None:
     interrupted = query.run(pause_at(point, batch=1, partition=2))
