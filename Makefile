@@ -72,6 +72,18 @@ coverage: $(VENV)/.setup-dev ## The tests without a broker, with what they leave
 	$(BIN)/coverage combine
 	$(BIN)/coverage report
 
+.PHONY: spec
+spec: ## Check the model of the protocol (needs spin and gcc)
+	@spec/run.sh
+
+.PHONY: spec-short
+spec-short: ## The same in under a minute: fewer rows
+	@spec/run.sh short
+
+.PHONY: bench
+bench: $(VENV)/.setup-dev kafka ## Measure beside Spark's own sink; minutes, JSON at the end
+	@$(BIN)/python -m bench.spark_sinks
+
 .PHONY: clean
 clean: ## Remove what builds and tests left behind (not .venv)
 	rm -rf build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .coverage.* spark-warehouse metastore_db derby.log
