@@ -7,6 +7,7 @@ by the rule that made them.
 from __future__ import annotations
 
 import hashlib
+import posixpath
 import re
 from dataclasses import dataclass
 
@@ -17,8 +18,8 @@ SLOTS = (0, 1)
 _READABLE_LIMIT = 48
 _UNREADABLE = re.compile(r"[^A-Za-z0-9._]+")
 _ABSOLUTE = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*:/|/)")
-_LOCAL_FILE = re.compile(r"^file:/+")
-_TASK_SUFFIX = re.compile(r"^([01])-(0|[1-9][0-9]*)$")
+_LOCATION = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.-]*):(?://([^/]*)(?=/))?)?(/.*)", re.DOTALL)
+_TASK_SUFFIX = re.compile(r"([01])-(0|[1-9][0-9]*)")
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ class QueryNames:
         """The task that an id of this query names, or None for anything else."""
         if not transactional_id.startswith(f"{self.group}-"):
             return None
-        match = _TASK_SUFFIX.match(transactional_id[len(self.group) + 1 :])
+        match = _TASK_SUFFIX.fullmatch(transactional_id[len(self.group) + 1 :])
         return TaskId(int(match[1]), int(match[2])) if match else None
 
 
@@ -104,13 +105,15 @@ def query_identity(
 
 
 def _normalised(location: str) -> str:
-    """One spelling of a path: `file:///x`, `file:/x` and `/x/` are the same directory."""
-    location = _LOCAL_FILE.sub("/", location)
-    scheme, separator, path = location.partition("://")
-    if not separator:
-        scheme, path = "", location
-    path = re.sub(r"/{2,}", "/", path).rstrip("/") or "/"
-    return f"{scheme}{separator}{path}"
+    """One spelling of a directory, as Hadoop's Path sees it: `file:///x`, `file:/x/` and `/x` are
+    one, and so are `hdfs:/x` and `HDFS:///./x`."""
+    match = _LOCATION.fullmatch(location)
+    assert match is not None
+    scheme, host, path = (match[1] or "").lower(), match[2] or "", match[3]
+    path = posixpath.normpath(re.sub(r"/{2,}", "/", path))
+    if scheme in ("", "file") and host in ("", "localhost"):
+        return path
+    return f"{scheme}://{host}{path}"
 
 
 def _identity(kind: str, source: str, readable: str) -> str:

@@ -62,10 +62,34 @@ def test_what_is_no_task_id_is_not_parsed_as_one(tail: str) -> None:
 
 @pytest.mark.parametrize(
     "spelling",
-    ["/data/q", "/data/q/", "//data//q", "file:/data/q", "file:///data/q", "file:///data/q/"],
+    [
+        "/data/q",
+        "/data/q/",
+        "//data//q",
+        "/data/./q",
+        "file:/data/q",
+        "file:///data/q",
+        "FILE:///data/q/",
+        "file://localhost/data/q",
+    ],
 )
 def test_spellings_of_one_local_path_are_one_query(spelling: str) -> None:
     assert query_identity(None, spelling, None) == query_identity(None, "/data/q", None)
+
+
+@pytest.mark.parametrize("spelling", ["hdfs:/data/q", "hdfs:///data/q/", "HDFS:///data/./q"])
+def test_spellings_of_one_path_of_a_file_system_are_one_query(spelling: str) -> None:
+    assert query_identity(None, spelling, None) == query_identity(None, "hdfs:/data/q", None)
+
+
+def test_another_host_or_file_system_is_another_query() -> None:
+    places = ["/q", "hdfs:/q", "hdfs://a/q", "hdfs://b/q", "s3a://a/q", "s3a://a/Q"]
+    assert len({query_identity(None, place, None) for place in places}) == len(places)
+
+
+def test_an_id_with_something_behind_it_is_no_task() -> None:
+    names = QueryNames("p-", "q-0123456789")
+    assert names.parse_task(f"{names.task(0, 1)}\n") is None
 
 
 @pytest.mark.parametrize(

@@ -112,7 +112,8 @@ class ConfluentProducer:
             self._producer.send_offsets_to_transaction(offsets, member, deadline.left)
 
     def flush(self, deadline: Deadline) -> None:
-        left = self._producer.flush(deadline.left)
+        with step(f"Records of {self._id} were not delivered"):
+            left = self._producer.flush(deadline.left)
         if left:
             raise WriteRejected(f"{left} records of {self._id} were not delivered in time.")
         while self._offsets_awaited and not deadline.passed:
