@@ -39,7 +39,8 @@ class Aim:
         self._watch = watch
         self._batches = batches
         self._commits = commits
-        self._tried: set[int] = set()
+        self._tried = -1
+        self._missed = 0
 
     def take(self, driver: Victim) -> str | None:
         """Freeze the driver if the moment seems right.
@@ -48,11 +49,13 @@ class Aim:
             What was found, with the driver frozen; None if it is not the moment, and it runs.
         """
         batch = self._watch.current_batch()
-        if batch is None or batch < self.strike.batch or batch in self._tried:
+        if batch is None or batch < self.strike.batch or batch <= self._tried:
             return None
+        # Batches gone by count as missed whether they were tried or over too soon to try.
+        self._missed = batch - self.strike.batch
         if not self._seems_right(batch):
             return None
-        self._tried.add(batch)
+        self._tried = batch
         driver.freeze()
         if self.in_commit:
             self._step_to_the_decision(driver, batch)
@@ -64,7 +67,7 @@ class Aim:
 
     def _seems_right(self, batch: int) -> bool:
         # A batch that was missed was written faster than expected: aim earlier at the next.
-        wanted = self.strike.part * self._batches[batch] / 2 ** len(self._tried)
+        wanted = self.strike.part * self._batches[batch] / 2**self._missed
         if self._watch.written(batch) < wanted or self._spark_knows(batch):
             return False
         return self.in_commit or not self._watch.whole(batch)
@@ -73,7 +76,7 @@ class Aim:
     def in_commit(self) -> bool:
         """Whether the middle of a commit is wanted, and not given up."""
         wanted = self.strike.kind is Kind.WHILE_COMMITTING
-        return wanted and len(self._tried) <= TRIES_FOR_A_COMMIT
+        return wanted and self._missed < TRIES_FOR_A_COMMIT
 
     def _step_to_the_decision(self, driver: Victim, batch: int) -> None:
         """Let the frozen driver go on, some milliseconds at a time, until it has decided."""
@@ -99,7 +102,7 @@ class Aim:
         if not self._watch.decides:
             return f"batch {batch}, all rows written, Spark not told that it is done"
         rows, visible = self._batches[batch], self._watch.visible.seen_of(batch)
-        if visible == rows and len(self._tried) < TRIES_FOR_THE_MIDDLE:
+        if visible == rows and self._missed + 1 < TRIES_FOR_THE_MIDDLE:
             return None
         return f"batch {batch}, decided, {visible:,} of its {rows:,} rows visible"
 
