@@ -46,16 +46,19 @@ class Tail:
         partitions: how many it has.
         committed: read_committed, what an application should use; else read_uncommitted, which
             sees what is written before anybody decides on it.
+        wait_ms: how long a broker may sit on a request that it has nothing to answer to.
     """
 
-    def __init__(self, bootstrap: str, topic: str, partitions: int, *, committed: bool) -> None:
+    def __init__(
+        self, bootstrap: str, topic: str, partitions: int, *, committed: bool, wait_ms: int = 100
+    ) -> None:
         self._consumer = Consumer(
             {
                 "bootstrap.servers": bootstrap,
                 "group.id": f"demo-reader-{uuid.uuid4().hex[:8]}",
                 "enable.auto.commit": False,
                 "isolation.level": "read_committed" if committed else "read_uncommitted",
-                "fetch.wait.max.ms": 10,
+                "fetch.wait.max.ms": wait_ms,
                 "log_level": 2,
             }
         )

@@ -98,6 +98,9 @@ def run_demo(options: DemoOptions, screen: Screen) -> DemoResult:
         finished = ours.perfect
         kept = str(work) if options.keep or not finished else None
         return DemoResult(ours, other, len(strikes), kept)
+    except (KeyboardInterrupt, SystemExit):  # nobody will look at an interrupted demo's logs
+        finished = True
+        raise
     finally:
         if finished and not options.keep:
             shutil.rmtree(work, ignore_errors=True)

@@ -15,6 +15,7 @@ from eos_sink.demo.watch import Watch
 from eos_sink.demo.zombie import Zombie
 
 _LOOK_S = 0.005
+_IDLE_LOOK_S = 0.05
 _NO_SPARK_STARTS_IN_S = 2.0
 _SHOW_EVERY_S = 0.1
 _FIND_LOG_EVERY_S = 0.5
@@ -140,7 +141,8 @@ class Side:
 
     def _look(self, *, last_call: bool = False) -> None:
         """Read, tell and show."""
-        self._watch.look(_LOOK_S)
+        # Until its first rows a driver needs the processor more than we do.
+        self._watch.look(_LOOK_S if self._greeted else _IDLE_LOOK_S)
         now = time.monotonic()
         waited = now - self._life_began
         if waited < _NO_SPARK_STARTS_IN_S:  # what comes now is from the driver before

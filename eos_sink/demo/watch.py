@@ -11,6 +11,7 @@ _A_BURST = 1_000
 _QUIET_LOOKS = 3
 _QUIET_S = 0.06
 _FIND_TIMEOUT_S = 10.0
+_LOG_WAIT_MS = 10
 
 
 class Watch:
@@ -88,8 +89,13 @@ class Watch:
         admin = AdminClient({"bootstrap.servers": self._bootstrap, "log_level": 2})
         topic = admin.list_topics(timeout=_FIND_TIMEOUT_S).topics.get(self._log_topic)
         if topic is not None and topic.partitions:
-            log = Tail(self._bootstrap, self._log_topic, len(topic.partitions), committed=True)
-            self._log = log
+            self._log = Tail(
+                self._bootstrap,
+                self._log_topic,
+                len(topic.partitions),
+                committed=True,
+                wait_ms=_LOG_WAIT_MS,
+            )
 
     @property
     def decides(self) -> bool:
