@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--kills", type=_whole, default=3, metavar="N", help="SIGKILLs in each run (3)")
     add("--zombies", type=_whole, default=1, metavar="N", help="drivers frozen and woken (1)")
     add("--seed", type=int, default=2013, metavar="S", help="moments are drawn from it (2013)")
-    add("--keep", action="store_true", help="keep logs, checkpoints and topics")
+    add("--keep", action="store_true", help="keep logs and checkpoints; topics with --bootstrap")
     add("--bootstrap", metavar="HOST:PORT", help="use this cluster, not one of the demo's own")
     add("--no-compare", action="store_true", help="leave out the at-least-once run")
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from eos_sink.demo import flights
@@ -30,6 +31,7 @@ PARTITIONS = 6
 LOG_TOPIC = "__eos_sink_log"
 
 _ADMIN_TIMEOUT_S = 30.0
+_FIND_TIMEOUT_S = 10.0
 _AUDIT_TIMEOUT_S = 120.0
 _REPLICATION_AT_MOST = 3
 
@@ -102,7 +104,8 @@ def run_demo(options: DemoOptions, screen: Screen) -> DemoResult:
         finished = True
         raise
     finally:
-        if finished and not options.keep:
+        nothing_to_see = finished or not any(work.rglob("driver-*.log"))
+        if nothing_to_see and not options.keep:
             shutil.rmtree(work, ignore_errors=True)
         else:
             screen.say(f"logs and checkpoints: {work}")
@@ -160,10 +163,17 @@ def _run_side(
 
 
 def _create_topic(admin: AdminClient, topic: str) -> None:
-    brokers = len(admin.list_topics(timeout=_ADMIN_TIMEOUT_S).brokers)
-    copies = min(_REPLICATION_AT_MOST, brokers)
-    for done in admin.create_topics([NewTopic(topic, PARTITIONS, copies)]).values():
-        done.result(_ADMIN_TIMEOUT_S)
+    """Raises DemoError: no such cluster, or it refuses."""
+    try:
+        brokers = len(admin.list_topics(timeout=_FIND_TIMEOUT_S).brokers)
+        copies = min(_REPLICATION_AT_MOST, brokers)
+        for done in admin.create_topics([NewTopic(topic, PARTITIONS, copies)]).values():
+            done.result(_ADMIN_TIMEOUT_S)
+    except KafkaException as error:
+        raise DemoError(
+            f"Kafka does not create topic {topic}: {error.args[0]}. Does it answer at the given "
+            "address, and may topics be created there?"
+        ) from error
 
 
 def _delete_topic(admin: AdminClient, topic: str) -> None:
