@@ -18,6 +18,12 @@ from eos_sink.ports import Headers, ProducerIdentity, WriteRejected
 # librdkafka tells the producer id in its statistics only, so they come often. They queue up unless
 # somebody polls, and a task may wait long for its next rows, so a thread of the producer does.
 _STATISTICS_MS = 10
+# Told by `produce` itself where the client knows already, else when the record is sent.
+_RECORD_REFUSED = {
+    KafkaError._STATE,
+    KafkaError._UNKNOWN_PARTITION,
+    KafkaError.MSG_SIZE_TOO_LARGE,
+}
 _QUEUE_FULL_WAIT_S = 0.1
 _POLL_S = 0.01
 
@@ -151,7 +157,7 @@ class ConfluentProducer:
                 self._identity = ProducerIdentity(eos["producer_id"], eos["producer_epoch"])
 
     def _rejected(self, error: KafkaError, topic: str) -> Exception:
-        if error.code() in (KafkaError._STATE, KafkaError.MSG_SIZE_TOO_LARGE):
+        if error.code() in _RECORD_REFUSED:
             return WriteRejected(f"A record for topic {topic} was refused: {error.str()}.")
         return judged(error, f"A record for topic {topic} was refused")
 
