@@ -158,6 +158,7 @@ class Query:
         self._directory = directory
         self._processes: list[Process] = []
         self._kafka: ConfluentKafka | None = None
+        self._register: DecisionRegister | None = None
         self._planner: Planner | None = None
         self.topic = f"rows-{uuid.uuid4().hex[:8]}"
         self.checkpoint = directory / "checkpoint"
@@ -248,7 +249,9 @@ class Query:
 
     def log(self) -> Entry:
         """The latest record of the decision log."""
-        return DecisionRegister(self.kafka, self.options.names).read(Deadline(PATIENCE_S))
+        if self._register is None:
+            self._register = DecisionRegister(self.kafka, self.options.names)
+        return self._register.read(Deadline(PATIENCE_S))
 
     def decided(self) -> int | None:
         """The number of the latest decided batch."""
@@ -287,6 +290,9 @@ class Query:
     def close(self) -> None:
         for process in self._processes:
             process.kill()
+        for client in (self._planner, self._register, self._kafka):
+            if client is not None:
+                client.close()
 
 
 def kill_at(point: FaultPoint, batch: int = 0, partition: int = -1) -> Arm:

@@ -120,6 +120,7 @@ class SparkQuery:
         self._input = home / "input"
         self._input.mkdir()
         self._runs: list[Run] = []
+        self._clients: list[ConfluentKafka] = []
 
     def add_batch(self, rows: int = ROWS) -> None:
         """One more file, which becomes one more batch."""
@@ -191,7 +192,8 @@ class SparkQuery:
         return parse_options(self.options)
 
     def clients(self) -> ConfluentKafka:
-        return ConfluentKafka(self.sink)
+        self._clients.append(clients := ConfluentKafka(self.sink))
+        return clients
 
     def log_record(self) -> bytes:
         """The query's latest record in the decision log."""
@@ -211,6 +213,8 @@ class SparkQuery:
     def close(self) -> None:
         for run in self._runs:
             run.end()
+        for clients in self._clients:
+            clients.close()
 
     def _config(self, trigger: dict[str, Any]) -> dict[str, Any]:
         return {

@@ -11,9 +11,12 @@ from kafka import KafkaAdminClient
 from kafka.structs import TopicPartition as AdminPartition
 
 from eos_sink.clients.cluster import ConfluentKafka
+from eos_sink.clients.member import ConfluentMember
+from eos_sink.clients.producer import ConfluentProducer
+from eos_sink.clients.readers import ConfluentLogReader
 from eos_sink.deadline import Deadline
 from eos_sink.identity import QueryNames
-from eos_sink.options import parse_options
+from eos_sink.options import SinkOptions, parse_options
 from eos_sink.testing import KafkaCluster
 from tests.contract.members import MemberContract
 from tests.contract.reading import LogContract, TopicContract, VisibilityContract
@@ -22,6 +25,35 @@ from tests.contract.transactions import ControlContract, ProducerContract
 pytestmark = pytest.mark.kafka("4.3.0", "3.9.1")
 
 ENDING = ["PrepareCommit", "PrepareAbort", "PrepareEpochFence"]
+
+
+class _Remembering(ConfluentKafka):
+    """The real clients, all of which can be closed."""
+
+    def __init__(self, options: SinkOptions) -> None:
+        super().__init__(options)
+        self._clients: list[ConfluentProducer | ConfluentMember | ConfluentLogReader] = []
+
+    def producer(self, transactional_id: str, timeout_ms: int) -> ConfluentProducer:
+        self._clients.append(client := super().producer(transactional_id, timeout_ms))
+        return client
+
+    def log_producer(self, transactional_id: str, timeout_ms: int) -> ConfluentProducer:
+        self._clients.append(client := super().log_producer(transactional_id, timeout_ms))
+        return client
+
+    def member(self, group: str, instance_id: str, session_ms: int) -> ConfluentMember:
+        self._clients.append(client := super().member(group, instance_id, session_ms))
+        return client
+
+    def log_reader(self, deadline: Deadline) -> ConfluentLogReader:
+        self._clients.append(client := super().log_reader(deadline))
+        return client
+
+    def close(self) -> None:
+        for client in self._clients:
+            client.close()
+        super().close()
 
 
 class KafkaHarness:
@@ -33,6 +65,7 @@ class KafkaHarness:
         self._cluster = cluster
         self._admin = admin
         self._topics = 0
+        self._made: list[_Remembering] = []
         self._options = parse_options(
             {
                 "kafka.bootstrap.servers": cluster.bootstrap_servers,
@@ -46,7 +79,14 @@ class KafkaHarness:
         return self._options.names
 
     def kafka(self) -> ConfluentKafka:
-        return ConfluentKafka(self._options)
+        kafka = _Remembering(self._options)
+        self._made.append(kafka)
+        return kafka
+
+    def close(self) -> None:
+        """Leave no client behind that would look for an ended broker for the rest of the run."""
+        for kafka in self._made:
+            kafka.close()
 
     def create_topic(self, partitions: int = 1, *, compacted: bool = False) -> str:
         self._topics += 1
@@ -119,8 +159,10 @@ def admin(kafka: KafkaCluster) -> Iterator[KafkaAdminClient]:
 
 
 @pytest.fixture
-def harness(kafka: KafkaCluster, admin: KafkaAdminClient) -> KafkaHarness:
-    return KafkaHarness(kafka, admin)
+def harness(kafka: KafkaCluster, admin: KafkaAdminClient) -> Iterator[KafkaHarness]:
+    harness = KafkaHarness(kafka, admin)
+    yield harness
+    harness.close()
 
 
 class TestProducer(ProducerContract):

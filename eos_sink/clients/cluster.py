@@ -118,6 +118,12 @@ class ConfluentKafka:
             )
         raise judged(error, f"Topic {topic} cannot be seen")
 
+    def close(self) -> None:
+        """Let go of what the process shares; a process that lives as long as this need not."""
+        if self._control is not None:
+            self._control.close()
+        self._control = self._admin_client = None
+
     def _ensure_log(self, deadline: Deadline) -> None:
         topic = self._options.log_topic
         error = self._topic_error(topic, deadline)

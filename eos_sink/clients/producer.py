@@ -20,6 +20,7 @@ from eos_sink.ports import Headers, ProducerIdentity, WriteRejected
 _STATISTICS_MS = 10
 # Told by `produce` itself where the client knows already, else when the record is sent.
 _RECORD_REFUSED = {
+    KafkaError._FATAL,
     KafkaError._STATE,
     KafkaError._UNKNOWN_PARTITION,
     KafkaError.MSG_SIZE_TOO_LARGE,
@@ -54,6 +55,7 @@ class ConfluentProducer:
         """
         self._id = transactional_id
         self._identity: ProducerIdentity | None = None
+        self._fatal: KafkaError | None = None
         self._offsets_awaited = 0
         self._closed = threading.Event()
         configuration: dict[str, Any] = {
@@ -61,7 +63,7 @@ class ConfluentProducer:
             **settings,
             **{name: value for name, value in _SETTINGS.items() if name != "partitioner"},
             "transactional.id": transactional_id,
-            "error_cb": _leave_to_the_next_call,
+            "error_cb": self._leave_to_the_next_call,
             "transaction.timeout.ms": timeout_ms,
         }
         if with_identity:
@@ -145,6 +147,8 @@ class ConfluentProducer:
             self._producer.abort_transaction(deadline.left)
 
     def close(self) -> None:
+        if self._closed.is_set():
+            return
         self._closed.set()
         # Records that wait for a broker would otherwise keep the producer alive.
         self._producer.purge()
@@ -156,7 +160,15 @@ class ConfluentProducer:
             if eos.get("producer_id", -1) >= 0 and eos.get("producer_epoch", -1) >= 0:
                 self._identity = ProducerIdentity(eos["producer_id"], eos["producer_epoch"])
 
+    def _leave_to_the_next_call(self, error: KafkaError) -> None:
+        """What a transaction suffers is told by its next call; `poll` would raise it at random."""
+        if error.fatal():
+            self._fatal = error
+
     def _rejected(self, error: KafkaError, topic: str) -> Exception:
+        if error.code() == KafkaError._FATAL and self._fatal is not None:
+            # `produce` says only that there is a cause.
+            error = self._fatal
         if error.code() in _RECORD_REFUSED:
             return WriteRejected(f"A record for topic {topic} was refused: {error.str()}.")
         return judged(error, f"A record for topic {topic} was refused")
@@ -173,11 +185,6 @@ class ConfluentProducer:
                 on_offset(partition, offset)
 
         return delivered
-
-
-def _leave_to_the_next_call(error: KafkaError) -> None:
-    """What a transaction suffers is told by its next call; `poll` would raise it at random."""
-    LOGGER.debug("%s", error)
 
 
 def _poll_until(producer: Producer, closed: threading.Event) -> None:

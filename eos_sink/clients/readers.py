@@ -91,6 +91,7 @@ class ConfluentLogReader:
 
     def close(self) -> None:
         self._consumer.close()
+        self._end.close()
 
 
 class WitnessReader:
@@ -153,6 +154,9 @@ class EndOffset:
             },
             logger=LOGGER,
         )
+
+    def close(self) -> None:
+        self._consumer.close()
 
     def __call__(self, position: LogPosition, deadline: Deadline) -> int:
         place = TopicPartition(position.topic, position.partition)

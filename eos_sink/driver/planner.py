@@ -59,8 +59,9 @@ class Planner:
         return Plan(self._token(entry), entry.decision, lost, entry.record.earlier)
 
     def close(self) -> None:
-        """Leave no member behind that would go on with its heartbeats."""
+        """Leave no client behind, and no member that would go on with its heartbeats."""
         self._forget()
+        self._register.close()
 
     def _joined(self) -> bool:
         if self._member is None:

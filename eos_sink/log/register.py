@@ -133,6 +133,13 @@ class DecisionRegister:
                 self._abandon()
                 raise _explained(token, error) from error
 
+    def close(self) -> None:
+        """Let go of all clients; what is open stays open."""
+        self._let_go()
+        if self._reader is not None:
+            self._reader.close()
+        self._reader = None
+
     def _current(self, token: PlanToken, deadline: Deadline) -> Entry:
         """What is held may be old: another process of the query has written meanwhile."""
         if self._held is not None and self._held.seq == token.seq:
