@@ -14,7 +14,7 @@ from eos_sink.model import LogPosition, Witness
 from eos_sink.ports import Visibility
 
 _POLL_S = 0.1
-_FETCH_MS = "50"
+_FETCH_MS = 10
 _GONE = {
     KafkaError._AUTO_OFFSET_RESET,
     KafkaError.OFFSET_OUT_OF_RANGE,
@@ -25,14 +25,17 @@ _GONE = {
 }
 
 
-def _consumer(settings: dict[str, str], group: str, **own: str) -> Consumer:
+def _consumer(settings: dict[str, str], group: str, when_out_of_range: str) -> Consumer:
     configuration: dict[str, Any] = {
         **settings,
         "group.id": group,
         "enable.auto.commit": False,
         "isolation.level": "read_committed",
         "enable.partition.eof": True,
-        **own,
+        # The end of a partition is told by an empty fetch, and a new assignment waits behind the
+        # one that is under way (500 ms by default).
+        "fetch.wait.max.ms": _FETCH_MS,
+        "auto.offset.reset": when_out_of_range,
     }
     return Consumer(configuration, logger=LOGGER)
 
@@ -49,8 +52,8 @@ class ConfluentLogReader:
     ) -> None:
         self._home = position
         self._end = end
-        self._consumer = _consumer(settings, group, **{"auto.offset.reset": "earliest"})
-        self._next = -1
+        self._consumer = _consumer(settings, group, "earliest")
+        self._next = 0
         self._latest: tuple[LogPosition, bytes] | None = None
 
     def position(self, key: str) -> LogPosition:  # noqa: ARG002 - made for one key
@@ -60,10 +63,20 @@ class ConfluentLogReader:
         """The target is the high watermark, not the last stable offset: a record of this query
         may lie behind another query's open transaction, and is waited for."""
         end = self._end(self._home, deadline)
-        if self._next < 0 or end < self._next:
-            # First read; or the topic was deleted and made again, so that nothing known holds.
+        if end < self._next:
+            # The topic was deleted and made again, so that nothing known holds.
             self._latest, self._next = None, 0
-            self._consumer.assign([TopicPartition(self._home.topic, self._home.partition, 0)])
+        if self._next < end:
+            # Assigned only while it reads, so that an idle process fetches nothing.
+            place = TopicPartition(self._home.topic, self._home.partition, self._next)
+            self._consumer.assign([place])
+            try:
+                self._read_to(end, key, deadline)
+            finally:
+                self._consumer.unassign()
+        return self._latest
+
+    def _read_to(self, end: int, key: str, deadline: Deadline) -> None:
         wanted = key.encode()
         while self._next < end:
             if deadline.passed:
@@ -87,7 +100,6 @@ class ConfluentLogReader:
                 self._next = max(self._next, offset)
             elif not transient(error):
                 raise judged(error, f"The decision log {self._home.topic} is unreadable")
-        return self._latest
 
     def close(self) -> None:
         self._consumer.close()
@@ -98,15 +110,7 @@ class WitnessReader:
     """Looks at single offsets as a read_committed reader does."""
 
     def __init__(self, settings: dict[str, str], group: str) -> None:
-        self._consumer = _consumer(
-            settings,
-            group,
-            **{
-                "auto.offset.reset": "error",
-                # The next look waits behind the fetch that is under way (500 ms by default).
-                "fetch.wait.max.ms": _FETCH_MS,
-            },
-        )
+        self._consumer = _consumer(settings, group, "error")
 
     def look(self, witness: Witness, deadline: Deadline) -> Visibility | None:
         """None: its transaction was still open at the deadline."""
