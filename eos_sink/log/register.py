@@ -98,9 +98,7 @@ class DecisionRegister:
             SupersededError: the log has moved on since the plan.
         """
         entry = self._current(token, deadline)
-        if entry.seq != token.seq:
-            self._let_go()
-            raise superseded(token, entry)
+        self._compare(token, entry)
         return entry
 
     def write(self, token: PlanToken, decision: Decision | None, deadline: Deadline) -> Entry:
@@ -120,7 +118,7 @@ class DecisionRegister:
                 entry = self._current(token, deadline)
                 if entry.record.writer == writer:
                     return entry
-                entry = self.expect(token, deadline)
+                self._compare(token, entry)
                 return self._append(token, entry.record.next(decision, writer), deadline)
             except (ProducerFenced, OutcomeUnknownError) as error:
                 self._let_go()
@@ -145,6 +143,11 @@ class DecisionRegister:
         if self._held is not None and self._held.seq == token.seq:
             return self._held
         return self.open(deadline)
+
+    def _compare(self, token: PlanToken, entry: Entry) -> None:
+        if entry.seq != token.seq:
+            self._let_go()
+            raise superseded(token, entry)
 
     def _append(self, token: PlanToken, record: LogRecord, deadline: Deadline) -> Entry:
         producer = self._producer
