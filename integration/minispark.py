@@ -34,8 +34,8 @@ from eos_sink.testing.faults import (
     Action,
     FaultPoint,
     Faults,
-    faulty_connect,
 )
+from eos_sink.testing.gates import faulty_connect
 
 DONE, STOPPED = 0, 3
 READY = "ready"

@@ -21,7 +21,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
-from eos_sink.testing.faults import FaultyDataSource
+from eos_sink.testing import FaultyDataSource
 
 
 def spark_session() -> SparkSession:

@@ -20,7 +20,8 @@ from eos_sink.clients.cluster import ConfluentKafka
 from eos_sink.deadline import Deadline
 from eos_sink.options import SinkOptions, parse_options
 from eos_sink.testing import KafkaCluster
-from eos_sink.testing.faults import Action, FaultPoint, Faults, kill_session
+from eos_sink.testing.faults import Action, FaultPoint, Faults
+from eos_sink.testing.victims import kill_session
 from integration import spark_program
 from integration.checker import Rows, read_topic
 

@@ -99,7 +99,7 @@ def test_a_machine_lost_at(point: FaultPoint, query: SparkQuery) -> None:
 @pytest.mark.kafka("3.9.1")
 def test_a_driver_lost_after_the_decision(query: SparkQuery) -> None:
     query.add_batch()
-    query.crash(FaultPoint.COMMITTER_WRITE_AFTER, Action.KILL_DRIVER)
+    query.crash(FaultPoint.COMMITTER_WRITE_AFTER, Action.KILL_JVM)
     query.finish()
     query.assert_exactly_once()
 

@@ -1,0 +1,227 @@
+"""The process's side of `eos_sink.testing.faults`: the real clients behind gates.
+
+Points lie at the adapter seam, the calls of `eos_sink.ports`, so that no protocol code knows of
+them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from eos_sink.clients.cluster import ConfluentKafka
+from eos_sink.datasource import KafkaEosDataSource
+from eos_sink.deadline import Deadline
+from eos_sink.model import Transaction
+from eos_sink.options import SinkOptions
+from eos_sink.ports import EndOutcome, Kafka, TransactionControl
+from eos_sink.testing import victims
+from eos_sink.testing.faults import (
+    DIRECTORY_VARIABLE,
+    ROLE_VARIABLE,
+    TIMELINE_VARIABLE,
+    Action,
+    Struck,
+)
+from eos_sink.testing.timeline import Timeline
+
+_ROLES = {
+    "pyspark.sql.worker.write_into_data_source": "planner",
+    "pyspark.sql.worker.python_streaming_sink_runner": "committer",
+}
+_DELIVERED_WITHIN_S = 30.0
+
+
+class Gate:
+    """What each call of a client passes, before and after.
+
+    Args:
+        role: of this process, the first part of each point's name.
+        environ: names the directory of armed points and the timeline; without, nothing happens.
+    """
+
+    def __init__(self, role: str, environ: Mapping[str, str] = os.environ) -> None:
+        directory, timeline = environ.get(DIRECTORY_VARIABLE), environ.get(TIMELINE_VARIABLE)
+        self._directory = Path(directory) if directory else None
+        self._timeline = Timeline(timeline) if timeline else None
+        self._role = role
+
+    def reach(self, call: str, when: str) -> None:
+        """Note it, and suffer what is armed there."""
+        name = f"{self._role}.{call}.{when}"
+        action = self._take(name)
+        if self._timeline is not None:
+            self._timeline.note(self._role, name, action.value if action else None)
+        if action is not None:
+            self._strike(name, action)
+
+    def is_armed(self, call: str, when: str) -> bool:
+        return (
+            self._directory is not None
+            and (self._directory / f"{self._role}.{call}.{when}").exists()
+        )
+
+    def _take(self, name: str) -> Action | None:
+        """Of several processes at one point, one takes the file."""
+        if self._directory is None:
+            return None
+        taken = self._directory / f"{name}.{os.getpid()}"
+        try:
+            (self._directory / name).rename(taken)
+        except FileNotFoundError:
+            return None
+        return Action(taken.read_text())
+
+    def _strike(self, name: str, action: Action) -> None:
+        assert self._directory is not None
+        jvm = None
+        with contextlib.suppress(ProcessLookupError):
+            jvm = victims.jvm_above(os.getpid())
+        struck = Struck(os.getpid(), jvm, os.getsid(0), action)
+        noted = self._directory / f"{name}.noted"
+        noted.write_text(struck.to_text())
+        noted.rename(self._directory / f"{name}.fired")
+        _STRIKES[action](struck)
+
+
+def _kill_jvm(struck: Struck) -> None:
+    assert struck.jvm is not None, "this process has no JVM above it"
+    os.kill(struck.jvm, signal.SIGKILL)
+    os.kill(struck.pid, signal.SIGKILL)
+
+
+def _kill_all(struck: Struck) -> None:
+    victims.kill_session(struck.session)
+    os.kill(struck.pid, signal.SIGKILL)
+
+
+def _pause_jvm(struck: Struck) -> None:
+    assert struck.jvm is not None, "this process has no JVM above it"
+    os.kill(struck.jvm, signal.SIGSTOP)
+
+
+def _pause_all(struck: Struck) -> None:
+    victims.pause_session(struck.session)
+    os.kill(struck.pid, signal.SIGSTOP)
+
+
+_STRIKES: dict[Action, Callable[[Struck], None]] = {
+    Action.KILL_PROCESS: lambda struck: os.kill(struck.pid, signal.SIGKILL),
+    Action.KILL_JVM: _kill_jvm,
+    Action.KILL_ALL: _kill_all,
+    Action.PAUSE: lambda struck: os.kill(struck.pid, signal.SIGSTOP),
+    Action.PAUSE_JVM: _pause_jvm,
+    Action.PAUSE_ALL: _pause_all,
+}
+
+
+class _Watched:
+    """A client whose named calls pass the gate."""
+
+    def __init__(self, client: Any, gate: Gate, points: dict[str, str]) -> None:
+        self._client, self._gate, self._points = client, gate, points
+
+    def __getattr__(self, name: str) -> Any:
+        call = getattr(self._client, name)
+        point = self._points.get(name)
+        return call if point is None else _watched(call, self._gate, point)
+
+
+def _watched(call: Callable[..., Any], gate: Gate, point: str) -> Callable[..., Any]:
+    def watched(*arguments: Any, **named: Any) -> Any:
+        gate.reach(point, "before")
+        result = call(*arguments, **named)
+        gate.reach(point, "after")
+        return result
+
+    return watched
+
+
+class _WatchedProducer(_Watched):
+    """A task's producer; the way of its rows is interrupted after the first one."""
+
+    def __init__(self, client: Any, gate: Gate) -> None:
+        points = {"init": "init", "send_offset": "offset", "flush": "flush"}
+        points |= {"identity": "prepared", "abort": "abort"}
+        super().__init__(client, gate, points)
+        self._produced = 0
+
+    @property
+    def produce(self) -> Callable[..., None]:
+        """A million rows pass here, so that what is past costs nothing more."""
+        return self._client.produce if self._produced > 1 else self._produce
+
+    def _produce(self, *arguments: Any, **named: Any) -> None:
+        self._produced += 1
+        if self._produced == 2:
+            if self._gate.is_armed("produce", "amid"):
+                self._client.flush(Deadline(_DELIVERED_WITHIN_S))
+            self._gate.reach("produce", "amid")
+        self._client.produce(*arguments, **named)
+
+
+class _WatchedControl(_Watched):
+    """EndTxn can be interrupted between one transaction and the others."""
+
+    def end(
+        self, transactions: Iterable[Transaction], commit: bool, deadline: Deadline
+    ) -> dict[Transaction, EndOutcome]:
+        ordered = list(transactions)
+        if not ordered:
+            return {}
+        control: TransactionControl = self._client
+        call = "settle" if commit else "abort"
+        self._gate.reach(call, "before")
+        outcomes = control.end(ordered[:1], commit=commit, deadline=deadline)
+        self._gate.reach(call, "amid")
+        outcomes.update(control.end(ordered[1:], commit=commit, deadline=deadline))
+        self._gate.reach(call, "after")
+        return outcomes
+
+
+class FaultyKafka:
+    """The real clients behind gates. Implements `eos_sink.ports.Kafka`."""
+
+    def __init__(self, kafka: Kafka, gate: Gate) -> None:
+        self._kafka, self._gate = kafka, gate
+
+    def producer(self, transactional_id: str, timeout_ms: int) -> Any:
+        return _WatchedProducer(self._kafka.producer(transactional_id, timeout_ms), self._gate)
+
+    def log_producer(self, transactional_id: str, timeout_ms: int) -> Any:
+        points = {"init": "open", "commit": "write"}
+        return _Watched(self._kafka.log_producer(transactional_id, timeout_ms), self._gate, points)
+
+    def member(self, group: str, instance_id: str, session_ms: int) -> Any:
+        points = {"join": "join", "wait_stable": "stable"}
+        return _Watched(self._kafka.member(group, instance_id, session_ms), self._gate, points)
+
+    def control(self) -> Any:
+        points = {"list_open": "list", "describe": "describe", "check_timeout": "check"}
+        return _WatchedControl(self._kafka.control(), self._gate, points)
+
+    def log_reader(self, deadline: Deadline) -> Any:
+        return _Watched(self._kafka.log_reader(deadline), self._gate, {"latest": "read"})
+
+    def __getattr__(self, name: str) -> Any:
+        call = getattr(self._kafka, name)
+        return _watched(call, self._gate, "witness") if name == "visibility" else call
+
+
+def faulty_connect(options: SinkOptions) -> Any:
+    """The connection of `FaultyDataSource`. What Spark runs in a process tells its role."""
+    role = os.environ.get(ROLE_VARIABLE) or _ROLES.get(sys.argv[-1], "task")
+    gate = Gate(role)
+    gate.reach("connect", "before")
+    return FaultyKafka(ConfluentKafka(options), gate)
+
+
+class FaultyDataSource(KafkaEosDataSource):
+    """`format("kafka-eos")` with fault points; everything else is the sink's own code."""
+
+    connect = staticmethod(faulty_connect)
