@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING
 from eos_sink.errors import (
     BatchFailedError,
     ClusterError,
+    CommitFailedError,
     ConfigurationError,
     EosSinkError,
+    FailureKind,
     OperatorNeededError,
     OutcomeUnknownError,
+    ProduceFailedError,
     SupersededError,
     UnfinishedError,
 )
@@ -25,10 +28,13 @@ if TYPE_CHECKING:
 __all__ = [
     "BatchFailedError",
     "ClusterError",
+    "CommitFailedError",
     "ConfigurationError",
     "EosSinkError",
+    "FailureKind",
     "OperatorNeededError",
     "OutcomeUnknownError",
+    "ProduceFailedError",
     "SupersededError",
     "UnfinishedError",
     "register",

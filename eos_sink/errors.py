@@ -4,6 +4,8 @@
     ├── ConfigurationError    change the option or the column that it names
     ├── ClusterError          repair the cluster, the topic or the permission that it names
     ├── BatchFailedError      nothing was decided: start the query again, Spark replays the batch
+    │   ├── ProduceFailedError    while the rows were written; `kind` says what failed
+    │   └── CommitFailedError     while the batch was put to the vote or decided
     ├── UnfinishedError       decided, not all of it visible yet: start the query again, it is
     │                         finished before anything else
     ├── OutcomeUnknownError   the broker did not answer in time: start the query again, what was
@@ -11,12 +13,14 @@
     ├── SupersededError       a newer run of the query has taken over: let that one live
     └── OperatorNeededError   the evidence does not allow an automatic answer: compare and choose
 
-Every message says what happened, what it means for the data, and what to do.
+Every message says what happened, what it means for the data, and what to do. The two kinds of
+BatchFailedError are the two phases of KIP-691: data transmission and commit.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from enum import Enum
 from typing import Any
 
 
@@ -56,6 +60,30 @@ class ClusterError(EosSinkError):
 
 class BatchFailedError(EosSinkError):
     """The batch failed before its decision; its transactions are or will be aborted."""
+
+
+class FailureKind(Enum):
+    """What failed while rows were written (KIP-691, ProduceFailedException.FailureType)."""
+
+    MESSAGE_REJECTED = "message rejected"
+    """A record itself: too large, unknown partition. It fails again until that is mended."""
+    DELIVERY_FAILED = "delivery failed"
+    """The brokers did not take records in time or in enough copies."""
+    TRANSACTION_FAILED = "transaction failed"
+    """The transaction or its producer: fenced, timed out, unknown to the broker."""
+
+
+class ProduceFailedError(BatchFailedError):
+    """Rows could not be written (KIP-691, data transmission phase); the task's transaction is
+    aborted."""
+
+    @property
+    def kind(self) -> FailureKind:
+        return FailureKind(self.data["kind"])
+
+
+class CommitFailedError(BatchFailedError):
+    """The batch was written and could not be decided (KIP-691, commit phase, CommitFailed)."""
 
 
 class UnfinishedError(EosSinkError):

@@ -13,6 +13,7 @@ from enum import Enum, auto
 from typing import Protocol
 
 from eos_sink.deadline import Deadline
+from eos_sink.errors import FailureKind
 from eos_sink.model import LogPosition, Transaction, Witness
 
 Headers = Sequence[tuple[str, bytes | None]]
@@ -34,8 +35,13 @@ class MemberRefused(Exception):
         self.replaced = replaced
 
 
-class WriteRejected(Exception):
-    """Kafka or the client refused records of the open transaction, which has to be aborted."""
+class ProduceFailed(Exception):
+    """Records of the open transaction, or the transaction, failed: it has to be aborted, and may
+    then be repeated (KIP-691, an abortable error)."""
+
+    def __init__(self, text: str, kind: FailureKind) -> None:
+        super().__init__(text)
+        self.kind = kind
 
 
 class MemberState(Enum):
@@ -120,14 +126,14 @@ class TransactionalProducer(Protocol):
         from `flush` or a later `produce` once the record is on the broker.
 
         Raises:
-            WriteRejected: the client refuses the record (too large, unknown partition, ...).
+            ProduceFailed: the client refuses the record (too large, unknown partition, ...).
         """
 
     def send_offset(self, position: LogPosition, member: bytes, deadline: Deadline) -> None:
         """Add a group offset to the transaction, checked against the group's member (KIP-447).
 
         Raises:
-            MemberRefused, ProducerFenced, WriteRejected: an earlier record failed.
+            MemberRefused, ProducerFenced, ProduceFailed: an earlier record failed.
         """
 
     def flush(self, deadline: Deadline) -> None:
@@ -139,7 +145,7 @@ class TransactionalProducer(Protocol):
 
     def commit(self, deadline: Deadline) -> None:
         """Raises:
-        ProducerFenced, WriteRejected: not committed.
+        ProducerFenced, ProduceFailed: not committed.
         OutcomeUnknownError: it may or may not be.
         """
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from eos_sink.errors import BatchFailedError, OperatorNeededError
+from eos_sink.errors import CommitFailedError, OperatorNeededError
 from eos_sink.identity import QueryNames
 from eos_sink.model import BatchId, Decision, Plan, Tally, TaskReport, Transaction
 from eos_sink.ports import TransactionState, TransactionStatus, Visibility
@@ -188,12 +188,12 @@ def check_vote(
     """Every prepared transaction is still ongoing under its own epoch and far from its time-out.
 
     Raises:
-        BatchFailedError: one is not; nothing is decided.
+        CommitFailedError: one is not; nothing is decided.
     """
     for transaction in transactions:
         state = states[transaction.transactional_id]
         if state.transaction != transaction or state.status is not TransactionStatus.ONGOING:
-            raise BatchFailedError(
+            raise CommitFailedError(
                 f"The prepared transaction {transaction.transactional_id} (producer id "
                 f"{transaction.producer_id}, epoch {transaction.epoch}) is no longer open: its "
                 f"coordinator says {state.status.value}, producer id "
@@ -205,7 +205,7 @@ def check_vote(
             )
         left_ms = state.started_ms + state.timeout_ms - now_ms
         if left_ms < margin_ms:
-            raise BatchFailedError(
+            raise CommitFailedError(
                 f"The batch took {(now_ms - state.started_ms) / 1000:.0f} s, too close to the "
                 f"transaction time-out of {state.timeout_ms / 1000:.0f} s to decide it safely. "
                 "Nothing of it is visible.",

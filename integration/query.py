@@ -88,7 +88,8 @@ class Process:
         """Wait for an end with an error of one of these kinds; what a user would see of it."""
         assert self._end() == STOPPED, self.said
         error: dict[str, Any] = json.loads((self.results / "error.json").read_text())
-        assert error["error"] in [kind.__name__ for kind in kinds], self.said
+        known = [each.__name__ for kind in kinds for each in (kind, *kind.__subclasses__())]
+        assert error["error"] in known, self.said
         return error
 
     def killed_at(self, point: FaultPoint) -> None:

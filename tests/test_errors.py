@@ -37,10 +37,20 @@ def test_the_tree_in_the_docstring_is_the_tree_of_the_code() -> None:
     drawn = errors.__doc__ or ""
     for kind in KINDS:
         assert kind.__name__ in drawn
-        assert kind is EosSinkError or kind.__bases__ == (EosSinkError,)
+        assert kind is EosSinkError or len(kind.__bases__) == 1
 
 
 def test_no_error_is_a_kind_of_another_next_action() -> None:
-    leaves = [kind for kind in KINDS if kind is not EosSinkError]
-    assert len(leaves) == 7
-    assert not any(issubclass(a, b) for a in leaves for b in leaves if a is not b)
+    actions = EosSinkError.__subclasses__()
+    assert len(actions) == 7
+    phases = {kind for action in actions for kind in action.__subclasses__()}
+    assert phases == {errors.ProduceFailedError, errors.CommitFailedError}
+    assert {*KINDS} == {EosSinkError, *actions, *phases}
+
+
+def test_a_failed_write_says_what_failed_also_after_pickling() -> None:
+    error = errors.ProduceFailedError(
+        "It broke.", remedy="Mend it.", data={"kind": "delivery failed"}
+    )
+    assert error.kind is errors.FailureKind.DELIVERY_FAILED
+    assert pickle.loads(pickle.dumps(error)).kind is error.kind

@@ -129,10 +129,13 @@ def test_what_is_public_is_there_and_nothing_else_is_promised() -> None:
     assert set(eos_sink.__all__) == {
         "BatchFailedError",
         "ClusterError",
+        "CommitFailedError",
         "ConfigurationError",
         "EosSinkError",
+        "FailureKind",
         "OperatorNeededError",
         "OutcomeUnknownError",
+        "ProduceFailedError",
         "SupersededError",
         "UnfinishedError",
         "register",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from enum import Enum, auto
 
 from confluent_kafka import KafkaError, KafkaException
 
@@ -12,27 +13,89 @@ from eos_sink.errors import (
     ClusterError,
     ConfigurationError,
     EosSinkError,
+    FailureKind,
     OutcomeUnknownError,
 )
-from eos_sink.ports import MemberRefused, ProducerFenced, WriteRejected
+from eos_sink.ports import MemberRefused, ProduceFailed, ProducerFenced
 
 LOGGER = logging.getLogger("eos_sink.kafka")
 
-_FENCED = {
-    KafkaError._FENCED,
-    KafkaError.PRODUCER_FENCED,
-    KafkaError.INVALID_PRODUCER_EPOCH,
-    KafkaError.INVALID_PRODUCER_ID_MAPPING,
-    # Somebody else has ended the transaction.
-    KafkaError.INVALID_TXN_STATE,
+
+class Meaning(Enum):
+    """What an error means for the transaction that meets it (KIP-691: fatal or abortable)."""
+
+    FENCED = auto()
+    """Fatal: the producer has a successor, or somebody else has ended its transaction."""
+    REPLACED = auto()
+    """Fatal for the plan: a newer driver is the group's member (KIP-447)."""
+    EXPIRED = auto()
+    """Abortable: the member's session has ended; a repeated batch has a new member."""
+    REJECTED = auto()
+    """Abortable, and it fails again until the record or the setting is mended."""
+    UNDELIVERED = auto()
+    """Abortable: the brokers did not take records in time or in enough copies."""
+    CORRUPTED = auto()
+    """Abortable: the broker has lost sight of the producer, whose next init bumps the epoch or
+    gets a new id (KIP-360)."""
+    UNKNOWN = auto()
+    """Neither: the request may have been carried out. It is read back, never aborted blindly."""
+    DENIED = auto()
+    """Fatal until a permission is granted."""
+    MISSING = auto()
+    """Fatal until the topic is there."""
+    MISCONFIGURED = auto()
+    """Fatal until a setting is corrected."""
+
+
+# The one table of what librdkafka and the brokers behind it say. What it does not list is
+# abortable if librdkafka says so, and else stops the query.
+MEANINGS = {
+    KafkaError._FENCED: Meaning.FENCED,
+    KafkaError.PRODUCER_FENCED: Meaning.FENCED,
+    KafkaError.INVALID_PRODUCER_EPOCH: Meaning.FENCED,
+    KafkaError.INVALID_TXN_STATE: Meaning.FENCED,
+    KafkaError.FENCED_INSTANCE_ID: Meaning.REPLACED,
+    KafkaError.UNKNOWN_MEMBER_ID: Meaning.EXPIRED,
+    KafkaError.ILLEGAL_GENERATION: Meaning.EXPIRED,
+    KafkaError._UNKNOWN_PARTITION: Meaning.REJECTED,
+    KafkaError.INVALID_MSG: Meaning.REJECTED,
+    KafkaError.INVALID_MSG_SIZE: Meaning.REJECTED,
+    KafkaError.INVALID_RECORD: Meaning.REJECTED,
+    KafkaError.INVALID_TIMESTAMP: Meaning.REJECTED,
+    KafkaError.MSG_SIZE_TOO_LARGE: Meaning.REJECTED,
+    KafkaError.POLICY_VIOLATION: Meaning.REJECTED,
+    KafkaError.RECORD_LIST_TOO_LARGE: Meaning.REJECTED,
+    KafkaError.UNSUPPORTED_COMPRESSION_TYPE: Meaning.REJECTED,
+    KafkaError._MSG_TIMED_OUT: Meaning.UNDELIVERED,
+    KafkaError._PURGE_INFLIGHT: Meaning.UNDELIVERED,
+    KafkaError._PURGE_QUEUE: Meaning.UNDELIVERED,
+    KafkaError.KAFKA_STORAGE_ERROR: Meaning.UNDELIVERED,
+    KafkaError.NOT_ENOUGH_REPLICAS: Meaning.UNDELIVERED,
+    KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND: Meaning.UNDELIVERED,
+    KafkaError.INVALID_PRODUCER_ID_MAPPING: Meaning.CORRUPTED,
+    KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER: Meaning.CORRUPTED,
+    KafkaError.TRANSACTION_ABORTABLE: Meaning.CORRUPTED,
+    KafkaError.UNKNOWN_PRODUCER_ID: Meaning.CORRUPTED,
+    KafkaError._TIMED_OUT: Meaning.UNKNOWN,
+    KafkaError._TIMED_OUT_QUEUE: Meaning.UNKNOWN,
+    KafkaError.REQUEST_TIMED_OUT: Meaning.UNKNOWN,
+    KafkaError._AUTHENTICATION: Meaning.DENIED,
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED: Meaning.DENIED,
+    KafkaError.GROUP_AUTHORIZATION_FAILED: Meaning.DENIED,
+    KafkaError.SASL_AUTHENTICATION_FAILED: Meaning.DENIED,
+    KafkaError.TOPIC_AUTHORIZATION_FAILED: Meaning.DENIED,
+    KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: Meaning.DENIED,
+    KafkaError._UNKNOWN_TOPIC: Meaning.MISSING,
+    KafkaError.UNKNOWN_TOPIC_OR_PART: Meaning.MISSING,
+    KafkaError._INVALID_ARG: Meaning.MISCONFIGURED,
+    KafkaError.INVALID_SESSION_TIMEOUT: Meaning.MISCONFIGURED,
 }
-_REFUSED = {
-    KafkaError.FENCED_INSTANCE_ID,
-    KafkaError.UNKNOWN_MEMBER_ID,
-    KafkaError.ILLEGAL_GENERATION,
+_KINDS = {
+    Meaning.REJECTED: FailureKind.MESSAGE_REJECTED,
+    Meaning.UNDELIVERED: FailureKind.DELIVERY_FAILED,
+    Meaning.CORRUPTED: FailureKind.TRANSACTION_FAILED,
 }
-_UNKNOWN = {KafkaError._TIMED_OUT, KafkaError.REQUEST_TIMED_OUT, KafkaError._TIMED_OUT_QUEUE}
-_DENIED = {
+_NEEDED = {
     KafkaError.TOPIC_AUTHORIZATION_FAILED: "Write and Describe on the topic",
     KafkaError.GROUP_AUTHORIZATION_FAILED: "Read on the group (the prefix)",
     KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "Write on transactional ids (the prefix)",
@@ -40,16 +103,12 @@ _DENIED = {
     KafkaError.SASL_AUTHENTICATION_FAILED: "a working login (kafka.sasl.*)",
     KafkaError._AUTHENTICATION: "a working login (kafka.sasl.*)",
 }
-_NO_TOPIC = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC}
-_WRONG_SETTING = {
+_CORRECTIONS = {
     KafkaError._INVALID_ARG: "Correct the kafka.* option that it names.",
     KafkaError.INVALID_SESSION_TIMEOUT: "The group session lasts a minute longer than the "
     "transaction: lower eos.transaction.timeout.ms or raise group.max.session.timeout.ms on the "
     "brokers.",
 }
-
-
-_TO_THE_USER = {*_UNKNOWN, *_DENIED, *_NO_TOPIC, *_WRONG_SETTING}
 _TRANSIENT = {
     KafkaError._ALL_BROKERS_DOWN,
     KafkaError._TIMED_OUT,
@@ -73,28 +132,31 @@ def transient(error: KafkaError) -> bool:
 def judged(error: KafkaError, what: str) -> Exception:
     """The one exception that a librdkafka error becomes; `what` says which step it ended."""
     code, text = error.code(), f"{what}: {error.str()} ({error.name()})."
-    if code in _FENCED:
+    meaning = MEANINGS.get(code)
+    if meaning is None and error.txn_requires_abort():
+        meaning = Meaning.CORRUPTED
+    if meaning is Meaning.FENCED:
         return ProducerFenced(text)
-    if code in _REFUSED:
-        return MemberRefused(text, replaced=code == KafkaError.FENCED_INSTANCE_ID)
-    if code not in _TO_THE_USER and error.txn_requires_abort():
-        return WriteRejected(text)
-    return _for_the_user(code, text)
+    if meaning in (Meaning.REPLACED, Meaning.EXPIRED):
+        return MemberRefused(text, replaced=meaning is Meaning.REPLACED)
+    if meaning in _KINDS:
+        return ProduceFailed(text, _KINDS[meaning])
+    return _for_the_user(meaning, code, text)
 
 
-def _for_the_user(code: int, text: str) -> EosSinkError:
-    if code in _DENIED:
-        return ClusterError(text, remedy=f"Give the query's principal {_DENIED[code]}.")
-    if code in _NO_TOPIC:
+def _for_the_user(meaning: Meaning | None, code: int, text: str) -> EosSinkError:
+    if meaning is Meaning.DENIED:
+        return ClusterError(text, remedy=f"Give the query's principal {_NEEDED[code]}.")
+    if meaning is Meaning.MISSING:
         return ClusterError(text, remedy="Create the topic, then start the query again.")
-    if code in _UNKNOWN:
+    if meaning is Meaning.UNKNOWN:
         return OutcomeUnknownError(
             text,
             remedy="Check that the brokers answer, then start the query again: what was decided "
             "is read back and finished first.",
         )
-    if code in _WRONG_SETTING:
-        return ConfigurationError(text, remedy=_WRONG_SETTING[code])
+    if meaning is Meaning.MISCONFIGURED:
+        return ConfigurationError(text, remedy=_CORRECTIONS[code])
     return ClusterError(text, remedy="Mend what it names, then start the query again.")
 
 

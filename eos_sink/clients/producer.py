@@ -11,20 +11,15 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer, Topic
 
 from eos_sink.clients.librdkafka import LOGGER, judged, step
 from eos_sink.deadline import Deadline
-from eos_sink.errors import ConfigurationError, OutcomeUnknownError
+from eos_sink.errors import ConfigurationError, FailureKind, OutcomeUnknownError
 from eos_sink.model import LogPosition
-from eos_sink.ports import Headers, ProducerIdentity, WriteRejected
+from eos_sink.ports import Headers, ProduceFailed, ProducerIdentity
 
 # librdkafka tells the producer id in its statistics only, so they come often. They queue up unless
 # somebody polls, and a task may wait long for its next rows, so a thread of the producer does.
 _STATISTICS_MS = 10
-# Told by `produce` itself where the client knows already, else when the record is sent.
-_RECORD_REFUSED = {
-    KafkaError._FATAL,
-    KafkaError._STATE,
-    KafkaError._UNKNOWN_PARTITION,
-    KafkaError.MSG_SIZE_TOO_LARGE,
-}
+# `produce` into a transaction that has failed already.
+_BROKEN = {KafkaError._FATAL, KafkaError._STATE}
 _QUEUE_FULL_WAIT_S = 0.1
 _POLL_S = 0.01
 
@@ -123,7 +118,10 @@ class ConfluentProducer:
         with step(f"Records of {self._id} were not delivered"):
             left = self._producer.flush(deadline.left)
         if left:
-            raise WriteRejected(f"{left} records of {self._id} were not delivered in time.")
+            raise ProduceFailed(
+                f"{left} records of {self._id} were not delivered in time.",
+                FailureKind.DELIVERY_FAILED,
+            )
         while self._offsets_awaited and not deadline.passed:
             # The polling thread is inside the callback.
             self._producer.poll(_POLL_S)
@@ -169,9 +167,10 @@ class ConfluentProducer:
         if error.code() == KafkaError._FATAL and self._fatal is not None:
             # `produce` says only that there is a cause.
             error = self._fatal
-        if error.code() in _RECORD_REFUSED:
-            return WriteRejected(f"A record for topic {topic} was refused: {error.str()}.")
-        return judged(error, f"A record for topic {topic} was refused")
+        what = f"A record for topic {topic} was refused"
+        if error.code() in _BROKEN:
+            return ProduceFailed(f"{what}: {error.str()}.", FailureKind.TRANSACTION_FAILED)
+        return judged(error, what)
 
     def _offset_callback(
         self, on_offset: Callable[[int, int], None]

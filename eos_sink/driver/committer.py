@@ -45,7 +45,7 @@ class Committer:
         """Make a written batch visible, or see that it is.
 
         Raises:
-            BatchFailedError, SupersededError: nothing is decided.
+            CommitFailedError, SupersededError: nothing is decided.
             UnfinishedError: decided; a restart finishes it.
             OutcomeUnknownError: unknown which; a restart finds out.
             OperatorNeededError: a replay with other rows than decided.

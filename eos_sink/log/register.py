@@ -13,7 +13,15 @@ import uuid
 from dataclasses import dataclass
 
 from eos_sink.deadline import Deadline
-from eos_sink.errors import BatchFailedError, ClusterError, OutcomeUnknownError, SupersededError
+from eos_sink.errors import (
+    BatchFailedError,
+    ClusterError,
+    CommitFailedError,
+    FailureKind,
+    OutcomeUnknownError,
+    ProduceFailedError,
+    SupersededError,
+)
 from eos_sink.identity import QueryNames
 from eos_sink.log.record import decode, encode
 from eos_sink.model import Decision, LogPosition, LogRecord, PlanToken
@@ -21,9 +29,9 @@ from eos_sink.ports import (
     Kafka,
     LogReader,
     MemberRefused,
+    ProduceFailed,
     ProducerFenced,
     TransactionalProducer,
-    WriteRejected,
 )
 
 # Writing one record takes milliseconds. A driver that dies inside holds up other queries' reading
@@ -109,7 +117,7 @@ class DecisionRegister:
 
         Raises:
             SupersededError: the log has moved on, or the plan's member was replaced.
-            BatchFailedError: the plan's member is no longer known to the group.
+            CommitFailedError: the plan's member is no longer known to the group.
             OutcomeUnknownError: no answer by the deadline.
         """
         writer = uuid.uuid4().hex
@@ -120,16 +128,16 @@ class DecisionRegister:
                     return entry
                 self._compare(token, entry)
                 return self._append(token, entry.record.next(decision, writer), deadline)
-            except (ProducerFenced, OutcomeUnknownError) as error:
+            except BaseException as error:
+                if not _repeatable(error):
+                    self._abandon()
+                    raise _explained(token, error) from error
                 self._let_go()
                 if deadline.passed:
                     raise OutcomeUnknownError(
                         f"The decision log did not answer within {deadline.seconds:.0f} s: {error}",
                         remedy="Start the query again: what was decided is read back and finished.",
                     ) from error
-            except BaseException as error:
-                self._abandon()
-                raise _explained(token, error) from error
 
     def close(self) -> None:
         """Let go of all clients; what is open stays open."""
@@ -184,10 +192,17 @@ class DecisionRegister:
         self._producer = self._held = None
 
 
+def _repeatable(error: BaseException) -> bool:
+    """Opening again tells what became of the write, or gives the producer a new epoch (KIP-360)."""
+    if isinstance(error, ProduceFailed):
+        return error.kind is not FailureKind.MESSAGE_REJECTED
+    return isinstance(error, (ProducerFenced, OutcomeUnknownError))
+
+
 def _explained(token: PlanToken, error: BaseException) -> BaseException:
     if isinstance(error, MemberRefused):
         return refused_member(token.names, error)
-    if isinstance(error, WriteRejected):
+    if isinstance(error, ProduceFailed):
         return ClusterError(
             f"The decision log refuses the record: {error}",
             remedy="Raise max.message.bytes of the decision log's topic, or use fewer partitions "
@@ -206,7 +221,10 @@ def superseded(token: PlanToken, entry: Entry) -> SupersededError:
     )
 
 
-def refused_member(names: QueryNames, refused: MemberRefused) -> SupersededError | BatchFailedError:
+def refused_member(
+    names: QueryNames, refused: MemberRefused, *, while_writing: bool = False
+) -> SupersededError | BatchFailedError:
+    """What a task (`while_writing`) or the driver says whose member the group refuses."""
     query = names.query
     if refused.replaced:
         return SupersededError(
@@ -215,8 +233,10 @@ def refused_member(names: QueryNames, refused: MemberRefused) -> SupersededError
             remedy="If two applications run this query, stop one; if this is the old one, let it "
             "end.",
         )
-    return BatchFailedError(
+    failed = ProduceFailedError if while_writing else CommitFailedError
+    return failed(
         f"Query {query}: the driver's membership in group {names.group} has ended: "
         f"{refused} Nothing of the batch is visible.",
         remedy="Start the query again: Spark replays the batch.",
+        data={"kind": FailureKind.TRANSACTION_FAILED.value} if while_writing else {},
     )

@@ -11,22 +11,31 @@ from collections.abc import Iterable
 import pyarrow as pa
 
 from eos_sink.deadline import Deadline
-from eos_sink.errors import BatchFailedError
+from eos_sink.errors import FailureKind, ProduceFailedError
 from eos_sink.log import refused_member
 from eos_sink.model import BatchId, Plan, Prepared, TaskReport, Witness
 from eos_sink.options import SinkOptions
 from eos_sink.ports import (
     Kafka,
     MemberRefused,
+    ProduceFailed,
     ProducerFenced,
     TransactionalProducer,
-    WriteRejected,
 )
 from eos_sink.task.columns import rows
 from eos_sink.task.fingerprint import Tallier
 from eos_sink.verdicts import Role, assignment
 
 _ABORT_S = 10.0
+_REMEDIES = {
+    FailureKind.MESSAGE_REJECTED: "Mend what is named (for a record that is too large: "
+    "max.message.bytes of the topic and kafka.max.request.size), then start the query again: "
+    "Spark replays the batch.",
+    FailureKind.DELIVERY_FAILED: "Check the topic's brokers and its in-sync replicas "
+    "(min.insync.replicas), then start the query again: Spark replays the batch.",
+    FailureKind.TRANSACTION_FAILED: "Start the query again: Spark replays the batch, under a new "
+    "producer epoch.",
+}
 
 
 class TaskWriter:
@@ -41,7 +50,7 @@ class TaskWriter:
         """Consume all of `data` and report.
 
         Raises:
-            BatchFailedError, SupersededError: the transaction is aborted; Spark may try again.
+            ProduceFailedError, SupersededError: the transaction is aborted; Spark may try again.
             ConfigurationError, ClusterError: something in the rows or the cluster is wrong.
             OperatorNeededError: Spark runs a batch that the decision forbids.
         """
@@ -130,21 +139,21 @@ class TaskWriter:
     def _explained(self, error: BaseException, transactional_id: str) -> BaseException:
         """The error that tells the user what to do."""
         if isinstance(error, MemberRefused):
-            return refused_member(self._plan.token.names, error)
+            return refused_member(self._plan.token.names, error, while_writing=True)
         if isinstance(error, ProducerFenced):
-            return BatchFailedError(
+            return ProduceFailedError(
                 f"Another attempt has taken the transactional id {transactional_id}, or its "
                 f"transaction timed out: {error} Nothing of the batch is visible.",
                 remedy="If batches take longer than eos.transaction.timeout.ms, make them smaller "
                 "or raise it. Then start the query again: Spark replays the batch.",
+                data={"kind": FailureKind.TRANSACTION_FAILED.value},
             )
-        if isinstance(error, WriteRejected):
-            return BatchFailedError(
-                f"Kafka did not take all records of {transactional_id}: {error} Nothing of the "
-                "batch is visible.",
-                remedy="Mend what is named (for a record that is too large: max.message.bytes of "
-                "the topic and kafka.max.request.size), then start the query again: Spark replays "
-                "the batch.",
+        if isinstance(error, ProduceFailed):
+            return ProduceFailedError(
+                f"Kafka did not take all records of {transactional_id} ({error.kind.value}): "
+                f"{error} Nothing of the batch is visible.",
+                remedy=_REMEDIES[error.kind],
+                data={"kind": error.kind.value},
             )
         return error
 
@@ -165,7 +174,7 @@ class _FirstRecord:
 
     def witness(self) -> Witness:
         if self._place is None:
-            raise WriteRejected("The first record was not delivered.")
+            raise ProduceFailed("The first record was not delivered.", FailureKind.DELIVERY_FAILED)
         return Witness(self._topic, *self._place)
 
 

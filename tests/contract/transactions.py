@@ -8,7 +8,7 @@ import pytest
 
 from eos_sink.errors import ConfigurationError
 from eos_sink.model import Transaction
-from eos_sink.ports import EndOutcome, ProducerFenced, TransactionStatus, WriteRejected
+from eos_sink.ports import EndOutcome, ProduceFailed, ProducerFenced, TransactionStatus
 from tests.contract.harness import TIMEOUT_MS, Harness, Task, state, values
 
 
@@ -85,7 +85,7 @@ class ProducerContract:
         older = Task.start(harness)
         older.write(topic, b"older")
         Task.start(harness)
-        with pytest.raises((ProducerFenced, WriteRejected)):
+        with pytest.raises((ProducerFenced, ProduceFailed)):
             older.write_and_commit(topic, b"zombie")
         assert values(harness, topic) == []
 
@@ -104,7 +104,7 @@ class ProducerContract:
         task = Task.start(harness)
         task.write(topic, b"a")
         end(harness, task.transaction, commit=False)
-        with pytest.raises((ProducerFenced, WriteRejected)):
+        with pytest.raises((ProducerFenced, ProduceFailed)):
             task.commit()
         assert values(harness, topic) == []
 
@@ -113,7 +113,7 @@ class ProducerContract:
     ) -> None:
         topic = harness.create_topic(partitions=1)
         task = Task.start(harness)
-        with pytest.raises(WriteRejected):
+        with pytest.raises(ProduceFailed):
             task.write_and_commit(topic, b"a", partition=7)
         assert values(harness, topic) == []
 

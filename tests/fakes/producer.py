@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from eos_sink.deadline import Deadline
+from eos_sink.errors import FailureKind
 from eos_sink.model import LogPosition, Transaction
 from eos_sink.ports import (
     EndOutcome,
     Headers,
+    ProduceFailed,
     ProducerFenced,
     ProducerIdentity,
-    WriteRejected,
 )
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.process import Process, port
@@ -69,12 +70,14 @@ class FakeProducer:
         if self._failure is not None:
             return
         if topic not in self._cluster.topics:
-            self._failure = WriteRejected(f"no topic {topic}")
+            self._failure = ProduceFailed(f"no topic {topic}", FailureKind.MESSAGE_REJECTED)
             return
         try:
             log = self._cluster.topics[topic].log_for(key, partition)
         except IndexError:
-            raise WriteRejected(f"{topic} has no partition {partition}") from None
+            raise ProduceFailed(
+                f"{topic} has no partition {partition}", FailureKind.MESSAGE_REJECTED
+            ) from None
         try:
             txn = self._cluster.coordinator.open(self._id, self._current)
         except ProducerFenced as fenced:
@@ -113,7 +116,9 @@ class FakeProducer:
         self._begun = False
         if self._end(commit=True) is EndOutcome.REFUSED:
             self._raise_fenced()
-            raise WriteRejected(f"the transaction of {self._id} is no longer open")
+            raise ProduceFailed(
+                f"the transaction of {self._id} is no longer open", FailureKind.TRANSACTION_FAILED
+            )
 
     @port("abort")
     def abort(self, deadline: Deadline) -> None:
