@@ -1,0 +1,269 @@
+"""A Spark standalone cluster on this machine: a master and workers, each a session of its own.
+
+    with StandaloneCluster(tmp_path / "spark") as cluster:
+        builder.master(cluster.url).config(map=cluster.conf)
+        cluster.workers[0].kill_executor()      # the JVM that runs tasks, with their Python
+        cluster.workers[1].kill()               # a machine is lost: worker, executors, Python
+        cluster.workers[1].start()
+
+Only pyspark's own jars are needed. If this process dies, all of it is killed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import urllib.error
+import urllib.request
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import pyspark
+
+from eos_sink.deadline import Deadline
+from eos_sink.testing import java_home, victims
+from eos_sink.testing.owner import Owner
+from eos_sink.testing.ports import HOST, free_ports
+from eos_sink.testing.waiting import wait_until
+
+_PATIENCE_S = 120.0
+_QUIET_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+_SPARK_HOME = Path(pyspark.__file__).parent
+
+
+@dataclass(frozen=True)
+class Executor:
+    """A JVM that runs tasks.
+
+    Attributes:
+        pid: the JVM; the Python processes of its tasks are below it.
+        application: Spark's id of the application that it works for.
+    """
+
+    pid: int
+    application: str
+
+
+class _Daemon:
+    """A master or a worker: a JVM that leads a session of its own."""
+
+    def __init__(self, home: Path, token: str, environment: dict[str, str]) -> None:
+        self.log = home / "log"
+        self._environment = {
+            **os.environ,
+            "JAVA_HOME": str(java_home()),
+            "SPARK_HOME": str(_SPARK_HOME),
+            "SPARK_DAEMON_MEMORY": "192m",
+            # The guard finds what to end by this word.
+            "SPARK_DAEMON_JAVA_OPTS": f"-Deos.guard={token} {_QUIET_JVM}",
+            "SPARK_NO_DAEMONIZE": "1",
+            "SPARK_LOCAL_DIRS": str(home / "local"),
+            **environment,
+        }
+        self._popen: subprocess.Popen[bytes] | None = None
+        home.mkdir(parents=True, exist_ok=True)
+
+    @property
+    def session(self) -> int:
+        """The JVM's id, which names the session too."""
+        assert self._popen is not None, "it was not started"
+        return self._popen.pid
+
+    @property
+    def alive(self) -> bool:
+        return self._popen is not None and self._popen.poll() is None
+
+    def launch(self, *command: object) -> None:
+        assert not self.alive, "it is running already"
+        with self.log.open("ab") as log:
+            self._popen = subprocess.Popen(
+                [str(_SPARK_HOME / "bin" / "spark-class"), *map(str, command)],
+                env=self._environment,
+                cwd=self.log.parent,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+
+    def kill(self) -> None:
+        """SIGKILL all of the session, as when a machine is lost. May be called again."""
+        if self._popen is not None:
+            victims.kill_session(self._popen.pid)
+            self._popen.wait(_PATIENCE_S)
+
+    def pause(self) -> None:
+        """SIGSTOP all of the session, as when a virtual machine is suspended."""
+        victims.pause_session(self.session)
+
+    def resume(self) -> None:
+        victims.resume_session(self.session)
+
+    @property
+    def said(self) -> str:
+        return self.log.read_text()[-4000:] if self.log.exists() else ""
+
+
+class Worker(_Daemon):
+    """A worker machine: the worker's JVM, executors and the Python of their tasks."""
+
+    def __init__(
+        self, url: str, home: Path, token: str, environment: dict[str, str], cores: int
+    ) -> None:
+        super().__init__(home, token, environment)
+        self._url, self._cores, self._work = url, cores, home / "work"
+
+    def start(self) -> None:
+        """Start it, also after `kill`. `StandaloneCluster.wait_workers` tells when it is there."""
+        size = ("--cores", self._cores, "--memory", f"{self._cores}g")
+        place = ("--host", HOST, "--webui-port", 0, "--work-dir", self._work)
+        self.launch("org.apache.spark.deploy.worker.Worker", *place, *size, self._url)
+
+    def executors(self, application: str | None = None) -> list[Executor]:
+        """Those that live, of one application or of all."""
+        found = []
+        for process in victims.of_session(self.session):
+            with contextlib.suppress(OSError):
+                line = Path(f"/proc/{process.pid}/cmdline").read_bytes().decode().split("\0")
+                if "--app-id" in line and process.command.endswith("java"):
+                    found.append(Executor(process.pid, line[line.index("--app-id") + 1]))
+        return [e for e in found if application in (None, e.application)]
+
+    def wait_executor(self, application: str | None = None) -> Executor:
+        wait_until(
+            lambda: bool(self.executors(application)), Deadline(_PATIENCE_S), "an executor is there"
+        )
+        return self.executors(application)[0]
+
+    def kill_executor(self, application: str | None = None) -> Executor:
+        """SIGKILL an executor's JVM; its Python processes find out by themselves."""
+        return self._signal_executor(signal.SIGKILL, application)
+
+    def pause_executor(self, application: str | None = None) -> Executor:
+        return self._signal_executor(signal.SIGSTOP, application)
+
+    def resume_executor(self, executor: Executor) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(executor.pid, signal.SIGCONT)
+
+    def _signal_executor(self, number: signal.Signals, application: str | None) -> Executor:
+        executor = self.wait_executor(application)
+        os.kill(executor.pid, number)
+        return executor
+
+    @property
+    def executor_logs(self) -> str:
+        """What its executors have written to standard error."""
+        return "".join(path.read_text()[-4000:] for path in sorted(self._work.glob("*/*/stderr")))
+
+
+class StandaloneCluster:
+    """See the module.
+
+    Args:
+        home: a directory for logs and work; it stays.
+        workers: how many machines.
+        cores: of each worker, as Spark counts them: an application takes `conf`'s share only, so
+            that a successor finds room beside a zombie.
+        environment: more of it, for everything that runs on the workers: executors and tasks.
+    """
+
+    def __init__(
+        self,
+        home: Path,
+        workers: int = 2,
+        cores: int = 6,
+        environment: dict[str, str] | None = None,
+    ) -> None:
+        given = environment or {}
+        self._owner = Owner(None)
+        port, self._web = free_ports(2)
+        self.url = f"spark://{HOST}:{port}"
+        token = self._owner.token
+        # A worker that is silent for so long is given up by the master.
+        opts = {"SPARK_MASTER_OPTS": "-Dspark.worker.timeout=15"}
+        self.master = _Daemon(home / "master", token, {**given, **opts})
+        self.workers = tuple(
+            Worker(self.url, home / f"worker-{n}", token, given, cores) for n in range(workers)
+        )
+        try:
+            where = ("--host", HOST, "--port", port, "--webui-port", self._web)
+            self.master.launch("org.apache.spark.deploy.master.Master", *where)
+            for worker in self.workers:
+                worker.start()
+            self.wait_workers(workers)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def conf(self) -> dict[str, str]:
+        """For an application: one executor of one core on each worker, in little memory."""
+        return {
+            "spark.executor.cores": "1",
+            "spark.cores.max": str(len(self.workers)),
+            "spark.executor.memory": "512m",
+            "spark.executor.extraJavaOptions": f"-Deos.guard={self._owner.token} {_QUIET_JVM}",
+            # A killed executor's place is looked for at once, without waiting for its data.
+            "spark.locality.wait": "0",
+        }
+
+    def wait_workers(self, count: int, seconds: float = _PATIENCE_S) -> None:
+        """Until the master knows of exactly so many workers that live.
+
+        Raises:
+            NotReadyError: it does not.
+        """
+        assert self.master.alive, self.master.said
+        what = f"{count} workers are registered; {self.master.said}"
+        wait_until(lambda: self._state().get("aliveworkers") == count, Deadline(seconds), what)
+
+    def kill_executor(self, application: str | None = None) -> Executor:
+        """SIGKILL one executor of any worker."""
+        wait_until(
+            lambda: any(w.executors(application) for w in self.workers if w.alive),
+            Deadline(_PATIENCE_S),
+            "an executor is there",
+        )
+        worker = next(w for w in self.workers if w.alive and w.executors(application))
+        return worker.kill_executor(application)
+
+    def kill_worker(self, number: int = 0) -> Worker:
+        """A machine is lost: SIGKILL a worker with its executors and their Python processes."""
+        worker = self.workers[number]
+        worker.kill()
+        return worker
+
+    def applications(self) -> list[str]:
+        """Ids of the applications that the master knows to be running."""
+        return [app["id"] for app in self._state().get("activeapps", [])]
+
+    def close(self) -> None:
+        for daemon in (*self.workers, self.master):
+            daemon.kill()
+        self._owner.release()
+
+    def __enter__(self) -> StandaloneCluster:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _state(self) -> dict[str, Any]:
+        """What the master's page says; nothing while it does not answer."""
+        try:
+            with urllib.request.urlopen(f"http://{HOST}:{self._web}/json/", timeout=10) as page:
+                state: dict[str, Any] = json.load(page)
+                return state
+        except (urllib.error.URLError, OSError, ValueError):
+            return {}
