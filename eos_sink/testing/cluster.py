@@ -32,6 +32,7 @@ def start_kafka(  # noqa: PLR0913 - keywords of the public API
     data_dir: str | Path | None = None,
     progress: Progress = to_stderr,
     backend: Backend | str | None = None,
+    proxied: bool = False,
 ) -> KafkaCluster:
     """Start a Kafka cluster, and return it when every broker answers.
 
@@ -62,6 +63,8 @@ def start_kafka(  # noqa: PLR0913 - keywords of the public API
             that is removed at the end; a given one stays and can be started from again.
         progress: takes lines that say what goes on, standard error by default.
         backend: one of the above; by default what EOS_KAFKA says, else `auto`.
+        proxied: `bootstrap_servers` leads clients to each broker through a link of its own,
+            `node.link`, that can be cut and slowed down. Brokers talk to each other directly.
 
     Returns:
         The running cluster. Use it in a `with` block or close it. If this process dies without
@@ -83,6 +86,7 @@ def start_kafka(  # noqa: PLR0913 - keywords of the public API
         data_dir=None if data_dir is None else Path(data_dir),
         progress=progress,
         log_level=os.environ.get("EOS_KAFKA_LOG", "warn"),
+        proxied=proxied,
     )
     return _START[choose_backend(backend, os.environ)](spec)
 

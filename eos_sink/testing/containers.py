@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from eos_sink.deadline import Deadline
 from eos_sink.testing import node_home, properties
 from eos_sink.testing.errors import BackendUnavailableError, NodeControlError, NodeFailedError
+from eos_sink.testing.links import Carrier
 from eos_sink.testing.owned import OwnedCluster, OwnedNode
 from eos_sink.testing.spec import ClusterSpec
 from eos_sink.testing.waiting import wait_until
@@ -189,6 +190,8 @@ class ContainerCluster(OwnedCluster):
         self._image = image or f"{IMAGE}:{spec.version}"
         spec.progress(f"Kafka {spec.version}: starting containers of {self._image} ...")
         try:
+            if spec.proxied:
+                self._carrier = Carrier(self.cluster_id)
             self._start(spec.brokers, Deadline(_START_TIMEOUT_S))
         except BaseException:
             self.close()
@@ -218,5 +221,8 @@ class ContainerCluster(OwnedCluster):
     def close(self) -> None:
         """Remove the containers and their data."""
         nodes, self.nodes = self.nodes, ()
-        for node in nodes:
-            node.remove()
+        try:
+            for node in nodes:
+                node.remove()
+        finally:
+            self._close_links()

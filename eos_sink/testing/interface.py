@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING
 
 from eos_sink.deadline import Deadline
 from eos_sink.testing import probe
-from eos_sink.testing.errors import NotReadyError, TestClusterError
+from eos_sink.testing.errors import NodeControlError, NotReadyError, TestClusterError
+from eos_sink.testing.interventions import Interventions
+from eos_sink.testing.links import Link
 from eos_sink.testing.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -39,8 +41,11 @@ class KafkaNode(ABC):
     Attributes:
         id: Kafka's `node.id`.
         role: `broker`, `controller` or `combined`.
-        address: "host:port" for clients, or for other nodes if it is a controller.
+        address: "host:port" for clients, or for other nodes if it is a controller. No link leads
+            through it.
     """
+
+    _link: Link | None = None
 
     def __init__(self, node_id: int, role: Role, address: str) -> None:
         self.id = node_id
@@ -59,6 +64,19 @@ class KafkaNode(ABC):
     @abstractmethod
     def paused(self) -> bool:
         """Whether `pause` was the last thing that happened to it."""
+
+    @property
+    def link(self) -> Link:
+        """The way of the clients to this broker, to be cut, slowed down and healed.
+
+        Raises:
+            NodeControlError: it is a controller, or the cluster was not started `proxied`.
+        """
+        if self._link is None:
+            raise NodeControlError(
+                f"{self!r} has no link: it takes a broker of start_kafka(..., proxied=True)."
+            )
+        return self._link
 
     @abstractmethod
     def kill(self) -> None:
@@ -100,11 +118,11 @@ class KafkaNode(ABC):
         """
 
 
-class KafkaCluster(ABC):
+class KafkaCluster(Interventions):
     """A running Kafka cluster; as a context manager it is closed at the end of the block.
 
     Attributes:
-        bootstrap_servers: "host:port[,host:port...]" of every broker.
+        bootstrap_servers: "host:port[,host:port...]" of every broker, for clients.
         cluster_id: Kafka's own id of it.
         version: Kafka's version, such as "4.3.0"; "unknown" for a given cluster.
         nodes: every node, brokers first; empty for a given cluster.
@@ -139,6 +157,11 @@ class KafkaCluster(ABC):
     def controllers(self) -> tuple[KafkaNode, ...]:
         """The nodes that keep the cluster's metadata."""
         return tuple(node for node in self.nodes if node.role is not Role.BROKER)
+
+    @property
+    def direct_servers(self) -> str:
+        """As `bootstrap_servers`, past the links of a proxied cluster: for a test's own clients."""
+        return ",".join(node.address for node in self.brokers) or self.bootstrap_servers
 
     def node(self, node_id: int) -> KafkaNode:
         """The node with this id.

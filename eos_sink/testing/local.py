@@ -15,6 +15,7 @@ from eos_sink.testing.errors import TestClusterError
 from eos_sink.testing.ivy import Workbench
 from eos_sink.testing.jvm import Java, find_java
 from eos_sink.testing.kafka_files import KafkaFiles, ensure_kafka
+from eos_sink.testing.links import Carrier
 from eos_sink.testing.owned import OwnedCluster
 from eos_sink.testing.owner import Owner
 from eos_sink.testing.process import Launch, NodeProcess
@@ -84,6 +85,8 @@ class LocalCluster(OwnedCluster):
             *("-cp", files.classpath, "kafka.Kafka"),
         )
         try:
+            if spec.proxied:
+                self._carrier = Carrier(self._owner.token)
             self._start(spec.brokers, Deadline(_START_TIMEOUT_S))
         except BaseException:
             self.close()
@@ -118,6 +121,7 @@ class LocalCluster(OwnedCluster):
                 else:
                     node.kill()
         finally:
+            self._close_links()
             if not keeps_data:
                 shutil.rmtree(self.directory, ignore_errors=True)
             self._owner.release()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from eos_sink.deadline import Deadline
 from eos_sink.testing import probe, properties
 from eos_sink.testing.errors import NodeControlError, NodeFailedError
 from eos_sink.testing.interface import KafkaCluster, KafkaNode
+from eos_sink.testing.links import Carrier, Link
 from eos_sink.testing.ports import HOST, free_ports
 from eos_sink.testing.waiting import wait_until
 
@@ -18,6 +20,10 @@ _PORT_TAKEN = ("Address already in use", "BindException")
 
 class OwnedNode(KafkaNode):
     """A node that is started here."""
+
+    def lead_through(self, link: Link) -> None:
+        """Clients come over this link."""
+        self._link = link
 
     @abstractmethod
     def start(self) -> None:
@@ -55,6 +61,7 @@ class OwnedCluster(KafkaCluster):
     """A cluster that is started here."""
 
     nodes: tuple[OwnedNode, ...] = ()
+    _carrier: Carrier | None = None
 
     @abstractmethod
     def _prepare(
@@ -68,18 +75,33 @@ class OwnedCluster(KafkaCluster):
         """Start every node and wait for them; with other ports if somebody took one of ours."""
         plans = properties.plan_nodes(brokers)
         for attempt in range(1, _TRIES_AT_PORTS + 1):
-            self.nodes = self._prepare(plans, _free_endpoints(plans))
-            self.bootstrap_servers = ",".join(node.address for node in self.brokers)
+            self._make_nodes(plans)
             try:
                 for node in self.nodes:
                     node.start()
-                self._wait_for(self.brokers, self.bootstrap_servers.split(","), deadline)
+                self._wait_for(self.brokers, self.direct_servers.split(","), deadline)
                 return
             except NodeFailedError as error:
                 lost_a_port = any(sign in line for line in error.log_tail for sign in _PORT_TAKEN)
                 if not lost_a_port or attempt == _TRIES_AT_PORTS:
                     raise
                 self._discard()
+
+    def _make_nodes(self, plans: Sequence[properties.NodePlan]) -> None:
+        endpoints = _free_endpoints(plans)
+        links: dict[int, Link] = {}
+        if self._carrier is not None:
+            endpoints, links = _through_links(self._carrier, endpoints)
+        self.nodes = self._prepare(plans, endpoints)
+        for node in self.nodes:
+            if node.id in links:
+                node.lead_through(links[node.id])
+        addresses = [link.address for link in links.values()]
+        self.bootstrap_servers = ",".join(addresses) or self.direct_servers
+
+    def _close_links(self) -> None:
+        if self._carrier is not None:
+            self._carrier.close()
 
     def _discard(self) -> None:
         """End the nodes of an attempt that failed."""
@@ -102,3 +124,17 @@ def _free_endpoints(plans: Sequence[properties.NodePlan]) -> dict[int, propertie
         )
         for plan in plans
     }
+
+
+def _through_links(
+    carrier: Carrier, endpoints: Mapping[int, properties.Endpoints]
+) -> tuple[dict[int, properties.Endpoints], dict[int, Link]]:
+    """The same with a listener more for each broker, which clients reach over a link."""
+    through, links = dict(endpoints), {}
+    brokers = [node_id for node_id, ends in endpoints.items() if ends.client is not None]
+    for node_id, port in zip(brokers, free_ports(len(brokers)), strict=True):
+        links[node_id] = carrier.lead(node_id, port)
+        host, _, link_port = links[node_id].address.rpartition(":")
+        outside = properties.Endpoint(host, int(link_port), bind_host=HOST, bind_port=port)
+        through[node_id] = replace(endpoints[node_id], outside=outside)
+    return through, links

@@ -68,6 +68,16 @@ def has_leaders(address: str, topic: Topic, deadline: Deadline) -> bool:
     return len(known) == topic.partitions and all(part.leader >= 0 for part in known.values())
 
 
+def leader_of(address: str, topic: str, partition: int, deadline: Deadline) -> int | None:
+    """Who leads the partition as the broker at `address` knows it; None if it does not answer."""
+    try:
+        metadata = _admin(address).list_topics(topic, timeout=_request_timeout(deadline))
+    except KafkaException:
+        return None
+    found = metadata.topics[topic].partitions.get(partition)
+    return None if found is None else int(found.leader)
+
+
 def create_topic(bootstrap_servers: str, topic: Topic, deadline: Deadline) -> None:
     """Ask for the topic; brokers may learn of it a moment later.
 

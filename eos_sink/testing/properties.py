@@ -43,18 +43,20 @@ class NodePlan:
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Where a listener is reached and where it binds; both are the same on one machine."""
+    """Where a listener is reached and where it binds; without links both are the same here."""
 
     host: str
     port: int
     bind_host: str | None = None
+    bind_port: int | None = None
 
     def __str__(self) -> str:
         return f"{self.host}:{self.port}"
 
     @property
     def bind(self) -> str:
-        return f"{self.host if self.bind_host is None else self.bind_host}:{self.port}"
+        host = self.host if self.bind_host is None else self.bind_host
+        return f"{host}:{self.port if self.bind_port is None else self.bind_port}"
 
 
 @dataclass(frozen=True)

@@ -24,3 +24,4 @@ class ClusterSpec:
     data_dir: Path | None = None
     progress: Progress = to_stderr
     log_level: str = "warn"
+    proxied: bool = False
