@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eos_sink.errors import ClusterError
+from eos_sink.errors import ClusterError, OutcomeUnknownError
 from eos_sink.model import Witness
 from eos_sink.ports import Visibility
 from tests.contract.harness import TIMEOUT_MS, Harness, Task
@@ -78,6 +78,29 @@ class LogContract:
             assert found[1] == value
         again = reader.latest(KEY, harness.deadline())
         assert again == found
+        reader.close()
+
+    def test_a_record_behind_the_open_transaction_of_another_query_is_waited_for(
+        self, harness: Harness
+    ) -> None:
+        """An older record in its place would be a decision that is not the latest."""
+        append(harness, b"1")
+        kafka = harness.kafka()
+        reader = kafka.log_reader(harness.deadline())
+        home = reader.position(KEY)
+        other = kafka.log_producer(f"{harness.names.driver}-other", TIMEOUT_MS)
+        other.init(harness.deadline())
+        other.begin()
+        other.produce(home.topic, b"other", key=b"other", partition=home.partition)
+        other.flush(harness.deadline())
+        offset = append(harness, b"2")
+        with pytest.raises(OutcomeUnknownError):
+            reader.latest(KEY, harness.deadline(1))
+        other.abort(harness.deadline())
+        found = reader.latest(KEY, harness.deadline())
+        assert found is not None
+        assert (found[0].offset, found[1]) == (offset, b"2")
+        other.close()
         reader.close()
 
     def test_an_empty_log_that_was_just_made_has_a_position(self, harness: Harness) -> None:

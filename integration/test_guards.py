@@ -1,0 +1,80 @@
+"""Guards that lie in how the real clients are set: each test fails when one line is taken away.
+
+`make guards` takes the lines away, docs/guards.md has the result.
+"""
+
+from __future__ import annotations
+
+import pytest
+from confluent_kafka import ConsumerGroupTopicPartitions
+from confluent_kafka.admin import AdminClient
+from kafka.partitioner.default import murmur2
+
+from eos_sink.clients.cluster import LOG_PARTITIONS, ConfluentKafka
+from eos_sink.deadline import Deadline
+from eos_sink.errors import ConfigurationError
+from eos_sink.model import Witness
+from eos_sink.options import SinkOptions, parse_options
+from eos_sink.ports import Visibility
+from eos_sink.testing import KafkaCluster
+from integration.checker import read_topic
+from integration.query import PARTITIONS, PATIENCE_S, TRANSACTION_MS, Query
+
+KEYS = [b"key-%d" % number for number in range(20)]
+
+
+def deadline() -> Deadline:
+    return Deadline(PATIENCE_S)
+
+
+def write(query: Query, *keys: bytes) -> Witness:
+    """One committed transaction of the query; the place of its first record."""
+    seen: list[tuple[int, int]] = []
+    producer = query.kafka.producer(query.options.names.task(0, 0), TRANSACTION_MS)
+    producer.init(deadline())
+    producer.begin()
+    for key in keys:
+        producer.produce(query.topic, key, key, on_offset=lambda *place: seen.append(place))
+    producer.flush(deadline())
+    producer.commit(deadline())
+    producer.close()
+    return Witness(query.topic, *seen[0])
+
+
+def test_keys_land_where_java_clients_put_them(query: Query, kafka: KafkaCluster) -> None:
+    write(query, *KEYS)
+    rows = read_topic(kafka.bootstrap_servers, query.topic)
+    landed = {seen.key: seen.partition for seen in rows}
+    # org.apache.kafka.clients.producer.internals.BuiltInPartitioner.partitionForKey
+    assert landed == {key: (murmur2(key) & 0x7FFFFFFF) % PARTITIONS for key in KEYS}
+
+
+def test_reading_leaves_the_querys_group_as_it_is(query: Query, kafka: KafkaCluster) -> None:
+    """The group's offset is one of the decision log, written in transactions only."""
+    witness = write(query, b"a")
+    seen = query.kafka.visibility([witness], deadline())
+    assert seen == {witness: Visibility.COMMITTED}
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
+    asked = ConsumerGroupTopicPartitions(query.options.names.group)
+    (answer,) = admin.list_consumer_group_offsets([asked]).values()
+    assert answer.result(PATIENCE_S).topic_partitions == []
+
+
+def with_log(query: Query, topic: str) -> SinkOptions:
+    given = {f"kafka.{name}": value for name, value in query.options.kafka.items()}
+    return parse_options({**given, "eos.id": "another", "eos.log.topic": topic})
+
+
+@pytest.mark.parametrize("partitions", [LOG_PARTITIONS - 1, LOG_PARTITIONS + 1])
+def test_a_decision_log_of_another_size_is_refused(
+    query: Query, kafka: KafkaCluster, partitions: int
+) -> None:
+    """A query's decision would be looked for where it is not."""
+    topic = f"log-{query.topic}"
+    kafka.create_topic(topic, partitions)
+    other = ConfluentKafka(with_log(query, topic))
+    try:
+        with pytest.raises(ConfigurationError, match=f"has {partitions} partitions instead of"):
+            other.log_reader(deadline())
+    finally:
+        other.close()

@@ -1,0 +1,302 @@
+"""Guards that no other story needs: each test here fails when one line of the sink is taken away.
+
+`make guards` takes the lines away, docs/guards.md has the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import partial
+
+import pyarrow as pa
+import pytest
+
+from eos_sink.errors import BatchFailedError, EosSinkError, SupersededError, UnfinishedError
+from eos_sink.model import BatchId, Plan
+from eos_sink.task.writer import TaskWriter
+from tests.fakes.kafka import FakeKafka
+from tests.fakes.process import Killed, Moment
+from tests.protocol.actor import Actor
+from tests.protocol.test_stories import STREAM, At, Driver, late_attempt, log, open_ids, wake
+from tests.protocol.world import TOPIC, World
+
+
+@pytest.fixture
+def world() -> World:
+    return World([])
+
+
+@pytest.fixture
+def driver(world: World) -> Driver:
+    return Driver(world)
+
+
+def decisions(world: World) -> int:
+    return sum(record.decision is not None for record in log(world))
+
+
+def hide_from_the_next_list(world: World) -> None:
+    """Transaction coordinators that are moving know of nothing open when they are asked."""
+    coordinator = world.cluster.coordinator
+    listed = coordinator.list_open
+
+    def none(prefix: str) -> list[str]:
+        coordinator.list_open = listed  # type: ignore[method-assign]
+        return []
+
+    coordinator.list_open = none  # type: ignore[method-assign]
+
+
+# --- list, void, abort
+
+
+def test_half_a_task_that_goes_on_after_a_plan_has_swept_is_never_decided(
+    world: World, driver: Driver
+) -> None:
+    """Its abort() was told of no task and could not void; the planner's member is the same."""
+    tasks = FakeKafka(world.cluster)
+    writer = TaskWriter(tasks, world.options, driver.planner.plan())
+    At(tasks.process, "producer.send_offset", Moment.AFTER, lambda: plan_again(driver))
+    half = writer.write(BatchId(STREAM, 0), 0, Rows(b"first", b"second"))
+    with pytest.raises(SupersededError):
+        driver.committer.commit([half])
+    assert decisions(world) == 0
+
+
+def plan_again(driver: Driver) -> None:
+    driver.committer.abort([])
+    driver.planner.plan()
+
+
+@pytest.mark.parametrize("by", ["abort", "plan"])
+def test_a_commit_that_wakes_up_just_after_its_transactions_were_aborted_decides_nothing(
+    world: World, driver: Driver, by: str
+) -> None:
+    """Had they been aborted before the log was voided, it could still be decided."""
+    reports = driver.write(driver.planner.plan(), 0, [b"a"], [b"b"])
+    commit = Actor(partial(driver.committer.commit, reports))
+    At(driver.commits.process, "log_producer.begin", Moment.BEFORE, commit.park)
+    assert not commit.go()
+    other = Driver(world)
+    kafka = other.commits if by == "abort" else driver.plans
+    At(kafka.process, "control.end", Moment.AFTER, lambda: wake(commit))
+    if by == "abort":
+        other.committer.abort(reports)
+    else:
+        driver.planner.plan()
+    assert isinstance(commit.error, SupersededError)
+    assert decisions(world) == 0
+
+
+def test_a_recovery_lists_again_while_a_transaction_is_pending(
+    world: World, driver: Driver
+) -> None:
+    driver.write(driver.planner.plan(), 0, [b"a"], [b"b"])
+    began = world.cluster.clock()
+    hide_from_the_next_list(world)
+    Driver(world).planner.plan()
+    assert open_ids(world) == []
+    assert world.cluster.clock() - began < 30, "it waited for the time-out"
+
+
+def test_a_plan_from_before_a_recovery_is_refused_also_if_that_has_listed_nothing(
+    world: World, driver: Driver
+) -> None:
+    reports = driver.write(driver.planner.plan(), 0, [b"a"], [b"b"])
+    new = Driver(world)
+    hide_from_the_next_list(world)
+    refusals: list[BaseException] = []
+
+    def commit() -> None:
+        with pytest.raises(SupersededError) as refused:
+            driver.committer.commit(reports)
+        refusals.append(refused.value)
+
+    At(new.plans.process, "member.wait_stable", Moment.BEFORE, commit)
+    new.planner.plan()
+    assert refusals
+    assert decisions(world) == 0
+
+
+# --- nothing that is decided is aborted
+
+
+def kill_after_the_decision(driver: Driver) -> None:
+    At(driver.commits.process, "control.end", Moment.BEFORE, driver.commits.process.kill)
+
+
+def test_an_abort_of_a_decided_batch_ends_nothing_of_it_with_an_abort(
+    world: World, driver: Driver
+) -> None:
+    """Whether it makes the batch visible is another story."""
+    reports = driver.write(driver.planner.plan(), 0, [b"a"], [b"b"])
+    kill_after_the_decision(driver)
+    with pytest.raises(Killed):
+        driver.committer.commit(reports)
+    Driver(world).committer.abort(reports)
+    assert world.judge.violations == []
+
+
+def test_a_recovery_ends_nothing_that_is_decided_with_an_abort(
+    world: World, driver: Driver
+) -> None:
+    """Whether it makes the batch visible is another story."""
+    reports = driver.write(driver.planner.plan(), 0, [b"a"], [b"b"])
+    kill_after_the_decision(driver)
+    with pytest.raises(Killed):
+        driver.committer.commit(reports)
+    with suppress(EosSinkError):
+        Driver(world).planner.plan()
+    assert world.judge.violations == []
+
+
+def test_the_first_plan_after_a_crash_settles_what_is_decided(world: World, driver: Driver) -> None:
+    reports = driver.write(driver.planner.plan(), 0, [b"a"], [b"b"])
+    kill_after_the_decision(driver)
+    with pytest.raises(Killed):
+        driver.committer.commit(reports)
+    assert Driver(world).planner.plan().lost == frozenset()
+    assert world.visible() == [b"a", b"b"]
+
+
+def test_a_visible_batch_is_not_taken_for_lost_when_the_next_one_crashes(
+    world: World, driver: Driver
+) -> None:
+    """The next one has ids of its own, and if it had not, the witness would tell."""
+    driver.run(0, [b"a"], [b"b"])
+    driver.write(driver.planner.plan(), 1, [b"c"], [b"d"])
+    Driver(world).run(1, [b"c"], [b"d"])
+    assert world.visible() == [b"a", b"b", b"c", b"d"]
+
+
+def test_what_is_decided_again_is_settled_again(world: World, driver: Driver) -> None:
+    """Lost partitions were decided under the same batch number; the planner lives on."""
+    reports = driver.write(driver.planner.plan(), 0, [b"a"], [b"b"])
+    process = driver.commits.process
+    At(process, "log_producer.commit", Moment.AFTER, lambda: late_attempt(world, 0, 1))
+    with pytest.raises(UnfinishedError):
+        driver.committer.commit(reports)
+    plan = driver.planner.plan()
+    assert plan.lost == {1}
+    reports = driver.write(plan, 0, [b"a"], [b"b"])
+    kill_after_the_decision(driver)
+    with pytest.raises(Killed):
+        driver.committer.commit(reports)
+    assert driver.planner.plan().lost == frozenset()
+    assert world.visible() == [b"a", b"b"]
+
+
+def test_an_abort_whose_void_is_refused_aborts_nothing(world: World, driver: Driver) -> None:
+    """What it has listed was decided meanwhile, by the commit that it was to undo."""
+    reports = driver.write(driver.planner.plan(), 0, [b"a"], [b"b"])
+    other = Driver(world)
+
+    def decide() -> None:
+        kill_after_the_decision(driver)
+        with pytest.raises(Killed):
+            driver.committer.commit(reports)
+
+    At(other.commits.process, "control.describe", Moment.AFTER, decide)
+    other.committer.abort(reports)
+    assert decisions(world) == 1
+    assert world.judge.violations == []
+
+
+# --- the vote
+
+
+def test_a_batch_whose_id_has_a_newer_open_transaction_is_not_decided(
+    world: World, driver: Driver
+) -> None:
+    """A late attempt has taken the id and writes: open, but not what was prepared."""
+    plan = driver.planner.plan()
+    reports = driver.write(plan, 0, [b"a"], [b"b"])
+    driver.task(plan, 0, 1, [b"b"])
+    with pytest.raises(BatchFailedError, match="no longer open"):
+        driver.committer.commit(reports)
+    assert decisions(world) == 0
+
+
+def test_nothing_is_visible_before_its_decision_is_in_the_log(world: World, driver: Driver) -> None:
+    reports = driver.write(driver.planner.plan(), 0, [b"a"], [b"b"])
+    process = driver.commits.process
+    At(process, "log_producer.init", Moment.BEFORE, process.kill)
+    with pytest.raises(Killed):
+        driver.committer.commit(reports)
+    assert world.visible() == []
+
+
+# --- tasks
+
+
+class Rows:
+    """The rows of a task, and how many of them it has taken."""
+
+    def __init__(self, *rows: bytes) -> None:
+        self._rows = rows
+        self.taken = 0
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        for row in self._rows:
+            self.taken += 1
+            yield pa.RecordBatch.from_pydict({"value": [row]})
+
+
+def write(world: World, plan: Plan, rows: Rows) -> None:
+    TaskWriter(FakeKafka(world.cluster), world.options, plan).write(BatchId(STREAM, 0), 0, rows)
+
+
+def test_a_stale_drivers_task_is_refused_before_it_has_read_on(
+    world: World, driver: Driver
+) -> None:
+    plan = driver.planner.plan()
+    Driver(world).planner.plan()
+    rows = Rows(b"a", b"b", b"c")
+    with pytest.raises(SupersededError, match="newer driver"):
+        write(world, plan, rows)
+    assert rows.taken == 1
+    assert open_ids(world) == []
+
+
+def test_a_stale_task_that_goes_on_after_it_was_aborted_frees_readers(
+    world: World, driver: Driver
+) -> None:
+    """Its next record opens a transaction under the same epoch, which nobody has listed."""
+    plan = driver.planner.plan()
+    kafka = FakeKafka(world.cluster)
+    At(kafka.process, "producer.send_offset", Moment.AFTER, lambda: recover(world))
+    task = TaskWriter(kafka, world.options, plan)
+    with pytest.raises(SupersededError, match="newer driver"):
+        task.write(BatchId(STREAM, 0), 0, Rows(b"first", b"second"))
+    assert open_ids(world) == []
+
+
+def recover(world: World) -> None:
+    Driver(world).planner.plan()
+
+
+def test_a_task_whose_last_record_does_not_arrive_is_not_prepared(
+    world: World, driver: Driver
+) -> None:
+    plan = driver.planner.plan()
+    kafka = FakeKafka(world.cluster)
+    deleted = world.cluster.topics[TOPIC]
+
+    def delete() -> None:
+        del world.cluster.topics[TOPIC]
+
+    At(kafka.process, "producer.send_offset", Moment.AFTER, delete)
+    task = TaskWriter(kafka, world.options, plan)
+    with pytest.raises(BatchFailedError):
+        task.write(BatchId(STREAM, 0), 0, Rows(b"a", b"b"))
+    world.cluster.topics[TOPIC] = deleted
+    assert open_ids(world) == []
+
+
+def test_a_partition_of_empty_arrow_batches_opens_nothing(world: World, driver: Driver) -> None:
+    task = TaskWriter(FakeKafka(world.cluster), world.options, driver.planner.plan())
+    empty = pa.RecordBatch.from_arrays([pa.array([], pa.binary())], ["value"])
+    report = task.write(BatchId(STREAM, 0), 0, [empty, empty])
+    assert report.prepared is None
+    assert open_ids(world) == []
