@@ -118,6 +118,18 @@ class Admin:
             )
         return target
 
+    def in_sync(self) -> bool:
+        """Whether all copies of all partitions are; False too if no broker answers."""
+        with contextlib.suppress(TestClusterError), self._client() as client:
+            partitions = [
+                part for topic in client.describe_topics() for part in topic["partitions"]
+            ]
+            return all(
+                part["leader_id"] >= 0 and set(part["isr_nodes"]) == set(part["replica_nodes"])
+                for part in partitions
+            )
+        return False
+
     def remove_member(self, group: str, instance_id: str) -> None:
         with self._client() as client:
             removed = client.remove_group_members(

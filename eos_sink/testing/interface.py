@@ -185,6 +185,24 @@ class KafkaCluster(Interventions):
         awake = [node for node in self.brokers if node.alive and not node.paused]
         self._wait_for(awake, self._addresses(), Deadline(timeout_s))
 
+    def repair(self, timeout_s: float = 180) -> None:
+        """Undo every fault: heal all links, wake and restart all nodes, wait for all copies.
+
+        Raises:
+            NotReadyError: not within `timeout_s` seconds.
+            NodeFailedError: a node ended while starting.
+        """
+        deadline = Deadline(timeout_s)
+        for node in (*self.controllers, *self.brokers):
+            if node._link is not None:
+                node._link.heal()
+            if node.paused:
+                node.resume()
+            if not node.alive:
+                node.restart(deadline.left)
+        self.wait_ready(deadline.left)
+        self.wait_in_sync(deadline.left)
+
     def create_topic(
         self,
         name: str,

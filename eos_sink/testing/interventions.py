@@ -9,6 +9,7 @@ from eos_sink.deadline import Deadline
 from eos_sink.ports import ProducerIdentity
 from eos_sink.testing.admin import GROUPS, TRANSACTIONS, Admin
 from eos_sink.testing.epochs import exhaust_epoch
+from eos_sink.testing.waiting import wait_until
 
 # For each partition move and each removal; generous, since they come amid other faults.
 _USUALLY_S = 60.0
@@ -92,6 +93,15 @@ class Interventions(ABC):
         """
         partition = self._admin().home(GROUPS, group)
         return self.move_leader(GROUPS, partition, to, timeout_s=timeout_s)
+
+    def wait_in_sync(self, timeout_s: float = 120) -> None:
+        """Wait until every copy of every partition is in sync: the next fault may come.
+
+        Raises:
+            NotReadyError: not within `timeout_s` seconds.
+        """
+        deadline = Deadline(timeout_s)
+        wait_until(self._admin().in_sync, deadline, "every copy of every partition is in sync")
 
     def end_session(self, group: str, instance_id: str) -> None:
         """Remove a static member from its group, as the end of its session does.

@@ -6,6 +6,7 @@ is answered with a line when it holds:
 
     {"link": 1, "port": 20001, "to": 20002}    listen, and lead to that port from now on
     {"link": 1, "cut": "none|all|answers|reset", "delay": 0.0}
+    {"link": 1, "held_back": true}             answered with a number of bytes
 
 It ends when its input ends or its parent is gone.
 """
@@ -13,6 +14,7 @@ It ends when its input ends or its parent is gone.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import heapq
 import itertools
 import json
@@ -22,6 +24,7 @@ import selectors
 import socket
 import struct
 import sys
+import termios
 import time
 from collections import deque
 from collections.abc import Callable
@@ -95,6 +98,14 @@ class Flow:
         due = bool(self._waiting) and self._waiting[0][0] <= time.monotonic()
         return due and not self._frozen
 
+    @property
+    def held_back(self) -> int:
+        """Bytes of the source that have not been written to the sink."""
+        if self._source.fileno() < 0:
+            return 0
+        unread = fcntl.ioctl(self._source, termios.FIONREAD, bytes(4))
+        return self._size + int(struct.unpack("i", unread)[0])
+
     def change(self, frozen: bool, delay: float) -> None:
         self._frozen, self._delay = frozen, delay
         if not delay:  # it has been lifted: everything is due
@@ -160,6 +171,10 @@ class Connection:
         self._requests.change(self._frozen, delay)
         self._answers.change(cut in {"all", "answers"}, delay)
         self._go_on()
+
+    @property
+    def held_back(self) -> int:
+        return self._requests.held_back
 
     def reset(self) -> None:
         """Break it at both ends."""
@@ -236,6 +251,10 @@ class Link:
         self._listener.listen(_BACKLOG)
         self._listener.setblocking(False)
 
+    @property
+    def held_back(self) -> int:
+        return sum(connection.held_back for connection in self._connections)
+
     def change(self, cut: str, delay: float) -> None:
         self._cut, self._delay = cut, delay
         # A frozen link leaves new connections to the system, where they hang.
@@ -274,21 +293,21 @@ class Commands:
         *lines, self._said = (self._said + chunk).split(b"\n")
         for line in lines:
             try:
-                self._do(json.loads(line))
-                answer = DONE
+                answer = f"{DONE} {self._do(json.loads(line))}"
             except OSError as error:
                 answer = f"{error}"
             print(answer, flush=True)  # noqa: T201 - the answer to the parent
 
-    def _do(self, command: dict[str, Any]) -> None:
+    def _do(self, command: dict[str, Any]) -> int:
         number = int(command["link"])
         if "to" in command:
             if number not in self._links:
                 self._links[number] = Link(self._loop, command["port"])
             self._links[number].to = command["to"]
-            self._links[number].change("none", 0.0)
-        else:
-            self._links[number].change(command["cut"], command["delay"])
+        elif "held_back" in command:
+            return self._links[number].held_back
+        self._links[number].change(command.get("cut", "none"), command.get("delay", 0.0))
+        return 0
 
 
 def main() -> None:

@@ -73,6 +73,11 @@ class Link:
         """Carry everything again at once, what was held back first."""
         self._change("none", 0.0)
 
+    @property
+    def held_back(self) -> int:
+        """Bytes that clients have sent and that wait to be carried: what a cut has swallowed."""
+        return int(self._carrier.tell({"link": self._node_id, "held_back": True}))
+
     def _change(self, cut: str, delay: float) -> None:
         self._carrier.tell({"link": self._node_id, "cut": cut, "delay": delay})
         self._cut, self._delay = cut, delay
@@ -117,8 +122,11 @@ class Carrier:
         self._links[node_id] = Link(self, node_id, port)
         return self._links[node_id]
 
-    def tell(self, command: dict[str, object]) -> None:
+    def tell(self, command: dict[str, object]) -> str:
         """Give a command and wait until it holds.
+
+        Returns:
+            What it was asked for, if it is a question.
 
         Raises:
             NodeControlError: it could not be done.
@@ -131,10 +139,12 @@ class Carrier:
                 answer = stdout.readline().decode().strip()
             except (OSError, ValueError) as error:
                 answer = str(error)
-        if answer != link_process.DONE:
+        done, _, result = answer.partition(" ")
+        if done != link_process.DONE:
             raise NodeControlError(
                 f"The links to the brokers cannot be changed: {answer or 'they have ended'}."
             )
+        return result
 
     def close(self) -> None:
         """End the process and with it every connection."""
