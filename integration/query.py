@@ -154,7 +154,8 @@ class Query:
         stream: Spark's own id of the query, kept in its checkpoint.
     """
 
-    def __init__(self, cluster: KafkaCluster, directory: Path) -> None:
+    def __init__(self, cluster: KafkaCluster, directory: Path, **options: str) -> None:
+        """`options` are the sink's, with `_` for `.`."""
         self._cluster = cluster
         self._directory = directory
         self._processes: list[Process] = []
@@ -166,13 +167,14 @@ class Query:
         self.stream = "stream"
         self.batches = [rows_of(batch) for batch in range(3)]
         cluster.create_topic(self.topic, partitions=3)
-        self._given = {
+        self.given = {
             "kafka.bootstrap.servers": cluster.bootstrap_servers,
             "topic": self.topic,
             "eos.id": f"query-{uuid.uuid4().hex[:8]}",
             "eos.transaction.timeout.ms": str(TRANSACTION_MS),
+            **{name.replace("_", "."): value for name, value in options.items()},
         }
-        self.options = parse_options(self._given)
+        self.options = parse_options(self.given)
 
     # Processes.
 
@@ -202,7 +204,7 @@ class Query:
         directory = self._directory / f"process-{len(self._processes)}"
         directory.mkdir()
         config = Config(
-            options=self._given,
+            options=self.given,
             checkpoint=str(self.checkpoint),
             results=str(directory / "results"),
             batches=self.batches,

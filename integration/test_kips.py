@@ -1,0 +1,259 @@
+"""What Kafka's proposals and its article on exactly once promise, as the sink keeps it.
+
+docs/kips.md names these tests beside what they show.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import IsolationLevel
+from kafka import KafkaAdminClient
+from kafka.admin import UpdateFeatureType
+
+from eos_sink.clients.cluster import ConfluentKafka
+from eos_sink.deadline import Deadline
+from eos_sink.errors import (
+    BatchFailedError,
+    CommitFailedError,
+    FailureKind,
+    OutcomeUnknownError,
+    ProduceFailedError,
+)
+from eos_sink.ports import TransactionStatus
+from eos_sink.testing import KafkaCluster, start_kafka
+from eos_sink.testing.faults import FaultPoint
+from integration.checker import end_offsets, read_topic
+from integration.query import PATIENCE_S, Query, pause_at
+
+EXPIRY_MS = 1_500
+STEP_MS = 6_000
+RECORDS, RESETS = 3_000, 6
+
+
+@pytest.fixture
+def query_on(tmp_path: Path) -> Iterator[Callable[..., Query]]:
+    """Queries on clusters of the tests' own, ended with the test."""
+    queries: list[Query] = []
+
+    def make(cluster: KafkaCluster, **options: str) -> Query:
+        directory = tmp_path / f"query-{len(queries)}"
+        directory.mkdir()
+        queries.append(Query(cluster, directory, **options))
+        return queries[-1]
+
+    yield make
+    for query in queries:
+        query.close()
+
+
+@pytest.fixture(scope="module")
+def linked() -> Iterator[KafkaCluster]:
+    with start_kafka(proxied=True) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def forgetful() -> Iterator[KafkaCluster]:
+    """A broker that forgets idle producers after seconds instead of days."""
+    properties = {
+        "transactional.id.expiration.ms": EXPIRY_MS,
+        "transaction.remove.expired.transaction.cleanup.interval.ms": 200,
+        "producer.id.expiration.ms": EXPIRY_MS,
+        "producer.id.expiration.check.interval.ms": 200,
+    }
+    with start_kafka(properties=properties) as cluster:
+        yield cluster
+
+
+# KIP-691
+
+
+def test_a_commit_whose_answer_comes_late_is_sent_once(
+    linked: KafkaCluster, query_on: Callable[..., Query]
+) -> None:
+    query = query_on(linked)
+    process = query.run(pause_at(FaultPoint.COMMITTER_WRITE_BEFORE, batch=1, partition=2))
+    process.paused_at(FaultPoint.COMMITTER_WRITE_BEFORE)
+    link = linked.nodes[0].link
+    link.cut(answers_only=True)
+    process.wake()
+    time.sleep(1)  # the fault's length, not a wait for something
+    link.heal()
+    process.finished()
+    # The start's void, and a record a batch.
+    assert query.log().seq == 1 + len(query.batches)
+    query.check()
+
+
+def test_a_commit_without_an_answer_is_read_back_and_never_aborted_blindly(
+    linked: KafkaCluster, query_on: Callable[..., Query]
+) -> None:
+    query = query_on(linked, eos_step_timeout_ms=str(STEP_MS))
+    process = query.run(pause_at(FaultPoint.COMMITTER_WRITE_BEFORE, batch=1, partition=2))
+    process.paused_at(FaultPoint.COMMITTER_WRITE_BEFORE)
+    link = linked.nodes[0].link
+    link.cut(answers_only=True)
+    process.wake()
+    process.stopped(OutcomeUnknownError)
+    link.heal()
+    # The request had arrived: the batch is decided, and whoever aborts now loses it.
+    assert query.decided() == 1
+    query.finish()
+    query.check()
+
+
+def test_a_record_that_is_too_large_is_a_rejected_message(
+    kafka: KafkaCluster, query_on: Callable[..., Query]
+) -> None:
+    query = query_on(kafka, kafka_max_request_size="4000000")
+    query.batches[1][1][3] = "1-1-" + "9" * 2_000_000
+    error = query.run().stopped(ProduceFailedError)
+    assert error["data"] == {"kind": FailureKind.MESSAGE_REJECTED.value}
+    assert "max.message.bytes" in error["text"]
+    query.check(batches=1)
+
+
+def test_a_task_whose_id_is_taken_has_a_failed_transaction(query: Query) -> None:
+    process = query.run(pause_at(FaultPoint.TASK_FLUSH_BEFORE, batch=1, partition=1))
+    process.paused_at(FaultPoint.TASK_FLUSH_BEFORE)
+    query.take_id(1 - query.slot(), 1)
+    process.wake()
+    error = process.stopped(ProduceFailedError)
+    assert error["data"] == {"kind": FailureKind.TRANSACTION_FAILED.value}
+    query.check(batches=1)
+    query.finish()
+    query.check()
+
+
+def test_a_batch_that_is_voted_down_is_a_failed_commit(query: Query) -> None:
+    process = query.run(pause_at(FaultPoint.COMMITTER_VOTE_BEFORE, batch=1, partition=2))
+    process.paused_at(FaultPoint.COMMITTER_VOTE_BEFORE)
+    query.take_id(1 - query.slot(), 0)
+    process.wake()
+    process.stopped(CommitFailedError)
+    query.check(batches=1)
+
+
+# KIP-360
+
+
+def test_a_producer_that_the_broker_has_forgotten_starts_anew_and_the_query_goes_on(
+    forgetful: KafkaCluster, query_on: Callable[..., Query]
+) -> None:
+    """The driver keeps its producer between batches, here for longer than its id lives."""
+    query = query_on(forgetful)
+    process = query.run(pause_at(FaultPoint.TASK_INIT_BEFORE, batch=1, partition=0))
+    process.paused_at(FaultPoint.TASK_INIT_BEFORE)
+    wait_forgotten(query, query.options.names.driver)
+    process.wake()
+    process.finished()
+    query.check()
+
+
+def test_a_query_that_starts_after_its_ids_expired_knows_its_batch_by_the_witnesses(
+    forgetful: KafkaCluster, query_on: Callable[..., Query]
+) -> None:
+    query = query_on(forgetful)
+    query.run_killed_at(FaultPoint.COMMITTER_SETTLE_AFTER)
+    for partition in range(3):
+        wait_forgotten(query, query.options.names.task(query.slot(), partition))
+    assert query.finish().written(1) == []
+    query.check()
+
+
+def wait_forgotten(query: Query, transactional_id: str) -> None:
+    deadline = Deadline(PATIENCE_S)
+    control = query.kafka.control()
+    while True:
+        state = control.describe([transactional_id], deadline)[transactional_id]
+        if state.status is TransactionStatus.MISSING:
+            return
+        assert not deadline.passed, f"{transactional_id} is still known: {state}"
+        time.sleep(0.05)
+
+
+# KIP-447, KIP-890
+
+
+@pytest.mark.parametrize(("before", "after"), [(1, 2), (2, 1)], ids=["upgrade", "downgrade"])
+def test_the_transaction_version_changes_under_a_prepared_batch(
+    kafka: KafkaCluster, query: Query, before: int, after: int
+) -> None:
+    admin = KafkaAdminClient(bootstrap_servers=kafka.bootstrap_servers)
+    try:
+        set_transaction_version(admin, before)
+        process = query.run(pause_at(FaultPoint.COMMITTER_VOTE_BEFORE, batch=1, partition=2))
+        process.paused_at(FaultPoint.COMMITTER_VOTE_BEFORE)
+        set_transaction_version(admin, after)
+        process.wake()
+        if not process.ends_within(PATIENCE_S) or process.end:
+            process.stopped(BatchFailedError)
+        query.finish()
+        query.check()
+    finally:
+        set_transaction_version(admin, 2)
+        admin.close()
+
+
+@pytest.mark.parametrize(("before", "after"), [(1, 2), (2, 1)], ids=["upgrade", "downgrade"])
+def test_the_transaction_version_changes_under_a_decided_batch(
+    kafka: KafkaCluster, query: Query, before: int, after: int
+) -> None:
+    admin = KafkaAdminClient(bootstrap_servers=kafka.bootstrap_servers)
+    try:
+        set_transaction_version(admin, before)
+        query.run_killed_at(FaultPoint.COMMITTER_SETTLE_AMID)
+        set_transaction_version(admin, after)
+        assert query.finish().written(1) == []
+        query.check()
+    finally:
+        set_transaction_version(admin, 2)
+        admin.close()
+
+
+def set_transaction_version(admin: KafkaAdminClient, version: int) -> None:
+    now = transaction_version(admin)
+    if now == version:
+        return
+    way = UpdateFeatureType.UPGRADE if version > now else UpdateFeatureType.SAFE_DOWNGRADE
+    answer = admin.update_features({"transaction.version": (way, version)})
+    assert answer == {"transaction.version": "OK"}, answer
+    deadline = Deadline(PATIENCE_S)
+    while transaction_version(admin) != version:
+        assert not deadline.passed, f"transaction.version is {transaction_version(admin)}"
+        time.sleep(0.02)
+
+
+def transaction_version(admin: KafkaAdminClient) -> int:
+    version: int = admin.describe_features()["transaction.version"]["finalized"][1]
+    return version
+
+
+# The article's idempotent producer
+
+
+def test_a_batch_that_is_sent_again_after_a_broken_connection_is_written_once(
+    linked: KafkaCluster, query_on: Callable[..., Query]
+) -> None:
+    query = query_on(linked)
+    kafka = ConfluentKafka(query.options)
+    producer = kafka.producer(query.options.names.task(0, 0), 60_000)
+    producer.init(Deadline(PATIENCE_S))
+    producer.begin()
+    for number in range(RECORDS):
+        producer.produce(query.topic, b"%d" % number, partition=0)
+        if number % (RECORDS // RESETS) == 0:
+            linked.nodes[0].link.reset()
+            linked.nodes[0].link.heal()
+    producer.flush(Deadline(PATIENCE_S))
+    ends = end_offsets(linked.direct_servers, query.topic, IsolationLevel.READ_UNCOMMITTED)
+    assert ends[0] == RECORDS, "records were written again, or lost"
+    assert not end_offsets(linked.direct_servers, query.topic, IsolationLevel.READ_COMMITTED)[0]
+    producer.commit(Deadline(PATIENCE_S))
+    producer.close()
+    rows = read_topic(linked.direct_servers, query.topic).of(0)
+    assert rows == [str(number) for number in range(RECORDS)]
