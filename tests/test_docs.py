@@ -17,6 +17,7 @@ from eos_sink.options import OPTIONS, parse_options
 from tests.snippets import PAGES, ROOT, Snippet, all_snippets, snippets_of
 
 LANGUAGES = {"sh", "python", "properties", "text"}
+_NAMED_TEST = re.compile(r"`((?:tests|integration)/[\w/]+\.py)(?:::(\w+))?")
 RUN = [snippet for snippet in all_snippets() if snippet.not_run is None]
 
 
@@ -133,3 +134,17 @@ def test_the_map_knows_each_part_of_the_tree() -> None:
         if not path.name.startswith("_") and path.name != "py.typed"
     }
     assert parts - named == set()
+
+
+def test_each_test_that_a_page_names_is_there() -> None:
+    named = {
+        (page.name, *found)
+        for page in PAGES
+        for found in re.findall(
+            r"`((?:tests|integration)/[\w/]+\.py)(?:::(\w+))?", page.read_text()
+        )
+    }
+    assert named
+    for page, file, name in named:
+        assert (ROOT / file).is_file(), f"{page}: {file}"
+        assert f"def {name}(" in (ROOT / file).read_text() or not name, f"{page}: {file}::{name}"
