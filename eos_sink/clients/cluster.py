@@ -5,12 +5,11 @@ from __future__ import annotations
 import zlib
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
 
-from eos_sink.clients.control import KafkaPythonControl
 from eos_sink.clients.librdkafka import LOGGER, judged
 from eos_sink.clients.member import ConfluentMember
 from eos_sink.clients.producer import ConfluentProducer
@@ -25,6 +24,9 @@ from eos_sink.errors import ClusterError, ConfigurationError, EosSinkError
 from eos_sink.model import LogPosition, Witness
 from eos_sink.options import SinkOptions
 from eos_sink.ports import Visibility
+
+if TYPE_CHECKING:
+    from eos_sink.clients.control import KafkaPythonControl
 
 # Fixed, since a query's key is looked for in one partition: with another number it would be looked
 # for in another place, and a decision would seem never to have been made.
@@ -79,6 +81,9 @@ class ConfluentKafka:
 
     def control(self) -> KafkaPythonControl:
         if self._control is None:
+            # Tasks never need kafka-python, whose import takes longer than their transaction.
+            from eos_sink.clients.control import KafkaPythonControl
+
             deadline = Deadline(min(_FIRST_ANSWER_S, self._options.step_timeout))
             self._control = KafkaPythonControl(self._kafka_python, deadline)
         return self._control
