@@ -12,13 +12,14 @@ from kafka.partitioner.default import murmur2
 
 from eos_sink.clients.cluster import LOG_PARTITIONS, ConfluentKafka
 from eos_sink.deadline import Deadline
-from eos_sink.errors import ConfigurationError
+from eos_sink.errors import CommitFailedError, ConfigurationError
 from eos_sink.model import Witness
 from eos_sink.options import SinkOptions, parse_options
 from eos_sink.ports import Visibility
 from eos_sink.testing import KafkaCluster
+from eos_sink.testing.faults import FaultPoint
 from integration.checker import read_topic
-from integration.query import PARTITIONS, PATIENCE_S, TRANSACTION_MS, Query
+from integration.query import PARTITIONS, PATIENCE_S, TRANSACTION_MS, Query, pause_at
 
 KEYS = [b"key-%d" % number for number in range(20)]
 
@@ -58,6 +59,18 @@ def test_reading_leaves_the_querys_group_as_it_is(query: Query, kafka: KafkaClus
     asked = ConsumerGroupTopicPartitions(query.options.names.group)
     (answer,) = admin.list_consumer_group_offsets([asked]).values()
     assert answer.result(PATIENCE_S).topic_partitions == []
+
+
+def test_a_batch_is_not_decided_when_an_id_was_taken_while_it_was_written(query: Query) -> None:
+    """Decided, it would have to be repaired; undecided it is simply repeated."""
+    writing = query.run(pause_at(FaultPoint.TASK_FLUSH_AFTER, batch=1, partition=2))
+    writing.paused_at(FaultPoint.TASK_FLUSH_AFTER)
+    query.take_id(1 - query.slot(), 1)
+    writing.wake()
+    writing.stopped(CommitFailedError)
+    assert query.decided() == 0
+    query.finish()
+    query.check()
 
 
 def with_log(query: Query, topic: str) -> SinkOptions:

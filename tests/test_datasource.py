@@ -67,11 +67,14 @@ def written(world: World, writer: StreamWriter) -> list[Any]:
     return reports
 
 
-def test_the_process_of_commits_does_not_take_the_planners_place(world: World) -> None:
+def test_the_process_of_commits_does_not_take_the_planners_place(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Spark calls streamWriter() there too, of an instance that arrives unpickled."""
     source = FakeDataSource(OPTIONS)
     plan = source.streamWriter(SCHEMA, overwrite=False)
     before = log_records(world)
+    monkeypatch.setattr(datasource, "_planners", {})
     arrived: FakeDataSource = pickle.loads(pickle.dumps(source))
     committing = arrived.streamWriter(SCHEMA, overwrite=False)
     assert log_records(world) == before, "it has recovered"

@@ -12,7 +12,13 @@ from functools import partial
 import pyarrow as pa
 import pytest
 
-from eos_sink.errors import BatchFailedError, EosSinkError, SupersededError, UnfinishedError
+from eos_sink.errors import (
+    BatchFailedError,
+    EosSinkError,
+    OperatorNeededError,
+    SupersededError,
+    UnfinishedError,
+)
 from eos_sink.model import BatchId, Plan
 from eos_sink.task.writer import TaskWriter
 from tests.fakes.kafka import FakeKafka
@@ -98,6 +104,26 @@ def test_a_recovery_lists_again_while_a_transaction_is_pending(
     Driver(world).planner.plan()
     assert open_ids(world) == []
     assert world.cluster.clock() - began < 30, "it waited for the time-out"
+
+
+def test_the_next_plan_ends_what_an_abort_of_a_decided_batch_left_open(
+    world: World, driver: Driver
+) -> None:
+    """A new decision has come, and a void: the abort that voided died before it aborted."""
+    plan = driver.planner.plan()
+    reports = driver.write(plan, 0, [b"a"], [b"b"])
+    driver.task(plan, 0, 5, [b"of a late attempt"])
+    kill_after_the_decision(driver)
+    with pytest.raises(Killed):
+        driver.committer.commit(reports)
+    aborting = Driver(world)
+    process = aborting.commits.process
+    At(process, "log_producer.commit", Moment.AFTER, process.kill)
+    with pytest.raises(Killed):
+        aborting.committer.abort(reports)
+    assert len(open_ids(world)) == 1
+    driver.planner.plan()
+    assert open_ids(world) == []
 
 
 def test_a_plan_from_before_a_recovery_is_refused_also_if_that_has_listed_nothing(
@@ -201,6 +227,17 @@ def test_an_abort_whose_void_is_refused_aborts_nothing(world: World, driver: Dri
     other.committer.abort(reports)
     assert decisions(world) == 1
     assert world.judge.violations == []
+
+
+# --- two checkpoints
+
+
+def test_a_batch_of_a_checkpoint_that_was_put_back_is_not_written_again(world: World) -> None:
+    Driver(world, stream="first").run(0, [b"a"])
+    Driver(world, stream="second").run(0, [b"b"])
+    with pytest.raises(OperatorNeededError, match="write under one identity"):
+        Driver(world, stream="first").run(0, [b"a"])
+    assert world.visible() == [b"a", b"b"]
 
 
 # --- the vote

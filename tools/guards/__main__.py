@@ -1,0 +1,81 @@
+"""Takes the guards away, one after the other, and sees that a test notices each time.
+
+    python -m tools.guards [--jobs N] [PART OF A NAME...]
+
+Without a name all of them, and the results go to docs/guards.md. Exit code 1: one went unnoticed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+from eos_sink.testing import start_kafka
+from tools.guards import page
+from tools.guards.guard import Guard
+from tools.guards.judge import Shown, show
+from tools.guards.table import GUARDS
+from tools.guards.trial import Outcome, Trial
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tools.guards")
+    parser.add_argument("names", nargs="*", help="only guards with one of these in their name")
+    parser.add_argument("--jobs", type=int, default=2, help="how many at a time")
+    given = parser.parse_args()
+    guards = [g for g in GUARDS if not given.names or any(n in g.name for n in given.names)]
+    with start_kafka() as kafka:
+        if not _whole_tree_passes(guards, kafka.bootstrap_servers):
+            return 1
+        results = _take_away_each(guards, kafka.bootstrap_servers, given.jobs)
+    unnoticed = [name for name, shown in results.items() if any(each.wrong for each in shown)]
+    if not given.names:
+        page.write(results)
+    say(f"{len(results) - len(unnoticed)} of {len(results)} guards are missed by a test")
+    return 1 if unnoticed else 0
+
+
+def say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+def _whole_tree_passes(guards: Sequence[Guard], bootstrap: str) -> bool:
+    """The same tests, with nothing taken away, in a copy that does not import from elsewhere."""
+    proofs = [proof for guard in guards for proof in guard.proofs]
+    with Trial(bootstrap=bootstrap) as trial:
+        elsewhere = {place for place in trial.imports() if trial.tree not in place.parents}
+        if elsewhere:
+            say(f"a copy of the tree imports eos_sink from {elsewhere}")
+            return False
+        began = time.monotonic()
+        verdicts = trial.run(proofs)
+    wrong = {p.test: v for p, v in verdicts.items() if v.outcome is not Outcome.PASSED}
+    say(f"{len(verdicts)} tests on the whole code: {time.monotonic() - began:.0f} s")
+    for test, verdict in wrong.items():
+        say(f"  {test}: {verdict.outcome.value}")
+    for text in dict.fromkeys(verdict.text for verdict in wrong.values()):
+        say(text)
+    return not wrong
+
+
+def _take_away_each(guards: Sequence[Guard], bootstrap: str, jobs: int) -> dict[str, list[Shown]]:
+    results: dict[str, list[Shown]] = {}
+    with ThreadPoolExecutor(jobs) as pool:
+        for guard, shown in zip(
+            guards, pool.map(partial(show, bootstrap=bootstrap), guards), strict=True
+        ):
+            results[guard.name] = shown
+            say(f"{guard.name}")
+            for each in shown:
+                text = (each.verdict.text.strip().splitlines() or [""])[0][:120]
+                say(f"    {each.wrong or 'noticed'}: {each.proof.test}\n        {text}")
+    return results
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,213 @@
+"""Guards of the decision log: the register, its clients, its topic."""
+
+from __future__ import annotations
+
+from tools.guards.guard import Guard, Removal, proofs
+
+_REGISTER = "eos_sink/log/register.py"
+_READERS = "eos_sink/clients/readers.py"
+_CLUSTER = "eos_sink/clients/cluster.py"
+_IN_REGISTER = "tests/log/test_register.py::"
+_STORY = "tests/protocol/test_stories.py::"
+_GUARD = "tests/protocol/test_guards.py::"
+_ZOMBIE = "integration/test_zombies.py::"
+_ON_KAFKA = "integration/test_guards.py::"
+_CONTRACT = "integration/test_contract.py::"
+
+GUARDS = (
+    Guard(
+        "compare before a write",
+        "A record is written only if the latest one is the one that was planned from.",
+        (
+            Removal(
+                _REGISTER,
+                "    def _compare(self, token: PlanToken, entry: Entry) -> None:\n",
+                "    def _compare(self, token: PlanToken, entry: Entry) -> None:\n        return\n",
+            ),
+        ),
+        proofs(
+            _IN_REGISTER + "test_a_write_from_an_old_plan_is_superseded",
+            _ZOMBIE + "test_a_commit_is_refused_also_when_no_newer_driver_has_joined"
+            "[4.3.0-FaultPoint.COMMITTER_VOTE_AFTER]",
+        ),
+        rows=("NO_CAS",),
+    ),
+    Guard(
+        "compare before the vote",
+        "A stale plan is told that it is stale, not that its transactions are gone.",
+        (
+            Removal(
+                _REGISTER,
+                "        entry = self._current(token, deadline)\n"
+                "        self._compare(token, entry)\n"
+                "        return entry\n",
+                "        return self._current(token, deadline)\n",
+            ),
+        ),
+        proofs(_STORY + "test_a_stale_driver_is_refused_in_the_decision"),
+        outside="the write compares again; this one only names the cause",
+    ),
+    Guard(
+        "open, then read",
+        "The log is read after every other writer has been fenced.",
+        (
+            Removal(
+                _REGISTER,
+                "        self._let_go()\n        producer = self._kafka.log_producer(",
+                "        self._let_go()\n"
+                "        entry = self.read(deadline)\n"
+                "        producer = self._kafka.log_producer(",
+            ),
+            Removal(
+                _REGISTER,
+                "        entry = self.read(deadline)\n"
+                "        self._producer, self._held = producer, entry\n",
+                "        self._producer, self._held = producer, entry\n",
+            ),
+        ),
+        proofs(_IN_REGISTER + "test_opening_fences_before_it_reads"),
+        rows=("NO_READLAST",),
+    ),
+    Guard(
+        "a held log is used for its own number only",
+        "What the process remembers of the log serves a plan that was made from the same record.",
+        (
+            Removal(
+                _REGISTER,
+                "if self._held is not None and self._held.seq == token.seq:",
+                "if self._held is not None:",
+            ),
+        ),
+        proofs(
+            _STORY + "test_a_planner_whose_session_has_ended_recovers_and_goes_on",
+        ),
+        rows=("M_HELD",),
+    ),
+    Guard(
+        "a write of unknown outcome is read back",
+        "Before it is sent again the log is opened, which ends what was under way, and read.",
+        (
+            Removal(
+                _REGISTER,
+                "                self._let_go()\n                if deadline.passed:\n",
+                "                if deadline.passed:\n",
+            ),
+        ),
+        proofs(
+            _STORY + "test_a_decision_whose_answer_was_lost_is_read_back_and_not_sent_twice",
+            _IN_REGISTER + "test_a_held_register_that_was_fenced_is_compared_again",
+        ),
+        rows=("NO_REOPEN",),
+    ),
+    Guard(
+        "a write of unknown outcome is recognised",
+        "A record that carries this write's own mark is its outcome.",
+        (
+            Removal(
+                _REGISTER,
+                "                if entry.record.writer == writer:\n"
+                "                    return entry\n",
+            ),
+        ),
+        proofs(_STORY + "test_a_decision_whose_answer_was_lost_is_read_back_and_not_sent_twice"),
+        rows=("NO_WRITER",),
+    ),
+    Guard(
+        "a refused write aborts its transaction",
+        "A record that may not be written holds up nobody who reads the log.",
+        (
+            Removal(
+                _REGISTER,
+                "                    self._abandon()\n",
+                "                    self._let_go()\n",
+            ),
+        ),
+        proofs(
+            _IN_REGISTER + "test_a_replaced_members_write_is_superseded_and_leaves_nothing_open"
+        ),
+        outside="the model writes a record in one step",
+    ),
+    Guard(
+        "the decision carries the plan's member",
+        "Kafka refuses the decision of a driver whose group member was replaced.",
+        (Removal(_REGISTER, "        producer.send_offset(place, token.member, deadline)\n", ""),),
+        proofs(
+            _STORY + "test_a_driver_that_was_replaced_decides_nothing_even_before_its_successor_"
+            "has_voided",
+            _ZOMBIE + "test_a_driver_whose_member_is_replaced_decides_nothing[4.3.0]",
+        ),
+        rows=("M_NOMEMBER",),
+    ),
+    Guard(
+        "the log is read to its high watermark",
+        "A record behind another query's open transaction is waited for, not passed over.",
+        (
+            Removal(
+                _READERS,
+                '"isolation.level": "read_uncommitted"',
+                '"isolation.level": "read_committed"',
+            ),
+        ),
+        proofs(
+            _CONTRACT + "TestLog::test_a_record_behind_the_open_transaction_of_another_query_is_"
+            "waited_for[4.3.0]"
+        ),
+        outside="the model reads the log in one step",
+    ),
+    Guard(
+        "the log and witnesses are read committed",
+        "A record of an aborted or open transaction is none.",
+        (
+            Removal(
+                _READERS,
+                '        "isolation.level": "read_committed",\n        "enable.partition.eof"',
+                '        "isolation.level": "read_uncommitted",\n        "enable.partition.eof"',
+            ),
+        ),
+        proofs(
+            _CONTRACT + "TestLog::test_an_aborted_write_is_not_read[4.3.0]",
+            _CONTRACT + "TestVisibility::test_an_aborted_record_before_a_committed_one_is_aborted"
+            "[4.3.0]",
+        ),
+        outside="the model has committed records only",
+    ),
+    Guard(
+        "readers commit no offsets",
+        "The offset of the query's group is written in transactions only.",
+        (
+            Removal(
+                _READERS,
+                '        "enable.auto.commit": False,\n        "isolation.level": "read_committed"',
+                '        "isolation.level": "read_committed"',
+            ),
+        ),
+        proofs(_ON_KAFKA + "test_reading_leaves_the_querys_group_as_it_is[4.3.0]"),
+        outside="the model has no reader's own offsets",
+    ),
+    Guard(
+        "the log has 8 partitions",
+        "A query's record is looked for in the partition where it was written.",
+        (
+            Removal(
+                _CLUSTER,
+                "        if partitions != LOG_PARTITIONS:\n",
+                "        if partitions == 0:\n",
+            ),
+        ),
+        proofs(_ON_KAFKA + "test_a_decision_log_of_another_size_is_refused[4.3.0-7]"),
+        outside="the model's log has no partitions",
+    ),
+    Guard(
+        "a record of another format stops",
+        "What cannot be read for sure is never taken for a decision, or for none.",
+        (
+            Removal(
+                "eos_sink/log/record.py",
+                '        if document["format"] != FORMAT:\n',
+                "        if not document:\n",
+            ),
+        ),
+        proofs("tests/log/test_record.py::test_a_record_with_one_wrong_part_is_an_error[changes0]"),
+        outside="the model has no formats",
+    ),
+)

@@ -1,0 +1,93 @@
+"""The results as tables of docs/guards.md."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+from tools.guards.guard import Guard
+from tools.guards.judge import Shown
+from tools.guards.model import found, rows_of
+from tools.guards.table import CHAPTERS
+from tools.guards.trial import ROOT
+
+PAGE = ROOT / "docs" / "guards.md"
+BEGIN, END = "<!-- made by make guards: begin -->\n", "<!-- made by make guards: end -->\n"
+_LONGEST = 150
+_HEAD = (
+    "| Guard | Taken out of | The model without it | The test that fails | How it fails |\n"
+    "|---|---|---|---|---|\n"
+)
+
+
+def write(results: Mapping[str, list[Shown]]) -> None:
+    """Put the results between the page's marks."""
+    text = PAGE.read_text()
+    before, after = text.split(BEGIN)[0], text.split(END)[1]
+    PAGE.write_text(before + BEGIN + "\n" + _tables(results) + "\n" + END + after)
+
+
+def _tables(results: Mapping[str, list[Shown]]) -> str:
+    return "\n".join(
+        f"### {chapter}\n\n{_HEAD}" + "".join(_rows(guard, results[guard.name]) for guard in guards)
+        for chapter, guards in CHAPTERS.items()
+    )
+
+
+def _rows(guard: Guard, shown: Iterable[Shown]) -> str:
+    cells = [f"**{guard.name}**: {guard.rule}", _files(guard), _model(guard)]
+    lines = []
+    for each in shown:
+        lines.append(_line([*cells, _test(each), _how(each)]))
+        cells = ["", "", ""]
+    return "".join(lines)
+
+
+def _line(cells: Iterable[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n"
+
+
+def _files(guard: Guard) -> str:
+    files = dict.fromkeys(removal.file.removeprefix("eos_sink/") for removal in guard.removals)
+    return ", ".join(f"`{file}`" for file in files)
+
+
+def _model(guard: Guard) -> str:
+    if not guard.rows:
+        return f"not in it: {guard.outside}"
+    told = []
+    for switch in guard.rows:
+        row = rows_of(switch)[0]
+        told.append(f"`{switch}`: {found(row) or 'fails'}")
+    return "; ".join(told)
+
+
+def _test(shown: Shown) -> str:
+    file, _, rest = shown.proof.test.partition("::")
+    name = re.sub(r"\[(?:4\.3\.0-?)?(.*)\]$", lambda m: f" [{m[1]}]" if m[1] else "", rest)
+    folder = file.removesuffix(".py")
+    words = name.split("::")[-1].removeprefix("test_").replace("_", " ")
+    return f"`{folder}`: {words}"
+
+
+def _how(shown: Shown) -> str:
+    text = _plain(shown.verdict.text)
+    if shown.wrong:
+        return f"**{shown.wrong}**"
+    told = f"{text} ({shown.verdict.seconds:.1f} s)"
+    if shown.alone:
+        return f"only without *{shown.proof.without}* as well: {told}"
+    return told
+
+
+def _plain(text: str) -> str:
+    """The first line of a failure, without what differs from run to run."""
+    line = text.strip().splitlines()[0] if text.strip() else "fails"
+    if stopped := re.search(r'"error": "(\w+)", "text": "(.*?)", "data"', line):
+        line = f"{stopped[1]}: {stopped[2]}"
+    line = re.sub(r"/\S*/(\w)", r"\1", line)
+    line = re.sub(r"\b[0-9a-f]{8,}\b", "...", line)
+    line = re.sub(r"<class '(?:\w+\.)*(\w+)'>", r"\1", line)
+    line = re.sub(r"^(?:eos_sink\.\w+\.)", "", line)
+    line = line[:_LONGEST] + ("..." if len(line) > _LONGEST else "")
+    return f"`{line.replace('`', chr(39))}`"

@@ -1,0 +1,245 @@
+"""Guards of the planner: the log at each plan, recovery, membership, what is swept."""
+
+from __future__ import annotations
+
+from tools.guards.guard import Guard, Removal, proofs
+
+_PLANNER = "eos_sink/driver/planner.py"
+_SWEEP = "eos_sink/driver/sweep.py"
+_STORY = "tests/protocol/test_stories.py::"
+_GUARD = "tests/protocol/test_guards.py::"
+_ZOMBIE = "integration/test_zombies.py::"
+_CRASH = "integration/test_crash_points.py::"
+
+_LIST = "        listed = list_undecided(self._kafka, self._names, entry.decision, deadline)\n"
+_VOID = "            entry = void(self._register, self._token(entry), entry, deadline)\n"
+_ABORT = "            abort_all(self._kafka, listed, deadline)\n"
+_SWEEP_AGAIN = "                entry = self._sweep(entry, deadline, always_void=False)\n"
+
+GUARDS = (
+    Guard(
+        "a plan reads the log",
+        "Each plan is made from the log, never from what the process remembers.",
+        (
+            Removal(
+                _PLANNER,
+                "        entry = self._register.read(deadline)\n",
+                "        entry = self._planned or self._register.read(deadline)\n",
+            ),
+        ),
+        proofs(_STORY + "test_batches_take_turns_with_the_slots"),
+        rows=("NO_PLANREAD",),
+    ),
+    Guard(
+        "a plan settles first",
+        "What is decided is made visible before a batch is planned.",
+        (
+            Removal(
+                _PLANNER,
+                "        if entry.decision is None:\n            return frozenset()\n",
+                "        if entry is not None:\n            return frozenset()\n",
+            ),
+        ),
+        proofs(
+            _GUARD + "test_the_first_plan_after_a_crash_settles_what_is_decided",
+            _STORY + "test_a_late_attempt_after_the_decision_loses_a_partition_which_is_written_"
+            "again",
+        ),
+        rows=("M_NOSETTLE",),
+    ),
+    Guard(
+        "recovery settles before it lists",
+        "What is decided is no longer open when open transactions are listed to be aborted.",
+        (
+            Removal(
+                _PLANNER,
+                "            self._settle(entry, deadline)\n"
+                "            entry = self._sweep(entry, deadline, always_void=True)\n",
+                "            entry = self._sweep(entry, deadline, always_void=True)\n",
+            ),
+        ),
+        proofs(_GUARD + "test_the_first_plan_after_a_crash_settles_what_is_decided"),
+        rows=("M_NOSETTLE",),
+    ),
+    Guard(
+        "settled is remembered by decision",
+        "A second decision of the same batch, for lost partitions, is settled too.",
+        (
+            Removal(
+                _PLANNER,
+                "self._settled[0] != entry.decision:",
+                "self._settled[0].batch != entry.decision.batch:",
+            ),
+        ),
+        proofs(_GUARD + "test_what_is_decided_again_is_settled_again"),
+        rows=("M_SETTLEDBATCH",),
+    ),
+    Guard(
+        "a replaced member never joins again",
+        "Of two live drivers one wins for good.",
+        (
+            Removal(
+                _PLANNER,
+                "        if state is MemberState.REPLACED:\n",
+                "        if state is MemberState.CURRENT:\n",
+            ),
+        ),
+        proofs(_STORY + "test_a_stale_planner_does_not_join_again"),
+        rows=("M_REJOIN",),
+    ),
+    Guard(
+        "an expired member recovers",
+        "A planner whose session has ended joins again before it plans.",
+        (
+            Removal(
+                _PLANNER,
+                "        if state is MemberState.CURRENT:\n            return True\n",
+                "        if state is not MemberState.REPLACED:\n            return True\n",
+            ),
+        ),
+        proofs(_STORY + "test_a_planner_whose_session_has_ended_recovers_and_goes_on"),
+        rows=("M_EXPIRED",),
+    ),
+    Guard(
+        "a sweep lists",
+        "What an earlier run has left open is looked for and aborted.",
+        (Removal(_PLANNER, _LIST, "        listed = []\n"),),
+        proofs(_STORY + "test_the_next_plan_ends_what_an_abort_without_any_report_left_open"),
+        rows=("M_NOSWEEP",),
+    ),
+    Guard(
+        "a sweep voids",
+        "What was planned before the sweep can no longer be decided.",
+        (Removal(_PLANNER, _VOID),),
+        proofs(
+            _GUARD + "test_half_a_task_that_goes_on_after_a_plan_has_swept_is_never_decided",
+            _GUARD + "test_a_commit_that_wakes_up_just_after_its_transactions_were_aborted_decides"
+            "_nothing[plan]",
+        ),
+        rows=("NO_VOID",),
+    ),
+    Guard(
+        "a sweep voids, then aborts",
+        "What is aborted was undecidable before.",
+        (Removal(_PLANNER, _VOID + _ABORT, _ABORT + _VOID),),
+        proofs(
+            _GUARD + "test_a_commit_that_wakes_up_just_after_its_transactions_were_aborted_decides"
+            "_nothing[plan]",
+        ),
+        rows=("M_ABORTFIRST",),
+    ),
+    Guard(
+        "a sweep lists, then voids",
+        "What was begun under a plan made after the void is not touched.",
+        (
+            Removal(
+                _PLANNER,
+                _LIST + "        if listed or always_void:\n" + _VOID,
+                "        if True:\n" + _VOID + _LIST.replace("        ", "            ", 1),
+            ),
+        ),
+        proofs(
+            _STORY + "test_a_zombie_that_has_voided_aborts_nothing_that_began_after_its_void[plan]",
+            _ZOMBIE + "test_a_recovery_that_wakes_up_late_aborts_only_what_it_has_listed"
+            "[4.3.0-FaultPoint.PLANNER_WRITE_AFTER]",
+        ),
+        rows=("M_VOIDFIRST",),
+    ),
+    Guard(
+        "abort exactly what was listed",
+        "By producer id and epoch: what has begun since under the same transactional id stays.",
+        (
+            Removal(
+                _SWEEP,
+                "    wanted = set(transactions)\n",
+                "    ids = [t.transactional_id for t in transactions]\n"
+                "    states = kafka.control().describe(ids, deadline).values()\n"
+                "    wanted = {state.transaction for state in states}\n",
+            ),
+        ),
+        proofs(
+            _STORY
+            + "test_a_zombie_that_has_voided_aborts_nothing_that_began_after_its_void[abort]",
+            _ZOMBIE + "test_an_abort_that_wakes_up_late_aborts_only_what_it_has_listed"
+            "[4.3.0-FaultPoint.COMMITTER_WRITE_AFTER]",
+        ),
+        rows=("NO_SWEEP",),
+    ),
+    Guard(
+        "a recovery voids whatever it has listed",
+        "Also if it has listed nothing, older plans cannot be decided any more.",
+        (Removal(_PLANNER, "always_void=True", "always_void=False"),),
+        proofs(
+            _GUARD
+            + "test_a_plan_from_before_a_recovery_is_refused_also_if_that_has_listed_nothing",
+            without="the decision carries the plan's member",
+        ),
+        rows=("NO_VOID",),
+    ),
+    Guard(
+        "recovery waits until nothing is pending",
+        "The group's offset is stable only when none of the query's transactions is open.",
+        (
+            Removal(
+                _PLANNER,
+                "            while not self._member.wait_stable("
+                "Deadline(min(_STABLE_TRY_S, deadline.left))):\n",
+                "            while False:\n",
+            ),
+        ),
+        proofs(_GUARD + "test_a_recovery_lists_again_while_a_transaction_is_pending"),
+        rows=("M_NOWAIT",),
+    ),
+    Guard(
+        "recovery lists again while something is pending",
+        "A transaction that a moving coordinator has hidden from the list is found.",
+        (Removal(_PLANNER, _SWEEP_AGAIN),),
+        proofs(_GUARD + "test_a_recovery_lists_again_while_a_transaction_is_pending"),
+        rows=("NO_RELIST",),
+    ),
+    Guard(
+        "a plan that came to nothing is swept",
+        "Unless exactly one new decision has come, the next plan lists what is open.",
+        (
+            Removal(
+                _PLANNER,
+                "        if planned and entry.seq == planned.seq + 1 "
+                "and entry.decision != planned.decision:\n",
+                "        if planned:\n",
+            ),
+        ),
+        proofs(
+            _STORY + "test_the_next_plan_ends_what_an_abort_without_any_report_left_open",
+            _STORY + "test_the_next_plan_ends_what_an_abort_that_died_after_its_void_left_open",
+        ),
+        rows=("NO_REPLAN",),
+    ),
+    Guard(
+        "a moved log is no decision",
+        "A void moves the log too: only a new decision says that the plan came to something.",
+        (
+            Removal(
+                _PLANNER,
+                "        if planned and entry.seq == planned.seq + 1 "
+                "and entry.decision != planned.decision:\n",
+                "        if planned and entry.seq == planned.seq + 1:\n",
+            ),
+        ),
+        proofs(_STORY + "test_the_next_plan_ends_what_an_abort_that_died_after_its_void_left_open"),
+        rows=("M_SEQONLY",),
+    ),
+    Guard(
+        "one new record, not more",
+        "A decision that was followed by a void leaves an abort that may have died halfway.",
+        (
+            Removal(
+                _PLANNER,
+                "        if planned and entry.seq == planned.seq + 1 "
+                "and entry.decision != planned.decision:\n",
+                "        if planned and entry.decision != planned.decision:\n",
+            ),
+        ),
+        proofs(_GUARD + "test_the_next_plan_ends_what_an_abort_of_a_decided_batch_left_open"),
+        outside="no row has a commit that dies, its abort that dies too, and a late attempt",
+    ),
+)

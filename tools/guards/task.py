@@ -1,0 +1,246 @@
+"""Guards of the tasks, and of what a repeated batch may do."""
+
+from __future__ import annotations
+
+from tools.guards.guard import Guard, Removal, proofs
+
+_WRITER = "eos_sink/task/writer.py"
+_VERDICTS = "eos_sink/verdicts.py"
+_COMMITTER = "eos_sink/driver/committer.py"
+_STORY = "tests/protocol/test_stories.py::"
+_GUARD = "tests/protocol/test_guards.py::"
+_VERDICT = "tests/test_verdicts.py::"
+_ZOMBIE = "integration/test_zombies.py::"
+_REPLAY = "integration/test_replays.py::"
+
+_OFFSET = (
+    "        producer.send_offset(token.position, token.member, "
+    "Deadline(self._options.step_timeout))\n"
+)
+_FIRST = (
+    "        # A stale driver's task is refused here, before it has written much, and frees "
+    "readers.\n" + _OFFSET
+)
+_AGAIN = (
+    "        # Once more, since librdkafka tells of a failed record in the next transactional "
+    "call.\n" + _OFFSET
+)
+
+GUARDS = (
+    Guard(
+        "a task's transaction carries the plan's member",
+        "Kafka refuses the task of a driver whose group member was replaced.",
+        (Removal(_WRITER, _FIRST), Removal(_WRITER, _AGAIN)),
+        proofs(
+            _STORY + "test_a_stale_driver_is_refused_in_tasks_which_free_readers_at_once",
+            _ZOMBIE
+            + "test_a_stale_drivers_task_is_refused_at_once[4.3.0-FaultPoint.TASK_INIT_AFTER]",
+        ),
+        rows=("M_NOMEMBER_T",),
+    ),
+    Guard(
+        "the member goes with the first rows",
+        "A stale task is refused before it has written much.",
+        (Removal(_WRITER, _FIRST),),
+        proofs(_GUARD + "test_a_stale_drivers_task_is_refused_before_it_has_read_on"),
+        rows=("M_NOMEMBER_T",),
+    ),
+    Guard(
+        "the member goes with the last rows",
+        "A failed delivery, and a member that was replaced meanwhile, are noticed at the end.",
+        (Removal(_WRITER, _AGAIN),),
+        proofs(
+            _GUARD + "test_a_task_whose_last_record_does_not_arrive_is_not_prepared",
+            _GUARD + "test_a_stale_task_that_goes_on_after_it_was_aborted_frees_readers",
+        ),
+        rows=("M_ONEOFFSET",),
+    ),
+    Guard(
+        "a refused task aborts",
+        "What it has written holds up no reader.",
+        (
+            Removal(
+                _WRITER,
+                "    with contextlib.suppress(Exception):\n"
+                "        producer.abort(Deadline(_ABORT_S))\n",
+            ),
+        ),
+        proofs(
+            _STORY + "test_a_stale_driver_is_refused_in_tasks_which_free_readers_at_once",
+        ),
+        outside="the model's refused task aborts in the same step",
+    ),
+    Guard(
+        "a partition without rows opens nothing",
+        "It has no transaction and no witness.",
+        (
+            Removal(
+                _WRITER,
+                "        filled = (part for part in data if part.num_rows)\n",
+                "        filled = iter(data)\n",
+            ),
+        ),
+        proofs(
+            _GUARD + "test_a_partition_of_empty_arrow_batches_opens_nothing",
+            _REPLAY + "test_an_empty_partition_opens_no_transaction[4.3.0]",
+        ),
+        outside="the model's transactions all have rows",
+    ),
+    Guard(
+        "a batch without rows decides nothing",
+        "It writes no record, so that idle queries leave the log alone.",
+        (
+            Removal(
+                _COMMITTER,
+                "        elif any(report.prepared for report in reports):\n",
+                "        else:\n",
+            ),
+        ),
+        proofs(
+            _STORY + "test_a_partition_without_rows_opens_nothing_and_a_batch_without_rows_writes"
+            "_no_record",
+        ),
+        outside="not a matter of safety",
+    ),
+    Guard(
+        "keys land where Java clients put them",
+        "Whoever joins topics by partition finds a key in the same one.",
+        (
+            Removal(
+                "eos_sink/clients/producer.py",
+                '    "partitioner": "murmur2_random",\n',
+                '    "partitioner": "consistent_random",\n',
+            ),
+        ),
+        proofs("integration/test_guards.py::test_keys_land_where_java_clients_put_them[4.3.0]"),
+        outside="not a matter of the protocol",
+    ),
+    Guard(
+        "slots take turns",
+        "A new batch takes other transactional ids than the decided one.",
+        (
+            Removal(
+                _VERDICTS,
+                "    return Assignment(Role.WRITE, 1 - decision.slot)\n",
+                "    return Assignment(Role.WRITE, decision.slot)\n",
+            ),
+        ),
+        (
+            *proofs(_STORY + "test_batches_take_turns_with_the_slots"),
+            *proofs(
+                _GUARD + "test_a_visible_batch_is_not_taken_for_lost_when_the_next_one_crashes",
+                without="the witness tells",
+            ),
+        ),
+        rows=("NO_SLOT",),
+    ),
+    Guard(
+        "a decided batch is counted",
+        "Its rows are visible already: a repetition does not write them.",
+        (
+            Removal(
+                _VERDICTS,
+                "        role = Role.WRITE if partition in plan.lost else Role.COUNT\n",
+                "        role = Role.WRITE\n",
+            ),
+        ),
+        proofs(
+            _STORY + "test_a_replay_of_a_settled_batch_writes_nothing",
+            _REPLAY + "test_a_visible_batch_is_counted_and_not_written_again[4.3.0]",
+        ),
+        rows=("M_NUMBER",),
+    ),
+    Guard(
+        "batches are told apart with their stream",
+        "A deleted checkpoint counts from zero again; its batches are new ones.",
+        (
+            Removal(
+                _VERDICTS,
+                "    if decision.batch == batch:\n",
+                "    if decision.batch.batch == batch.batch:\n",
+            ),
+        ),
+        proofs(
+            _VERDICT + "test_a_batch_of_another_stream_is_new_whatever_its_number[5]",
+            _REPLAY + "test_a_deleted_checkpoint_starts_anew_and_frees_readers[4.3.0]",
+        ),
+        rows=("M_NUMBER",),
+    ),
+    Guard(
+        "an older batch stops",
+        "A batch before the decided one means an old copy of the checkpoint.",
+        (
+            Removal(
+                _VERDICTS,
+                "    if decision.batch.stream == batch.stream "
+                "and decision.batch.batch > batch.batch:\n",
+                "    if False:\n",
+            ),
+        ),
+        proofs(
+            _STORY + "test_a_checkpoint_restored_one_batch_back_stops",
+            _REPLAY + "test_a_checkpoint_restored_further_back_is_refused[4.3.0]",
+        ),
+        rows=("M_NOOLDER",),
+    ),
+    Guard(
+        "other streams are remembered",
+        "A batch that was decided before another checkpoint took over is not written again.",
+        (
+            Removal(
+                _VERDICTS,
+                "        if earlier.stream == batch.stream and earlier.batch >= batch.batch:\n",
+                "        if False:\n",
+            ),
+        ),
+        proofs(
+            _VERDICT + "test_a_batch_decided_before_another_stream_took_over_stops[3]",
+            _GUARD + "test_a_batch_of_a_checkpoint_that_was_put_back_is_not_written_again",
+        ),
+        rows=("M_NOEARLIER",),
+    ),
+    Guard(
+        "lost partitions need their batch",
+        "The query does not go past rows that were decided and then lost.",
+        (Removal(_VERDICTS, "    if plan.lost:\n", "    if False:\n"),),
+        proofs(
+            _VERDICT + "test_a_batch_after_lost_partitions_stops[batch0]",
+            _STORY + "test_a_query_does_not_go_past_lost_partitions",
+        ),
+        rows=("M_LOSTGONE",),
+    ),
+    Guard(
+        "a repetition has the decided totals",
+        "Other rows under the same batch number stop the query.",
+        (Removal(_VERDICTS, "    if total != decision.total:\n", "    if False:\n"),),
+        proofs(
+            _STORY + "test_a_replay_with_other_rows_stops",
+            _REPLAY + "test_a_replay_with_other_rows_needs_a_person[4.3.0]",
+        ),
+        rows=("M_NOTALLY",),
+    ),
+    Guard(
+        "rewritten partitions have the decided rows",
+        "Each partition of a repetition that writes has the fingerprint of the decision.",
+        (Removal(_VERDICTS, "    if moved or written != lost:\n", "    if written != lost:\n"),),
+        proofs(
+            _STORY + "test_lost_partitions_are_not_rewritten_from_rows_that_moved",
+            _REPLAY + "test_a_lost_partition_is_not_repaired_with_the_rows_of_others[4.3.0]",
+        ),
+        rows=("M_NOFINGER",),
+    ),
+    Guard(
+        "exactly the lost partitions are rewritten",
+        "A partition too many or too few stops the query.",
+        (Removal(_VERDICTS, "    if moved or written != lost:\n", "    if moved:\n"),),
+        proofs(_VERDICT + "test_a_rewritten_set_that_is_not_the_lost_one_stops[rewritten1]"),
+        outside="the model's task obeys its plan",
+    ),
+    Guard(
+        "a rewrite has the decided number of partitions",
+        "Partition numbers mean the same rows only if there are as many.",
+        (Removal(_VERDICTS, "    if len(reports) != decision.partitions:\n", "    if False:\n"),),
+        proofs(_VERDICT + "test_a_rewrite_in_another_number_of_partitions_stops[4]"),
+        outside="the model's batch keeps its two partitions",
+    ),
+)
