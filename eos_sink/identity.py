@@ -14,12 +14,15 @@ from dataclasses import dataclass
 from eos_sink.errors import ConfigurationError
 
 SLOTS = (0, 1)
+DEFAULT_PREFIX = "eos-sink-"
 
 _READABLE_LIMIT = 48
 _UNREADABLE = re.compile(r"[^A-Za-z0-9._]+")
 _ABSOLUTE = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*:/|/)")
 _LOCATION = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.-]*):(?://([^/]*)(?=/))?)?(/.*)", re.DOTALL)
 _TASK_SUFFIX = re.compile(r"([01])-(0|[1-9][0-9]*)")
+_QUERY_PART = re.compile(r"[?#].*", re.DOTALL)
+_USER_PART = re.compile(r"(?<=://)[^/]*@")
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,46 @@ class QueryNames:
         return TaskId(int(match[1]), int(match[2])) if match else None
 
 
+@dataclass(frozen=True)
+class Origin:
+    """What tells one query's start from another's, as far as a sink is told; written to Kafka.
+
+    Attributes:
+        eos_id: the option `eos.id`.
+        checkpoint: the checkpoint location without what may be a secret.
+        name: the query name.
+    """
+
+    eos_id: str | None = None
+    checkpoint: str | None = None
+    name: str | None = None
+
+    def __str__(self) -> str:
+        known = {"eos.id": self.eos_id, "checkpoint": self.checkpoint, "query name": self.name}
+        return ", ".join(f"{what} {value!r}" for what, value in known.items() if value) or "no name"
+
+    def contradicts(self, other: Origin) -> bool:
+        """The two are surely two queries. If not, one may be a restart of the other."""
+        pairs = zip(
+            (self.eos_id, self.checkpoint, self.name),
+            (other.eos_id, other.checkpoint, other.name),
+            strict=True,
+        )
+        return any(mine and theirs and mine != theirs for mine, theirs in pairs)
+
+
+def query_origin(
+    explicit: str | None, checkpoint_location: str | None, query_name: str | None
+) -> Origin:
+    """The same three as for `query_identity`, fit to be shown to anybody who may read the log."""
+    location = checkpoint_location
+    if location:
+        # s3a://key:secret@bucket/path and ...?sig=secret carry what is nobody's business.
+        location = _USER_PART.sub("", _QUERY_PART.sub("", location))
+        location = _normalised(location) if _ABSOLUTE.match(location) else location
+    return Origin(explicit or None, location or None, query_name or None)
+
+
 def query_identity(
     explicit: str | None, checkpoint_location: str | None, query_name: str | None
 ) -> str:
@@ -92,7 +135,8 @@ def query_identity(
                 "eos.id. Nothing was written.",
             )
         path = _normalised(checkpoint_location)
-        return _identity("checkpoint", path, path.rstrip("/").rsplit("/", 1)[-1])
+        readable = _QUERY_PART.sub("", path).rstrip("/").rsplit("/", 1)[-1]
+        return _identity("checkpoint", path, readable)
     if query_name:
         return _identity("name", query_name, query_name)
     raise ConfigurationError(

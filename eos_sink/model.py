@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import datetime, timezone
 
-from eos_sink.identity import QueryNames
+from eos_sink.identity import Origin, QueryNames
 
 _WORD = 2**64
 _EARLIER_STREAMS = 16
@@ -92,6 +93,26 @@ class Decision:
 
 
 @dataclass(frozen=True)
+class Owner:
+    """The run that a record was written for: its planner's process, and what it was started with.
+
+    Nothing is judged by it; it is told to whoever was replaced by that run. `tool` is set if it
+    was no run of a query.
+    """
+
+    host: str
+    pid: int
+    started_ms: int
+    origin: Origin = field(default_factory=Origin)
+    tool: str = ""
+
+    def __str__(self) -> str:
+        since = datetime.fromtimestamp(self.started_ms / 1000, timezone.utc)
+        what = self.tool or str(self.origin)
+        return f"process {self.pid} on {self.host} since {since:%Y-%m-%d %H:%M:%S} UTC ({what})"
+
+
+@dataclass(frozen=True)
 class LogRecord:
     """The latest word of the decision log about a query.
 
@@ -99,21 +120,23 @@ class LogRecord:
     `writer` is unique to each write, so that a write of unknown outcome is recognised. `earlier`
     has the last decided batch of each other stream that ran under the query's name (a deleted
     checkpoint, or a second application by mistake), the latest last, the latest ones only.
+    `owner` is the run that it was written for, None in records of older versions.
     """
 
     seq: int
     decision: Decision | None
     writer: str
     earlier: tuple[BatchId, ...] = ()
+    owner: Owner | None = None
 
-    def next(self, decision: Decision | None, writer: str) -> LogRecord:
+    def next(self, decision: Decision | None, writer: str, owner: Owner | None = None) -> LogRecord:
         """The record that follows this one."""
         earlier = self.earlier
         if self.decision is not None and decision is not None:
             last, now = self.decision.batch, decision.batch.stream
             known = (*earlier, last) if last.stream != now else earlier
             earlier = tuple(batch for batch in known if batch.stream != now)[-_EARLIER_STREAMS:]
-        return LogRecord(self.seq + 1, decision, writer, earlier)
+        return LogRecord(self.seq + 1, decision, writer, earlier, owner)
 
 
 @dataclass(frozen=True)
@@ -129,13 +152,14 @@ class LogPosition:
 class PlanToken:
     """What makes a plan current: the driver's group metadata and the log as the plan saw it.
 
-    `member` is opaque consumer group metadata (KIP-447).
+    `member` is opaque consumer group metadata (KIP-447), `owner` the run that plans.
     """
 
     names: QueryNames
     seq: int
     position: LogPosition
     member: bytes = field(repr=False)
+    owner: Owner | None = None
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from eos_sink.errors import ConfigurationError
-from eos_sink.identity import QueryNames, query_identity
+from eos_sink.identity import (
+    DEFAULT_PREFIX,
+    Origin,
+    QueryNames,
+    query_identity,
+    query_origin,
+)
 
 
 @dataclass(frozen=True)
@@ -40,7 +46,7 @@ OPTIONS = (
     ),
     Option(
         "eos.transactional.id.prefix",
-        "eos-sink-",
+        DEFAULT_PREFIX,
         "Start of every transactional id and of the consumer group; one prefixed ACL covers it.",
     ),
     Option("eos.log.topic", "__eos_sink_log", "The decision log, one a cluster; made if missing."),
@@ -122,6 +128,7 @@ class SinkOptions:
         log_replication: replication factor of the decision log when the sink makes it.
         transaction_timeout_ms: time-out of a task's transaction, milliseconds.
         step_timeout: longest time that one step of the driver may take, seconds.
+        origin: what the query was started with, without secrets.
     """
 
     names: QueryNames
@@ -131,6 +138,7 @@ class SinkOptions:
     transaction_timeout_ms: int
     step_timeout: float
     kafka: Mapping[str, str] = field(repr=False)
+    origin: Origin = field(default_factory=Origin)
 
 
 def parse_options(given: Mapping[str, str]) -> SinkOptions:
@@ -150,21 +158,20 @@ def parse_options(given: Mapping[str, str]) -> SinkOptions:
         raise _wrong("Option kafka.bootstrap.servers is missing.", "Set it to 'host:port[,...]'.")
     transaction_timeout_ms = _transaction_timeout(options)
     prefix = _text(options, "eos.transactional.id.prefix")
+    named = (
+        options.get("eos.id", "").strip() or None,
+        options.get("checkpointlocation"),
+        options.get("queryname"),
+    )
     return SinkOptions(
-        names=QueryNames(
-            prefix,
-            query_identity(
-                options.get("eos.id", "").strip() or None,
-                options.get("checkpointlocation"),
-                options.get("queryname"),
-            ),
-        ),
+        names=QueryNames(prefix, query_identity(*named)),
         topic=options.get("topic", "").strip() or None,
         log_topic=_text(options, "eos.log.topic"),
         log_replication=_number(options, "eos.log.replication.factor", 1),
         transaction_timeout_ms=transaction_timeout_ms,
         step_timeout=_number(options, "eos.step.timeout.ms", _MIN_TIMEOUT_MS) / 1000,
         kafka=_kafka_settings(options),
+        origin=query_origin(*named),
     )
 
 

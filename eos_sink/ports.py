@@ -194,6 +194,10 @@ class TransactionControl(Protocol):
     def list_open(self, prefix: str, deadline: Deadline) -> list[str]:
         """Transactional ids that start with `prefix` and have an open transaction, cluster-wide."""
 
+    def list_committed(self, prefix: str, deadline: Deadline) -> list[str]:
+        """Transactional ids that start with `prefix` and whose last transaction was committed, or
+        is being committed, cluster-wide; an id that was inited since is none of them."""
+
     def describe(self, ids: Iterable[str], deadline: Deadline) -> dict[str, TransactionState]:
         """The coordinator's state of each id; MISSING for an unknown one."""
 
@@ -205,6 +209,10 @@ class LogReader(Protocol):
 
     def latest(self, key: str, deadline: Deadline) -> tuple[LogPosition, bytes] | None:
         """The latest committed record under `key`, up to the high watermark at the call."""
+
+    def known(self, key: str, deadline: Deadline) -> bool:
+        """Whether there is a committed record under `key` before the first open transaction, which
+        is not waited for."""
 
     def position(self, key: str) -> LogPosition:
         """Where records under `key` go (offset 0), for the first write."""

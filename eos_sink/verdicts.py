@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from eos_sink.errors import CommitFailedError, OperatorNeededError
-from eos_sink.identity import QueryNames
+from eos_sink.identity import DEFAULT_PREFIX, QueryNames
 from eos_sink.model import BatchId, Decision, Plan, Tally, TaskReport, Transaction
 from eos_sink.ports import TransactionState, TransactionStatus, Visibility
 
@@ -50,6 +50,9 @@ _CONTROL_ANSWERS: dict[int, Answer] = {
 
 def control_answer(error_code: int) -> Answer:
     return _CONTROL_ANSWERS.get(error_code, Answer.STOP)
+
+
+_COMMITTED = {TransactionStatus.PREPARE_COMMIT, TransactionStatus.COMPLETE_COMMIT}
 
 
 class Settling(Enum):
@@ -114,6 +117,48 @@ def undecided(
         and names.parse_task(state.transaction.transactional_id)
         and state.transaction not in decided
     ]
+
+
+def check_unrecorded(names: QueryNames, log: str, states: Iterable[TransactionState]) -> None:
+    """The log has no record of the query, so none of its transactions can have been committed.
+
+    Raises:
+        OperatorNeededError: one was, hence there was a record.
+    """
+    committed = [state for state in states if state.status in _COMMITTED and _is_of(names, state)]
+    if not committed:
+        return
+    ids = sorted(state.transaction.transactional_id for state in committed)
+    tasks = [names.parse_task(name) for name in ids]
+    partitions = sorted({task.partition for task in tasks if task})
+    raise OperatorNeededError(
+        f"Query {names.query}: the decision log {log} has no record of it, but its transactions "
+        f"were committed before: {', '.join(ids[:5])}{' ...' if len(ids) > 5 else ''}. So there "
+        "was a record: the topic was deleted or emptied, or the query wrote to another log before. "
+        f"Which batch was decided last, and with how many rows, is no longer known (partitions "
+        f"{partitions} were written); it could be written twice. Nothing was changed.",
+        remedy="Set eos.log.topic to the topic that the query used before, or restore that topic. "
+        f"To see what is known, and to start without it: {resolve_command(names, '--forget')}",
+        data={
+            "batch": None,
+            "partitions": partitions,
+            "rows": None,
+            "log": log,
+            "transactions": ids,
+        },
+    )
+
+
+def _is_of(names: QueryNames, state: TransactionState) -> bool:
+    name = state.transaction.transactional_id
+    return name == names.driver or names.parse_task(name) is not None
+
+
+def resolve_command(names: QueryNames, *choices: str) -> str:
+    """The command that shows the evidence and carries out one of the choices."""
+    prefix = "" if names.prefix == DEFAULT_PREFIX else f" --prefix {names.prefix}"
+    listed = f" [{' | '.join(choices)}]" if choices else ""
+    return f"eos-sink resolve {names.query} --bootstrap-server HOST:PORT{prefix}{listed}"
 
 
 class Role(Enum):

@@ -122,6 +122,13 @@ class KafkaPythonControl:
         return self._each(list(ids), request, read, judge, deadline, batched=True)
 
     def list_open(self, prefix: str, deadline: Deadline) -> list[str]:
+        return self._list(prefix, [TransactionStatus.ONGOING], deadline)
+
+    def list_committed(self, prefix: str, deadline: Deadline) -> list[str]:
+        committed = [TransactionStatus.PREPARE_COMMIT, TransactionStatus.COMPLETE_COMMIT]
+        return self._list(prefix, committed, deadline)
+
+    def _list(self, prefix: str, states: list[TransactionStatus], deadline: Deadline) -> list[str]:
         """Each broker answers for the coordinators that it hosts, so all of them have to."""
 
         async def ask() -> list[str] | None:
@@ -131,7 +138,7 @@ class KafkaPythonControl:
             requests = {
                 node: self._wire.send(
                     ListTransactionsRequest(
-                        state_filters=[TransactionStatus.ONGOING.value],
+                        state_filters=[state.value for state in states],
                         producer_id_filters=[],
                         max_version=0,
                     ),

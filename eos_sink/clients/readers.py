@@ -9,19 +9,22 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from eos_sink.clients.librdkafka import LOGGER, judged, transient
 from eos_sink.clients.retry import until
 from eos_sink.deadline import Deadline
-from eos_sink.errors import OutcomeUnknownError
+from eos_sink.errors import ClusterError, OutcomeUnknownError
 from eos_sink.model import LogPosition, Witness
 from eos_sink.ports import Visibility
 
 _POLL_S = 0.1
 _FETCH_MS = 10
-_GONE = {
-    KafkaError._AUTO_OFFSET_RESET,
-    KafkaError.OFFSET_OUT_OF_RANGE,
-    KafkaError.TOPIC_AUTHORIZATION_FAILED,
+_GONE_TOPIC = {
     KafkaError.UNKNOWN_TOPIC_OR_PART,
     KafkaError._UNKNOWN_TOPIC,
     KafkaError._UNKNOWN_PARTITION,
+}
+_GONE = {
+    *_GONE_TOPIC,
+    KafkaError._AUTO_OFFSET_RESET,
+    KafkaError.OFFSET_OUT_OF_RANGE,
+    KafkaError.TOPIC_AUTHORIZATION_FAILED,
 }
 
 
@@ -62,7 +65,15 @@ class ConfluentLogReader:
     def latest(self, key: str, deadline: Deadline) -> tuple[LogPosition, bytes] | None:
         """The target is the high watermark, not the last stable offset: a record of this query
         may lie behind another query's open transaction, and is waited for."""
-        end = self._end(self._home, deadline)
+        self._read_on(self._end(self._home, deadline), key, deadline)
+        return self._latest
+
+    def known(self, key: str, deadline: Deadline) -> bool:
+        stable = end_offset(self._consumer, self._home, deadline)
+        self._read_on(stable, key, deadline)
+        return self._latest is not None
+
+    def _read_on(self, end: int, key: str, deadline: Deadline) -> None:
         if end < self._next:
             # The topic was deleted and made again, so that nothing known holds.
             self._latest, self._next = None, 0
@@ -74,7 +85,6 @@ class ConfluentLogReader:
                 self._read_to(end, key, deadline)
             finally:
                 self._consumer.unassign()
-        return self._latest
 
     def _read_to(self, end: int, key: str, deadline: Deadline) -> None:
         wanted = key.encode()
@@ -163,16 +173,27 @@ class EndOffset:
         self._consumer.close()
 
     def __call__(self, position: LogPosition, deadline: Deadline) -> int:
-        place = TopicPartition(position.topic, position.partition)
+        return end_offset(self._consumer, position, deadline)
 
-        def ask() -> int | KafkaError:
-            try:
-                return int(self._consumer.get_watermark_offsets(place, timeout=deadline.left)[1])
-            except KafkaException as raised:
-                error: KafkaError = raised.args[0]
-                return error
 
-        answer = until(deadline, ask, lambda end: isinstance(end, int) or not transient(end))
-        if isinstance(answer, KafkaError):
-            raise judged(answer, f"The end of {position.topic}[{position.partition}] is unknown")
-        return answer
+def end_offset(consumer: Consumer, position: LogPosition, deadline: Deadline) -> int:
+    """The last stable offset for a read_committed consumer, else the high watermark."""
+    place = TopicPartition(position.topic, position.partition)
+
+    def ask() -> int | KafkaError:
+        try:
+            return int(consumer.get_watermark_offsets(place, timeout=deadline.left)[1])
+        except KafkaException as raised:
+            error: KafkaError = raised.args[0]
+            return error
+
+    answer = until(deadline, ask, lambda end: isinstance(end, int) or not transient(end))
+    if isinstance(answer, KafkaError):
+        if answer.code() in _GONE_TOPIC:
+            raise ClusterError(
+                f"The decision log {position.topic} is gone.",
+                remedy="Do not make it again by hand: restore it if you can, then start the query "
+                "again, which says what is known without it.",
+            )
+        raise judged(answer, f"The end of {position.topic}[{position.partition}] is unknown")
+    return answer

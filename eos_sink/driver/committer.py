@@ -13,7 +13,7 @@ from eos_sink.deadline import Deadline
 from eos_sink.driver.settle import settle
 from eos_sink.driver.sweep import abort_all, list_undecided, void
 from eos_sink.errors import SupersededError, UnfinishedError
-from eos_sink.log import DecisionRegister, superseded
+from eos_sink.log import DecisionRegister, check_forward, superseded
 from eos_sink.model import Decision, Prepared, Tally, TaskReport
 from eos_sink.options import SinkOptions
 from eos_sink.phases import BatchPhase, Phase
@@ -122,6 +122,7 @@ class Committer:
         token, lost = reports[0].token, reports[0].lost
         entry = self._register.read(deadline)
         decision = entry.decision
+        check_forward(token, entry)
         if entry.seq != token.seq or decision is None:
             raise superseded(token, entry)
         if not lost:

@@ -7,29 +7,43 @@ optimisation; each plan reads the log to its end.
 
 from __future__ import annotations
 
+import logging
+import os
+import socket
+import time
+
 from eos_sink.deadline import Deadline
 from eos_sink.driver.settle import settle
 from eos_sink.driver.sweep import abort_all, list_undecided, void
-from eos_sink.errors import EosSinkError, OutcomeUnknownError, SupersededError
-from eos_sink.log import DecisionRegister, Entry, refused_member
-from eos_sink.model import Decision, Plan, PlanToken
+from eos_sink.errors import EosSinkError, OutcomeUnknownError
+from eos_sink.log import DecisionRegister, Entry, refused_member, replaced
+from eos_sink.model import Decision, Owner, Plan, PlanToken
 from eos_sink.options import SinkOptions
 from eos_sink.ports import GroupMember, Kafka, MemberRefused, MemberState
+from eos_sink.verdicts import check_unrecorded
 
 # A planner process may be idle, or gone, during a long batch, and the metadata of its member must
 # outlive the batch.
 _SESSION_MARGIN_MS = 60_000
 _STABLE_TRY_S = 2.0
+_LOGGER = logging.getLogger("eos_sink.driver")
+
+
+def this_process(options: SinkOptions) -> Owner:
+    """How this run is named to a run that it replaces."""
+    now_ms = int(time.time() * 1000)
+    return Owner(socket.gethostname(), os.getpid(), now_ms, options.origin)
 
 
 class Planner:
     """The planner of one query in one process."""
 
-    def __init__(self, kafka: Kafka, options: SinkOptions) -> None:
+    def __init__(self, kafka: Kafka, options: SinkOptions, owner: Owner | None = None) -> None:
         self._kafka = kafka
         self._options = options
         self._names = options.names
         self._register = DecisionRegister(kafka, options.names)
+        self._owner = owner or this_process(options)
         self._member: GroupMember | None = None
         self._metadata = b""
         self._planned: Entry | None = None
@@ -40,16 +54,18 @@ class Planner:
 
         Raises:
             ConfigurationError, ClusterError: something is wrong that can be seen before writing.
-            SupersededError: a newer run of the query has taken over.
+            SupersededError: a newer run of the query has taken over; names it.
             UnfinishedError: the decided batch could not be finished in time.
-            OperatorNeededError: it cannot be told what became of the decided batch.
+            OperatorNeededError: it cannot be told what became of the decided batch, or the log
+                has lost what was decided.
         """
         deadline = Deadline(self._options.step_timeout)
         try:
             entry = self._current(deadline) if self._joined() else self._recover(deadline)
         except MemberRefused as refused:
             self._forget()
-            raise refused_member(self._names, refused) from refused
+            latest = self._register.glance()
+            raise refused_member(self._names, refused, self._owner, latest) from refused
         except EosSinkError:
             # Whatever was half done, the next plan recovers.
             self._forget()
@@ -72,11 +88,7 @@ class Planner:
         self._forget()
         if state is MemberState.REPLACED:
             # Never a reason to join again: the newer run would be replaced in turn.
-            raise SupersededError(
-                f"Query {self._names.query}: a newer run has joined group {self._names.group}.",
-                remedy="If two applications run this query, stop one; otherwise let the newer run "
-                "go on.",
-            )
+            raise replaced(self._names, self._owner, self._register.glance())
         return False
 
     def _current(self, deadline: Deadline) -> Entry:
@@ -95,6 +107,7 @@ class Planner:
         try:
             self._metadata = self._member.join(deadline)
             entry = self._register.open(deadline)
+            self._tell_of_another_query(entry)
             self._settle(entry, deadline)
             entry = self._sweep(entry, deadline, always_void=True)
             while not self._member.wait_stable(Deadline(min(_STABLE_TRY_S, deadline.left))):
@@ -118,8 +131,30 @@ class Planner:
             self._kafka.check_topic(self._options.topic, deadline)
         timeout_ms = self._options.transaction_timeout_ms
         self._kafka.producer(self._names.driver, timeout_ms).close()
-        self._register.reach(deadline)
+        self._check_unrecorded(deadline)
         self._kafka.control().check_timeout(self._names.driver, timeout_ms, deadline)
+
+    def _check_unrecorded(self, deadline: Deadline) -> None:
+        """Before anything inits the driver's id, whose state may be the last trace of a log."""
+        if self._register.known(deadline):
+            return
+        control = self._kafka.control()
+        committed = control.list_committed(f"{self._names.group}-", deadline)
+        # Listed before it is read: what another run commits meanwhile has its record by then.
+        if committed and not self._register.read(deadline).seq:
+            states = control.describe(committed, deadline)
+            check_unrecorded(self._names, self._options.log_topic, states.values())
+
+    def _tell_of_another_query(self, entry: Entry) -> None:
+        before = entry.record.owner
+        if before is not None and before.origin.contradicts(self._owner.origin):
+            _LOGGER.warning(
+                "Query %s was run before by %s and is run now by %s. If both are alive they "
+                "replace each other in turns: give each of two queries an eos.id of its own.",
+                self._names.query,
+                before,
+                self._owner,
+            )
 
     def _sweep(self, entry: Entry, deadline: Deadline, *, always_void: bool) -> Entry:
         listed = list_undecided(self._kafka, self._names, entry.decision, deadline)
@@ -138,7 +173,7 @@ class Planner:
         return self._settled[1]
 
     def _token(self, entry: Entry) -> PlanToken:
-        return PlanToken(self._names, entry.seq, entry.position, self._metadata)
+        return PlanToken(self._names, entry.seq, entry.position, self._metadata, self._owner)
 
     def _forget(self) -> None:
         if self._member is not None:

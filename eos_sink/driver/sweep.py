@@ -13,7 +13,7 @@ from dataclasses import replace
 from eos_sink.deadline import Deadline
 from eos_sink.errors import OutcomeUnknownError
 from eos_sink.identity import QueryNames
-from eos_sink.log import DecisionRegister, Entry
+from eos_sink.log import DecisionRegister, Entry, check_forward
 from eos_sink.model import Decision, PlanToken, Transaction
 from eos_sink.ports import Kafka
 from eos_sink.verdicts import undecided
@@ -31,7 +31,12 @@ def list_undecided(
 
 
 def void(register: DecisionRegister, token: PlanToken, entry: Entry, deadline: Deadline) -> Entry:
-    """Repeat the latest record with the next seq: what was planned before cannot be decided."""
+    """Repeat the latest record with the next seq: what was planned before cannot be decided.
+
+    Raises:
+        OperatorNeededError: the log has lost what the token's plan saw; a void would begin it anew.
+    """
+    check_forward(token, entry)
     current = replace(token, seq=entry.seq, position=entry.position)
     return register.write(current, entry.decision, deadline)
 

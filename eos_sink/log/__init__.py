@@ -1,5 +1,13 @@
 """The decision log: a record format and a compare-and-swap register on one compacted topic."""
 
-from eos_sink.log.register import DecisionRegister, Entry, refused_member, superseded
+from eos_sink.log.refusals import Entry, check_forward, refused_member, replaced, superseded
+from eos_sink.log.register import DecisionRegister
 
-__all__ = ["DecisionRegister", "Entry", "refused_member", "superseded"]
+__all__ = [
+    "DecisionRegister",
+    "Entry",
+    "check_forward",
+    "refused_member",
+    "replaced",
+    "superseded",
+]

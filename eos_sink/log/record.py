@@ -11,7 +11,8 @@ import json
 from typing import Any
 
 from eos_sink.errors import OperatorNeededError
-from eos_sink.model import BatchId, Decision, LogRecord, Prepared, Tally, Witness
+from eos_sink.identity import Origin
+from eos_sink.model import BatchId, Decision, LogRecord, Owner, Prepared, Tally, Witness
 
 FORMAT = 1
 
@@ -21,6 +22,8 @@ def encode(record: LogRecord) -> bytes:
     document: dict[str, Any] = {"format": FORMAT, "seq": record.seq, "writer": record.writer}
     if record.earlier:
         document["earlier"] = [[batch.stream, batch.batch] for batch in record.earlier]
+    if record.owner is not None:
+        document["owner"] = _of_owner(record.owner)
     if decision is not None:
         topics = sorted({entry.witness.topic for entry in decision.prepared})
         document["decision"] = {
@@ -61,8 +64,9 @@ def decode(value: bytes, where: str) -> LogRecord:
             earlier=tuple(
                 BatchId(str(stream), _whole(batch)) for stream, batch in document.get("earlier", ())
             ),
+            owner=_owner(document["owner"]) if "owner" in document else None,
         )
-    except (ValueError, KeyError, IndexError, TypeError) as error:
+    except (ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
         raise OperatorNeededError(
             f"The decision log's record at {where} is not one that this version reads: {error!r}.",
             remedy="Use the version of eos-sink that wrote it, or a newer one; if something else "
@@ -87,6 +91,31 @@ def _decision(document: Any) -> Decision:
             )
             for partition, producer_id, epoch, *tally, topic, place, offset in document["prepared"]
         ),
+    )
+
+
+def _of_owner(owner: Owner) -> dict[str, Any]:
+    origin = owner.origin
+    known = {
+        "host": owner.host,
+        "pid": owner.pid,
+        "started": owner.started_ms,
+        "id": origin.eos_id,
+        "checkpoint": origin.checkpoint,
+        "name": origin.name,
+        "tool": owner.tool,
+    }
+    return {name: value for name, value in known.items() if value not in (None, "")}
+
+
+def _owner(document: Any) -> Owner:
+    named = (document.get(name) for name in ("id", "checkpoint", "name"))
+    return Owner(
+        host=str(document.get("host", "")),
+        pid=_whole(document["pid"]),
+        started_ms=_whole(document["started"]),
+        origin=Origin(*(None if value is None else str(value) for value in named)),
+        tool=str(document.get("tool", "")),
     )
 
 

@@ -10,20 +10,18 @@ from __future__ import annotations
 
 import contextlib
 import uuid
-from dataclasses import dataclass
 
 from eos_sink.deadline import Deadline
-from eos_sink.errors import (
-    BatchFailedError,
-    ClusterError,
-    CommitFailedError,
-    FailureKind,
-    OutcomeUnknownError,
-    ProduceFailedError,
-    SupersededError,
-)
+from eos_sink.errors import ClusterError, FailureKind, OutcomeUnknownError
 from eos_sink.identity import QueryNames
 from eos_sink.log.record import decode, encode
+from eos_sink.log.refusals import (
+    Entry,
+    check_forward,
+    refused_member,
+    superseded,
+    went_back,
+)
 from eos_sink.model import Decision, LogPosition, LogRecord, PlanToken
 from eos_sink.ports import (
     Kafka,
@@ -37,23 +35,9 @@ from eos_sink.ports import (
 # Writing one record takes milliseconds. A driver that dies inside holds up other queries' reading
 # of the same log partition for this long at most.
 _TRANSACTION_MS = 30_000
+# For a message only: who has taken over.
+_GLANCE_S = 5.0
 _NONE = LogRecord(seq=0, decision=None, writer="")
-
-
-@dataclass(frozen=True)
-class Entry:
-    """The query's latest record and where it lies; seq 0 where there is none yet."""
-
-    record: LogRecord
-    position: LogPosition
-
-    @property
-    def seq(self) -> int:
-        return self.record.seq
-
-    @property
-    def decision(self) -> Decision | None:
-        return self.record.decision
 
 
 class DecisionRegister:
@@ -69,6 +53,7 @@ class DecisionRegister:
         self._reader: LogReader | None = None
         self._producer: TransactionalProducer | None = None
         self._held: Entry | None = None
+        self._seen: Entry | None = None
 
     def reach(self, deadline: Deadline) -> LogReader:
         """Make sure that the log is there, without waiting for what is open on it."""
@@ -76,15 +61,31 @@ class DecisionRegister:
             self._reader = self._kafka.log_reader(deadline)
         return self._reader
 
+    def known(self, deadline: Deadline) -> bool:
+        """Whether the query has a record already. Fences nobody, and does not wait for what a dead
+        driver may have left open, behind which there may be one more."""
+        return self.reach(deadline).known(self._names.query, deadline)
+
     def read(self, deadline: Deadline) -> Entry:
-        """The latest record, without fencing anybody."""
+        """The latest record, without fencing anybody.
+
+        Raises:
+            OperatorNeededError: the log has lost a record that this process has seen.
+        """
         reader = self.reach(deadline)
         found = reader.latest(self._names.query, deadline)
-        if found is None:
-            return Entry(_NONE, reader.position(self._names.query))
-        position, value = found
-        where = f"{position.topic}[{position.partition}]@{position.offset}"
-        return Entry(decode(value, where), position)
+        entry = _entry(found) if found else Entry(_NONE, reader.position(self._names.query))
+        before = self._seen
+        if before is not None and _is_behind(entry, before):
+            raise went_back(self._names, before.seq, before.position, entry)
+        self._seen = entry
+        return entry
+
+    def glance(self) -> Entry | None:
+        """The latest record if it is readable soon; for messages, so it raises nothing."""
+        with contextlib.suppress(Exception):
+            return self.read(Deadline(_GLANCE_S))
+        return None
 
     def open(self, deadline: Deadline) -> Entry:
         """Fence every other writer of the query, then read."""
@@ -104,6 +105,7 @@ class DecisionRegister:
 
         Raises:
             SupersededError: the log has moved on since the plan.
+            OperatorNeededError: it has moved back.
         """
         entry = self._current(token, deadline)
         self._compare(token, entry)
@@ -117,6 +119,7 @@ class DecisionRegister:
 
         Raises:
             SupersededError: the log has moved on, or the plan's member was replaced.
+            OperatorNeededError: the log has moved back.
             CommitFailedError: the plan's member is no longer known to the group.
             OutcomeUnknownError: no answer by the deadline.
         """
@@ -127,11 +130,12 @@ class DecisionRegister:
                 if entry.record.writer == writer:
                     return entry
                 self._compare(token, entry)
-                return self._append(token, entry.record.next(decision, writer), deadline)
+                record = entry.record.next(decision, writer, token.owner)
+                return self._append(token, record, deadline)
             except BaseException as error:
                 if not _repeatable(error):
                     self._abandon()
-                    raise _explained(token, error) from error
+                    raise self._explained(token, error) from error
                 self._let_go()
                 if deadline.passed:
                     raise OutcomeUnknownError(
@@ -153,6 +157,7 @@ class DecisionRegister:
         return self.open(deadline)
 
     def _compare(self, token: PlanToken, entry: Entry) -> None:
+        check_forward(token, entry)
         if entry.seq != token.seq:
             self._let_go()
             raise superseded(token, entry)
@@ -175,7 +180,7 @@ class DecisionRegister:
         producer.flush(deadline)
         if not at:
             raise OutcomeUnknownError("The record was committed at an unknown offset.", remedy="")
-        self._held = Entry(record, LogPosition(place.topic, place.partition, at[0]))
+        self._held = self._seen = Entry(record, LogPosition(place.topic, place.partition, at[0]))
         return self._held
 
     def _abandon(self) -> None:
@@ -191,6 +196,23 @@ class DecisionRegister:
             self._producer.close()
         self._producer = self._held = None
 
+    def _explained(self, token: PlanToken, error: BaseException) -> BaseException:
+        if isinstance(error, MemberRefused):
+            return refused_member(token.names, error, token.owner, self.glance())
+        if isinstance(error, ProduceFailed):
+            return ClusterError(
+                f"The decision log refuses the record: {error}",
+                remedy="Raise max.message.bytes of the decision log's topic, or use fewer "
+                "partitions a batch.",
+            )
+        return error
+
+
+def _entry(found: tuple[LogPosition, bytes]) -> Entry:
+    position, value = found
+    where = f"{position.topic}[{position.partition}]@{position.offset}"
+    return Entry(decode(value, where), position)
+
 
 def _repeatable(error: BaseException) -> bool:
     """Opening again tells what became of the write, or gives the producer a new epoch (KIP-360)."""
@@ -199,44 +221,9 @@ def _repeatable(error: BaseException) -> bool:
     return isinstance(error, (ProducerFenced, OutcomeUnknownError))
 
 
-def _explained(token: PlanToken, error: BaseException) -> BaseException:
-    if isinstance(error, MemberRefused):
-        return refused_member(token.names, error)
-    if isinstance(error, ProduceFailed):
-        return ClusterError(
-            f"The decision log refuses the record: {error}",
-            remedy="Raise max.message.bytes of the decision log's topic, or use fewer partitions "
-            "a batch.",
-        )
-    return error
-
-
-def superseded(token: PlanToken, entry: Entry) -> SupersededError:
-    return SupersededError(
-        f"Query {token.names.query}: the decision log is at seq {entry.seq} while this batch was "
-        f"planned from seq {token.seq}; another run of the query has taken over, or this batch was "
-        "given up already. This run makes nothing of it visible.",
-        remedy="If two applications run this query, stop one; otherwise start it again.",
-        data={"seq": entry.seq, "planned": token.seq},
-    )
-
-
-def refused_member(
-    names: QueryNames, refused: MemberRefused, *, while_writing: bool = False
-) -> SupersededError | BatchFailedError:
-    """What a task (`while_writing`) or the driver says whose member the group refuses."""
-    query = names.query
-    if refused.replaced:
-        return SupersededError(
-            f"Query {query}: a newer driver has joined group {names.group}, so this run may "
-            "write nothing any more.",
-            remedy="If two applications run this query, stop one; if this is the old one, let it "
-            "end.",
-        )
-    failed = ProduceFailedError if while_writing else CommitFailedError
-    return failed(
-        f"Query {query}: the driver's membership in group {names.group} has ended: "
-        f"{refused} Nothing of the batch is visible.",
-        remedy="Start the query again: Spark replays the batch.",
-        data={"kind": FailureKind.TRANSACTION_FAILED.value} if while_writing else {},
-    )
+def _is_behind(now: Entry, before: Entry) -> bool:
+    """A log only grows: a lower number, a lower offset or another record under the same number
+    says that it is not the log that was read before."""
+    if now.seq == before.seq:
+        return now.record.writer != before.record.writer
+    return now.seq < before.seq or now.position.offset < before.position.offset

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from eos_sink.deadline import Deadline
 from eos_sink.errors import FailureKind, ProduceFailedError
-from eos_sink.log import refused_member
+from eos_sink.log import DecisionRegister, Entry, refused_member, superseded
 from eos_sink.model import BatchId, Plan, Prepared, TaskReport, Witness
 from eos_sink.options import SinkOptions
 from eos_sink.ports import (
@@ -136,11 +136,26 @@ class TaskWriter:
             else:
                 produce(topic, value, key, headers, partition)
 
+    def _latest(self) -> Entry | None:
+        """What the log says by now, if it is readable soon."""
+        register = DecisionRegister(self._kafka, self._plan.token.names)
+        try:
+            return register.glance()
+        finally:
+            register.close()
+
     def _explained(self, error: BaseException, transactional_id: str) -> BaseException:
         """The error that tells the user what to do."""
+        token = self._plan.token
         if isinstance(error, MemberRefused):
-            return refused_member(self._plan.token.names, error, while_writing=True)
+            return refused_member(
+                token.names, error, token.owner, self._latest(), while_writing=True
+            )
         if isinstance(error, ProducerFenced):
+            latest = self._latest()
+            if latest is not None and latest.seq > token.seq:
+                # Not another attempt of this batch: the query has gone on without it.
+                return superseded(token, latest)
             return ProduceFailedError(
                 f"Another attempt has taken the transactional id {transactional_id}, or its "
                 f"transaction timed out: {error} Nothing of the batch is visible.",

@@ -103,6 +103,31 @@ class LogContract:
         other.close()
         reader.close()
 
+    def test_a_key_is_known_by_a_record_before_the_first_open_transaction(
+        self, harness: Harness
+    ) -> None:
+        """Without a wait for what a dead driver has left open."""
+        kafka = harness.kafka()
+        reader = kafka.log_reader(harness.deadline())
+        home = reader.position(KEY)
+        assert not reader.known(KEY, harness.deadline())
+        append(harness, b"1", commit=False)
+        assert not reader.known(KEY, harness.deadline())
+        for known in (False, True):
+            other = kafka.log_producer(f"{harness.names.driver}-{known}", TIMEOUT_MS)
+            other.init(harness.deadline())
+            other.begin()
+            other.produce(home.topic, b"2", key=KEY.encode(), partition=home.partition)
+            other.flush(harness.deadline())
+            assert reader.known(KEY, harness.deadline(5)) is known
+            other.commit(harness.deadline())
+            other.close()
+        append(harness, b"other", "another-0123456789")
+        found = reader.latest(KEY, harness.deadline())
+        assert found is not None
+        assert found[1] == b"2"
+        reader.close()
+
     def test_an_empty_log_that_was_just_made_has_a_position(self, harness: Harness) -> None:
         assert harness.kafka().log_reader(harness.deadline()).position(KEY).offset == 0
 

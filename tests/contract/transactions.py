@@ -241,6 +241,27 @@ class ControlContract:
         ]
         assert control.list_open(f"{harness.names.group}-other", harness.deadline()) == []
 
+    def test_list_committed_sees_what_was_committed_until_the_id_is_inited_again(
+        self, harness: Harness
+    ) -> None:
+        """The last trace of a query whose log is gone."""
+        topic = harness.create_topic()
+        tasks = [Task.start(harness, number) for number in range(5)]
+        for task in tasks[:4]:
+            task.write(topic, b"a")
+        tasks[0].commit()
+        end(harness, tasks[1].transaction, commit=True)
+        end(harness, tasks[2].transaction, commit=False)
+        for task in tasks:
+            task.state()  # No marker is on its way any more.
+        control = harness.kafka().control()
+        names = harness.names
+        listed = control.list_committed(names.group, harness.deadline())
+        assert sorted(listed) == [names.task(0, 0), names.task(0, 1)]
+        assert control.list_committed(f"{names.group}-other", harness.deadline()) == []
+        Task.start(harness, 0)
+        assert control.list_committed(names.group, harness.deadline()) == [names.task(0, 1)]
+
     def test_a_time_out_above_the_brokers_maximum_is_a_configuration_error(
         self, harness: Harness
     ) -> None:

@@ -18,6 +18,7 @@ from eos_sink.ports import (
 )
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.group import Membership
+from tests.fakes.log import Topic
 from tests.fakes.process import Process, port
 from tests.fakes.producer import FakeProducer
 
@@ -104,6 +105,10 @@ class FakeControl:
     def list_open(self, prefix: str, deadline: Deadline) -> list[str]:
         return self._cluster.coordinator.list_open(prefix)
 
+    @port("list_committed")
+    def list_committed(self, prefix: str, deadline: Deadline) -> list[str]:
+        return self._cluster.coordinator.list_committed(prefix)
+
     @port("describe")
     def describe(self, ids: Iterable[str], deadline: Deadline) -> dict[str, TransactionState]:
         return {name: self._cluster.coordinator.describe(name) for name in ids}
@@ -121,7 +126,8 @@ class FakeLogReader:
     def __init__(self, cluster: FakeCluster, process: Process, topic: str) -> None:
         self.process = process
         self._cluster = cluster
-        self._topic = cluster.create_topic(topic, compacted=True)
+        self._name = topic
+        cluster.create_topic(topic, compacted=True)
 
     @port("latest")
     def latest(self, key: str, deadline: Deadline) -> tuple[LogPosition, bytes] | None:
@@ -134,6 +140,18 @@ class FakeLogReader:
             return None
         position = LogPosition(self._topic.name, log.partition, mine[-1].offset)
         return position, mine[-1].value or b""
+
+    @property
+    def _topic(self) -> Topic:
+        """As it is now: it may have been deleted and made again."""
+        if self._name not in self._cluster.topics:
+            raise ClusterError(f"There is no topic {self._name}.", remedy="Create it.")
+        return self._cluster.topics[self._name]
+
+    @port("known")
+    def known(self, key: str, deadline: Deadline) -> bool:
+        log = self._topic.partitions[self._topic.position(key.encode())]
+        return any(entry.key == key.encode() for entry in log.committed())
 
     def position(self, key: str) -> LogPosition:
         return LogPosition(self._topic.name, self._topic.position(key.encode()), 0)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from eos_sink.deadline import Deadline
-from eos_sink.errors import BatchFailedError, SupersededError
+from eos_sink.errors import BatchFailedError, OperatorNeededError, SupersededError
 from eos_sink.identity import QueryNames
 from eos_sink.log import DecisionRegister, Entry
-from eos_sink.model import BatchId, Decision, PlanToken, Tally
+from eos_sink.model import BatchId, Decision, LogPosition, PlanToken, Tally
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.kafka import FakeKafka
 from tests.fakes.process import Moment
@@ -29,7 +31,7 @@ class Writer:
         return self.kafka.member(self.names.group, self.names.driver, 60_000).join(self.deadline)
 
     def write(self, member: bytes, seq: int, batch: int = 0) -> Entry:
-        position = self.register.read(self.deadline).position
+        position = replace(self.register.read(self.deadline).position, offset=0)
         token = PlanToken(self.names, seq, position, member)
         return self.register.write(token, decision(batch), self.deadline)
 
@@ -118,3 +120,35 @@ def test_queries_share_the_log_and_not_their_records(cluster: FakeCluster) -> No
     one.write(one.join(), 1, batch=7)
     assert other.register.read(other.deadline).decision == decision(0)
     assert one.register.read(one.deadline).decision == decision(7)
+
+
+def test_a_log_that_has_lost_what_was_read_is_not_read_on(cluster: FakeCluster) -> None:
+    writer = Writer(cluster)
+    member = writer.join()
+    for seq in range(2):
+        writer.write(member, seq)
+    log = cluster.topics.pop("__eos_sink_log")
+    cluster.create_topic("__eos_sink_log", compacted=True)
+    with pytest.raises(OperatorNeededError, match="has no record where this run has read seq 2"):
+        writer.register.read(writer.deadline)
+    other = Writer(cluster)
+    other_member = other.join()
+    for seq in range(2):
+        other.write(other_member, seq)
+        with pytest.raises(OperatorNeededError, match="deleted and made again"):
+            writer.register.read(writer.deadline)
+    cluster.topics["__eos_sink_log"] = log
+    assert writer.register.read(writer.deadline).seq == 2
+
+
+def test_a_plan_is_refused_by_a_log_that_has_lost_its_record(cluster: FakeCluster) -> None:
+    writer = Writer(cluster)
+    member = writer.join()
+    token = PlanToken(NAMES, 5, LogPosition("__eos_sink_log", 0, 40), member)
+    for seq in range(5):
+        with pytest.raises(OperatorNeededError, match="has read seq 5 at offset 40"):
+            Writer(cluster).register.expect(token, writer.deadline)
+        writer.write(member, seq)
+    with pytest.raises(OperatorNeededError, match="is at seq 5, offset 8"):
+        Writer(cluster).register.write(token, None, writer.deadline)
+    assert writer.register.read(writer.deadline).seq == 5

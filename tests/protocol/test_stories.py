@@ -453,7 +453,7 @@ def test_a_stale_planner_does_not_join_again(world: World) -> None:
     old, new = Driver(world), Driver(world)
     old.run(0, [b"a"])
     new.planner.plan()
-    with pytest.raises(SupersededError, match="newer run has joined"):
+    with pytest.raises(SupersededError, match="newer driver has joined"):
         old.planner.plan()
     new.run(1, [b"b"])
     assert world.visible() == [b"a", b"b"]

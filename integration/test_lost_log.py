@@ -1,0 +1,109 @@
+"""A decision log that is gone, on a real Kafka: no batch is written twice behind anybody's back."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka.admin import AdminClient
+
+from eos_sink.deadline import Deadline
+from eos_sink.errors import OperatorNeededError
+from eos_sink.testing import KafkaCluster
+from eos_sink.testing.faults import FaultPoint
+from integration.query import PARTITIONS, Process, Query, pause_at
+
+VERSIONS = pytest.mark.kafka("4.3.0", "3.9.1")
+
+
+@pytest.fixture
+def query(kafka: KafkaCluster, tmp_path: Path) -> Iterator[Query]:
+    """With a log of its own, to be deleted."""
+    query = Query(kafka, tmp_path, eos_log_topic=f"log-{uuid.uuid4().hex[:8]}")
+    try:
+        yield query
+    finally:
+        query.close()
+
+
+def delete_log(kafka: KafkaCluster, query: Query) -> None:
+    """And wait until every broker has heard of it."""
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
+    topic = query.options.log_topic
+    admin.delete_topics([topic])[topic].result(30)
+    deadline = Deadline(30)
+    while topic in admin.list_topics(timeout=30).topics:
+        assert not deadline.passed
+
+
+def stopped(query: Query) -> dict[str, Any]:
+    data: dict[str, Any] = query.run().stopped(OperatorNeededError)["data"]
+    return data
+
+
+@VERSIONS
+def test_a_decided_batch_is_not_written_again_when_the_log_was_deleted(
+    query: Query, kafka: KafkaCluster
+) -> None:
+    query.run_killed_at(FaultPoint.COMMITTER_SETTLE_AFTER)
+    delete_log(kafka, query)
+    names = query.options.names
+    expected = [names.task(slot, p) for slot in (0, 1) for p in range(PARTITIONS)]
+    for _ in range(2):
+        data = stopped(query)
+        assert data["transactions"] == [*expected, names.driver]
+        assert data["partitions"] == [0, 1, 2]
+        assert (data["batch"], data["rows"]) == (None, None)
+        assert data["log"] == query.options.log_topic
+    query.check(batches=2)
+
+
+def test_another_log_by_mistake_stops_the_query_and_the_right_one_goes_on(
+    kafka: KafkaCluster, query: Query
+) -> None:
+    query.run_killed_at(FaultPoint.COMMITTER_SETTLE_AFTER)
+    right = query._given["eos.log.topic"]
+    query._given["eos.log.topic"] = f"{right}-mistaken"
+    stopped(query)
+    query._given["eos.log.topic"] = right
+    assert query.finish().written(1) == []
+    query.check()
+
+
+def pause(query: Query, point: FaultPoint, batch: int) -> Process:
+    process = query.run(pause_at(point, batch, partition=2))
+    process.paused_at(point)
+    return process
+
+
+def test_a_log_that_is_deleted_under_a_running_query_takes_no_decision(
+    query: Query, kafka: KafkaCluster
+) -> None:
+    # Before it opens the log: a record that is on its way would wait half a minute for its topic.
+    process = pause(query, FaultPoint.COMMITTER_OPEN_BEFORE, batch=0)
+    delete_log(kafka, query)
+    process.wake()
+    assert (
+        "has no record where this run has read seq 1"
+        in process.stopped(OperatorNeededError)["text"]
+    )
+    # Nothing had been decided ever, so that nothing can be written twice.
+    query.finish()
+    query.check()
+
+
+def test_a_log_that_is_made_again_under_a_running_query_is_noticed(
+    query: Query, kafka: KafkaCluster
+) -> None:
+    """The decision goes to the new topic, so that the next start has it and goes on."""
+    process = pause(query, FaultPoint.COMMITTER_VOTE_BEFORE, batch=1)
+    delete_log(kafka, query)
+    assert query.log().seq == 0
+    process.wake()
+    data = process.stopped(OperatorNeededError)["data"]
+    assert data["seq"] == data["known"] + 1
+    assert query.finish().written(1) is None
+    query.check()

@@ -1,0 +1,178 @@
+"""A decision log that was deleted, emptied or mistaken for another: a person is asked."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from eos_sink.errors import ClusterError, OperatorNeededError, SupersededError
+from tests.fakes.process import Moment
+from tests.protocol.test_stories import At, Driver, late_attempt
+from tests.protocol.world import World
+
+
+@pytest.fixture
+def world() -> World:
+    return World([])
+
+
+def delete_log(world: World) -> None:
+    del world.cluster.topics[world.options.log_topic]
+
+
+def stopped(world: World, at: Driver | None = None) -> OperatorNeededError:
+    with pytest.raises(OperatorNeededError) as stop:
+        (at or Driver(world)).planner.plan()
+    return stop.value
+
+
+def test_a_query_whose_log_was_deleted_stops_before_it_writes_a_decided_batch_again(
+    world: World,
+) -> None:
+    Driver(world).run(0, [b"a"], [], [b"c"])
+    delete_log(world)
+    error = stopped(world)
+    names = world.options.names
+    assert error.data == {
+        "batch": None,
+        "partitions": [0, 2],
+        "rows": None,
+        "log": world.options.log_topic,
+        "transactions": [names.task(0, 0), names.task(0, 2), names.driver],
+    }
+    for part in (world.options.log_topic, names.task(0, 0), "eos.log.topic", "partitions [0, 2]"):
+        assert part in str(error)
+    assert f"eos-sink resolve {names.query} " in error.remedy
+    assert world.visible() == [b"a", b"c"]
+
+
+def test_it_stops_again_at_each_start(world: World) -> None:
+    Driver(world).run(0, [b"a"])
+    delete_log(world)
+    driver = Driver(world)
+    first = stopped(world, driver)
+    assert stopped(world, driver).data == first.data
+    assert stopped(world).data == first.data
+
+
+def test_the_drivers_own_id_is_trace_enough(world: World) -> None:
+    """A late attempt has taken the task's id, which hides that it was committed."""
+    Driver(world).run(0, [b"a"])
+    late_attempt(world, 0, 0)
+    delete_log(world)
+    assert stopped(world).data["transactions"] == [world.options.names.driver]
+    assert stopped(world).data["partitions"] == []
+
+
+def test_a_tasks_id_is_trace_enough(world: World) -> None:
+    Driver(world).run(0, [b"a"])
+    world.cluster.coordinator.init(world.options.names.driver, 60_000)
+    delete_log(world)
+    assert stopped(world).data["transactions"] == [world.options.names.task(0, 0)]
+
+
+def test_another_log_by_mistake_is_noticed(world: World) -> None:
+    Driver(world).run(0, [b"a"])
+    other = World([], cluster=world.cluster, options=world.options)
+    log = world.cluster.topics.pop(world.options.log_topic)
+    stopped(other)
+    world.cluster.topics[world.options.log_topic] = log
+    Driver(world).run(0, [b"a"])
+    assert world.visible() == [b"a"]
+
+
+def test_what_other_queries_have_committed_is_no_trace(world: World) -> None:
+    Driver(world).run(0, [b"a"])
+    delete_log(world)
+    names = replace(world.options.names, query="another-0123456789")
+    other = World([], cluster=world.cluster, options=replace(world.options, names=names))
+    Driver(other).run(0, [b"b"])
+    assert world.visible() == [b"a", b"b"]
+
+
+def test_a_query_that_never_decided_anything_starts_whatever_it_has_left_open(
+    world: World,
+) -> None:
+    driver = Driver(world)
+    names = world.options.names
+    identity = world.cluster.coordinator.init(names.task(0, 0), 60_000)
+    world.cluster.coordinator.open(names.task(0, 0), identity)
+    driver.run(0, [b"a"])
+    assert world.visible() == [b"a"]
+
+
+def test_without_any_trace_the_query_starts_anew(world: World) -> None:
+    """The ids have expired, after seven days without a batch: nobody can know."""
+    Driver(world).run(0, [b"a"])
+    delete_log(world)
+    for name in (world.options.names.task(0, 0), world.options.names.driver):
+        world.cluster.coordinator.forget(name)
+    Driver(world).run(0, [b"a"])
+    assert world.visible() == [b"a", b"a"]
+
+
+def test_a_record_that_is_committed_while_one_looks_is_found(world: World) -> None:
+    """Two runs start at once, and the list of the one falls behind the first record of the
+    other."""
+    early, late = Driver(world), Driver(world)
+
+    def run_early() -> None:
+        early.run(0, [b"a"])
+
+    At(late.plans.process, "log.known", Moment.AFTER, run_early)
+    late.run(0, [b"a"])
+    assert world.visible() == [b"a"]
+
+
+# --- while the query runs
+
+
+def test_a_log_that_is_deleted_under_a_running_query_stops_it_at_its_next_plan(
+    world: World,
+) -> None:
+    driver = Driver(world)
+    driver.run(0, [b"a"])
+    delete_log(world)
+    with pytest.raises(ClusterError, match="no topic"):
+        driver.planner.plan()
+    world.cluster.create_topic(world.options.log_topic, compacted=True)
+    assert stopped(world, driver).data["known"] == 1
+    stopped(world)
+
+
+def test_a_log_that_is_deleted_before_the_decision_takes_no_decision(world: World) -> None:
+    driver = Driver(world)
+    reports = driver.write(driver.planner.plan(), 0, [b"a"])
+    delete_log(world)
+    world.cluster.create_topic(world.options.log_topic, compacted=True)
+    with pytest.raises(OperatorNeededError, match="has no record where this run has read seq 1"):
+        driver.committer.commit(reports)
+    with pytest.raises(OperatorNeededError, match="has read seq 1"):
+        driver.committer.abort(reports)
+    assert world.visible() == []
+
+
+def test_an_abort_does_not_begin_a_lost_log_anew(world: World) -> None:
+    """Its void would be the first record of the new one, and hide that there was another."""
+    driver = Driver(world)
+    driver.run(0, [b"a"])
+    reports = driver.write(driver.planner.plan(), 1, [b"b"])
+    delete_log(world)
+    world.cluster.create_topic(world.options.log_topic, compacted=True)
+    with pytest.raises(OperatorNeededError):
+        Driver(world).committer.abort(reports)
+    stopped(world)
+
+
+def test_a_log_that_was_begun_anew_is_not_taken_for_the_old_one(world: World) -> None:
+    """It may have come as far as the old one by then."""
+    old = Driver(world)
+    assert old.planner.plan().token.seq == 1
+    delete_log(world)
+    world.cluster.coordinator.forget(world.options.names.driver)
+    assert Driver(world).planner.plan().token.seq == 1
+    with pytest.raises(SupersededError):
+        old.planner.plan()
+    with pytest.raises(OperatorNeededError, match="deleted and made again"):
+        old.planner.plan()

@@ -1,0 +1,143 @@
+"""Whoever is replaced is told by whom: two queries under one identity, or a restart."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+
+from eos_sink.deadline import Deadline
+from eos_sink.driver.committer import Committer
+from eos_sink.driver.planner import Planner
+from eos_sink.errors import BatchFailedError, ProduceFailedError, SupersededError
+from eos_sink.identity import Origin
+from eos_sink.log import DecisionRegister
+from eos_sink.model import BatchId, Owner, Plan
+from eos_sink.task.writer import TaskWriter
+from tests.fakes.kafka import FakeKafka
+from tests.fakes.process import Moment
+from tests.protocol.test_stories import STREAM, At, Driver, late_attempt, log
+from tests.protocol.world import World
+
+NOON_MS = 1_700_000_000_000
+
+
+class Named(Driver):
+    """A run that has a name of its own, and perhaps a checkpoint of its own."""
+
+    def __init__(self, world: World, pid: int, checkpoint: str) -> None:
+        super().__init__(world)
+        origin = Origin("story", checkpoint)
+        options = replace(world.options, origin=origin)
+        self.owner = Owner("host-a", pid, NOON_MS, origin)
+        self.plans = FakeKafka(world.cluster)
+        self.planner = Planner(self.plans, options, self.owner)
+        self.committer = Committer(self.commits, options, now_ms=lambda: world.cluster.clock.ms)
+
+
+@pytest.fixture
+def world() -> World:
+    return World([])
+
+
+def test_each_record_names_the_run_that_it_was_written_for(world: World) -> None:
+    run = Named(world, 99, "/x")
+    run.run(0, [b"a"])
+    assert [record.owner for record in log(world)] == [run.owner, run.owner]
+
+
+def told(error: SupersededError) -> str:
+    assert "process 123 on host-a since 2023-11-14 22:13:20 UTC" in str(error)
+    assert "This one is process 99 on host-a" in str(error)
+    return str(error)
+
+
+def test_two_queries_under_one_identity_are_both_named(world: World) -> None:
+    one, two = Named(world, 99, "/x"), Named(world, 123, "/y")
+    reports = one.write(one.planner.plan(), 0, [b"one"])
+    two.run(0, [b"two"])
+    with pytest.raises(SupersededError) as stop:
+        one.committer.commit(reports)
+    text = told(stop.value)
+    assert "Two queries share one identity" in text
+    assert "checkpoint '/x'" in text
+    assert "checkpoint '/y'" in text
+    assert "an eos.id of its own" in stop.value.remedy
+    with pytest.raises(SupersededError) as stop:
+        one.planner.plan()
+    assert "Two queries share one identity" in told(stop.value)
+
+
+def test_a_restart_is_called_a_restart(world: World) -> None:
+    old, new = Named(world, 99, "/x"), Named(world, 123, "/x")
+    reports = old.write(old.planner.plan(), 0, [b"a"])
+    new.planner.plan()
+    with pytest.raises(SupersededError) as stop:
+        old.committer.commit(reports)
+    assert "The same query was started again" in told(stop.value)
+
+
+def test_a_stale_drivers_task_names_who_has_taken_over(world: World) -> None:
+    old, new = Named(world, 99, "/x"), Named(world, 123, "/y")
+    plan = old.planner.plan()
+    new.planner.plan()
+    with pytest.raises(SupersededError) as stop:
+        old.write(plan, 0, [b"zombie"])
+    assert "Two queries share one identity" in told(stop.value)
+
+
+def test_a_fenced_task_of_a_stale_driver_is_not_told_of_another_attempt(world: World) -> None:
+    old, new = Named(world, 99, "/x"), Named(world, 123, "/x")
+    plan = old.planner.plan()
+    new.run(0, [b"a"])
+    with pytest.raises(SupersededError) as stop:
+        fenced(world, plan)
+    told(stop.value)
+
+
+def test_a_fenced_task_of_the_current_driver_is_told_of_another_attempt(world: World) -> None:
+    run = Named(world, 99, "/x")
+    with pytest.raises(ProduceFailedError, match="Another attempt"):
+        fenced(world, run.planner.plan())
+
+
+def fenced(world: World, plan: Plan) -> None:
+    """A task whose id another one takes before it has sent its first offset."""
+    tasks = FakeKafka(world.cluster)
+    At(tasks.process, "producer.begin", Moment.AFTER, lambda: late_attempt(world, 0, 0))
+    data = [pa.RecordBatch.from_pydict({"value": [b"late"]})]
+    TaskWriter(tasks, world.options, plan).write(BatchId(STREAM, 0), 0, data)
+
+
+def test_a_batch_that_its_own_run_has_given_up_blames_nobody(world: World) -> None:
+    run = Named(world, 99, "/x")
+    reports = run.write(run.planner.plan(), 0, [b"a"])
+    Driver(world).committer.abort(reports)
+    with pytest.raises((SupersededError, BatchFailedError)) as stop:
+        run.committer.commit(reports)
+    assert "this very run" in str(stop.value)
+    assert "identity" not in str(stop.value)
+
+
+def test_a_record_of_an_older_version_names_nobody(world: World) -> None:
+    run = Named(world, 99, "/x")
+    reports = run.write(run.planner.plan(), 0, [b"a"])
+    older = DecisionRegister(FakeKafka(world.cluster), world.options.names)
+    older.write(replace(reports[0].token, owner=None), None, Deadline(5))
+    with pytest.raises(SupersededError, match="has not said which one"):
+        run.committer.commit(reports)
+
+
+def test_a_query_that_takes_anothers_place_says_so(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    Named(world, 99, "/x").planner.plan()
+    with caplog.at_level(logging.WARNING):
+        Named(world, 123, "/x").planner.plan()
+        assert caplog.messages == []
+        Named(world, 124, "/y").planner.plan()
+    (said,) = caplog.messages
+    assert "process 123 on host-a" in said
+    assert "process 124 on host-a" in said
