@@ -80,6 +80,10 @@ spec: ## Check the model of the protocol (needs spin and gcc)
 spec-short: ## The same in under a minute: fewer rows
 	@spec/run.sh short
 
+.PHONY: guards
+guards: $(VENV)/.setup-dev kafka ## Take each guard of the protocol away; a test has to notice
+	@nice $(BIN)/python -m tools.guards
+
 .PHONY: bench
 bench: $(VENV)/.setup-dev kafka ## Measure beside Spark's own sink; minutes, JSON at the end
 	@$(BIN)/python -m bench.spark_sinks

@@ -95,6 +95,16 @@ def test_a_commit_that_wakes_up_just_after_its_transactions_were_aborted_decides
     assert decisions(world) == 0
 
 
+def test_a_late_attempt_under_a_decided_id_is_swept_at_once(world: World, driver: Driver) -> None:
+    plan = driver.planner.plan()
+    driver.run(0, [b"a"])
+    driver.task(plan, 0, 0, [b"late"])
+    began = world.cluster.clock()
+    Driver(world).planner.plan()
+    assert open_ids(world) == []
+    assert world.cluster.clock() == began, "it waited for the time-out"
+
+
 def test_a_recovery_lists_again_while_a_transaction_is_pending(
     world: World, driver: Driver
 ) -> None:

@@ -244,7 +244,7 @@ GUARDS = (
         ),
         proofs(
             _VERDICT + "test_open_transactions_that_the_decision_does_not_name_are_undecided",
-            _STORY + "test_a_zombie_tasks_transaction_is_swept_by_the_next_recovery",
+            _GUARD + "test_a_late_attempt_under_a_decided_id_is_swept_at_once",
         ),
         rows=("M_UNDBYID",),
     ),

@@ -34,7 +34,7 @@ GUARDS = (
         proofs(
             _STORY + "test_a_stale_driver_is_refused_in_tasks_which_free_readers_at_once",
             _ZOMBIE
-            + "test_a_stale_drivers_task_is_refused_at_once[4.3.0-FaultPoint.TASK_INIT_AFTER]",
+            + "test_a_stale_drivers_task_is_refused_at_once[4.3.0-FaultPoint.TASK_INIT_BEFORE]",
         ),
         rows=("M_NOMEMBER_T",),
     ),
