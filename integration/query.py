@@ -167,14 +167,14 @@ class Query:
         self.stream = "stream"
         self.batches = [rows_of(batch) for batch in range(3)]
         cluster.create_topic(self.topic, partitions=3)
-        self.given = {
+        self._given = {
             "kafka.bootstrap.servers": cluster.bootstrap_servers,
             "topic": self.topic,
             "eos.id": f"query-{uuid.uuid4().hex[:8]}",
             "eos.transaction.timeout.ms": str(TRANSACTION_MS),
             **{name.replace("_", "."): value for name, value in options.items()},
         }
-        self.options = parse_options(self.given)
+        self.options = parse_options(self._given)
 
     # Processes.
 
@@ -204,7 +204,7 @@ class Query:
         directory = self._directory / f"process-{len(self._processes)}"
         directory.mkdir()
         config = Config(
-            options=self.given,
+            options=self._given,
             checkpoint=str(self.checkpoint),
             results=str(directory / "results"),
             batches=self.batches,
