@@ -88,6 +88,11 @@ guards: $(VENV)/.setup-dev kafka ## Take each guard of the protocol away; a test
 bench: $(VENV)/.setup-dev kafka ## Measure beside Spark's own sink; minutes, JSON at the end
 	@$(BIN)/python -m bench.spark_sinks
 
+# HOURS=1.1 for a long run, SEED=7 to repeat one, OUT=... for another directory.
+.PHONY: chaos
+chaos: $(VENV)/.setup-dev kafka ## Every fault there is, for minutes or HOURS=..., with a report
+	@$(BIN)/python -m chaos $(if $(HOURS),--hours $(HOURS)) $(if $(SEED),--seed $(SEED)) $(if $(OUT),--out $(OUT))
+
 .PHONY: clean
 clean: ## Remove what builds and tests left behind (not .venv)
 	rm -rf build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .coverage.* spark-warehouse metastore_db derby.log

@@ -1,0 +1,56 @@
+"""`make chaos`: see docs/chaos.md."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+from pathlib import Path
+
+from chaos.figures import Figures, figures
+from chaos.kinds import Master
+from chaos.page import page
+from chaos.run import Settings, run
+
+SHORT_S = 150.0
+_TOLD = ("fed", "lost", "doubled", "foreign", "out_of_order", "withdrawn", "held_up", "flaws")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m chaos", description="See docs/chaos.md.")
+    parser.add_argument("--hours", type=float, help="of faults; a few minutes by default")
+    parser.add_argument("--seed", type=int, help="drawn if not given")
+    parser.add_argument("--rate", type=int, default=400, help="rows a second")
+    parser.add_argument("--most", type=int, help="faults at most")
+    parser.add_argument("--masters", nargs="+", default=[each.value for each in Master])
+    parser.add_argument("--out", type=Path, default=Path("chaos-report"), help="a new directory")
+    given = parser.parse_args()
+    home = given.out.absolute()
+    home.mkdir(parents=True)
+    settings = Settings(
+        home=home,
+        seed=random.randrange(10_000) if given.seed is None else given.seed,
+        seconds=SHORT_S if given.hours is None else given.hours * 3600,
+        rate=given.rate,
+        masters=tuple(Master(each) for each in given.masters),
+        most=given.most,
+    )
+    result = run(settings)
+    write(home, figures(result))
+    return 0 if result.good else 1
+
+
+def write(home: Path, found: Figures) -> None:
+    """The report: all figures as JSON, and the page."""
+    (home / "report.json").write_text(json.dumps(found, indent=1) + "\n")
+    (home / "report.html").write_text(page(found))
+    verdict = {name: found["verdict"].get(name) for name in _TOLD}
+    sys.stderr.write(
+        f"{found['faults']} faults in {found['minutes']} minutes, {verdict}: "
+        f"{'exactly once' if found['good'] else 'FAILED'}\n{home / 'report.html'}\n"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,152 @@
+"""Lives of the query's driver: what each is started with, and what became of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from chaos.kinds import Master
+from eos_sink.demo.victim import Victim, last_error
+from eos_sink.testing import java_home
+from eos_sink.testing.faults import DIRECTORY_VARIABLE, TIMELINE_VARIABLE
+from integration.standalone import StandaloneCluster
+
+_ROOT = Path(__file__).parent.parent
+_ERROR = re.compile(r"eos_sink\.errors\.(\w+Error)")
+_NEEDS_A_PERSON = ("OperatorNeededError", "ConfigurationError")
+_WORDS = 600
+
+# The driver starts again and again: what its JVM does once a start is kept short.
+_SPARK = {
+    "spark.driver.memory": "640m",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 "
+    "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "WARN",
+    "spark.sql.adaptive.enabled": "false",
+}
+
+
+@dataclass(frozen=True)
+class End:
+    """How a life ended.
+
+    Attributes:
+        code: what the driver returned; above 128 or below 0: killed.
+        error: the sink's error class, "" if it was none of its own.
+        text: the last words, shortened.
+    """
+
+    code: int
+    error: str
+    text: str
+
+    @property
+    def needs_a_person(self) -> bool:
+        """A restart would only repeat it (docs/errors.md)."""
+        return self.error in _NEEDS_A_PERSON
+
+
+class Life:
+    """One driver: a session of its own with its JVM and its Python processes.
+
+    Attributes:
+        number: from 0.
+        master: what its tasks run on.
+        started: seconds since the epoch.
+        timeline: where its processes note the points that they pass.
+        victim: its processes.
+    """
+
+    def __init__(self, number: int, master: Master, home: Path, command: Command) -> None:
+        self.number, self.master = number, master
+        self.timeline = home / "timeline.jsonl"
+        self._error = home / "error"
+        home.mkdir(parents=True)
+        config = home / "config.json"
+        variables = command.variables(self.timeline)
+        config.write_text(json.dumps(command.config(self._error, variables), indent=1))
+        self.started = time.time()
+        self.victim = Victim(
+            [sys.executable, "-m", "chaos.program", str(config)],
+            {**command.environ(), **variables},
+            home / "driver.log",
+        )
+
+    @property
+    def alive(self) -> bool:
+        return self.victim.exit_code is None
+
+    def end(self) -> End:
+        """How it ended; it must have."""
+        code = self.victim.exit_code
+        assert code is not None
+        text = self._error.read_text() if self._error.exists() else ""
+        text = text or last_error(self.victim.lines())
+        found = _ERROR.findall(text)
+        return End(code, found[-1] if found else "", _shortened(text))
+
+
+class Command:
+    """What every life is started with, but for its own files.
+
+    Args:
+        query: the program's settings: input, options of the sink, and so on.
+        faults: the directory in which points are armed.
+        scratch: for Spark's own files.
+        cluster: where tasks run; None for the driver's own JVM.
+    """
+
+    def __init__(
+        self, query: dict[str, Any], faults: Path, scratch: Path, cluster: StandaloneCluster | None
+    ) -> None:
+        self._query, self._faults, self._scratch = query, faults, scratch
+        self._cluster = cluster
+
+    def variables(self, timeline: Path) -> dict[str, str]:
+        """Of all processes, executors included."""
+        return {DIRECTORY_VARIABLE: str(self._faults), TIMELINE_VARIABLE: str(timeline)}
+
+    def config(self, error: Path, variables: dict[str, str]) -> dict[str, Any]:
+        spark = dict(_SPARK)
+        spark["spark.local.dir"] = str(self._scratch)
+        spark["spark.sql.warehouse.dir"] = str(self._scratch / "warehouse")
+        if self._cluster is None:
+            spark["spark.master"] = "local[2]"
+        else:
+            spark |= {"spark.master": self._cluster.url, **self._cluster.conf}
+            for name, value in {**variables, "PYTHONPATH": str(_ROOT)}.items():
+                spark[f"spark.executorEnv.{name}"] = value
+        return {**self._query, "error": str(error), "spark": spark}
+
+    def environ(self) -> dict[str, str]:
+        dropped = {"SPARK_HOME", "PYSPARK_SUBMIT_ARGS", "PYSPARK_DRIVER_PYTHON"}
+        kept = {name: value for name, value in os.environ.items() if name not in dropped}
+        return {
+            **kept,
+            "JAVA_HOME": str(java_home()),
+            "PYSPARK_PYTHON": sys.executable,
+            "PYTHONPATH": str(_ROOT),
+            "SPARK_LOCAL_IP": "127.0.0.1",
+        }
+
+
+MakeCommand = Callable[[Master], Command]
+
+
+def _shortened(text: str) -> str:
+    for mark in ("eos_sink.errors.", "Error: ", "Exception: "):
+        if mark in text:
+            text = text[text.index(mark) :]
+            break
+    return " ".join(text.split())[:_WORDS]

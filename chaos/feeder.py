@@ -1,0 +1,76 @@
+"""Numbered rows at a steady rate, in files; a file becomes a micro-batch."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+
+_LOOK_AGAIN_S = 0.05
+_WAITING_AT_MOST = 2
+_KEPT = 300
+"""Old files go, so that listing the directory stays quick; a query needs its last few only."""
+
+
+class Feeder(threading.Thread):
+    """Drops files of JSON lines, `{"row": 17, "fed": 1763740800123}`.
+
+    Rows come at a steady rate whatever happens. Only files wait for the query, so that one that was
+    down for a while finds a large file and not many: within a file Spark keeps the order of rows,
+    among several files of a batch it does not.
+
+    Args:
+        directory: the query's input.
+        hidden: on the same file system; files appear in `directory` whole.
+        rate: rows a second.
+        every_s: seconds between files, at least.
+        visible: tells below which number every row is visible.
+
+    Attributes:
+        rows: rows given so far; the numbers below it are the input.
+    """
+
+    def __init__(
+        self, directory: Path, hidden: Path, rate: int, every_s: float, visible: Callable[[], int]
+    ) -> None:
+        super().__init__(name="feeder", daemon=True)
+        directory.mkdir(parents=True, exist_ok=True)
+        self._directory, self._hidden = directory, hidden
+        self._rate, self._every_s, self._visible = rate, every_s, visible
+        self._ends: deque[int] = deque()
+        self._files = 0
+        self._enough = threading.Event()
+        self.rows = 0
+
+    def run(self) -> None:
+        began = last = time.time()
+        while not self._enough.wait(_LOOK_AGAIN_S):
+            now = time.time()
+            while self._ends and self._ends[0] <= self._visible():
+                self._ends.popleft()
+            if now - last >= self._every_s and len(self._ends) < _WAITING_AT_MOST:
+                self._drop(began, round((now - began) * self._rate))
+                last = now
+
+    def stop(self) -> None:
+        """No file comes after this returns."""
+        self._enough.set()
+        self.join()
+
+    def _drop(self, began: float, end: int) -> None:
+        rows = range(self.rows, end)
+        due = [round((began + row / self._rate) * 1000) for row in rows]
+        lines = (json.dumps({"row": row, "fed": fed}) for row, fed in zip(rows, due, strict=True))
+        self._hidden.write_text("".join(f"{line}\n" for line in lines))
+        # Counted before anybody can read them.
+        self.rows = end
+        self._ends.append(end)
+        self._hidden.rename(self._file(self._files))
+        self._files += 1
+        self._file(self._files - _KEPT).unlink(missing_ok=True)
+
+    def _file(self, number: int) -> Path:
+        return self._directory / f"{number:07}.jsonl"

@@ -1,0 +1,200 @@
+"""The figures of a run, as plain JSON values. Pure: a result comes in, numbers come out."""
+
+from __future__ import annotations
+
+import os
+import platform
+import statistics
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from chaos.kinds import DRIVER_DIES, Kind
+from chaos.run import Result
+from chaos.schedule import Fault
+from chaos.steps import Outcome
+from eos_sink.testing import FaultPoint
+
+_PACKAGES = ("eos-sink", "pyspark", "confluent-kafka", "kafka-python")
+
+Figures = dict[str, Any]
+
+
+def figures(result: Result) -> Figures:
+    """Everything that the report shows."""
+    splits = [outcome.split for outcome in result.outcomes if outcome.split is not None]
+    return {
+        "good": result.good,
+        "seed": result.settings.seed,
+        "rate": result.settings.rate,
+        "masters": [master.value for master in result.settings.masters],
+        "began": round(result.began, 3),
+        "minutes": round((result.ended - result.began) / 60, 1),
+        "machine": machine(),
+        "versions": {name: version(name) for name in _PACKAGES} | {"kafka": result.kafka},
+        "verdict": _verdict(result),
+        "drivers": result.lives,
+        "steps": len(result.outcomes),
+        "faults": sum(len(outcome.struck) for outcome in result.outcomes),
+        "not_reached": sum(
+            len(outcome.step.faults) - len(outcome.struck) for outcome in result.outcomes
+        ),
+        "by_kind": by_kind(result.outcomes),
+        "by_point": by_point(result.outcomes),
+        "stops": _stops(result.events),
+        "recovery_s": {
+            "kills": len(splits),
+            "total": spread(split.total_s for split in splits),
+            "spark": spread(split.spark_s for split in splits),
+            "ours": spread(split.ours_s for split in splits),
+            "ours_plan": spread(split.plan_s for split in splits),
+            "ours_tasks": spread(split.tasks_s for split in splits),
+            "ours_commit": spread(split.commit_s for split in splits),
+        },
+        "outcomes": [_outcome(outcome, result.began) for outcome in result.outcomes],
+        "seconds": [asdict(second) for second in result.seconds],
+        "events": result.events,
+    }
+
+
+def spread(values: Iterable[float]) -> dict[str, float] | None:
+    """Median, 95th percentile and the largest; None of nothing."""
+    ordered = sorted(values)
+    if not ordered:
+        return None
+    return {
+        "median": round(statistics.median(ordered), 2),
+        "p95": round(ordered[min(len(ordered) - 1, round(0.95 * len(ordered)))], 2),
+        "max": round(ordered[-1], 2),
+    }
+
+
+def by_kind(outcomes: Sequence[Outcome]) -> list[Figures]:
+    """For each kind that struck: how often, how often survived, and how long rows stood still."""
+    rows = []
+    for kind in Kind:
+        hits = [outcome for outcome in outcomes if _has(outcome, kind)]
+        if hits:
+            alone = [outcome for outcome in hits if len(outcome.struck) == 1]
+            rows.append(
+                {
+                    "kind": kind.value,
+                    "struck": sum(_times(outcome, kind) for outcome in hits),
+                    "survived": sum(_times(o, kind) for o in hits if o.survived),
+                    "silence_s": spread(
+                        each.silence_s for each in alone if each.silence_s is not None
+                    ),
+                    "ends_driver": kind in DRIVER_DIES,
+                }
+            )
+    return rows
+
+
+def by_point(outcomes: Sequence[Outcome]) -> list[Figures]:
+    """For each point that something struck at: what, how often, and how often survived."""
+    struck = [(fault, o) for o in outcomes for fault in o.struck if fault.point is not None]
+    return [
+        {
+            "point": point.value,
+            "struck": sum(fault.point is point for fault, _ in struck),
+            "survived": sum(fault.point is point and o.survived for fault, o in struck),
+            "kinds": dict(Counter(f.kind.value for f, _ in struck if f.point is point)),
+        }
+        for point in FaultPoint
+        if any(fault.point is point for fault, _ in struck)
+    ]
+
+
+def machine() -> Figures:
+    """What the figures were measured on."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return {
+        "cores": os.cpu_count(),
+        "memory_gb": round(memory / 2**30),
+        "system": platform.platform(),
+        "python": platform.python_version(),
+        "load": [round(each, 1) for each in os.getloadavg()],
+        "processor": _processor(),
+    }
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    names = (line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    return next(names, platform.processor())
+
+
+def _verdict(result: Result) -> Figures:
+    found = result.audit
+    held_up = [o.held_up for o in result.outcomes if o.held_up]
+    verdict: Figures = {"fed": result.rows, "flaws": result.flaws, "held_up": held_up}
+    if found is None:
+        return verdict
+    count = asdict(found.count)
+    return verdict | {
+        **{name: count[name] for name in ("records", "lost", "doubled", "foreign", "out_of_order")},
+        "examples": dict(found.count.examples),
+        "withdrawn": found.withdrawn,
+        "overlooked": found.overlooked,
+        "aborted": found.aborted,
+        "readers_waiting": {str(p): ends for p, ends in found.held_up.items()},
+    }
+
+
+def _stops(events: Sequence[Figures]) -> dict[str, int]:
+    """Why drivers ended by themselves."""
+    return dict(
+        Counter(_why(event) for event in events if event["what"] == "end" and event["text"])
+    )
+
+
+def _why(event: Figures) -> str:
+    return str(event["error"]) or "an error of Spark or Python"
+
+
+def _outcome(outcome: Outcome, began: float) -> Figures:
+    def since(moment: float | None) -> float | None:
+        return None if moment is None else round(moment - began, 2)
+
+    return {
+        "number": outcome.step.number,
+        "master": outcome.step.master.value,
+        "life": outcome.life,
+        "faults": [_fault(fault, struck=fault in outcome.struck) for fault in outcome.step.faults],
+        "at_s": since(outcome.at),
+        "healed_s": since(outcome.healed),
+        "visible_s": since(outcome.visible),
+        "caught_up_s": since(outcome.caught_up),
+        "silence_s": None if outcome.silence_s is None else round(outcome.silence_s, 2),
+        "held_up": outcome.held_up,
+        "split": None if outcome.split is None else _rounded(asdict(outcome.split)),
+        "facts": outcome.facts,
+    }
+
+
+def _fault(fault: Fault, *, struck: bool) -> Figures:
+    return {
+        "kind": fault.kind.value,
+        "point": fault.point.value if fault.point else None,
+        "target": fault.target,
+        "duration_s": fault.duration_s,
+        "struck": struck,
+    }
+
+
+def _rounded(values: dict[str, float]) -> dict[str, float]:
+    return {name: round(value, 3) for name, value in values.items()}
+
+
+def _has(outcome: Outcome, kind: Kind) -> bool:
+    return _times(outcome, kind) > 0
+
+
+def _times(outcome: Outcome, kind: Kind) -> int:
+    return sum(fault.kind is kind for fault in outcome.struck)

@@ -1,0 +1,162 @@
+"""What can happen, and where: the tables that the schedule draws from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from eos_sink.testing import Action, FaultPoint
+
+
+class Kind(Enum):
+    """One sort of fault. The text is what the report says."""
+
+    KILL_DRIVER = "driver killed, with all of its processes"
+    KILL_DRIVER_ANYTIME = "driver killed at any moment"
+    KILL_JVM = "driver's JVM killed, its Python processes live on"
+    KILL_PLANNER = "planner killed"
+    KILL_COMMITTER = "committer killed"
+    KILL_TASK = "task's worker killed"
+    KILL_EXECUTOR = "executor killed"
+    PAUSE = "planner, committer or task paused"
+    ZOMBIE = "driver frozen at a point, woken after its successor went on"
+    ZOMBIE_ANYTIME = "driver frozen at any moment, woken after its successor went on"
+    LATE_TASK = "late attempt takes a task's id after the decision"
+    TIMEOUT_DECIDED = "decided transactions time out while the driver is down"
+    TIMEOUT_OPEN = "open transactions time out while the driver is down"
+    END_SESSION = "group session ended"
+    EXHAUST_EPOCH = "epoch of a task's id at its end"
+    KILL_BROKER = "broker killed, started again"
+    PAUSE_BROKER = "broker paused"
+    KILL_CONTROLLER = "active controller killed, started again"
+    PAUSE_CONTROLLER = "active controller paused"
+    MOVE_LEADER = "leader of a partition moved"
+    MOVE_TRANSACTIONS = "transaction coordinator moved"
+    MOVE_GROUP = "group coordinator moved"
+    CUT = "network to a broker cut"
+    CUT_ANSWERS = "a broker's answers cut"
+    RESET = "connections to a broker reset"
+    DELAY = "network to a broker delayed"
+
+
+class Master(Enum):
+    """What the driver runs its tasks on."""
+
+    LOCAL = "local"
+    STANDALONE = "standalone"
+
+
+DRIVER_DIES = frozenset(
+    {
+        Kind.KILL_DRIVER,
+        Kind.KILL_DRIVER_ANYTIME,
+        Kind.KILL_JVM,
+        Kind.TIMEOUT_DECIDED,
+        Kind.TIMEOUT_OPEN,
+    }
+)
+
+IN_THE_CLUSTER = (
+    Kind.KILL_BROKER,
+    Kind.PAUSE_BROKER,
+    Kind.KILL_CONTROLLER,
+    Kind.PAUSE_CONTROLLER,
+    Kind.MOVE_LEADER,
+    Kind.MOVE_TRANSACTIONS,
+    Kind.MOVE_GROUP,
+    Kind.CUT,
+    Kind.CUT_ANSWERS,
+    Kind.RESET,
+    Kind.DELAY,
+)
+
+# Seconds that a fault lasts, at least and at most; the others are over at once.
+DURATIONS: dict[Kind, tuple[float, float]] = {
+    Kind.PAUSE: (1.0, 8.0),
+    Kind.KILL_BROKER: (1.0, 12.0),
+    Kind.PAUSE_BROKER: (2.0, 15.0),
+    Kind.KILL_CONTROLLER: (1.0, 8.0),
+    Kind.PAUSE_CONTROLLER: (2.0, 12.0),
+    Kind.CUT: (2.0, 15.0),
+    Kind.CUT_ANSWERS: (2.0, 12.0),
+    Kind.RESET: (0.1, 3.0),
+    Kind.DELAY: (4.0, 10.0),
+}
+
+
+@dataclass(frozen=True)
+class Prelude:
+    """What has to happen before a point is passed at all.
+
+    Attributes:
+        point: where the driver is struck first; None for any moment.
+        action: how. With KILL_PROCESS the driver goes on, and comes to the point by itself.
+        take_id: a late attempt takes a task's id meanwhile, so that its transaction is lost.
+    """
+
+    point: FaultPoint | None
+    action: Action = Action.KILL_ALL
+    take_id: bool = False
+
+
+_AFTER_A_START = Prelude(None)
+_AFTER_UNDECIDED = Prelude(FaultPoint.COMMITTER_VOTE_BEFORE)
+_AFTER_DECIDED = Prelude(FaultPoint.COMMITTER_WRITE_AFTER)
+_AFTER_LOST = Prelude(FaultPoint.COMMITTER_WRITE_AFTER, Action.PAUSE, take_id=True)
+# Spark calls abort() when the process of commit() has died.
+_AT_AN_ABORT = Prelude(FaultPoint.COMMITTER_VOTE_BEFORE, Action.KILL_PROCESS)
+
+PRELUDES: dict[str, Prelude] = {
+    "planner.check": _AFTER_A_START,
+    "planner.join": _AFTER_A_START,
+    "planner.open": _AFTER_A_START,
+    "planner.list": _AFTER_A_START,
+    "planner.write": _AFTER_A_START,
+    "planner.stable": _AFTER_A_START,
+    "planner.settle": _AFTER_DECIDED,
+    "planner.witness": _AFTER_LOST,
+    "planner.abort": _AFTER_UNDECIDED,
+    "committer.open": _AFTER_A_START,
+    "committer.read": _AFTER_DECIDED,
+    "committer.list": _AT_AN_ABORT,
+    "committer.abort": _AT_AN_ABORT,
+}
+
+# Passed only by a task that has been refused, which the zombies bring about.
+NOT_AIMED_AT = frozenset({FaultPoint.TASK_ABORT_BEFORE, FaultPoint.TASK_ABORT_AFTER})
+
+
+def call_of(point: FaultPoint) -> str:
+    """Such as "planner.join"."""
+    return point.value.rsplit(".", 1)[0]
+
+
+def role_of(point: FaultPoint) -> str:
+    """The process that passes it: "planner", "task" or "committer"."""
+    return point.value.split(".", 1)[0]
+
+
+def prelude_of(point: FaultPoint) -> Prelude | None:
+    """None where every batch passes the point."""
+    return PRELUDES.get(call_of(point))
+
+
+def points_for(kind: Kind) -> tuple[FaultPoint, ...]:
+    """Where a kind strikes, none if it needs no point."""
+    every = tuple(point for point in FaultPoint if point not in NOT_AIMED_AT)
+    steady = tuple(point for point in every if prelude_of(point) is None)
+    by_role = {
+        Kind.KILL_PLANNER: "planner",
+        Kind.KILL_COMMITTER: "committer",
+        Kind.KILL_TASK: "task",
+        Kind.KILL_EXECUTOR: "task",
+    }
+    if kind is Kind.KILL_DRIVER:
+        return every
+    if kind is Kind.KILL_JVM:
+        return tuple(point for point in steady if role_of(point) != "task")
+    if kind in (Kind.PAUSE, Kind.ZOMBIE):
+        return steady
+    if kind in by_role:
+        return tuple(point for point in steady if role_of(point) == by_role[kind])
+    return ()

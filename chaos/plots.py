@@ -1,0 +1,167 @@
+"""The plots of a report as SVG, from its figures alone, so that the JSON can be drawn again."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import matplotlib as mpl
+
+mpl.use("svg")
+
+from matplotlib import pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from chaos.families import Family, family_of
+
+Figures = dict[str, Any]
+
+_INK, _FAINT, _BLUE, _ORANGE = "#1f2937", "#9ca3af", "#2563eb", "#d97706"
+_COLORS = {
+    Family.DRIVER: "#dc2626",
+    Family.PROCESS: "#d97706",
+    Family.ZOMBIE: "#7c3aed",
+    Family.CLUSTER: "#0f766e",
+    Family.NETWORK: "#2563eb",
+}
+_STYLE: Any = {
+    "svg.fonttype": "none",  # text stays text
+    "svg.hashsalt": "chaos",
+    "font.family": "sans-serif",
+    "font.sans-serif": ["Inter", "Segoe UI", "Helvetica", "Arial", "DejaVu Sans"],
+    "font.size": 10,
+    "text.color": _INK,
+    "axes.edgecolor": _FAINT,
+    "axes.labelcolor": _INK,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "#e5e7eb",
+    "grid.linewidth": 0.6,
+    "xtick.color": _INK,
+    "ytick.color": _INK,
+    "legend.frameon": False,
+}
+_BINS = 240
+
+
+def throughput(figures: Figures) -> str:
+    """Rows that became visible, over time."""
+
+    def draw(axes: Axes) -> None:
+        width, bins = _binned(figures)
+        rates = [sum(second["rows"] for second in group) / width for group in bins]
+        minutes = [place * width / 60 for place in range(len(bins))]
+        axes.fill_between(minutes, rates, step="post", color=_BLUE, alpha=0.25, linewidth=0)
+        axes.step(minutes, rates, where="post", color=_BLUE, linewidth=1)
+        axes.axhline(figures["rate"], color=_INK, linewidth=0.8, linestyle=(0, (4, 3)))
+        axes.set_ylabel("rows visible per second")
+        axes.set_ylim(bottom=0)
+
+    return _over_time(figures, draw)
+
+
+def latency(figures: Figures) -> str:
+    """From fed to visible, over time."""
+
+    def draw(axes: Axes) -> None:
+        width, bins = _binned(figures)
+        seen = [(place * width / 60, group) for place, group in enumerate(bins) if group]
+        minutes = [minute for minute, _ in seen]
+        middle = [sorted(s["median_s"] for s in group)[len(group) // 2] for _, group in seen]
+        longest = [max(s["longest_s"] for s in group) for _, group in seen]
+        axes.scatter(minutes, longest, s=6, color=_ORANGE, linewidth=0, label="slowest row")
+        axes.plot(minutes, middle, color=_BLUE, linewidth=1.1, label="median row")
+        axes.set_yscale("log")
+        axes.set_ylabel("seconds from fed to visible")
+        axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+        axes.legend(loc="upper right", ncols=2, fontsize=9)
+
+    return _over_time(figures, draw)
+
+
+def recoveries(figures: Figures) -> str:
+    """From SIGKILL of a driver to the first newly visible row: how many took at most so long."""
+    splits = [each["split"] for each in figures["outcomes"] if each["split"]]
+    shares = ("plan_s", "tasks_s", "commit_s")
+    ours = [sum(split[name] for name in shares) for split in splits]
+    totals = [split["total_s"] for split in splits]
+    with mpl.rc_context(_STYLE):
+        figure, axes = plt.subplots(figsize=(9.6, 3.0), layout="constrained")
+        for values, color, label in (
+            (ours, _BLUE, "the sink"),
+            (totals, _INK, "all, with Spark's start"),
+        ):
+            ordered = sorted(values)
+            part = [(place + 1) / len(ordered) * 100 for place in range(len(ordered))]
+            axes.step(ordered, part, where="post", color=color, linewidth=1.6, label=label)
+        axes.set_xscale("log")
+        axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+        axes.set_xlabel("seconds from SIGKILL to the first newly visible row")
+        axes.set_ylabel("% of kills")
+        axes.set_ylim(0, 101)
+        axes.legend(loc="lower right", fontsize=9)
+        return _svg(figure)
+
+
+def _over_time(figures: Figures, draw: Callable[[Axes], None]) -> str:
+    with mpl.rc_context(_STYLE):
+        figure, (marks, axes) = plt.subplots(
+            2,
+            1,
+            figsize=(9.6, 3.6),
+            sharex=True,
+            layout="constrained",
+            height_ratios=(1, 4),
+        )
+        draw(axes)
+        axes.set_xlabel("minutes")
+        axes.set_xlim(0, max(1.0, _last(figures) / 60))
+        _mark(marks, axes, figures)
+        return _svg(figure)
+
+
+def _mark(marks: Axes, axes: Axes, figures: Figures) -> None:
+    """A lane for each family of faults above the plot, a mark for each fault in it."""
+    families = list(Family)
+    for outcome in figures["outcomes"]:
+        for fault in outcome["faults"]:
+            if fault["struck"]:
+                family = family_of(fault["kind"])
+                minute = outcome["at_s"] / 60
+                lane = len(families) - families.index(family)
+                marks.plot(minute, lane, "|", color=_COLORS[family], markersize=7, mew=1.6)
+                axes.axvline(minute, color=_COLORS[family], linewidth=0.5, alpha=0.25, zorder=0)
+    marks.set_ylim(0.3, len(families) + 0.7)
+    marks.set_yticks(range(len(families), 0, -1), [family.value for family in families], fontsize=8)
+    for label, family in zip(marks.get_yticklabels(), families, strict=True):
+        label.set_color(_COLORS[family])
+    marks.grid(visible=False)
+    marks.tick_params(length=0)
+    for side in marks.spines.values():
+        side.set_visible(False)
+
+
+def _binned(figures: Figures) -> tuple[int, list[Sequence[Figures]]]:
+    """The width of a bin in seconds, and what the reader saw in each."""
+    width = max(1, round(_last(figures) / _BINS))
+    bins: list[list[Figures]] = [[] for _ in range(int(_last(figures)) // width + 1)]
+    for second in figures["seconds"]:
+        place = int(second["t"] - figures["began"]) // width
+        if 0 <= place < len(bins):
+            bins[place].append(second)
+    return width, list(bins)
+
+
+def _last(figures: Figures) -> float:
+    return float(figures["minutes"]) * 60
+
+
+def _svg(figure: Figure) -> str:
+    buffer = io.StringIO()
+    figure.savefig(buffer, format="svg", metadata={"Date": None})
+    plt.close(figure)
+    text = buffer.getvalue()
+    return text[text.index("<svg") :]

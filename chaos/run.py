@@ -1,0 +1,260 @@
+"""A run from its start to its verdict."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from chaos.drivers import Command
+from chaos.feeder import Feeder
+from chaos.journal import Journal
+from chaos.kinds import Master
+from chaos.scene import Scene
+from chaos.schedule import Step, schedule
+from chaos.steps import Outcome, Performer
+from chaos.supervisor import Supervisor
+from chaos.watch import Second, Watch
+from eos_sink.options import parse_options
+from eos_sink.testing import Faults, KafkaCluster, start_kafka
+from eos_sink.testing.checker import Audit, Checker, Ends, ReaderError, Source, audit, json_field
+from integration.standalone import StandaloneCluster
+
+PARTITIONS = 6
+_TOPIC = "chaos"
+_TASKS = 4
+_KEYS = 97
+_FEED_EVERY_S = 1.0
+_TRANSACTION_TIMEOUT_MS = 20_000
+_STEP_TIMEOUT_MS = 60_000
+_FIRST_ROW_WITHIN_S = 240.0
+_ENDS_WITHIN_S = 240.0
+_AUDIT_S = 600.0
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a run is asked for.
+
+    Attributes:
+        home: where all of its files go.
+        seed: of the schedule.
+        seconds: how long faults are brought about; what has begun is brought to its end.
+        rate: rows a second.
+        masters: what drivers run on, in turns.
+        most: faults at most, None for no such bound.
+    """
+
+    home: Path
+    seed: int
+    seconds: float
+    rate: int
+    masters: tuple[Master, ...]
+    most: int | None = None
+
+
+@dataclass
+class Result:
+    """What a run came to.
+
+    Attributes:
+        settings: what was asked for.
+        began, ended: seconds since the epoch.
+        kafka: its version.
+        rows: fed.
+        outcomes: of each step.
+        seconds: what the reader saw.
+        lives: how many drivers there were.
+        events: the journal.
+        flaws: what else must not be: stops for a person, a reader that could not go on.
+        audit: the verdict; None if it could not be had.
+    """
+
+    settings: Settings
+    began: float
+    ended: float
+    kafka: str
+    rows: int
+    outcomes: list[Outcome]
+    seconds: list[Second]
+    lives: int
+    events: list[dict[str, Any]]
+    flaws: list[str] = field(default_factory=list)
+    audit: Audit | None = None
+
+    @property
+    def good(self) -> bool:
+        """Nothing lost, doubled, foreign, out of order, withdrawn or held up, and no flaw."""
+        survived = all(outcome.survived for outcome in self.outcomes)
+        return survived and not self.flaws and self.audit is not None and self.audit.perfect
+
+
+def run(settings: Settings) -> Result:
+    """Ctrl-C ends the faults, not the run: the verdict is on what has been so far."""
+    journal = Journal(settings.home / "journal.jsonl")
+    with ExitStack() as stack:
+        stack.callback(journal.close)
+        journal.say("starting three brokers and three controllers")
+        kafka = stack.enter_context(
+            start_kafka(
+                brokers=3,
+                proxied=True,
+                # Ten seconds by default: a time-out takes effect soon after it is due.
+                properties={"transaction.abort.timed.out.transaction.cleanup.interval.ms": 1000},
+                progress=journal.say,
+            )
+        )
+        kafka.create_topic(_TOPIC, partitions=PARTITIONS)
+        return _Run(settings, kafka, journal, stack).go()
+
+
+class _Run:
+    def __init__(
+        self, settings: Settings, kafka: KafkaCluster, journal: Journal, stack: ExitStack
+    ) -> None:
+        self._settings, self._kafka, self._journal, self._stack = settings, kafka, journal, stack
+        home = settings.home
+        self._faults = Faults(home / "faults")
+        source = Source(kafka.direct_servers, _TOPIC)
+        self._checker = Checker(source, json_field("row"))
+        stack.callback(self._checker.close)
+        watch = Watch(self._checker)
+        self._feeder = Feeder(
+            home / "input", home / "hidden", settings.rate, _FEED_EVERY_S, lambda: watch.whole
+        )
+        self._supervisor = Supervisor(home / "lives", self._command, journal)
+        stack.callback(self._supervisor.close)
+        self._ends = Ends(source)
+        self._spark: StandaloneCluster | None = None
+        self._outcomes: list[Outcome] = []
+        self._scene = Scene(
+            kafka=kafka,
+            topic=_TOPIC,
+            partitions=PARTITIONS,
+            sink=parse_options({**self._options, "kafka.bootstrap.servers": kafka.direct_servers}),
+            faults=self._faults,
+            supervisor=self._supervisor,
+            watch=watch,
+            journal=journal,
+        )
+
+    @property
+    def _options(self) -> dict[str, str]:
+        return {
+            "kafka.bootstrap.servers": self._kafka.bootstrap_servers,
+            "topic": _TOPIC,
+            "checkpointLocation": str(self._settings.home / "checkpoint"),
+            "eos.transaction.timeout.ms": str(_TRANSACTION_TIMEOUT_MS),
+            "eos.step.timeout.ms": str(_STEP_TIMEOUT_MS),
+        }
+
+    def go(self) -> Result:
+        began = time.time()
+        self._scene.watch.start()
+        self._feeder.start()
+        with contextlib.suppress(KeyboardInterrupt):
+            self._suffer(began + self._settings.seconds)
+        return self._end(began)
+
+    def _suffer(self, until: float) -> None:
+        self._journal.say("starting the query")
+        self._supervisor.start()
+        if not self._supervisor.until(lambda: self._scene.watch.whole > 0, _FIRST_ROW_WITHIN_S):
+            self._supervisor.flaws.append("no row became visible at the start")
+            return
+        performer = Performer(self._scene, self._feeder, self._ends)
+        for step in self._steps():
+            if time.time() >= until or self._hopeless():
+                return
+            self._journal.note("step", number=step.number, say=f"{step.number}: {told(step)}")
+            outcome = performer.perform(step)
+            self._outcomes.append(outcome)
+            self._journal.note("outcome", number=step.number, say=f"    {became(outcome)}")
+
+    def _steps(self) -> Iterator[Step]:
+        for step in schedule(self._settings.seed, self._settings.masters):
+            if step.number == self._settings.most:
+                return
+            yield step
+
+    def _hopeless(self) -> bool:
+        """Going on would only repeat it, and blur what is to be looked at."""
+        flaws = bool(self._supervisor.flaws or self._scene.watch.failure)
+        return flaws or not all(outcome.survived for outcome in self._outcomes)
+
+    def _end(self, began: float) -> Result:
+        self._journal.say("the faults are over: waiting for the last row")
+        self._feeder.stop()
+        rows, flaws = self._feeder.rows, self._supervisor.flaws
+        with contextlib.suppress(KeyboardInterrupt):
+            self._supervisor.until(lambda: self._scene.watch.whole >= rows, _ENDS_WITHIN_S)
+        ended = time.time()
+        self._scene.watch.stop()
+        if self._scene.watch.failure:
+            flaws.append(f"the reader could not go on: {self._scene.watch.failure}")
+        self._journal.say("reading everything afresh")
+        verdict = None
+        try:
+            verdict = audit(self._checker, rows, _AUDIT_S)
+        except ReaderError as error:
+            flaws.append(str(error))
+        self._supervisor.close()
+        return Result(
+            settings=self._settings,
+            began=began,
+            ended=ended,
+            kafka=self._kafka.version,
+            rows=rows,
+            outcomes=self._outcomes,
+            seconds=self._scene.watch.seconds(),
+            lives=len(self._supervisor.lives),
+            events=self._journal.events,
+            flaws=flaws,
+            audit=verdict,
+        )
+
+    def _command(self, master: Master) -> Command:
+        home = self._settings.home
+        query = {
+            "input": str(home / "input"),
+            "keys": _KEYS,
+            "tasks": _TASKS,
+            "options": self._options,
+        }
+        cluster = self._standalone() if master is Master.STANDALONE else None
+        return Command(query, self._faults.directory, home / "scratch", cluster)
+
+    def _standalone(self) -> StandaloneCluster:
+        if self._spark is None:
+            self._journal.say("starting a Spark master and two workers")
+            self._spark = self._stack.enter_context(
+                StandaloneCluster(self._settings.home / "spark", workers=2, cores=6)
+            )
+            self._scene.spark = self._spark
+        return self._spark
+
+
+def told(step: Step) -> str:
+    """A step in a line."""
+    faults = (
+        fault.kind.value + (f" at {fault.point.value}" if fault.point else "")
+        for fault in step.faults
+    )
+    return " + ".join(faults)
+
+
+def became(outcome: Outcome) -> str:
+    """An outcome in a line."""
+    if outcome.held_up:
+        return f"NOT RECOVERED: {outcome.held_up}"
+    assert outcome.at is not None
+    text = f"recovered in {(outcome.caught_up or 0) - outcome.at:.1f} s"
+    if outcome.visible is not None:
+        text += f", first row after {outcome.visible - outcome.at:.1f} s"
+    if outcome.split is not None:
+        text += f" of which ours {outcome.split.ours_s:.2f} s"
+    return text

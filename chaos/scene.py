@@ -1,0 +1,139 @@
+"""All that a fault can get at: the cluster, the driver and its points, what is decided."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from kafka import KafkaAdminClient
+
+from chaos.journal import Journal
+from chaos.kinds import Prelude, prelude_of
+from chaos.supervisor import Supervisor
+from chaos.watch import Watch
+from eos_sink.clients.cluster import ConfluentKafka
+from eos_sink.deadline import Deadline
+from eos_sink.log import DecisionRegister
+from eos_sink.options import SinkOptions
+from eos_sink.testing import Action, FaultPoint, Faults, KafkaCluster, KafkaNode
+from integration.standalone import StandaloneCluster
+
+_REACHED_WITHIN_S = 75.0
+_ANSWERS_WITHIN_S = 60.0
+
+
+class NotReached(Exception):
+    """A point was not passed in time, so that nothing struck there."""
+
+
+@dataclass
+class Scene:
+    """What a run consists of.
+
+    Attributes:
+        kafka: with links between the sink and each broker.
+        topic: what the query writes to.
+        partitions: how many it has.
+        sink: the query's options, with connections past the links.
+        faults: where points are armed.
+        supervisor: has the driver.
+        watch: the reader.
+        journal: is told.
+        spark: where tasks run in half of the driver's lives, once it is there.
+    """
+
+    kafka: KafkaCluster
+    topic: str
+    partitions: int
+    sink: SinkOptions
+    faults: Faults
+    supervisor: Supervisor
+    watch: Watch
+    journal: Journal
+    spark: StandaloneCluster | None = None
+
+    def broker(self, target: int) -> KafkaNode:
+        return self.kafka.brokers[target % len(self.kafka.brokers)]
+
+    def active_controller(self) -> KafkaNode:
+        """The leader of the quorum."""
+        admin = KafkaAdminClient(bootstrap_servers=self.kafka.direct_servers.split(","))
+        try:
+            quorum = admin.describe_metadata_quorum()
+        finally:
+            admin.close()
+        return self.kafka.node(quorum["topics"][0]["partitions"][0]["leader_id"])
+
+    def strike(self, point: FaultPoint, action: Action) -> float:
+        """Bring the driver to a point, where it suffers `action`; when that was.
+
+        Raises:
+            NotReached: it was not passed in time.
+        """
+        prelude = prelude_of(point)
+        if prelude is None:
+            self._arm(point, action)
+        elif prelude.point is None:
+            self.supervisor.kill()
+            self._arm(point, action)
+        else:
+            self._lead_to(point, action, prelude, prelude.point)
+        return self._reached(point)
+
+    def _lead_to(
+        self, point: FaultPoint, action: Action, prelude: Prelude, first: FaultPoint
+    ) -> None:
+        self._arm(first, prelude.action)
+        if prelude.action is Action.KILL_PROCESS:
+            self._arm(point, action)
+        self._reached(first)
+        if prelude.take_id:
+            self.take_id(0)
+            self.supervisor.kill()
+        if prelude.action is not Action.KILL_PROCESS:
+            self._arm(point, action)
+
+    def _arm(self, point: FaultPoint, action: Action) -> None:
+        (self.faults.directory / f"{point.value}.fired").unlink(missing_ok=True)
+        self.faults.arm(point, action)
+
+    def _reached(self, point: FaultPoint) -> float:
+        if not self.supervisor.until(
+            lambda: self.faults.fired(point) is not None, _REACHED_WITHIN_S
+        ):
+            self.faults.disarm(point)
+            raise NotReached(point.value)
+        now = time.time()
+        self.journal.note("struck", point=point.value)
+        return now
+
+    def take_id(self, target: int) -> int:
+        """What a late attempt of a task does: init its id, which aborts what is open under it.
+
+        Returns:
+            The partition of the batch whose decided transaction is lost.
+        """
+        deadline = Deadline(_ANSWERS_WITHIN_S)
+        kafka = ConfluentKafka(self.sink)
+        register = DecisionRegister(kafka, self.sink.names)
+        try:
+            decision = register.read(deadline).decision
+            assert decision is not None
+            prepared = decision.prepared[target % len(decision.prepared)]
+            name = self.sink.names.task(decision.slot, prepared.partition)
+            producer = kafka.producer(name, self.sink.transaction_timeout_ms)
+            producer.init(deadline)
+            producer.close()
+            return prepared.partition
+        finally:
+            register.close()
+            kafka.close()
+
+    def open_transactions(self) -> list[str]:
+        """The query's transactional ids that have one."""
+        kafka = ConfluentKafka(self.sink)
+        try:
+            deadline = Deadline(_ANSWERS_WITHIN_S)
+            return kafka.control().list_open(f"{self.sink.names.group}-", deadline)
+        finally:
+            kafka.close()

@@ -1,0 +1,138 @@
+"""One step of the schedule: faults strike, end, and the run recovers or does not."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+from chaos.feeder import Feeder
+from chaos.inject import Injected, inject
+from chaos.kinds import DRIVER_DIES
+from chaos.recovery import Split, split
+from chaos.scene import NotReached, Scene
+from chaos.schedule import Fault, Step
+from eos_sink.deadline import Deadline
+from eos_sink.testing import TestClusterError, read_timeline
+from eos_sink.testing.checker import Ends
+
+RECOVERS_WITHIN_S = 240.0
+_LOOK_S = 0.3
+
+
+@dataclass
+class Outcome:
+    """What became of a step. Times are seconds since the epoch.
+
+    Attributes:
+        step: what was planned.
+        life: the driver that was struck.
+        struck: which of its faults struck; a driver may not come to a point in time.
+        at: when the first fault struck, None if none did.
+        healed: when the last one was ended.
+        visible: the first newly visible row; after a driver's end, of its successor.
+        caught_up: every row fed before `healed` is visible, and no reader waits at what was open.
+        held_up: partitions whose readers still waited at the deadline, or "rows".
+        silence_s: the longest time without a newly visible row from `at` to `caught_up`.
+        split: whose time the recovery was, if a driver was killed.
+        facts: what else is known.
+    """
+
+    step: Step
+    life: int
+    struck: list[Fault] = field(default_factory=list)
+    at: float | None = None
+    healed: float | None = None
+    visible: float | None = None
+    caught_up: float | None = None
+    held_up: str = ""
+    silence_s: float | None = None
+    split: Split | None = None
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def survived(self) -> bool:
+        return not self.held_up
+
+
+class Performer:
+    """Carries out steps.
+
+    Args:
+        scene: with a driver at work.
+        feeder: of the query.
+        ends: of the topic.
+    """
+
+    def __init__(self, scene: Scene, feeder: Feeder, ends: Ends) -> None:
+        self._scene, self._feeder, self._ends = scene, feeder, ends
+
+    def perform(self, step: Step) -> Outcome:
+        """Rest, strike, heal, and wait until the run has recovered."""
+        scene = self._scene
+        scene.supervisor.pause(step.rest_s)
+        scene.supervisor.master = step.master
+        outcome = Outcome(step, scene.supervisor.wait_life().number)
+        injected: list[Injected] = []
+        try:
+            for fault in step.faults:
+                self._strike(fault, outcome, injected)
+            self._last(step, injected)
+        finally:
+            for each in reversed(injected):
+                self._heal(each, outcome)
+        outcome.healed = time.time()
+        self._recover(outcome)
+        return outcome
+
+    def _strike(self, fault: Fault, outcome: Outcome, injected: list[Injected]) -> None:
+        try:
+            done = inject(self._scene, fault)
+        except (NotReached, TestClusterError) as error:
+            outcome.facts.setdefault("not_reached", []).append(f"{fault.kind.value}: {error}")
+            self._scene.journal.say(f"    not reached: {error}")
+            return
+        injected.append(done)
+        outcome.struck.append(fault)
+        outcome.at = min(done.at, outcome.at or done.at)
+        outcome.facts |= done.facts or {}
+
+    def _last(self, step: Step, injected: list[Injected]) -> None:
+        """Let each fault last as long as it should."""
+        for fault, each in zip(step.faults, injected, strict=False):
+            self._scene.supervisor.pause(each.at + fault.duration_s - time.time())
+
+    def _heal(self, injected: Injected, outcome: Outcome) -> None:
+        try:
+            injected.heal()
+        except (TestClusterError, ValueError) as error:
+            outcome.facts.setdefault("not_healed", []).append(str(error))
+
+    def _recover(self, outcome: Outcome) -> None:
+        scene, deadline = self._scene, Deadline(RECOVERS_WITHIN_S)
+        if outcome.at is None:
+            outcome.at = outcome.healed
+        fed = self._feeder.rows
+        if not scene.supervisor.until(lambda: scene.watch.whole >= fed, deadline.left):
+            outcome.held_up = f"row {scene.watch.whole} of {fed} is missing"
+            return
+        behind = self._ends.held_up(self._ends.settled_high(deadline), deadline)
+        if behind:
+            outcome.held_up = f"readers wait at {behind}"
+            return
+        self._measure(outcome)
+
+    def _measure(self, outcome: Outcome) -> None:
+        scene, at = self._scene, outcome.at
+        assert at is not None
+        outcome.caught_up = time.time()
+        outcome.silence_s = scene.watch.longest_silence(at, outcome.caught_up)
+        if not any(fault.kind in DRIVER_DIES for fault in outcome.struck):
+            outcome.visible = scene.watch.first_after(at)
+            return
+        successor = scene.supervisor.starts_since(at)
+        if successor is None:
+            return
+        outcome.visible = scene.watch.first_after(successor.started)
+        if outcome.visible is not None:
+            outcome.split = split(at, outcome.visible, read_timeline(successor.timeline))

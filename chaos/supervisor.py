@@ -1,0 +1,120 @@
+"""Starts the driver again whenever it ends, as any supervisor of a streaming query does."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from chaos.drivers import Life, MakeCommand
+from chaos.journal import Journal
+from chaos.kinds import Master
+
+_LOOK_AGAIN_S = 0.02
+_PAUSE_AFTER_ERROR_S = 1.0
+_STARTS_WITHIN_S = 30.0
+
+
+class Supervisor:
+    """Not for several threads: it works while somebody waits in `until`.
+
+    Args:
+        home: a directory for each life is made in it.
+        make: what a life is started with.
+        journal: is told.
+
+    Attributes:
+        master: what the next life runs on.
+        life: the current one, None between two.
+        lives: all of them.
+        flaws: lives that ended in a way that no fault explains.
+    """
+
+    def __init__(self, home: Path, make: MakeCommand, journal: Journal) -> None:
+        self._home, self._make, self._journal = home, make, journal
+        self._held = False
+        self.lives: list[Life] = []
+        self._not_before = 0.0
+        self.master = Master.LOCAL
+        self.life: Life | None = None
+        self.flaws: list[str] = []
+
+    def start(self) -> Life:
+        """Start a driver beside what there is."""
+        number = len(self.lives)
+        life = Life(number, self.master, self._home / f"life-{number:03}", self._make(self.master))
+        self.life = life
+        self.lives.append(life)
+        self._journal.note("start", life=number, master=self.master.value)
+        return life
+
+    def look(self) -> None:
+        """Do what is due: start a driver if there is none."""
+        if self.life is not None and not self.life.alive:
+            self._bury(self.life)
+            self.life = None
+        if self.life is None and not self._held and time.monotonic() >= self._not_before:
+            self.start()
+
+    def until(self, condition: Callable[[], bool], seconds: float) -> bool:
+        """Wait, at work, until the condition holds: whether it did in time."""
+        end = time.monotonic() + seconds
+        while not condition():
+            if time.monotonic() > end:
+                return False
+            self.look()
+            time.sleep(_LOOK_AGAIN_S)
+        return True
+
+    def pause(self, seconds: float) -> None:
+        """Wait, at work."""
+        self.until(lambda: False, seconds)
+
+    def kill(self) -> float:
+        """SIGKILL the current driver with all of its processes; when that was."""
+        life = self.wait_life()
+        now = time.time()
+        life.victim.kill()
+        return now
+
+    def wait_life(self) -> Life:
+        """The current driver; between two, the next one."""
+        self.until(lambda: self.life is not None, _STARTS_WITHIN_S)
+        assert self.life is not None
+        return self.life
+
+    def starts_since(self, moment: float) -> Life | None:
+        """The first life that was started after a moment (seconds, epoch), dead or alive."""
+        return next((life for life in self.lives if life.started > moment), None)
+
+    def set_aside(self) -> Life:
+        """The current driver is the caller's from here on, and a successor is started."""
+        aside = self.life
+        assert aside is not None
+        self.start()
+        return aside
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """No driver is started inside of the block."""
+        self._held = True
+        try:
+            yield
+        finally:
+            self._held = False
+
+    def close(self) -> None:
+        if self.life is not None:
+            self.life.victim.kill()
+
+    def _bury(self, life: Life) -> None:
+        end = life.end()
+        life.victim.kill()  # closes its pipe; what the driver left behind goes too
+        said = f": {end.error or end.text[:90]}" if end.text else ""
+        self._journal.note("end", life=life.number, code=end.code, error=end.error, text=end.text)
+        self._journal.say(f"    driver {life.number} ended with {end.code}{said}")
+        if end.needs_a_person or end.error == "SupersededError":
+            self.flaws.append(f"driver {life.number}: {end.text}")
+        if end.text:
+            self._not_before = time.monotonic() + _PAUSE_AFTER_ERROR_S
