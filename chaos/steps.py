@@ -134,5 +134,9 @@ class Performer:
         if successor is None:
             return
         outcome.visible = scene.watch.first_after(successor.started)
-        if outcome.visible is not None:
+        if outcome.visible is None:
+            return
+        later = scene.supervisor.starts_since(successor.started)
+        # If the successor had to be started again, the time is neither Spark's nor ours alone.
+        if later is None or later.started > outcome.visible:
             outcome.split = split(at, outcome.visible, read_timeline(successor.timeline))
