@@ -53,6 +53,10 @@ test-unit: $(VENV)/.setup-dev ## The tests that need no broker, in seconds
 test-integration: $(VENV)/.setup-dev kafka ## The tests on real Kafka and Spark
 	$(BIN)/python -m pytest integration $(PYTEST_ARGS)
 
+.PHONY: test-long
+test-long: $(VENV)/.setup-dev kafka ## The tests on real Kafka and Spark that take long
+	$(BIN)/python -m pytest integration -m long $(PYTEST_ARGS)
+
 .PHONY: lint
 lint: $(VENV)/.setup-dev ## Style, types and the direction of imports
 	$(BIN)/ruff check .
