@@ -15,6 +15,7 @@ from eos_sink.ports import Visibility
 
 _POLL_S = 0.1
 _FETCH_MS = 10
+_LEARNS_S = 10.0
 _GONE_TOPIC = {
     KafkaError.UNKNOWN_TOPIC_OR_PART,
     KafkaError._UNKNOWN_TOPIC,
@@ -187,7 +188,15 @@ def end_offset(consumer: Consumer, position: LogPosition, deadline: Deadline) ->
             error: KafkaError = raised.args[0]
             return error
 
-    answer = until(deadline, ask, lambda end: isinstance(end, int) or not transient(end))
+    # A broker may not know yet of a topic that was just made.
+    learning = Deadline(min(_LEARNS_S, deadline.left))
+
+    def final(end: int | KafkaError) -> bool:
+        if isinstance(end, int):
+            return True
+        return learning.passed if end.code() in _GONE_TOPIC else not transient(end)
+
+    answer = until(deadline, ask, final)
     if isinstance(answer, KafkaError):
         if answer.code() in _GONE_TOPIC:
             raise ClusterError(
