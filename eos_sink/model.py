@@ -79,6 +79,21 @@ class Prepared:
 
 
 @dataclass(frozen=True)
+class Ruling:
+    """What a person has ruled about a decision (`eos-sink resolve`); evidence goes before it.
+
+    Attributes:
+        visible: partitions that count as committed where nobody can tell any more.
+        lost: partitions that count as aborted there, so that a replay writes them again.
+        accepted: the decision stands as it is: a replay writes nothing, whatever rows it has.
+    """
+
+    visible: frozenset[int] = frozenset()
+    lost: frozenset[int] = frozenset()
+    accepted: bool = False
+
+
+@dataclass(frozen=True)
 class Decision:
     """A batch that must become visible: the latest one is the only one that can be open."""
 
@@ -87,6 +102,7 @@ class Decision:
     partitions: int
     total: Tally
     prepared: tuple[Prepared, ...]
+    ruling: Ruling = field(default_factory=Ruling)
 
     def transactions(self, names: QueryNames) -> dict[Transaction, Prepared]:
         return {entry.transaction(names, self.slot): entry for entry in self.prepared}
@@ -130,12 +146,10 @@ class LogRecord:
     owner: Owner | None = None
 
     def next(self, decision: Decision | None, writer: str, owner: Owner | None = None) -> LogRecord:
-        """The record that follows this one."""
-        earlier = self.earlier
-        if self.decision is not None and decision is not None:
-            last, now = self.decision.batch, decision.batch.stream
-            known = (*earlier, last) if last.stream != now else earlier
-            earlier = tuple(batch for batch in known if batch.stream != now)[-_EARLIER_STREAMS:]
+        """The record that follows this one; without a decision where a person has dropped it."""
+        known = (*self.earlier, self.decision.batch) if self.decision else self.earlier
+        now = decision.batch.stream if decision else None
+        earlier = tuple(batch for batch in known if batch.stream != now)[-_EARLIER_STREAMS:]
         return LogRecord(self.seq + 1, decision, writer, earlier, owner)
 
 

@@ -10,8 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from eos_sink.errors import CommitFailedError, OperatorNeededError
-from eos_sink.identity import DEFAULT_PREFIX, QueryNames
+from eos_sink import doubts
+from eos_sink.errors import CommitFailedError
+from eos_sink.identity import QueryNames
 from eos_sink.model import BatchId, Decision, Plan, Tally, TaskReport, Transaction
 from eos_sink.ports import TransactionState, TransactionStatus, Visibility
 
@@ -84,25 +85,16 @@ def lost_partitions(
     Raises:
         OperatorNeededError: a witness cannot be read, so nobody can tell.
     """
-    entries = decision.transactions(names)
-    doubtful = [entries[t] for t, v in seen.items() if v is Visibility.UNREADABLE]
+    if decision.ruling.accepted:
+        return frozenset()
+    entries, ruled = decision.transactions(names), decision.ruling
+    unreadable = [entries[t] for t, v in seen.items() if v is Visibility.UNREADABLE]
+    doubtful = [e for e in unreadable if e.partition not in ruled.visible | ruled.lost]
     if doubtful:
-        partitions = sorted(entry.partition for entry in doubtful)
-        rows = sum(entry.tally.rows for entry in doubtful)
-        places = ", ".join(
-            f"{e.witness.topic}[{e.witness.partition}]@{e.witness.offset}" for e in doubtful
-        )
-        raise OperatorNeededError(
-            f"Query {names.query}: {decision.batch} was decided, but for its partitions "
-            f"{partitions} ({rows} rows) neither the transaction coordinator nor the topic can "
-            f"tell any more whether they were committed: their records at {places} cannot be read "
-            "(deleted, compacted, or no permission to read).",
-            remedy="In doubt: if a permission to read the topic is missing, grant it and start the "
-            "query again. Otherwise look for the rows in the topic, then either start "
-            "the query from a checkpoint of your choice with a new eos.id, or restore the records.",
-            data={"batch": decision.batch.batch, "partitions": partitions, "rows": rows},
-        )
-    return frozenset(entries[t].partition for t, v in seen.items() if v is Visibility.ABORTED)
+        raise doubts.in_doubt(names, decision, doubtful)
+    aborted = [entries[t] for t, v in seen.items() if v is Visibility.ABORTED]
+    ruled_lost = [entry for entry in unreadable if entry.partition in ruled.lost]
+    return frozenset(entry.partition for entry in aborted + ruled_lost)
 
 
 def undecided(
@@ -125,40 +117,17 @@ def check_unrecorded(names: QueryNames, log: str, states: Iterable[TransactionSt
     Raises:
         OperatorNeededError: one was, hence there was a record.
     """
-    committed = [state for state in states if state.status in _COMMITTED and _is_of(names, state)]
-    if not committed:
-        return
-    ids = sorted(state.transaction.transactional_id for state in committed)
-    tasks = [names.parse_task(name) for name in ids]
-    partitions = sorted({task.partition for task in tasks if task})
-    raise OperatorNeededError(
-        f"Query {names.query}: the decision log {log} has no record of it, but its transactions "
-        f"were committed before: {', '.join(ids[:5])}{' ...' if len(ids) > 5 else ''}. So there "
-        "was a record: the topic was deleted or emptied, or the query wrote to another log before. "
-        f"Which batch was decided last, and with how many rows, is no longer known (partitions "
-        f"{partitions} were written); it could be written twice. Nothing was changed.",
-        remedy="Set eos.log.topic to the topic that the query used before, or restore that topic. "
-        f"To see what is known, and to start without it: {resolve_command(names, '--forget')}",
-        data={
-            "batch": None,
-            "partitions": partitions,
-            "rows": None,
-            "log": log,
-            "transactions": ids,
-        },
-    )
+    known = [s for s in states if s.status in _COMMITTED and _is_of(names, s)]
+    if known:
+        ids = sorted(state.transaction.transactional_id for state in known)
+        tasks = [names.parse_task(name) for name in ids]
+        partitions = sorted({task.partition for task in tasks if task})
+        raise doubts.no_record(names, log, ids, partitions)
 
 
 def _is_of(names: QueryNames, state: TransactionState) -> bool:
     name = state.transaction.transactional_id
     return name == names.driver or names.parse_task(name) is not None
-
-
-def resolve_command(names: QueryNames, *choices: str) -> str:
-    """The command that shows the evidence and carries out one of the choices."""
-    prefix = "" if names.prefix == DEFAULT_PREFIX else f" --prefix {names.prefix}"
-    listed = f" [{' | '.join(choices)}]" if choices else ""
-    return f"eos-sink resolve {names.query} --bootstrap-server HOST:PORT{prefix}{listed}"
 
 
 class Role(Enum):
@@ -189,38 +158,14 @@ def assignment(plan: Plan, batch: BatchId, partition: int) -> Assignment:
     if decision.batch == batch:
         role = Role.WRITE if partition in plan.lost else Role.COUNT
         return Assignment(role, decision.slot)
-    query = plan.token.names.query
+    names = plan.token.names
     if decision.batch.stream == batch.stream and decision.batch.batch > batch.batch:
-        raise OperatorNeededError(
-            f"Query {query}: Spark runs {batch}, but batch {decision.batch.batch} of the same "
-            "stream is decided in Kafka already, so an old copy of the checkpoint is in use. Its "
-            "rows would be written twice.",
-            remedy="Restore the newest copy of the checkpoint; or, to write these rows again on "
-            "purpose, give the query a new eos.id.",
-            data={"batch": batch.batch, "decided": decision.batch.batch},
-        )
+        raise doubts.old_checkpoint(names, batch, decision)
     for earlier in plan.earlier:
         if earlier.stream == batch.stream and earlier.batch >= batch.batch:
-            raise OperatorNeededError(
-                f"Query {query}: Spark runs {batch}, which was decided before {decision.batch}: "
-                "two streams, that is two checkpoints, write under one identity. What became of "
-                "the older one's rows is no longer known here, and they could be written twice.",
-                remedy="Give each of two queries an eos.id of its own. If one checkpoint replaced "
-                "the other, use the newer one; look for the batch's rows in the topic before you "
-                "give this one a new eos.id.",
-                data={"batch": batch.batch, "stream": batch.stream},
-            )
+            raise doubts.other_stream(names, batch, decision)
     if plan.lost:
-        lost = sorted(plan.lost)
-        rows = sum(e.tally.rows for e in decision.prepared if e.partition in plan.lost)
-        raise OperatorNeededError(
-            f"Query {query}: Spark runs {batch}, but partitions {lost} ({rows} rows) of "
-            f"{decision.batch} were aborted after their decision and only a replay of that batch "
-            "can write them again.",
-            remedy="Start the query with the checkpoint of that stream, so that Spark replays the "
-            "batch; or, to give up these rows on purpose, give the query a new eos.id.",
-            data={"batch": decision.batch.batch, "partitions": lost, "rows": rows},
-        )
+        raise doubts.unrepaired(names, batch, decision, plan.lost)
     return Assignment(Role.WRITE, 1 - decision.slot)
 
 
@@ -267,14 +212,14 @@ def check_replay(names: QueryNames, decision: Decision, reports: Sequence[TaskRe
         OperatorNeededError: it has not.
     """
     total = Tally.total([report.tally for report in reports])
-    if total != decision.total:
-        raise _mismatch(
+    if total != decision.total and not decision.ruling.accepted:
+        raise doubts.other_rows(
             names,
             decision,
             f"the replay has {total.rows} rows and {total.bytes} bytes (fingerprint "
             f"{total.fingerprint:016x}), the decision {decision.total.rows} rows and "
             f"{decision.total.bytes} bytes (fingerprint {decision.total.fingerprint:016x})",
-            [],
+            _moved(decision, reports),
         )
 
 
@@ -288,17 +233,16 @@ def check_rewrite(
     """
     check_replay(names, decision, reports)
     if len(reports) != decision.partitions:
-        raise _mismatch(
+        raise doubts.other_rows(
             names,
             decision,
             f"the replay has {len(reports)} partitions, the decision {decision.partitions}",
             sorted(lost),
         )
-    decided = {entry.partition: entry.tally for entry in decision.prepared}
-    moved = [r.partition for r in reports if r.tally != decided.get(r.partition, Tally())]
+    moved = _moved(decision, reports)
     written = {r.partition for r in reports if r.prepared}
     if moved or written != lost:
-        raise _mismatch(
+        raise doubts.other_rows(
             names,
             decision,
             f"partitions {sorted(lost)} were lost and {sorted(written)} written again, and "
@@ -307,18 +251,9 @@ def check_rewrite(
         )
 
 
-def _mismatch(
-    names: QueryNames, decision: Decision, what: str, partitions: list[int]
-) -> OperatorNeededError:
-    return OperatorNeededError(
-        f"Query {names.query}: {decision.batch} is decided, and Spark replays it with other rows: "
-        f"{what}. Going on would lose or double rows.",
-        remedy="Restore the checkpoint and the input that the batch was made from (a checkpoint "
-        "restored from an older copy reads a larger range; a non-deterministic query gives other "
-        "rows at each run). To write the rows again on purpose, give the query a new eos.id.",
-        data={
-            "batch": decision.batch.batch,
-            "partitions": partitions,
-            "rows": decision.total.rows,
-        },
-    )
+def _moved(decision: Decision, reports: Sequence[TaskReport]) -> list[int]:
+    """The partitions that do not hold the rows that they held when they were decided."""
+    decided = {entry.partition: entry.tally for entry in decision.prepared}
+    found = {report.partition: report.tally for report in reports}
+    every = sorted(decided.keys() | found.keys())
+    return [p for p in every if found.get(p, Tally()) != decided.get(p, Tally())]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from eos_sink.deadline import Deadline
 from eos_sink.driver.settle import settle
@@ -130,13 +131,9 @@ class Committer:
             return
         check_rewrite(self._names, decision, lost, reports)
         kept = [entry for entry in decision.prepared if entry.partition not in lost]
-        rewritten = Decision(
-            decision.batch,
-            decision.slot,
-            decision.partitions,
-            decision.total,
-            tuple(sorted([*kept, *_prepared(reports)], key=lambda entry: entry.partition)),
-        )
+        entries = sorted([*kept, *_prepared(reports)], key=lambda entry: entry.partition)
+        ruling = replace(decision.ruling, lost=decision.ruling.lost - lost)
+        rewritten = replace(decision, prepared=tuple(entries), ruling=ruling)
         self._decide(reports, rewritten, deadline)
 
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from eos_sink.errors import OperatorNeededError
+from eos_sink import doubts
 from eos_sink.identity import Origin
-from eos_sink.model import BatchId, Decision, LogRecord, Owner, Prepared, Tally, Witness
+from eos_sink.model import BatchId, Decision, LogRecord, Owner, Prepared, Ruling, Tally, Witness
 
 FORMAT = 1
 
@@ -46,6 +46,8 @@ def encode(record: LogRecord) -> bytes:
                 for entry in decision.prepared
             ],
         }
+        if decision.ruling != Ruling():
+            document["decision"]["ruling"] = _of_ruling(decision.ruling)
     return json.dumps(document, separators=(",", ":")).encode()
 
 
@@ -67,11 +69,7 @@ def decode(value: bytes, where: str) -> LogRecord:
             owner=_owner(document["owner"]) if "owner" in document else None,
         )
     except (ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
-        raise OperatorNeededError(
-            f"The decision log's record at {where} is not one that this version reads: {error!r}.",
-            remedy="Use the version of eos-sink that wrote it, or a newer one; if something else "
-            "writes to this topic, stop that and restore the record.",
-        ) from error
+        raise doubts.unreadable_record(where, error) from error
 
 
 def _decision(document: Any) -> Decision:
@@ -91,6 +89,27 @@ def _decision(document: Any) -> Decision:
             )
             for partition, producer_id, epoch, *tally, topic, place, offset in document["prepared"]
         ),
+        ruling=_ruling(document["ruling"]) if "ruling" in document else Ruling(),
+    )
+
+
+# A version that does not know rulings reads past them and is in doubt as before: it stops, and
+# doubles or loses nothing. So the format keeps its number.
+def _of_ruling(ruling: Ruling) -> dict[str, Any]:
+    return {
+        "visible": sorted(ruling.visible),
+        "lost": sorted(ruling.lost),
+        "accepted": ruling.accepted,
+    }
+
+
+def _ruling(document: Any) -> Ruling:
+    if type(document["accepted"]) is not bool:
+        raise ValueError(f"{document['accepted']!r} is neither true nor false")
+    return Ruling(
+        frozenset(_whole(partition) for partition in document["visible"]),
+        frozenset(_whole(partition) for partition in document["lost"]),
+        document["accepted"],
     )
 
 

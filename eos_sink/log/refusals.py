@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from eos_sink import doubts
 from eos_sink.errors import (
     BatchFailedError,
     CommitFailedError,
@@ -19,7 +20,6 @@ from eos_sink.errors import (
 from eos_sink.identity import QueryNames
 from eos_sink.model import Decision, LogPosition, LogRecord, Owner, PlanToken
 from eos_sink.ports import MemberRefused
-from eos_sink.verdicts import resolve_command
 
 
 @dataclass(frozen=True)
@@ -97,16 +97,9 @@ def went_back(
 ) -> OperatorNeededError:
     """The log does not hold what this run knows that it held."""
     found = f"is at seq {now.seq}, offset {now.position.offset}" if now.seq else "has no record"
-    batch = now.decision.batch.batch if now.decision else None
-    return OperatorNeededError(
-        f"Query {names.query}: the decision log {position.topic}[{position.partition}] {found} "
-        f"where this run has read seq {seq} at offset {position.offset}: records were lost, or the "
-        "topic was deleted and made again. What was decided last (batch, partitions, rows) is no "
-        "longer known, and could be written twice.",
-        remedy="Restore the log's topic, and see to it that it is compacted and never deleted. To "
-        f"see what is left and to go on without it: {resolve_command(names, '--forget')}",
-        data={"batch": batch, "partitions": [], "rows": None, "seq": now.seq, "known": seq},
-    )
+    error = doubts.went_back(names, seq, position, found, now.decision)
+    error.data["seq"] = now.seq
+    return error
 
 
 def _rival(mine: Owner | None, latest: Entry | None) -> tuple[str, str]:

@@ -1,0 +1,189 @@
+"""What is said where a person has to choose: one function for each doubt.
+
+Each error names batch, partitions and rows as far as they are known, in its text and in its data,
+and the command that shows the evidence and carries out the choice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from eos_sink.errors import OperatorNeededError
+from eos_sink.identity import DEFAULT_PREFIX, QueryNames
+from eos_sink.model import BatchId, Decision, LogPosition, Prepared
+
+_SHOWN_IDS = 5
+VISIBLE, LOST, ACCEPT, FORGET = "--visible", "--lost", "--accept", "--forget"
+
+
+def resolve_command(names: QueryNames) -> str:
+    """Shows the evidence; with a choice behind it, carries the choice out."""
+    prefix = "" if names.prefix == DEFAULT_PREFIX else f" --prefix {names.prefix}"
+    return f"eos-sink resolve {names.query} --bootstrap-server HOST:PORT{prefix}"
+
+
+def in_doubt(
+    names: QueryNames, decision: Decision, entries: Sequence[Prepared]
+) -> OperatorNeededError:
+    """Neither coordinator nor topic can tell any more what became of transactions."""
+    partitions = sorted(entry.partition for entry in entries)
+    rows = sum(entry.tally.rows for entry in entries)
+    places = ", ".join(
+        f"{e.witness.topic}[{e.witness.partition}]@{e.witness.offset}" for e in entries
+    )
+    return _needed(
+        f"Query {names.query}: {decision.batch} was decided, but for its partitions {partitions} "
+        f"({rows} rows) neither the transaction coordinator nor the topic can tell any more "
+        f"whether they were committed: their records at {places} cannot be read (deleted, "
+        "compacted, or no permission to read).",
+        "In doubt: if a permission to read the topic is missing, grant it and start the query "
+        f"again. Otherwise {resolve_command(names)} shows what is left; add {VISIBLE} if the rows "
+        f"are or were there (they are not written again) or {LOST} if they never were (the replay "
+        "writes them again).",
+        decision.batch.batch,
+        partitions,
+        rows,
+    )
+
+
+def old_checkpoint(names: QueryNames, batch: BatchId, decision: Decision) -> OperatorNeededError:
+    """Spark runs a batch of the same stream that is older than the decided one."""
+    partitions = _partitions(decision)
+    return _needed(
+        f"Query {names.query}: Spark runs {batch}, but batch {decision.batch.batch} of the same "
+        f"stream (partitions {partitions}, {decision.total.rows} rows) is decided in Kafka "
+        "already, so an old copy of the checkpoint is in use. Rows would be written twice.",
+        "Restore the newest copy of the checkpoint. To write what Spark runs now on purpose: "
+        f"{resolve_command(names)} {FORGET}",
+        batch.batch,
+        partitions,
+        decision.total.rows,
+        decided=decision.batch.batch,
+    )
+
+
+def other_stream(names: QueryNames, batch: BatchId, decision: Decision) -> OperatorNeededError:
+    """Spark runs a batch that was decided before another stream took the query's name."""
+    return _needed(
+        f"Query {names.query}: Spark runs {batch}, which was decided before {decision.batch}: two "
+        "streams, that is two checkpoints, write under one identity. What became of the older "
+        "one's partitions and rows is no longer known here, and they could be written twice.",
+        "Give each of two queries an eos.id of its own. If one checkpoint replaced the other, use "
+        "the newer one. To write what Spark runs now on purpose: look for its rows in the topic, "
+        f"then {resolve_command(names)} {FORGET}",
+        batch.batch,
+        [],
+        None,
+        stream=batch.stream,
+    )
+
+
+def unrepaired(
+    names: QueryNames, batch: BatchId, decision: Decision, lost: frozenset[int]
+) -> OperatorNeededError:
+    """Decided partitions were lost, and Spark does not replay their batch."""
+    partitions = sorted(lost)
+    rows = sum(e.tally.rows for e in decision.prepared if e.partition in lost)
+    return _needed(
+        f"Query {names.query}: Spark runs {batch}, but partitions {partitions} ({rows} rows) of "
+        f"{decision.batch} were aborted after their decision and only a replay of that batch can "
+        "write them again.",
+        "Start the query with the checkpoint of that stream, so that Spark replays the batch. To "
+        f"give these rows up on purpose: {resolve_command(names)} {ACCEPT}",
+        decision.batch.batch,
+        partitions,
+        rows,
+    )
+
+
+def other_rows(
+    names: QueryNames, decision: Decision, what: str, partitions: list[int]
+) -> OperatorNeededError:
+    """Spark replays the decided batch with other rows."""
+    return _needed(
+        f"Query {names.query}: {decision.batch} is decided, and Spark replays it with other rows: "
+        f"{what} (partitions {partitions}). Going on would lose or double rows.",
+        "Restore the checkpoint and the input that the batch was made from (a checkpoint restored "
+        "from an older copy reads a larger range; a non-deterministic query gives other rows at "
+        f"each run). Otherwise {resolve_command(names)} shows what is in Kafka; add {ACCEPT} to "
+        f"keep that (rows that only the replay has are not written) or {FORGET} to write the "
+        "replay too (rows that both have are there twice).",
+        decision.batch.batch,
+        partitions,
+        decision.total.rows,
+    )
+
+
+def no_record(
+    names: QueryNames, log: str, ids: Sequence[str], partitions: list[int]
+) -> OperatorNeededError:
+    """The log knows nothing of a query whose transactions were committed before."""
+    return _needed(
+        f"Query {names.query}: the decision log {log} has no record of it, but transactions of it "
+        f"were committed before: {_listed(ids)}. So there was a record: the topic was deleted or "
+        "emptied, or the query wrote to another log. Which batch was decided last, and with how "
+        f"many rows, is not known any more (partitions {partitions} were written); it could be "
+        "written twice. Nothing was changed.",
+        "Set eos.log.topic to the topic that the query used before, or restore that topic. To "
+        "start without it (a batch that Spark replays is written, also if it is there already): "
+        f"{resolve_command(names)} --log-topic {log} {FORGET}",
+        None,
+        partitions,
+        None,
+        log=log,
+        transactions=list(ids),
+    )
+
+
+def went_back(
+    names: QueryNames, seq: int, position: LogPosition, found: str, decision: Decision | None
+) -> OperatorNeededError:
+    """The log does not hold what this run knows that it held."""
+    return _needed(
+        f"Query {names.query}: the decision log {position.topic}[{position.partition}] {found} "
+        f"where this run has read seq {seq} at offset {position.offset}: records were lost, or the "
+        "topic was deleted and made again. Which batch, partitions and rows were decided last is "
+        "not certain any more; they could be written twice.",
+        "Restore the topic, and see to it that it is compacted and never deleted. If it holds the "
+        f"latest decision all the same, start the query again. {resolve_command(names)} "
+        f"--log-topic {position.topic} shows what it holds; add {FORGET} to go on without it.",
+        decision.batch.batch if decision else None,
+        _partitions(decision) if decision else [],
+        decision.total.rows if decision else None,
+        known=seq,
+    )
+
+
+def unreadable_record(where: str, error: Exception) -> OperatorNeededError:
+    """The log's record is of no known format."""
+    return _needed(
+        f"The decision log's record at {where} is not one that this version reads: {error!r}. "
+        "Batch, partitions and rows are not known.",
+        "Use the version of eos-sink that wrote it, or a newer one: until then eos-sink resolve "
+        "can tell nothing either. If something else writes to this topic, stop that and restore "
+        "the record.",
+        None,
+        [],
+        None,
+    )
+
+
+def _needed(
+    message: str,
+    remedy: str,
+    batch: int | None,
+    partitions: list[int],
+    rows: int | None,
+    **more: Any,
+) -> OperatorNeededError:
+    data = {"batch": batch, "partitions": partitions, "rows": rows, **more}
+    return OperatorNeededError(message, remedy=remedy, data=data)
+
+
+def _partitions(decision: Decision) -> list[int]:
+    return sorted(entry.partition for entry in decision.prepared)
+
+
+def _listed(ids: Sequence[str]) -> str:
+    return f"{', '.join(ids[:_SHOWN_IDS])}{' ...' if len(ids) > _SHOWN_IDS else ''}"
