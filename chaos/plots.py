@@ -7,14 +7,16 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import matplotlib as mpl
-
-mpl.use("svg")
-
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullFormatter
 
 from chaos.families import Family, family_of
+
+# Whatever screen there is: files are drawn.
+mpl.use("svg")
 
 Figures = dict[str, Any]
 
@@ -45,6 +47,7 @@ _STYLE: Any = {
     "legend.frameon": False,
 }
 _BINS = 240
+_NARROWEST_S = 5
 
 
 def throughput(figures: Figures) -> str:
@@ -76,7 +79,7 @@ def latency(figures: Figures) -> str:
         axes.plot(minutes, middle, color=_BLUE, linewidth=1.1, label="median row")
         axes.set_yscale("log")
         axes.set_ylabel("seconds from fed to visible")
-        axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+        _plain(axes.yaxis)
         axes.legend(loc="upper right", ncols=2, fontsize=9)
 
     return _over_time(figures, draw)
@@ -98,7 +101,7 @@ def recoveries(figures: Figures) -> str:
             part = [(place + 1) / len(ordered) * 100 for place in range(len(ordered))]
             axes.step(ordered, part, where="post", color=color, linewidth=1.6, label=label)
         axes.set_xscale("log")
-        axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+        _plain(axes.xaxis)
         axes.set_xlabel("seconds from SIGKILL to the first newly visible row")
         axes.set_ylabel("% of kills")
         axes.set_ylim(0, 101)
@@ -106,15 +109,22 @@ def recoveries(figures: Figures) -> str:
         return _svg(figure)
 
 
+def _plain(axis: Axis) -> None:
+    """Numbers as people write them, also where less than a decade is shown."""
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axis.set_major_formatter(lambda value, _: f"{value:g}")
+    axis.set_minor_formatter(NullFormatter())
+
+
 def _over_time(figures: Figures, draw: Callable[[Axes], None]) -> str:
     with mpl.rc_context(_STYLE):
         figure, (marks, axes) = plt.subplots(
             2,
             1,
-            figsize=(9.6, 3.6),
+            figsize=(9.6, 4.0),
             sharex=True,
             layout="constrained",
-            height_ratios=(1, 4),
+            height_ratios=(1.15, 3),
         )
         draw(axes)
         axes.set_xlabel("minutes")
@@ -146,7 +156,7 @@ def _mark(marks: Axes, axes: Axes, figures: Figures) -> None:
 
 def _binned(figures: Figures) -> tuple[int, list[Sequence[Figures]]]:
     """The width of a bin in seconds, and what the reader saw in each."""
-    width = max(1, round(_last(figures) / _BINS))
+    width = max(_NARROWEST_S, round(_last(figures) / _BINS))
     bins: list[list[Figures]] = [[] for _ in range(int(_last(figures)) // width + 1)]
     for second in figures["seconds"]:
         place = int(second["t"] - figures["began"]) // width

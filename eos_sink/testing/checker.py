@@ -109,15 +109,15 @@ def audit(checker: Checker, expected: int, timeout_s: float) -> Audit:
     Args:
         checker: has read along; it is led to the end first.
         expected: rows that the input has.
-        timeout_s: for all of it, in seconds.
+        timeout_s: for readers that wait, and again for reading, in seconds.
 
     Raises:
         ReaderError: a reader did not get to its end in time.
     """
+    ends, patience = Ends(checker.source), Deadline(timeout_s)
+    high = ends.settled_high(patience)
+    held_up = ends.held_up(high, patience)
     deadline = Deadline(timeout_s)
-    ends = Ends(checker.source)
-    high = ends.settled_high(deadline)
-    held_up = ends.held_up(high, deadline)
     reach = {partition: held_up.get(partition, (end, end))[0] for partition, end in high.items()}
     checker.read_to(reach, deadline)
     fresh, everything = Account(), Account()
