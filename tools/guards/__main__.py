@@ -1,8 +1,9 @@
 """Takes the guards away, one after the other, and sees that a test notices each time.
 
-    python -m tools.guards [--jobs N] [PART OF A NAME...]
+    python -m tools.guards [--jobs N] [--page] [PART OF A NAME...]
 
 Without a name all of them, and the results go to docs/guards.md. Exit code 1: one went unnoticed.
+`--page` makes the page from the last results, for instance after `make spec`.
 """
 
 from __future__ import annotations
@@ -26,13 +27,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.guards")
     parser.add_argument("names", nargs="*", help="only guards with one of these in their name")
     parser.add_argument("--jobs", type=int, default=2, help="how many at a time")
+    parser.add_argument("--page", action="store_true", help="only write the page again")
     given = parser.parse_args()
+    if given.page:
+        page.write(page.kept())
+        return 0
     guards = [g for g in GUARDS if not given.names or any(n in g.name for n in given.names)]
     with start_kafka() as kafka:
         if not _whole_tree_passes(guards, kafka.bootstrap_servers):
             return 1
         results = _take_away_each(guards, kafka.bootstrap_servers, given.jobs)
     unnoticed = [name for name, shown in results.items() if any(each.wrong for each in shown)]
+    page.keep(results)
     if not given.names:
         page.write(results)
     say(f"{len(results) - len(unnoticed)} of {len(results)} guards are missed by a test")

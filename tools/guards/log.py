@@ -5,11 +5,13 @@ from __future__ import annotations
 from tools.guards.guard import Guard, Removal, proofs
 
 _REGISTER = "eos_sink/log/register.py"
+_PLANNER = "eos_sink/driver/planner.py"
 _READERS = "eos_sink/clients/readers.py"
 _CLUSTER = "eos_sink/clients/cluster.py"
 _IN_REGISTER = "tests/log/test_register.py::"
 _STORY = "tests/protocol/test_stories.py::"
 _GUARD = "tests/protocol/test_guards.py::"
+_LOST = "tests/protocol/test_lost_log.py::"
 _ZOMBIE = "integration/test_zombies.py::"
 _ON_KAFKA = "integration/test_guards.py::"
 _CONTRACT = "integration/test_contract.py::"
@@ -21,8 +23,9 @@ GUARDS = (
         (
             Removal(
                 _REGISTER,
-                "    def _compare(self, token: PlanToken, entry: Entry) -> None:\n",
-                "    def _compare(self, token: PlanToken, entry: Entry) -> None:\n        return\n",
+                "        if entry.seq != token.seq:\n"
+                "            self._let_go()\n"
+                "            raise superseded(token, entry)\n",
             ),
         ),
         proofs(
@@ -209,5 +212,62 @@ GUARDS = (
         ),
         proofs("tests/log/test_record.py::test_a_record_with_one_wrong_part_is_an_error[changes0]"),
         outside="the model has no formats",
+    ),
+    Guard(
+        "a lost log stops the start",
+        "Transactions were committed, so there was a record: a log without one is not the log.",
+        (Removal(_PLANNER, "        self._check_unrecorded(deadline)\n"),),
+        proofs(
+            _LOST + "test_a_query_whose_log_was_deleted_stops_before_it_writes_a_decided_batch_"
+            "again",
+            "integration/test_lost_log.py::"
+            "test_a_decided_batch_is_not_written_again_when_the_log_was_deleted[4.3.0]",
+        ),
+        outside="the model's log is never deleted",
+    ),
+    Guard(
+        "traces of a lost log are looked at before an init",
+        "Initing the driver's id wipes out what may be the last trace.",
+        (
+            Removal(_PLANNER, "        self._check_unrecorded(deadline)\n"),
+            Removal(
+                _PLANNER,
+                ".check_timeout(self._names.driver, timeout_ms, deadline)\n",
+                ".check_timeout(self._names.driver, timeout_ms, deadline)\n"
+                "        self._check_unrecorded(deadline)\n",
+            ),
+        ),
+        proofs(_LOST + "test_the_drivers_own_id_is_trace_enough"),
+        outside="the model's log is never deleted",
+    ),
+    Guard(
+        "a log that has gone back is not read on",
+        "It was deleted or exchanged under a running query.",
+        (
+            Removal(
+                _REGISTER,
+                "        if before is not None and _is_behind(entry, before):\n",
+                "        if False:\n",
+            ),
+        ),
+        proofs(
+            _IN_REGISTER + "test_a_log_that_has_lost_what_was_read_is_not_read_on",
+            _LOST + "test_a_log_that_was_begun_anew_is_not_taken_for_the_old_one",
+        ),
+        outside="the model's log is never deleted",
+    ),
+    Guard(
+        "a log that has lost the plan's record takes no decision",
+        "What was planned from a record is not written where that record is missing.",
+        (Removal(_REGISTER, "        check_forward(token, entry)\n"),),
+        proofs(_IN_REGISTER + "test_a_plan_is_refused_by_a_log_that_has_lost_its_record"),
+        outside="the model's log is never deleted",
+    ),
+    Guard(
+        "an abort does not begin a lost log anew",
+        "A void under number 1 would hide that there was a log.",
+        (Removal("eos_sink/driver/sweep.py", "    check_forward(token, entry)\n"),),
+        proofs(_LOST + "test_an_abort_does_not_begin_a_lost_log_anew"),
+        outside="the model's log is never deleted",
     ),
 )
