@@ -5,13 +5,15 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import signal
 import sys
 from pathlib import Path
 
 from chaos.figures import Figures, figures
 from chaos.kinds import Master
 from chaos.page import page
-from chaos.run import Settings, run
+from chaos.result import Settings
+from chaos.run import run
 
 SHORT_S = 150.0
 _TOLD = ("fed", "lost", "doubled", "foreign", "out_of_order", "withdrawn", "held_up", "flaws")
@@ -26,6 +28,9 @@ def main() -> int:
     parser.add_argument("--masters", nargs="+", default=[each.value for each in Master])
     parser.add_argument("--out", type=Path, default=Path("chaos-report"), help="a new directory")
     given = parser.parse_args()
+    # A shell's background job ignores SIGINT, and a CI that runs out of patience sends SIGTERM.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
     home = given.out.absolute()
     home.mkdir(parents=True)
     settings = Settings(

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from chaos.kinds import DRIVER_DIES, Kind
-from chaos.run import Result
+from chaos.result import Result
 from chaos.schedule import Fault
 from chaos.steps import Outcome
 from eos_sink.testing import FaultPoint
@@ -142,6 +142,7 @@ def _verdict(result: Result) -> Figures:
         "examples": dict(found.count.examples),
         "withdrawn": found.withdrawn,
         "overlooked": found.overlooked,
+        "on_disk": asdict(result.on_disk) if result.on_disk else None,
         "aborted": found.aborted,
         "readers_waiting": {str(p): ends for p, ends in found.held_up.items()},
     }

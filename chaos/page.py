@@ -106,8 +106,12 @@ def _tiles(figures: Figures) -> str:
         _zero(len(verdict["held_up"]) + len(verdict.get("readers_waiting", {})), "readers held up"),
         _tile(f"{figures['faults']:,}", "faults struck"),
         _tile(f"{figures['drivers']:,}", "drivers started"),
-        _tile(f"{verdict.get('aborted', 0):,}", "aborted records, hidden"),
+        _tile(f"{verdict.get('aborted', 0):,}", "records aborted, hidden"),
     ]
+    if on_disk := verdict.get("on_disk"):
+        tiles.append(_tile(f"{on_disk['committed']:,}", "transactions committed"))
+        tiles.append(_tile(f"{on_disk['aborted']:,}", "transactions aborted"))
+        tiles.append(_zero(on_disk["wrong"], "differ from the brokers' files"))
     if recovery["kills"]:
         tiles.append(_tile(f"{recovery['ours']['median']:.2f} s", "recovery, our part, median"))
         tiles.append(_tile(f"{recovery['total']['median']:.1f} s", "recovery, all, median"))

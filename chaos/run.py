@@ -6,22 +6,22 @@ import contextlib
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
 
 from chaos.drivers import Command
 from chaos.feeder import Feeder
 from chaos.journal import Journal
 from chaos.kinds import Master
+from chaos.result import OnDisk, Result, Settings, became, told
 from chaos.scene import Scene
 from chaos.schedule import Step, schedule
+from chaos.segments import transactions
 from chaos.steps import Outcome, Performer
 from chaos.supervisor import Supervisor
-from chaos.watch import Second, Watch
+from chaos.watch import Watch
 from eos_sink.options import parse_options
 from eos_sink.testing import Faults, KafkaCluster, start_kafka
-from eos_sink.testing.checker import Audit, Checker, Ends, ReaderError, Source, audit, json_field
+from eos_sink.testing.checker import Checker, Ends, ReaderError, Source, audit, json_field
+from eos_sink.testing.local import LocalCluster
 from integration.standalone import StandaloneCluster
 
 PARTITIONS = 6
@@ -34,63 +34,6 @@ _STEP_TIMEOUT_MS = 60_000
 _FIRST_ROW_WITHIN_S = 240.0
 _ENDS_WITHIN_S = 240.0
 _AUDIT_S = 600.0
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What a run is asked for.
-
-    Attributes:
-        home: where all of its files go.
-        seed: of the schedule.
-        seconds: how long faults are brought about; what has begun is brought to its end.
-        rate: rows a second.
-        masters: what drivers run on, in turns.
-        most: faults at most, None for no such bound.
-    """
-
-    home: Path
-    seed: int
-    seconds: float
-    rate: int
-    masters: tuple[Master, ...]
-    most: int | None = None
-
-
-@dataclass
-class Result:
-    """What a run came to.
-
-    Attributes:
-        settings: what was asked for.
-        began, ended: seconds since the epoch.
-        kafka: its version.
-        rows: fed.
-        outcomes: of each step.
-        seconds: what the reader saw.
-        lives: how many drivers there were.
-        events: the journal.
-        flaws: what else must not be: stops for a person, a reader that could not go on.
-        audit: the verdict; None if it could not be had.
-    """
-
-    settings: Settings
-    began: float
-    ended: float
-    kafka: str
-    rows: int
-    outcomes: list[Outcome]
-    seconds: list[Second]
-    lives: int
-    events: list[dict[str, Any]]
-    flaws: list[str] = field(default_factory=list)
-    audit: Audit | None = None
-
-    @property
-    def good(self) -> bool:
-        """Nothing lost, doubled, foreign, out of order, withdrawn or held up, and no flaw."""
-        survived = all(outcome.survived for outcome in self.outcomes)
-        return survived and not self.flaws and self.audit is not None and self.audit.perfect
 
 
 def run(settings: Settings) -> Result:
@@ -202,6 +145,7 @@ class _Run:
             verdict = audit(self._checker, rows, _AUDIT_S)
         except ReaderError as error:
             flaws.append(str(error))
+        on_disk = self._on_disk() if verdict is not None else None
         self._supervisor.close()
         return Result(
             settings=self._settings,
@@ -215,7 +159,20 @@ class _Run:
             events=self._journal.events,
             flaws=flaws,
             audit=verdict,
+            on_disk=on_disk,
         )
+
+    def _on_disk(self) -> OnDisk | None:
+        if not isinstance(self._kafka, LocalCluster):
+            return None
+        places = {}
+        for partition in range(PARTITIONS):
+            leader = self._kafka.leader_of(_TOPIC, partition)
+            node = self._kafka.directory / f"node-{leader}"
+            places[partition] = node / "data" / f"{_TOPIC}-{partition}"
+        found, given = transactions(places), self._checker.account
+        wrong = found.aborted_but_given(given) + found.committed_but_withheld(given)
+        return OnDisk(found.committed, found.aborted, wrong)
 
     def _command(self, master: Master) -> Command:
         home = self._settings.home
@@ -236,25 +193,3 @@ class _Run:
             )
             self._scene.spark = self._spark
         return self._spark
-
-
-def told(step: Step) -> str:
-    """A step in a line."""
-    faults = (
-        fault.kind.value + (f" at {fault.point.value}" if fault.point else "")
-        for fault in step.faults
-    )
-    return " + ".join(faults)
-
-
-def became(outcome: Outcome) -> str:
-    """An outcome in a line."""
-    if outcome.held_up:
-        return f"NOT RECOVERED: {outcome.held_up}"
-    assert outcome.at is not None
-    text = f"recovered in {(outcome.caught_up or 0) - outcome.at:.1f} s"
-    if outcome.visible is not None:
-        text += f", first row after {outcome.visible - outcome.at:.1f} s"
-    if outcome.split is not None:
-        text += f" of which ours {outcome.split.ours_s:.2f} s"
-    return text

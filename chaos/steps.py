@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from chaos.feeder import Feeder
-from chaos.inject import Injected, inject
+from chaos.inject import inject
+from chaos.injected import Injected
 from chaos.kinds import DRIVER_DIES
 from chaos.recovery import Split, split
 from chaos.scene import NotReached, Scene
@@ -31,7 +32,8 @@ class Outcome:
         at: when the first fault struck, None if none did.
         healed: when the last one was ended.
         visible: the first newly visible row; after a driver's end, of its successor.
-        caught_up: every row fed before `healed` is visible, and no reader waits at what was open.
+        caught_up: rows fed before `healed` and a later one are visible, and no reader waits at what
+            was open.
         held_up: partitions whose readers still waited at the deadline, or "rows".
         silence_s: the longest time without a newly visible row from `at` to `caught_up`.
         split: whose time the recovery was, if a driver was killed.
@@ -113,8 +115,9 @@ class Performer:
         if outcome.at is None:
             outcome.at = outcome.healed
         fed = self._feeder.rows
-        if not scene.supervisor.until(lambda: scene.watch.whole >= fed, deadline.left):
-            outcome.held_up = f"row {scene.watch.whole} of {fed} is missing"
+        # One row more than that: it takes a driver at work.
+        if not scene.supervisor.until(lambda: scene.watch.whole > fed, deadline.left):
+            outcome.held_up = f"row {scene.watch.whole} is missing, and {fed} were fed"
             return
         behind = self._ends.held_up(self._ends.settled_high(deadline), deadline)
         if behind:

@@ -10,9 +10,11 @@ from dataclasses import replace
 import pytest
 from confluent_kafka import Producer
 
+from chaos.segments import transactions
 from eos_sink.deadline import Deadline
 from eos_sink.testing import KafkaCluster
 from eos_sink.testing.checker import Checker, Source, audit, json_field
+from eos_sink.testing.local import LocalCluster
 from eos_sink.testing.waiting import wait_until
 
 AUDIT_S = 60.0
@@ -70,6 +72,23 @@ def test_every_row_once_is_perfect_and_what_was_aborted_is_hidden(topic: Topic) 
     found = audit(topic.checker, expected=20, timeout_s=AUDIT_S)
     assert found.perfect
     assert (found.count.records, found.aborted) == (20, 5)
+
+
+def test_what_is_on_the_brokers_disk_says_the_same(kafka: KafkaCluster, topic: Topic) -> None:
+    """Kafka's own filter of what is committed is not taken at its word."""
+    assert isinstance(kafka, LocalCluster)
+    topic.write(range(10), "commit")
+    topic.write(range(10, 15), "abort")
+    topic.write(range(10, 20), "commit")
+    topic.look_until(20)
+    topic.write(range(20, 23), "neither")
+    place = kafka.directory / "node-1" / "data"
+    found = transactions({p: place / f"{topic.source.topic}-{p}" for p in range(2)})
+    assert (found.committed, found.aborted, found.open) == (2, 1, 1)
+    account = topic.checker.account
+    assert (found.aborted_but_given(account), found.committed_but_withheld(account)) == (0, 0)
+    account.offsets[0].add(12)  # the first one that was aborted, after the first marker
+    assert found.aborted_but_given(account) == 1
 
 
 def test_lost_and_doubled_rows_are_counted(topic: Topic) -> None:
