@@ -69,7 +69,7 @@ GUARDS = (
             ),
         ),
         proofs(_IN_REGISTER + "test_opening_fences_before_it_reads"),
-        rows=("NO_READLAST",),
+        rows=("M_READFIRST",),
     ),
     Guard(
         "a held log is used for its own number only",
@@ -100,7 +100,7 @@ GUARDS = (
             _STORY + "test_a_decision_whose_answer_was_lost_is_read_back_and_not_sent_twice",
             _IN_REGISTER + "test_a_held_register_that_was_fenced_is_compared_again",
         ),
-        rows=("NO_REOPEN",),
+        outside="in the model a write takes effect once or not at all",
     ),
     Guard(
         "a write of unknown outcome is recognised",

@@ -34,15 +34,16 @@ def rows() -> list[Row]:
 
 
 def rows_of(switch: str) -> list[Row]:
-    """The rows with this switch that make the model fail, those with the fewest others first."""
+    """The rows with this switch that make the model fail, the one with the fewest others first."""
     those = [row for row in rows() if row.violated and switch in row.switches]
-    return sorted(those, key=lambda row: len(row.switches))
+    return sorted(those, key=lambda row: (row.name != switch, len(row.switches)))
 
 
 def found(row: Row, results: Path = _RESULTS) -> str:
     """What the last `make spec` found in the row; empty if it was not run."""
     for path in sorted(results.glob("*.line")):
         line = path.read_text()
-        if line.startswith(row.name) and (match := _FOUND.search(line.strip())):
+        named = re.match(re.escape(row.name) + r"\s+violation\b", line)
+        if named and (match := _FOUND.search(line.strip())):
             return match[1]
     return ""

@@ -126,7 +126,7 @@ GUARDS = (
             _GUARD + "test_a_commit_that_wakes_up_just_after_its_transactions_were_aborted_decides"
             "_nothing[plan]",
         ),
-        rows=("M_ABORTFIRST",),
+        rows=("NO_VOID",),
     ),
     Guard(
         "a sweep lists, then voids",

@@ -148,7 +148,7 @@ GUARDS = (
             _STORY + "test_a_replay_of_a_settled_batch_writes_nothing",
             _REPLAY + "test_a_visible_batch_is_counted_and_not_written_again[4.3.0]",
         ),
-        rows=("M_NUMBER",),
+        rows=("M_REWRITE",),
     ),
     Guard(
         "batches are told apart with their stream",
