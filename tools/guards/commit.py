@@ -89,7 +89,7 @@ GUARDS = (
             _CRASH + "test_spark_aborts_a_batch_whose_commit_was_killed"
             "[4.3.0-FaultPoint.COMMITTER_WRITE_BEFORE]",
         ),
-        outside="the model asserts it at every commit and has no step that commits without deciding",
+        outside="the model asserts it at each commit and has no step that commits undecided",
     ),
     Guard(
         "a missing report stops the commit",
