@@ -36,3 +36,17 @@ def query(kafka: KafkaCluster, tmp_path: Path) -> Iterator[Query]:
         yield query
     finally:
         query.close()
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[KafkaCluster]:
+    """Three brokers, each behind a link, and three controllers."""
+    properties = {
+        # Three seconds until the others take over from a broker that is gone.
+        "broker.session.timeout.ms": 3000,
+        "broker.heartbeat.interval.ms": 500,
+        # Ten seconds by default until it is noticed that a transaction has timed out.
+        "transaction.abort.timed.out.transaction.cleanup.interval.ms": 200,
+    }
+    with start_kafka(brokers=3, properties=properties, proxied=True) as started:
+        yield started

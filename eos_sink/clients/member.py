@@ -85,8 +85,11 @@ class ConfluentMember:
                     return True
                 raise KafkaException(answers[0].error)
             except KafkaException as raised:
-                if raised.args[0].code() not in _PENDING:
-                    raise judged(raised.args[0], f"Group {self._group} is unreadable") from raised
+                error: KafkaError = raised.args[0]
+                if error.code() not in _PENDING and not transient(error):
+                    raise judged(error, f"Group {self._group} is unreadable") from raised
+                # A coordinator that has moved is told at once, without a wait.
+                self._poll(min(_POLL_S, deadline.left))
             if deadline.passed:
                 return False
 

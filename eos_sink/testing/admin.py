@@ -118,6 +118,11 @@ class Admin:
             )
         return target
 
+    def active_controller(self) -> int:
+        """The controller that leads the quorum."""
+        with self._client() as client:
+            return int(client.describe_metadata_quorum()["topics"][0]["partitions"][0]["leader_id"])
+
     def in_sync(self) -> bool:
         """Whether all copies of all partitions are; False too if no broker answers."""
         with contextlib.suppress(TestClusterError), self._client() as client:

@@ -20,19 +20,21 @@ _AT_ONCE = 500
 _TRANSACTION_MS = 60_000
 
 
-def exhaust_epoch(addresses: str, transactional_id: str, deadline: Deadline) -> ProducerIdentity:
+def exhaust_epoch(
+    addresses: str, transactional_id: str, last: int, deadline: Deadline
+) -> ProducerIdentity:
     """See `eos_sink.testing.interventions.Interventions.exhaust_epoch`."""
     try:
         wire = Wire({"bootstrap_servers": addresses.split(",")}, deadline)
         try:
             latest = _init(wire, transactional_id, 1, deadline)
-            while latest is None or latest.epoch < LAST_EPOCH:
+            while latest is None or latest.epoch < last:
                 if deadline.passed:
                     raise NotReadyError(
                         f"{transactional_id} got to {latest} within {deadline.seconds:g} s, "
-                        f"not to epoch {LAST_EPOCH}."
+                        f"not to epoch {last}."
                     )
-                left = 1 if latest is None else LAST_EPOCH - latest.epoch
+                left = 1 if latest is None else last - latest.epoch
                 # One that is lost on the way counts too: `left` is an upper bound, then asked anew.
                 latest = _init(wire, transactional_id, min(left, _AT_ONCE), deadline) or latest
             return latest

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from eos_sink.deadline import Deadline
 from eos_sink.ports import ProducerIdentity
 from eos_sink.testing.admin import GROUPS, TRANSACTIONS, Admin
-from eos_sink.testing.epochs import exhaust_epoch
+from eos_sink.testing.epochs import LAST_EPOCH, exhaust_epoch
 from eos_sink.testing.waiting import wait_until
 
 # For each partition move and each removal; generous, since they come amid other faults.
@@ -33,6 +33,14 @@ class Interventions(ABC):
             TestClusterError: there is no such partition, or no broker answers.
         """
         return self._admin().copies(topic, partition).leader
+
+    def active_controller(self) -> int:
+        """The id of the controller that leads the others.
+
+        Raises:
+            TestClusterError: no broker answers.
+        """
+        return self._admin().active_controller()
 
     def transaction_coordinator(self, transactional_id: str) -> int:
         """The id of the broker that coordinates the transactions of this id, -1 if none does.
@@ -119,20 +127,28 @@ class Interventions(ABC):
         """
         self._admin().delete_records(topic)
 
-    def exhaust_epoch(self, transactional_id: str, *, timeout_s: float = 600) -> ProducerIdentity:
+    def exhaust_epoch(
+        self, transactional_id: str, *, left: int = 0, timeout_s: float = 600
+    ) -> ProducerIdentity:
         """Bring a transactional id to its last epoch; who inits it next gets a new producer id.
 
         An open transaction of the id is aborted by that. It takes tens of thousands of requests,
-        pipelined but answered one by one.
+        answered one by one: eight seconds with one broker, two minutes with three.
+
+        Args:
+            transactional_id: the id.
+            left: how many epochs are not used up.
+            timeout_s: how long to go on, in seconds.
 
         Returns:
-            Its producer id and epoch, 32,766.
+            Its producer id and epoch, 32,766 if none is left.
 
         Raises:
             TestClusterError: the broker refused.
             NotReadyError: not within `timeout_s` seconds.
         """
-        return exhaust_epoch(",".join(self._addresses()), transactional_id, Deadline(timeout_s))
+        addresses = ",".join(self._addresses())
+        return exhaust_epoch(addresses, transactional_id, LAST_EPOCH - left, Deadline(timeout_s))
 
     def _admin(self) -> Admin:
         return Admin(",".join(self._addresses()))

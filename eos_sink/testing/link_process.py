@@ -174,7 +174,7 @@ class Connection:
 
     @property
     def held_back(self) -> int:
-        return self._requests.held_back
+        return self._requests.held_back + self._answers.held_back
 
     def reset(self) -> None:
         """Break it at both ends."""

@@ -75,7 +75,7 @@ class Link:
 
     @property
     def held_back(self) -> int:
-        """Bytes that clients have sent and that wait to be carried: what a cut has swallowed."""
+        """Bytes, of requests and of answers, that wait to be carried: what a cut has swallowed."""
         return int(self._carrier.tell({"link": self._node_id, "held_back": True}))
 
     def _change(self, cut: str, delay: float) -> None:

@@ -1,0 +1,228 @@
+"""Brokers, controllers and the network between them and the query fail at the sites that matter.
+
+Every row is visible once in the end, no reader is held up, and nobody has to help.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eos_sink.testing import KafkaCluster, KafkaNode
+from integration.cluster_query import SITES, ClusterQuery, wait_held_back
+from integration.query import Process
+
+pytestmark = pytest.mark.timeout(400)
+
+
+@pytest.fixture
+def query(cluster: KafkaCluster, tmp_path: Path) -> Iterator[ClusterQuery]:
+    query = ClusterQuery(cluster, tmp_path)
+    try:
+        yield query
+    finally:
+        query.close()
+        cluster.repair()
+
+
+def output_leader(query: ClusterQuery) -> int:
+    return query.cluster.leader_of(query.topic, 0)
+
+
+def task_coordinator(query: ClusterQuery) -> int:
+    return query.cluster.transaction_coordinator(query.task_id)
+
+
+def driver_coordinator(query: ClusterQuery) -> int:
+    return query.cluster.transaction_coordinator(query.options.names.driver)
+
+
+def group_coordinator(query: ClusterQuery) -> int:
+    return query.cluster.group_coordinator(query.options.names.group)
+
+
+def log_leader(query: ClusterQuery) -> int:
+    home = query.log().position
+    return query.cluster.leader_of(home.topic, home.partition)
+
+
+Role = Callable[[ClusterQuery], int]
+
+# The broker that the query needs next.
+NEEDED: dict[str, Role] = {
+    "writing": output_leader,
+    "prepared": task_coordinator,
+    "deciding": driver_coordinator,
+    "decided": task_coordinator,
+    "settling": task_coordinator,
+    "aborting": task_coordinator,
+    "recovering": task_coordinator,
+}
+
+
+def at(*short: str) -> list[Any]:
+    """These sites by default, and in the long run all of them."""
+    return [pytest.param(site, marks=[] if site in short else [pytest.mark.long]) for site in SITES]
+
+
+def each_at(short: dict[Any, tuple[str, ...]]) -> list[Any]:
+    """The same for each of several faults."""
+    return [
+        pytest.param(
+            fault,
+            site,
+            marks=[] if site in sites else [pytest.mark.long],
+            id=f"{fault.__name__}-{site}",
+        )
+        for fault, sites in short.items()
+        for site in SITES
+    ]
+
+
+# Leaders and coordinators move.
+
+
+def move_output_leader(query: ClusterQuery) -> None:
+    query.cluster.move_leader(query.topic, 0)
+
+
+def move_log_leader(query: ClusterQuery) -> None:
+    home = query.log().position
+    query.cluster.move_leader(home.topic, home.partition)
+
+
+def move_task_coordinator(query: ClusterQuery) -> None:
+    query.cluster.move_transaction_coordinator(query.task_id)
+
+
+def move_driver_coordinator(query: ClusterQuery) -> None:
+    query.cluster.move_transaction_coordinator(query.options.names.driver)
+
+
+def move_group_coordinator(query: ClusterQuery) -> None:
+    query.cluster.move_group_coordinator(query.options.names.group)
+
+
+MOVES: dict[Callable[[ClusterQuery], None], tuple[str, ...]] = {
+    move_output_leader: ("writing", "settling"),
+    move_log_leader: ("deciding",),
+    move_task_coordinator: ("prepared", "decided", "settling", "aborting", "recovering"),
+    move_driver_coordinator: ("deciding",),
+    move_group_coordinator: ("writing", "deciding", "aborting", "recovering"),
+}
+
+
+@pytest.mark.parametrize(("move", "site"), each_at(MOVES))
+def test_a_leader_or_coordinator_moves(
+    query: ClusterQuery, move: Callable[[ClusterQuery], None], site: str
+) -> None:
+    process = SITES[site].reach(query)
+    move(query)
+    process.wake()
+    process.finished()
+    query.check()
+
+
+# Brokers die, freeze and come back.
+
+
+def kill(node: KafkaNode, process: Process) -> None:
+    node.kill()
+    process.wake()
+
+
+def pause(node: KafkaNode, process: Process) -> None:
+    node.pause()
+    process.wake()
+
+
+def restart(node: KafkaNode, process: Process) -> None:
+    node.stop()
+    process.wake()
+    node.restart()
+
+
+Strike = Callable[[KafkaNode, Process], None]
+
+
+@pytest.mark.parametrize(
+    ("strike", "site"),
+    each_at(
+        {
+            kill: ("writing", "deciding", "settling", "recovering"),
+            pause: ("prepared", "decided"),
+            restart: ("settling",),
+        }
+    ),
+)
+def test_the_broker_that_is_needed_next_fails(
+    query: ClusterQuery, strike: Strike, site: str
+) -> None:
+    process = SITES[site].reach(query)
+    strike(query.cluster.node(NEEDED[site](query)), process)
+    query.survive(process)
+    query.check()
+
+
+@pytest.mark.parametrize(
+    ("strike", "site"),
+    each_at({kill: ("decided",), pause: ("deciding",), restart: ("recovering",)}),
+)
+def test_the_active_controller_fails(query: ClusterQuery, strike: Strike, site: str) -> None:
+    process = SITES[site].reach(query)
+    strike(query.cluster.node(query.cluster.active_controller()), process)
+    process.finished()
+    query.check()
+
+
+# The network between the query and one broker fails.
+
+
+@pytest.mark.parametrize("site", at("writing", "deciding", "settling", "recovering"))
+def test_the_network_swallows_requests_for_a_while(query: ClusterQuery, site: str) -> None:
+    process = SITES[site].reach(query)
+    broker = NEEDED[site](query)
+    query.cluster.node(broker).link.cut()
+    process.wake()
+    wait_held_back(query, process, broker)
+    query.cluster.node(broker).link.heal()
+    query.survive(process)
+    query.check()
+
+
+@pytest.mark.parametrize("site", at("prepared", "deciding", "settling", "aborting"))
+def test_an_answer_is_lost_and_its_connection_breaks(query: ClusterQuery, site: str) -> None:
+    process = SITES[site].reach(query)
+    broker = NEEDED[site](query)
+    link = query.cluster.node(broker).link
+    link.cut(answers_only=True)
+    process.wake()
+    wait_held_back(query, process, broker)
+    link.reset()
+    link.heal()
+    query.survive(process)
+    query.check()
+
+
+@pytest.mark.parametrize("site", at("deciding", "decided"))
+def test_a_broker_is_cut_off_until_its_duties_move_elsewhere(
+    query: ClusterQuery, site: str
+) -> None:
+    process = SITES[site].reach(query)
+    broker = NEEDED[site](query)
+    query.cluster.node(broker).link.reset()
+    process.wake()
+    for move in MOVES:
+        move(query)
+    query.cluster.node(broker).link.heal()
+    query.survive(process)
+    query.check()
+
+
+def test_one_broker_is_slow_to_reach(query: ClusterQuery) -> None:
+    query.cluster.brokers[0].link.delay(0.1)
+    query.run().finished()
+    query.check()
