@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
+import logging
 import random
 import signal
 import sys
+import time
 from pathlib import Path
 
 from chaos.figures import Figures, figures
@@ -26,16 +28,19 @@ def main() -> int:
     parser.add_argument("--rate", type=int, default=400, help="rows a second")
     parser.add_argument("--most", type=int, help="faults at most")
     parser.add_argument("--masters", nargs="+", default=[each.value for each in Master])
-    parser.add_argument("--out", type=Path, default=Path("chaos-report"), help="a new directory")
+    parser.add_argument("--out", type=Path, help="a new directory; by default in chaos-report")
     given = parser.parse_args()
     # A shell's background job ignores SIGINT, and a CI that runs out of patience sends SIGTERM.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
-    home = given.out.absolute()
+    seed = random.randrange(10_000) if given.seed is None else given.seed
+    home = (given.out or Path("chaos-report", f"{time.strftime('%m%d-%H%M%S')}-{seed}")).absolute()
     home.mkdir(parents=True)
+    # What librdkafka has to say while brokers are down is not news here.
+    logging.getLogger("eos_sink").addHandler(logging.NullHandler())
     settings = Settings(
         home=home,
-        seed=random.randrange(10_000) if given.seed is None else given.seed,
+        seed=seed,
         seconds=SHORT_S if given.hours is None else given.hours * 3600,
         rate=given.rate,
         masters=tuple(Master(each) for each in given.masters),
