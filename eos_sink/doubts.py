@@ -79,6 +79,27 @@ def other_stream(names: QueryNames, batch: BatchId, decision: Decision) -> Opera
     )
 
 
+def moved_checkpoint(
+    names: QueryNames, batch: BatchId, other: str, decided: BatchId
+) -> OperatorNeededError:
+    """The stream was written under another identity, further than where it begins now."""
+    return _needed(
+        f"Query {names.query}: Spark runs {batch}, but batch {decided.batch} of that very stream "
+        f"was decided under another identity, {other}: its checkpoint was moved or copied, or its "
+        "eos.id was changed, before Spark had noted its last batch as done. The batch's partitions "
+        "and rows would be written twice.",
+        "Put checkpoint and eos.id back as they were, start the query there once, so that it "
+        "finishes its batch, and move it then. Or look for the batch's rows in the topic, and to "
+        "write them again on purpose: "
+        f"{resolve_command(QueryNames(names.prefix, other))} {FORGET}",
+        batch.batch,
+        [],
+        None,
+        stream=batch.stream,
+        query=other,
+    )
+
+
 def unrepaired(
     names: QueryNames, batch: BatchId, decision: Decision, lost: frozenset[int]
 ) -> OperatorNeededError:

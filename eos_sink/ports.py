@@ -8,7 +8,7 @@ Each call may block, but not past its deadline. Unless a method says otherwise i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from typing import Protocol
 
@@ -103,6 +103,49 @@ class ProducerIdentity:
 
     producer_id: int
     epoch: int
+
+
+OnRow = Callable[[ProducerIdentity, str, "bytes | None", "bytes | None", "Headers | None"], None]
+"""Producer, topic, value, key and headers of a row."""
+
+
+@dataclass(frozen=True)
+class Trace:
+    """What a partition still shows of one producer's transaction.
+
+    Attributes:
+        rows: its records that are there, `hidden` of them compressed with something unreadable.
+        committed: what its marker says; None: no marker is there.
+    """
+
+    rows: int = 0
+    hidden: int = 0
+    committed: bool | None = None
+
+    def more(self, rows: int, *, hidden: bool) -> Trace:
+        return replace(self, rows=self.rows + rows, hidden=self.hidden + (rows if hidden else 0))
+
+    def ended(self, *, committed: bool) -> Trace:
+        return replace(self, committed=committed)
+
+
+@dataclass(frozen=True)
+class PartitionTail:
+    """A partition, and what was found in it from `read_from` on.
+
+    Attributes:
+        start, stable, end: the first offset that is kept, the last stable one, the high watermark.
+        unread: why not all of it could be read; empty: it was.
+    """
+
+    topic: str
+    partition: int
+    start: int
+    stable: int
+    end: int
+    read_from: int
+    traces: Mapping[ProducerIdentity, Trace] = field(default_factory=dict)
+    unread: str = ""
 
 
 class TransactionalProducer(Protocol):
@@ -241,6 +284,10 @@ class Kafka(Protocol):
     def log_reader(self, deadline: Deadline) -> LogReader:
         """Creates the decision log's topic where it is missing."""
 
+    def log_records(self, deadline: Deadline) -> Mapping[str, bytes]:
+        """The latest record of every query in the decision log, by key, up to the first open
+        transaction of each partition. Reads all of the log."""
+
     def visibility(
         self, witnesses: Sequence[Witness], deadline: Deadline
     ) -> Mapping[Witness, Visibility]:
@@ -249,3 +296,25 @@ class Kafka(Protocol):
 
     def check_topic(self, topic: str, deadline: Deadline) -> None:
         """Raises ClusterError if the topic does not exist or may not be seen."""
+
+
+class Inspection(Kafka, Protocol):
+    """A cluster as a person looks at it (`eos-sink resolve`); changes nothing by itself."""
+
+    def tails(
+        self,
+        topic: str,
+        producers: frozenset[ProducerIdentity],
+        most: int,
+        on_row: OnRow,
+        deadline: Deadline,
+    ) -> list[PartitionTail]:
+        """What the last `most` offsets of each partition show of transactions, committed or not.
+        Each of their rows is handed to `on_row`. Empty if the topic cannot be seen."""
+
+    def queries(self, deadline: Deadline) -> list[str] | None:
+        """The queries that the decision log has records of, sorted; None: there is no such topic,
+        and none is made."""
+
+    def members(self, group: str, deadline: Deadline) -> list[str]:
+        """The hosts of a group's members, as far as its coordinator knows."""

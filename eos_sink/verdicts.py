@@ -13,7 +13,7 @@ from enum import Enum, auto
 from eos_sink import doubts
 from eos_sink.errors import CommitFailedError
 from eos_sink.identity import QueryNames
-from eos_sink.model import BatchId, Decision, Plan, Tally, TaskReport, Transaction
+from eos_sink.model import BatchId, Decision, LogRecord, Plan, Tally, TaskReport, Transaction
 from eos_sink.ports import TransactionState, TransactionStatus, Visibility
 
 
@@ -167,6 +167,30 @@ def assignment(plan: Plan, batch: BatchId, partition: int) -> Assignment:
     if plan.lost:
         raise doubts.unrepaired(names, batch, decision, plan.lost)
     return Assignment(Role.WRITE, 1 - decision.slot)
+
+
+def check_unmoved(
+    names: QueryNames, decision: Decision, elsewhere: Mapping[str, LogRecord]
+) -> None:
+    """The stream was not written further under another identity: a checkpoint that was moved, or
+    copied, amid a batch. A copy that writes to other topics is nobody's business.
+
+    Raises:
+        OperatorNeededError: it was.
+    """
+    batch, topics = decision.batch, _topics(decision)
+    for query, record in elsewhere.items():
+        latest = record.decision
+        decided = list(record.earlier)
+        if latest is not None and topics & _topics(latest):
+            decided.append(latest.batch)
+        for other in decided:
+            if other.stream == batch.stream and other.batch >= batch.batch:
+                raise doubts.moved_checkpoint(names, batch, query, other)
+
+
+def _topics(decision: Decision) -> set[str]:
+    return {entry.witness.topic for entry in decision.prepared}
 
 
 def check_vote(

@@ -13,7 +13,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, Resourc
 from eos_sink.clients.librdkafka import LOGGER, judged
 from eos_sink.clients.member import ConfluentMember
 from eos_sink.clients.producer import ConfluentProducer
-from eos_sink.clients.readers import ConfluentLogReader, EndOffset, WitnessReader
+from eos_sink.clients.readers import ConfluentLogReader, EndOffset, WitnessReader, read_log
 from eos_sink.clients.settings import (
     connection_settings,
     kafka_python_settings,
@@ -35,6 +35,9 @@ _LOG_CONFIGURATION = {
     "cleanup.policy": "compact",
     # A decision has about 100 bytes a task.
     "max.message.bytes": str(16 * 1024 * 1024),
+    # A start reads a partition whole, so superseded records must not pile up to Kafka's 1 GB.
+    "segment.bytes": str(32 * 1024 * 1024),
+    "min.cleanable.dirty.ratio": "0.1",
     "unclean.leader.election.enable": "false",
 }
 _FIRST_ANSWER_S = 30.0
@@ -94,6 +97,10 @@ class ConfluentKafka:
         return ConfluentLogReader(
             self._connection, group, self._home, EndOffset(self._connection, group)
         )
+
+    def log_records(self, deadline: Deadline) -> Mapping[str, bytes]:
+        group, topic = self._options.names.group, self._options.log_topic
+        return read_log(self._connection, group, topic, deadline)
 
     def visibility(
         self, witnesses: Sequence[Witness], deadline: Deadline

@@ -206,3 +206,35 @@ def end_offset(consumer: Consumer, position: LogPosition, deadline: Deadline) ->
             )
         raise judged(answer, f"The end of {position.topic}[{position.partition}] is unknown")
     return answer
+
+
+def read_log(
+    settings: dict[str, str], group: str, topic: str, deadline: Deadline
+) -> dict[str, bytes]:
+    """The latest committed record of each key, up to the first open transaction."""
+    consumer = _consumer(settings, group, "earliest")
+    try:
+        partitions = consumer.list_topics(topic, timeout=deadline.left).topics[topic].partitions
+        places = [TopicPartition(topic, number, 0) for number in partitions]
+        consumer.assign(places)
+        latest, unread = dict[bytes, bytes](), set(partitions)
+        while unread and not deadline.passed:
+            message = consumer.poll(min(_POLL_S, deadline.left))
+            if message is None:
+                continue
+            error = message.error()
+            if error is None:
+                latest[message.key() or b""] = message.value() or b""
+            elif error.code() == KafkaError._PARTITION_EOF:
+                unread.discard(message.partition() or 0)
+            elif not transient(error):
+                raise judged(error, f"The decision log {topic} is unreadable")
+        if unread:
+            raise OutcomeUnknownError(
+                f"The decision log {topic} could not be read whole within {deadline.seconds:.0f} "
+                f"s: partitions {sorted(unread)} are missing.",
+                remedy="Check their leaders, then try again.",
+            )
+        return {key.decode(errors="replace"): value for key, value in latest.items()}
+    finally:
+        consumer.close()

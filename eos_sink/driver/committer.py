@@ -19,7 +19,7 @@ from eos_sink.model import Decision, Prepared, Tally, TaskReport
 from eos_sink.options import SinkOptions
 from eos_sink.phases import BatchPhase, Phase
 from eos_sink.ports import Kafka
-from eos_sink.verdicts import check_replay, check_rewrite, check_vote
+from eos_sink.verdicts import check_replay, check_rewrite, check_unmoved, check_vote
 
 # The decision is refused when a prepared transaction is this near to its time-out: a tenth of it,
 # at most ten seconds.
@@ -49,7 +49,8 @@ class Committer:
             CommitFailedError, SupersededError: nothing is decided.
             UnfinishedError: decided; a restart finishes it.
             OutcomeUnknownError: unknown which; a restart finds out.
-            OperatorNeededError: a replay with other rows than decided.
+            OperatorNeededError: a replay with other rows than decided, or a checkpoint that has
+                moved to another identity amid a batch.
         """
         deadline = Deadline(self._options.step_timeout)
         if any(report.replayed for report in reports):
@@ -94,7 +95,9 @@ class Committer:
     ) -> None:
         phase = BatchPhase()
         token = reports[0].token
-        self._register.expect(token, deadline)
+        if self._register.expect(token, deadline).decision is None:
+            # An identity's first decision: was the stream written under another one before?
+            check_unmoved(self._names, decision, self._register.elsewhere(deadline))
         self._vote([r for r in reports if r.prepared], deadline)
         phase.move(Phase.VOTED)
         self._register.write(token, decision, deadline)

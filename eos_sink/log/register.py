@@ -12,7 +12,12 @@ import contextlib
 import uuid
 
 from eos_sink.deadline import Deadline
-from eos_sink.errors import ClusterError, FailureKind, OutcomeUnknownError
+from eos_sink.errors import (
+    ClusterError,
+    FailureKind,
+    OperatorNeededError,
+    OutcomeUnknownError,
+)
 from eos_sink.identity import QueryNames
 from eos_sink.log.record import decode, encode
 from eos_sink.log.refusals import (
@@ -80,6 +85,15 @@ class DecisionRegister:
             raise went_back(self._names, before.seq, before.position, entry)
         self._seen = entry
         return entry
+
+    def elsewhere(self, deadline: Deadline) -> dict[str, LogRecord]:
+        """The latest record of every other query, without those that this version cannot read."""
+        records = {}
+        for query, value in self._kafka.log_records(deadline).items():
+            if query != self._names.query:
+                with contextlib.suppress(OperatorNeededError):
+                    records[query] = decode(value, query)
+        return records
 
     def glance(self) -> Entry | None:
         """The latest record if it is readable soon; for messages, so it raises nothing."""

@@ -68,6 +68,14 @@ class LogContract:
         append(harness, b"other", "another-0123456789")
         assert latest(harness) == (offset, b"1")
 
+    def test_all_records_are_the_latest_of_each_key(self, harness: Harness) -> None:
+        append(harness, b"1")
+        append(harness, b"2")
+        append(harness, b"other", "another-0123456789")
+        append(harness, b"aborted", commit=False)
+        records = harness.kafka().log_records(harness.deadline())
+        assert records == {KEY: b"2", "another-0123456789": b"other"}
+
     def test_one_reader_reads_what_was_written_since_it_last_read(self, harness: Harness) -> None:
         reader = harness.kafka().log_reader(harness.deadline())
         assert reader.latest(KEY, harness.deadline()) is None

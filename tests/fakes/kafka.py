@@ -191,6 +191,11 @@ class FakeKafka:
     def log_reader(self, deadline: Deadline) -> FakeLogReader:
         return FakeLogReader(self.cluster, self.process, self._log_topic)
 
+    @port("log_records")
+    def log_records(self, deadline: Deadline) -> Mapping[str, bytes]:
+        found = self.cluster.topics[self._log_topic].committed()
+        return {(each.key or b"").decode(): each.value or b"" for each in found}
+
     @port("visibility")
     def visibility(
         self, witnesses: Sequence[Witness], deadline: Deadline

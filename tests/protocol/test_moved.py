@@ -1,0 +1,67 @@
+"""A checkpoint that was moved amid a batch has a new identity, and a person is asked."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from eos_sink.errors import OperatorNeededError
+from tests.protocol.test_stories import Driver
+from tests.protocol.world import World
+
+
+@pytest.fixture
+def world() -> World:
+    return World([])
+
+
+def moved(world: World) -> World:
+    """The same checkpoint at another path, and hence another identity."""
+    names = replace(world.options.names, query="moved-0123456789")
+    return World([], cluster=world.cluster, options=replace(world.options, names=names))
+
+
+def test_a_batch_that_was_decided_at_the_old_place_is_not_written_at_the_new_one(
+    world: World,
+) -> None:
+    Driver(world).run(0, [b"a"])
+    with pytest.raises(OperatorNeededError) as stop:
+        Driver(moved(world)).run(0, [b"a"])
+    assert world.visible() == [b"a"]
+    assert stop.value.data["query"] == world.options.names.query
+    assert f"eos-sink resolve {world.options.names.query} " in stop.value.remedy
+
+
+def test_a_checkpoint_that_is_further_back_is_noticed_too(world: World) -> None:
+    driver = Driver(world)
+    driver.run(0, [b"a"])
+    driver.run(1, [b"b"])
+    with pytest.raises(OperatorNeededError):
+        Driver(moved(world)).run(0, [b"a"])
+    assert world.visible() == [b"a", b"b"]
+
+
+def test_a_stream_that_ran_before_another_at_the_old_place_is_noticed_too(world: World) -> None:
+    Driver(world).run(0, [b"a"])
+    Driver(world, "stream-2").run(0, [b"b"])
+    with pytest.raises(OperatorNeededError):
+        Driver(moved(world)).run(0, [b"a"])
+    assert world.visible() == [b"a", b"b"]
+
+
+def test_a_checkpoint_whose_batches_are_all_noted_as_done_may_be_moved(world: World) -> None:
+    Driver(world).run(0, [b"a"])
+    new = Driver(moved(world))
+    new.run(1, [b"b"])
+    new.run(2, [b"c"])
+    assert world.visible() == [b"a", b"b", b"c"]
+
+
+def test_a_copy_that_writes_to_another_topic_is_another_query(world: World) -> None:
+    Driver(world).run(0, [b"a"])
+    copy = moved(world)
+    copy.options = replace(copy.options, topic="other")
+    copy.cluster.create_topic("other", 1)
+    Driver(copy).run(0, [b"a"])
+    assert [entry.value for entry in world.cluster.read_committed("other")] == [b"a"]
