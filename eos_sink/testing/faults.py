@@ -153,11 +153,14 @@ class Faults:
 
     def arm(self, point: FaultPoint, action: Action) -> None:
         """The next process that reaches `point` suffers `action`, once."""
+        self.disarm(point)
         waiting = self.directory / f"{point.value}.new"
         waiting.write_text(action.value)
         waiting.rename(self.directory / point.value)
 
     def disarm(self, point: FaultPoint) -> None:
+        """Forget the point, and what happened there."""
+        (self.directory / f"{point.value}.fired").unlink(missing_ok=True)
         (self.directory / point.value).unlink(missing_ok=True)
 
     def struck(self, point: FaultPoint) -> Struck | None:

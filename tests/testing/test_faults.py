@@ -1,0 +1,163 @@
+"""Faults strike whom they name and nobody else. The processes are real; only Spark is missing."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from eos_sink.deadline import Deadline
+from eos_sink.testing import Action, FaultPoint, Faults, read_timeline
+from eos_sink.testing.faults import TIMELINE_VARIABLE
+from eos_sink.testing.victims import kill_session, of_session
+from eos_sink.testing.waiting import wait_until
+
+POINT = FaultPoint.TASK_INIT_BEFORE
+PATIENCE_S = 60
+
+# What stands for a JVM starts a task and something else beside it.
+JVM = """
+import subprocess, sys
+python, task = sys.argv[1:]
+subprocess.Popen([python, "-c", "import time; time.sleep(600)"])
+subprocess.run([python, "-c", task])
+import time; time.sleep(600)
+"""
+TASK = """
+import time
+from eos_sink.testing.gate import Gate
+gate = Gate("task")
+gate.reach("init", "before")
+gate.reach("init", "after")
+time.sleep(600)
+"""
+
+
+class Machine:
+    """A session of three: the JVM, its task, and a process beside the task."""
+
+    def __init__(self, home: Path, action: Action) -> None:
+        self.faults = Faults(home / "faults")
+        self.faults.arm(POINT, action)
+        self.timeline = home / "timeline"
+        java = home / "java"
+        java.symlink_to(Path(sys.executable).resolve())
+        self._jvm = subprocess.Popen(
+            [str(java), "-c", JVM, sys.executable, TASK],
+            env={
+                **os.environ,
+                **self.faults.environment,
+                TIMELINE_VARIABLE: str(self.timeline),
+                "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+            },
+            start_new_session=True,
+        )
+        self.jvm = self._jvm.pid
+
+    @property
+    def task(self) -> int:
+        """The task's process, once it was struck."""
+        return self.faults.wait_fired(POINT, PATIENCE_S)
+
+    def becomes(self, *, alive: int, stopped: set[int]) -> None:
+        """Wait until so many live, of which these are stopped."""
+
+        def so() -> bool:
+            found = of_session(self.jvm)
+            return len(found) == alive and {p.pid for p in found if p.stopped} == stopped
+
+        wait_until(so, Deadline(PATIENCE_S), f"{alive} live and {stopped} are stopped")
+
+    def points(self) -> list[str]:
+        return [entry.point for entry in read_timeline(self.timeline)]
+
+    def end(self) -> None:
+        kill_session(self.jvm)
+        self._jvm.wait()
+
+
+@pytest.fixture
+def struck(tmp_path: Path) -> Iterator[Callable[[Action], Machine]]:
+    started: list[Machine] = []
+
+    def start(action: Action) -> Machine:
+        started.append(Machine(tmp_path, action))
+        return started[-1]
+
+    yield start
+    for machine in started:
+        machine.end()
+
+
+def test_the_process_alone_is_killed(struck: Callable[[Action], Machine]) -> None:
+    machine = struck(Action.KILL_PROCESS)
+    assert machine.task != machine.jvm
+    machine.becomes(alive=2, stopped=set())
+    assert machine.points() == ["task.init.before"]
+    assert read_timeline(machine.timeline)[0].fault == "kill-process"
+
+
+def test_the_jvm_and_the_process_are_killed(struck: Callable[[Action], Machine]) -> None:
+    machine = struck(Action.KILL_JVM)
+    assert machine.task
+    machine.becomes(alive=1, stopped=set())
+    found = machine.faults.struck(POINT)
+    assert found is not None
+    assert found.jvm == machine.jvm
+
+
+def test_all_of_the_session_is_killed(struck: Callable[[Action], Machine]) -> None:
+    machine = struck(Action.KILL_ALL)
+    assert machine.task
+    machine.becomes(alive=0, stopped=set())
+
+
+def test_a_paused_process_goes_on_when_it_is_woken(struck: Callable[[Action], Machine]) -> None:
+    machine = struck(Action.PAUSE)
+    machine.becomes(alive=3, stopped={machine.task})
+    assert machine.points() == ["task.init.before"]
+    machine.faults.resume(POINT)
+    machine.becomes(alive=3, stopped=set())
+    wait_until(
+        lambda: machine.points() == ["task.init.before", "task.init.after"],
+        Deadline(PATIENCE_S),
+        "the task has gone on",
+    )
+
+
+def test_a_paused_jvm_does_not_stop_its_processes(struck: Callable[[Action], Machine]) -> None:
+    machine = struck(Action.PAUSE_JVM)
+    assert machine.task
+    machine.becomes(alive=3, stopped={machine.jvm})
+    machine.faults.resume(POINT)
+    machine.becomes(alive=3, stopped=set())
+
+
+def test_a_paused_session_wakes_up_as_a_whole(struck: Callable[[Action], Machine]) -> None:
+    machine = struck(Action.PAUSE_ALL)
+    assert machine.task
+    wait_until(
+        lambda: [p.stopped for p in of_session(machine.jvm)] == [True] * 3,
+        Deadline(PATIENCE_S),
+        "all three are stopped",
+    )
+    machine.faults.resume(POINT)
+    machine.becomes(alive=3, stopped=set())
+
+
+def test_only_what_was_paused_can_be_woken(struck: Callable[[Action], Machine]) -> None:
+    machine = struck(Action.KILL_PROCESS)
+    assert machine.task
+    with pytest.raises(ValueError, match="nothing was paused"):
+        machine.faults.resume(POINT)
+
+
+def test_a_point_that_is_armed_again_has_not_fired(struck: Callable[[Action], Machine]) -> None:
+    machine = struck(Action.KILL_PROCESS)
+    assert machine.task
+    machine.faults.arm(POINT, Action.KILL_PROCESS)
+    assert machine.faults.fired(POINT) is None
