@@ -13,8 +13,8 @@ from chaos.scene import Scene
 from chaos.schedule import Fault
 from eos_sink.testing import Action, FaultPoint
 
-_ZOMBIE_ENDS_WITHIN_S = 120.0
-_SUCCESSOR_WORKS_WITHIN_S = 150.0
+_ZOMBIE_ENDS_WITHIN_S = 240.0
+_SUCCESSOR_WORKS_WITHIN_S = 200.0
 
 
 def kill_driver(scene: Scene, fault: Fault) -> Injected:

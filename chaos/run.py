@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+import traceback
 from collections.abc import Iterator
 from contextlib import ExitStack
 
@@ -99,8 +100,12 @@ class _Run:
         began = time.time()
         self._scene.watch.start()
         self._feeder.start()
-        with contextlib.suppress(KeyboardInterrupt):
+        try:
             self._suffer(began + self._settings.seconds)
+        except KeyboardInterrupt:
+            self._journal.say("interrupted")
+        except Exception:  # noqa: BLE001 - the verdict on what has been so far is due all the same
+            self._supervisor.flaws.append(f"the run broke off: {traceback.format_exc()}")
         return self._end(began)
 
     def _suffer(self, until: float) -> None:

@@ -18,7 +18,7 @@ from eos_sink.options import SinkOptions
 from eos_sink.testing import Action, FaultPoint, Faults, KafkaCluster, KafkaNode
 from integration.standalone import StandaloneCluster
 
-_REACHED_WITHIN_S = 75.0
+_REACHED_WITHIN_S = 120.0
 _ANSWERS_WITHIN_S = 60.0
 
 

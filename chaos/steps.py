@@ -11,11 +11,11 @@ from chaos.inject import inject
 from chaos.injected import Injected
 from chaos.kinds import DRIVER_DIES
 from chaos.recovery import Split, split
-from chaos.scene import NotReached, Scene
+from chaos.scene import Scene
 from chaos.schedule import Fault, Step
 from eos_sink.deadline import Deadline
 from eos_sink.testing import TestClusterError, read_timeline
-from eos_sink.testing.checker import Ends
+from eos_sink.testing.checker import Ends, ReaderError
 
 RECOVERS_WITHIN_S = 240.0
 _LOOK_S = 0.3
@@ -90,9 +90,9 @@ class Performer:
     def _strike(self, fault: Fault, outcome: Outcome, injected: list[Injected]) -> None:
         try:
             done = inject(self._scene, fault)
-        except (NotReached, TestClusterError) as error:
-            outcome.facts.setdefault("not_reached", []).append(f"{fault.kind.value}: {error}")
-            self._scene.journal.say(f"    not reached: {error}")
+        except Exception as error:  # noqa: BLE001 - told in the report; the run goes on
+            outcome.facts.setdefault("not_reached", []).append(f"{fault.kind.value}: {error!r}")
+            self._scene.journal.say(f"    not reached: {error!r}")
             return
         injected.append(done)
         outcome.struck.append(fault)
@@ -119,7 +119,11 @@ class Performer:
         if not scene.supervisor.until(lambda: scene.watch.whole > fed, deadline.left):
             outcome.held_up = f"row {scene.watch.whole} is missing, and {fed} were fed"
             return
-        behind = self._ends.held_up(self._ends.settled_high(deadline), deadline)
+        try:
+            behind = self._ends.held_up(self._ends.settled_high(deadline), deadline)
+        except ReaderError as error:
+            outcome.held_up = str(error)
+            return
         if behind:
             outcome.held_up = f"readers wait at {behind}"
             return
