@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 
 from eos_sink.cli.report import Cell, Mood, Report
@@ -17,6 +18,8 @@ def render(report: Report, *, colour: bool = False) -> str:
         report: what to show.
         colour: use colours, unless NO_COLOR is set.
     """
+    if report.document is not None:
+        return json.dumps(report.document, indent=2)
     colour = colour and not os.environ.get("NO_COLOR")
     heads = tuple(Cell(column) for column in report.columns)
     widths = [

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any
 
 
 class CommandError(Exception):
@@ -35,9 +37,11 @@ class Report:
         rows: each as long as `columns`.
         notes: sentences.
         ok: False makes the command's exit code 1.
+        document: JSON to be printed in place of all that.
     """
 
     columns: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
     notes: tuple[str, ...]
     ok: bool
+    document: Mapping[str, Any] | None = None

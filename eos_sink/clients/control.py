@@ -34,6 +34,10 @@ class KafkaPythonControl:
     def __init__(self, settings: dict[str, object], deadline: Deadline) -> None:
         self._wire = Wire(settings, deadline)
 
+    @property
+    def wire(self) -> Wire:
+        return self._wire
+
     def check_timeout(self, transactional_id: str, timeout_ms: int, deadline: Deadline) -> None:
         def request(_: list[str]) -> Any:
             return InitProducerIdRequest(

@@ -1,0 +1,75 @@
+"""A cluster as a person looks at it: `eos-sink resolve` and nothing else uses this."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import OffsetSpec
+
+from eos_sink.clients.cluster import ConfluentKafka
+from eos_sink.clients.librdkafka import judged
+from eos_sink.clients.tails import TailReader
+from eos_sink.deadline import Deadline
+from eos_sink.ports import OnRow, PartitionTail, ProducerIdentity
+
+
+class ConfluentInspection(ConfluentKafka):
+    """Implements `eos_sink.ports.Inspection`."""
+
+    def tails(
+        self,
+        topic: str,
+        producers: frozenset[ProducerIdentity],
+        most: int,
+        on_row: OnRow,
+        deadline: Deadline,
+    ) -> list[PartitionTail]:
+        try:
+            leaders = {p.id: p.leader.id for p in self._describe(topic, deadline).partitions}
+            start = self._offsets(topic, leaders, OffsetSpec.earliest(), deadline)  # type: ignore[no-untyped-call]
+            latest: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+            end = self._offsets(topic, leaders, latest, deadline)
+            stable = self._offsets(topic, leaders, latest, deadline, IsolationLevel.READ_COMMITTED)
+        except KafkaException:
+            return []
+        reader = TailReader(self.control().wire, producers, on_row)
+        found = []
+        for number, leader in sorted(leaders.items()):
+            first = max(start[number], end[number] - most)
+            tail = PartitionTail(topic, number, start[number], stable[number], end[number], first)
+            found.append(reader.read(leader, tail, deadline))
+        return found
+
+    def queries(self, deadline: Deadline) -> list[str] | None:
+        options = self._options
+        error = self._topic_error(options.log_topic, deadline)
+        if error is not None and error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+            return None
+        if error is not None:
+            raise judged(error, f"The decision log {options.log_topic} cannot be seen")
+        return sorted(self.log_records(deadline))
+
+    def members(self, group: str, deadline: Deadline) -> list[str]:
+        futures = self._admin(deadline).describe_consumer_groups(
+            [group], request_timeout=deadline.left
+        )
+        try:
+            described = self._answer(futures[group], deadline)
+        except KafkaException:
+            return []
+        return sorted(str(member.host) for member in described.members)
+
+    def _offsets(
+        self,
+        topic: str,
+        partitions: Iterable[int],
+        spec: OffsetSpec,
+        deadline: Deadline,
+        level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
+    ) -> dict[int, int]:
+        places = {TopicPartition(topic, number): spec for number in partitions}
+        answers = self._admin(deadline).list_offsets(
+            places, isolation_level=level, request_timeout=deadline.left
+        )
+        return {p.partition: self._answer(a, deadline).offset for p, a in answers.items()}

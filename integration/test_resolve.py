@@ -1,0 +1,316 @@
+"""Every doubt on a real Kafka: the query stops, a person sees why and chooses, it goes on."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eos_sink.errors import OperatorNeededError, SupersededError
+from eos_sink.testing import KafkaCluster
+from eos_sink.testing.faults import FaultPoint
+from integration.query import PARTITIONS, ROWS, Process, Query, pause_at, rows_of
+from integration.test_lost_log import delete_log
+from integration.test_replays import (
+    delete_all_records,
+    replan,
+    restore_checkpoint,
+    take_all_ids,
+)
+
+VERSIONS = pytest.mark.kafka("4.3.0", "3.9.1")
+RAN, WAITING, REFUSED = 0, 1, 2
+
+
+class Person:
+    """Types `eos-sink resolve` for one query."""
+
+    def __init__(self, kafka: KafkaCluster, query: Query) -> None:
+        self._bootstrap = kafka.bootstrap_servers
+        self._query = query
+        self.called = query.options.names.query
+
+    def types(self, *more: str, expect: int = RAN) -> str:
+        command = [sys.executable, "-m", "eos_sink.cli", "resolve", self.called]
+        command += ["--bootstrap-server", self._bootstrap]
+        command += ["--log-topic", self._query.options.log_topic, *more]
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+        )
+        said = done.stdout + done.stderr
+        assert done.returncode == expect, said
+        return said
+
+    def sees(self, expect: int = RAN) -> dict[str, Any]:
+        evidence: dict[str, Any] = json.loads(self.types("--json", expect=expect))
+        return evidence
+
+    def chooses(self, choice: str, *more: str) -> None:
+        before = self._query.log().seq
+        assert f"--{choice} is carried out" in self.types(f"--{choice}", "--yes", *more)
+        assert self._query.log().seq == before + 1
+
+    def is_refused(self, choice: str, *more: str) -> str:
+        """And nothing has changed."""
+        before = self._query.log()
+        said = self.types(f"--{choice}", *more, expect=REFUSED)
+        assert self._query.log() == before
+        return said
+
+
+@pytest.fixture
+def person(kafka: KafkaCluster, query: Query) -> Person:
+    return Person(kafka, query)
+
+
+@pytest.fixture
+def own_log(kafka: KafkaCluster, tmp_path: Path) -> Iterator[Query]:
+    query = Query(kafka, tmp_path, eos_log_topic=f"log-{uuid.uuid4().hex[:8]}")
+    try:
+        yield query
+    finally:
+        query.close()
+
+
+def stopped(query: Query) -> dict[str, Any]:
+    error: dict[str, Any] = query.run().stopped(OperatorNeededError)
+    assert f"eos-sink resolve {query.options.names.query}" in error["text"]
+    assert error["data"].keys() >= {"batch", "partitions", "rows"}
+    return error
+
+
+def bring_into_doubt(kafka: KafkaCluster, query: Query, at: FaultPoint) -> None:
+    query.run_killed_at(at)
+    take_all_ids(query)
+    delete_all_records(kafka, query.topic)
+
+
+def later_batches(query: Query) -> None:
+    """What was deleted is no reader's any more: only what comes is checked."""
+    rows = query.visible().values()
+    expected = [row for batch in query.batches[2:] for part in batch for row in part]
+    assert sorted(rows) == sorted(expected)
+
+
+@VERSIONS
+def test_what_was_there_is_not_written_again(
+    kafka: KafkaCluster, query: Query, person: Person
+) -> None:
+    bring_into_doubt(kafka, query, FaultPoint.COMMITTER_SETTLE_AFTER)
+    assert stopped(query)["data"]["partitions"] == [0, 1, 2]
+    seen = person.sees(expect=WAITING)
+    assert seen["in_doubt"] == [0, 1, 2]
+    assert seen["decision"]["batch"] == 1
+    assert seen["decision"]["rows"] == PARTITIONS * ROWS
+    assert {t["witness"]["found"] for t in seen["transactions"]} == {"unreadable"}
+    assert {t["coordinator"]["state"] for t in seen["transactions"]} == {"Empty"}
+    assert {t["at_the_end"]["rows"] for t in seen["transactions"]} == {0}
+    assert all(topic["start"] == topic["end"] for topic in seen["topics"])
+    assert seen["owner"]["alive_here"] is False
+    assert "add --yes" in person.is_refused("visible")
+    person.chooses("visible")
+    assert person.sees()["decision"]["ruling"]["visible"] == [0, 1, 2]
+    assert query.finish().written(1) == []
+    later_batches(query)
+
+
+def test_what_was_never_there_is_written_again(
+    kafka: KafkaCluster, query: Query, person: Person
+) -> None:
+    bring_into_doubt(kafka, query, FaultPoint.COMMITTER_WRITE_AFTER)
+    stopped(query)
+    person.chooses("lost")
+    assert query.finish().written(1) == [0, 1, 2]
+    query.batches = query.batches[1:]
+    query.check()
+
+
+def test_partitions_may_have_different_fates(
+    kafka: KafkaCluster, query: Query, person: Person
+) -> None:
+    bring_into_doubt(kafka, query, FaultPoint.COMMITTER_WRITE_AFTER)
+    person.chooses("visible", "--partitions", "0,2")
+    assert stopped(query)["data"]["partitions"] == [1]
+    assert person.sees(expect=WAITING)["in_doubt"] == [1]
+    person.chooses("lost", "--partitions", "1")
+    process = query.run_killed_at(FaultPoint.COMMITTER_SETTLE_AFTER)
+    assert process.written(1) == [1]
+    # The ruling about the others outlives the decision that replaces it.
+    assert query.finish().written(1) == []
+    rows = query.visible().values()
+    assert sorted(rows) == sorted([*rows_of(1)[1], *(row for p in rows_of(2) for row in p)])
+
+
+def test_a_choice_against_the_evidence_is_refused(query: Query, person: Person) -> None:
+    query.run_killed_at(FaultPoint.COMMITTER_SETTLE_AMID)
+    states = {t["partition"]: t["standing"] for t in person.sees()["transactions"]}
+    assert sorted(states.values()) == ["committed", "open", "open"]
+    committed = next(p for p, standing in states.items() if standing == "committed")
+    open_ = next(p for p, standing in states.items() if standing == "open")
+    for choice in ("lost", "visible"):
+        assert "Nothing is in doubt" in person.is_refused(choice, "--yes")
+        said = person.is_refused(choice, "--yes", "--partitions", str(committed))
+        assert "is committed" in said
+        said = person.is_refused(choice, "--yes", "--partitions", str(open_))
+        assert "is decided and open" in said
+        assert "no transaction of partition 9" in person.is_refused(
+            choice, "--yes", "--partitions", "9"
+        )
+    assert query.finish().written(1) == []
+    query.check()
+
+
+@VERSIONS
+def test_the_end_of_the_topic_tells_what_the_coordinator_has_forgotten(
+    kafka: KafkaCluster, query: Query, person: Person
+) -> None:
+    """Only the first records are gone, the witnesses among them."""
+    query.run_killed_at(FaultPoint.COMMITTER_SETTLE_AFTER)
+    take_all_ids(query)
+    witnesses = [entry.witness for entry in decided(query)]
+    delete_records_before(
+        kafka,
+        query.topic,
+        {
+            p: max(w.offset for w in witnesses if w.partition == p) + 1
+            for p in {w.partition for w in witnesses}
+        },
+    )
+    seen = person.sees(expect=WAITING)
+    doubtful = [t for t in seen["transactions"] if t["standing"] == "in doubt"]
+    assert doubtful
+    assert {t["at_the_end"]["marker"] for t in doubtful} == {"commit"}
+    assert all(0 < t["at_the_end"]["rows"] <= t["rows"] for t in seen["transactions"])
+    said = person.is_refused("lost", "--yes")
+    assert "was committed: the topic has the marker" in said
+    person.chooses("visible")
+    assert query.finish().written(1) == []
+
+
+def decided(query: Query) -> Sequence[Any]:
+    decision = query.log().decision
+    assert decision is not None
+    return decision.prepared
+
+
+def delete_records_before(kafka: KafkaCluster, topic: str, offsets: dict[int, int]) -> None:
+    from confluent_kafka import TopicPartition
+    from confluent_kafka.admin import AdminClient
+
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
+    places = [TopicPartition(topic, partition, offset) for partition, offset in offsets.items()]
+    for answer in admin.delete_records(places).values():
+        answer.result(30)
+
+
+def test_the_decided_rows_at_the_end_of_the_topic_are_known_by_their_fingerprint(
+    query: Query, person: Person
+) -> None:
+    query.run_killed_at(FaultPoint.COMMITTER_SETTLE_AFTER)
+    seen = person.sees()
+    assert all(t["at_the_end"]["same_rows"] for t in seen["transactions"])
+    assert "8, the decided ones" in person.types()
+    assert all(t["at_the_end"]["marker"] == "commit" for t in seen["transactions"])
+
+
+def test_a_replay_with_other_rows_is_accepted(query: Query, person: Person) -> None:
+    query.run_killed_at(FaultPoint.COMMITTER_SETTLE_AFTER)
+    replan(query, 1, rows_of(1, [ROWS, ROWS, ROWS + 1]))
+    assert stopped(query)["data"]["partitions"] == [2]
+    person.chooses("accept")
+    assert query.finish().written(1) == []
+    query.check()
+
+
+def test_a_replay_with_other_rows_is_written_too(query: Query, person: Person) -> None:
+    query.run_killed_at(FaultPoint.COMMITTER_SETTLE_AFTER)
+    replan(query, 1, rows_of(1, [ROWS, ROWS, ROWS + 1]))
+    stopped(query)
+    person.chooses("forget")
+    assert query.finish().written(1) == [0, 1, 2]
+    rows = query.visible().values()
+    assert rows.count("1-0-0") == 2
+    assert rows.count("1-2-8") == 1
+
+
+def test_an_old_checkpoint_goes_on_when_the_decision_is_dropped(
+    query: Query, person: Person
+) -> None:
+    query.finish()
+    restore_checkpoint(query, 1)
+    assert stopped(query)["data"]["decided"] == 2
+    person.chooses("forget")
+    query.finish()
+    rows = query.visible().values()
+    assert (rows.count("0-0-0"), rows.count("1-0-0"), rows.count("2-0-0")) == (1, 2, 2)
+
+
+def test_what_is_decided_is_committed_before_it_is_dropped(query: Query, person: Person) -> None:
+    query.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
+    person.chooses("forget")
+    query.check(batches=2)
+
+
+def test_a_query_whose_log_was_deleted_starts_anew(kafka: KafkaCluster, own_log: Query) -> None:
+    query, person = own_log, Person(kafka, own_log)
+    query.run_killed_at(FaultPoint.COMMITTER_SETTLE_AFTER)
+    query.commit_log(1)
+    delete_log(kafka, query)
+    stopped(query)
+    seen = person.sees(expect=WAITING)
+    assert seen["committed_without_record"] == query_ids(query)
+    delete_log(kafka, query)
+    seen = person.sees(expect=WAITING)
+    assert seen["log"]["seq"] == 0
+    assert "no topic" in person.types(expect=WAITING)
+    for choice in ("visible", "lost", "accept"):
+        assert "no decision" in person.types(f"--{choice}", "--yes", expect=REFUSED)
+    assert "--forget is carried out" in person.types("--forget", "--yes")
+    query.finish()
+    query.check()
+
+
+def query_ids(query: Query) -> list[str]:
+    names = query.options.names
+    return [*(names.task(slot, p) for slot in (0, 1) for p in range(PARTITIONS)), names.driver]
+
+
+def test_a_run_that_is_alive_is_noticed_and_refused_from_then_on(
+    query: Query, person: Person
+) -> None:
+    live = pause(query)
+    assert person.sees()["owner"]["alive_here"] is True
+    assert f"process {live.pid} on" in person.is_refused("forget", "--yes")
+    person.chooses("forget", "--take-over")
+    live.wake()
+    text = live.stopped(SupersededError)["text"]
+    assert "A person has used eos-sink resolve" in text
+    query.finish()
+    query.check()
+
+
+def pause(query: Query) -> Process:
+    process = query.run(pause_at(FaultPoint.COMMITTER_VOTE_AFTER, batch=0, partition=2))
+    process.paused_at(FaultPoint.COMMITTER_VOTE_AFTER)
+    return process
+
+
+def test_a_query_is_found_by_what_it_is_called(query: Query, person: Person) -> None:
+    query.finish()
+    whole = person.called
+    for called in (query._given["eos.id"], whole.rpartition("-")[0]):
+        person.called = called
+        assert person.sees()["query"] == whole
+    person.called = f"{whole[:-11]}x"
+    said = person.types(expect=REFUSED)
+    assert f"knows no query {person.called!r}; it knows" in said
+    assert whole in said
+    person.called = whole
+    assert "no such log topic" not in person.types("--command-config", "/dev/null")
+    assert "--command-config" in person.types("--command-config", "/nowhere", expect=REFUSED)
