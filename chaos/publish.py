@@ -28,6 +28,8 @@ def main() -> int:
     told = "\n".join(lines(figures))
     _PAGE.write_text(f"{before}{_BEGIN}\n\n{told}\n{_END}{after}")
     for name, draw in PLOTS.items():
+        if name == "recovery" and not figures["recovery_s"]["kills"]:
+            continue
         (_PAGE.parent / f"chaos-{name}.svg").write_text(f"{draw(figures)}\n")
     return 0
 
@@ -110,6 +112,8 @@ def _kinds(figures: Figures) -> Iterator[str]:
 
 def _recovery(figures: Figures) -> Iterator[str]:
     recovery = figures["recovery_s"]
+    if not recovery["kills"]:
+        return
     names = {
         "total": "from SIGKILL to the first newly visible row",
         "spark": "of it Spark",
