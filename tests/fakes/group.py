@@ -68,6 +68,9 @@ class Groups:
         """The session of the live member ends, without the wait."""
         self._members[group] = None
 
+    def has_member(self, group: str) -> bool:
+        return self._members.get(group) is not None
+
     def commit(self, group: str, offset: int) -> None:
         self._offsets[group] = offset
 

@@ -72,6 +72,10 @@ class PartitionLog:
         open_offsets = (e.offset for e in self._entries if e and e.txn.outcome is Outcome.OPEN)
         return next(open_offsets, self.end)
 
+    def all_from(self, offset: int) -> list[Entry]:
+        """Every record and marker that is kept, whatever became of its transaction."""
+        return [entry for entry in self._entries[max(offset, self.start) :] if entry]
+
     def append(self, txn: Txn, key: bytes | None, value: bytes | None, headers: Headers) -> int:
         if self not in txn.logs:
             txn.logs.append(self)
