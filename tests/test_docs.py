@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from eos_sink import errors
+from eos_sink import cli, errors
 from eos_sink.options import OPTIONS, parse_options
 from tests.snippets import PAGES, ROOT, Snippet, all_snippets, snippets_of
 
@@ -51,6 +51,9 @@ def test_each_command_is_one_that_works(snippet: Snippet) -> None:
         words = shlex.split(command)
         if words[0] == "make":
             assert set(words[1:]) <= make_targets(), command
+        elif words[:2] == ["eos-sink", "resolve"]:
+            # integration/test_resolve.py runs those of docs/resolve.md.
+            assert cli._parser().parse_args(words[1:]).query, command
         elif words[0] == "spark-submit":
             # integration/test_docs.py hands the block of that name on the same page to it.
             assert words[1] in {s.file_name for s in snippets_of(snippet.page)}, command
