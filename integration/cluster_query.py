@@ -9,6 +9,14 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ResourceType,
+)
+
 from eos_sink.deadline import Deadline
 from eos_sink.options import parse_options
 from eos_sink.ports import TransactionStatus
@@ -64,6 +72,29 @@ class ClusterQuery(Query):
         ids = [self.options.names.task(1, partition) for partition in range(3)]
         states = self.kafka.control().describe(ids, Deadline(PATIENCE_S))
         return [states[name].status for name in ids]
+
+    def require_copies(self, topic: str, copies: int) -> None:
+        """Let a topic take records only while so many copies are in sync."""
+        name = ConfigResource(ResourceType.TOPIC, topic)
+        name.add_incremental_config(
+            ConfigEntry(
+                "min.insync.replicas",
+                str(copies),
+                incremental_operation=AlterConfigOpType.SET,
+            )
+        )
+        admin = AdminClient({"bootstrap.servers": self.cluster.direct_servers})
+        admin.incremental_alter_configs([name])[name].result(PATIENCE_S)
+
+    def wait_copies(self, topic: str, partition: int, copies: int) -> None:
+        """Until so many copies of a partition are in sync."""
+        admin = AdminClient({"bootstrap.servers": self.cluster.direct_servers})
+
+        def are_in_sync() -> bool:
+            found = admin.list_topics(topic, timeout=PATIENCE_S).topics[topic]
+            return len(found.partitions[partition].isrs) == copies
+
+        wait_until(are_in_sync, Deadline(PATIENCE_S), f"{copies} copies are in sync")
 
     def wait_timed_out(self) -> None:
         """Until no transaction of batch 1 is open."""

@@ -42,9 +42,6 @@ def query(kafka: KafkaCluster, tmp_path: Path) -> Iterator[Query]:
 def cluster() -> Iterator[KafkaCluster]:
     """Three brokers, each behind a link, and three controllers."""
     properties = {
-        # Three seconds until the others take over from a broker that is gone.
-        "broker.session.timeout.ms": 3000,
-        "broker.heartbeat.interval.ms": 500,
         # Ten seconds by default until it is noticed that a transaction has timed out.
         "transaction.abort.timed.out.transaction.cleanup.interval.ms": 200,
     }

@@ -1,0 +1,99 @@
+"""Batches of every size and shape go through three brokers: nothing, one row, many, large, wide."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from eos_sink.errors import BatchFailedError
+from eos_sink.testing import KafkaCluster
+from integration.cluster_query import ClusterQuery
+from integration.query import rows_of
+
+pytestmark = pytest.mark.timeout(400)
+
+LARGE = 20 * 1024 * 1024
+MANY = 200
+
+
+@pytest.fixture
+def query(cluster: KafkaCluster, tmp_path: Path) -> Iterator[ClusterQuery]:
+    query = ClusterQuery(cluster, tmp_path)
+    try:
+        yield query
+    finally:
+        query.close()
+
+
+def test_batches_without_rows_decide_nothing_and_do_no_harm(query: ClusterQuery) -> None:
+    query.batches = [rows_of(0), rows_of(1, (0, 0, 0)), rows_of(2, ()), rows_of(3)]
+    process = query.run()
+    process.finished()
+    assert [process.written(batch) for batch in range(4)] == [[0, 1, 2], [], [], [0, 1, 2]]
+    query.check()
+
+
+def test_a_batch_of_one_row_is_visible(query: ClusterQuery) -> None:
+    query.batches = [rows_of(0, (0, 1, 0)), rows_of(1, (1,))]
+    query.run().finished()
+    query.check()
+
+
+@pytest.mark.parametrize(
+    "count", [100_000, pytest.param(1_000_000, marks=[pytest.mark.long, pytest.mark.slow])]
+)
+def test_a_batch_of_many_rows_is_visible_once(query: ClusterQuery, count: int) -> None:
+    share = count // 3
+    query.batches = [rows_of(0), rows_of(1, (share, share, count - 2 * share))]
+    query.run().finished()
+    query.check()
+
+
+def test_a_batch_of_many_tasks_is_visible_once(query: ClusterQuery) -> None:
+    query.batches = [rows_of(0), rows_of(1, (1,) * MANY)]
+    query.run().finished()
+    query.check()
+
+
+def test_a_batch_for_many_partitions_is_visible_once(query: ClusterQuery) -> None:
+    topic = f"wide-{query.topic}"
+    query.cluster.create_topic(topic, partitions=MANY)
+    query.change({"topic": topic})
+    query.topic = topic
+    query.batches = [rows_of(0, (3 * MANY, 3 * MANY)), rows_of(1, (3 * MANY, 3 * MANY))]
+    query.run().finished()
+    query.check()
+    used = {seen.partition for seen in query.visible()}
+    assert len(used) > MANY * 0.9
+
+
+def large_row(query: ClusterQuery, *, topic_allows: bool) -> None:
+    """The middle one of three rows is large; the topic takes it or does not."""
+    topic = f"large-{query.topic}"
+    config = {"max.message.bytes": 2 * LARGE} if topic_allows else {}
+    query.cluster.create_topic(topic, partitions=3, config=config)
+    query.change({"topic": topic})
+    query.topic = topic
+    query.batches = [[["0-0-0", "x" * LARGE + "-0", "0-0-2"]]]
+
+
+def test_a_large_row_is_visible_once_when_topic_and_client_allow_it(query: ClusterQuery) -> None:
+    large_row(query, topic_allows=True)
+    query.change({"kafka.max.request.size": str(2 * LARGE)})
+    query.run().finished()
+    assert sorted(query.visible().values()) == sorted(query.batches[0][0])
+
+
+@pytest.mark.parametrize("client_allows", [False, True])
+def test_a_row_that_is_too_large_is_refused_with_both_settings_that_help(
+    query: ClusterQuery, client_allows: bool
+) -> None:
+    large_row(query, topic_allows=False)
+    if client_allows:
+        query.change({"kafka.max.request.size": str(2 * LARGE)})
+    text = query.run().stopped(BatchFailedError)["text"]
+    assert "max.message.bytes" in text
+    assert "kafka.max.request.size" in text
+    assert query.visible() == ()

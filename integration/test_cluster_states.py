@@ -1,0 +1,307 @@
+"""What brokers forget, give up or refuse: time-outs, expired ids, used-up epochs, deleted records,
+ended sessions, too few copies, a full disk.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from eos_sink.deadline import Deadline
+from eos_sink.errors import (
+    BatchFailedError,
+    ClusterError,
+    OperatorNeededError,
+    OutcomeUnknownError,
+    UnfinishedError,
+)
+from eos_sink.ports import TransactionStatus
+from eos_sink.testing import KafkaCluster, start_kafka
+from eos_sink.testing.faults import FaultPoint
+from eos_sink.testing.waiting import wait_until
+from integration.cluster_query import SITES, ClusterQuery
+from integration.query import PATIENCE_S, rows_of
+
+pytestmark = pytest.mark.timeout(400)
+
+# How long it is looked at that nothing happens.
+NOTHING_S = 1.0
+# Long enough for a batch of a busy machine, short enough to wait for it.
+TIMES_OUT = {"eos.transaction.timeout.ms": "6000"}
+
+
+@pytest.fixture
+def query(cluster: KafkaCluster, tmp_path: Path) -> Iterator[ClusterQuery]:
+    query = ClusterQuery(cluster, tmp_path)
+    try:
+        yield query
+    finally:
+        query.close()
+        cluster.repair()
+
+
+# Transactions time out.
+
+
+def test_a_batch_whose_transactions_time_out_before_the_vote_fails(query: ClusterQuery) -> None:
+    query.change(TIMES_OUT)
+    process = SITES["prepared"].reach(query)
+    query.wait_timed_out()
+    process.wake()
+    process.stopped(BatchFailedError)
+    query.check(batches=1)
+    query.finish()
+    query.check()
+
+
+@pytest.mark.parametrize(
+    ("site", "lost"),
+    [("decided", [0, 1, 2]), pytest.param("settling", [1, 2], marks=pytest.mark.long)],
+)
+def test_what_times_out_after_the_decision_is_written_again(
+    query: ClusterQuery, site: str, lost: list[int]
+) -> None:
+    query.change(TIMES_OUT)
+    process = SITES[site].reach(query)
+    query.wait_timed_out()
+    process.wake()
+    assert process.stopped(UnfinishedError)["data"]["partitions"] == lost
+    assert query.finish().written(1) == lost
+    query.check()
+
+
+def test_what_times_out_while_the_driver_is_down_is_written_again(query: ClusterQuery) -> None:
+    query.change(TIMES_OUT)
+    query.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
+    query.wait_timed_out()
+    assert query.finish().written(1) == [0, 1, 2]
+    query.check()
+
+
+# Brokers forget ids.
+
+
+@pytest.fixture(scope="module")
+def forgetful() -> Iterator[KafkaCluster]:
+    """A broker that forgets transactional and producer ids after seconds instead of days."""
+    properties = {
+        "transactional.id.expiration.ms": 4000,
+        "transaction.remove.expired.transaction.cleanup.interval.ms": 200,
+        "transaction.abort.timed.out.transaction.cleanup.interval.ms": 200,
+        "producer.id.expiration.ms": 4000,
+        "producer.id.expiration.check.interval.ms": 200,
+    }
+    with start_kafka(properties=properties) as started:
+        yield started
+
+
+@pytest.fixture
+def forgotten(forgetful: KafkaCluster, tmp_path: Path) -> Iterator[ClusterQuery]:
+    query = ClusterQuery(forgetful, tmp_path)
+    query.change(TIMES_OUT)
+    try:
+        yield query
+    finally:
+        query.close()
+
+
+def wait_forgotten(query: ClusterQuery) -> None:
+    wait_until(
+        lambda: set(query.statuses()) == {TransactionStatus.MISSING},
+        Deadline(PATIENCE_S),
+        "the broker has forgotten the ids",
+    )
+
+
+def test_the_witness_tells_that_a_batch_was_lost_when_its_ids_are_forgotten(
+    forgotten: ClusterQuery,
+) -> None:
+    forgotten.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
+    wait_forgotten(forgotten)
+    assert forgotten.finish().written(1) == [0, 1, 2]
+    forgotten.check()
+
+
+def test_nobody_can_tell_when_the_records_are_deleted_as_well(forgotten: ClusterQuery) -> None:
+    forgotten.run_killed_at(FaultPoint.COMMITTER_SETTLE_AFTER)
+    wait_forgotten(forgotten)
+    forgotten.cluster.delete_records(forgotten.topic)
+    error = forgotten.run().stopped(OperatorNeededError)
+    assert error["data"]["batch"] == 1
+    assert error["data"]["partitions"] == [0, 1, 2]
+
+
+# Epochs are used up.
+
+
+def test_an_id_at_the_end_of_its_epochs_goes_on_under_a_new_producer_id(
+    kafka: KafkaCluster, tmp_path: Path
+) -> None:
+    query = ClusterQuery(kafka, tmp_path)
+    query.batches = [rows_of(batch) for batch in range(4)]
+    try:
+        before = kafka.exhaust_epoch(query.task_id, left=1)
+        # Batch 1 has the last epoch, and is decided when a late attempt takes the next one.
+        query.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
+        query.take_id(1, 1)
+        rolled = query.kafka.control().describe([query.task_id], Deadline(PATIENCE_S))
+        after = rolled[query.task_id].transaction
+        assert after.producer_id != before.producer_id
+        assert query.finish().written(1) == [1]
+        query.check()
+    finally:
+        query.close()
+
+
+@pytest.mark.long
+def test_the_drivers_id_goes_on_under_a_new_producer_id(
+    kafka: KafkaCluster, tmp_path: Path
+) -> None:
+    query = ClusterQuery(kafka, tmp_path)
+    try:
+        process = SITES["prepared"].reach(query)
+        kafka.exhaust_epoch(query.options.names.driver)
+        process.wake()
+        process.finished()
+        query.check()
+    finally:
+        query.close()
+
+
+# Records are deleted.
+
+
+def at_most_once(query: ClusterQuery) -> set[str]:
+    """What is visible, none of it twice, when there is nothing foreign."""
+    counted = Counter(query.visible().values())
+    sent = {row for batch in query.batches for part in batch for row in part}
+    assert set(counted) <= sent
+    assert not [row for row, times in counted.items() if times > 1]
+    return set(counted)
+
+
+def rows(query: ClusterQuery, batch: int) -> set[str]:
+    return {row for part in query.batches[batch] for row in part}
+
+
+@pytest.mark.parametrize("site", ["writing", "prepared", "decided", "settling", "recovering"])
+def test_deleting_records_takes_no_others_with_it(query: ClusterQuery, site: str) -> None:
+    """UNKNOWN_PRODUCER_ID came of this in older brokers (KIP-360)."""
+    process = SITES[site].reach(query)
+    query.cluster.delete_records(query.topic)
+    process.wake()
+    process.finished()
+    later = rows(query, 2) | (set(query.batches[1][2]) if site == "writing" else set())
+    assert later <= at_most_once(query)
+
+
+def test_nobody_can_tell_what_became_of_a_lost_partition_whose_records_are_deleted(
+    query: ClusterQuery,
+) -> None:
+    query.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
+    query.take_id(query.slot(), 1)
+    query.cluster.delete_records(query.topic)
+    error = query.run().stopped(OperatorNeededError)
+    assert (error["data"]["batch"], error["data"]["partitions"]) == (1, [1])
+
+
+# The driver's session ends.
+
+
+@pytest.mark.parametrize("site", ["writing", "prepared"])
+def test_a_batch_that_outlives_the_drivers_session_is_repeated(
+    query: ClusterQuery, site: str
+) -> None:
+    process = SITES[site].reach(query)
+    query.cluster.end_session(query.options.names.group, query.options.names.driver)
+    process.wake()
+    process.stopped(BatchFailedError)
+    query.check(batches=1)
+    query.finish()
+    query.check()
+
+
+# Copies are missing.
+
+
+def test_a_log_without_a_leader_stops_the_query_until_it_is_back(
+    cluster: KafkaCluster, tmp_path: Path
+) -> None:
+    query = ClusterQuery(cluster, tmp_path)
+    query.change({"eos.log.topic": f"log-of-{query.topic}", "eos.log.replication.factor": "1"})
+    try:
+        query.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
+        home = query.log().position
+        leader = cluster.node(cluster.leader_of(home.topic, home.partition))
+        leader.kill()
+        query.change({"eos.step.timeout.ms": "10000"})
+        query.run().stopped(OutcomeUnknownError, ClusterError)
+        leader.restart()
+        query.finish()
+        query.check()
+    finally:
+        query.close()
+        cluster.repair()
+
+
+@pytest.mark.parametrize("which", ["output", "log"])
+def test_too_few_copies_in_sync_delay_a_batch_until_there_are_enough(
+    cluster: KafkaCluster, tmp_path: Path, which: str
+) -> None:
+    """Two of three are enough everywhere but in this one topic."""
+    query = ClusterQuery(cluster, tmp_path)
+    log = f"log-of-{query.topic}"
+    query.change({"eos.log.topic": log})
+    try:
+        process = SITES["writing" if which == "output" else "prepared"].reach(query)
+        home = query.log().position
+        topic, partition = (query.topic, 0) if which == "output" else (log, home.partition)
+        query.require_copies(topic, 3)
+        others = {1, 2, 3} - {cluster.leader_of(topic, partition)}
+        dead = cluster.node(min(others))
+        dead.kill()
+        query.wait_copies(topic, partition, 2)
+        process.wake()
+        assert not process.ends_within(NOTHING_S), "it went on with too few copies"
+        dead.restart()
+        query.survive(process)
+        query.check()
+    finally:
+        query.close()
+        cluster.repair()
+
+
+# A disk is full.
+
+
+def test_a_broker_whose_disk_is_full_is_one_that_has_died(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    small = data / "node-2"
+    small.mkdir(parents=True)
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=80m", "tmpfs", str(small)],
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    if mounted.returncode:
+        pytest.skip(f"no disk can be made here that is full soon: {mounted.stderr.strip()}")
+    try:
+        with start_kafka(brokers=3, data_dir=data) as cluster:
+            query = ClusterQuery(cluster, tmp_path)
+            process = SITES["writing"].reach(query)
+            subprocess.run(
+                ["dd", "if=/dev/zero", f"of={small / 'filler'}", "bs=1M"],
+                check=False,
+                capture_output=True,
+            )
+            process.wake()
+            query.survive(process)
+            query.check()
+            query.close()
+    finally:
+        subprocess.run(["umount", "--lazy", str(small)], check=True)
