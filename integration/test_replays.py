@@ -100,7 +100,7 @@ def test_without_witnesses_a_person_is_asked(query: Query, kafka: KafkaCluster) 
 def test_a_replay_with_other_rows_needs_a_person(query: Query) -> None:
     query.run_killed_at(FaultPoint.COMMITTER_SETTLE_AFTER)
     replan(query, 1, rows_of(1, [ROWS, ROWS, ROWS + 1]))
-    assert the_operators_error(query) == {"batch": 1, "partitions": [], "rows": PARTITIONS * ROWS}
+    assert the_operators_error(query) == {"batch": 1, "partitions": [2], "rows": PARTITIONS * ROWS}
     query.check(batches=2)
 
 
@@ -138,7 +138,12 @@ def test_a_checkpoint_restored_one_batch_back_reads_a_larger_range(query: Query)
 def test_a_checkpoint_restored_further_back_is_refused(query: Query) -> None:
     query.finish()
     restore_checkpoint(query, 1)
-    assert the_operators_error(query) == {"batch": 1, "decided": 2}
+    assert the_operators_error(query) == {
+        "batch": 1,
+        "partitions": [0, 1, 2],
+        "rows": PARTITIONS * ROWS,
+        "decided": 2,
+    }
     query.check()
 
 

@@ -11,16 +11,16 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 from eos_sink.testing import start_kafka
 from tools.guards import page
-from tools.guards.guard import Guard
+from tools.guards.guard import Guard, Proof
 from tools.guards.judge import Shown, show
 from tools.guards.table import GUARDS
-from tools.guards.trial import Outcome, Trial
+from tools.guards.trial import Outcome, Trial, Verdict
 
 
 def main() -> int:
@@ -34,9 +34,8 @@ def main() -> int:
         return 0
     guards = [g for g in GUARDS if not given.names or any(n in g.name for n in given.names)]
     with start_kafka() as kafka:
-        if not _whole_tree_passes(guards, kafka.bootstrap_servers):
-            return 1
-        results = _take_away_each(guards, kafka.bootstrap_servers, given.jobs)
+        whole = _on_the_whole_tree(guards, kafka.bootstrap_servers)
+        results = _take_away_each(guards, whole, kafka.bootstrap_servers, given.jobs)
     unnoticed = [name for name, shown in results.items() if any(each.wrong for each in shown)]
     page.keep(results)
     if not given.names:
@@ -50,34 +49,32 @@ def say(line: str) -> None:
     sys.stdout.flush()
 
 
-def _whole_tree_passes(guards: Sequence[Guard], bootstrap: str) -> bool:
+def _on_the_whole_tree(guards: Sequence[Guard], bootstrap: str) -> dict[Proof, Verdict]:
     """The same tests, with nothing taken away, in a copy that does not import from elsewhere."""
     proofs = [proof for guard in guards for proof in guard.proofs]
     with Trial(bootstrap=bootstrap) as trial:
         elsewhere = {place for place in trial.imports() if trial.tree not in place.parents}
         if elsewhere:
-            say(f"a copy of the tree imports eos_sink from {elsewhere}")
-            return False
+            raise SystemExit(f"a copy of the tree imports eos_sink from {elsewhere}")
         began = time.monotonic()
         verdicts = trial.run(proofs)
         # A busy machine may let one wait for too long.
         again = [proof for proof, v in verdicts.items() if v.outcome is not Outcome.PASSED]
         verdicts.update(trial.run(again) if again else {})
-    wrong = {p.test: v for p, v in verdicts.items() if v.outcome is not Outcome.PASSED}
     say(f"{len(verdicts)} tests on the whole code: {time.monotonic() - began:.0f} s")
-    for test, verdict in wrong.items():
-        say(f"  {test}: {verdict.outcome.value}")
-    for text in dict.fromkeys(verdict.text for verdict in wrong.values()):
-        say(text)
-    return not wrong
+    for proof, verdict in verdicts.items():
+        if verdict.outcome is not Outcome.PASSED:
+            say(f"    {proof.test}: {verdict.outcome.value}: {verdict.text}")
+    return verdicts
 
 
-def _take_away_each(guards: Sequence[Guard], bootstrap: str, jobs: int) -> dict[str, list[Shown]]:
+def _take_away_each(
+    guards: Sequence[Guard], whole: Mapping[Proof, Verdict], bootstrap: str, jobs: int
+) -> dict[str, list[Shown]]:
     results: dict[str, list[Shown]] = {}
+    take_away = partial(show, whole=whole, bootstrap=bootstrap)
     with ThreadPoolExecutor(jobs) as pool:
-        for guard, shown in zip(
-            guards, pool.map(partial(show, bootstrap=bootstrap), guards), strict=True
-        ):
+        for guard, shown in zip(guards, pool.map(take_away, guards), strict=True):
             results[guard.name] = shown
             say(f"{guard.name}")
             for each in shown:

@@ -38,6 +38,7 @@ def kept() -> dict[str, list[Shown]]:
         name: [
             Shown(
                 Proof(**each["proof"]),
+                _verdict(each["whole"]),
                 _verdict(each["verdict"]),
                 tuple(map(_verdict, each["alone"])),
             )
