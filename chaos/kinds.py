@@ -46,15 +46,10 @@ class Master(Enum):
     STANDALONE = "standalone"
 
 
-DRIVER_DIES = frozenset(
-    {
-        Kind.KILL_DRIVER,
-        Kind.KILL_DRIVER_ANYTIME,
-        Kind.KILL_JVM,
-        Kind.TIMEOUT_DECIDED,
-        Kind.TIMEOUT_OPEN,
-    }
-)
+KILLS = frozenset({Kind.KILL_DRIVER, Kind.KILL_DRIVER_ANYTIME, Kind.KILL_JVM})
+"""A driver dies and is started again at once, which is what a recovery is measured by."""
+
+DRIVER_DIES = KILLS | {Kind.TIMEOUT_DECIDED, Kind.TIMEOUT_OPEN}
 
 IN_THE_CLUSTER = (
     Kind.KILL_BROKER,

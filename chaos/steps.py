@@ -9,7 +9,7 @@ from typing import Any
 from chaos.feeder import Feeder
 from chaos.inject import inject
 from chaos.injected import Injected
-from chaos.kinds import DRIVER_DIES
+from chaos.kinds import DRIVER_DIES, KILLS
 from chaos.recovery import Split, split
 from chaos.scene import Scene
 from chaos.schedule import Fault, Step
@@ -36,7 +36,7 @@ class Outcome:
             was open.
         held_up: partitions whose readers still waited at the deadline, or "rows".
         silence_s: the longest time without a newly visible row from `at` to `caught_up`.
-        split: whose time the recovery was, if a driver was killed.
+        split: whose time the recovery was, if a driver was killed and nothing else happened.
         facts: what else is known.
     """
 
@@ -141,7 +141,11 @@ class Performer:
         if successor is None:
             return
         outcome.visible = scene.watch.first_after(successor.started)
-        if outcome.visible is None:
+        if (
+            outcome.visible is None
+            or len(outcome.struck) > 1
+            or outcome.struck[0].kind not in KILLS
+        ):
             return
         later = scene.supervisor.starts_since(successor.started)
         # If the successor had to be started again, the time is neither Spark's nor ours alone.
