@@ -181,9 +181,9 @@ def check_unmoved(
     batch, topics = decision.batch, _topics(decision)
     for query, record in elsewhere.items():
         latest = record.decision
-        decided = list(record.earlier)
-        if latest is not None and topics & _topics(latest):
-            decided.append(latest.batch)
+        if latest is None:
+            continue  # Nothing was decided there, or a person has dropped it.
+        decided = (*record.earlier, latest.batch) if topics & _topics(latest) else record.earlier
         for other in decided:
             if other.stream == batch.stream and other.batch >= batch.batch:
                 raise doubts.moved_checkpoint(names, batch, query, other)

@@ -6,7 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from eos_sink.deadline import Deadline
 from eos_sink.errors import OperatorNeededError
+from eos_sink.log import DecisionRegister
+from tests.fakes.kafka import FakeKafka
 from tests.protocol.test_stories import Driver
 from tests.protocol.world import World
 
@@ -48,6 +51,15 @@ def test_a_stream_that_ran_before_another_at_the_old_place_is_noticed_too(world:
     with pytest.raises(OperatorNeededError):
         Driver(moved(world)).run(0, [b"a"])
     assert world.visible() == [b"a", b"b"]
+
+
+def test_a_person_may_drop_the_old_places_decision(world: World) -> None:
+    driver = Driver(world)
+    driver.run(0, [b"a"])
+    register = DecisionRegister(FakeKafka(world.cluster), world.options.names)
+    register.write(driver.planner.plan().token, None, Deadline(1))
+    Driver(moved(world)).run(0, [b"a"])
+    assert world.visible() == [b"a", b"a"]
 
 
 def test_a_checkpoint_whose_batches_are_all_noted_as_done_may_be_moved(world: World) -> None:
