@@ -164,7 +164,7 @@ class Query:
         self._planner: Planner | None = None
         self.topic = f"rows-{uuid.uuid4().hex[:8]}"
         self.checkpoint = directory / "checkpoint"
-        self.stream = "stream"
+        self.stream = f"stream-{uuid.uuid4().hex[:8]}"
         self.batches = [rows_of(batch) for batch in range(3)]
         cluster.create_topic(self.topic, partitions=3)
         self._given = {
