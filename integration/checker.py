@@ -63,6 +63,8 @@ def read_topic(bootstrap: str, topic: str, seconds: float = _READERS_S) -> Rows:
             "enable.auto.commit": False,
             "isolation.level": "read_committed",
             "enable.partition.eof": True,
+            # Where the first records were deleted.
+            "auto.offset.reset": "earliest",
             "fetch.wait.max.ms": 10,
         }
     )

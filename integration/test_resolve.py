@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 import subprocess
 import sys
 import uuid
 from collections.abc import Iterator, Sequence
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from eos_sink import cli
 from eos_sink.errors import OperatorNeededError, SupersededError
 from eos_sink.testing import KafkaCluster
 from eos_sink.testing.faults import FaultPoint
@@ -23,13 +28,14 @@ from integration.test_replays import (
     restore_checkpoint,
     take_all_ids,
 )
+from tests.snippets import ROOT, snippets_of
 
 VERSIONS = pytest.mark.kafka("4.3.0", "3.9.1")
 RAN, WAITING, REFUSED = 0, 1, 2
 
 
 class Person:
-    """Types `eos-sink resolve` for one query."""
+    """Types `eos-sink resolve` for one query; the imports are paid once."""
 
     def __init__(self, kafka: KafkaCluster, query: Query) -> None:
         self._bootstrap = kafka.bootstrap_servers
@@ -37,14 +43,12 @@ class Person:
         self.called = query.options.names.query
 
     def types(self, *more: str, expect: int = RAN) -> str:
-        command = [sys.executable, "-m", "eos_sink.cli", "resolve", self.called]
-        command += ["--bootstrap-server", self._bootstrap]
-        command += ["--log-topic", self._query.options.log_topic, *more]
-        done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
-        )
-        said = done.stdout + done.stderr
-        assert done.returncode == expect, said
+        words = ["resolve", self.called, "--bootstrap-server", self._bootstrap]
+        words += ["--log-topic", self._query.options.log_topic, *more]
+        with redirect_stdout(StringIO()) as out, redirect_stderr(StringIO()) as err:
+            code = cli.main(words)
+        said = out.getvalue() + err.getvalue()
+        assert code == expect, said
         return said
 
     def sees(self, expect: int = RAN) -> dict[str, Any]:
@@ -314,3 +318,31 @@ def test_a_query_is_found_by_what_it_is_called(query: Query, person: Person) -> 
     person.called = whole
     assert "no such log topic" not in person.types("--command-config", "/dev/null")
     assert "--command-config" in person.types("--command-config", "/nowhere", expect=REFUSED)
+
+
+def test_the_example_of_the_page_goes_on(kafka: KafkaCluster, query: Query) -> None:
+    """The commands of docs/resolve.md, one after the other, as a shell would run them."""
+    bring_into_doubt(kafka, query, FaultPoint.COMMITTER_SETTLE_AFTER)
+    text = stopped(query)["text"]
+    page = ROOT / "docs" / "resolve.md"
+    blocks = [s for s in snippets_of(page) if s.language == "sh" and s.not_run is None]
+    commands = [shlex.split(command) for block in blocks for command in block.commands]
+    assert [command[5:] for command in commands] == [[], [], ["--json"], ["--visible", "--yes"]]
+    (example,) = {command[2] for command in commands}
+    name = query.options.names.query
+    replaced = {example: name, "localhost:9092": kafka.bootstrap_servers}
+    codes = []
+    for command in commands:
+        typed = [replaced.get(word, word) for word in command[1:]]
+        run = [sys.executable, "-m", "eos_sink.cli", *typed]
+        codes.append(subprocess.run(run, check=False).returncode)
+    assert codes == [WAITING, WAITING, WAITING, RAN]
+    assert query.finish().written(1) == []
+    later_batches(query)
+    # What the page quotes is what the query says.
+    quoted = next(s.text for s in snippets_of(page) if s.language == "text")
+    quoted = " ".join(quoted.split()).partition(": ")[2].removesuffix(" ...")
+    pattern = (
+        re.escape(quoted).replace(re.escape(example), ".*").replace(re.escape("7c1e..."), ".*")
+    )
+    assert re.match(pattern, text)

@@ -7,7 +7,14 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from eos_sink.errors import ConfigurationError
-from eos_sink.identity import SLOTS, QueryNames, TaskId, query_identity
+from eos_sink.identity import (
+    SLOTS,
+    Origin,
+    QueryNames,
+    TaskId,
+    query_identity,
+    query_origin,
+)
 
 PREFIX = "eos-sink-"
 slots = st.sampled_from(SLOTS)
@@ -141,3 +148,45 @@ def test_no_identity_is_an_error_that_says_what_to_set() -> None:
 def test_a_relative_checkpoint_is_an_error(location: str) -> None:
     with pytest.raises(ConfigurationError, match="relative"):
         query_identity(None, location, None)
+
+
+# --- what is written about a query's start
+
+
+@pytest.mark.parametrize(
+    ("location", "shown"),
+    [
+        ("/data/cp", "/data/cp"),
+        ("file:///data/cp/", "/data/cp"),
+        ("s3a://KEY:SECRET@bucket/cp", "s3a://bucket/cp"),
+        ("s3a://KEY:SECRET@bucket/a@b/cp", "s3a://bucket/a@b/cp"),
+        ("wasbs://c@host/cp?sig=SECRET&x=1", "wasbs://host/cp"),
+        ("https://host/cp#SECRET", "https://host/cp"),
+        ("relative?sig=SECRET", "relative"),
+    ],
+)
+def test_no_secret_of_a_checkpoint_location_is_shown(location: str, shown: str) -> None:
+    assert query_origin("x", location, None).checkpoint == shown
+    assert "SECRET" not in str(query_origin("x", location, None))
+
+
+def test_no_secret_of_a_checkpoint_location_is_in_a_name() -> None:
+    name = query_identity(None, "wasbs://c@host/cp?sig=SECRET", None)
+    assert name.startswith("cp-")
+    assert "SECRET" not in name
+
+
+def test_origins_contradict_each_other_only_where_both_say_something() -> None:
+    one = Origin("id", "/a", None)
+    assert not one.contradicts(one)
+    assert not one.contradicts(Origin())
+    assert not one.contradicts(Origin("id", None, "name"))
+    for other in (Origin("id", "/b"), Origin("other", "/a")):
+        assert one.contradicts(other)
+        assert other.contradicts(one)
+    assert Origin(name="a").contradicts(Origin(name="b"))
+
+
+def test_an_origin_says_what_is_known() -> None:
+    assert str(Origin("x", "/a", "n")) == "eos.id 'x', checkpoint '/a', query name 'n'"
+    assert str(Origin()) == "no name"

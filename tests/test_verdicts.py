@@ -17,6 +17,7 @@ from eos_sink.model import (
     Plan,
     PlanToken,
     Prepared,
+    Ruling,
     Tally,
     TaskReport,
     Transaction,
@@ -31,6 +32,7 @@ from eos_sink.verdicts import (
     assignment,
     check_replay,
     check_rewrite,
+    check_unrecorded,
     check_vote,
     control_answer,
     lost_partitions,
@@ -317,3 +319,60 @@ def test_a_rewrite_in_another_number_of_partitions_stops(count: int) -> None:
 def test_a_rewrite_with_other_totals_stops() -> None:
     with pytest.raises(OperatorNeededError, match="with other rows"):
         check_rewrite(NAMES, DECISION, frozenset({2}), [*reports(2)[:2], report(2, Tally(1, 1, 1))])
+
+
+# --- what a person has ruled
+
+UNREADABLE = {T0: Visibility.UNREADABLE, T2: Visibility.UNREADABLE}
+
+
+def with_ruling(visible: set[int], lost: set[int], *, accepted: bool = False) -> Decision:
+    return replace(DECISION, ruling=Ruling(frozenset(visible), frozenset(lost), accepted))
+
+
+def test_a_ruling_stands_in_for_an_unreadable_witness() -> None:
+    assert lost_partitions(NAMES, with_ruling({0}, {2}), UNREADABLE) == {2}
+    assert lost_partitions(NAMES, with_ruling({0, 2}, set()), UNREADABLE) == frozenset()
+
+
+def test_what_is_not_ruled_about_stays_in_doubt() -> None:
+    with pytest.raises(OperatorNeededError) as stop:
+        lost_partitions(NAMES, with_ruling({0}, set()), UNREADABLE)
+    assert stop.value.data == {"batch": 5, "partitions": [2], "rows": 3}
+
+
+def test_a_witness_that_can_be_read_goes_before_a_ruling() -> None:
+    seen = {T0: Visibility.COMMITTED, T2: Visibility.ABORTED}
+    assert lost_partitions(NAMES, with_ruling({2}, {0}), seen) == {2}
+
+
+def test_an_accepted_decision_has_lost_nothing_and_takes_any_replay() -> None:
+    accepted = with_ruling(set(), set(), accepted=True)
+    seen = {T0: Visibility.UNREADABLE, T2: Visibility.ABORTED}
+    assert lost_partitions(NAMES, accepted, seen) == frozenset()
+    check_replay(NAMES, accepted, [])
+    check_replay(NAMES, accepted, [report(0, Tally(9, 9, 9))])
+
+
+# --- a log without a record
+
+
+@pytest.mark.parametrize("status", list(TransactionStatus))
+def test_only_a_committed_transaction_shows_that_there_was_a_record(
+    status: TransactionStatus,
+) -> None:
+    states = [state(T0, status)]
+    if status in (TransactionStatus.PREPARE_COMMIT, TransactionStatus.COMPLETE_COMMIT):
+        with pytest.raises(OperatorNeededError, match="the log-topic has no record of it"):
+            check_unrecorded(NAMES, "the log-topic", states)
+    else:
+        check_unrecorded(NAMES, "the log-topic", states)
+
+
+def test_only_the_querys_own_ids_show_it() -> None:
+    committed = TransactionStatus.COMPLETE_COMMIT
+    for name in (f"{NAMES.group}-mine", f"{NAMES.group}-0", "other-driver"):
+        check_unrecorded(NAMES, "log", [state(Transaction(name, 1, 1), committed)])
+    for name in (NAMES.driver, NAMES.task(1, 12)):
+        with pytest.raises(OperatorNeededError, match=name):
+            check_unrecorded(NAMES, "log", [state(Transaction(name, 1, 1), committed)])

@@ -214,8 +214,8 @@ def carry_out(
 
 
 def runs_here(owner: Owner) -> bool:
-    """Whether the process that wrote last is alive on this machine."""
-    if owner.host != socket.gethostname():
+    """Whether the run that wrote last is alive on this machine."""
+    if owner.tool or owner.host != socket.gethostname():
         return False
     try:
         os.kill(owner.pid, 0)

@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from eos_sink.errors import OperatorNeededError
+from eos_sink.identity import Origin
 from eos_sink.log.record import decode, encode
-from eos_sink.model import BatchId, Decision, LogRecord, Prepared, Tally, Witness
+from eos_sink.model import (
+    BatchId,
+    Decision,
+    LogRecord,
+    Owner,
+    Prepared,
+    Ruling,
+    Tally,
+    Witness,
+)
 
 numbers = st.integers(0, 2**63 - 1)
 tallies = st.builds(Tally, numbers, numbers, st.integers(0, 2**64 - 1))
@@ -18,6 +29,7 @@ topics = st.text(st.characters(codec="utf-8"), min_size=1, max_size=20)
 prepared = st.builds(
     Prepared, numbers, numbers, numbers, tallies, st.builds(Witness, topics, numbers, numbers)
 )
+partitions = st.frozensets(numbers, max_size=3)
 decisions = st.builds(
     Decision,
     st.builds(BatchId, st.text(st.characters(codec="utf-8")), numbers),
@@ -25,7 +37,11 @@ decisions = st.builds(
     numbers,
     tallies,
     st.lists(prepared, max_size=5).map(tuple),
+    st.builds(Ruling, partitions, partitions, st.booleans()),
 )
+names = st.none() | st.text(st.characters(codec="utf-8"), min_size=1)
+texts = st.text(st.characters(codec="utf-8"))
+owners = st.builds(Owner, texts, numbers, numbers, st.builds(Origin, names, names, names), texts)
 batches = st.builds(BatchId, st.text(st.characters(codec="utf-8")), numbers)
 records = st.builds(
     LogRecord,
@@ -33,6 +49,7 @@ records = st.builds(
     st.none() | decisions,
     st.text(st.characters(codec="utf-8")),
     st.lists(batches, max_size=3).map(tuple),
+    st.none() | owners,
 )
 
 EXAMPLE = LogRecord(
@@ -111,6 +128,12 @@ def broken(**changes: object) -> bytes:
         {"earlier": [["s"]]},
         {"earlier": [["s", -1]]},
         {"earlier": 7},
+        {"owner": 7},
+        {"owner": {"host": "h", "pid": 1}},
+        {"owner": {"host": "h", "pid": "1", "started": 1}},
+        {"decision__ruling": {}},
+        {"decision__ruling": {"visible": [1], "lost": [], "accepted": "false"}},
+        {"decision__ruling": {"visible": [-1], "lost": [], "accepted": False}},
     ],
 )
 def test_a_record_with_one_wrong_part_is_an_error(changes: dict[str, object]) -> None:
@@ -120,3 +143,14 @@ def test_a_record_with_one_wrong_part_is_an_error(changes: dict[str, object]) ->
 
 def test_what_a_later_release_may_add_does_not_hurt() -> None:
     assert decode(broken(note="x"), "here") == EXAMPLE
+
+
+def test_a_record_of_before_rulings_and_owners_is_read_and_written_as_it_was() -> None:
+    """And a version that knows neither reads past them, which leaves it in doubt, and stopped."""
+    assert EXAMPLE.decision is not None
+    ruled = replace(EXAMPLE.decision, ruling=Ruling(frozenset({0})))
+    later = replace(EXAMPLE, owner=Owner("h", 1, 2), decision=ruled)
+    document = json.loads(encode(later))
+    assert document.pop("owner") == {"host": "h", "pid": 1, "started": 2}
+    assert document["decision"].pop("ruling") == {"visible": [0], "lost": [], "accepted": False}
+    assert json.dumps(document, separators=(",", ":")).encode() == encode(EXAMPLE)

@@ -337,6 +337,7 @@ def test_a_run_is_alive_if_its_process_is_here(monkeypatch: pytest.MonkeyPatch) 
     here = Owner(socket.gethostname(), os.getpid(), 0)
     assert runs_here(here)
     assert not runs_here(replace(here, host="elsewhere"))
+    assert not runs_here(replace(here, tool=resolve.TOOL))
 
     def gone(pid: int, signal: int) -> None:
         raise ProcessLookupError
@@ -344,9 +345,9 @@ def test_a_run_is_alive_if_its_process_is_here(monkeypatch: pytest.MonkeyPatch) 
     def anothers(pid: int, signal: int) -> None:
         raise PermissionError
 
-    monkeypatch.setattr(resolve.os, "kill", gone)
+    monkeypatch.setattr(os, "kill", gone)
     assert not runs_here(here)
-    monkeypatch.setattr(resolve.os, "kill", anothers)
+    monkeypatch.setattr(os, "kill", anothers)
     assert runs_here(here)
 
 

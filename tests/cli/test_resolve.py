@@ -1,0 +1,175 @@
+"""The command line around a choice: which query, which settings, and who confirms."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import os
+import socket
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from eos_sink import cli
+from eos_sink.cli import resolve
+from eos_sink.cli.evidence import report_of
+from eos_sink.cli.render import render
+from eos_sink.cli.report import CommandError
+from eos_sink.deadline import Deadline
+from eos_sink.driver.resolve import Choice, Evidence, look
+from eos_sink.identity import query_identity
+from eos_sink.log import Entry
+from eos_sink.model import LogPosition, LogRecord, Owner
+from tests.fakes.inspection import FakeInspection
+from tests.protocol.test_resolve import Person, bring_into_doubt
+from tests.protocol.test_stories import Driver
+from tests.protocol.world import World, options
+
+BY_ID = query_identity("sales", None, None)
+BY_PATH = query_identity(None, "/data/orders", None)
+BY_NAME = query_identity(None, None, "clicks")
+KNOWN = [BY_ID, BY_PATH, BY_NAME]
+
+
+@pytest.fixture
+def world() -> World:
+    return World([])
+
+
+def typed(*words: str) -> argparse.Namespace:
+    given = ["resolve", "q-0123456789", "--bootstrap-server", "b:1", *words]
+    return cli._parser().parse_args(given)
+
+
+@pytest.mark.parametrize(
+    ("given", "query"),
+    [
+        (BY_ID, BY_ID),
+        ("sales", BY_ID),
+        ("/data/orders", BY_PATH),
+        ("file:///data/orders/", BY_PATH),
+        ("orders", BY_PATH),
+        ("clicks", BY_NAME),
+        ("unknown-0123456789", "unknown-0123456789"),
+    ],
+)
+def test_a_query_is_meant_by_any_of_its_names(given: str, query: str) -> None:
+    assert resolve.meant(given, KNOWN) == query
+
+
+def test_an_unknown_query_is_answered_with_the_nearest_names() -> None:
+    with pytest.raises(CommandError, match=f"no query 'sale'; it knows {BY_ID}"):
+        resolve.meant("sale", KNOWN)
+    with pytest.raises(CommandError, match="nor any other"):
+        resolve.meant("sale", [])
+
+
+def test_a_name_of_two_queries_is_not_guessed() -> None:
+    other = query_identity(None, "/other/orders", None)
+    with pytest.raises(CommandError, match=r"may be .* or "):
+        resolve.meant("orders", [*KNOWN, other])
+
+
+def test_without_a_log_the_whole_name_is_needed() -> None:
+    assert resolve.meant(BY_ID, None) == BY_ID
+    with pytest.raises(CommandError, match="whole name"):
+        resolve.meant("sales", None)
+
+
+def test_settings_come_from_a_properties_file(tmp_path: Path) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text("# comment\n! too\n\nsecurity.protocol = SASL_SSL\nsasl.password=a=b#c\n")
+    assert resolve.properties(file) == {"security.protocol": "SASL_SSL", "sasl.password": "a=b#c"}
+    assert resolve.properties(None) == {}
+    with pytest.raises(CommandError, match="No such file"):
+        resolve.properties(tmp_path / "missing")
+
+
+def test_only_one_choice_is_made() -> None:
+    with pytest.raises(SystemExit):
+        typed("--lost", "--visible")
+    assert typed("--lost", "--partitions", "2,0").partitions == (2, 0)
+    assert typed().choice is None
+
+
+# --- confirmation
+
+
+def evidence(owner: Owner | None) -> Evidence:
+    entry = Entry(LogRecord(3, None, "w", owner=owner), LogPosition("log", 0, 7))
+    return Evidence(entry, (), (), (), (), ())
+
+
+def confirm(*words: str, owner: Owner | None = None) -> None:
+    resolve._confirm(typed("--forget", *words), options(), evidence(owner), Choice.FORGET)
+
+
+def test_a_script_confirms_with_yes() -> None:
+    confirm("--yes")
+    with pytest.raises(CommandError, match="add --yes"):
+        confirm()
+
+
+@pytest.mark.parametrize(("said", "meant"), [(options().names.query, True), ("yes", False)])
+def test_a_person_types_the_querys_name(
+    monkeypatch: pytest.MonkeyPatch, said: str, meant: bool
+) -> None:
+    terminal = io.StringIO(said + "\n")
+    monkeypatch.setattr(terminal, "isatty", lambda: True)
+    monkeypatch.setattr("sys.stdin", terminal)
+    if meant:
+        confirm()
+    else:
+        with pytest.raises(CommandError, match="nothing was changed"):
+            confirm()
+
+
+def test_a_run_that_is_alive_here_has_to_be_taken_over() -> None:
+    alive = Owner(socket.gethostname(), os.getpid(), 0)
+    with pytest.raises(CommandError, match=f"process {os.getpid()} on .* --take-over"):
+        confirm("--yes", owner=alive)
+    confirm("--yes", "--take-over", owner=alive)
+    confirm("--yes", owner=replace(alive, host="elsewhere"))
+
+
+# --- what is shown
+
+
+def test_a_doubt_is_shown_as_text_and_as_json(world: World) -> None:
+    bring_into_doubt(world)
+    seen = Person(world).looks()
+    report = report_of(world.options, seen)
+    assert not report.ok
+    text = render(report)
+    for part in ("in doubt", "unreadable", "batch 0 of stream", "--visible", "seq 2 at offset"):
+        assert part in text
+    document = json.loads(render(report_of(world.options, seen, as_json=True)))
+    assert document["in_doubt"] == [0, 1]
+    assert document["decision"]["batch"] == 0
+    assert document["transactions"][0]["witness"]["found"] == "unreadable"
+    assert document["carried_out"] is None
+
+
+def test_what_was_carried_out_is_shown(world: World) -> None:
+    bring_into_doubt(world)
+    person = Person(world)
+    seen = person.looks()
+    written = person.chooses(Choice.VISIBLE)
+    report = report_of(world.options, seen, Choice.VISIBLE, written)
+    assert report.ok
+    assert f"--visible is carried out: seq {written.seq}. Start the query again." in render(report)
+    again = report_of(world.options, person.looks())
+    assert again.ok
+    assert "Visible by a person's ruling: partitions [0, 1]" in render(again)
+
+
+def test_a_missing_record_is_shown_with_its_traces(world: World) -> None:
+    Driver(world).run(0, [b"a"])
+    del world.cluster.topics[world.options.log_topic]
+    seen = look(FakeInspection(world.cluster), world.options, 10, Deadline(5))
+    report = report_of(world.options, seen)
+    assert not report.ok
+    assert "there is no topic __eos_sink_log" in render(report)
+    assert world.options.names.task(0, 0) in render(report)

@@ -1,0 +1,74 @@
+"""Each doubt names batch, partitions and rows, and the command that resolves it."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+from eos_sink import doubts
+from eos_sink.errors import OperatorNeededError
+from eos_sink.identity import DEFAULT_PREFIX, QueryNames
+from eos_sink.model import BatchId, Decision, LogPosition, Prepared, Tally, Witness
+
+NAMES = QueryNames(DEFAULT_PREFIX, "q-0123456789")
+ENTRIES = tuple(
+    Prepared(p, 100 + p, 4, Tally(p - 20, 1, 1), Witness("topic", 7, 99)) for p in (31, 32)
+)
+DECISION = Decision(BatchId("stream", 41), 1, 3, Tally(23, 2, 2), ENTRIES)
+NOW = BatchId("stream", 40)
+
+KNOWN = {
+    "in_doubt": doubts.in_doubt(NAMES, DECISION, ENTRIES),
+    "old_checkpoint": doubts.old_checkpoint(NAMES, NOW, DECISION),
+    "unrepaired": doubts.unrepaired(NAMES, NOW, DECISION, frozenset({31, 32})),
+    "other_rows": doubts.other_rows(NAMES, DECISION, "it has 23 rows", [31, 32]),
+    "went_back": doubts.went_back(NAMES, 5, LogPosition("log", 1, 2), "is at seq 3", DECISION),
+}
+UNKNOWN = {
+    "other_stream": doubts.other_stream(NAMES, NOW, DECISION),
+    "moved_checkpoint": doubts.moved_checkpoint(NAMES, NOW, "r-0123456789", NOW),
+    "no_record": doubts.no_record(NAMES, "log", [NAMES.driver], [31, 32]),
+    "unreadable_record": doubts.unreadable_record("log[1]@2", ValueError("x")),
+}
+
+
+def test_each_doubt_is_here() -> None:
+    made = {
+        name
+        for name, function in inspect.getmembers(doubts, inspect.isfunction)
+        if inspect.signature(function).return_annotation == "OperatorNeededError"
+    }
+    assert made - {"_needed"} == KNOWN.keys() | UNKNOWN.keys()
+
+
+@pytest.mark.parametrize("error", [*KNOWN.values(), *UNKNOWN.values()])
+def test_each_has_batch_partitions_and_rows(error: OperatorNeededError) -> None:
+    assert error.data.keys() >= {"batch", "partitions", "rows"}
+    for word in ("atch", "partitions", "rows"):
+        assert word in error.message
+
+
+@pytest.mark.parametrize(("name", "error"), KNOWN.items())
+def test_what_is_known_is_told(name: str, error: OperatorNeededError) -> None:
+    assert error.data["batch"] in (40, 41)
+    assert error.data["partitions"] == [31, 32]
+    assert error.data["rows"] == 23
+    if name != "went_back":
+        for part in (str(error.data["batch"]), "[31, 32]", "23 rows"):
+            assert part in error.message
+
+
+@pytest.mark.parametrize(("name", "error"), [*KNOWN.items(), *UNKNOWN.items()])
+def test_each_names_the_command_and_its_choice(name: str, error: OperatorNeededError) -> None:
+    assert "eos-sink resolve" in error.remedy
+    if name != "unreadable_record":
+        query = "r-0123456789" if name == "moved_checkpoint" else NAMES.query
+        assert f"eos-sink resolve {query} --bootstrap-server HOST:PORT" in error.remedy
+        choices = (doubts.VISIBLE, doubts.LOST, doubts.ACCEPT, doubts.FORGET)
+        assert any(choice in error.remedy for choice in choices)
+
+
+def test_the_command_names_a_prefix_that_is_not_the_usual_one() -> None:
+    assert "--prefix" not in doubts.resolve_command(NAMES)
+    assert "--prefix mine-" in doubts.resolve_command(QueryNames("mine-", "q-0123456789"))
