@@ -11,6 +11,7 @@ from kafka import KafkaAdminClient
 from kafka.structs import TopicPartition as AdminPartition
 
 from eos_sink.clients.cluster import ConfluentKafka
+from eos_sink.clients.inspection import ConfluentInspection
 from eos_sink.clients.member import ConfluentMember
 from eos_sink.clients.producer import ConfluentProducer
 from eos_sink.clients.readers import ConfluentLogReader
@@ -18,6 +19,7 @@ from eos_sink.deadline import Deadline
 from eos_sink.identity import QueryNames
 from eos_sink.options import SinkOptions, parse_options
 from eos_sink.testing import KafkaCluster
+from tests.contract.inspecting import InspectionContract
 from tests.contract.members import MemberContract
 from tests.contract.reading import LogContract, TopicContract, VisibilityContract
 from tests.contract.transactions import ControlContract, ProducerContract
@@ -66,6 +68,7 @@ class KafkaHarness:
         self._admin = admin
         self._topics = 0
         self._made: list[_Remembering] = []
+        self._looked: list[ConfluentInspection] = []
         self._options = parse_options(
             {
                 "kafka.bootstrap.servers": cluster.bootstrap_servers,
@@ -83,9 +86,14 @@ class KafkaHarness:
         self._made.append(kafka)
         return kafka
 
+    def inspection(self) -> ConfluentInspection:
+        inspection = ConfluentInspection(self._options)
+        self._looked.append(inspection)
+        return inspection
+
     def close(self) -> None:
         """Leave no client behind that would look for an ended broker for the rest of the run."""
-        for kafka in self._made:
+        for kafka in (*self._made, *self._looked):
             kafka.close()
 
     def create_topic(self, partitions: int = 1, *, compacted: bool = False) -> str:
@@ -182,6 +190,10 @@ class TestLog(LogContract):
 
 
 class TestVisibility(VisibilityContract):
+    pass
+
+
+class TestInspection(InspectionContract):
     pass
 
 

@@ -9,6 +9,7 @@ from eos_sink.deadline import Deadline
 from eos_sink.identity import QueryNames
 from eos_sink.model import LogPosition, Transaction
 from eos_sink.ports import (
+    Inspection,
     Kafka,
     ProducerIdentity,
     TransactionalProducer,
@@ -38,6 +39,9 @@ class Harness(Protocol):
 
     def kafka(self) -> Kafka:
         """The cluster as a process of its own sees it."""
+
+    def inspection(self) -> Inspection:
+        """The cluster as a person sees it."""
 
     def create_topic(self, partitions: int = 1, *, compacted: bool = False) -> str: ...
 

@@ -6,10 +6,12 @@ import pytest
 
 from eos_sink.deadline import Deadline
 from eos_sink.identity import QueryNames
+from tests.contract.inspecting import InspectionContract
 from tests.contract.members import MemberContract
 from tests.contract.reading import LogContract, TopicContract, VisibilityContract
 from tests.contract.transactions import ControlContract, ProducerContract
 from tests.fakes.cluster import FakeCluster
+from tests.fakes.inspection import FakeInspection
 from tests.fakes.kafka import FakeKafka
 
 
@@ -23,6 +25,9 @@ class FakeHarness:
 
     def kafka(self) -> FakeKafka:
         return FakeKafka(self.cluster)
+
+    def inspection(self) -> FakeInspection:
+        return FakeInspection(self.cluster)
 
     def create_topic(self, partitions: int = 1, *, compacted: bool = False) -> str:
         name = f"topic-{len(self.cluster.topics)}"
@@ -64,6 +69,10 @@ class TestLog(LogContract):
 
 
 class TestVisibility(VisibilityContract):
+    pass
+
+
+class TestInspection(InspectionContract):
     pass
 
 
