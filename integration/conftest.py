@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyspark
 import pytest
+from pyspark.sql import SparkSession
 
 from eos_sink.testing import KafkaCluster, start_kafka
+from eos_sink.testing.cache import cache_root
+from eos_sink.testing.jvm import find_java
 from integration.query import Query
+from integration.spark_apps import Applications
+from integration.spark_program import CLASSES_VARIABLE, spark_session
 
 DEFAULT_VERSION = "4.3.0"
 
@@ -47,3 +55,43 @@ def cluster() -> Iterator[KafkaCluster]:
     }
     with start_kafka(brokers=3, properties=properties, proxied=True) as started:
         yield started
+
+
+@pytest.fixture(scope="session")
+def spark_classes() -> Path:
+    """Spark's classes as its JVM has parsed them: the first run keeps them for those to come."""
+    java = find_java()
+    tag = hashlib.sha256(f"{java.executable} {java.version}".encode()).hexdigest()[:12]
+    archive = cache_root() / "spark" / f"classes-{pyspark.__version__}-{tag}.jsa"
+    archive.parent.mkdir(parents=True, exist_ok=True)
+    os.environ[CLASSES_VARIABLE] = str(archive)
+    return archive
+
+
+@pytest.fixture(scope="session")
+def spark(spark_classes: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """For runs that are not killed; the others are programs of their own."""
+    draft = spark_classes.with_name(f".{spark_classes.name}.{os.getpid()}")
+    dump = "" if spark_classes.exists() else f"-XX:ArchiveClassesAtExit={draft} -Xlog:cds=off"
+    session = spark_session(java=dump)
+    default = str(tmp_path_factory.mktemp("checkpoints"))
+    session.conf.set("spark.sql.streaming.checkpointLocation", default)
+    yield session
+    gateway = session.sparkContext._gateway
+    session.stop()
+    assert gateway is not None
+    # The JVM ends with its input.
+    gateway.proc.stdin.close()
+    gateway.proc.wait()
+    if draft.exists():
+        draft.rename(spark_classes)
+
+
+@pytest.fixture(scope="session")
+def applications(
+    spark_classes: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Applications]:
+    """Drivers of their own, which can be killed."""
+    applications = Applications(tmp_path_factory.mktemp("applications"))
+    yield applications
+    applications.close()

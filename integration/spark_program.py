@@ -1,12 +1,10 @@
-"""A user's streaming query: text files in, `kafka-eos` out, a file a batch.
+"""A user's driver: a session of Spark that runs streaming queries, text files in, `kafka-eos` out.
 
-As a program it has fault points and its own session (`setsid`), so that a fault can take all of
-its processes at once:
+    python integration/spark_program.py '{"master": "local[2]", "conf": {}}'
 
-    python integration/spark_program.py config.json
-
-It ends with 0 when every file is written, and with 3 and the error's text in `config["error"]`
-when the query stops.
+It takes one query a line of its standard input, as JSON, and writes into the file `result` of each
+how it ended: null, or the error's text. It ends with its input. Started in a session of its own
+(`setsid`), with the environment of `eos_sink.testing.Faults`, all of it can be struck at once.
 """
 
 from __future__ import annotations
@@ -23,40 +21,58 @@ from pyspark.sql.streaming import StreamingQuery
 
 from eos_sink.testing import FaultyDataSource
 
+LOCAL = "local[2]"
+# Names an archive of loaded classes, with which a session starts in half the time.
+CLASSES_VARIABLE = "EOS_TEST_SPARK_CLASSES"
 
-def spark_session() -> SparkSession:
+
+def spark_session(
+    master: str = LOCAL, conf: dict[str, str] | None = None, java: str = ""
+) -> SparkSession:
     """A small session whose workers run this Python."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
+    java += " -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+    archive = Path(os.environ.get(CLASSES_VARIABLE, ""))
+    if archive.is_file():
+        java += f" -XX:SharedArchiveFile={archive} -Xlog:cds=off -Xlog:cds+dynamic=off"
     return (
-        SparkSession.builder.master("local[2]")
+        SparkSession.builder.master(master)
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+        .config("spark.driver.extraJavaOptions", java)
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.log.level", "ERROR")
+        .config(map={**(conf or {})})
         .getOrCreate()
     )
 
 
-def start(spark: SparkSession, config: dict[str, Any]) -> StreamingQuery:
-    lines = spark.readStream.format("text").option("maxFilesPerTrigger", 1).load(config["input"])
-    rows = lines.repartition(config["tasks"]).selectExpr(*config["columns"])
-    writer = rows.writeStream.format("kafka-eos").options(**config["options"])
-    return writer.trigger(**config["trigger"]).start()
+def start(spark: SparkSession, query: dict[str, Any]) -> StreamingQuery:
+    lines = spark.readStream.format("text").option("maxFilesPerTrigger", 1).load(query["input"])
+    rows = lines.repartition(query["tasks"]).selectExpr(*query["columns"])
+    writer = rows.writeStream.format("kafka-eos").options(**query["options"])
+    return writer.trigger(**query["trigger"]).start()
 
 
-def main() -> int:
-    config = json.loads(Path(sys.argv[1]).read_text())
-    spark = spark_session()
-    spark.dataSource.register(FaultyDataSource)
+def run(spark: SparkSession, query: dict[str, Any]) -> None:
+    error = None
     try:
-        start(spark, config).awaitTermination()
-    except PySparkException as error:
-        Path(config["error"]).write_text(str(error))
-        return 3
-    return 0
+        start(spark, query).awaitTermination()
+    except PySparkException as stopped:
+        error = str(stopped)
+    result = Path(query["result"])
+    draft = result.with_suffix(".new")
+    draft.write_text(json.dumps(error))
+    draft.rename(result)
+
+
+def main() -> None:
+    spark = spark_session(**json.loads(sys.argv[1]))
+    spark.dataSource.register(FaultyDataSource)
+    for line in sys.stdin:
+        run(spark, json.loads(line))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import signal
-import subprocess
-import sys
 import time
 import uuid
 from collections import Counter
@@ -18,79 +14,18 @@ from pyspark.sql import SparkSession
 
 from eos_sink.clients.cluster import ConfluentKafka
 from eos_sink.deadline import Deadline
+from eos_sink.log import DecisionRegister
 from eos_sink.options import SinkOptions, parse_options
 from eos_sink.testing import KafkaCluster
-from eos_sink.testing.faults import Action, FaultPoint, Faults
-from eos_sink.testing.victims import kill_session
+from eos_sink.testing.faults import Action, FaultPoint
 from integration import spark_program
 from integration.checker import Rows, read_topic
+from integration.spark_apps import PATIENCE_S, Application, Applications, Run
 
 TASKS = 2
 PARTITIONS = 3
 ROWS = 40
-PATIENCE_S = 120.0
-DONE, STOPPED = 0, 3
 _LOOK_AGAIN_S = 0.1
-
-
-class Run:
-    """The query as a program of its own, which can be killed."""
-
-    def __init__(self, home: Path, config: dict[str, Any], faults: Faults) -> None:
-        home.mkdir()
-        self._error = home / "error"
-        self._log = home / "log"
-        given = home / "config.json"
-        given.write_text(json.dumps({**config, "error": str(self._error)}))
-        program = Path(spark_program.__file__)
-        with self._log.open("wb") as log:
-            self._popen = subprocess.Popen(
-                [sys.executable, str(program), str(given)],
-                start_new_session=True,
-                stdout=log,
-                stderr=log,
-                env={**os.environ, **faults.environment},
-            )
-
-    @property
-    def session(self) -> int:
-        return self._popen.pid
-
-    @property
-    def alive(self) -> bool:
-        return self._popen.poll() is None
-
-    @property
-    def said(self) -> str:
-        return self._log.read_text()[-4000:]
-
-    def stopped(self) -> str:
-        """Wait until the query has stopped with an error; its text."""
-        assert self._popen.wait(PATIENCE_S) == STOPPED, self.said
-        return self._error.read_text()
-
-    def killed(self) -> None:
-        """Wait until a fault has ended it."""
-        assert self._popen.wait(PATIENCE_S) not in (DONE, STOPPED), self.said
-        self.end()
-
-    def workers(self) -> list[int]:
-        """Planner, committer and task processes: what Spark's daemons have forked."""
-        found = subprocess.run(
-            ["ps", "-eo", "pid=,ppid=,sess=,args="], check=True, capture_output=True, text=True
-        ).stdout.splitlines()
-        rows = [line.split(None, 3) for line in found]
-        # The forks carry the command line of their daemon.
-        python = {
-            pid: parent
-            for pid, parent, session, command in rows
-            if int(session) == self.session and "pyspark.daemon" in command
-        }
-        return [int(pid) for pid, parent in python.items() if parent in python]
-
-    def end(self) -> None:
-        kill_session(self.session)
-        self._popen.wait(PATIENCE_S)
 
 
 class SparkQuery:
@@ -100,15 +35,21 @@ class SparkQuery:
         expected: the rows of all files so far.
         columns: what the query selects, changeable before a run.
         options: of the sink, likewise.
+        tasks: partitions of a batch, likewise.
     """
 
-    def __init__(self, kafka: KafkaCluster, spark: SparkSession, home: Path) -> None:
+    def __init__(
+        self, kafka: KafkaCluster, spark: SparkSession, applications: Applications, home: Path
+    ) -> None:
         self.kafka = kafka
         self.home = home
         self.topic = f"out-{uuid.uuid4().hex[:8]}"
         kafka.create_topic(self.topic, partitions=PARTITIONS)
         self.checkpoint = home / "checkpoint"
-        self.faults = Faults(home / "faults")
+        self.applications = applications
+        self.faults = applications.faults
+        for point in FaultPoint:
+            self.faults.disarm(point)
         self.expected: list[str] = []
         self.columns = ["value", "split(value, '-')[1] AS key"]
         self.options = {
@@ -117,6 +58,7 @@ class SparkQuery:
             "checkpointLocation": str(self.checkpoint),
             "eos.step.timeout.ms": "60000",
         }
+        self.tasks = TASKS
         self._spark = spark
         self._input = home / "input"
         self._input.mkdir()
@@ -150,36 +92,68 @@ class SparkQuery:
             return str(error)
         raise AssertionError("the query went on")
 
-    def program(self, trigger: dict[str, Any] | None = None) -> Run:
-        """Start it as a program of its own, with its fault points."""
+    def program(
+        self, trigger: dict[str, Any] | None = None, application: Application | None = None
+    ) -> Run:
+        """Start it in a program of its own, with its fault points."""
         config = self._config(trigger or {"availableNow": True})
-        run = Run(self.home / f"run-{len(self._runs)}", config, self.faults)
+        run = (application or self.applications.take()).run(config)
         self._runs.append(run)
         return run
 
     def crash(self, point: FaultPoint, action: Action = Action.KILL_ALL) -> None:
-        """A run that dies at a point."""
+        """A run whose program dies at a point."""
         self.faults.arm(point, action)
         run = self.program()
-        self.faults.wait_fired(point, PATIENCE_S)
-        run.killed()
+        self.wait_fired(point, run)
+        run.application.killed()
+        self.applications.warm_up()
 
-    def zombie(self, point: FaultPoint) -> str:
+    def zombie(self, point: FaultPoint, action: Action = Action.PAUSE) -> str:
         """A run stopped at `point` that wakes up when its successor has finished; its error."""
-        self.faults.arm(point, Action.PAUSE)
+        self.faults.arm(point, action)
         run = self.program()
-        paused = self.faults.wait_fired(point, PATIENCE_S)
+        self.wait_fired(point, run)
         self.finish()
         self.assert_exactly_once()
-        os.kill(paused, signal.SIGCONT)
+        self.faults.resume(point)
         return run.stopped()
+
+    def replay(self, batch: int) -> None:
+        """Let Spark forget that the batch is done, as when it is stopped during `commit()`."""
+        for name in (str(batch), f".{batch}.crc"):
+            (self.checkpoint / "commits" / name).unlink()
+
+    def move_checkpoint(self, place: Path) -> None:
+        self.checkpoint.rename(place)
+        self.checkpoint = place
+        self.options["checkpointLocation"] = str(place)
+
+    def wait_decided(self, batch: int) -> None:
+        """Until the decision log has the batch and no reader is held up by it."""
+        deadline = Deadline(PATIENCE_S)
+        register = DecisionRegister(self.clients(), self.sink.names)
+        while (found := register.read(deadline).decision) is None or found.batch.batch < batch:
+            assert not deadline.passed, f"batch {batch} is not decided"
+            time.sleep(_LOOK_AGAIN_S)
+        register.close()
+        self.assert_nothing_held_up()
+
+    def wait_fired(self, point: FaultPoint, run: Run) -> int:
+        """Until a process of the run has reached an armed point; its id."""
+        deadline = Deadline(PATIENCE_S)
+        while (pid := self.faults.fired(point)) is None:
+            assert run.alive or self.faults.fired(point), run.application.said
+            assert not deadline.passed, f"{point.value} was not reached; {run.application.said}"
+            time.sleep(_LOOK_AGAIN_S)
+        return pid
 
     def wait_committed(self, batch: int, run: Run) -> None:
         """Until Spark has written a batch into its commit log."""
         deadline = Deadline(PATIENCE_S)
         while not (self.checkpoint / "commits" / str(batch)).exists():
-            assert run.alive, run.said
-            assert not deadline.passed, f"batch {batch} is not done; {run.said}"
+            assert run.alive, run.application.said
+            assert not deadline.passed, f"batch {batch} is not done; {run.application.said}"
             time.sleep(_LOOK_AGAIN_S)
 
     def take_id(self, slot: int, partition: int) -> None:
@@ -208,19 +182,24 @@ class SparkQuery:
     def seen(self, topic: str | None = None) -> Rows:
         return read_topic(self.kafka.bootstrap_servers, topic or self.topic)
 
+    def assert_nothing_held_up(self) -> None:
+        """Readers come to the end of the topic."""
+        self.seen()
+
     def assert_exactly_once(self) -> None:
         assert Counter(self.seen().values()) == Counter(self.expected)
 
     def close(self) -> None:
         for run in self._runs:
-            run.end()
+            if run.alive:
+                run.application.kill()
         for clients in self._clients:
             clients.close()
 
     def _config(self, trigger: dict[str, Any]) -> dict[str, Any]:
         return {
             "input": str(self._input),
-            "tasks": TASKS,
+            "tasks": self.tasks,
             "columns": self.columns,
             "options": self.options,
             "trigger": trigger,

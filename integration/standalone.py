@@ -186,7 +186,9 @@ class StandaloneCluster:
         self.url = f"spark://{HOST}:{port}"
         token = self._owner.token
         # A worker that is silent for so long is given up by the master.
-        opts = {"SPARK_MASTER_OPTS": "-Dspark.worker.timeout=15"}
+        # Ten executors may fail by default before the master ends their application.
+        settings = ("spark.worker.timeout=15", "spark.deploy.maxExecutorRetries=-1")
+        opts = {"SPARK_MASTER_OPTS": " ".join(f"-D{setting}" for setting in settings)}
         self.master = _Daemon(home / "master", token, {**given, **opts})
         self.workers = tuple(
             Worker(self.url, home / f"worker-{n}", token, given, cores) for n in range(workers)

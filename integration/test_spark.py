@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 from collections import Counter
@@ -16,26 +17,18 @@ from eos_sink.deadline import Deadline
 from eos_sink.ports import TransactionStatus
 from eos_sink.testing import KafkaCluster
 from eos_sink.testing.faults import Action, FaultPoint
-from integration.spark_program import spark_session
-from integration.spark_query import TASKS, SparkQuery
+from integration.spark_apps import Applications
+from integration.spark_query import ROWS, TASKS, SparkQuery
 
 # A driver takes ten seconds to start on a small machine, and some tests need three.
-pytestmark = pytest.mark.timeout(400)
-
-
-@pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """For runs that are not killed; the others are programs of their own."""
-    session = spark_session()
-    default = str(tmp_path_factory.mktemp("checkpoints"))
-    session.conf.set("spark.sql.streaming.checkpointLocation", default)
-    yield session
-    session.stop()
+pytestmark = pytest.mark.timeout(900)
 
 
 @pytest.fixture
-def query(kafka: KafkaCluster, spark: SparkSession, tmp_path: Path) -> Iterator[SparkQuery]:
-    query = SparkQuery(kafka, spark, tmp_path)
+def query(
+    kafka: KafkaCluster, spark: SparkSession, applications: Applications, tmp_path: Path
+) -> Iterator[SparkQuery]:
+    query = SparkQuery(kafka, spark, applications, tmp_path)
     yield query
     query.close()
 
@@ -114,9 +107,11 @@ def test_a_crash_amid_recovery(query: SparkQuery) -> None:
 
 def test_a_crash_amid_the_abort_of_a_failed_batch(query: SparkQuery) -> None:
     query.add_batch()
-    query.faults.arm(FaultPoint.COMMITTER_VOTE_BEFORE, Action.KILL_PROCESS)
-    query.crash(FaultPoint.COMMITTER_ABORT_AMID)
+    for point in (FaultPoint.COMMITTER_VOTE_BEFORE, FaultPoint.COMMITTER_ABORT_AMID):
+        query.faults.arm(point, Action.KILL_PROCESS)
+    query.program().stopped()
     assert query.faults.fired(FaultPoint.COMMITTER_VOTE_BEFORE)
+    assert query.faults.fired(FaultPoint.COMMITTER_ABORT_AMID)
     query.finish()
     query.assert_exactly_once()
 
@@ -135,8 +130,7 @@ def test_a_committer_killed_after_the_decision_is_not_undone_by_sparks_abort(
 def test_a_batch_that_spark_replays_is_not_written_again(query: SparkQuery) -> None:
     query.add_batch()
     query.finish()
-    for name in ("0", ".0.crc"):
-        (query.checkpoint / "commits" / name).unlink()
+    query.replay(0)
     query.add_batch()
     query.finish()
     query.assert_exactly_once()
@@ -190,11 +184,98 @@ def test_a_checkpoint_restored_one_batch_back_is_refused(query: SparkQuery) -> N
     query.assert_exactly_once()
 
 
-@pytest.mark.parametrize("point", [FaultPoint.TASK_INIT_BEFORE, FaultPoint.COMMITTER_WRITE_BEFORE])
-def test_a_stale_driver_is_refused(point: FaultPoint, query: SparkQuery) -> None:
+def test_a_checkpoint_that_was_moved_goes_on_or_says_why_not(query: SparkQuery) -> None:
     query.add_batch()
-    error = query.zombie(point)
-    assert "newer driver" in error or "another run of the query has taken over" in error
+    query.finish()
+    query.move_checkpoint(query.home / "moved")
+    query.add_batch()
+    query.finish()
+    query.assert_exactly_once()
+    # Now with a batch that Spark does not know to be done.
+    query.replay(1)
+    query.move_checkpoint(query.home / "moved-again")
+    assert "moved" in query.fail()
+    query.assert_exactly_once()
+    query.move_checkpoint(query.home / "moved")
+    query.finish()
+    query.assert_exactly_once()
+
+
+def test_a_checkpoint_that_was_moved_amid_a_batch_goes_on_under_an_id_of_its_own(
+    query: SparkQuery,
+) -> None:
+    query.options["eos.id"] = query.topic
+    query.add_batch()
+    query.finish()
+    query.replay(0)
+    query.move_checkpoint(query.home / "moved")
+    query.add_batch()
+    query.finish()
+    query.assert_exactly_once()
+
+
+@pytest.mark.parametrize(
+    ("point", "action"),
+    [
+        (FaultPoint.TASK_INIT_BEFORE, Action.PAUSE),
+        (FaultPoint.COMMITTER_WRITE_BEFORE, Action.PAUSE_ALL),
+        pytest.param(FaultPoint.TASK_PREPARED_AFTER, Action.PAUSE_ALL, marks=pytest.mark.long),
+        pytest.param(FaultPoint.COMMITTER_VOTE_BEFORE, Action.PAUSE_ALL, marks=pytest.mark.long),
+    ],
+)
+def test_a_stale_driver_is_refused(point: FaultPoint, action: Action, query: SparkQuery) -> None:
+    query.add_batch()
+    error = query.zombie(point, action)
+    assert re.search("newer driver|another run of the query has taken over|no longer open", error)
+    query.assert_exactly_once()
+
+
+@pytest.mark.long
+def test_a_driver_whose_jvm_wakes_up_after_its_batch_was_settled(query: SparkQuery) -> None:
+    """Spark's own half of the driver slept while the sink's went on."""
+    query.add_batch()
+    query.faults.arm(FaultPoint.COMMITTER_VOTE_BEFORE, Action.PAUSE_JVM)
+    run = query.program()
+    query.wait_fired(FaultPoint.COMMITTER_VOTE_BEFORE, run)
+    query.wait_decided(0)
+    query.finish()
+    query.add_batch()
+    query.finish()
+    query.assert_exactly_once()
+    query.faults.resume(FaultPoint.COMMITTER_VOTE_BEFORE)
+    run.ended()
+    query.assert_exactly_once()
+
+
+PYTHON_KILLED = {
+    FaultPoint.PLANNER_STABLE_BEFORE: "planner",
+    FaultPoint.COMMITTER_VOTE_BEFORE: "committer",
+    FaultPoint.TASK_FLUSH_AFTER: "task",
+}
+
+
+@pytest.mark.parametrize("point", PYTHON_KILLED, ids=PYTHON_KILLED.get)
+def test_a_python_process_killed_amid_a_batch(point: FaultPoint, query: SparkQuery) -> None:
+    """Spark stops the query, which goes on when it is started again in the same session."""
+    query.add_batch()
+    query.faults.arm(point, Action.KILL_PROCESS)
+    run = query.program()
+    run.stopped()
+    assert query.faults.fired(point)
+    query.assert_nothing_held_up()
+    query.program(application=run.application).finished()
+    query.assert_exactly_once()
+
+
+def test_a_killed_task_is_tried_again(query: SparkQuery) -> None:
+    application = query.applications.another("local[2,3]")
+    query.add_batch()
+    for point in (FaultPoint.TASK_PRODUCE_AMID, FaultPoint.TASK_PREPARED_AFTER):
+        query.faults.arm(point, Action.KILL_PROCESS)
+    query.program(application=application).finished()
+    assert query.faults.fired(FaultPoint.TASK_PRODUCE_AMID)
+    assert query.faults.fired(FaultPoint.TASK_PREPARED_AFTER)
+    application.kill()
     query.assert_exactly_once()
 
 
@@ -203,13 +284,13 @@ def test_worker_processes_killed_between_batches(query: SparkQuery) -> None:
     run = query.program({"processingTime": "0 seconds"})
     for batch in range(3):
         query.wait_committed(batch, run)
-        workers = run.workers()
+        workers = run.application.workers()
         assert workers
         for pid in workers:
             os.kill(pid, signal.SIGKILL)
         if batch < 2:
             query.add_batch()
-    run.end()
+    run.application.kill()
     query.assert_exactly_once()
 
 
@@ -228,6 +309,95 @@ def test_an_empty_partition_opens_no_transaction_and_an_empty_batch_writes_no_re
     query.finish()
     assert query.log_record() == before
     query.assert_exactly_once()
+
+
+def test_another_number_of_tasks_after_a_crash(query: SparkQuery) -> None:
+    query.add_batch()
+    query.faults.arm(FaultPoint.COMMITTER_VOTE_BEFORE, Action.KILL_PROCESS)
+    query.program().stopped()
+    query.tasks = TASKS + 1
+    query.finish()
+    query.assert_exactly_once()
+    query.replay(0)
+    query.tasks = TASKS + 2
+    query.finish()
+    query.assert_exactly_once()
+
+
+def test_another_number_of_tasks_cannot_write_a_lost_partition_again(query: SparkQuery) -> None:
+    query.add_batch()
+    query.crash(FaultPoint.COMMITTER_WRITE_AFTER)
+    query.take_id(slot=0, partition=1)
+    query.tasks = TASKS + 1
+    error = query.fail()
+    assert "batch 0" in error
+    assert f"the replay has {TASKS + 1} partitions, the decision {TASKS}" in error
+    query.tasks = TASKS
+    query.finish()
+    query.assert_exactly_once()
+
+
+def test_input_that_is_not_the_same_when_repeated_is_refused(query: SparkQuery) -> None:
+    query.columns = ["concat(value, rand()) AS value"]
+    query.add_batch()
+    query.finish()
+    visible = query.seen()
+    query.replay(0)
+    error = query.fail()
+    assert re.search(rf"batch 0 .*{ROWS} rows .*non-deterministic", error, re.DOTALL)
+    assert query.seen() == visible
+
+
+@pytest.mark.long
+def test_two_hundred_tasks(query: SparkQuery) -> None:
+    query.tasks = 200
+    query.add_batch(rows=1000)
+    query.add_batch(rows=1000)
+    query.finish()
+    query.assert_exactly_once()
+
+
+def test_of_two_applications_with_one_checkpoint_the_older_one_is_stopped(
+    query: SparkQuery,
+) -> None:
+    query.add_batch()
+    older = query.program({"processingTime": "0 seconds"})
+    query.wait_committed(0, older)
+    newer = query.program({"processingTime": "0 seconds"}, query.applications.another())
+    query.add_batch()
+    query.wait_committed(1, newer)
+    error = older.stopped()
+    assert "If two applications run this query, stop one" in error
+    query.add_batch()
+    query.wait_committed(2, newer)
+    newer.application.kill()
+    query.assert_exactly_once()
+
+
+def test_of_two_applications_with_one_query_name_the_older_one_is_stopped(
+    query: SparkQuery, kafka: KafkaCluster, spark: SparkSession, tmp_path: Path
+) -> None:
+    """Each has checkpoints and input of its own."""
+    (tmp_path / "other").mkdir()
+    other = SparkQuery(kafka, spark, query.applications, tmp_path / "other")
+    for each in (query, other):
+        del each.options["checkpointLocation"]
+        each.options["queryName"] = query.topic
+    default = {"spark.sql.streaming.checkpointLocation": str(tmp_path)}
+    application = query.applications.another(conf=default)
+    query.checkpoint = tmp_path / query.topic
+    query.add_batch()
+    older = query.program({"processingTime": "0 seconds"}, application)
+    query.wait_committed(0, older)
+    other.add_batch()
+    other.finish()
+    query.add_batch()
+    assert "If two applications run this query, stop one" in older.stopped()
+    query.program(application=application).finished()
+    application.kill()
+    for each in (query, other):
+        each.assert_exactly_once()
+    other.close()
 
 
 BAD_INPUT: dict[str, tuple[dict[str, str | None], str | None, str]] = {

@@ -1,0 +1,179 @@
+"""The sink on a Spark cluster whose executors and machines are killed and paused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from eos_sink.deadline import Deadline
+from eos_sink.testing import Action, FaultPoint, KafkaCluster, victims
+from eos_sink.testing.waiting import wait_until
+from integration.event_log import EventLog
+from integration.spark_apps import PATIENCE_S, Application, Applications
+from integration.spark_query import SparkQuery
+from integration.standalone import StandaloneCluster
+
+pytestmark = pytest.mark.timeout(900)
+
+# A batch's input comes from both executors, so that the loss of either takes input away.
+SPREAD_INPUT = {
+    "spark.sql.files.maxPartitionBytes": "100",
+    "spark.sql.files.openCostInBytes": "0",
+    "spark.sql.files.minPartitionNum": "4",
+}
+# A silent executor is given up after so long.
+IMPATIENT = {
+    "spark.network.timeout": "15s",
+    "spark.network.timeoutInterval": "2s",
+    "spark.executor.heartbeatInterval": "2s",
+}
+
+
+@pytest.fixture(scope="module")
+def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandaloneCluster]:
+    """Two machines and a master."""
+    with StandaloneCluster(tmp_path_factory.mktemp("standalone")) as cluster:
+        yield cluster
+
+
+class Shared:
+    """An application on the machines, which survives what happens to its executors.
+
+    Attributes:
+        log: what Spark noted of it.
+    """
+
+    def __init__(self, machines: StandaloneCluster, applications: Applications, home: Path) -> None:
+        self.log = EventLog(home / "events")
+        self._applications = applications
+        self._url = machines.url
+        self._conf = {**machines.conf, **SPREAD_INPUT, **self.log.conf}
+        self._application: Application | None = None
+
+    @property
+    def application(self) -> Application:
+        if self._application is None or not self._application.alive:
+            self._application = self._applications.another(self._url, self._conf)
+        return self._application
+
+
+@pytest.fixture(scope="module")
+def shared(
+    machines: StandaloneCluster,
+    applications: Applications,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Shared:
+    return Shared(machines, applications, tmp_path_factory.mktemp("shared"))
+
+
+@pytest.fixture
+def query(
+    kafka: KafkaCluster, spark: SparkSession, applications: Applications, tmp_path: Path
+) -> Iterator[SparkQuery]:
+    query = SparkQuery(kafka, spark, applications, tmp_path)
+    yield query
+    query.close()
+
+
+@pytest.mark.parametrize("point", [FaultPoint.TASK_PRODUCE_AMID, FaultPoint.TASK_PREPARED_AFTER])
+def test_an_executor_killed_at(point: FaultPoint, query: SparkQuery, shared: Shared) -> None:
+    query.add_batch()
+    query.add_batch()
+    query.faults.arm(point, Action.KILL_JVM)
+    query.program(application=shared.application).finished()
+    assert query.faults.fired(point)
+    query.assert_exactly_once()
+
+
+def test_all_executors_killed_between_prepared_and_decided(
+    query: SparkQuery, shared: Shared, machines: StandaloneCluster
+) -> None:
+    point = FaultPoint.COMMITTER_VOTE_BEFORE
+    query.add_batch()
+    query.add_batch()
+    query.faults.arm(point, Action.PAUSE)
+    run = query.program(application=shared.application)
+    query.wait_fired(point, run)
+    for worker in machines.workers:
+        worker.kill_executor()
+    query.faults.resume(point)
+    run.finished()
+    query.assert_exactly_once()
+
+
+def test_a_machine_lost_amid_its_task(
+    query: SparkQuery, shared: Shared, machines: StandaloneCluster
+) -> None:
+    point = FaultPoint.TASK_FLUSH_AFTER
+    query.add_batch()
+    query.faults.arm(point, Action.KILL_ALL)
+    query.program(application=shared.application).finished()
+    assert query.faults.fired(point)
+    query.assert_exactly_once()
+    for worker in machines.workers:
+        if not worker.alive:
+            worker.start()
+    machines.wait_workers(2)
+
+
+def test_a_stage_that_is_run_again_for_lost_input(query: SparkQuery, shared: Shared) -> None:
+    point = FaultPoint.TASK_PREPARED_BEFORE
+    query.tasks = 4
+    query.add_batch()
+    query.faults.arm(point, Action.KILL_JVM)
+    before = len(shared.log.attempts())
+    query.program(application=shared.application).finished()
+    assert query.faults.fired(point)
+    new = shared.log.attempts()[before:]
+    assert any("FetchFailed" in attempt.failed for attempt in new)
+    assert any(attempt.stage_attempt > 0 for attempt in new)
+    query.assert_exactly_once()
+
+
+@pytest.mark.parametrize(
+    "point",
+    [
+        FaultPoint.TASK_INIT_BEFORE,
+        pytest.param(FaultPoint.TASK_OFFSET_BEFORE, marks=pytest.mark.long),
+        pytest.param(FaultPoint.TASK_FLUSH_AFTER, marks=pytest.mark.long),
+    ],
+)
+def test_a_machine_that_wakes_up_after_its_tasks_were_done_elsewhere(
+    point: FaultPoint,
+    query: SparkQuery,
+    applications: Applications,
+    machines: StandaloneCluster,
+) -> None:
+    application = applications.another(machines.url, {**machines.conf, **IMPATIENT})
+    query.add_batch()
+    query.faults.arm(point, Action.PAUSE_ALL)
+    run = query.program({"processingTime": "0 seconds"}, application)
+    zombie = query.wait_fired(point, run)
+    query.wait_committed(0, run)
+    query.add_batch()
+    query.wait_committed(1, run)
+    query.faults.resume(point)
+    wait_until(
+        lambda: zombie not in victims.processes(),
+        Deadline(PATIENCE_S),
+        "the executor has found out that it is given up",
+    )
+    query.assert_exactly_once()
+    query.add_batch()
+    query.wait_committed(2, run)
+    query.assert_exactly_once()
+    application.kill()
+    machines.wait_workers(2)
+
+
+def test_speculation_is_refused(
+    query: SparkQuery, applications: Applications, machines: StandaloneCluster
+) -> None:
+    application = applications.another(machines.url, {**machines.conf, "spark.speculation": "true"})
+    query.add_batch()
+    assert "spark.speculation=false" in query.program(application=application).stopped()
+    application.kill()
+    assert query.seen() == ()
