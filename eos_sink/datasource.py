@@ -138,11 +138,27 @@ class StreamWriter(DataSourceStreamArrowWriter):
                 remedy="Write with df.writeStream and a micro-batch trigger (continuous and "
                 "real-time mode have no batches to commit). Nothing was written.",
             )
+        if context.getLocalProperty("spark.speculation") == "true":
+            # Two attempts of a task would take one transactional id from each other, and the
+            # later one can abort what the earlier one has prepared.
+            raise ConfigurationError(
+                "spark.speculation is on: a second attempt of a task would abort what the first "
+                "one has written.",
+                remedy="Start the session with spark.speculation=false. Nothing was written.",
+            )
         task = TaskWriter(self._connect(self._options), self._options, self._plan)
         return Report(task.write(BatchId(stream, int(number)), context.partitionId(), iterator))
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         reports = _reports(messages)
+        if messages and not reports:
+            # In continuous mode Spark does not run the writers of Python sources at all.
+            raise ConfigurationError(
+                f"Spark commits epoch {batchId} without having run any of its tasks, as it does "
+                "in continuous mode.",
+                remedy="Use a micro-batch trigger (processingTime, availableNow). Nothing was "
+                "written.",
+            )
         if len(reports) != len(messages):
             raise EosSinkError(
                 f"Spark commits batch {batchId} with {len(messages) - len(reports)} tasks "
