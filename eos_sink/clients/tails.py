@@ -37,7 +37,7 @@ class TailReader:
                 return self._found(tail, f"no time to read on from offset {at}")
             answer = self._wire.run(lambda at=at: self._fetch(leader, tail, at, deadline))
             if answer is None:
-                continue
+                return self._found(tail, f"broker {leader} does not answer")
             code = int(answer.error_code)
             if code:
                 return self._found(tail, kafka_errors.for_code(code).__name__)

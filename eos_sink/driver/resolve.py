@@ -22,6 +22,7 @@ from eos_sink.ports import (
     EndOutcome,
     Headers,
     Inspection,
+    MemberRefused,
     PartitionTail,
     ProducerIdentity,
     Trace,
@@ -208,6 +209,8 @@ def carry_out(
         if decision is None:
             _end_what_is_decided(kafka, evidence, deadline)
         return register.write(token, decision, deadline)
+    except MemberRefused as refused:
+        raise RefusedChoice(f"A run of the query has started meanwhile: {refused}") from refused
     finally:
         member.close()
         register.close()
