@@ -10,7 +10,7 @@ from pathlib import Path
 from tools.guards.trial import ROOT
 
 _RUN = ROOT / "spec" / "run.sh"
-_RESULTS = ROOT / "spec" / "build" / "run"
+_RESULTS = ROOT / "spec" / "build"
 _FLAG = re.compile(r"-D(\w+)")
 _FOUND = re.compile(r"states\s+[\d.]*s\s*(.*)$")
 
@@ -41,7 +41,7 @@ def rows_of(switch: str) -> list[Row]:
 
 def found(row: Row, results: Path = _RESULTS) -> str:
     """What the last `make spec` found in the row; empty if it was not run."""
-    for path in sorted(results.glob("*.line")):
+    for path in sorted(results.glob("*/*.line")):
         line = path.read_text()
         named = re.match(re.escape(row.name) + r"\s+violation\b", line)
         if named and (match := _FOUND.search(line.strip())):

@@ -53,7 +53,7 @@ GUARDS = (
             _GUARD + "test_a_task_whose_last_record_does_not_arrive_is_not_prepared",
             _GUARD + "test_a_stale_task_that_goes_on_after_it_was_aborted_frees_readers",
         ),
-        rows=("M_ONEOFFSET",),
+        outside="in the model all rows arrive (M_ONEOFFSET changes nothing there)",
     ),
     Guard(
         "a refused task aborts",
@@ -198,6 +198,22 @@ GUARDS = (
             _GUARD + "test_a_batch_of_a_checkpoint_that_was_put_back_is_not_written_again",
         ),
         rows=("M_NOEARLIER",),
+    ),
+    Guard(
+        "a moved checkpoint stops",
+        "An identity's first batch was not decided under another identity before.",
+        (
+            Removal(
+                _COMMITTER,
+                "check_unmoved(self._names, decision, self._register.elsewhere(deadline))",
+                "pass",
+            ),
+        ),
+        proofs(
+            "tests/protocol/test_moved.py::"
+            "test_a_batch_that_was_decided_at_the_old_place_is_not_written_at_the_new_one"
+        ),
+        outside="the model has one identity",
     ),
     Guard(
         "lost partitions need their batch",
