@@ -4,26 +4,18 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from confluent_kafka import (
-    OFFSET_BEGINNING,
-    Consumer,
-    IsolationLevel,
-    KafkaError,
-    TopicPartition,
-)
-from confluent_kafka.admin import AdminClient, OffsetSpec
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
 
 from eos_sink.deadline import Deadline
 from eos_sink.demo.errors import DemoError
 from eos_sink.demo.ledger import Count, Ledger
+from eos_sink.testing.tails import Ends, ReaderError, Source, whole
 
 _AT_ONCE = 2_000
 _ROW_FIRST = b'{"row":'
-_ADMIN_TIMEOUT_S = 30.0
 _PASSING = frozenset(
     {KafkaError._PARTITION_EOF, KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT}
 )
@@ -62,10 +54,9 @@ class Tail:
                 "log_level": 2,
             }
         )
-        self._places = [
-            TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in range(partitions)
-        ]
-        self._consumer.assign(self._places)
+        self._consumer.assign(
+            [TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in range(partitions)]
+        )
 
     def raw(self, wait_s: float) -> list[tuple[int, bytes, bytes]]:
         """Partition, key and value of what has come, after at most `wait_s` seconds."""
@@ -90,12 +81,6 @@ class Tail:
         """Whether a record has come, as soon as one has and after at most `wait_s` seconds."""
         message = self._consumer.poll(wait_s)
         return message is not None and message.error() is None
-
-    def positions(self) -> dict[int, int]:
-        """The offset after the last one that was handed out or skipped, per partition."""
-        return {
-            place.partition: max(0, place.offset) for place in self._consumer.position(self._places)
-        }
 
     def close(self) -> None:
         """Leave. May be called once."""
@@ -136,46 +121,22 @@ class Audit:
     held_up: tuple[int, ...]
 
 
-def audit(
-    bootstrap: str, topic: str, partitions: int, batches: tuple[int, ...], timeout_s: float
-) -> Audit:
+def audit(bootstrap: str, topic: str, batches: tuple[int, ...], timeout_s: float) -> Audit:
     """Read the whole topic twice, from its beginning: as an application would, and uncommitted.
 
     Raises:
         DemoError: a reader did not get to its end in time.
     """
-    deadline = Deadline(timeout_s)
-    stable = end_offsets(bootstrap, topic, partitions, committed=True)
-    ends = end_offsets(bootstrap, topic, partitions, committed=False)
+    source, deadline = Source(bootstrap, topic), Deadline(timeout_s)
     ledger = Ledger(batches)
-    for partition, key, value in _read_to(bootstrap, topic, stable, deadline, committed=True):
-        ledger.add(partition, key, row_of(value))
-    count = ledger.count()
-    everything = sum(1 for _ in _read_to(bootstrap, topic, ends, deadline, committed=False))
-    held_up = tuple(partition for partition in ends if stable[partition] < ends[partition])
-    return Audit(count, everything - count.records, held_up)
-
-
-def end_offsets(bootstrap: str, topic: str, partitions: int, *, committed: bool) -> dict[int, int]:
-    """Last stable offsets (`committed`) or high watermarks, per partition."""
-    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 2})
-    level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
-    latest: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
-    places = {TopicPartition(topic, partition): latest for partition in range(partitions)}
-    answers = admin.list_offsets(places, isolation_level=level, request_timeout=_ADMIN_TIMEOUT_S)
-    return {place.partition: answer.result().offset for place, answer in answers.items()}
-
-
-def _read_to(
-    bootstrap: str, topic: str, ends: dict[int, int], deadline: Deadline, *, committed: bool
-) -> Iterator[tuple[int, bytes, bytes]]:
-    tail = Tail(bootstrap, topic, len(ends), committed=committed)
     try:
-        while not deadline.passed:
-            yield from tail.raw(0.2)
-            reached = tail.positions()
-            if all(reached[partition] >= end for partition, end in ends.items()):
-                return
-    finally:
-        tail.close()
-    raise DemoError(f"The reader did not get to the end of {topic} in time: {reached} of {ends}.")
+        ends = Ends(source)
+        stable, high = ends.stable(), ends.high()
+        for record in whole(source, stable, deadline, committed=True):
+            ledger.add(record.partition, record.key or b"", row_of(record.value or b""))
+        count = ledger.count()
+        everything = sum(1 for _ in whole(source, high, deadline, committed=False))
+    except (KafkaException, ReaderError) as error:
+        raise DemoError(f"The reader did not get to the end of {topic}: {error}") from error
+    held_up = tuple(partition for partition in high if stable[partition] < high[partition])
+    return Audit(count, everything - count.records, held_up)

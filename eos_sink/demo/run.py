@@ -144,7 +144,7 @@ def _run_side(
     watch = Watch(contest.bootstrap, topic, PARTITIONS, batches, log_topic)
     try:
         toll = Side(program, watch, batches, contest.strikes, contest.screen).run()
-        found = audit(contest.bootstrap, topic, PARTITIONS, batches, _AUDIT_TIMEOUT_S)
+        found = audit(contest.bootstrap, topic, batches, _AUDIT_TIMEOUT_S)
     finally:
         watch.close()
         if not keep:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from eos_sink.deadline import Deadline
 from eos_sink.testing.account import Account, Count, Identify, Record, json_field
-from eos_sink.testing.tails import Ends, ReaderError, Source, Tail
+from eos_sink.testing.tails import Ends, ReaderError, Source, Tail, whole
 
 __all__ = [
     "Account",
@@ -121,13 +121,9 @@ def audit(checker: Checker, expected: int, timeout_s: float) -> Audit:
     reach = {partition: held_up.get(partition, (end, end))[0] for partition, end in high.items()}
     checker.read_to(reach, deadline)
     fresh, everything = Account(), Account()
-    for account, committed in ((fresh, True), (everything, False)):
-        tail = Tail(checker.source, committed=committed)
-        try:
-            for record in tail.read_to(reach if committed else high, deadline):
-                account.add(record, checker.identify(record))
-        finally:
-            tail.close()
+    for account, to, committed in ((fresh, reach, True), (everything, high, False)):
+        for record in whole(checker.source, to, deadline, committed=committed):
+            account.add(record, checker.identify(record))
     return Audit(
         count=fresh.count(expected),
         withdrawn=checker.account.beyond(fresh),

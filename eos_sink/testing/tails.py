@@ -130,6 +130,21 @@ class Tail:
         self._consumer.close()
 
 
+def whole(
+    source: Source, ends: Mapping[int, int], deadline: Deadline, *, committed: bool
+) -> Iterator[Record]:
+    """Every record before these offsets, by a fresh reader.
+
+    Raises:
+        ReaderError: not in time, or the consumer cannot go on.
+    """
+    tail = Tail(source, committed=committed)
+    try:
+        yield from tail.read_to(ends, deadline)
+    finally:
+        tail.close()
+
+
 class Ends:
     """Asks where a topic's readers stand. One client, kept."""
 
