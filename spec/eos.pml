@@ -1,14 +1,20 @@
-/* eos.pml -- exactly-once Kafka sink for Spark: two-phase commit by the driver.
+/* eos.pml -- the protocol of eos_sink as a model for Spin.
  *
- * One atomic step = one Kafka request (or one Spark log write). A process that is
- * never scheduled again is a crashed one; one that is scheduled late is a zombie.
+ * One atomic step = one Kafka request (or one write of Spark's own logs). A process that is never
+ * scheduled again is a crashed one; one that is scheduled late is a zombie. Names in brackets are
+ * those of the code.
  *
  * Size and world (-D):
- *   NB batches, R query runs, K slots
+ *   NB batches of a stream, R runs of the query, K slots, NP partitions (1 or 2)
  *   NONDET     a replay may put the rows of a batch in other partitions (variant 0/1)
- *   HALF       a task produces in two requests, so that a foreign EndTxn(abort) in
- *              between is visible (the coordinator opens a new txn, same epoch)
+ *   GROW       a replay may have more rows than before (variant 1: a checkpoint's older copy)
+ *   HALF       a task produces in two requests, so that a foreign EndTxn(abort) in between is
+ *              visible (the coordinator opens a new transaction under the same epoch)
  *   EMPTYB=n   batch n has no rows: nothing is prepared, nothing is decided
+ *   OLD        the query has run before: a batch is decided, each of its transactions committed,
+ *              open or lost
+ *   AGAIN      the query is started again after an operator stop too
+ *   KEEP       the process of commit() and abort() is kept, with its producer, over restarts too
  * Fault budgets (-D, default 0):
  *   NTIMEOUT   a transaction times out (EARLYT: only while no commit() is in progress)
  *   NSESSION   the session of the group's member ends
@@ -16,30 +22,21 @@
  *   NZTASK     a second attempt of a task runs whenever it likes
  *   NTDIE      a task dies with its transaction open, and reports nothing
  *   NFAIL      a step of abort() or of a plan's sweep raises; its processes live on
- *   NHIDE      a list of open transactions misses one (its coordinator is moving)
+ *   NHIDE      a list of open transactions misses one (its coordinator is moving); recovery copes
  *   NREPLY     the log's answer to the decisive request is lost
+ *   NWITNESS   reading a witness fails: unreadable, or no answer in time
+ *   NDELETE    the checkpoint is deleted, or a deleted one put back: another stream id
+ *   NRESTORE   the checkpoint is put back by one batch
  * What is asserted:
- *   (1) no commit before the decision, no abort after it; (2) no row twice;
- *   (3) past the batch: each row once; (4) the last run ends, and with
- *   QUIETCHK a run that began with no other process alive and met no fault does not
- *              fail, and after its plan no transaction holds up readers
- *   NOHUMAN    the "operator needed" stop is never reached
- * Mutations (-D), one rule taken back each:
- *   NO_PLANREAD   a plan trusts the decision that its process remembers
- *   NO_CAS        a writer of the log does not compare
- *   NO_WITNESS    fenced or wrong state at settle is taken for lost
- *   NO_VOID       abort and recovery do not void
- *   NO_SWEEP      abort whatever is open at that moment instead of what was listed
- *   NO_SLOT       slot = batch mod K instead of the other one than the decision's
- *   NO_REPLAN     a planner that has recovered never lists again
- *   M_SEQONLY     it lists again only if the log's seq has not moved since its last plan
- *   NO_REOPEN     a fenced write of the log fails at once
- *   NO_RELIST     recovery only waits for the stable offset
- *   M_ABORTBLIND  abort() ends what was prepared without looking
- *   M_NOMEMBER, M_NOMEMBER_T   no group check in the decision, in the tasks
- *   M_NOSWEEP     nothing is listed or swept;  M_NOVOTE  no vote
- *   M_NOINIT      recovery reads the log before it inits the driver's id
- *   NOA1          assertion (1) about aborts is off, to see what follows
+ *   (1) no commit before the decision, no abort by the sink after it
+ *   (2) no row visible twice
+ *   (3) past the batch: each of its rows visible once
+ *   (4) the last run ends; with QUIETCHK a run that began with no other process alive and met no
+ *       fault does not fail, and after its plan no transaction holds up readers
+ *   NOHUMAN    the stop for an operator is not reached
+ *   LIVE       nothing of (4) but two formulas, under weak fairness: `ends` and `closed`
+ * Mutations (-D), one rule taken back each: see run.sh and README.md.
+ *   NOA1 is none: (1) about aborts is off, to see what a reader gets.
  */
 #ifndef NB
 #define NB 2
@@ -49,6 +46,9 @@
 #endif
 #ifndef K
 #define K 2
+#endif
+#ifndef NP
+#define NP 2
 #endif
 #ifndef NTIMEOUT
 #define NTIMEOUT 0
@@ -74,96 +74,176 @@
 #ifndef NREPLY
 #define NREPLY 0
 #endif
+#ifndef NWITNESS
+#define NWITNESS 0
+#endif
+#ifndef NDELETE
+#define NDELETE 0
+#endif
+#ifndef NRESTORE
+#define NRESTORE 0
+#endif
 #ifndef EMPTYB
 #define EMPTYB 99
 #endif
-/* (1) never abort after the decision; -DNOA1 to see what follows when it is broken */
+#if defined(M_NOSWEEP) && !defined(LIVE)
+#define NO_RELIST        /* what finds nothing for ever is no step: it is stuck */
+#endif
+
+/* batch number b of stream s is s*NB+b here; a checkpoint has its own logs */
+#if NDELETE
+#define NS 2
+#else
+#define NS 1
+#endif
+#define STREAM(g) ((g)/NB)
+#define END_OF(s) (((s)+1)*NB)
+#define NT (K*NP)
+#define ID_(s,p) ((s)*NP+(p))
+
+#if NP == 1
+#define BOTH(F) F(0)
+#define EITHER(F) F(0)
+#else
+#define BOTH(F) (F(0) && F(1))
+#define EITHER(F) (F(0) || F(1))
+#endif
+#if NT == 1
+#define ANYT(F) F(0)
+#elif NT == 2
+#define ANYT(F) (F(0) || F(1))
+#else
+#define ANYT(F) (F(0) || F(1) || F(2) || F(3))
+#endif
+
 #ifdef NOA1
 #define A1(x) skip
 #else
 #define A1(x) assert(x)
 #endif
-/* -DEARLYT: transactions time out only while no commit() is in progress (before the vote) */
 #if defined(EARLYT) && R == 2
 #define TGUARD && creq[0] == 0 && creq[1] == 0
 #else
 #define TGUARD
 #endif
-#define NP 2
-#define NT (K*NP)
+
+/* states of a transaction: Empty, Ongoing, CompleteCommit, CompleteAbort */
 #define EMPTY 0
 #define ONG 1
 #define CC 2
 #define CA 3
-/* results of EndTxn */
+/* answers to EndTxn: done, or refused (PRODUCER_FENCED, INVALID_TXN_STATE, ...) */
 #define OKAY 1
-#define BAD 2            /* PRODUCER_FENCED or INVALID_TXN_STATE */
-/* result of a run */
+#define BAD 2
+/* results of a run: ERR Spark may be started again; HUMAN OperatorNeededError */
 #define RUNNING 0
 #define DONE 1
 #define ERR 2
 #define HUMAN 3
+/* what a settle could not learn: no answer in time; unreadable */
+#define SILENT 1
+#define DOUBT 2
 
-/* ---- transaction coordinator: task ids (slot*NP+p) ---- */
+/* ---- transaction coordinator: the tasks' ids (slot*NP + partition) ---- */
 byte ep[NT];             /* epoch; the producer id is fixed */
 byte st[NT];
-byte cb[NT];             /* batch in the open txn */
-bit  cv[NT];             /* variant in the open txn */
-byte half[NT];           /* which halves of the rows are in the open txn */
-bit  off[NT];            /* group offset pending in the open txn */
+byte cb[NT];             /* batch in the open transaction */
+bit  cv[NT];             /* variant in the open transaction */
+byte half[NT];           /* which halves of the rows are in the open transaction */
+bit  off[NT];            /* group offset pending in the open transaction */
 #ifndef NO_WITNESS
-short cmt[NT];           /* bit e: the txn of epoch e was committed (what the data tells) */
+short cmt[NT];           /* bit e: the transaction of epoch e was committed: what a witness tells */
 #endif
-/* ---- driver id: its open decision txn ---- */
-byte dep;
+/* ---- the driver's id: its open transaction on the log ---- */
+byte dep;                /* who has it: the pid that inited it last; only that is compared */
 bit  dong;
 byte pb, pseq, ps; byte pe[NP]; bit pv[NP];
-/* ---- decision log: Q's latest committed record ---- */
+/* ---- decision log: the query's latest committed record ---- */
 byte lb;                 /* batch+1; 0: none */
 byte lseq, ls; byte le[NP]; bit lv[NP];
+#if NDELETE
+byte lx;                 /* [earlier] last decided batch+1 of the other stream */
+#endif
 #if NREPLY
-byte lw;                 /* its writer: the driver epoch it was written under */
+byte lw;                 /* [writer] here the driver epoch that it was written under */
 #endif
 /* ---- group ---- */
-byte member, mc;         /* current static member (0: empty), member ids given */
-/* ---- Spark's logs ---- */
-byte clog, olog;         /* batches in the commit log / in the offset log */
-/* ---- what a read_committed reader sees: copies of (batch,row), per half ---- */
-byte vis[4*NB];
-/* ---- runs ---- */
-bit  started[R], reuse[R], alive[R];
-byte res[R];
-byte plm;                /* planner process kept by the driver JVM: its member (0: not recovered) */
-byte plq, plb, pls, ple[NP];   /* and what it planned from last: seq and decision */
-#ifdef NO_PLANREAD
-byte qb, qseq, qs; byte qe[NP]; bit qv[NP]; bit ql[NP];   /* and its cached decision */
+byte member;             /* current static member: 1+run (+R: its second one; 0: none) */
+/* ---- Spark's logs, one pair a checkpoint ---- */
+byte clog[NS], olog[NS], cur;  /* next batch of the commit and offset log; checkpoint in use */
+/* ---- what a read_committed reader sees: copies of (batch, row), or of its halves ---- */
+#if defined(HALF) || defined(GROW)
+#define NH 2
+#else
+#define NH 1
 #endif
-/* request to the committer of a run: 1 run it, 2 done well, 3 raised */
+byte vis[NS*NB*NP*NH];
+/* ---- runs ---- */
+bit  started[R], reuse[R], alive[R+1], gone[R], cgone[R];   /* alive[R]: a late task */
+byte res[R], last; bit fin;
+#if NDELETE
+byte rs[R];
+#endif
+/* the planner process that the driver JVM keeps: its member (0: not recovered) and [_planned] */
+byte plm, plq, plb, pls, ple[NP]; bit pll[NP];
+#ifdef NO_PLANREAD
+bit  plv[NP];
+#endif
+/* request to the committer process of a run: 1 run it, 2 done well, 3 raised, 4 operator needed */
 byte creq[R]; byte cm_b[R], cm_mem[R], cm_seq[R], cm_s[R];
-byte cm_e0[R], cm_e1[R]; bit cm_n0[R], cm_n1[R]; bit cm_v0[R], cm_v1[R];
-/* zombie task attempt */
-byte z; byte zt, zb, zmem, zrun; bit zv;
+byte cm_e[R*NP]; bit cm_n[R*NP], cm_v[R*NP];   /* epochs, written by this run?, variants */
+bit  cm_rep[R], cm_bad[R];                      /* [replayed]; tallies differ from the decision's */
+#ifdef KEEP
+byte kh[R], kd[R]; bit kgone[R];   /* what the kept process of commit() and abort() holds */
+#endif
+/* a late attempt of a task */
+byte z; byte zt, zb, zmem; bit zv;
 byte ntimeout = NTIMEOUT, nsession = NSESSION, nabandon = NABANDON, nztask = NZTASK,
-     ntdie = NTDIE, nfail = NFAIL, nhide = NHIDE, nreply = NREPLY;
+     ntdie = NTDIE, nfail = NFAIL, nhide = NHIDE, nreply = NREPLY, nwitness = NWITNESS,
+     ndelete = NDELETE, nrestore = NRESTORE;
 byte quiet;              /* 1+run: this run has met no fault and no other process */
 
-#if K > 1
-#define NOPENDING (!off[0] && !off[1] && !off[2] && !off[3])
-#define LISTED (sl[0] || sl[1] || sl[2] || sl[3])
-#define UNDECIDED (UND(0) || UND(1) || UND(2) || UND(3))
-#else
-#define NOPENDING (!off[0] && !off[1])
-#define LISTED (sl[0] || sl[1])
-#define UNDECIDED (UND(0) || UND(1))
-#endif
-#define UND(t) (st[t] == ONG && !(bb != 0 && (t)/NP == bs && be[(t)%NP] == ep[t]))
 #define NOQUIET quiet = 0
+#define OFF_(t) off[t]
+#define NOPENDING (!(ANYT(OFF_)))
+#define SL_(t) (sl[t] != 0)
+#define LISTED (ANYT(SL_))
+/* [undecided]: open, and not named by the decision that was read */
+#ifdef M_UNDBYID
+#define UND(t) (st[t] == ONG && !(bb != 0 && (t)/NP == bs && be[(t)%NP] != 0))
+#else
+#define UND(t) (st[t] == ONG && !(bb != 0 && (t)/NP == bs && be[(t)%NP] == ep[t]))
+#endif
+#define UNDECIDED (ANYT(UND))
+#define ONG_(t) (st[t] == ONG)
 #define DECIDED(t,e) (lb != 0 && (t)/NP == ls && le[(t)%NP] == (e))
+#ifdef GROW
+#define ROW(p,v) (p)
+#define PARTS(v) ((v) -> 3 : 1)
+#elif NP == 2
 #define ROW(p,v) ((v) -> 1-(p) : (p))
+#define PARTS(v) 1
+#else
+#define ROW(p,v) (p)
+#define PARTS(v) 1
+#endif
+#define VIS(b,r,h) vis[((b)*NP+(r))*NH+(h)]
+#if defined(GROW)
+#define SEEN(p) (VIS(b,p,0) == 1 && VIS(b,p,1) == v)
+#elif defined(HALF)
+#define SEEN(p) (VIS(b,p,0) == 1 && VIS(b,p,1) == 1)
+#else
+#define SEEN(p) (VIS(b,p,0) == 1)
+#endif
+
+/* a dead process does nothing more, and forgets (so that its states fall together) */
+#define LIVING(ID) if :: alive[ID] :: else -> goto dead fi
+
+#define PASSED(q) (le[q] == 0 || VIS(lb-1, ROW(q,lv[q]), 0) == 1)
 
 inline clr(t) { cb[t] = 0; cv[t] = 0; half[t] = 0; off[t] = 0 }
 
-/* InitProducerId: aborts an open txn, bumps the epoch */
+/* InitProducerId: aborts an open transaction, raises the epoch */
 inline INITPID(t) { printf("MSC: pid%d InitProducerId id%d -> epoch %d (was st %d)\n", _pid, t, ep[t]+1, st[t]); st[t] = EMPTY; clr(t); ep[t]++; assert(ep[t] < 15) }
 
 /* EndTxn(commit) */
@@ -172,9 +252,10 @@ inline COMMIT_T(t,e,r) {
   :: ep[t] != e -> printf("MSC: pid%d EndTxn(commit) id%d epoch %d: FENCED\n", _pid, t, e); r = BAD
   :: ep[t] == e && st[t] == ONG ->
        assert(DECIDED(t,e));                        /* (1) never before the decision */
-       if :: half[t] & 1 -> vis[cb[t]*4 + ROW((t)%NP,cv[t])*2]++ :: else fi;
-       if :: half[t] & 2 -> vis[cb[t]*4 + ROW((t)%NP,cv[t])*2 + 1]++ :: else fi;
-       assert(vis[cb[t]*4 + ROW((t)%NP,cv[t])*2] < 2 && vis[cb[t]*4 + ROW((t)%NP,cv[t])*2+1] < 2);   /* (2) */
+       if :: half[t] & 1 -> VIS(cb[t], ROW((t)%NP,cv[t]), 0)++; assert(VIS(cb[t], ROW((t)%NP,cv[t]), 0) < 2) /* (2) */ :: else fi;
+#if NH == 2
+       if :: half[t] & 2 -> VIS(cb[t], ROW((t)%NP,cv[t]), 1)++; assert(VIS(cb[t], ROW((t)%NP,cv[t]), 1) < 2) /* (2) */ :: else fi;
+#endif
 #ifndef NO_WITNESS
        cmt[t] = cmt[t] | (1 << e);
 #endif
@@ -193,206 +274,380 @@ inline ABORT_T(t,e) {
   :: else
   fi }
 
-/* settle entry p of the base decision; lost[p] says that it must be written again */
-inline SETTLE1(ID,p) {
-  atomic { alive[ID] ->
-    if
-    :: be[p] != 0 ->
-         COMMIT_T(bs*NP+p, be[p], r);
-#ifndef NO_WITNESS
-         lost[p] = (r == BAD && !((cmt[bs*NP+p] >> be[p]) & 1));
+/* [settle] one transaction of a decision: commit; if refused, read the witness.
+ * LO: it was aborted; DB: what could not be learned. */
+#ifdef NO_WITNESS
+#define COMMITTED_(t,e) 0
 #else
-         lost[p] = (r == BAD);
+#define COMMITTED_(t,e) ((cmt[t] >> (e)) & 1)
 #endif
-         r = 0
+inline SETTLE_T(t,e,LO,DB) {
+  COMMIT_T(t,e,r);
+  if
+  :: r == OKAY -> LO = 0
+#if NWITNESS
+  :: r == BAD && nwitness > 0 -> nwitness--; NOQUIET; printf("MSC: pid%d no answer from the witness of id%d epoch %d\n", _pid, t, e); DB = SILENT
+  :: r == BAD && nwitness > 0 -> nwitness--; NOQUIET; printf("MSC: pid%d the witness of id%d epoch %d is unreadable\n", _pid, t, e);
+#if defined(M_UNREADLOST)
+       LO = 1
+#elif defined(M_UNREADOK)
+       LO = 0
+#else
+       if :: DB == 0 -> DB = DOUBT :: else fi
+#endif
+#endif
+  :: r == BAD -> LO = !(COMMITTED_(t,e))
+  fi;
+  r = 0 }
+#ifdef M_NOSETTLE
+inline SETTLE1(ID,p) { lost[p] = 0 }
+#else
+inline SETTLE1(ID,p) {
+  atomic { LIVING(ID);
+    if
+    :: be[p] != 0 -> SETTLE_T(ID_(bs,p), be[p], lost[p], doubt)
     :: else -> lost[p] = 0
     fi } }
-
-inline READLOG() { printf("MSC: pid%d reads log: decision of batch %d, seq %d\n", _pid, lb-1, lseq); bb = lb; bseq = lseq; bs = ls; be[0] = le[0]; be[1] = le[1]; bv[0] = lv[0]; bv[1] = lv[1] }
-
-/* one transactional write of the driver: offset commit checked against the group, then EndTxn */
-inline DRV_SEND(nb,ns,n0,n1,w0,w1,nseq,mm) {
-  if
-  :: dep != myd -> printf("MSC: pid%d log write FENCED\n", _pid); ok = 0; fen++
-#ifdef M_NOMEMBER
-  :: dep == myd -> dong = 1; pb = nb; ps = ns; pe[0] = n0; pe[1] = n1; pv[0] = w0; pv[1] = w1; pseq = nseq
+#endif
+#if NP == 1
+inline SETTLE(ID) { SETTLE1(ID,0) }
 #else
-  :: dep == myd && member == mm -> printf("MSC: pid%d sends record+offset of batch %d (open)\n", _pid, nb-1); dong = 1; pb = nb; ps = ns; pe[0] = n0; pe[1] = n1; pv[0] = w0; pv[1] = w1; pseq = nseq
-  :: dep == myd && member != mm -> printf("MSC: pid%d log write REFUSED (member)\n", _pid); ok = 0; fen = 0
+inline SETTLE(ID) { SETTLE1(ID,0); SETTLE1(ID,1) }
+#endif
+
+#if NP == 1
+#define COPY1(x,y) x[0] = y[0]
+#define ZERO(x) x[0] = 0
+#else
+#define COPY1(x,y) x[0] = y[0]; x[1] = y[1]
+#define ZERO(x) x[0] = 0; x[1] = 0
+#endif
+
+/* ---- the decision log [DecisionRegister] ---- */
+inline READLOG() { printf("MSC: pid%d reads log: decision of batch %d, seq %d\n", _pid, lb-1, lseq); bb = lb; bseq = lseq; bs = ls; COPY1(be,le); COPY1(bv,lv);
+#if NDELETE
+  bx = lx
+#endif
+}
+inline DRV_CLR() { dong = 0; pb = 0; ps = 0; pseq = 0; ZERO(pe); ZERO(pv) }
+inline DRV_INIT() { printf("MSC: pid%d inits driver id\n", _pid); dep = _pid; DRV_CLR(); myd = _pid }
+/* [open]: fence every other writer, then read */
+inline OPEN(ID) {
+#ifndef M_READFIRST
+  atomic { LIVING(ID); DRV_INIT() }
+  atomic { LIVING(ID); READLOG(); hd = bseq+1 }
+#else
+  atomic { LIVING(ID); READLOG(); hd = bseq+1 }
+  atomic { LIVING(ID); DRV_INIT() }
+#endif
+}
+/* [_compare]: the log is at the number that the plan was made from */
+#ifdef NO_CAS
+#define SAME(seq) true
+#else
+#define SAME(seq) (lseq == seq)
+#endif
+inline COMPARE(ID,seq) {
+  atomic { LIVING(ID);
+    if
+#if NREPLY && !defined(NO_WRITER)
+    :: w != 0 && lw == w && lseq == seq+1 -> printf("MSC: pid%d reads its own record\n", _pid); ok = 1; fen = 4; hd = lseq+1
+    :: else ->
+#else
+    :: true ->
+#endif
+       if
+       :: SAME(seq) -> ok = 1; hd = lseq+1
+       :: else -> printf("MSC: pid%d compares: seq %d, planned from %d\n", _pid, lseq, seq); ok = 0; hd = 0
+       fi
+    fi;
+#if NREPLY
+    w = 0
+#endif
+  } }
+/* [_current, _compare]: what is held (hd-1) is the plan's record, or the log is opened and compared */
+#ifdef M_HELD
+#define HOLDS_PLANS(seq) (hd != 0)
+#else
+#define HOLDS_PLANS(seq) (hd == seq+1)
+#endif
+inline EXPECT(ID,seq) {
+  if
+  :: HOLDS_PLANS(seq) -> ok = (hd == seq+1)
+  :: else ->
+#ifndef M_READFIRST
+     atomic { LIVING(ID); DRV_INIT() }
+     COMPARE(ID,seq)
+#else
+     COMPARE(ID,seq);
+     atomic { LIVING(ID); DRV_INIT() }
 #endif
   fi }
-inline DRV_CLR() { dong = 0; pb = 0; ps = 0; pe[0] = 0; pe[1] = 0; pv[0] = 0; pv[1] = 0; pseq = 0 }
-#if NREPLY
-#define WRITER lw = dep
+/* [_append]: record and group offset, which is checked against the group's member; then EndTxn */
+#ifdef M_NOMEMBER
+#define ACCEPTS(mm) true
 #else
-#define WRITER skip
+#define ACCEPTS(mm) (member == mm)
 #endif
+#if NP == 1
+#define SET1(x,a,b) x[0] = a
+#else
+#define SET1(x,a,b) x[0] = a; x[1] = b
+#endif
+inline DRV_SEND(nb,ns,n0,n1,w0,w1,mm) {
+  if
+  :: dep != myd -> printf("MSC: pid%d log write FENCED\n", _pid); ok = 0; hd = 0; fen++
+  :: dep == myd && ACCEPTS(mm) -> printf("MSC: pid%d sends record+offset of batch %d (open)\n", _pid, nb-1); dong = 1; pb = nb; ps = ns; SET1(pe,n0,n1); SET1(pv,w0,w1); pseq = hd
+  :: dep == myd && !(ACCEPTS(mm)) -> printf("MSC: pid%d log write REFUSED (member)\n", _pid); ok = 0; hd = 0; fen = 3
+  fi }
 inline DRV_END() {
   if
-  :: dep == myd && dong -> printf("MSC: pid%d log record durable: batch %d seq %d epochs %d %d\n", _pid, pb-1, pseq, pe[0], pe[1]); lb = pb; ls = ps; le[0] = pe[0]; le[1] = pe[1]; lv[0] = pv[0]; lv[1] = pv[1]; lseq = pseq; WRITER; DRV_CLR();
+  :: dep == myd && dong -> printf("MSC: pid%d log record durable: batch %d seq %d epochs %d\n", _pid, pb-1, pseq, pe[0]);
+#if NDELETE
+     if :: lb != 0 && pb != 0 && STREAM(lb-1) != STREAM(pb-1) -> lx = lb :: else fi;
+#endif
+     assert(lb == 0 || pb == lb || BOTH(PASSED));     /* (3) the log goes on from a visible decision only */
+     lb = pb; ls = ps; COPY1(le,pe); COPY1(lv,pv); lseq = pseq; hd = lseq+1;
 #if NREPLY
-     if :: nreply > 0 -> nreply--; NOQUIET; printf("MSC: pid%d its answer is LOST\n", _pid); w = myd; ok = 0; fen++ :: true fi
+     lw = dep;
 #endif
-  :: else -> printf("MSC: pid%d log write FENCED\n", _pid); ok = 0; fen++
+     DRV_CLR();
+#if NREPLY
+     if :: nreply > 0 -> nreply--; printf("MSC: pid%d its answer is LOST\n", _pid); w = myd; ok = 0; hd = 0; fen++ :: true fi
+#endif
+  :: else -> printf("MSC: pid%d log write FENCED\n", _pid); ok = 0; hd = 0; fen++
   fi }
-inline DRV_INIT() { printf("MSC: pid%d inits driver id -> epoch %d\n", _pid, dep+1); dep++; DRV_CLR(); myd = dep }
-
-/* compare: the log is at the seq that the writer planned from */
-#ifndef NO_CAS
-inline COMPARE(ID,seq) { atomic { alive[ID] -> if :: lseq != seq -> printf("MSC: pid%d compares: seq %d, planned from %d\n", _pid, lseq, seq); ok = 0 :: else fi } }
-#else
-inline COMPARE(ID,seq) { skip }
-#endif
-
-/* the log is open: write. Fenced, or no answer: open and compare once more, then send again */
+/* [write]: fenced, or no answer: open and compare once more, then send again; after the second
+ * time the deadline has passed */
 inline REG_WRITE(ID,nb,ns,n0,n1,w0,w1,seq,mm) {
   fen = 0;
   do
   :: fen < 2 ->
-     atomic { alive[ID] -> ok = 1; DRV_SEND(nb,ns,n0,n1,w0,w1,seq+1,mm) }
-     if :: ok -> atomic { alive[ID] -> DRV_END() } :: else fi;
+     EXPECT(ID,seq);
+     if :: !ok || fen == 4 -> break :: else fi;
+     atomic { LIVING(ID); DRV_SEND(nb,ns,n0,n1,w0,w1,mm) }
+     if :: ok -> atomic { LIVING(ID); DRV_END() } :: else fi;
 #ifdef NO_REOPEN
      break
 #else
-     if
-     :: !ok && fen == 1 ->
-        atomic { alive[ID] -> DRV_INIT() }
-        ok = 1;
-#if NREPLY
-        if
-        :: w != 0 -> atomic { alive[ID] -> if :: lw == w && lseq == seq+1 -> printf("MSC: pid%d reads its own record\n", _pid); fen = 3 :: else fi; w = 0 }
-           if :: fen == 3 -> break :: else fi
-        :: else
-        fi;
-#endif
-        COMPARE(ID,seq);
-        if :: ok :: else -> break fi
-     :: else -> break
-     fi
+     if :: ok || fen == 3 -> break :: else fi
 #endif
   :: else -> break
   od;
   fen = 0 }
 
-/* task: init | produce + send offsets (HALF: produce, send offsets | produce) */
+/* ---- a task [TaskWriter]: init | produce + send offsets (HALF: ... | produce | send offsets) ---- */
 inline SENDOFF(t,e,mm) {
   if
+  :: ep[t] != e -> ok = 0
 #ifdef M_NOMEMBER_T
-  :: true -> off[t] = 1
+  :: else -> st[t] = ONG; off[t] = 1
 #else
-  :: member == mm -> off[t] = 1
-  :: else -> ABORT_T(t,e); ok = 0                  /* refused: aborts its own txn at once */
+  :: ep[t] == e && member == mm -> st[t] = ONG; off[t] = 1
+  :: ep[t] == e && member != mm -> ABORT_T(t,e); ok = 0    /* refused: aborts its own at once */
 #endif
   fi }
 inline PRODUCE(t,e,b,v,h) {
   if
-  :: ep[t] == e -> printf("MSC: pid%d produces to id%d epoch %d batch %d half %d\n", _pid, t, e, b, h); st[t] = ONG; cb[t] = b; cv[t] = v; half[t] = half[t] | h   /* also from CA: a new txn, same epoch */
+  :: ep[t] == e -> printf("MSC: pid%d produces to id%d epoch %d batch %d half %d\n", _pid, t, e, b, h); st[t] = ONG; cb[t] = b; cv[t] = v; half[t] = half[t] | h   /* also from CA: a new transaction, same epoch */
   :: else -> ok = 0
   fi }
 inline WRITE(ID,t,e,b,v,mm) {
-  atomic { alive[ID] -> ok = 1; INITPID(t); e = ep[t] }
+  atomic { LIVING(ID); ok = 1; INITPID(t); e = ep[t] }
 #ifdef HALF
-  atomic { alive[ID] -> PRODUCE(t,e,b,v,1); if :: ok -> SENDOFF(t,e,mm) :: else fi }
-  atomic { alive[ID] -> if :: ok -> PRODUCE(t,e,b,v,2) :: else fi }
+  atomic { LIVING(ID); PRODUCE(t,e,b,v,1); if :: ok -> SENDOFF(t,e,mm) :: else fi }
+  atomic { LIVING(ID); if :: ok -> PRODUCE(t,e,b,v,2) :: else fi }
+#ifndef M_ONEOFFSET
+  atomic { LIVING(ID); if :: ok -> SENDOFF(t,e,mm) :: else fi }
+#endif
 #else
-  atomic { alive[ID] -> PRODUCE(t,e,b,v,3); if :: ok -> SENDOFF(t,e,mm) :: else fi }
+  atomic { LIVING(ID); PRODUCE(t,e,b,v,PARTS(v)); if :: ok -> SENDOFF(t,e,mm) :: else fi }
 #endif
 }
 
-/* list Q's open txns that are not decided */
+/* ---- list, void, abort [sweep] ---- */
 inline LIST_() { i = 0;
     do :: i < NT -> if :: UND(i) -> sl[i] = ep[i] :: else -> sl[i] = 0 fi;
 #if NHIDE
-       if :: sl[i] != 0 && nhide > 0 -> nhide--; NOQUIET; printf("MSC: pid%d list misses id%d\n", _pid, i); sl[i] = 0 :: true fi;
+       if :: sl[i] != 0 && nhide > 0 -> nhide--; if :: rec -> NOQUIET :: else fi; printf("MSC: pid%d list misses id%d\n", _pid, i); sl[i] = 0 :: true fi;
 #endif
-       i++ :: else -> break od; i = 0 }
-inline LIST(ID) { atomic { alive[ID] -> LIST_() } }
-/* abort exactly what was listed: EndTxn(abort) under the listed epoch (it leaves the epoch as it is) */
+       i++ :: else -> break od; i = 0;
+#ifdef M_NOSWEEP
+    UNLIST()
+#endif
+}
+inline LIST(ID) { atomic { LIVING(ID); LIST_() } }
+/* [abort_all]: exactly what was listed, under the listed epoch */
 inline SWEEP(ID) { i = 0;
 #ifndef NO_SWEEP
     do :: i < NT && sl[i] == 0 -> i++
-       :: i < NT && sl[i] != 0 -> atomic { alive[ID] -> ABORT_T(i,sl[i]); sl[i] = 0; i++ }
+       :: i < NT && sl[i] != 0 -> atomic { LIVING(ID); ABORT_T(i,sl[i]); sl[i] = 0; i++ }
 #else
-    do :: i < NT -> atomic { alive[ID] -> if :: UND(i) -> ABORT_T(i,ep[i]) :: else fi; sl[i] = 0; i++ }
+    do :: i < NT -> atomic { LIVING(ID); if :: UND(i) -> ABORT_T(i,ep[i]) :: else fi; sl[i] = 0; i++ }
 #endif
        :: i >= NT -> break od; i = 0 }
 inline UNLIST() { i = 0; do :: i < NT -> sl[i] = 0; i++ :: else -> break od; i = 0 }
-
-/* the latest record once more, under the next seq */
-#ifndef NO_VOID
+/* [void]: the latest record once more, under the next number */
+#ifdef NO_VOID
+inline VOID(ID) { ok = 1 }
+#elif NP == 1
+inline VOID(ID) {
+  printf("MSC: pid%d voids\n", _pid);
+  REG_WRITE(ID,bb,bs,be[0],0,bv[0],0,bseq,mem);
+  if :: ok -> bseq++ :: else fi }
+#else
 inline VOID(ID) {
   printf("MSC: pid%d voids\n", _pid);
   REG_WRITE(ID,bb,bs,be[0],be[1],bv[0],bv[1],bseq,mem);
   if :: ok -> bseq++ :: else fi }
-#else
-inline VOID(ID) { atomic { alive[ID] -> ok = 1;
-#if !defined(NO_SWEEP) && !defined(M_NOMEMBER)
-    if :: member != mem -> ok = 0 :: else fi
-#endif
-  } }
 #endif
 
 /* a step raises, and the process lives on */
 #if NFAIL
-#define MAYFAIL if :: atomic { nfail > 0 -> nfail--; NOQUIET; printf("MSC: pid%d this step raises\n", _pid) }; goto fail :: true fi
+#define MAYFAIL(L) if :: atomic { nfail > 0 -> nfail--; NOQUIET; printf("MSC: pid%d this step raises\n", _pid) }; goto L :: true fi
 #else
-#define MAYFAIL skip
+#define MAYFAIL(L) skip
+#endif
+/* a task is gone after its last request, its transaction open, and the batch is given up */
+#if NTDIE
+#define TASKDIES if :: atomic { ok && ntdie > 0 -> ntdie--; NOQUIET; e[p] = 0; printf("MSC: run %d: a task dies with its transaction open\n", id) }; goto abort :: true fi
+#else
+#define TASKDIES skip
 #endif
 
+#if NP == 1
+#define SAME_E (be[0] == pe_[0])
+#else
+#define SAME_E (be[0] == pe_[0] && be[1] == pe_[1])
+#endif
+#define SAME_DECISION (bb == pb_ && bs == ps_ && SAME_E)
 /* Does a plan of a process that has planned before look for leftovers? Not if the one record since
    its last plan is a new decision. The seq alone does not tell: a void whose sweep failed moves it. */
 #ifdef M_SEQONLY
 #define LOOK (bseq == pq)
 #else
-#define LOOK (bseq != pq+1 || (bb == pb_ && bs == ps_ && be[0] == pe_[0] && be[1] == pe_[1]))
+#define LOOK (bseq != pq+1 || SAME_DECISION)
 #endif
-/* an open txn that this plan leaves to hold up readers: a lost partition's is ended when its task inits */
-#define HOLDS(t) (st[t] == ONG && !(bb == b+1 && (t)/NP == bs && lost[(t)%NP]))
-#if K > 1
-#define HELDUP (HOLDS(0) || HOLDS(1) || HOLDS(2) || HOLDS(3))
+/* [_settled]: is it known to be settled, and what was lost? */
+#ifdef M_SETTLEDBATCH
+#define KNOWN (pb_ != 0 && bb == pb_)
 #else
-#define HELDUP (HOLDS(0) || HOLDS(1))
+#define KNOWN (pb_ != 0 && SAME_DECISION)
+#endif
+/* an open transaction that this plan leaves to hold up readers: a lost partition's is ended when its
+   task inits */
+#define HOLDS(t) (st[t] == ONG && !(bb == b+1 && (t)/NP == bs && lost[(t)%NP]))
+#define HELDUP (ANYT(HOLDS))
+
+#ifdef AGAIN
+#define STOPPED(x) (x == ERR || x == HUMAN)
+#else
+#define STOPPED(x) (x == ERR)
+#endif
+#if NP == 1
+#define CM_CLR creq[id] = 0; cm_b[id] = 0; cm_mem[id] = 0; cm_seq[id] = 0; cm_s[id] = 0; cm_rep[id] = 0; cm_bad[id] = 0; \
+  cm_e[id] = 0; cm_n[id] = 0; cm_v[id] = 0
+#else
+#define CM_CLR creq[id] = 0; cm_b[id] = 0; cm_mem[id] = 0; cm_seq[id] = 0; cm_s[id] = 0; cm_rep[id] = 0; cm_bad[id] = 0; \
+  cm_e[id*2] = 0; cm_n[id*2] = 0; cm_v[id*2] = 0; cm_e[id*2+1] = 0; cm_n[id*2+1] = 0; cm_v[id*2+1] = 0
+#endif
+#define NO_PLANNER plm = 0; plq = 0; plb = 0; pls = 0; ZERO(ple); ZERO(pll)
+/* the committer's request: was partition p written by this run? */
+#if NP == 1
+#define WRITTEN (cm_n[id])
+#define CME1 0
+#define CMV1 0
+#else
+#define WRITTEN (cm_n[id*NP] || cm_n[id*NP+1])
+#define CME1 cm_e[id*NP+1]
+#define CMV1 cm_v[id*NP+1]
 #endif
 
-/* a task is gone after its last request, its transaction open, and the batch is given up */
-#if NTDIE
-#define TASKDIES(e) if :: atomic { ok && ntdie > 0 -> ntdie--; NOQUIET; e = 0; printf("MSC: run %d: a task dies with its transaction open\n", id) }; goto abort :: true fi
+/* [assignment] */
+#define LOST_(p) lost[p]
+#if defined(M_REWRITE)
+#define THIS_BATCH false
+#elif defined(M_NUMBER)
+#define THIS_BATCH (bb != 0 && (bb-1) % NB == b % NB)
 #else
-#define TASKDIES(e) skip
+#define THIS_BATCH (bb == b+1)
+#endif
+#ifdef M_NOOLDER
+#define OLDER false
+#else
+#define OLDER (bb > b+1 && STREAM(bb-1) == STREAM(b))
+#endif
+#if NDELETE && !defined(M_NOEARLIER)
+#define EARLIER (bx >= b+1 && STREAM(bx-1) == STREAM(b))
+#else
+#define EARLIER false
+#endif
+#ifdef M_LOSTGONE
+#define LOST_GONE false
+#else
+#define LOST_GONE (bb != 0 && EITHER(LOST_))
 #endif
 
 proctype Run(byte id) {
-  byte mem, b, r, i, bb, bseq, bs, myd, s, e0, e1, att, fen, pq, pb_, ps_; byte pe_[NP];
+  byte mem, jc, b, r, i, bb, bseq, bs, myd, hd, s, att, fen, p, doubt, pq, pb_, ps_;
+  byte e[NP], be[NP], pe_[NP], sl[NT];
+  bit bv[NP], lost[NP], pl_[NP], n[NP];       /* n: written by this run */
+  bit ok, v, rec, rep, hum;                   /* rep: a task has reported; rec: this planner has recovered */
+#if NDELETE
+  byte bx, str;
+#define STR str
+#else
+#define STR 0
+#endif
 #if NREPLY
   byte w;                      /* a record of this process whose outcome is unknown */
 #endif
-  byte be[NP], sl[NT]; bit bv[NP], lost[NP];
-  bit ok, n0, n1, v, rec, rep; /* n: written by this run; rep: a task has reported; rec: this planner process has recovered */
   started[id];
   if
-  :: reuse[id] -> atomic { mem = plm; rec = (mem != 0); pq = plq; pb_ = plb; ps_ = pls; pe_[0] = ple[0]; pe_[1] = ple[1] }
+  :: reuse[id] -> atomic { mem = plm; rec = (mem != 0); pq = plq; pb_ = plb; ps_ = pls; COPY1(pe_,ple); COPY1(pl_,pll);
 #ifdef NO_PLANREAD
-       bb = qb; bseq = qseq; bs = qs; be[0] = qe[0]; be[1] = qe[1]; bv[0] = qv[0]; bv[1] = qv[1]; lost[0] = ql[0]; lost[1] = ql[1];
+       bb = plb; bseq = plq; bs = pls; COPY1(be,ple); COPY1(bv,plv);
 #endif
+       skip }
   :: else
   fi;
-  atomic { alive[id] -> b = clog;
-    if :: b == NB -> res[id] = DONE; goto end :: b < NB && olog < b+1 -> olog = b+1 :: else fi }
+  atomic { LIVING(id);
+#if NDELETE
+    str = rs[id];
+#endif
+    b = clog[STR];
+    if :: b == END_OF(STR) -> res[id] = DONE; goto end :: b < END_OF(STR) && olog[STR] < b+1 -> olog[STR] = b+1 :: else fi }
 
-plan:
+plan: /* [Planner.plan] */
+  doubt = 0;
+  atomic { LIVING(id);
+    if
+    :: rec && member != mem ->
+       if
+#ifndef M_EXPIRED
+       :: member == 0 -> rec = 0                      /* the session ended: recover */
+#else
+       :: member == 0 -> skip
+#endif
+#ifndef M_REJOIN
+       :: member != 0 -> goto forget                  /* replaced: this run is over */
+#else
+       :: member != 0 -> rec = 0
+#endif
+       fi
+    :: else
+    fi }
   if
   :: rec ->
 #ifndef NO_PLANREAD
-     /* member replaced: fail once and forget the state; the next run recovers */
-     atomic { alive[id] -> ok = 1;
-       if
-       :: member == mem -> READLOG()
-       :: member == 0 -> rec = 0; goto plan           /* session expired: recover again */
-       :: else -> ok = 0; mem = 0; rec = 0
-       fi }
-     if :: !ok -> goto fail :: else fi;
-     SETTLE1(id,0); SETTLE1(id,1);
-#if !defined(NO_REPLAN) && !defined(M_NOSWEEP)
+     atomic { LIVING(id); READLOG() }
+#endif
+     if
+     :: KNOWN -> COPY1(lost,pl_)
+     :: else -> SETTLE(id)
+     fi;
+     if :: doubt -> goto forget :: else fi;
+#ifndef NO_REPLAN
      /* the plan before came to nothing, or the log has moved otherwise than by its decision: list, and
         only if there is something, void and abort */
      if
@@ -400,248 +655,387 @@ plan:
         LIST(id);
         if
         :: LISTED ->
-           MAYFAIL;
-           atomic { alive[id] -> DRV_INIT() }
-           ok = 1;
-           COMPARE(id,bseq);
-           if :: ok -> VOID(id) :: else fi;
-           if :: !ok -> goto fail :: else fi;
-           MAYFAIL;
+           MAYFAIL(forget);
+           VOID(id);
+           if :: !ok -> goto forget :: else fi;
+           MAYFAIL(forget);
            SWEEP(id)
         :: else
         fi
      :: else
      fi
 #endif
-#else
-     /* the consumer rejoins by itself after a session timeout */
-     atomic { alive[id] -> if :: member == 0 -> mc++; mem = mc; member = mc; printf("MSC: run %d consumer rejoins by itself as member %d\n", id, mc) :: else fi }
-#endif
-  :: !rec ->
+  :: else -> /* [_recover] */
      /* the time-out is checked with an InitProducerId of the driver's id, before the group is joined */
-#ifndef NOCHECK
-     atomic { alive[id] -> DRV_INIT() }
-#endif
-     atomic { alive[id] -> mc++; mem = mc; member = mc; printf("MSC: pid%d run %d joins as member %d\n", _pid, id, mc) }
-#ifndef M_NOINIT
-     atomic { alive[id] -> DRV_INIT() }
-#endif
-     atomic { alive[id] -> READLOG() }
-#ifdef M_NOINIT
-     atomic { alive[id] -> DRV_INIT() }
-#endif
-     SETTLE1(id,0); SETTLE1(id,1);
+     atomic { LIVING(id); DRV_INIT() }
+     atomic { LIVING(id); mem = 1+id+R*jc; jc++; member = mem; printf("MSC: run %d joins as member %d\n", id, mem);
+       assert(jc <= 1+NSESSION) }                     /* (4) no run joins again when it is replaced: they would take turns */
+     OPEN(id);
+     SETTLE(id);
+     if :: doubt -> goto forget :: else fi;
+#ifndef M_VOIDFIRST
      LIST(id);
      VOID(id);
-     if :: !ok -> mem = 0; goto fail :: else fi;
-#ifndef M_NOSWEEP
-     SWEEP(id);
+     if :: !ok -> goto forget :: else fi;
+#else
+     VOID(id);
+     if :: !ok -> goto forget :: else fi;
+     LIST(id);
 #endif
-     /* require_stable: answers when none of Q's transactions is pending */
+     SWEEP(id);
+     /* [wait_stable]: answers when none of the query's transactions is pending */
+#ifdef M_NOWAIT
+     rec = 1;
+#else
      do
+     :: !alive[id] -> goto dead
      :: atomic { alive[id] && NOPENDING -> rec = 1 }; break
-     :: atomic { alive[id] && member != mem -> mem = 0 }; goto fail     /* replaced while waiting */
-#if !defined(NO_RELIST) && !defined(M_NOSWEEP)
+     :: atomic { alive[id] && member != mem -> goto forget }            /* replaced while waiting */
+#ifndef NO_RELIST
      :: atomic { alive[id] && !NOPENDING && UNDECIDED -> LIST_() }       /* and list again */
         if
         :: LISTED ->
            VOID(id);
-           if :: !ok -> mem = 0; goto fail :: else fi;
+           if :: !ok -> goto forget :: else fi;
            SWEEP(id)
         :: else
         fi
 #endif
      od
+#endif
   fi;
   atomic {
-    pq = bseq; pb_ = bb; ps_ = bs; pe_[0] = be[0]; pe_[1] = be[1];
+    hd = 0; myd = 0; fen = 0; ok = 0;
+    pq = bseq; pb_ = bb; ps_ = bs; COPY1(pe_,be); COPY1(pl_,lost);
 #ifdef QUIETCHK
     assert(!(alive[id] && quiet == id+1 && HELDUP)); /* (4) no transaction is left that holds up readers */
 #endif
-    skip }
-
-  /* tasks */
-  if :: bb > b+1 -> goto fail :: else fi;           /* older than the decision: refused */
-#ifndef NO_SLOT
-  s = (bb == 0 -> b%K : (bb == b+1 -> bs : (bs+1)%K));
-#else
-  s = b%K;
+#if defined(NONDET) || defined(GROW)
+    if :: v = 0 :: v = 1 fi;
 #endif
-#ifdef NONDET
-  if :: v = 0 :: v = 1 fi;
-#endif
-  e0 = 0; e1 = 0; n0 = 0; n1 = 0; rep = 0; att = 0;
-t0:
-  if
-  :: b == EMPTYB || (bb == b+1 && !lost[0]) -> rep = 1
-  :: else ->
-     if :: bb == b+1 && bv[0] != v -> res[id] = HUMAN; goto end :: else fi;   /* fingerprint */
-     if
-     :: atomic { nztask > 0 && z == 0 -> nztask--; z = 1; zt = s*NP; zb = b; zmem = mem; zv = v; NOQUIET }
-     :: true
-     fi;
-     WRITE(id,s*NP,e0,b,v,mem);
-     TASKDIES(e0);
-     if :: ok -> n0 = 1; rep = 1 :: !ok && att == 0 -> att = 1; goto t0 :: else -> e0 = 0; goto abort fi
-  fi;
-  att = 0;
-t1:
-  if
-  :: b == EMPTYB || (bb == b+1 && !lost[1]) -> rep = 1
-  :: else ->
-     if :: bb == b+1 && bv[1] != v -> res[id] = HUMAN; if :: n0 -> goto abort :: else -> goto end fi :: else fi;
-     WRITE(id,s*NP+1,e1,b,v,mem);
-     TASKDIES(e1);
-     if :: ok -> n1 = 1; rep = 1 :: !ok && att == 0 -> att = 1; goto t1 :: else -> e1 = 0; goto abort fi
-  fi;
-
-  /* commit() in the committer process */
-  atomic { alive[id] -> cm_b[id] = b; cm_mem[id] = mem; cm_seq[id] = bseq; cm_s[id] = s;
-    cm_n0[id] = n0; cm_n1[id] = n1;
-    if :: n0 -> cm_e0[id] = e0; cm_v0[id] = v :: bb == b+1 && !n0 -> cm_e0[id] = be[0]; cm_v0[id] = bv[0] :: else -> cm_e0[id] = 0; cm_v0[id] = 0 fi;
-    if :: n1 -> cm_e1[id] = e1; cm_v1[id] = v :: bb == b+1 && !n1 -> cm_e1[id] = be[1]; cm_v1[id] = bv[1] :: else -> cm_e1[id] = 0; cm_v1[id] = 0 fi;
-    creq[id] = 1 }
-  if
-  :: creq[id] == 2 -> skip
-  :: creq[id] == 3 -> goto abort
-  :: atomic { nabandon > 0 && creq[id] == 1 -> nabandon--; NOQUIET; printf("MSC: run %d: commit() interrupted, abort() called\n", id) }; goto abort   /* its message is lost; it may live on */
-  fi;
-  /* commit log, exclusive create; (3) */
-  atomic { alive[id] ->
+    ZERO(e); ZERO(n); rep = 0; att = 0; p = 0;
+    /* [assignment] */
     if
-    :: clog == b -> clog = b+1; printf("MSC: run %d commit log %d; visible %d %d\n", id, b, vis[b*4], vis[b*4+2]);
-       if :: b != EMPTYB -> assert(vis[b*4] == 1 && vis[b*4+1] == 1 && vis[b*4+2] == 1 && vis[b*4+3] == 1) :: else fi;
-       creq[id] = 0; b++
+    :: THIS_BATCH -> s = bs
+    :: !(THIS_BATCH) && (OLDER || EARLIER || LOST_GONE) -> hum = 1
+    :: !(THIS_BATCH) && !(OLDER || EARLIER || LOST_GONE) ->
+#ifndef NO_SLOT
+       s = (bb == 0 -> 0 : (bs+1)%K)
+#else
+       s = b%K
+#endif
+    fi }
+  if :: hum -> goto abort :: else fi;
+
+  /* the tasks, one after the other; each has two attempts */
+  do
+  :: p < NP ->
+     if
+     :: b == EMPTYB || (THIS_BATCH && !lost[p]) -> atomic { rep = 1; p++ }   /* count */
+     :: else ->
+#if NZTASK
+        if
+        :: atomic { nztask > 0 && z == 0 && p == 0 -> nztask--; z = 1; zt = ID_(s,0); zb = b; zmem = mem; zv = v; NOQUIET }
+        :: true
+        fi;
+#endif
+        WRITE(id,ID_(s,p),e[p],b,v,mem);
+        TASKDIES;
+        if
+        :: ok -> n[p] = 1; rep = 1; att = 0; p++
+        :: !ok && att == 0 -> att = 1
+        :: else -> e[p] = 0; goto abort
+        fi
+     fi
+  :: else -> break
+  od;
+
+  /* commit() runs in the committer process */
+  atomic { LIVING(id); cm_b[id] = b; cm_mem[id] = mem; cm_seq[id] = pq; cm_s[id] = s; p = 0; ok = 0;
+    cm_rep[id] = THIS_BATCH; cm_bad[id] = 0;
+    do
+    :: p < NP ->
+       cm_n[id*NP+p] = n[p];
+       if :: n[p] -> cm_e[id*NP+p] = e[p]; cm_v[id*NP+p] = v :: cm_rep[id] && !n[p] -> cm_e[id*NP+p] = be[p]; cm_v[id*NP+p] = bv[p] :: else -> cm_e[id*NP+p] = 0; cm_v[id*NP+p] = 0 fi;
+       if
+#if defined(GROW) && !defined(M_NOTALLY)
+       :: cm_rep[id] && bv[p] != v -> cm_bad[id] = 1                          /* [check_replay] */
+#endif
+#if defined(NONDET) && !defined(M_NOFINGER)
+       :: cm_rep[id] && (EITHER(LOST_)) && bv[p] != v -> cm_bad[id] = 1       /* [check_rewrite] */
+#endif
+       :: else
+       fi;
+       p++
+    :: else -> break
+    od;
+    p = 0; creq[id] = 1 }
+  if
+  :: !alive[id] -> goto dead
+  :: alive[id] && creq[id] == 2 -> skip
+  :: atomic { alive[id] && creq[id] == 3 -> CM_CLR }; goto abort
+  :: atomic { alive[id] && creq[id] == 4 -> CM_CLR; hum = 1 }; goto abort
+  :: atomic { alive[id] && nabandon > 0 && creq[id] == 1 -> nabandon--; NOQUIET; printf("MSC: run %d: commit() interrupted, abort() called\n", id) }; goto abort   /* its message is lost; it may live on */
+  fi;
+  /* Spark's commit log, created exclusively */
+  atomic { LIVING(id);
+    if
+    :: clog[STR] == b -> clog[STR] = b+1; printf("MSC: run %d commit log %d; visible %d\n", id, b, VIS(b,0,0));
+       if :: b != EMPTYB -> assert(BOTH(SEEN)) /* (3) */ :: else fi;
+       CM_CLR; b++
     :: else -> goto fail
     fi }
   if
-  :: b == NB -> res[id] = DONE; goto end
-  :: else -> atomic { alive[id] -> if :: olog == b -> olog = b+1 :: else -> goto fail fi }; goto plan
+  :: b == END_OF(STR) -> res[id] = DONE; goto end
+  :: else -> atomic { LIVING(id); if :: olog[STR] == b -> olog[STR] = b+1 :: else -> goto fail fi }; goto plan
   fi;
 
-abort:   /* a fresh process */
-  atomic { alive[id] -> DRV_INIT() }
-  atomic { alive[id] -> READLOG() }
-#ifdef M_ABORTBLIND
-  if :: n0 -> atomic { alive[id] -> ABORT_T(s*NP,e0) } :: else fi;
-  if :: n1 -> atomic { alive[id] -> ABORT_T(s*NP+1,e1) } :: else fi;
-#else
-  SETTLE1(id,0); SETTLE1(id,1);
+abort: /* [Committer.abort], in a fresh process, or in the kept one, where it opens anew */
+#ifdef KEEP
+  atomic { if :: creq[id] == 1 -> kgone[id] = 1 :: else fi }
+#endif
+  OPEN(id);
+#ifndef M_ABORTBLIND
+  doubt = 0;
+  SETTLE(id);
+  if :: doubt -> goto fail :: else fi;
   /* without any report the plan is unknown, and with it the member: the next plan cleans up */
   if :: !rep -> goto fail :: else fi;
+#ifndef M_VOIDFIRST
   LIST(id);
-  MAYFAIL;
+  MAYFAIL(fail);
   VOID(id);
-  if :: ok ->
-     MAYFAIL;
-     if :: n0 && !(bs == s && be[0] == e0) -> atomic { alive[id] -> ABORT_T(s*NP,e0) } :: else fi;
-     if :: n1 && !(bs == s && be[1] == e1) -> atomic { alive[id] -> ABORT_T(s*NP+1,e1) } :: else fi;
-#ifndef M_NOSWEEP
+#else
+  VOID(id);
+  LIST(id);
+#endif
+#ifdef M_ABORTANYWAY
+  ok = 1;
+#endif
+  if
+  :: ok ->
+     MAYFAIL(fail);
+     p = 0;
+     do
+     :: p < NP -> if :: n[p] && !(bs == s && be[p] == e[p]) -> atomic { LIVING(id); ABORT_T(ID_(s,p),e[p]) } :: else fi; p++
+     :: else -> break
+     od;
      SWEEP(id)
+  :: else
+  fi;
+#else
+  p = 0;
+  do
+  :: p < NP -> if :: n[p] -> atomic { LIVING(id); ABORT_T(ID_(s,p),e[p]) } :: else fi; p++
+  :: else -> break
+  od;
 #endif
-  :: else fi;
-#endif
+  goto fail;
 
+forget: /* whatever was half done, the next plan recovers */
+  rec = 0; hd = 0;
 fail:
-  printf("MSC: run %d stops with an error\n", id);
-  if :: res[id] == RUNNING -> res[id] = ERR :: else fi;
-#ifdef QUIETCHK
-  assert(!(res[id] == ERR && quiet == id+1));        /* (4) no livelock */
+#ifdef KEEP
+  atomic { kh[id] = hd; kd[id] = (hd != 0 -> myd : 0) }
 #endif
+  if :: doubt == DOUBT -> hum = 1 :: else fi;
+  printf("MSC: run %d stops with an error (operator needed: %d)\n", id, hum);
+  atomic {
+    if
+    :: res[id] == RUNNING && hum && clog[STR] == b -> res[id] = HUMAN
+    :: res[id] == RUNNING && !(hum && clog[STR] == b) -> res[id] = ERR     /* a stale run is told so too */
+    :: else
+    fi;
+#ifdef QUIETCHK
+    assert(!(res[id] == ERR && quiet == id+1))         /* (4) no livelock */
+#endif
+  }
 end:
+  if :: !alive[id] -> goto dead :: else fi;
 #ifdef NOHUMAN
   assert(res[id] != HUMAN);
 #endif
-  atomic { plm = mem; plq = pq; plb = pb_; pls = ps_; ple[0] = pe_[0]; ple[1] = pe_[1];
+  atomic {
+    if
+    :: rec -> plm = mem; plq = pq; plb = pb_; pls = ps_; COPY1(ple,pe_); COPY1(pll,pl_);
 #ifdef NO_PLANREAD
-    if :: rec -> qb = bb; qseq = bseq; qs = bs; qe[0] = be[0]; qe[1] = be[1]; qv[0] = bv[0]; qv[1] = bv[1]; ql[0] = lost[0]; ql[1] = lost[1] :: else -> plm = 0 fi;
-#else
-    if :: !rec -> plm = 0 :: else fi;
+       COPY1(plv,bv)
 #endif
-    if :: plm == 0 -> plq = 0; plb = 0; pls = 0; ple[0] = 0; ple[1] = 0 :: else fi;
+    :: else -> NO_PLANNER
+    fi }
+dead:
+  atomic {
+    gone[id] = 1;
     UNLIST();
-    b = 0; r = 0; i = 0; bb = 0; bseq = 0; bs = 0; myd = 0; s = 0; e0 = 0; e1 = 0; att = 0; be[0] = 0; be[1] = 0; bv[0] = 0; bv[1] = 0; lost[0] = 0; lost[1] = 0;
-    ok = 0; n0 = 0; n1 = 0; v = 0; rec = 0; rep = 0; mem = 0; fen = 0; pq = 0; pb_ = 0; ps_ = 0; pe_[0] = 0; pe_[1] = 0 }
+    b = 0; r = 0; bb = 0; bseq = 0; bs = 0; myd = 0; hd = 0; s = 0; att = 0; p = 0; doubt = 0; pq = 0; pb_ = 0; ps_ = 0;
+    ZERO(e); ZERO(be); ZERO(pe_); ZERO(bv); ZERO(lost); ZERO(pl_); ZERO(n);
+    ok = 0; v = 0; rec = 0; rep = 0; mem = 0; fen = 0; hum = 0; jc = 0;
+#if NDELETE
+    bx = 0; str = 0;
+#endif
+    skip }
 }
 
-/* commit() of run id; may outlive the run's interest in it */
+/* commit() of run id [Committer.commit]; may outlive the run's interest in it */
 proctype Committer(byte id) {
-  byte myd, r, fen; bit ok;
+  byte myd, hd, r, fen, doubt, p; bit ok, lo;
 #if NREPLY
   byte w;
 #endif
 end_idle:
   do
-  :: creq[id] == 1 -> ok = 1;
-     if
-     :: !cm_n0[id] && !cm_n1[id] -> skip             /* everything was skipped, or there are no rows */
-     :: else ->
-        atomic { alive[id] -> DRV_INIT() }
-        COMPARE(id,cm_seq[id]);
-#ifndef M_NOVOTE
-        if :: ok && cm_n0[id] -> atomic { alive[id] -> if :: ep[cm_s[id]*NP] == cm_e0[id] && st[cm_s[id]*NP] == ONG :: else -> ok = 0 fi } :: else fi;
-        if :: ok && cm_n1[id] -> atomic { alive[id] -> if :: ep[cm_s[id]*NP+1] == cm_e1[id] && st[cm_s[id]*NP+1] == ONG :: else -> ok = 0 fi } :: else fi;
+  :: !alive[id] -> goto dead
+  :: alive[id] && creq[id] == 1 -> ok = 1;
+#ifdef KEEP
+     atomic { if :: !kgone[id] -> hd = kh[id]; myd = kd[id] :: else fi }
 #endif
-        if :: ok -> REG_WRITE(id,cm_b[id]+1,cm_s[id],cm_e0[id],cm_e1[id],cm_v0[id],cm_v1[id],cm_seq[id],cm_mem[id]) :: else fi;
-        if :: ok && cm_n0[id] -> atomic { alive[id] -> COMMIT_T(cm_s[id]*NP, cm_e0[id], r); if :: r == BAD -> ok = 0 :: else fi; r = 0 } :: else fi;
-        if :: ok && cm_n1[id] -> atomic { alive[id] -> COMMIT_T(cm_s[id]*NP+1, cm_e1[id], r); if :: r == BAD -> ok = 0 :: else fi; r = 0 } :: else fi
+     if
+     :: cm_rep[id] -> /* [_commit_replay] */
+        atomic { LIVING(id); if :: !(SAME(cm_seq[id])) -> ok = 0 :: else -> if :: cm_bad[id] -> doubt = DOUBT; ok = 0 :: else fi fi }
+     :: else
      fi;
-     atomic { myd = 0; creq[id] = (ok -> 2 : 3); ok = 0 }
-  od
+     if
+     :: ok && WRITTEN -> /* [_decide] */
+prepared:
+        EXPECT(id,cm_seq[id]);
+#ifndef M_NOVOTE
+        do
+        :: ok && p < NP -> atomic { LIVING(id); if :: cm_n[id*NP+p] && !(ep[ID_(cm_s[id],p)] == cm_e[id*NP+p] && st[ID_(cm_s[id],p)] == ONG) -> ok = 0 :: else fi; p++ }
+        :: else -> break
+        od;
+        p = 0;
+#endif
+        if
+        :: ok ->
+voted:     REG_WRITE(id,cm_b[id]+1,cm_s[id],cm_e[id*NP],CME1,cm_v[id*NP],CMV1,cm_seq[id],cm_mem[id])
+        :: else
+        fi;
+        if
+        :: ok ->
+decided:   do
+           :: p < NP && cm_e[id*NP+p] != 0 -> atomic { LIVING(id); SETTLE_T(ID_(cm_s[id],p), cm_e[id*NP+p], lo, doubt); if :: lo -> ok = 0 :: else fi; lo = 0; p++ }
+           :: p < NP && cm_e[id*NP+p] == 0 -> p++
+           :: else -> break
+           od;
+           p = 0
+        :: else
+        fi;
+settled:   skip
+     :: else
+     fi;
+     atomic {
+#ifdef KEEP
+       if :: !kgone[id] -> kh[id] = hd; kd[id] = (hd != 0 -> myd : 0) :: else fi;
+#endif
+       creq[id] = (doubt == DOUBT -> 4 : (ok && doubt == 0 -> 2 : 3)); ok = 0; doubt = 0; fen = 0; hd = 0; myd = 0 }
+  od;
+dead:
+  atomic { cgone[id] = 1; r = 0; ok = 0; lo = 0; p = 0; doubt = 0; fen = 0; hd = 0; myd = 0; CM_CLR }
 }
 
-/* a zombie task attempt of any run: does its steps whenever it likes */
+/* a late attempt of a task: does its steps whenever it likes */
 proctype ZTask() {
   byte e; bit ok;
 end_z:
   z == 1;
-  atomic { ok = 1; INITPID(zt); e = ep[zt] }
-#ifdef HALF
-  atomic { PRODUCE(zt,e,zb,zv,1); if :: ok -> SENDOFF(zt,e,zmem) :: else fi }
-  atomic { if :: ok -> PRODUCE(zt,e,zb,zv,2) :: else fi }
-#else
-  atomic { PRODUCE(zt,e,zb,zv,3); if :: ok -> SENDOFF(zt,e,zmem) :: else fi }
-#endif
+  WRITE(R,zt,e,zb,zv,zmem);
+dead:
   atomic { e = 0; ok = 0; z = 2; zt = 0; zb = 0; zmem = 0; zv = 0 }
 }
 
+inline TIMEOUT_(t) { ntimeout--; printf("MSC: time-out\n"); INITPID(t); NOQUIET }
 proctype Fault() {
 end_f:
   do
-  :: atomic { ntimeout > 0 TGUARD && st[0] == ONG -> ntimeout--; printf("MSC: timeout\n"); INITPID(0); NOQUIET }
-  :: atomic { ntimeout > 0 TGUARD && st[1] == ONG -> ntimeout--; printf("MSC: timeout\n"); INITPID(1); NOQUIET }
-#if K > 1
-  :: atomic { ntimeout > 0 TGUARD && st[2] == ONG -> ntimeout--; printf("MSC: timeout\n"); INITPID(2); NOQUIET }
+  :: atomic { ntimeout > 0 TGUARD && st[0] == ONG -> TIMEOUT_(0) }
+#if NT > 1
+  :: atomic { ntimeout > 0 TGUARD && st[1] == ONG -> TIMEOUT_(1) }
 #endif
-#if K > 1
-  :: atomic { ntimeout > 0 TGUARD && st[3] == ONG -> ntimeout--; printf("MSC: timeout\n"); INITPID(3); NOQUIET }
+#if NT > 2
+  :: atomic { ntimeout > 0 TGUARD && st[2] == ONG -> TIMEOUT_(2) }
+  :: atomic { ntimeout > 0 TGUARD && st[3] == ONG -> TIMEOUT_(3) }
 #endif
-  :: atomic { ntimeout > 0 && dong -> ntimeout--; dep++; DRV_CLR(); NOQUIET }
-  :: atomic { nsession > 0 && member != 0 -> nsession--; printf("MSC: session timeout: group empty\n"); member = 0; NOQUIET }
+  :: atomic { ntimeout > 0 && dong -> ntimeout--; dep = 0; DRV_CLR(); NOQUIET }
+  :: atomic { nsession > 0 && member != 0 -> nsession--; printf("MSC: session ends: group empty\n"); member = 0; NOQUIET }
   od
 }
+
+/* a batch of stream 0 is decided, in slot 0, and Spark has not noted it yet */
+#ifdef NO_WITNESS
+#define WITNESS_OLD skip
+#else
+#define WITNESS_OLD cmt[i] = 2
+#endif
+inline START_OLD() {
+  lb = 1; lseq = 1; ls = 0; olog[0] = 1; i = 0;
+  do
+  :: i < NP -> le[i] = 1; ep[i] = 1;
+     if
+     :: st[i] = CC; VIS(0,i,0) = 1; WITNESS_OLD
+     :: st[i] = CA; ep[i] = 2; VIS(0,i,0) = 1; WITNESS_OLD     /* a late attempt has taken the id since */
+     :: st[i] = ONG; half[i] = 1; off[i] = 1
+     :: st[i] = CA
+     fi;
+     i++
+  :: else -> break
+  od }
 
 init {
   byte i;
   atomic {
     i = 0;
+#if NDELETE
+    clog[1] = NB; olog[1] = NB;
+#endif
+#ifdef OLD
+    START_OLD();
+#if NDELETE
+    if :: ndelete--; cur = 1 :: true fi; rs[0] = cur;
+#endif
+#endif
+    i = 0;
     do :: i < R -> alive[i] = 1; run Run(i); run Committer(i); i++ :: else -> break od;
-    run ZTask(); run Fault();
-    i = 1; started[0] = 1; quiet = 1 }
+#if NZTASK
+    run ZTask();
+#endif
+#if NTIMEOUT + NSESSION
+    run Fault();
+#endif
+    alive[R] = 1; i = 1; started[0] = 1; quiet = 1 }
   /* a new run at any moment: the older one has stopped, or is dead, or lives on as a zombie */
   do
-  :: atomic { i < R && clog < NB ->
+  :: atomic { i < R && clog[cur] < END_OF(cur) ->
        if
-       :: res[i-1] == RUNNING -> alive[i-1] = 0      /* crashed */
-       :: res[i-1] == RUNNING                        /* zombie */
-       :: res[i-1] == ERR && plm != 0 -> reuse[i] = 1      /* same driver JVM, planner process kept */
-       :: res[i-1] == ERR -> plm = 0; plq = 0; plb = 0; pls = 0; ple[0] = 0; ple[1] = 0      /* a fresh planner process */
+       :: res[i-1] == RUNNING -> alive[i-1] = 0; (gone[i-1] && cgone[i-1]); NO_PLANNER      /* crashed */
+       :: res[i-1] == RUNNING -> NO_PLANNER                      /* zombie */
+       :: STOPPED(res[i-1]) && plm != 0 -> reuse[i] = 1          /* same driver JVM, planner process kept */
+       :: STOPPED(res[i-1]) -> NO_PLANNER                        /* a fresh planner process */
        fi;
+#if NDELETE
+       if :: ndelete > 0 -> ndelete--; cur = 1-cur :: true fi; rs[i] = cur;
+#endif
+#if NRESTORE
+       if :: nrestore > 0 && clog[cur] > 0 -> nrestore--; clog[cur]--; olog[cur] = clog[cur]+1 :: true fi;
+#endif
+#ifdef KEEP
+       if :: reuse[i] && creq[i-1] != 1 && !kgone[i-1] -> kh[i] = kh[i-1]; kd[i] = kd[i-1] :: else fi;
+#endif
        if :: (z != 1) && (res[i-1] != RUNNING || !alive[i-1]) && creq[i-1] != 1 && (i < 2 || ((res[0] != RUNNING || !alive[0]) && creq[0] != 1)) -> quiet = i+1 :: else -> quiet = 0 fi;
-       started[i] = 1; printf("MSC: run %d starts; run %d res %d alive %d reuse %d\n", i, i-1, res[i-1], alive[i-1], reuse[i]); i++ }
-  :: clog == NB -> break
+       started[i] = 1; last = i; printf("MSC: run %d starts; run %d res %d alive %d reuse %d\n", i, i-1, res[i-1], alive[i-1], reuse[i]); i++ }
+  :: clog[cur] == END_OF(cur) -> break
   :: i == R -> break
   od;
+  fin = 1;
+#ifndef LIVE
   /* nothing can move: the last run must have ended */
   timeout -> assert(i == 0 || res[i-1] != RUNNING)
+#endif
 }
+
+#ifdef LIVE
+/* no more runs will start, and the last one has ended: done, or with an error that says why */
+#define ENDED (fin && res[last] != RUNNING)
+#define CLOSED (ENDED && (res[last] != DONE || !(ANYT(ONG_))))
+ltl ends { <>[] ENDED }
+ltl closed { <>[] CLOSED }
+#endif
