@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import cast
 
-from confluent_kafka import Consumer, IsolationLevel, KafkaError, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, IsolationLevel, KafkaError, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from eos_sink.deadline import Deadline
@@ -72,7 +72,9 @@ def read_topic(bootstrap: str, topic: str, seconds: float = _READERS_S) -> Rows:
         return Rows(
             seen
             for partition, end in sorted(ends.items())
-            for seen in _read(consumer, TopicPartition(topic, partition, 0), end, deadline)
+            for seen in _read(
+                consumer, TopicPartition(topic, partition, OFFSET_BEGINNING), end, deadline
+            )
         )
     finally:
         consumer.close()

@@ -29,15 +29,14 @@ def query(cluster: KafkaCluster, tmp_path: Path) -> Iterator[ClusterQuery]:
 
 def test_batches_without_rows_decide_nothing_and_do_no_harm(query: ClusterQuery) -> None:
     query.batches = [rows_of(0), rows_of(1, (0, 0, 0)), rows_of(2, ()), rows_of(3)]
-    process = query.run()
-    process.finished()
+    process = query.complete()
     assert [process.written(batch) for batch in range(4)] == [[0, 1, 2], [], [], [0, 1, 2]]
     query.check()
 
 
 def test_a_batch_of_one_row_is_visible(query: ClusterQuery) -> None:
     query.batches = [rows_of(0, (0, 1, 0)), rows_of(1, (1,))]
-    query.run().finished()
+    query.complete()
     query.check()
 
 
@@ -47,13 +46,13 @@ def test_a_batch_of_one_row_is_visible(query: ClusterQuery) -> None:
 def test_a_batch_of_many_rows_is_visible_once(query: ClusterQuery, count: int) -> None:
     share = count // 3
     query.batches = [rows_of(0), rows_of(1, (share, share, count - 2 * share))]
-    query.run().finished()
+    query.complete()
     query.check()
 
 
 def test_a_batch_of_many_tasks_is_visible_once(query: ClusterQuery) -> None:
     query.batches = [rows_of(0), rows_of(1, (1,) * MANY)]
-    query.run().finished()
+    query.complete()
     query.check()
 
 
@@ -63,7 +62,7 @@ def test_a_batch_for_many_partitions_is_visible_once(query: ClusterQuery) -> Non
     query.change({"topic": topic})
     query.topic = topic
     query.batches = [rows_of(0, (3 * MANY, 3 * MANY)), rows_of(1, (3 * MANY, 3 * MANY))]
-    query.run().finished()
+    query.complete()
     query.check()
     used = {seen.partition for seen in query.visible()}
     assert len(used) > MANY * 0.9
@@ -82,7 +81,7 @@ def large_row(query: ClusterQuery, *, topic_allows: bool) -> None:
 def test_a_large_row_is_visible_once_when_topic_and_client_allow_it(query: ClusterQuery) -> None:
     large_row(query, topic_allows=True)
     query.change({"kafka.max.request.size": str(2 * LARGE)})
-    query.run().finished()
+    query.complete()
     assert sorted(query.visible().values()) == sorted(query.batches[0][0])
 
 

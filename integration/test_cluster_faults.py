@@ -224,5 +224,5 @@ def test_a_broker_is_cut_off_until_its_duties_move_elsewhere(
 
 def test_one_broker_is_slow_to_reach(query: ClusterQuery) -> None:
     query.cluster.brokers[0].link.delay(0.1)
-    query.run().finished()
+    query.complete()
     query.check()
