@@ -196,5 +196,4 @@ class _Run:
             self._spark = self._stack.enter_context(
                 StandaloneCluster(self._settings.home / "spark", workers=2, cores=6)
             )
-            self._scene.spark = self._spark
         return self._spark

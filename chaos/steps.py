@@ -79,7 +79,7 @@ class Performer:
         try:
             for fault in step.faults:
                 self._strike(fault, outcome, injected)
-            self._last(step, injected)
+            self._last(outcome, injected)
         finally:
             for each in reversed(injected):
                 self._heal(each, outcome)
@@ -99,9 +99,9 @@ class Performer:
         outcome.at = min(done.at, outcome.at or done.at)
         outcome.facts |= done.facts or {}
 
-    def _last(self, step: Step, injected: list[Injected]) -> None:
+    def _last(self, outcome: Outcome, injected: list[Injected]) -> None:
         """Let each fault last as long as it should."""
-        for fault, each in zip(step.faults, injected, strict=False):
+        for fault, each in zip(outcome.struck, injected, strict=True):
             self._scene.supervisor.pause(each.at + fault.duration_s - time.time())
 
     def _heal(self, injected: Injected, outcome: Outcome) -> None:
