@@ -346,3 +346,20 @@ def test_the_example_of_the_page_goes_on(kafka: KafkaCluster, query: Query) -> N
         re.escape(quoted).replace(re.escape(example), ".*").replace(re.escape("7c1e..."), ".*")
     )
     assert re.match(pattern, text)
+
+
+def test_two_queries_under_one_identity_are_named(query: Query) -> None:
+    query._given["checkpointLocation"] = "s3a://KEY:SECRET@bucket/one"
+    older = pause(query)
+    query._given["checkpointLocation"] = "s3a://KEY:SECRET@bucket/two"
+    newer = query.run()
+    newer.finished()
+    older.wake()
+    text = older.stopped(SupersededError)["text"]
+    assert "Two queries share one identity" in text
+    for process, place in ((older, "one"), (newer, "two")):
+        assert f"process {process.pid} on" in text
+        assert f"checkpoint 's3a://bucket/{place}'" in text
+    assert "SECRET" not in text
+    assert "SECRET" not in repr(query.log())
+    query.check()
