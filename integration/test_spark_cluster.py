@@ -167,13 +167,3 @@ def test_a_machine_that_wakes_up_after_its_tasks_were_done_elsewhere(
     query.assert_exactly_once()
     application.kill()
     machines.wait_workers(2)
-
-
-def test_speculation_is_refused(
-    query: SparkQuery, applications: Applications, machines: StandaloneCluster
-) -> None:
-    application = applications.another(machines.url, {**machines.conf, "spark.speculation": "true"})
-    query.add_batch()
-    assert "spark.speculation=false" in query.program(application=application).stopped()
-    application.kill()
-    assert query.seen() == ()
