@@ -92,9 +92,7 @@ class Life:
         code = self.victim.exit_code
         assert code is not None
         text = self._error.read_text() if self._error.exists() else ""
-        text = text or last_error(self.victim.lines())
-        found = _ERROR.findall(text)
-        return End(code, found[-1] if found else "", _shortened(text))
+        return ending(code, text or last_error(self.victim.lines()))
 
 
 class Command:
@@ -139,6 +137,12 @@ class Command:
             "PYTHONPATH": str(_ROOT),
             "SPARK_LOCAL_IP": "127.0.0.1",
         }
+
+
+def ending(code: int, text: str) -> End:
+    """What the last words of a driver say."""
+    found = _ERROR.findall(text)
+    return End(code, found[-1] if found else "", _shortened(text))
 
 
 MakeCommand = Callable[[Master], Command]
