@@ -216,7 +216,11 @@ GUARDS = (
     Guard(
         "a lost log stops the start",
         "Transactions were committed, so there was a record: a log without one is not the log.",
-        (Removal(_PLANNER, "        self._check_unrecorded(deadline)\n"),),
+        (
+            Removal(
+                _PLANNER, "self._check_unrecorded(deadline)\n", "self._register.reach(deadline)\n"
+            ),
+        ),
         proofs(
             _LOST + "test_a_query_whose_log_was_deleted_stops_before_it_writes_a_decided_batch_"
             "again",
@@ -229,7 +233,9 @@ GUARDS = (
         "traces of a lost log are looked at before an init",
         "Initing the driver's id wipes out what may be the last trace.",
         (
-            Removal(_PLANNER, "        self._check_unrecorded(deadline)\n"),
+            Removal(
+                _PLANNER, "self._check_unrecorded(deadline)\n", "self._register.reach(deadline)\n"
+            ),
             Removal(
                 _PLANNER,
                 ".check_timeout(self._names.driver, timeout_ms, deadline)\n",

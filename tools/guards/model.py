@@ -43,7 +43,7 @@ def found(row: Row, results: Path = _RESULTS) -> str:
     """What the last `make spec` found in the row; empty if it was not run."""
     for path in sorted(results.glob("*/*.line")):
         line = path.read_text()
-        named = re.match(re.escape(row.name) + r"\s+violation\b", line)
+        named = re.match(re.escape(row.name) + r"\s+(?:ok\s+)?violation\b", line)
         if named and (match := _FOUND.search(line.strip())):
             return match[1]
     return ""
