@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from chaos.kinds import DRIVER_DIES, Kind
+from chaos.outcome import Outcome
 from chaos.result import Result
 from chaos.schedule import Fault
-from chaos.steps import Outcome
 from eos_sink.testing import FaultPoint
 
 _PACKAGES = ("eos-sink", "pyspark", "confluent-kafka", "kafka-python")

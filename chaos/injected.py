@@ -18,8 +18,10 @@ class Injected:
         at: when, seconds since the epoch.
         heal: ends it.
         facts: for the report.
+        lasts_s: how long it lasts at least, whatever its schedule says.
     """
 
     at: float
     heal: Callable[[], None] = nothing
     facts: dict[str, object] | None = None
+    lasts_s: float = 0.0

@@ -13,6 +13,7 @@ from chaos.scene import Scene
 from chaos.schedule import Fault
 from eos_sink.testing import Action, FaultPoint
 
+_TASK_SLEEPS_S = 15.0
 _ZOMBIE_ENDS_WITHIN_S = 240.0
 _SUCCESSOR_WORKS_WITHIN_S = 200.0
 
@@ -24,7 +25,7 @@ def kill_driver(scene: Scene, fault: Fault) -> Injected:
     # The task is in an executor's session: it outlives its driver and goes on as a zombie.
     scene.strike(point, Action.PAUSE)
     at = scene.supervisor.kill()
-    return Injected(at, partial(scene.faults.resume, point))
+    return Injected(at, partial(scene.faults.resume, point), lasts_s=_TASK_SLEEPS_S)
 
 
 def kill_driver_anytime(scene: Scene, fault: Fault) -> Injected:

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from chaos.kinds import Master
+from chaos.outcome import Outcome
 from chaos.schedule import Step
-from chaos.steps import Outcome
 from chaos.watch import Second
 from eos_sink.testing.checker import Audit
 

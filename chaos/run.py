@@ -12,11 +12,12 @@ from chaos.drivers import Command
 from chaos.feeder import Feeder
 from chaos.journal import Journal
 from chaos.kinds import Master
+from chaos.outcome import Outcome
 from chaos.result import OnDisk, Result, Settings, became, told
 from chaos.scene import Scene
 from chaos.schedule import Step, schedule
 from chaos.segments import transactions
-from chaos.steps import Outcome, Performer
+from chaos.steps import Performer
 from chaos.supervisor import Supervisor
 from chaos.watch import Watch
 from eos_sink.options import parse_options

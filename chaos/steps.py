@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
 
 from chaos.feeder import Feeder
 from chaos.inject import inject
 from chaos.injected import Injected
 from chaos.kinds import DRIVER_DIES, KILLS
-from chaos.recovery import Split, split
+from chaos.outcome import Outcome
+from chaos.recovery import split
 from chaos.scene import Scene
 from chaos.schedule import Fault, Step
 from eos_sink.deadline import Deadline
@@ -18,43 +18,6 @@ from eos_sink.testing import TestClusterError, read_timeline
 from eos_sink.testing.checker import Ends, ReaderError
 
 RECOVERS_WITHIN_S = 240.0
-_LOOK_S = 0.3
-
-
-@dataclass
-class Outcome:
-    """What became of a step. Times are seconds since the epoch.
-
-    Attributes:
-        step: what was planned.
-        life: the driver that was struck.
-        struck: which of its faults struck; a driver may not come to a point in time.
-        at: when the first fault struck, None if none did.
-        healed: when the last one was ended.
-        visible: the first newly visible row; after a driver's end, of its successor.
-        caught_up: rows fed before `healed` and a later one are visible, and no reader waits at what
-            was open.
-        held_up: partitions whose readers still waited at the deadline, or "rows".
-        silence_s: the longest time without a newly visible row from `at` to `caught_up`.
-        split: whose time the recovery was, if a driver was killed and nothing else happened.
-        facts: what else is known.
-    """
-
-    step: Step
-    life: int
-    struck: list[Fault] = field(default_factory=list)
-    at: float | None = None
-    healed: float | None = None
-    visible: float | None = None
-    caught_up: float | None = None
-    held_up: str = ""
-    silence_s: float | None = None
-    split: Split | None = None
-    facts: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def survived(self) -> bool:
-        return not self.held_up
 
 
 class Performer:
@@ -75,34 +38,29 @@ class Performer:
         scene.supervisor.pause(step.rest_s)
         scene.supervisor.master = step.master
         outcome = Outcome(step, scene.supervisor.wait_life().number)
-        injected: list[Injected] = []
         try:
             for fault in step.faults:
-                self._strike(fault, outcome, injected)
-            self._last(outcome, injected)
+                self._strike(fault, outcome)
+            scene.supervisor.wait_due()
         finally:
-            for each in reversed(injected):
-                self._heal(each, outcome)
+            scene.supervisor.do_due()
         outcome.healed = time.time()
         self._recover(outcome)
         return outcome
 
-    def _strike(self, fault: Fault, outcome: Outcome, injected: list[Injected]) -> None:
+    def _strike(self, fault: Fault, outcome: Outcome) -> None:
         try:
             done = inject(self._scene, fault)
         except Exception as error:  # noqa: BLE001 - told in the report; the run goes on
             outcome.facts.setdefault("not_reached", []).append(f"{fault.kind.value}: {error!r}")
             self._scene.journal.say(f"    not reached: {error!r}")
             return
-        injected.append(done)
         outcome.struck.append(fault)
         outcome.at = min(done.at, outcome.at or done.at)
         outcome.facts |= done.facts or {}
-
-    def _last(self, outcome: Outcome, injected: list[Injected]) -> None:
-        """Let each fault last as long as it should."""
-        for fault, each in zip(outcome.struck, injected, strict=True):
-            self._scene.supervisor.pause(each.at + fault.duration_s - time.time())
+        # It ends when its time is up, also while another fault waits for its point.
+        lasts_s = max(fault.duration_s, done.lasts_s)
+        self._scene.supervisor.later(done.at + lasts_s, partial(self._heal, done, outcome))
 
     def _heal(self, injected: Injected, outcome: Outcome) -> None:
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from operator import itemgetter
 from pathlib import Path
 
 from chaos.drivers import Life, MakeCommand
@@ -36,6 +37,7 @@ class Supervisor:
         self._held = False
         self.lives: list[Life] = []
         self._not_before = 0.0
+        self._due: list[tuple[float, Callable[[], None]]] = []
         self.master = Master.LOCAL
         self.life: Life | None = None
         self.flaws: list[str] = []
@@ -49,8 +51,26 @@ class Supervisor:
         self._journal.note("start", life=number, master=self.master.value)
         return life
 
+    def later(self, moment: float, action: Callable[[], None]) -> None:
+        """Do something at a moment (seconds, epoch), while somebody waits in `until`."""
+        self._due.append((moment, action))
+
+    def wait_due(self) -> None:
+        """Wait, at work, until all of that is done."""
+        while self._due:
+            self.look()
+            time.sleep(_LOOK_AGAIN_S)
+
+    def do_due(self, before: float = float("inf")) -> None:
+        """Do what was to be done before a moment, by default all of it, now."""
+        for entry in sorted(self._due, key=itemgetter(0)):
+            if entry[0] <= before:
+                self._due.remove(entry)
+                entry[1]()
+
     def look(self) -> None:
         """Do what is due: start a driver if there is none."""
+        self.do_due(time.time())
         if self.life is not None and not self.life.alive:
             self._bury(self.life)
             self.life = None

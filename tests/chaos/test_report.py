@@ -11,12 +11,12 @@ import pytest
 
 from chaos.figures import Figures, figures
 from chaos.kinds import Kind, Master
+from chaos.outcome import Outcome
 from chaos.page import page
 from chaos.publish import lines
 from chaos.recovery import Split
 from chaos.result import OnDisk, Result, Settings
 from chaos.schedule import Fault, Step
-from chaos.steps import Outcome
 from chaos.watch import Second
 from eos_sink.testing import FaultPoint
 from eos_sink.testing.account import Count

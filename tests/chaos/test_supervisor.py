@@ -105,6 +105,19 @@ def test_a_driver_that_is_set_aside_is_not_the_supervisors_any_more(supervisor: 
     assert len(supervisor.lives) == 2
 
 
+def test_what_is_due_is_done_in_its_order_and_the_rest_at_the_end(supervisor: Supervisor) -> None:
+    done: list[str] = []
+    now = time.time()
+    supervisor.start()
+    supervisor.later(now + 1000, lambda: done.append("much later"))
+    supervisor.later(now - 1, lambda: done.append("second"))
+    supervisor.later(now - 2, lambda: done.append("first"))
+    supervisor.look()
+    assert done == ["first", "second"]
+    supervisor.do_due()
+    assert done[2:] == ["much later"]
+
+
 @pytest.mark.parametrize(
     ("text", "error"),
     [
