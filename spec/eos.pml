@@ -943,6 +943,11 @@ dead:
   atomic { e = 0; ok = 0; z = 2; zt = 0; zb = 0; zmem = 0; zv = 0 }
 }
 
+#ifdef LIVE
+/* a step is always possible, so that being stuck is an endless run too */
+proctype Clock() { bit tick; do :: tick = 1-tick od }
+#endif
+
 inline TIMEOUT_(t) { ntimeout--; printf("MSC: time-out\n"); INITPID(t); NOQUIET }
 proctype Fault() {
 end_f:
@@ -1000,6 +1005,9 @@ init {
 #endif
 #if NTIMEOUT + NSESSION
     run Fault();
+#endif
+#ifdef LIVE
+    run Clock();
 #endif
     alive[R] = 1; i = 1; started[0] = 1; quiet = 1 }
   /* a new run at any moment: the older one has stopped, or is dead, or lives on as a zombie */
