@@ -64,7 +64,7 @@ def jobs() -> list[Snippet]:
 
 
 def suite_of_a_user() -> list[Snippet]:
-    named = {"conftest.py", "test_orders.py"}
+    named = {"conftest.py", "test_orders.py", "query.py", "test_crash.py"}
     return [s for s in python_snippets() if s.file_name in named]
 
 
@@ -148,7 +148,7 @@ def test_the_blocks_of_a_page_run(
 
 def test_a_user_s_own_tests_pass(tmp_path: Path) -> None:
     blocks = suite_of_a_user()
-    assert len(blocks) == 2
+    assert len(blocks) == 4
     for block in blocks:
         (tmp_path / str(block.file_name)).write_text(block.text)
     run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"], tmp_path)
