@@ -85,11 +85,7 @@ def test_a_large_row_is_visible_once_when_topic_and_client_allow_it(query: Clust
     assert sorted(query.visible().values()) == sorted(query.batches[0][0])
 
 
-# What librdkafka says after a broker's refusal is that the transaction has failed, not why.
-ONLY_THE_BROKER = pytest.mark.xfail(reason="the broker's own refusal is not passed on yet")
-
-
-@pytest.mark.parametrize("client_allows", [False, pytest.param(True, marks=ONLY_THE_BROKER)])
+@pytest.mark.parametrize("client_allows", [False, True])
 def test_a_row_that_is_too_large_is_refused_with_both_settings_that_help(
     query: ClusterQuery, client_allows: bool
 ) -> None:

@@ -112,7 +112,15 @@ class ConfluentProducer:
     def send_offset(self, position: LogPosition, member: bytes, deadline: Deadline) -> None:
         offsets = [TopicPartition(position.topic, position.partition, position.offset)]
         with step(f"The group offset was not added to the transaction of {self._id}"):
-            self._producer.send_offsets_to_transaction(offsets, member, deadline.left)
+            try:
+                self._producer.send_offsets_to_transaction(offsets, member, deadline.left)
+            except KafkaException as raised:
+                if raised.args[0].code() != KafkaError._STATE:
+                    raise
+                # The transaction failed amid the call; why, librdkafka says in the next one, once
+                # it has given up what is under way.
+                self._producer.flush(deadline.left)
+                self._producer.send_offsets_to_transaction(offsets, member, deadline.left)
 
     def flush(self, deadline: Deadline) -> None:
         with step(f"Records of {self._id} were not delivered"):
