@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -22,6 +23,8 @@ _STATISTICS_MS = 10
 _BROKEN = {KafkaError._FATAL, KafkaError._STATE}
 _QUEUE_FULL_WAIT_S = 0.1
 _POLL_S = 0.01
+_HEARD_S = 1.0
+_FAILURE = re.compile(r"\((_?[A-Z]+(?:_[A-Z]+)*)\)$")
 
 _SETTINGS = {
     "enable.idempotence": True,
@@ -32,6 +35,21 @@ _SETTINGS = {
     # connection is dropped in the instant in which the coordinator is looked for (measured).
     "enable.sparse.connections": False,
 }
+
+
+class _Overheard:
+    """librdkafka's log on its way to ours: what has failed a transaction stands there first."""
+
+    def __init__(self) -> None:
+        self.failure: KafkaError | None = None
+
+    def log(self, level: int, text: str, facility: str, *more: str) -> None:
+        """Called by confluent-kafka as `logging.Logger.log`."""
+        named = _FAILURE.search(more[-1]) if facility == "TXNERR" else None
+        code = getattr(KafkaError, named[1], None) if named else None
+        if code is not None:
+            self.failure = KafkaError(code, more[-1], False, False, True)
+        LOGGER.log(level, text, facility, *more)
 
 
 class ConfluentProducer:
@@ -51,6 +69,7 @@ class ConfluentProducer:
         self._id = transactional_id
         self._identity: ProducerIdentity | None = None
         self._fatal: KafkaError | None = None
+        self._log = _Overheard()
         self._offsets_awaited = 0
         self._closed = threading.Event()
         configuration: dict[str, Any] = {
@@ -65,7 +84,7 @@ class ConfluentProducer:
             configuration["statistics.interval.ms"] = _STATISTICS_MS
             configuration["stats_cb"] = self._learn_identity
         try:
-            self._producer = Producer(configuration, logger=LOGGER)
+            self._producer = Producer(configuration, logger=self._log)
         except KafkaException as raised:
             raise ConfigurationError(
                 f"The Kafka client refuses the settings: {raised.args[0].str()}.",
@@ -115,12 +134,7 @@ class ConfluentProducer:
             try:
                 self._producer.send_offsets_to_transaction(offsets, member, deadline.left)
             except KafkaException as raised:
-                if raised.args[0].code() != KafkaError._STATE:
-                    raise
-                # The transaction failed amid the call; why, librdkafka says in the next one, once
-                # it has given up what is under way.
-                self._producer.flush(deadline.left)
-                self._producer.send_offsets_to_transaction(offsets, member, deadline.left)
+                raise KafkaException(self._cause(raised.args[0])) from raised
 
     def flush(self, deadline: Deadline) -> None:
         with step(f"Records of {self._id} were not delivered"):
@@ -170,6 +184,15 @@ class ConfluentProducer:
         """What a transaction suffers is told by its next call; `poll` would raise it at random."""
         if error.fatal():
             self._fatal = error
+
+    def _cause(self, error: KafkaError) -> KafkaError:
+        """Of a transaction that failed amid a call, which says only that it has."""
+        if error.code() != KafkaError._STATE:
+            return error
+        heard = Deadline(_HEARD_S)
+        while self._log.failure is None and not heard.passed:
+            self._producer.poll(_POLL_S)
+        return self._log.failure or error
 
     def _rejected(self, error: KafkaError, topic: str) -> Exception:
         if error.code() == KafkaError._FATAL and self._fatal is not None:
