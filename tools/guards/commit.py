@@ -176,7 +176,7 @@ GUARDS = (
     ),
     Guard(
         "EndTxn up to version 4",
-        "Only there a repeated commit is harmless and the epoch stays.",
+        "Above it each end moves the epoch, by which the sink knows its transactions.",
         (
             Removal(
                 "eos_sink/clients/control.py", "_END_TXN_VERSION = 4\n", "_END_TXN_VERSION = 5\n"
@@ -184,7 +184,7 @@ GUARDS = (
         ),
         proofs(
             _CONTRACT + "TestControl::"
-            "test_end_again_with_the_same_outcome_is_done_with_the_other_refused[4.3.0]",
+            "test_a_foreign_abort_leaves_the_epoch_and_the_task_opens_a_new_transaction[4.3.0]",
         ),
         outside="the model has EndTxn as it is up to version 4",
     ),

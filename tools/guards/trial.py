@@ -24,7 +24,7 @@ _LONGEST_S = 900
 # What proves nothing: a removal that only breaks the code, a test that does not come to its point.
 _BROKEN = re.compile(
     r"\b(?:Name|Import|ModuleNotFound|Syntax|Indentation|UnboundLocal|Attribute|Type)Error\b: .*"
-    r"|FaultPoint\.\w+ was not reached.*"
+    r"|FaultPoint\.\w+ was not reached.*|Timeout \(>.*"
 )
 _FAILED_LINE = re.compile(r"^>(.+)$", re.MULTILINE)
 
