@@ -34,6 +34,8 @@ _SPARK = {
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "WARN",
     "spark.sql.adaptive.enabled": "false",
+    # A file is read by one task, however large, which keeps the order of its rows.
+    "spark.sql.files.minPartitionNum": "1",
 }
 
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 
 _LOOK_AGAIN_S = 0.05
-_WAITING_AT_MOST = 2
 _KEPT = 300
 """Old files go, so that listing the directory stays quick; a query needs its last few only."""
 
@@ -18,9 +16,11 @@ _KEPT = 300
 class Feeder(threading.Thread):
     """Drops files of JSON lines, `{"row": 17, "fed": 1763740800123}`.
 
-    Rows come at a steady rate whatever happens. Only files wait for the query, so that one that was
-    down for a while finds a large file and not many: within a file Spark keeps the order of rows,
-    among several files of a batch it does not.
+    Rows come at a steady rate whatever happens. Only files wait until the one before is visible, so
+    that a query that was down for a while finds a large file and not several: within a file Spark
+    keeps the order of rows, among several files of a batch it does not. `maxFilesPerTrigger` alone
+    does not prevent that: a driver that is killed between Spark's source log and its offset log
+    leaves a file that goes into one batch with the next.
 
     Args:
         directory: the query's input.
@@ -40,7 +40,6 @@ class Feeder(threading.Thread):
         directory.mkdir(parents=True, exist_ok=True)
         self._directory, self._hidden = directory, hidden
         self._rate, self._every_s, self._visible = rate, every_s, visible
-        self._ends: deque[int] = deque()
         self._files = 0
         self._enough = threading.Event()
         self.rows = 0
@@ -49,9 +48,7 @@ class Feeder(threading.Thread):
         began = last = time.time()
         while not self._enough.wait(_LOOK_AGAIN_S):
             now = time.time()
-            while self._ends and self._ends[0] <= self._visible():
-                self._ends.popleft()
-            if now - last >= self._every_s and len(self._ends) < _WAITING_AT_MOST:
+            if now - last >= self._every_s and self._visible() >= self.rows:
                 self._drop(began, round((now - began) * self._rate))
                 last = now
 
@@ -67,7 +64,6 @@ class Feeder(threading.Thread):
         self._hidden.write_text("".join(f"{line}\n" for line in lines))
         # Counted before anybody can read them.
         self.rows = end
-        self._ends.append(end)
         self._hidden.rename(self._file(self._files))
         self._files += 1
         self._file(self._files - _KEPT).unlink(missing_ok=True)
