@@ -24,3 +24,7 @@ class Deadline:
     @property
     def passed(self) -> bool:
         return self._clock() >= self._end
+
+    def within(self, seconds: float) -> Deadline:
+        """A deadline that many seconds from now, but not after this one."""
+        return Deadline(min(seconds, self.left), self._clock)

@@ -10,6 +10,7 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
 
+from eos_sink.clients.bounded import bounded
 from eos_sink.clients.librdkafka import LOGGER, judged, step
 from eos_sink.deadline import Deadline
 from eos_sink.errors import ConfigurationError, FailureKind, OutcomeUnknownError
@@ -95,8 +96,11 @@ class ConfluentProducer:
             threading.Thread(target=_poll_until, args=poll, daemon=True).start()
 
     def init(self, deadline: Deadline) -> None:
-        with step(f"Transactional id {self._id} could not be inited"):
-            self._producer.init_transactions(deadline.left)
+        self._call(
+            f"Transactional id {self._id} could not be inited",
+            lambda: self._producer.init_transactions(deadline.left),
+            deadline,
+        )
 
     def begin(self) -> None:
         with step(f"No transaction of {self._id} could be begun"):
@@ -130,11 +134,15 @@ class ConfluentProducer:
 
     def send_offset(self, position: LogPosition, member: bytes, deadline: Deadline) -> None:
         offsets = [TopicPartition(position.topic, position.partition, position.offset)]
-        with step(f"The group offset was not added to the transaction of {self._id}"):
+
+        def send() -> None:
             try:
                 self._producer.send_offsets_to_transaction(offsets, member, deadline.left)
             except KafkaException as raised:
                 raise KafkaException(self._cause(raised.args[0])) from raised
+
+        what = f"The group offset was not added to the transaction of {self._id}"
+        self._call(what, send, deadline)
 
     def flush(self, deadline: Deadline) -> None:
         with step(f"Records of {self._id} were not delivered"):
@@ -159,12 +167,18 @@ class ConfluentProducer:
         return self._identity
 
     def commit(self, deadline: Deadline) -> None:
-        with step(f"The transaction of {self._id} was not committed"):
-            self._producer.commit_transaction(deadline.left)
+        self._call(
+            f"The transaction of {self._id} was not committed",
+            lambda: self._producer.commit_transaction(deadline.left),
+            deadline,
+        )
 
     def abort(self, deadline: Deadline) -> None:
-        with step(f"The transaction of {self._id} was not aborted"):
-            self._producer.abort_transaction(deadline.left)
+        self._call(
+            f"The transaction of {self._id} was not aborted",
+            lambda: self._producer.abort_transaction(deadline.left),
+            deadline,
+        )
 
     def close(self) -> None:
         if self._closed.is_set():
@@ -173,6 +187,11 @@ class ConfluentProducer:
         # Records that wait for a broker would otherwise keep the producer alive.
         self._producer.purge()
         del self._producer
+
+    @staticmethod
+    def _call(what: str, call: Callable[[], None], deadline: Deadline) -> None:
+        with step(what):
+            bounded(call, deadline, what)
 
     def _learn_identity(self, statistics: str) -> None:
         if self._identity is None:

@@ -40,6 +40,7 @@ from eos_sink.ports import (
 # Writing one record takes milliseconds. A driver that dies inside holds up other queries' reading
 # of the same log partition for this long at most.
 _TRANSACTION_MS = 30_000
+_TRIES = 3
 # For a message only: who has taken over.
 _GLANCE_S = 5.0
 _NONE = LogRecord(seq=0, decision=None, writer="")
@@ -181,6 +182,8 @@ class DecisionRegister:
         assert producer is not None
         at: list[int] = []
         place = token.position
+        # Not all of the time that there is: a client that is stuck is replaced, and tries again.
+        answer = deadline.within(deadline.seconds / _TRIES)
         producer.begin()
         producer.produce(
             place.topic,
@@ -189,9 +192,9 @@ class DecisionRegister:
             partition=place.partition,
             on_offset=lambda _, offset: at.append(offset),
         )
-        producer.send_offset(place, token.member, deadline)
-        producer.commit(deadline)
-        producer.flush(deadline)
+        producer.send_offset(place, token.member, answer)
+        producer.commit(answer)
+        producer.flush(answer)
         if not at:
             raise OutcomeUnknownError("The record was committed at an unknown offset.", remedy="")
         self._held = self._seen = Entry(record, LogPosition(place.topic, place.partition, at[0]))
