@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
 import time
 import traceback
 from collections.abc import Iterator
@@ -50,11 +51,15 @@ def run(settings: Settings) -> Result:
                 proxied=True,
                 # Ten seconds by default: a time-out takes effect soon after it is due.
                 properties={"transaction.abort.timed.out.transaction.cleanup.interval.ms": 1000},
+                data_dir=settings.home / "kafka",
                 progress=journal.say,
             )
         )
         kafka.create_topic(_TOPIC, partitions=PARTITIONS)
-        return _Run(settings, kafka, journal, stack).go()
+        result = _Run(settings, kafka, journal, stack).go()
+    if result.good:  # otherwise somebody will want to look at them
+        shutil.rmtree(settings.home / "kafka", ignore_errors=True)
+    return result
 
 
 class _Run:
