@@ -945,7 +945,7 @@ dead:
 
 #ifdef LIVE
 /* a step is always possible, so that being stuck is an endless run too */
-proctype Clock() { bit tick; do :: tick = 1-tick od }
+proctype Clock() { bit tick; do :: timeout -> tick = 1-tick od }
 #endif
 
 inline TIMEOUT_(t) { ntimeout--; printf("MSC: time-out\n"); INITPID(t); NOQUIET }
