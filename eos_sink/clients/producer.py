@@ -217,6 +217,7 @@ class ConfluentProducer:
         if error.code() == KafkaError._FATAL and self._fatal is not None:
             # `produce` says only that there is a cause.
             error = self._fatal
+        error = self._cause(error)
         what = f"A record for topic {topic} was refused"
         if error.code() in _BROKEN:
             return ProduceFailed(f"{what}: {error.str()}.", FailureKind.TRANSACTION_FAILED)
