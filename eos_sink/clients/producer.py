@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import threading
@@ -238,5 +239,7 @@ class ConfluentProducer:
 
 
 def _poll_until(producer: Producer, closed: threading.Event) -> None:
-    while not closed.is_set():
-        producer.poll(_POLL_S)
+    # What is fatal is told by the next call of the protocol, to whoever makes it.
+    with contextlib.suppress(KafkaException):
+        while not closed.is_set():
+            producer.poll(_POLL_S)
