@@ -133,7 +133,7 @@ GUARDS = (
     Guard(
         "the decision carries the plan's member",
         "Kafka refuses the decision of a driver whose group member was replaced.",
-        (Removal(_REGISTER, "        producer.send_offset(place, token.member, deadline)\n", ""),),
+        (Removal(_REGISTER, "producer.send_offset(place, token.member", "_ = (token.member"),),
         proofs(
             _STORY + "test_a_driver_that_was_replaced_decides_nothing_even_before_its_successor_"
             "has_voided",
