@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Iterator
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, TopicPartition
+from confluent_kafka import Consumer, IsolationLevel, KafkaError, TopicPartition
 from kafka import KafkaAdminClient
 from kafka.structs import TopicPartition as AdminPartition
 
@@ -19,6 +19,7 @@ from eos_sink.deadline import Deadline
 from eos_sink.identity import QueryNames
 from eos_sink.options import SinkOptions, parse_options
 from eos_sink.testing import KafkaCluster
+from integration.checker import end_offsets
 from tests.contract.inspecting import InspectionContract
 from tests.contract.members import MemberContract
 from tests.contract.reading import LogContract, TopicContract, VisibilityContract
@@ -104,6 +105,9 @@ class KafkaHarness:
         return name
 
     def delete_records(self, topic: str, partition: int, before: int) -> None:
+        deadline, servers = self.deadline(), self._cluster.bootstrap_servers
+        while end_offsets(servers, topic, IsolationLevel.READ_UNCOMMITTED)[partition] < before:
+            assert not deadline.passed, f"{topic} does not reach {before}: a marker is missing"
         self._admin.delete_records({AdminPartition(topic, partition): before})
 
     def read_committed(self, topic: str) -> list[tuple[bytes | None, bytes | None]]:

@@ -23,7 +23,8 @@ from eos_sink.verdicts import Answer, control_answer
 
 R = TypeVar("R")
 
-# Above version 4 EndTxn bumps the epoch (KIP-890) and a repeat is no longer idempotent.
+# Above version 4 EndTxn bumps the epoch (KIP-890): what a decision names would no longer be what
+# the coordinator describes.
 _END_TXN_VERSION = 4
 _INVALID_TRANSACTION_TIMEOUT = 50
 
