@@ -10,7 +10,7 @@ from chaos.scene import NotReached, Scene
 from chaos.schedule import Fault
 from eos_sink.testing import Action, FaultPoint
 
-_TIMES_OUT_WITHIN_S = 90.0
+_TIMES_OUT_WITHIN_S = 180.0
 _EXHAUSTED_WITHIN_S = 120.0
 
 

@@ -17,7 +17,7 @@ from eos_sink.deadline import Deadline
 from eos_sink.testing import TestClusterError, read_timeline
 from eos_sink.testing.checker import Ends, ReaderError
 
-RECOVERS_WITHIN_S = 240.0
+RECOVERS_WITHIN_S = 360.0
 
 
 class Performer:
