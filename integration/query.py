@@ -30,7 +30,7 @@ from integration.minispark import DONE, STOPPED, Arm, Checkpoint, Config, arrow
 PARTITIONS, ROWS = 3, 8
 # Longer than any wait here, so that a transaction that somebody should have ended is noticed.
 TRANSACTION_MS = 90_000
-PATIENCE_S = 45.0
+PATIENCE_S = 75.0
 _LOOK_AGAIN_S = 0.01
 
 
