@@ -105,7 +105,7 @@ def recoveries(figures: Figures) -> str:
         axes.set_xlabel("seconds from SIGKILL to the first newly visible row")
         axes.set_ylabel("% of kills")
         axes.set_ylim(0, 101)
-        axes.legend(loc="lower right", fontsize=9)
+        axes.legend(loc="center", bbox_to_anchor=(0.58, 0.5), fontsize=9)
         return _svg(figure)
 
 
