@@ -56,6 +56,7 @@ def test_a_batch_of_many_tasks_is_visible_once(query: ClusterQuery) -> None:
     query.check()
 
 
+@pytest.mark.long
 def test_a_batch_for_many_partitions_is_visible_once(query: ClusterQuery) -> None:
     topic = f"wide-{query.topic}"
     query.cluster.create_topic(topic, partitions=MANY)

@@ -296,6 +296,7 @@ def test_too_few_copies_in_sync_delay_a_batch_until_there_are_enough(
 # A disk is full.
 
 
+@pytest.mark.long
 def test_a_broker_whose_disk_is_full_is_one_that_has_died(tmp_path: Path) -> None:
     data = tmp_path / "data"
     small = data / "node-2"
