@@ -262,7 +262,10 @@ def test_a_python_process_killed_amid_a_batch(point: FaultPoint, query: SparkQue
     run = query.program()
     run.stopped()
     assert query.faults.fired(point)
-    query.assert_nothing_held_up()
+    if point is not FaultPoint.TASK_FLUSH_AFTER:
+        # If Spark kills the other task before it has reported, its abort() knows no plan, and the
+        # next plan sweeps.
+        query.assert_nothing_held_up()
     query.program(application=run.application).finished()
     query.assert_exactly_once()
 
