@@ -104,6 +104,11 @@ class Decision:
     prepared: tuple[Prepared, ...]
     ruling: Ruling = field(default_factory=Ruling)
 
+    @property
+    def topics(self) -> list[str]:
+        """Where its witnesses lie, sorted."""
+        return sorted({entry.witness.topic for entry in self.prepared})
+
     def transactions(self, names: QueryNames) -> dict[Transaction, Prepared]:
         return {entry.transaction(names, self.slot): entry for entry in self.prepared}
 

@@ -178,19 +178,15 @@ def check_unmoved(
     Raises:
         OperatorNeededError: it was.
     """
-    batch, topics = decision.batch, _topics(decision)
+    batch, topics = decision.batch, set(decision.topics)
     for query, record in elsewhere.items():
         latest = record.decision
         if latest is None:
             continue  # Nothing was decided there, or a person has dropped it.
-        decided = (*record.earlier, latest.batch) if topics & _topics(latest) else record.earlier
+        decided = (*record.earlier, latest.batch) if topics & {*latest.topics} else record.earlier
         for other in decided:
             if other.stream == batch.stream and other.batch >= batch.batch:
                 raise doubts.moved_checkpoint(names, batch, query, other)
-
-
-def _topics(decision: Decision) -> set[str]:
-    return {entry.witness.topic for entry in decision.prepared}
 
 
 def check_vote(

@@ -189,7 +189,7 @@ def end_offset(consumer: Consumer, position: LogPosition, deadline: Deadline) ->
             return error
 
     # A broker may not know yet of a topic that was just made.
-    learning = Deadline(min(_LEARNS_S, deadline.left))
+    learning = deadline.within(_LEARNS_S)
 
     def final(end: int | KafkaError) -> bool:
         if isinstance(end, int):

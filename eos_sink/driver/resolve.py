@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import os
 import socket
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
 from eos_sink.deadline import Deadline
+from eos_sink.driver.planner import this_process
 from eos_sink.driver.sweep import list_undecided
 from eos_sink.log import DecisionRegister, Entry
 from eos_sink.model import Decision, Owner, PlanToken, Prepared, Tally, Transaction
@@ -202,8 +202,7 @@ def carry_out(
                 f"The log has moved from seq {evidence.seq} to {entry.seq} meanwhile, so a run of "
                 "the query is alive. Stop it, then look again."
             )
-        now_ms = int(time.time() * 1000)
-        owner = Owner(socket.gethostname(), os.getpid(), now_ms, options.origin, TOOL)
+        owner = replace(this_process(options), tool=TOOL)
         token = PlanToken(names, entry.seq, entry.position, member.join(deadline), owner)
         register.expect(token, deadline)
         if decision is None:
@@ -248,11 +247,11 @@ def _accounts(
     steps = {t: settling(t, states[t.transactional_id]) for t in entries}
     looking = {entries[t].witness: t for t, step in steps.items() if step is Settling.LOOK}
     # Whoever waits behind an open transaction waits for a time-out; a person does not.
-    soon = Deadline(min(_LOOK_S, deadline.left))
+    soon = deadline.within(_LOOK_S)
     seen = kafka.visibility(list(looking), soon) if looking else {}
     found = {looking[witness]: visibility for witness, visibility in seen.items()}
     reading = _Reading(kafka, list(entries), most, deadline)
-    tails = [tail for topic in _topics(decision) for tail in reading.read(topic)]
+    tails = [tail for topic in decision.topics for tail in reading.read(topic)]
     accounts = [
         Account(
             entry,
@@ -311,10 +310,6 @@ class _Reading:
         for tallier in self._talliers[producer]:
             for _ in tallier.through([row]):
                 pass
-
-
-def _topics(decision: Decision) -> list[str]:
-    return sorted({entry.witness.topic for entry in decision.prepared})
 
 
 def _standing(step: Settling, witness: Visibility | None) -> Standing:

@@ -25,7 +25,7 @@ def encode(record: LogRecord) -> bytes:
     if record.owner is not None:
         document["owner"] = _of_owner(record.owner)
     if decision is not None:
-        topics = sorted({entry.witness.topic for entry in decision.prepared})
+        topics = decision.topics
         document["decision"] = {
             "stream": decision.batch.stream,
             "batch": decision.batch.batch,
