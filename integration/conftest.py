@@ -11,7 +11,7 @@ import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
-from eos_sink.testing import KafkaCluster, start_kafka
+from eos_sink.testing import KafkaCluster, Security, start_kafka
 from eos_sink.testing.cache import cache_root
 from eos_sink.testing.jvm import find_java
 from integration.query import Query
@@ -33,6 +33,13 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def kafka(request: pytest.FixtureRequest) -> Iterator[KafkaCluster]:
     """One broker, ended when the last test that needs it is over."""
     with start_kafka(version=request.param) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def secured() -> Iterator[KafkaCluster]:
+    """One broker where clients log in, and may do what they were allowed."""
+    with start_kafka(security=Security({"ann": 'ann\'s "word" \\'})) as cluster:
         yield cluster
 
 

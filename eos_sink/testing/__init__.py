@@ -27,6 +27,7 @@ from eos_sink.testing.errors import (
 from eos_sink.testing.faults import Action, FaultPoint, Faults, Struck
 from eos_sink.testing.interface import KafkaCluster, KafkaNode, Role
 from eos_sink.testing.jvm import java_home
+from eos_sink.testing.security import Security
 from eos_sink.testing.timeline import Pass, read_timeline
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ __all__ = [
     "NotReadyError",
     "Pass",
     "Role",
+    "Security",
     "Struck",
     "TestClusterError",
     "java_home",

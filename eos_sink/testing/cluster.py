@@ -12,6 +12,7 @@ from eos_sink.testing.interface import KafkaCluster
 from eos_sink.testing.jvm import find_java
 from eos_sink.testing.kafka_files import DEFAULT_VERSION
 from eos_sink.testing.progress import Progress, to_stderr
+from eos_sink.testing.security import Security
 from eos_sink.testing.spec import ClusterSpec
 
 
@@ -33,6 +34,7 @@ def start_kafka(  # noqa: PLR0913 - keywords of the public API
     progress: Progress = to_stderr,
     backend: Backend | str | None = None,
     proxied: bool = False,
+    security: Security | None = None,
 ) -> KafkaCluster:
     """Start a Kafka cluster, and return it when every broker answers.
 
@@ -65,6 +67,9 @@ def start_kafka(  # noqa: PLR0913 - keywords of the public API
         backend: one of the above; by default what EOS_KAFKA says, else `auto`.
         proxied: `bootstrap_servers` leads clients to each broker through a link of its own,
             `node.link`, that can be cut and slowed down. Brokers talk to each other directly.
+        security: the cluster also listens where clients have to log in, over TLS, and permits
+            nobody anything that `kafka.access` has not allowed (local only, not proxied). At
+            `bootstrap_servers` everybody still may do everything: that is the test's own door.
 
     Returns:
         The running cluster. Use it in a `with` block or close it. If this process dies without
@@ -87,8 +92,12 @@ def start_kafka(  # noqa: PLR0913 - keywords of the public API
         progress=progress,
         log_level=os.environ.get("EOS_KAFKA_LOG", "warn"),
         proxied=proxied,
+        security=security,
     )
-    return _START[choose_backend(backend, os.environ)](spec)
+    chosen = choose_backend(backend, os.environ)
+    if security is not None and (proxied or chosen is not Backend.LOCAL):
+        raise ValueError(f"Secured clusters are local and not proxied, this one: {chosen.value}.")
+    return _START[chosen](spec)
 
 
 # Each back end costs its imports only where it is used.

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from eos_sink.deadline import Deadline
 from eos_sink.testing import probe
+from eos_sink.testing.access import Access
 from eos_sink.testing.errors import NodeControlError, NotReadyError, TestClusterError
 from eos_sink.testing.interventions import Interventions
 from eos_sink.testing.links import Link
@@ -132,6 +133,18 @@ class KafkaCluster(Interventions):
     cluster_id: str
     version: str
     nodes: tuple[KafkaNode, ...]
+    _access: Access | None = None
+
+    @property
+    def access(self) -> Access:
+        """Users, certificates and permissions of a secured cluster.
+
+        Raises:
+            NodeControlError: the cluster is not secured.
+        """
+        if self._access is None:
+            raise NodeControlError("Nobody logs in here: it takes start_kafka(security=...).")
+        return self._access
 
     @abstractmethod
     def close(self) -> None:

@@ -10,7 +10,9 @@ from pathlib import Path
 
 from eos_sink.deadline import Deadline
 from eos_sink.testing import node_home, properties
+from eos_sink.testing.access import Access
 from eos_sink.testing.cache import exclusive
+from eos_sink.testing.certificates import Authority
 from eos_sink.testing.errors import TestClusterError
 from eos_sink.testing.ivy import Workbench
 from eos_sink.testing.jvm import Java, find_java
@@ -20,6 +22,11 @@ from eos_sink.testing.owned import OwnedCluster
 from eos_sink.testing.owner import Owner
 from eos_sink.testing.process import Launch, NodeProcess
 from eos_sink.testing.progress import Progress
+from eos_sink.testing.security import (
+    SASL_LISTENER,
+    TLS_LISTENER,
+    security_properties,
+)
 from eos_sink.testing.spec import ClusterSpec
 
 _START_TIMEOUT_S = 120.0
@@ -84,10 +91,19 @@ class LocalCluster(OwnedCluster):
             *(*jvm, f"-Deos.guard={self._owner.token}"),
             *("-cp", files.classpath, "kafka.Kafka"),
         )
+        self._common: dict[str, object] = dict(spec.properties)
         try:
             if spec.proxied:
                 self._carrier = Carrier(self._owner.token)
+            if spec.security is not None:
+                authority = Authority(self.directory / "security")
+                self._protocols = (SASL_LISTENER, TLS_LISTENER)
+                secured = security_properties(spec.security, authority)
+                self._common = {**secured, **self._common}
             self._start(spec.brokers, Deadline(_START_TIMEOUT_S))
+            if spec.security is not None:
+                users = spec.security.users
+                self._access = Access(self.direct_servers, self._doors, authority, users)
         except BaseException:
             self.close()
             raise
@@ -102,7 +118,7 @@ class LocalCluster(OwnedCluster):
             home = node_home.NodeHome(self.directory / f"node-{plan.id}")
             home.format(plan.id, self.cluster_id, self._files.bootstrap_records)
             around = properties.Surroundings(endpoints, self._spec.brokers, str(home.data))
-            home.configure(properties.node_properties(plan, around, self._spec.properties))
+            home.configure(properties.node_properties(plan, around, self._common))
             home.log.unlink(missing_ok=True)
             launch = Launch((*self._command, str(home.config)), home.log)
             nodes.append(NodeProcess(plan, str(endpoints[plan.id].public), launch))

@@ -62,6 +62,7 @@ class OwnedCluster(KafkaCluster):
 
     nodes: tuple[OwnedNode, ...] = ()
     _carrier: Carrier | None = None
+    _protocols: tuple[str, ...] = ()
 
     @abstractmethod
     def _prepare(
@@ -88,7 +89,7 @@ class OwnedCluster(KafkaCluster):
                 self._discard()
 
     def _make_nodes(self, plans: Sequence[properties.NodePlan]) -> None:
-        endpoints = _free_endpoints(plans)
+        endpoints = _free_endpoints(plans, self._protocols)
         links: dict[int, Link] = {}
         if self._carrier is not None:
             endpoints, links = _through_links(self._carrier, endpoints)
@@ -98,6 +99,12 @@ class OwnedCluster(KafkaCluster):
                 node.lead_through(links[node.id])
         addresses = [link.address for link in links.values()]
         self.bootstrap_servers = ",".join(addresses) or self.direct_servers
+        self._doors = {
+            protocol: ",".join(
+                str(ends.secured[protocol]) for ends in endpoints.values() if ends.secured
+            )
+            for protocol in self._protocols
+        }
 
     def _close_links(self) -> None:
         if self._carrier is not None:
@@ -114,13 +121,20 @@ class OwnedCluster(KafkaCluster):
         return super()._knows(address, expected, deadline)
 
 
-def _free_endpoints(plans: Sequence[properties.NodePlan]) -> dict[int, properties.Endpoints]:
-    """A free port for each listener of each node."""
-    free = iter(free_ports(2 * len(plans)))
+def _free_endpoints(
+    plans: Sequence[properties.NodePlan], protocols: Sequence[str]
+) -> dict[int, properties.Endpoints]:
+    """A free port for each listener of each node; one for each of the security protocols too."""
+    free = iter(free_ports((2 + len(protocols)) * len(plans)))
     return {
         plan.id: properties.Endpoints(
             client=properties.Endpoint(HOST, next(free)) if plan.serves_clients else None,
             controller=properties.Endpoint(HOST, next(free)) if plan.is_voter else None,
+            secured={
+                protocol: properties.Endpoint(HOST, next(free))
+                for protocol in protocols
+                if plan.serves_clients
+            },
         )
         for plan in plans
     }

@@ -7,7 +7,7 @@ properties from here; tests hold the files against it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from eos_sink.testing.interface import Role
 from eos_sink.testing.text import to_text
@@ -67,15 +67,21 @@ class Endpoints:
         client: for clients and other brokers.
         controller: for the nodes' own talk.
         outside: for clients that know the broker under another address than the brokers do.
+        secured: for clients who have to say who they are; by security protocol.
     """
 
     client: Endpoint | None
     controller: Endpoint | None
     outside: Endpoint | None = None
+    secured: Mapping[str, Endpoint] = field(default_factory=dict)
 
     def named(self, *, with_controller: bool) -> list[tuple[str, Endpoint]]:
         """The listeners that the node has, each with its name."""
-        named = [(CLIENT_LISTENER, self.client), (OUTSIDE_LISTENER, self.outside)]
+        named = [
+            (CLIENT_LISTENER, self.client),
+            (OUTSIDE_LISTENER, self.outside),
+            *self.secured.items(),
+        ]
         if with_controller:
             named.append((CONTROLLER_LISTENER, self.controller))
         return [(name, endpoint) for name, endpoint in named if endpoint is not None]
@@ -184,7 +190,11 @@ def node_properties(
         ),
         "controller.listener.names": CONTROLLER_LISTENER,
         "listener.security.protocol.map": ",".join(
-            f"{name}:PLAINTEXT" for name in (CONTROLLER_LISTENER, CLIENT_LISTENER, OUTSIDE_LISTENER)
+            [
+                *(f"{n}:PLAINTEXT" for n in (CONTROLLER_LISTENER, CLIENT_LISTENER)),
+                f"{OUTSIDE_LISTENER}:PLAINTEXT",
+                *(f"{protocol}:{protocol}" for protocol in own.secured),
+            ]
         ),
     }
     if own.client is not None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from eos_sink.testing.kafka_files import DEFAULT_VERSION
 from eos_sink.testing.progress import Progress, to_stderr
+from eos_sink.testing.security import Security
 
 
 @dataclass(frozen=True)
@@ -25,3 +26,4 @@ class ClusterSpec:
     progress: Progress = to_stderr
     log_level: str = "warn"
     proxied: bool = False
+    security: Security | None = None

@@ -1,0 +1,37 @@
+"""The secured cluster itself: who gets in, and what is permitted."""
+
+from __future__ import annotations
+
+import pytest
+from confluent_kafka import KafkaError, Producer
+
+from eos_sink.acls import Acl, Resource
+from eos_sink.clients.settings import librdkafka_settings
+from eos_sink.testing import KafkaCluster
+
+PATIENCE_S = 30
+
+
+def written(secured: KafkaCluster, topic: str, options: dict[str, str]) -> KafkaError | None:
+    """The error of a record that somebody writes."""
+    settings = librdkafka_settings({n.removeprefix("kafka."): v for n, v in options.items()})
+    producer = Producer({**settings, "log_level": 0})
+    errors: list[KafkaError | None] = []
+    producer.produce(topic, b"x", on_delivery=lambda error, _: errors.append(error))
+    assert producer.flush(PATIENCE_S) == 0
+    return errors[0]
+
+
+@pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "SCRAM-SHA-512", "PLAIN", "TLS"])
+def test_a_user_may_do_what_was_allowed_until_it_is_not(
+    secured: KafkaCluster, mechanism: str
+) -> None:
+    topic, write = f"as-{mechanism}", Acl("Write", Resource.TOPIC, f"as-{mechanism}")
+    secured.create_topic(topic)
+    login = secured.access.options("ann", mechanism)
+    secured.access.allow("ann", write)
+    assert written(secured, topic, login) is None
+    secured.access.revoke("ann", write)
+    error = written(secured, topic, login)
+    assert error is not None
+    assert error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED
