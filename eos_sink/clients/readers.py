@@ -16,6 +16,9 @@ from eos_sink.ports import Visibility
 _POLL_S = 0.1
 _FETCH_MS = 10
 _LEARNS_S = 10.0
+# A request that was queued for a broker which has died waits for it to come back, while its
+# partitions have long found another leader: ask anew, by fresh metadata.
+_ANSWERS_S = 5.0
 _GONE_TOPIC = {
     KafkaError.UNKNOWN_TOPIC_OR_PART,
     KafkaError._UNKNOWN_TOPIC,
@@ -183,7 +186,8 @@ def end_offset(consumer: Consumer, position: LogPosition, deadline: Deadline) ->
 
     def ask() -> int | KafkaError:
         try:
-            return int(consumer.get_watermark_offsets(place, timeout=deadline.left)[1])
+            soon = deadline.within(_ANSWERS_S).left
+            return int(consumer.get_watermark_offsets(place, timeout=soon)[1])
         except KafkaException as raised:
             error: KafkaError = raised.args[0]
             return error
