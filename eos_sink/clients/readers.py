@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
@@ -16,8 +17,7 @@ from eos_sink.ports import Visibility
 _POLL_S = 0.1
 _FETCH_MS = 10
 _LEARNS_S = 10.0
-# A request that was queued for a broker which has died waits for it to come back, while its
-# partitions have long found another leader: ask anew, by fresh metadata.
+# A request for a broker that has died waits for it to come back.
 _ANSWERS_S = 5.0
 _GONE_TOPIC = {
     KafkaError.UNKNOWN_TOPIC_OR_PART,
@@ -190,6 +190,10 @@ def end_offset(consumer: Consumer, position: LogPosition, deadline: Deadline) ->
             return int(consumer.get_watermark_offsets(place, timeout=soon)[1])
         except KafkaException as raised:
             error: KafkaError = raised.args[0]
+            # librdkafka asks the leader that it remembers, for up to metadata.max.age.ms (15
+            # minutes), while the partition has long found another one.
+            with contextlib.suppress(KafkaException):
+                consumer.list_topics(place.topic, timeout=deadline.within(_ANSWERS_S).left)
             return error
 
     # A broker may not know yet of a topic that was just made.
