@@ -1,0 +1,16 @@
+"""From the settings of Java's Kafka producer to librdkafka's: one table, and what it says of each.
+
+Users write `kafka.` and a Java name, as for Spark's own sink; librdkafka's own names are taken too.
+Pure: no client library is imported and no file is read.
+
+    setting("linger.ms")            its row, or None
+    judge("acks", "1").fate         what becomes of it with this value
+    SETTINGS                        all rows, by name
+"""
+
+from __future__ import annotations
+
+from eos_sink.kafka_settings.judge import SETTINGS, is_secret, judge, setting
+from eos_sink.kafka_settings.model import Fate, Judgement, Setting
+
+__all__ = ["SETTINGS", "Fate", "Judgement", "Setting", "is_secret", "judge", "setting"]
