@@ -14,6 +14,7 @@ from eos_sink.cli.report import CommandError, Report
 from eos_sink.deadline import Deadline
 from eos_sink.errors import EosSinkError
 from eos_sink.identity import DEFAULT_PREFIX, QueryNames, query_identity
+from eos_sink.properties import read_properties
 
 if TYPE_CHECKING:
     from eos_sink.clients.inspection import ConfluentInspection
@@ -26,7 +27,6 @@ HELP = "Show why a query needs a person, and carry out the person's choice."
 _TIMEOUT_S = 120.0
 _SOME_MS = 60_000  # No transaction of a task is begun here.
 _REPLICATION = 3  # As the sink's own default, where --forget has to make the log again.
-_PAIR = 2
 _WHOLE_NAME = re.compile(r"[A-Za-z0-9._]+-[0-9a-f]{10}")
 _TAIL = 100_000
 _CHOICES = {
@@ -155,7 +155,7 @@ def _options(arguments: argparse.Namespace, query: str) -> SinkOptions:
 
 
 def properties(file: Path | None) -> dict[str, str]:
-    """The settings of a Java properties file, one a line.
+    """The settings of a Java properties file.
 
     Raises:
         CommandError: it cannot be read.
@@ -163,11 +163,10 @@ def properties(file: Path | None) -> dict[str, str]:
     if file is None:
         return {}
     try:
-        lines = [line.strip() for line in file.read_text().splitlines()]
-    except OSError as error:
-        raise CommandError(f"--command-config {file}: {error.strerror}") from error
-    split = [re.split(r"\s*[=:]\s*", line, maxsplit=1) for line in lines if line[:1] not in "#!"]
-    return {pair[0]: pair[1] for pair in split if len(pair) == _PAIR}
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise CommandError(f"--command-config {file}: {error}") from error
+    return {entry.name: entry.value for entry in read_properties(text)}
 
 
 def _confirm(

@@ -80,7 +80,7 @@ def test_without_a_log_the_whole_name_is_needed() -> None:
 
 def test_settings_come_from_a_properties_file(tmp_path: Path) -> None:
     file = tmp_path / "client.properties"
-    file.write_text("# comment\n! too\n\nsecurity.protocol = SASL_SSL\nsasl.password=a=b#c\n")
+    file.write_text("# comment\nsecurity.protocol SASL_SSL\nsasl.password=a=\\\n  b#c\n")
     assert resolve.properties(file) == {"security.protocol": "SASL_SSL", "sasl.password": "a=b#c"}
     assert resolve.properties(None) == {}
     with pytest.raises(CommandError, match="No such file"):
