@@ -49,6 +49,12 @@ OPTIONS = (
         DEFAULT_PREFIX,
         "Start of every transactional id and of the consumer group; one prefixed ACL covers it.",
     ),
+    Option(
+        "eos.timestamp.column",
+        None,
+        "A column of type timestamp that gives each record its time; null in a row: now. Without "
+        "the option every record has the time of its writing, as with Spark's own sink.",
+    ),
     Option("eos.log.topic", "__eos_sink_log", "The decision log, one a cluster; made if missing."),
     Option(
         "eos.log.replication.factor",
@@ -129,6 +135,7 @@ class SinkOptions:
         transaction_timeout_ms: time-out of a task's transaction, milliseconds.
         step_timeout: longest time that one step of the driver may take, seconds.
         origin: what the query was started with, without secrets.
+        timestamp_column: the column with the records' times, or None.
     """
 
     names: QueryNames
@@ -139,6 +146,7 @@ class SinkOptions:
     step_timeout: float
     kafka: Mapping[str, str] = field(repr=False)
     origin: Origin = field(default_factory=Origin)
+    timestamp_column: str | None = None
 
 
 def parse_options(given: Mapping[str, str]) -> SinkOptions:
@@ -166,6 +174,7 @@ def parse_options(given: Mapping[str, str]) -> SinkOptions:
     return SinkOptions(
         names=QueryNames(prefix, query_identity(*named)),
         topic=options.get("topic", "").strip() or None,
+        timestamp_column=options.get("eos.timestamp.column", "").strip() or None,
         log_topic=_text(options, "eos.log.topic"),
         log_replication=_number(options, "eos.log.replication.factor", 1),
         transaction_timeout_ms=transaction_timeout_ms,

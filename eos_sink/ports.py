@@ -163,10 +163,12 @@ class TransactionalProducer(Protocol):
         key: bytes | None = None,
         headers: Headers | None = None,
         partition: int | None = None,
+        timestamp: int | None = None,
         on_offset: Callable[[int, int], None] | None = None,
     ) -> None:
         """Queue a record; blocks while the queue is full. `on_offset(partition, offset)` is called
-        from `flush` or a later `produce` once the record is on the broker.
+        from `flush` or a later `produce` once the record is on the broker. `timestamp` is the
+        record's CreateTime in milliseconds since the epoch, at least 1; None: now.
 
         Raises:
             ProduceFailed: the client refuses the record (too large, unknown partition, ...).

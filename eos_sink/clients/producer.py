@@ -114,6 +114,7 @@ class ConfluentProducer:
         key: bytes | None = None,
         headers: Headers | None = None,
         partition: int | None = None,
+        timestamp: int | None = None,
         on_offset: Callable[[int, int], None] | None = None,
     ) -> None:
         optional: dict[str, Any] = {}
@@ -121,6 +122,8 @@ class ConfluentProducer:
             optional["partition"] = partition
         if headers:
             optional["headers"] = list(headers)
+        if timestamp is not None:
+            optional["timestamp"] = timestamp
         if on_offset:
             optional["on_delivery"] = self._offset_callback(on_offset)
             self._offsets_awaited += 1

@@ -306,7 +306,7 @@ class _Reading:
         key: bytes | None,
         headers: Headers | None,
     ) -> None:
-        row = (value, key, topic, list(headers) if headers else None, None)
+        row = (value, key, topic, list(headers) if headers else None, None, None)
         for tallier in self._talliers[producer]:
             for _ in tallier.through([row]):
                 pass

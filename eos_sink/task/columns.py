@@ -1,12 +1,12 @@
 """The columns of Spark's Kafka sink: which there may be, and how Arrow batches hold them.
 
-Source of the contract: Spark's KafkaWriter and its Kafka integration guide. Names are
-case-sensitive and other columns are ignored.
+Source of the contract: Spark's KafkaWriter, KafkaWriteTask and its Kafka integration guide. Names
+are case-sensitive, the first of two columns with one name counts, and other columns are ignored.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import repeat
 from typing import Any
 
@@ -16,9 +16,14 @@ import pyarrow.compute as pc
 from eos_sink.errors import ConfigurationError
 
 Row = tuple[
-    "bytes | None", "bytes | None", "str", "list[tuple[str, bytes | None]] | None", "int | None"
+    "bytes | None",
+    "bytes | None",
+    "str",
+    "list[tuple[str, bytes | None]] | None",
+    "int | None",
+    "int | None",
 ]
-"""Value, key, topic, headers, partition."""
+"""Value, key, topic, headers, partition, and the record's time in ms since the epoch."""
 
 _TEXT_OR_BYTES = ("string", "binary")
 _ALLOWED = {
@@ -28,63 +33,90 @@ _ALLOWED = {
     "headers": ("array<struct<key:string,value:binary>>",),
     "partition": ("int",),
 }
+# What Spark's own sink calls these in SparkThrowable.getCondition.
+_UNFIT_COLUMN = "_LEGACY_ERROR_TEMP_3080"
+_NULL_TOPIC = "KAFKA_NULL_TOPIC_IN_DATA"
 
 
-def check_columns(types: Mapping[str, str], topic: str | None) -> None:
+def check_columns(
+    types: Mapping[str, str], topic: str | None, timestamp: str | None = None
+) -> None:
     """Check a query's columns before anything is written.
 
     Args:
         types: Spark's simple type string of each column.
-        topic: the option `topic`, or None.
+        topic: the option `topic`, or None. With it a column of that name is any other column.
+        timestamp: the option `eos.timestamp.column`, or None.
 
     Raises:
         ConfigurationError: a column is missing or of a wrong type.
     """
     if "value" not in types:
-        raise ConfigurationError(
+        raise _unfit(
             f"Required column 'value' is missing; the query has {sorted(types)}.",
-            remedy="Select one, for example: to_json(struct('*')) AS value. Nothing was written.",
+            "Select one, for example: to_json(struct('*')) AS value.",
         )
     if topic is None and "topic" not in types:
-        raise ConfigurationError(
+        raise _unfit(
             "There is neither option topic nor a column 'topic'.",
-            remedy="Set .option('topic', '<name>') or select a column 'topic'. Nothing was "
-            "written.",
+            "Set .option('topic', '<name>') or select a column 'topic'.",
         )
     for name, allowed in _ALLOWED.items():
-        if name in types and _base_type(types[name]) not in allowed:
+        if name in types and (name != "topic" or topic is None):
+            _check_type(name, types[name], allowed)
+    if timestamp is not None:
+        if timestamp not in types:
             raise ConfigurationError(
-                f"Column '{name}' has type {types[name]}; allowed: {' or '.join(allowed)}.",
-                remedy=f"Cast it: CAST({name} AS {allowed[0].upper()}) AS {name}. Nothing was "
-                "written.",
+                f"Option eos.timestamp.column names {timestamp!r}, and the query has "
+                f"{sorted(types)}.",
+                remedy="Select that column, or correct or remove the option. Nothing was written.",
             )
+        _check_type(timestamp, types[timestamp], ("timestamp",))
+
+
+def _check_type(name: str, given: str, allowed: tuple[str, ...]) -> None:
+    if _base_type(given) not in allowed:
+        raise _unfit(
+            f"Column '{name}' has type {given}; allowed: {' or '.join(allowed)}.",
+            f"Cast it: CAST({name} AS {allowed[0].upper()}) AS {name}.",
+        )
 
 
 def _base_type(simple: str) -> str:
-    """A collated string, `varchar(n)` or `char(n)` is a string on the wire."""
+    """A collated string, `varchar(n)` or `char(n)` is a string on the wire; names of fields inside
+    a type are the same in any case, as they are to Spark."""
     simple = simple.lower()
     return "string" if simple.startswith(("string", "varchar(", "char(")) else simple
 
 
-def rows(batch: pa.RecordBatch, topic: str | None) -> Iterator[Row]:
+def _unfit(what: str, remedy: str) -> ConfigurationError:
+    return ConfigurationError(
+        what, remedy=f"{remedy} Nothing was written.", data={"condition": _UNFIT_COLUMN}
+    )
+
+
+def rows(batch: pa.RecordBatch, topic: str | None, timestamp: str | None = None) -> Iterator[Row]:
     """The rows of an Arrow batch as parts of Kafka records.
 
     Raises:
-        ConfigurationError: a row has no topic, or a header without a key.
+        ConfigurationError: a row has no topic, a header without a key, a negative partition or a
+            time that a record cannot have.
     """
     names = batch.schema.names
     nothing = [None] * batch.num_rows
 
-    def column(name: str) -> Any:
+    def column(name: str | None) -> Any:
         return batch.column(names.index(name)) if name in names else None
 
     key, headers, partition = column("key"), column("headers"), column("partition")
+    when = column(timestamp)
     return zip(
         _bytes(column("value")),
         nothing if key is None else _bytes(key),
         repeat(topic, batch.num_rows) if topic is not None else _topics(column("topic")),
-        nothing if headers is None else map(_headers, headers.to_pylist()),
-        nothing if partition is None else partition.to_pylist(),
+        nothing if headers is None else _headers(headers),
+        nothing if partition is None else _partitions(partition),
+        nothing if when is None else _milliseconds(when, timestamp),
         strict=True,
     )
 
@@ -101,21 +133,59 @@ def _bytes(column: pa.Array) -> list[bytes | None]:
 def _topics(column: pa.Array) -> list[str]:
     if column.null_count:
         raise ConfigurationError(
-            "A row has null in column 'topic' and option topic is not set.",
+            f"[{_NULL_TOPIC}] A row has null in column 'topic' and option topic is not set.",
             remedy="Give each row a topic, filter such rows, or set option topic. Nothing of the "
             "batch is visible.",
+            data={"condition": _NULL_TOPIC},
         )
     values: list[str] = column.to_pylist()
     return values
 
 
-def _headers(headers: list[dict[str, Any]] | None) -> list[tuple[str, bytes | None]] | None:
-    if headers is None:
-        return None
-    pairs = [(header["key"], header["value"]) if header else (None, None) for header in headers]
-    if any(key is None for key, _ in pairs):
+def _partitions(column: pa.Array) -> list[int | None]:
+    """A client would take -1 for no partition; Java's, and so Spark's sink, refuses it."""
+    least = pc.min(column).as_py()
+    if least is not None and least < 0:
+        raise ConfigurationError(
+            f"A row has {least} in column 'partition'.",
+            remedy="Partitions count from 0; null leaves the choice to the key. Nothing of the "
+            "batch is visible.",
+            data={"partition": least},
+        )
+    values: list[int | None] = column.to_pylist()
+    return values
+
+
+def _milliseconds(column: pa.Array, name: str | None) -> list[int | None]:
+    """Spark's microseconds in Kafka's unit; the rest is cut off."""
+    times = column.cast(pa.timestamp("ms", column.type.tz), safe=False).cast(pa.int64())
+    least = pc.min(times).as_py()
+    # To librdkafka 0 means now.
+    if least is not None and least < 1:
+        raise ConfigurationError(
+            f"A row has a time before 1970-01-01 00:00:00.001 UTC in column {name!r}, which option "
+            "eos.timestamp.column names: a Kafka record cannot have it.",
+            remedy="Filter such rows or make it null, which means now. Nothing of the batch is "
+            "visible.",
+            data={"milliseconds": least},
+        )
+    values: list[int | None] = times.to_pylist()
+    return values
+
+
+def _headers(column: pa.Array) -> Iterable[list[tuple[str, bytes | None]] | None]:
+    pair = column.type.value_type
+    key, value = pair.field(0).name, pair.field(1).name
+    return (
+        None if headers is None else [_header(each, key, value) for each in headers]
+        for headers in column.to_pylist()
+    )
+
+
+def _header(header: dict[str, Any] | None, key: str, value: str) -> tuple[str, bytes | None]:
+    if header is None or header[key] is None:
         raise ConfigurationError(
             "A row has a header without a key in column 'headers'.",
             remedy="Give each header a key. Nothing of the batch is visible.",
         )
-    return [(str(key), value) for key, value in pairs]
+    return header[key], header[value]

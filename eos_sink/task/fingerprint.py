@@ -25,7 +25,7 @@ class Tallier:
         hash_, number, lengths, varies = blake2b, int.from_bytes, _LENGTHS, self._topic_varies
         count = size = total = 0
         for row in rows:
-            value, key, topic, headers, partition = row
+            value, key, topic, headers, partition, timestamp = row
             framed = lengths(
                 _NULL if value is None else len(value), _NULL if key is None else len(key)
             )
@@ -34,6 +34,8 @@ class Tallier:
             size += len(data) - len(framed)
             if varies or headers or partition is not None:
                 data += repr((topic if varies else None, headers, partition)).encode()
+            if timestamp is not None:
+                data += b"%d" % timestamp
             total += number(hash_(data, digest_size=8).digest(), "little")
             yield row
         self._rows += count

@@ -6,7 +6,7 @@ A partition without rows opens no transaction. A transaction is never committed 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
@@ -22,7 +22,7 @@ from eos_sink.ports import (
     ProducerFenced,
     TransactionalProducer,
 )
-from eos_sink.task.columns import rows
+from eos_sink.task.columns import Row, rows
 from eos_sink.task.fingerprint import Tallier
 from eos_sink.verdicts import Role, assignment
 
@@ -64,7 +64,7 @@ class TaskWriter:
                 prepared = self._prepare(todo.slot, partition, first, filled, tallier)
         else:
             for part in filled:
-                for _ in tallier.through(rows(part, self._options.topic)):
+                for _ in tallier.through(self._rows(part)):
                     pass
         decision = self._plan.decision
         return TaskReport(
@@ -127,14 +127,15 @@ class TaskWriter:
         first: _FirstRecord | None,
     ) -> None:
         produce = producer.produce
-        for value, key, topic, headers, partition in tallier.through(
-            rows(part, self._options.topic)
-        ):
+        for value, key, topic, headers, partition, timestamp in tallier.through(self._rows(part)):
             if first is not None:
-                produce(topic, value, key, headers, partition, first.noted(topic))
+                produce(topic, value, key, headers, partition, timestamp, first.noted(topic))
                 first = None
             else:
-                produce(topic, value, key, headers, partition)
+                produce(topic, value, key, headers, partition, timestamp)
+
+    def _rows(self, part: pa.RecordBatch) -> Iterator[Row]:
+        return rows(part, self._options.topic, self._options.timestamp_column)
 
     def _latest(self) -> Entry | None:
         """What the log says by now, if it is readable soon."""

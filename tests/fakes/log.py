@@ -49,6 +49,7 @@ class Entry:
     key: bytes | None = None
     value: bytes | None = None
     headers: Headers = ()
+    timestamp: int | None = None
 
 
 class PartitionLog:
@@ -76,10 +77,17 @@ class PartitionLog:
         """Every record and marker that is kept, whatever became of its transaction."""
         return [entry for entry in self._entries[max(offset, self.start) :] if entry]
 
-    def append(self, txn: Txn, key: bytes | None, value: bytes | None, headers: Headers) -> int:
+    def append(
+        self,
+        txn: Txn,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Headers,
+        timestamp: int | None = None,
+    ) -> int:
         if self not in txn.logs:
             txn.logs.append(self)
-        self._entries.append(Entry(self.end, txn, False, key, value, tuple(headers)))
+        self._entries.append(Entry(self.end, txn, False, key, value, tuple(headers), timestamp))
         return self.end - 1
 
     def append_marker(self, txn: Txn) -> None:

@@ -64,6 +64,7 @@ class FakeProducer:
         key: bytes | None = None,
         headers: Headers | None = None,
         partition: int | None = None,
+        timestamp: int | None = None,
         on_offset: Callable[[int, int], None] | None = None,
     ) -> None:
         self._within()
@@ -83,7 +84,7 @@ class FakeProducer:
         except ProducerFenced as fenced:
             self._failure = fenced
             return
-        offset = log.append(txn, key, value, headers or ())
+        offset = log.append(txn, key, value, headers or (), timestamp)
         if on_offset is not None:
             report = on_offset
             self._reports.append(lambda: report(log.partition, offset))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import pyarrow as pa
@@ -24,8 +23,8 @@ def read(topic: str | None = "t", /, **columns: Any) -> list[Row]:
 
 def test_a_value_is_enough() -> None:
     assert read(value=pa.array([b"a", None])) == [
-        (b"a", None, "t", None, None),
-        (None, None, "t", None, None),
+        (b"a", None, "t", None, None, None),
+        (None, None, "t", None, None, None),
     ]
 
 
@@ -41,8 +40,8 @@ def test_every_column_reaches_its_place_whatever_their_order() -> None:
         key=pa.array(["k", None]),
         value=pa.array(["a", "b"]),
     ) == [
-        (b"a", b"k", "one", [("h", b"x"), ("h", None)], 3),
-        (b"b", None, "two", None, None),
+        (b"a", b"k", "one", [("h", b"x"), ("h", None)], 3, None),
+        (b"b", None, "two", None, None, None),
     ]
 
 
@@ -68,9 +67,29 @@ def test_headers_may_be_empty() -> None:
     assert read(value=pa.array(["a"]), headers=pa.array([[]], HEADERS))[0][3] in ([], None)
 
 
-def test_a_row_without_a_topic_is_an_error() -> None:
-    with pytest.raises(ConfigurationError, match="null in column 'topic'"):
+def test_a_row_without_a_topic_is_an_error_with_sparks_name() -> None:
+    with pytest.raises(ConfigurationError, match="null in column 'topic'") as error:
         read(None, value=pa.array(["a"]), topic=pa.array([None], pa.string()))
+    assert error.value.data == {"condition": "KAFKA_NULL_TOPIC_IN_DATA"}
+    assert "[KAFKA_NULL_TOPIC_IN_DATA]" in str(error.value)
+
+
+def test_of_two_columns_with_one_name_the_first_counts() -> None:
+    both = pa.RecordBatch.from_arrays([pa.array(["a"]), pa.array([1])], ["value", "value"])
+    assert next(rows(both, "t"))[0] == b"a"
+
+
+def test_the_fields_of_a_header_may_be_written_in_any_case() -> None:
+    """Spark compares names inside a type without their case."""
+    kind = pa.list_(pa.struct([("Key", pa.string()), ("VALUE", pa.binary())]))
+    headers = pa.array([[{"Key": "h", "VALUE": b"x"}]], kind)
+    check_columns({"value": "string", "headers": "array<struct<Key:string,VALUE:binary>>"}, "t")
+    assert read(value=pa.array(["a"]), headers=headers)[0][3] == [("h", b"x")]
+
+
+def test_a_negative_partition_is_an_error_and_not_no_partition() -> None:
+    with pytest.raises(ConfigurationError, match="-1 in column 'partition'"):
+        read(value=pa.array(["a", "b"]), partition=pa.array([None, -1], pa.int32()))
 
 
 @pytest.mark.parametrize("header", [{"key": None, "value": b"x"}, None])
@@ -82,48 +101,103 @@ def test_a_header_without_a_key_is_an_error(header: dict[str, object] | None) ->
 ALLOWED = {
     "value": ["string", "binary", "varchar(10)", "char(3)", "string collate UTF8_LCASE"],
     "key": ["string", "binary"],
-    "topic": ["string"],
+    "topic": ["string", "string collate UTF8_LCASE"],
     "headers": ["array<struct<key:string,value:binary>>"],
     "partition": ["int"],
 }
-
-
-def pairs(kinds: Iterable[str]) -> list[tuple[str, str]]:
-    return [(name, kind) for name, allowed in ALLOWED.items() for kind in kinds if kind in allowed]
-
-
-@pytest.mark.parametrize(("name", "kind"), pairs({k for kinds in ALLOWED.values() for k in kinds}))
-def test_an_allowed_type_passes(name: str, kind: str) -> None:
-    check_columns({"value": "string", name: kind}, "t")
-
-
-@pytest.mark.parametrize(
-    ("name", "kind"),
-    [
-        ("value", "int"),
-        ("value", "struct<a:int>"),
-        ("key", "bigint"),
-        ("topic", "binary"),
-        ("headers", "map<string,binary>"),
-        ("headers", "array<struct<key:string,value:string>>"),
-        ("partition", "bigint"),
-        ("partition", "string"),
+WRONG = {
+    "value": ["int", "void", "struct<a:int>", "variant", "array<string>"],
+    "key": ["bigint", "void"],
+    "topic": ["binary", "int"],
+    "headers": [
+        "map<string,binary>",
+        "array<struct<key:string,value:string>>",
+        "array<struct<key:binary,value:binary>>",
+        "array<struct<value:binary,key:string>>",
+        "array<struct<k:string,v:binary>>",
+        "array<struct<key:string,value:binary,more:int>>",
+        "array<struct<key:string>>",
+        "struct<key:string,value:binary>",
     ],
-)
-def test_a_wrong_type_is_an_error_that_names_column_and_type(name: str, kind: str) -> None:
+    "partition": ["bigint", "smallint", "string"],
+}
+
+
+def each(kinds: dict[str, list[str]]) -> list[tuple[str, str]]:
+    return [(name, kind) for name, some in kinds.items() for kind in some]
+
+
+@pytest.mark.parametrize(("name", "kind"), each(ALLOWED))
+def test_an_allowed_type_passes(name: str, kind: str) -> None:
+    check_columns({"value": "string", "topic": "string", name: kind}, None)
+
+
+@pytest.mark.parametrize(("name", "kind"), each(WRONG))
+def test_a_wrong_type_is_an_error_that_names_column_type_and_what_is_allowed(
+    name: str, kind: str
+) -> None:
     with pytest.raises(ConfigurationError) as error:
-        check_columns({"value": "string", name: kind}, "t")
-    assert f"Column '{name}' has type {kind}" in str(error.value)
+        check_columns({"value": "string", "topic": "string", name: kind}, None)
+    assert f"Column '{name}' has type {kind}; allowed: {ALLOWED[name][0]}" in str(error.value)
     assert "Nothing was written" in str(error.value)
+    assert error.value.data == {"condition": "_LEGACY_ERROR_TEMP_3080"}
 
 
 def test_other_columns_are_nobodys_business() -> None:
-    check_columns({"value": "string", "Value": "int", "price": "decimal(10,2)"}, "t")
+    check_columns({"value": "string", "Value": "int", "KEY": "int", "timestamp": "date"}, "t")
 
 
-def test_a_query_needs_a_value_and_a_topic_from_somewhere() -> None:
+def test_names_of_columns_are_case_sensitive() -> None:
     with pytest.raises(ConfigurationError, match="'value' is missing"):
-        check_columns({"key": "string"}, "t")
+        check_columns({"Value": "string"}, "t")
     with pytest.raises(ConfigurationError, match="neither option topic nor a column"):
-        check_columns({"value": "string"}, None)
+        check_columns({"value": "string", "Topic": "string"}, None)
+
+
+def test_with_the_option_a_column_topic_is_any_other_column() -> None:
+    check_columns({"value": "string", "topic": "int"}, "t")
+
+
+@pytest.mark.parametrize("types", [{"key": "string"}, {"value": "string"}])
+def test_a_query_needs_a_value_and_a_topic_from_somewhere(types: dict[str, str]) -> None:
+    with pytest.raises(ConfigurationError, match="missing|neither") as error:
+        check_columns(types, None)
+    assert error.value.data == {"condition": "_LEGACY_ERROR_TEMP_3080"}
     check_columns({"value": "string", "topic": "string"}, None)
+
+
+# The times of records.
+
+SECOND = 1_000_000
+TIMES = pa.timestamp("us", "Europe/Berlin")
+
+
+def times(*microseconds: int | None) -> list[int | None]:
+    column = pa.array(list(microseconds), TIMES)
+    data = batch(value=pa.array(["a"] * len(column)), when=column)
+    return [row[5] for row in rows(data, "t", "when")]
+
+
+def test_times_are_milliseconds_the_rest_cut_off_and_null_is_now() -> None:
+    assert times(1_700_000_000 * SECOND + 1_999, None, 1_000) == [1_700_000_000_001, None, 1]
+
+
+def test_without_the_option_a_column_of_times_is_any_other_column() -> None:
+    column = pa.array([SECOND], TIMES)
+    assert read(value=pa.array(["a"]), timestamp=column)[0][5] is None
+
+
+@pytest.mark.parametrize("early", [999, 0, -SECOND])
+def test_a_time_that_a_record_cannot_have_is_an_error(early: int) -> None:
+    """Kafka has no negative ones, and to the client 0 means now."""
+    with pytest.raises(ConfigurationError, match=r"before 1970-01-01 .* column 'when'"):
+        times(SECOND, early)
+
+
+def test_a_named_column_of_times_must_be_there_and_an_instant() -> None:
+    check_columns({"value": "string", "at": "timestamp"}, "t", "at")
+    with pytest.raises(ConfigurationError, match=r"eos\.timestamp\.column names 'at'"):
+        check_columns({"value": "string", "At": "timestamp"}, "t", "at")
+    for kind in ("timestamp_ntz", "bigint", "date", "string"):
+        with pytest.raises(ConfigurationError, match=f"Column 'at' has type {kind}; allowed: time"):
+            check_columns({"value": "string", "at": kind}, "t", "at")

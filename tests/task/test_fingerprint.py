@@ -11,7 +11,8 @@ from eos_sink.task.fingerprint import Tallier
 
 some_bytes = st.none() | st.binary(max_size=4)
 headers = st.none() | st.lists(st.tuples(st.text("ab", max_size=2), some_bytes), max_size=2)
-rows = st.tuples(some_bytes, some_bytes, st.just("t"), headers, st.none() | st.integers(0, 2))
+some_number = st.none() | st.integers(0, 2)
+rows = st.tuples(some_bytes, some_bytes, st.just("t"), headers, some_number, some_number)
 
 
 def tally(*parts: list[Row], topic_varies: bool = False) -> Tally:
@@ -27,8 +28,9 @@ def row(
     topic: str = "t",
     headers: list[tuple[str, bytes | None]] | None = None,
     partition: int | None = None,
+    timestamp: int | None = None,
 ) -> Row:
-    return value, key, topic, headers, partition
+    return value, key, topic, headers, partition, timestamp
 
 
 @given(st.lists(rows, max_size=6), st.randoms(use_true_random=False), st.integers(0, 6))
@@ -42,7 +44,7 @@ def test_order_and_partition_do_not_matter(some: list[Row], chance: object, cut:
 @given(rows, rows)
 def test_different_rows_have_different_fingerprints(one: Row, other: Row) -> None:
     # Nothing and no headers are the same record.
-    assume((*one[:3], one[3] or None, one[4]) != (*other[:3], other[3] or None, other[4]))
+    assume((*one[:3], one[3] or None, one[4:]) != (*other[:3], other[3] or None, other[4:]))
     assert tally([one]).fingerprint != tally([other]).fingerprint
 
 
@@ -70,3 +72,5 @@ def test_a_fingerprint_stays_the_same_for_ever() -> None:
     """A release that hashes differently would stop a query whose last batch is replayed."""
     some = [row(), row(b"v", b"k", headers=[("h", None)], partition=2)]
     assert tally(some) == Tally(2, 3, 9672718797238000343)
+    timed = [row(timestamp=1_700_000_000_000), row(partition=1, timestamp=1)]
+    assert tally(timed) == Tally(2, 2, 3218257776620470833)
