@@ -109,8 +109,7 @@ class KafkaEosDataSource(DataSource):
         with _in_this_python():
             from eos_sink.task.columns import check_columns
 
-        # Of two columns with one name the first counts.
-        types = {field.name: field.dataType.simpleString() for field in reversed(schema.fields)}
+        types = {field.name: field.dataType.simpleString() for field in schema.fields}
         check_columns(types, self._options.topic, self._options.timestamp_column)
         plan = _planner(self._options, type(self).connect).plan()
         return StreamWriter(self._options, type(self).connect, plan)

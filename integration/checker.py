@@ -30,6 +30,8 @@ class Seen:
     key: bytes | None
     value: bytes | None
     headers: tuple[tuple[str, bytes | None], ...] = ()
+    timestamp: tuple[int, int] = (0, 0)
+    """What kind of time it is (1: CreateTime), and the time in milliseconds since the epoch."""
 
 
 class Rows(tuple[Seen, ...]):
@@ -131,6 +133,7 @@ def _read(
                 message.key(),
                 message.value(),
                 tuple(cast("list[tuple[str, bytes | None]]", message.headers() or [])),
+                message.timestamp(),
             )
         elif error.code() != KafkaError._PARTITION_EOF:
             raise AssertionError(error)

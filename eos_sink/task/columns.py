@@ -1,7 +1,8 @@
 """The columns of Spark's Kafka sink: which there may be, and how Arrow batches hold them.
 
 Source of the contract: Spark's KafkaWriter, KafkaWriteTask and its Kafka integration guide. Names
-are case-sensitive, the first of two columns with one name counts, and other columns are ignored.
+are case-sensitive and other columns are ignored. Spark itself refuses two columns of one name on
+their way to a sink in Python.
 """
 
 from __future__ import annotations
