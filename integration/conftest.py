@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from eos_sink.testing import KafkaCluster, Security, start_kafka
 from eos_sink.testing.cache import cache_root
 from eos_sink.testing.jvm import find_java
+from integration.cluster_query import ClusterQuery
 from integration.query import Query
 from integration.spark_apps import Applications
 from integration.spark_program import CLASSES_VARIABLE, spark_session
@@ -62,6 +63,17 @@ def cluster() -> Iterator[KafkaCluster]:
     }
     with start_kafka(brokers=3, properties=properties, proxied=True) as started:
         yield started
+
+
+@pytest.fixture
+def cluster_query(cluster: KafkaCluster, tmp_path: Path) -> Iterator[ClusterQuery]:
+    """A query of minispark on the cluster, which is whole again afterwards."""
+    query = ClusterQuery(cluster, tmp_path)
+    try:
+        yield query
+    finally:
+        query.close()
+        cluster.repair()
 
 
 @pytest.fixture(scope="session")

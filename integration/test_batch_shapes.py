@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from eos_sink.errors import BatchFailedError
-from eos_sink.testing import KafkaCluster
 from integration.cluster_query import ClusterQuery
 from integration.query import rows_of
 
@@ -19,12 +15,8 @@ MANY = 200
 
 
 @pytest.fixture
-def query(cluster: KafkaCluster, tmp_path: Path) -> Iterator[ClusterQuery]:
-    query = ClusterQuery(cluster, tmp_path)
-    try:
-        yield query
-    finally:
-        query.close()
+def query(cluster_query: ClusterQuery) -> ClusterQuery:
+    return cluster_query
 
 
 def test_batches_without_rows_decide_nothing_and_do_no_harm(query: ClusterQuery) -> None:

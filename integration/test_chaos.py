@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 SEED = 8
-STEPS = 6
+STEPS = 4
 HOURS = 0.1
 ROOT = Path(__file__).parent.parent
 

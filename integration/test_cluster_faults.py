@@ -5,15 +5,14 @@ Every row is visible once in the end, no reader is held up, and nobody has to he
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from eos_sink.deadline import Deadline
 from eos_sink.model import LogPosition
-from eos_sink.testing import KafkaCluster, KafkaNode
+from eos_sink.testing import KafkaNode
 from integration.cluster_query import SITES, ClusterQuery, wait_held_back
 from integration.query import PATIENCE_S, Process
 
@@ -21,13 +20,8 @@ pytestmark = pytest.mark.timeout(400)
 
 
 @pytest.fixture
-def query(cluster: KafkaCluster, tmp_path: Path) -> Iterator[ClusterQuery]:
-    query = ClusterQuery(cluster, tmp_path)
-    try:
-        yield query
-    finally:
-        query.close()
-        cluster.repair()
+def query(cluster_query: ClusterQuery) -> ClusterQuery:
+    return cluster_query
 
 
 def output_leader(query: ClusterQuery) -> int:

@@ -38,17 +38,12 @@ TIME_OUTS_S = (6, 20, 40)
 R = TypeVar("R")
 
 
-@pytest.fixture
-def query(cluster: KafkaCluster, tmp_path: Path) -> Iterator[ClusterQuery]:
-    query = ClusterQuery(cluster, tmp_path)
-    try:
-        yield query
-    finally:
-        query.close()
-        cluster.repair()
-
-
 # Transactions time out.
+
+
+@pytest.fixture
+def query(cluster_query: ClusterQuery) -> ClusterQuery:
+    return cluster_query
 
 
 def before_time_out(query: ClusterQuery, reach: Callable[[ClusterQuery], R]) -> R:

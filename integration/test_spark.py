@@ -74,10 +74,10 @@ def test_the_topic_column_spreads_rows_over_topics(query: SparkQuery) -> None:
 @pytest.mark.parametrize(
     "point",
     [
-        FaultPoint.TASK_FLUSH_AFTER,
-        FaultPoint.COMMITTER_WRITE_BEFORE,
+        pytest.param(FaultPoint.TASK_FLUSH_AFTER, marks=pytest.mark.long),
+        pytest.param(FaultPoint.COMMITTER_WRITE_BEFORE, marks=pytest.mark.long),
         FaultPoint.COMMITTER_WRITE_AFTER,
-        FaultPoint.COMMITTER_SETTLE_AMID,
+        pytest.param(FaultPoint.COMMITTER_SETTLE_AMID, marks=pytest.mark.long),
     ],
     ids=lambda point: point.value,
 )
@@ -97,6 +97,7 @@ def test_a_driver_lost_after_the_decision(query: SparkQuery) -> None:
     query.assert_exactly_once()
 
 
+@pytest.mark.long
 def test_a_crash_amid_recovery(query: SparkQuery) -> None:
     query.add_batch()
     query.crash(FaultPoint.COMMITTER_WRITE_BEFORE)
@@ -105,6 +106,7 @@ def test_a_crash_amid_recovery(query: SparkQuery) -> None:
     query.assert_exactly_once()
 
 
+@pytest.mark.long
 def test_a_crash_amid_the_abort_of_a_failed_batch(query: SparkQuery) -> None:
     query.add_batch()
     for point in (FaultPoint.COMMITTER_VOTE_BEFORE, FaultPoint.COMMITTER_ABORT_AMID):
@@ -217,7 +219,7 @@ def test_a_checkpoint_that_was_moved_amid_a_batch_goes_on_under_an_id_of_its_own
 @pytest.mark.parametrize(
     ("point", "action"),
     [
-        (FaultPoint.TASK_INIT_BEFORE, Action.PAUSE),
+        pytest.param(FaultPoint.TASK_INIT_BEFORE, Action.PAUSE, marks=pytest.mark.long),
         (FaultPoint.COMMITTER_WRITE_BEFORE, Action.PAUSE_ALL),
         pytest.param(FaultPoint.TASK_PREPARED_AFTER, Action.PAUSE_ALL, marks=pytest.mark.long),
         pytest.param(FaultPoint.COMMITTER_VOTE_BEFORE, Action.PAUSE_ALL, marks=pytest.mark.long),
@@ -270,6 +272,7 @@ def test_a_python_process_killed_amid_a_batch(point: FaultPoint, query: SparkQue
     query.assert_exactly_once()
 
 
+@pytest.mark.long
 def test_a_killed_task_is_tried_again(query: SparkQuery) -> None:
     application = query.applications.another("local[2,3]")
     query.add_batch()
@@ -282,6 +285,7 @@ def test_a_killed_task_is_tried_again(query: SparkQuery) -> None:
     query.assert_exactly_once()
 
 
+@pytest.mark.long
 def test_worker_processes_killed_between_batches(query: SparkQuery) -> None:
     query.add_batch()
     run = query.program({"processingTime": "0 seconds"})
@@ -314,6 +318,7 @@ def test_an_empty_partition_opens_no_transaction_and_an_empty_batch_writes_no_re
     query.assert_exactly_once()
 
 
+@pytest.mark.long
 def test_another_number_of_tasks_after_a_crash(query: SparkQuery) -> None:
     query.add_batch()
     query.faults.arm(FaultPoint.COMMITTER_VOTE_BEFORE, Action.KILL_PROCESS)
@@ -360,6 +365,7 @@ def test_two_hundred_tasks(query: SparkQuery) -> None:
     query.assert_exactly_once()
 
 
+@pytest.mark.long
 def test_of_two_applications_with_one_checkpoint_the_older_one_is_stopped(
     query: SparkQuery,
 ) -> None:
@@ -377,6 +383,7 @@ def test_of_two_applications_with_one_checkpoint_the_older_one_is_stopped(
     query.assert_exactly_once()
 
 
+@pytest.mark.long
 def test_of_two_applications_with_one_query_name_the_older_one_is_stopped(
     query: SparkQuery, kafka: KafkaCluster, spark: SparkSession, tmp_path: Path
 ) -> None:

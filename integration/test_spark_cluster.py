@@ -78,7 +78,13 @@ def query(
     query.close()
 
 
-@pytest.mark.parametrize("point", [FaultPoint.TASK_PRODUCE_AMID, FaultPoint.TASK_PREPARED_AFTER])
+@pytest.mark.parametrize(
+    "point",
+    [
+        FaultPoint.TASK_PREPARED_AFTER,
+        pytest.param(FaultPoint.TASK_PRODUCE_AMID, marks=pytest.mark.long),
+    ],
+)
 def test_an_executor_killed_at(point: FaultPoint, query: SparkQuery, shared: Shared) -> None:
     query.add_batch()
     query.add_batch()
@@ -88,6 +94,7 @@ def test_an_executor_killed_at(point: FaultPoint, query: SparkQuery, shared: Sha
     query.assert_exactly_once()
 
 
+@pytest.mark.long
 def test_all_executors_killed_between_prepared_and_decided(
     query: SparkQuery, shared: Shared, machines: StandaloneCluster
 ) -> None:
@@ -104,6 +111,7 @@ def test_all_executors_killed_between_prepared_and_decided(
     query.assert_exactly_once()
 
 
+@pytest.mark.long
 def test_a_machine_lost_amid_its_task(
     query: SparkQuery, shared: Shared, machines: StandaloneCluster
 ) -> None:
@@ -119,6 +127,7 @@ def test_a_machine_lost_amid_its_task(
     machines.wait_workers(2)
 
 
+@pytest.mark.long
 def test_a_stage_that_is_run_again_for_lost_input(query: SparkQuery, shared: Shared) -> None:
     point = FaultPoint.TASK_PREPARED_BEFORE
     query.tasks = 4
