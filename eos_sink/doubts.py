@@ -11,9 +11,30 @@ from typing import Any
 
 from eos_sink.errors import OperatorNeededError
 from eos_sink.identity import DEFAULT_PREFIX, QueryNames
-from eos_sink.model import BatchId, Decision, LogPosition, Prepared
+from eos_sink.model import BatchId, Decision, LogPosition, Numbering, Prepared
 
 _SHOWN_IDS = 5
+_AGAIN = "Start the query with the checkpoint of that stream, so that Spark replays the batch."
+_REPLAYS = {
+    Numbering.STREAM: _AGAIN,
+    Numbering.FOREACH: _AGAIN,
+    Numbering.VERSION: "Write that version again, with the same rows.",
+    Numbering.ONCE: "Nothing replays a write without txnAppId and txnVersion; look for its rows in "
+    "the topic.",
+}
+_INPUT = (
+    "Restore the checkpoint and the input that the batch was made from (a checkpoint restored from "
+    "an older copy reads a larger range; a non-deterministic query gives other rows at each run)."
+)
+_SAME_ROWS = {
+    Numbering.STREAM: _INPUT,
+    Numbering.FOREACH: f"{_INPUT} If foreachBatch writes several frames to one topic, leave the "
+    "first as it is and give each further one an eos.id of its own.",
+    Numbering.VERSION: "Write the rows that this version had before, or new ones under a higher "
+    "txnVersion, and each frame under a txnAppId of its own (a non-deterministic frame has other "
+    "rows each time).",
+    Numbering.ONCE: _INPUT,
+}
 VISIBLE, LOST, ACCEPT, FORGET = "--visible", "--lost", "--accept", "--forget"
 
 
@@ -110,8 +131,8 @@ def unrepaired(
         f"Query {names.query}: Spark runs {batch}, but partitions {partitions} ({rows} rows) of "
         f"{decision.batch} were aborted after their decision and only a replay of that batch can "
         "write them again.",
-        "Start the query with the checkpoint of that stream, so that Spark replays the batch. To "
-        f"give these rows up on purpose: {resolve_command(names)} {ACCEPT}",
+        f"{_REPLAYS[decision.batch.numbering]} To give these rows up on purpose: "
+        f"{resolve_command(names)} {ACCEPT}",
         decision.batch.batch,
         partitions,
         rows,
@@ -125,11 +146,9 @@ def other_rows(
     return _needed(
         f"Query {names.query}: {decision.batch} is decided, and Spark replays it with other rows: "
         f"{what} (partitions {partitions}). Going on would lose or double rows.",
-        "Restore the checkpoint and the input that the batch was made from (a checkpoint restored "
-        "from an older copy reads a larger range; a non-deterministic query gives other rows at "
-        f"each run). Otherwise {resolve_command(names)} shows what is in Kafka; add {ACCEPT} to "
-        f"keep that (rows that only the replay has are not written) or {FORGET} to write the "
-        "replay too (rows that both have are there twice).",
+        f"{_SAME_ROWS[decision.batch.numbering]} Otherwise {resolve_command(names)} shows what is "
+        f"in Kafka; add {ACCEPT} to keep that (rows that only the replay has are not written) or "
+        f"{FORGET} to write the replay too (rows that both have are there twice).",
         decision.batch.batch,
         partitions,
         decision.total.rows,

@@ -7,6 +7,7 @@ by the rule that made them.
 from __future__ import annotations
 
 import hashlib
+import json
 import posixpath
 import re
 from dataclasses import dataclass
@@ -76,15 +77,19 @@ class Origin:
         eos_id: the option `eos.id`.
         checkpoint: the checkpoint location without what may be a secret.
         name: the query name.
+        batch: it is no query, but batch writes.
     """
 
     eos_id: str | None = None
     checkpoint: str | None = None
     name: str | None = None
+    batch: bool = False
 
     def __str__(self) -> str:
-        known = {"eos.id": self.eos_id, "checkpoint": self.checkpoint, "query name": self.name}
-        return ", ".join(f"{what} {value!r}" for what, value in known.items() if value) or "no name"
+        named = {"eos.id": self.eos_id, "checkpoint": self.checkpoint, "query name": self.name}
+        known = [f"{what} {value!r}" for what, value in named.items() if value]
+        kind = ["batch write"] if self.batch else []
+        return ", ".join(kind + known) or "no name"
 
     def contradicts(self, other: Origin) -> bool:
         """The two are surely two queries. If not, one may be a restart of the other."""
@@ -146,6 +151,22 @@ def query_identity(
         remedy="Set .option('eos.id', '<a name that stays the same across restarts>') or "
         ".option('checkpointLocation', '<absolute path>'). Nothing was written.",
     )
+
+
+def batch_identity(explicit: str | None, app: str | None, topic: str | None) -> str:
+    """The identity of batch writes: what of these three is given, and never a stream's.
+
+    It is not unique to one write, so that a later write finishes what an earlier one has left, and
+    the number of transactional ids stays bounded. Where nothing is given all such writes share it.
+
+    Args:
+        explicit: the option `eos.id`.
+        app: the option `txnAppId`.
+        topic: the option `topic`.
+    """
+    given = [explicit, app, topic]
+    readable = "_".join(part for part in given if part)
+    return _identity("batch", json.dumps(given), readable or "batch")
 
 
 def _normalised(location: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
+from enum import Enum
 
 from eos_sink.identity import Origin, QueryNames
 
@@ -11,16 +12,48 @@ _WORD = 2**64
 _EARLIER_STREAMS = 16
 
 
+class Numbering(Enum):
+    """Who numbers the batches of a stream, and so what a number that comes again means. The value
+    is how the names of such streams start; Spark's own ids never start like that."""
+
+    STREAM = ""
+    """Spark, for a streaming query that writes by itself."""
+    FOREACH = "foreach:"
+    """Spark, for a streaming query whose `foreachBatch` writes frames."""
+    VERSION = "txn:"
+    """The user, with the options `txnAppId` and `txnVersion`."""
+    ONCE = "once:"
+    """Nobody: a batch write of its own, which never comes again."""
+
+
 @dataclass(frozen=True)
 class BatchId:
-    """One micro-batch. A deleted checkpoint gives a new stream id, so that its batch 0 is another
-    batch than the old one's: batches are compared as the pair, never by number alone."""
+    """One micro-batch, or one batch write. A deleted checkpoint gives a new stream id, so that its
+    batch 0 is another batch than the old one's: batches are compared as the pair, never by number
+    alone."""
 
     stream: str
     batch: int
 
+    @staticmethod
+    def numbered_by(numbering: Numbering, source: str, number: int) -> BatchId:
+        """`source`: Spark's query id, the `txnAppId`, or something unique for a single write."""
+        return BatchId(f"{numbering.value}{source}", number)
+
+    @property
+    def numbering(self) -> Numbering:
+        named = (n for n in Numbering if n.value and self.stream.startswith(n.value))
+        return next(named, Numbering.STREAM)
+
     def __str__(self) -> str:
-        return f"batch {self.batch} of stream {self.stream}"
+        numbering = self.numbering
+        source = self.stream.removeprefix(numbering.value)
+        if numbering is Numbering.VERSION:
+            return f"version {self.batch} of txnAppId {source!r}"
+        if numbering is Numbering.ONCE:
+            return f"the batch write {source}"
+        inside = " (foreachBatch)" if numbering is Numbering.FOREACH else ""
+        return f"batch {self.batch} of stream {source}{inside}"
 
 
 @dataclass(frozen=True)
@@ -95,7 +128,11 @@ class Ruling:
 
 @dataclass(frozen=True)
 class Decision:
-    """A batch that must become visible: the latest one is the only one that can be open."""
+    """A batch that must become visible: the latest one is the only one that can be open.
+
+    `run` is the run of the streaming query whose `foreachBatch` wrote it last, or found it written;
+    empty for all others.
+    """
 
     batch: BatchId
     slot: int
@@ -103,6 +140,7 @@ class Decision:
     total: Tally
     prepared: tuple[Prepared, ...]
     ruling: Ruling = field(default_factory=Ruling)
+    run: str = ""
 
     @property
     def topics(self) -> list[str]:
@@ -154,7 +192,9 @@ class LogRecord:
         """The record that follows this one; without a decision where a person has dropped it."""
         known = (*self.earlier, self.decision.batch) if self.decision else self.earlier
         now = decision.batch.stream if decision else None
-        earlier = tuple(batch for batch in known if batch.stream != now)[-_EARLIER_STREAMS:]
+        # A single batch write never comes again, and would push out what may.
+        repeated = (batch for batch in known if batch.numbering is not Numbering.ONCE)
+        earlier = tuple(batch for batch in repeated if batch.stream != now)[-_EARLIER_STREAMS:]
         return LogRecord(self.seq + 1, decision, writer, earlier, owner)
 
 
@@ -200,7 +240,8 @@ class TaskReport:
     """What a task hands to the driver.
 
     `prepared` is None where nothing was written: no rows, or rows that are visible already
-    (`replayed`). `tally` counts the rows of the partition either way. `lost` is the plan's.
+    (`replayed`), or that are left out (`skipped`). `tally` counts the rows of the partition either
+    way. `lost` is the plan's, `run` as in a decision.
     """
 
     token: PlanToken
@@ -211,3 +252,5 @@ class TaskReport:
     tally: Tally
     prepared: Prepared | None
     lost: frozenset[int] = frozenset()
+    skipped: bool = False
+    run: str = ""

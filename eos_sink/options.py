@@ -6,6 +6,7 @@ Spark hands them over lower-cased. `OPTIONS` is the one table of them; docs/opti
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -14,6 +15,7 @@ from eos_sink.identity import (
     DEFAULT_PREFIX,
     Origin,
     QueryNames,
+    batch_identity,
     query_identity,
     query_origin,
 )
@@ -34,6 +36,17 @@ OPTIONS = (
         "topic", None, "Topic for every row; overrides the column `topic`. One of both is needed."
     ),
     Option(
+        "txnAppId",
+        None,
+        "For `df.write`: the application that numbers its writes with `txnVersion`.",
+    ),
+    Option(
+        "txnVersion",
+        None,
+        "For `df.write`: number of the write, a whole number from 0 on. What is written already is "
+        "not written again.",
+    ),
+    Option(
         "kafka.*",
         None,
         "Any other Kafka producer or security setting, by its Java or librdkafka name.",
@@ -42,7 +55,8 @@ OPTIONS = (
         "eos.id",
         None,
         "The query's identity, the same across restarts and unique on the cluster. Without it "
-        "the checkpoint location is the identity, else the query name.",
+        "the checkpoint location is the identity, else the query name. For `df.write` it is one "
+        "part of three, with `txnAppId` and `topic`.",
     ),
     Option(
         "eos.transactional.id.prefix",
@@ -74,7 +88,7 @@ OPTIONS = (
     ),
 )
 
-_BY_NAME = {option.name: option for option in OPTIONS}
+_BY_NAME = {option.name.lower(): option for option in OPTIONS}
 _SPARK_OPTIONS = frozenset({"checkpointlocation", "queryname", "path", "includeheaders"})
 # Options of Spark's Kafka source: a query that reads and writes with one set of options may
 # carry them; Spark's own sink ignores them too.
@@ -119,6 +133,8 @@ _FIXED = {
     "kafka.enable.idempotence": ({"true"}, "A transactional producer is idempotent."),
 }
 _MIN_TIMEOUT_MS = 1_000
+_APP, _VERSION = "txnappid", "txnversion"
+_MOST = 2**63 - 1
 
 
 @dataclass(frozen=True)
@@ -149,8 +165,33 @@ class SinkOptions:
     timestamp_column: str | None = None
 
 
+@dataclass(frozen=True)
+class Version:
+    """The number that a user has given a batch write, Delta's `txnAppId` and `txnVersion`."""
+
+    app: str
+    number: int
+
+
+@dataclass(frozen=True)
+class BatchOptions:
+    """The options of one batch write; those of the sink are the same for all under its identity."""
+
+    sink: SinkOptions
+    version: Version | None
+
+
+def check_options(given: Mapping[str, str]) -> None:
+    """Check all that does not depend on whether a stream or a batch is written.
+
+    Raises:
+        ConfigurationError: as below.
+    """
+    _sink_options(_lowered(given), "", Origin())
+
+
 def parse_options(given: Mapping[str, str]) -> SinkOptions:
-    """Parse and check what can be checked without a broker.
+    """Parse and check what can be checked without a broker, of a stream.
 
     Args:
         given: the options as Spark hands them over, names in any case.
@@ -158,7 +199,48 @@ def parse_options(given: Mapping[str, str]) -> SinkOptions:
     Raises:
         ConfigurationError: an option is missing, unknown, refused or has an impossible value.
     """
-    options = {name.lower(): value for name, value in given.items()}
+    options = _lowered(given)
+    if _APP in options or _VERSION in options:
+        raise _wrong(
+            "Options txnAppId and txnVersion are for df.write; Spark numbers a stream's batches.",
+            "Remove them.",
+        )
+    named = _given(options, "eos.id"), options.get("checkpointlocation"), options.get("queryname")
+    return _sink_options(options, query_identity(*named), query_origin(*named))
+
+
+def parse_batch_options(given: Mapping[str, str]) -> BatchOptions:
+    """The same of a batch write."""
+    options = _lowered(given)
+    version = _version(options)
+    explicit, app = _given(options, "eos.id"), version.app if version else None
+    query = batch_identity(explicit, app, _given(options, "topic"))
+    return BatchOptions(_sink_options(options, query, Origin(explicit, batch=True)), version)
+
+
+def _lowered(given: Mapping[str, str]) -> dict[str, str]:
+    return {name.lower(): value for name, value in given.items()}
+
+
+def _given(options: Mapping[str, str], name: str) -> str | None:
+    return options.get(name, "").strip() or None
+
+
+def _version(options: Mapping[str, str]) -> Version | None:
+    app, number = _given(options, _APP), _given(options, _VERSION)
+    if app is None and number is None:
+        return None
+    if app is None or number is None:
+        here, missing = ("txnAppId", "txnVersion") if app else ("txnVersion", "txnAppId")
+        raise _wrong(f"Option {here} is set without {missing}.", f"Set {missing} too, or neither.")
+    if not re.fullmatch("[0-9]+", number) or int(number) > _MOST:
+        raise _wrong(
+            f"Option txnVersion is {number!r}, not a whole number from 0 to {_MOST}.", "Correct it."
+        )
+    return Version(app, int(number))
+
+
+def _sink_options(options: Mapping[str, str], query: str, origin: Origin) -> SinkOptions:
     for name, value in options.items():
         _check_name(name)
         _check_allowed(name, value)
@@ -166,21 +248,16 @@ def parse_options(given: Mapping[str, str]) -> SinkOptions:
         raise _wrong("Option kafka.bootstrap.servers is missing.", "Set it to 'host:port[,...]'.")
     transaction_timeout_ms = _transaction_timeout(options)
     prefix = _text(options, "eos.transactional.id.prefix")
-    named = (
-        options.get("eos.id", "").strip() or None,
-        options.get("checkpointlocation"),
-        options.get("queryname"),
-    )
     return SinkOptions(
-        names=QueryNames(prefix, query_identity(*named)),
-        topic=options.get("topic", "").strip() or None,
-        timestamp_column=options.get("eos.timestamp.column", "").strip() or None,
+        names=QueryNames(prefix, query),
+        topic=_given(options, "topic"),
+        timestamp_column=_given(options, "eos.timestamp.column"),
         log_topic=_text(options, "eos.log.topic"),
         log_replication=_number(options, "eos.log.replication.factor", 1),
         transaction_timeout_ms=transaction_timeout_ms,
         step_timeout=_number(options, "eos.step.timeout.ms", _MIN_TIMEOUT_MS) / 1000,
         kafka=_kafka_settings(options),
-        origin=query_origin(*named),
+        origin=origin,
     )
 
 
@@ -197,7 +274,7 @@ def _check_name(name: str) -> None:
     known = name in _BY_NAME or name in _SPARK_OPTIONS or name in _SOURCE_OPTIONS
     if known or name in _REFUSED or name.startswith("kafka."):
         return
-    names = [option for option in _BY_NAME if option != "kafka.*"]
+    names = [option.name for option in OPTIONS if option.name != "kafka.*"]
     close = difflib.get_close_matches(name, [*names, *_SPARK_OPTIONS], n=1, cutoff=0.5)
     hint = f"Did you mean {close[0]!r}?" if close else f"Known are {', '.join(names)} and kafka.*."
     raise _wrong(f"Unknown option {name!r}.", hint)

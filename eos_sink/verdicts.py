@@ -13,7 +13,16 @@ from enum import Enum, auto
 from eos_sink import doubts
 from eos_sink.errors import CommitFailedError
 from eos_sink.identity import QueryNames
-from eos_sink.model import BatchId, Decision, LogRecord, Plan, Tally, TaskReport, Transaction
+from eos_sink.model import (
+    BatchId,
+    Decision,
+    LogRecord,
+    Numbering,
+    Plan,
+    Tally,
+    TaskReport,
+    Transaction,
+)
 from eos_sink.ports import TransactionState, TransactionStatus, Visibility
 
 
@@ -136,6 +145,10 @@ class Role(Enum):
     WRITE = auto()
     COUNT = auto()
     """They are visible already: count and fingerprint them only."""
+    SKIP = auto()
+    """A version before the decided one: count them only, nobody looks at the sum."""
+    REFUSE = auto()
+    """A second frame of one batch under one identity: an error, if it has a row."""
 
 
 @dataclass(frozen=True)
@@ -144,8 +157,11 @@ class Assignment:
     slot: int
 
 
-def assignment(plan: Plan, batch: BatchId, partition: int) -> Assignment:
+def assignment(plan: Plan, batch: BatchId, partition: int, run: str = "") -> Assignment:
     """Whether a task writes or only counts, and under which slot.
+
+    Args:
+        run: the run of the query whose `foreachBatch` writes.
 
     Raises:
         OperatorNeededError: the batch is older than the decision, or was decided before another
@@ -156,17 +172,28 @@ def assignment(plan: Plan, batch: BatchId, partition: int) -> Assignment:
     if decision is None:
         return Assignment(Role.WRITE, 0)
     if decision.batch == batch:
+        if run and run == decision.run:
+            # One run calls foreachBatch once for a batch, so this is no replay.
+            return Assignment(Role.REFUSE, decision.slot)
         role = Role.WRITE if partition in plan.lost else Role.COUNT
         return Assignment(role, decision.slot)
     names = plan.token.names
     if decision.batch.stream == batch.stream and decision.batch.batch > batch.batch:
+        if batch.numbering is Numbering.VERSION:
+            return Assignment(Role.SKIP, decision.slot)
         raise doubts.old_checkpoint(names, batch, decision)
     for earlier in plan.earlier:
         if earlier.stream == batch.stream and earlier.batch >= batch.batch:
             raise doubts.other_stream(names, batch, decision)
-    if plan.lost:
+    if plan.lost and not _came_to_nothing(decision, plan.lost):
         raise doubts.unrepaired(names, batch, decision, plan.lost)
     return Assignment(Role.WRITE, 1 - decision.slot)
+
+
+def _came_to_nothing(decision: Decision, lost: frozenset[int]) -> bool:
+    """A single batch write of which nothing is visible: its job has failed, as its user knows."""
+    alone = decision.batch.numbering is Numbering.ONCE
+    return alone and lost == {entry.partition for entry in decision.prepared}
 
 
 def check_unmoved(

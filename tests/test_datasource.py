@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 from pyspark.sql.types import StringType, StructField, StructType
 
-from eos_sink import datasource
-from eos_sink.datasource import KafkaEosDataSource, Report, StreamWriter
+from eos_sink import datasource, writers
+from eos_sink.datasource import KafkaEosDataSource
 from eos_sink.errors import EosSinkError
 from eos_sink.model import BatchId
 from eos_sink.options import SinkOptions
+from eos_sink.writers import Report, StreamWriter
 from tests.fakes.clock import FakeClock
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.kafka import FakeKafka
@@ -42,7 +43,7 @@ class FakeDataSource(KafkaEosDataSource):
 def world(monkeypatch: pytest.MonkeyPatch) -> World:
     """With processes that keep nothing of an earlier test."""
     monkeypatch.setattr(datasource, "_planners", {})
-    monkeypatch.setattr(datasource, "_committers", {})
+    monkeypatch.setattr(writers, "_committers", {})
     worlds.append(World([], cluster=FakeCluster(clock=FakeClock(time.time()))))
     return worlds[-1]
 

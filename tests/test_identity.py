@@ -12,6 +12,7 @@ from eos_sink.identity import (
     Origin,
     QueryNames,
     TaskId,
+    batch_identity,
     query_identity,
     query_origin,
 )
@@ -136,6 +137,25 @@ def test_an_identity_stays_the_same_for_ever() -> None:
     assert query_identity("orders", None, None) == "orders-5d68ee7d65"
     assert query_identity(None, "/data/q", None) == "q-5f4a29131d"
     assert query_identity(None, None, "orders") == "orders-a56fd6d83e"
+    assert batch_identity("a", "b", "c") == "a_b_c-651d16879e"
+    assert batch_identity(None, None, None) == "batch-03764712e0"
+
+
+PARTS = st.none() | st.sampled_from(["a", "b", "a_b", "b_a", "null"])
+
+
+@given(st.tuples(PARTS, PARTS, PARTS), st.tuples(PARTS, PARTS, PARTS))
+def test_two_kinds_of_batch_writes_never_share_an_identity(
+    one: tuple[str | None, ...], other: tuple[str | None, ...]
+) -> None:
+    assert (batch_identity(*one) == batch_identity(*other)) == (one == other)
+
+
+def test_a_batch_write_and_a_stream_never_share_an_identity() -> None:
+    streams = {query_identity("x", None, None), query_identity(None, None, "x")}
+    batches = {batch_identity(*("x" if n == i else None for n in range(3))) for i in range(3)}
+    assert len(batches) == 3
+    assert not streams & batches
 
 
 def test_no_identity_is_an_error_that_says_what_to_set() -> None:
@@ -190,3 +210,4 @@ def test_origins_contradict_each_other_only_where_both_say_something() -> None:
 def test_an_origin_says_what_is_known() -> None:
     assert str(Origin("x", "/a", "n")) == "eos.id 'x', checkpoint '/a', query name 'n'"
     assert str(Origin()) == "no name"
+    assert str(Origin("x", batch=True)) == "batch write, eos.id 'x'"

@@ -4,11 +4,21 @@ from __future__ import annotations
 
 import pickle
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from eos_sink.identity import QueryNames
-from eos_sink.model import BatchId, Decision, LogRecord, Prepared, Tally, Transaction, Witness
+from eos_sink.model import (
+    BatchId,
+    Decision,
+    LogRecord,
+    Numbering,
+    Prepared,
+    Tally,
+    Transaction,
+    Witness,
+)
 
 words = st.integers(0, 2**64 - 1)
 tallies = st.builds(Tally, st.integers(0, 10**9), st.integers(0, 10**12), words)
@@ -75,3 +85,19 @@ def test_a_record_does_not_grow_without_end() -> None:
     for number in range(100):
         record = record.next(decided(f"stream-{number}", 0), "w")
     assert [batch.stream for batch in record.earlier] == [f"stream-{n}" for n in range(83, 99)]
+
+
+@given(st.sampled_from(list(Numbering)), st.uuids().map(str), st.integers(0, 2**63 - 1))
+def test_who_numbers_a_batch_is_read_from_its_stream(
+    numbering: Numbering, source: str, number: int
+) -> None:
+    batch = BatchId.numbered_by(numbering, source, number)
+    assert (batch.numbering, batch.batch) == (numbering, number)
+    assert source in str(batch)
+    assert numbering is Numbering.ONCE or str(number) in str(batch)
+
+
+@pytest.mark.parametrize("source", ["once:1", "foreach:1", "txn:1", ":", ""])
+def test_no_name_of_an_application_passes_for_another_numbering(source: str) -> None:
+    batch = BatchId.numbered_by(Numbering.VERSION, source, 1)
+    assert batch.numbering is Numbering.VERSION

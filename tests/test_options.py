@@ -9,7 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eos_sink.errors import ConfigurationError
-from eos_sink.options import OPTIONS, SinkOptions, parse_options
+from eos_sink.options import (
+    OPTIONS,
+    SinkOptions,
+    Version,
+    check_options,
+    parse_batch_options,
+    parse_options,
+)
 
 ENOUGH = {"kafka.bootstrap.servers": "b:9092", "eos.id": "q"}
 
@@ -37,7 +44,10 @@ def test_two_options_are_enough_and_the_rest_is_as_the_table_says() -> None:
     assert options.kafka == {"bootstrap.servers": "b:9092"}
 
 
-@given(st.sampled_from([o.name for o in OPTIONS if o.name != "kafka.*"]), st.randoms())
+ONE_BY_ONE = [o.name for o in OPTIONS if o.name != "kafka.*" and not o.name.startswith("txn")]
+
+
+@given(st.sampled_from(ONE_BY_ONE), st.randoms())
 def test_the_case_of_a_name_does_not_matter(name: str, chance: object) -> None:
     value = {"eos.log.topic": "log", "topic": "t"}.get(name, "5000")
     mixed = "".join(chance.choice([c.upper(), c]) for c in name)  # type: ignore[attr-defined]
@@ -152,3 +162,54 @@ def test_the_java_name_of_the_time_out_counts_and_must_not_differ() -> None:
     both = {java: "5000", "eos.transaction.timeout.ms": "5000"}
     assert parse_options({**ENOUGH, **both}).transaction_timeout_ms == 5000
     assert "differ" in refused({**ENOUGH, **both, java: "6000"})
+
+
+# --- batch writes
+
+BATCH = {"kafka.bootstrap.servers": "b:9092", "topic": "t"}
+
+
+def test_a_batch_write_needs_neither_an_id_nor_a_checkpoint() -> None:
+    options = parse_batch_options(BATCH)
+    assert options.version is None
+    assert options.sink.names.query.startswith("t-")
+    assert options.sink.origin.batch
+    assert str(options.sink.origin) == "batch write"
+
+
+def test_the_version_is_no_part_of_what_a_process_keeps_its_clients_for() -> None:
+    numbered = [parse_batch_options({**BATCH, "txnAppId": "a", "txnVersion": n}) for n in "78"]
+    assert [each.version for each in numbered] == [Version("a", 7), Version("a", 8)]
+    assert numbered[0].sink == numbered[1].sink
+
+
+@pytest.mark.parametrize("number", ["0", "9223372036854775807", " 12 "])
+def test_a_version_is_a_whole_number_of_64_bits(number: str) -> None:
+    options = parse_batch_options({**BATCH, "txnAppId": "a", "txnVersion": number})
+    assert options.version == Version("a", int(number))
+
+
+@pytest.mark.parametrize("number", ["-1", "1.5", "x", "9223372036854775808", "1_000"])
+def test_any_other_version_is_refused(number: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"txnVersion is .*not a whole number"):
+        parse_batch_options({**BATCH, "txnAppId": "a", "txnVersion": number})
+
+
+@pytest.mark.parametrize(
+    ("given", "missing"), [("txnAppId", "txnVersion"), ("txnVersion", "txnAppId")]
+)
+def test_an_application_and_its_version_are_given_together(given: str, missing: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"{given} is set without {missing}"):
+        parse_batch_options({**BATCH, given: "1"})
+
+
+@pytest.mark.parametrize("name", ["txnAppId", "txnVersion"])
+def test_a_stream_takes_no_version(name: str) -> None:
+    assert "df.write" in refused({**ENOUGH, name: "1"})
+
+
+def test_what_is_wrong_for_streams_and_batches_is_refused_before_it_is_known_which_it_is() -> None:
+    check_options(BATCH)
+    for wrong in ({"kafka.acks": "1"}, {"eos.idd": "x"}, {"eos.step.timeout.ms": "soon"}):
+        with pytest.raises(ConfigurationError):
+            check_options({**BATCH, **wrong})

@@ -6,6 +6,7 @@ when the process of `commit()` died after the decision, or lives on.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -15,7 +16,7 @@ from eos_sink.driver.settle import settle
 from eos_sink.driver.sweep import abort_all, list_undecided, void
 from eos_sink.errors import SupersededError, UnfinishedError
 from eos_sink.log import DecisionRegister, check_forward, superseded
-from eos_sink.model import Decision, Prepared, Tally, TaskReport
+from eos_sink.model import Decision, Numbering, PlanToken, Prepared, Tally, TaskReport
 from eos_sink.options import SinkOptions
 from eos_sink.phases import BatchPhase, Phase
 from eos_sink.ports import Kafka
@@ -24,6 +25,7 @@ from eos_sink.verdicts import check_replay, check_rewrite, check_unmoved, check_
 # The decision is refused when a prepared transaction is this near to its time-out: a tenth of it,
 # at most ten seconds.
 _VOTE_MARGIN_SHARE, _VOTE_MARGIN_MS = 10, 10_000
+_LOGGER = logging.getLogger("eos_sink.driver")
 
 
 def _now_ms() -> int:
@@ -53,7 +55,16 @@ class Committer:
                 moved to another identity amid a batch.
         """
         deadline = Deadline(self._options.step_timeout)
-        if any(report.replayed for report in reports):
+        if any(report.skipped for report in reports):
+            rows = Tally.total([report.tally for report in reports]).rows
+            _LOGGER.warning(
+                "Query %s: %s is skipped, since a later version is decided; its %s rows are not "
+                "written.",
+                self._names.query,
+                reports[0].batch,
+                rows,
+            )
+        elif any(report.replayed for report in reports):
             self._commit_replay(reports, deadline)
         elif any(report.prepared for report in reports):
             decision = Decision(
@@ -62,28 +73,33 @@ class Committer:
                 partitions=len(reports),
                 total=Tally.total([report.tally for report in reports]),
                 prepared=_prepared(reports),
+                run=reports[0].run,
             )
             self._decide(reports, decision, deadline)
 
-    def abort(self, reports: Sequence[TaskReport]) -> None:
+    def abort(self, reports: Sequence[TaskReport], token: PlanToken | None = None) -> None:
         """Give up a batch unless it is decided: what the decision names is settled instead.
 
-        Without any report the plan is unknown, and with it the right to void; the next plan of
-        the query, or the time-out, ends what the tasks left open.
+        Without a token and any report the plan is unknown, and with it the right to void; the next
+        plan of the query, or the time-out, ends what the tasks left open.
+
+        Args:
+            token: the plan's, where it is known without a report.
         """
         deadline = Deadline(self._options.step_timeout)
         entry = self._register.open(deadline)
         decision = entry.decision
         if decision is not None:
             settle(self._kafka, self._names, decision, deadline, just_decided=False)
-        if not reports:
+        token = reports[0].token if reports else token
+        if token is None:
             return
         phase = BatchPhase()
         listed = list_undecided(self._kafka, self._names, decision, deadline)
         decided = decision.transactions(self._names).keys() if decision else frozenset()
         prepared = {r.prepared.transaction(self._names, r.slot) for r in reports if r.prepared}
         try:
-            void(self._register, reports[0].token, entry, deadline)
+            void(self._register, token, entry, deadline)
         except SupersededError:
             return  # A newer driver owns the query; its recovery cleans up.
         phase.move(Phase.VOIDED)
@@ -95,8 +111,10 @@ class Committer:
     ) -> None:
         phase = BatchPhase()
         token = reports[0].token
-        if self._register.expect(token, deadline).decision is None:
-            # An identity's first decision: was the stream written under another one before?
+        first = self._register.expect(token, deadline).decision is None
+        if first and decision.batch.numbering is Numbering.STREAM:
+            # An identity's first decision: was the stream written under another one before? The
+            # identity of batch writes has nothing to do with a checkpoint.
             check_unmoved(self._names, decision, self._register.elsewhere(deadline))
         self._vote([r for r in reports if r.prepared], deadline)
         phase.move(Phase.VOTED)
@@ -129,14 +147,21 @@ class Committer:
         check_forward(token, entry)
         if entry.seq != token.seq or decision is None:
             raise superseded(token, entry)
+        if decision.batch.numbering is Numbering.FOREACH and not any(r.tally.rows for r in reports):
+            # Of several frames an empty one changes nothing, whichever was written first.
+            return
+        run = reports[0].run
         if not lost:
             check_replay(self._names, decision, reports)
+            if run != decision.run:
+                # So that a second frame of this run is not taken for one more replay.
+                self._register.write(token, replace(decision, run=run), deadline)
             return
         check_rewrite(self._names, decision, lost, reports)
         kept = [entry for entry in decision.prepared if entry.partition not in lost]
         entries = sorted([*kept, *_prepared(reports)], key=lambda entry: entry.partition)
         ruling = replace(decision.ruling, lost=decision.ruling.lost - lost)
-        rewritten = replace(decision, prepared=tuple(entries), ruling=ruling)
+        rewritten = replace(decision, prepared=tuple(entries), ruling=ruling, run=run)
         self._decide(reports, rewritten, deadline)
 
 

@@ -86,8 +86,9 @@ class Planner:
         if state is MemberState.CURRENT:
             return True
         self._forget()
-        if state is MemberState.REPLACED:
-            # Never a reason to join again: the newer run would be replaced in turn.
+        if state is MemberState.REPLACED and not self._options.origin.batch:
+            # Never a reason to join again: the newer run would be replaced in turn. Only a batch
+            # write is a run by itself: another may have come and gone since this process's last.
             raise replaced(self._names, self._owner, self._register.glance())
         return False
 

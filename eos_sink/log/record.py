@@ -48,6 +48,8 @@ def encode(record: LogRecord) -> bytes:
         }
         if decision.ruling != Ruling():
             document["decision"]["ruling"] = _of_ruling(decision.ruling)
+        if decision.run:
+            document["decision"]["run"] = decision.run
     return json.dumps(document, separators=(",", ":")).encode()
 
 
@@ -90,6 +92,7 @@ def _decision(document: Any) -> Decision:
             for partition, producer_id, epoch, *tally, topic, place, offset in document["prepared"]
         ),
         ruling=_ruling(document["ruling"]) if "ruling" in document else Ruling(),
+        run=str(document.get("run", "")),
     )
 
 
@@ -122,18 +125,20 @@ def _of_owner(owner: Owner) -> dict[str, Any]:
         "id": origin.eos_id,
         "checkpoint": origin.checkpoint,
         "name": origin.name,
+        "batch": origin.batch or None,
         "tool": owner.tool,
     }
     return {name: value for name, value in known.items() if value not in (None, "")}
 
 
 def _owner(document: Any) -> Owner:
-    named = (document.get(name) for name in ("id", "checkpoint", "name"))
+    named = [document.get(name) for name in ("id", "checkpoint", "name")]
+    eos_id, checkpoint, name = (None if value is None else str(value) for value in named)
     return Owner(
         host=str(document.get("host", "")),
         pid=_whole(document["pid"]),
         started_ms=_whole(document["started"]),
-        origin=Origin(*(None if value is None else str(value) for value in named)),
+        origin=Origin(eos_id, checkpoint, name, batch=document.get("batch") is True),
         tool=str(document.get("tool", "")),
     )
 

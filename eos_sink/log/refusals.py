@@ -110,6 +110,13 @@ def _rival(mine: Owner | None, latest: Entry | None) -> tuple[str, str]:
             "Another run of the query has taken over; it has not said which one.",
             "If two applications run this query, stop one; if this is the old one, let it end.",
         )
+    if mine and mine.origin.batch and not theirs.tool:
+        return (
+            f"Another batch write under the same identity goes on: {theirs}. This one is {mine}.",
+            "Run this write, or the query that makes it, again when the other one is done. Writes "
+            "that run at the same time need an identity each: give each an eos.id, or a txnAppId, "
+            "of its own.",
+        )
     if theirs == mine:
         return (
             "Another process of this very run has gone on, or a newer run that has not written to "

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 import pyarrow as pa
 
 from eos_sink.deadline import Deadline
-from eos_sink.errors import FailureKind, ProduceFailedError
+from eos_sink.errors import ConfigurationError, FailureKind, ProduceFailedError
 from eos_sink.log import DecisionRegister, Entry, refused_member, superseded
 from eos_sink.model import BatchId, Plan, Prepared, TaskReport, Witness
 from eos_sink.options import SinkOptions
@@ -46,15 +46,20 @@ class TaskWriter:
         self._options = options
         self._plan = plan
 
-    def write(self, batch: BatchId, partition: int, data: Iterable[pa.RecordBatch]) -> TaskReport:
+    def write(
+        self, batch: BatchId, partition: int, data: Iterable[pa.RecordBatch], run: str = ""
+    ) -> TaskReport:
         """Consume all of `data` and report.
+
+        Args:
+            run: the run of the query whose `foreachBatch` writes.
 
         Raises:
             ProduceFailedError, SupersededError: the transaction is aborted; Spark may try again.
             ConfigurationError, ClusterError: something in the rows or the cluster is wrong.
             OperatorNeededError: Spark runs a batch that the decision forbids.
         """
-        todo = assignment(self._plan, batch, partition)
+        todo = assignment(self._plan, batch, partition, run)
         tallier = Tallier(topic_varies=self._options.topic is None)
         filled = (part for part in data if part.num_rows)
         prepared = None
@@ -62,6 +67,9 @@ class TaskWriter:
             first = next(filled, None)
             if first is not None:
                 prepared = self._prepare(todo.slot, partition, first, filled, tallier)
+        elif todo.role is Role.REFUSE:
+            if next(filled, None) is not None:
+                raise _second_frame(self._plan.token.names.query, batch)
         else:
             for part in filled:
                 for _ in tallier.through(self._rows(part)):
@@ -76,6 +84,8 @@ class TaskWriter:
             tally=tallier.tally,
             prepared=prepared,
             lost=self._plan.lost,
+            skipped=todo.role is Role.SKIP,
+            run=run,
         )
 
     def _prepare(
@@ -192,6 +202,18 @@ class _FirstRecord:
         if self._place is None:
             raise ProduceFailed("The first record was not delivered.", FailureKind.DELIVERY_FAILED)
         return Witness(self._topic, *self._place)
+
+
+def _second_frame(query: str, batch: BatchId) -> ConfigurationError:
+    return ConfigurationError(
+        f"Query {query}: {batch} is written a second time under this identity in one run: another "
+        "frame to the same topic, or the same write tried again. A repetition of the one could "
+        "not be told from the other. What was written first is visible, nothing of this write is.",
+        remedy="Leave the first write as it is, give each further one an eos.id of its own "
+        "(.option('eos.id', '<query and frame>')), and start the query again. If it is the same "
+        "write tried again, let the error end the query instead.",
+        data={"batch": batch.batch},
+    )
 
 
 def _give_up(producer: TransactionalProducer) -> None:

@@ -23,6 +23,7 @@ from eos_sink.testing.gate import Gate
 _ROLES = {
     "pyspark.sql.worker.write_into_data_source": "planner",
     "pyspark.sql.worker.python_streaming_sink_runner": "committer",
+    "pyspark.sql.worker.commit_data_source_write": "committer",
 }
 _DELIVERED_WITHIN_S = 30.0
 

@@ -38,10 +38,12 @@ decisions = st.builds(
     tallies,
     st.lists(prepared, max_size=5).map(tuple),
     st.builds(Ruling, partitions, partitions, st.booleans()),
+    st.text(st.characters(codec="utf-8")),
 )
 names = st.none() | st.text(st.characters(codec="utf-8"), min_size=1)
 texts = st.text(st.characters(codec="utf-8"))
-owners = st.builds(Owner, texts, numbers, numbers, st.builds(Origin, names, names, names), texts)
+origins = st.builds(Origin, names, names, names, st.booleans())
+owners = st.builds(Owner, texts, numbers, numbers, origins, texts)
 batches = st.builds(BatchId, st.text(st.characters(codec="utf-8")), numbers)
 records = st.builds(
     LogRecord,

@@ -8,6 +8,7 @@ _COMMITTER = "eos_sink/driver/committer.py"
 _SETTLE = "eos_sink/driver/settle.py"
 _VERDICTS = "eos_sink/verdicts.py"
 _SOURCE = "eos_sink/datasource.py"
+_WRITERS = "eos_sink/writers.py"
 _STORY = "tests/protocol/test_stories.py::"
 _GUARD = "tests/protocol/test_guards.py::"
 _VERDICT = "tests/test_verdicts.py::"
@@ -17,7 +18,7 @@ _CRASH = "integration/test_crash_points.py::"
 _CONTRACT = "integration/test_contract.py::"
 
 _LIST = "        listed = list_undecided(self._kafka, self._names, decision, deadline)\n"
-_VOID = "            void(self._register, reports[0].token, entry, deadline)\n"
+_VOID = "            void(self._register, token, entry, deadline)\n"
 _VOID_OR_LEAVE = (
     "        try:\n"
     + _VOID
@@ -96,7 +97,7 @@ GUARDS = (
         "Spark's commit() with a task that has not reported decides nothing.",
         (
             Removal(
-                _SOURCE,
+                _WRITERS,
                 "        if len(reports) != len(messages):\n",
                 "        if not messages:\n",
             ),

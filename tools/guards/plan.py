@@ -80,8 +80,8 @@ GUARDS = (
         (
             Removal(
                 _PLANNER,
-                "        if state is MemberState.REPLACED:\n",
-                "        if state is MemberState.CURRENT:\n",
+                "        if state is MemberState.REPLACED and",
+                "        if state is MemberState.CURRENT and",
             ),
         ),
         proofs(_STORY + "test_a_stale_planner_does_not_join_again"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tools.guards import commit, log, plan, task
+from tools.guards import batch, commit, log, plan, task
 from tools.guards.guard import Guard
 
 CHAPTERS: dict[str, tuple[Guard, ...]] = {
@@ -10,6 +10,7 @@ CHAPTERS: dict[str, tuple[Guard, ...]] = {
     "Plan and recovery": plan.GUARDS,
     "Commit and abort": commit.GUARDS,
     "Tasks and repeated batches": task.GUARDS,
+    "Batch writes": batch.GUARDS,
 }
 GUARDS = tuple(guard for chapter in CHAPTERS.values() for guard in chapter)
 

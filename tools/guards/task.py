@@ -218,7 +218,13 @@ GUARDS = (
     Guard(
         "lost partitions need their batch",
         "The query does not go past rows that were decided and then lost.",
-        (Removal(_VERDICTS, "    if plan.lost:\n", "    if False:\n"),),
+        (
+            Removal(
+                _VERDICTS,
+                "    if plan.lost and not _came_to_nothing(decision, plan.lost):\n",
+                "    if False:\n",
+            ),
+        ),
         proofs(
             _VERDICT + "test_a_batch_after_lost_partitions_stops[batch0]",
             _STORY + "test_a_query_does_not_go_past_lost_partitions",

@@ -1,0 +1,316 @@
+"""Batch writes on the in-memory Kafka: versions, frames of foreachBatch, and single writes."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from functools import partial
+
+import pyarrow as pa
+import pytest
+
+from eos_sink.deadline import Deadline
+from eos_sink.driver.committer import Committer
+from eos_sink.driver.planner import Planner
+from eos_sink.errors import (
+    ConfigurationError,
+    OperatorNeededError,
+    SupersededError,
+)
+from eos_sink.log import DecisionRegister
+from eos_sink.model import BatchId, Numbering, Plan, TaskReport
+from eos_sink.options import parse_batch_options
+from eos_sink.task.writer import TaskWriter
+from tests.fakes.kafka import FakeKafka
+from tests.fakes.process import Killed, Moment
+from tests.protocol.test_stories import At, Driver, late_attempt, log, open_ids
+from tests.protocol.world import TOPIC, World
+
+GIVEN = {
+    "kafka.bootstrap.servers": "nowhere:1",
+    "topic": TOPIC,
+    "eos.transaction.timeout.ms": "60000",
+}
+LOADS = partial(BatchId.numbered_by, Numbering.VERSION, "loads")
+FRAMES = partial(BatchId.numbered_by, Numbering.FOREACH, "query-1")
+OTHERS = partial(BatchId.numbered_by, Numbering.FOREACH, "query-2")
+
+
+def once(name: str) -> BatchId:
+    return BatchId.numbered_by(Numbering.ONCE, name, 0)
+
+
+def world_of(world: World | None = None, **given: str) -> World:
+    sink = parse_batch_options({**GIVEN, **{k.replace("_", "."): v for k, v in given.items()}}).sink
+    return World([], options=sink, cluster=world.cluster) if world else World([], options=sink)
+
+
+class Job:
+    """A session of Spark: the processes that it keeps for its batch writes."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.planner = Planner(FakeKafka(world.cluster), world.options)
+        self.commits = FakeKafka(world.cluster)
+        self.committer = Committer(self.commits, world.options, lambda: world.cluster.clock.ms)
+
+    def tasks(
+        self, plan: Plan, batch: BatchId, parts: Sequence[Sequence[bytes]], run: str = ""
+    ) -> list[TaskReport]:
+        kafka = FakeKafka(self.world.cluster)
+        return [
+            TaskWriter(kafka, self.world.options, plan).write(
+                batch, number, [pa.RecordBatch.from_pydict({"value": list(rows)})], run
+            )
+            for number, rows in enumerate(parts)
+        ]
+
+    def write(self, batch: BatchId, *parts: Sequence[bytes], run: str = "") -> None:
+        self.committer.commit(self.tasks(self.planner.plan(), batch, parts, run))
+
+    def dies_after_the_decision(
+        self, batch: BatchId, *parts: Sequence[bytes], run: str = ""
+    ) -> None:
+        At(self.commits.process, "log_producer.commit", Moment.AFTER, self.commits.process.kill)
+        with pytest.raises(Killed):
+            self.write(batch, *parts, run=run)
+
+
+@pytest.fixture
+def world() -> World:
+    return world_of()
+
+
+@pytest.fixture
+def job(world: World) -> Job:
+    return Job(world)
+
+
+# --- versions
+
+
+def test_a_version_that_is_written_again_is_written_once(world: World, job: Job) -> None:
+    job.write(LOADS(3), [b"a"], [b"b"])
+    job.write(LOADS(3), [b"b", b"a"])
+    Job(world).write(LOADS(3), [b"a"], [b"b"])
+    assert world.visible() == [b"a", b"b"]
+
+
+def test_a_lower_version_is_skipped_whatever_rows_it_has(
+    world: World, job: Job, caplog: pytest.LogCaptureFixture
+) -> None:
+    job.write(LOADS(3), [b"a"])
+    with caplog.at_level(logging.WARNING):
+        job.write(LOADS(2), [b"other"], [b"rows"])
+    assert world.visible() == [b"a"]
+    assert "version 2 of txnAppId 'loads' is skipped" in caplog.text
+    assert "2 rows" in caplog.text
+    job.write(LOADS(7), [b"b"])
+    assert world.visible() == [b"a", b"b"]
+
+
+def test_a_version_with_other_rows_than_before_is_an_error(world: World, job: Job) -> None:
+    job.write(LOADS(3), [b"a"])
+    with pytest.raises(OperatorNeededError, match="higher txnVersion"):
+        job.write(LOADS(3), [b"other"])
+    assert world.visible() == [b"a"]
+
+
+def test_a_version_that_was_decided_by_a_job_that_died_is_finished_and_written_once(
+    world: World, job: Job
+) -> None:
+    job.dies_after_the_decision(LOADS(3), [b"a"], [b"b"])
+    assert world.visible() == []
+    Job(world).write(LOADS(3), [b"a"], [b"b"])
+    assert world.visible() == [b"a", b"b"]
+
+
+def test_the_next_version_finishes_what_a_job_that_died_has_decided(world: World, job: Job) -> None:
+    job.dies_after_the_decision(LOADS(3), [b"a"])
+    Job(world).write(LOADS(4), [b"b"])
+    assert world.visible() == [b"a", b"b"]
+
+
+def test_the_lost_part_of_a_version_is_written_again_with_it_and_not_passed_over(
+    world: World, job: Job
+) -> None:
+    job.dies_after_the_decision(LOADS(3), [b"a"], [b"b"])
+    late_attempt(world, 0, 1)
+    with pytest.raises(OperatorNeededError, match="Write that version again"):
+        Job(world).write(LOADS(4), [b"c"])
+    Job(world).write(LOADS(3), [b"a"], [b"b"])
+    Job(world).write(LOADS(4), [b"c"])
+    assert world.visible() == [b"a", b"b", b"c"]
+
+
+# --- writes without a version
+
+
+def test_a_write_of_which_nothing_has_become_visible_does_not_stop_the_next_one(
+    world: World, job: Job
+) -> None:
+    job.dies_after_the_decision(once("1"), [b"a"], [b"b"])
+    world.cluster.coordinator.time_out()
+    Job(world).write(once("2"), [b"c"])
+    assert world.visible() == [b"c"]
+
+
+def test_a_write_of_which_a_part_is_lost_stops_the_next_one(world: World, job: Job) -> None:
+    job.dies_after_the_decision(once("1"), [b"a"], [b"b"])
+    late_attempt(world, 0, 1)
+    with pytest.raises(OperatorNeededError, match="Nothing replays a write without txnAppId"):
+        Job(world).write(once("2"), [b"c"])
+    assert world.visible() == [b"a"]
+
+
+def test_an_abort_that_is_told_of_no_task_ends_what_the_tasks_have_left_open(
+    world: World, job: Job
+) -> None:
+    plan = job.planner.plan()
+    job.tasks(plan, once("1"), [[b"a"], [b"b"]])
+    assert len(open_ids(world)) == 2
+    job.committer.abort([], plan.token)
+    assert open_ids(world) == []
+    job.write(once("2"), [b"c"])
+    assert world.visible() == [b"c"]
+
+
+def test_of_two_writes_at_the_same_time_the_older_one_is_told_to_take_an_id_of_its_own(
+    world: World, job: Job
+) -> None:
+    plan = job.planner.plan()
+    Job(world).write(once("2"), [b"b"])
+    with pytest.raises(SupersededError, match=r"eos\.id, or a txnAppId, of its own"):
+        job.tasks(plan, once("1"), [[b"a"]])
+    assert world.visible() == [b"b"]
+
+
+def test_two_sessions_that_write_in_turns_do_not_disturb_each_other(world: World, job: Job) -> None:
+    other = Job(world)
+    for number in range(3):
+        job.write(once(f"a{number}"), [b"a%d" % number])
+        other.write(once(f"b{number}"), [b"b%d" % number])
+    assert world.visible() == [b"a0", b"a1", b"a2", b"b0", b"b1", b"b2"]
+
+
+def test_a_single_write_is_not_kept_among_the_earlier_streams(world: World, job: Job) -> None:
+    job.write(FRAMES(0), [b"a"], run="1")
+    for number in range(20):
+        job.write(once(str(number)), [b"%d" % number])
+    assert log(world)[-1].earlier == (FRAMES(0),)
+
+
+# --- foreachBatch
+
+
+def test_a_frame_that_spark_replays_is_not_written_again(world: World, job: Job) -> None:
+    job.write(FRAMES(0), [b"a"], run="1")
+    Job(world).write(FRAMES(0), [b"a"], run="2")
+    Job(world).write(FRAMES(1), [b"b"], run="2")
+    assert world.visible() == [b"a", b"b"]
+
+
+@pytest.mark.parametrize("rows", [b"a", b"b"])
+def test_a_second_frame_under_one_identity_is_refused_also_if_it_has_the_same_rows(
+    world: World, job: Job, rows: bytes
+) -> None:
+    job.write(FRAMES(0), [b"a"], run="1")
+    with pytest.raises(ConfigurationError, match=r"each further one an eos\.id of its own"):
+        job.write(FRAMES(0), [rows], run="1")
+    assert world.visible() == [b"a"]
+
+
+@pytest.mark.parametrize("rows", [b"a", b"b"])
+def test_a_second_frame_is_refused_in_a_run_that_has_replayed_the_first(
+    world: World, job: Job, rows: bytes
+) -> None:
+    job.write(FRAMES(0), [b"a"], run="1")
+    again = Job(world)
+    again.write(FRAMES(0), [b"a"], run="2")
+    with pytest.raises(ConfigurationError, match="a second time"):
+        again.write(FRAMES(0), [rows], run="2")
+
+
+def test_a_second_frame_is_refused_in_a_run_that_has_mended_the_first(
+    world: World, job: Job
+) -> None:
+    job.dies_after_the_decision(FRAMES(0), [b"a"], [b"b"], run="1")
+    late_attempt(world, 0, 1)
+    again = Job(world)
+    again.write(FRAMES(0), [b"a"], [b"b"], run="2")
+    with pytest.raises(ConfigurationError, match="a second time"):
+        again.write(FRAMES(0), [b"a"], [b"b"], run="2")
+    assert world.visible() == [b"a", b"b"]
+
+
+def test_a_second_frame_under_an_id_of_its_own_is_written_after_the_first_was_replayed(
+    world: World, job: Job
+) -> None:
+    """What the error of the second frame tells to do, amid the batch that it has stopped."""
+    second = world_of(world, eos_id="second")
+    job.write(FRAMES(0), [b"a"], run="1")
+    Job(world).write(FRAMES(0), [b"a"], run="2")
+    Job(second).write(FRAMES(0), [b"b"], run="2")
+    assert world.visible() == [b"a", b"b"]
+
+
+@pytest.mark.parametrize("frames", [([], [b"a"]), ([b"a"], [])], ids=["before", "after"])
+def test_a_frame_without_rows_is_none(
+    world: World, job: Job, frames: tuple[list[bytes], list[bytes]]
+) -> None:
+    for run in ("1", "2"):
+        for rows in frames:
+            job.write(FRAMES(0), rows, [], run=run)
+    assert world.visible() == [b"a"]
+
+
+def test_frames_for_two_topics_are_two_identities_of_one_query(world: World, job: Job) -> None:
+    """The second topic's first decision is no checkpoint that has moved."""
+    other = world_of(world, topic="other")
+    world.cluster.create_topic("other", 1)
+    job.dies_after_the_decision(FRAMES(5), [b"a"], run="1")
+    again = Job(world)
+    again.write(FRAMES(5), [b"a"], run="2")
+    Job(other).write(FRAMES(5), [b"b"], run="2")
+    again.write(FRAMES(6), [b"c"], run="2")
+    assert world.visible() == [b"a", b"c"]
+    assert [entry.value for entry in world.cluster.read_committed("other")] == [b"b"]
+
+
+def test_an_old_copy_of_the_checkpoint_is_refused_also_inside_foreach_batch(
+    world: World, job: Job
+) -> None:
+    """Nothing is skipped here: a batch that is planned anew may have more rows than it had."""
+    for number in range(3):
+        job.write(FRAMES(number), [b"%d" % number], run="1")
+    with pytest.raises(OperatorNeededError, match="old copy of the checkpoint"):
+        Job(world).write(FRAMES(1), [b"1"], run="2")
+
+
+def test_a_batch_that_was_decided_before_another_query_took_the_identity_is_refused(
+    world: World, job: Job
+) -> None:
+    job.write(FRAMES(0), [b"a"], run="1")
+    job.write(OTHERS(0), [b"b"], run="9")
+    with pytest.raises(OperatorNeededError, match=r"eos\.id of its own"):
+        Job(world).write(FRAMES(0), [b"a"], run="2")
+    assert world.visible() == [b"a", b"b"]
+
+
+def test_a_stream_and_a_batch_write_of_the_same_id_do_not_meet(world: World) -> None:
+    streams = World([], cluster=world.cluster)
+    batches = world_of(world, eos_id="story")
+    assert streams.options.names != batches.options.names
+    driver = Driver(streams)
+    driver.run(0, [b"a"])
+    Job(batches).write(FRAMES(0), [b"b"], run="1")
+    driver.run(1, [b"c"])
+    assert world.visible() == [b"a", b"b", b"c"]
+
+
+def test_the_run_is_kept_when_a_record_is_written_again(world: World, job: Job) -> None:
+    job.write(FRAMES(0), [b"a"], run="1")
+    Job(world).planner.plan()
+    latest = DecisionRegister(FakeKafka(world.cluster), world.options.names).read(Deadline(1))
+    assert latest.decision is not None
+    assert (latest.decision.batch, latest.decision.run) == (FRAMES(0), "1")

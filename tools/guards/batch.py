@@ -1,0 +1,82 @@
+"""Guards of batch writes: versions, frames of foreachBatch, and writes that never come again."""
+
+from __future__ import annotations
+
+from tools.guards.guard import Guard, Removal, proofs
+
+_VERDICTS = "eos_sink/verdicts.py"
+_COMMITTER = "eos_sink/driver/committer.py"
+_BATCH = "tests/protocol/test_batch.py::"
+_OUTSIDE = "the model's batches are those of streams"
+
+GUARDS = (
+    Guard(
+        "a second frame is refused",
+        "Two frames under one identity in one batch are not one frame and its repetition.",
+        (
+            Removal(
+                _VERDICTS,
+                "        if run and run == decision.run:\n",
+                "        if False:\n",
+            ),
+        ),
+        proofs(
+            _BATCH
+            + "test_a_second_frame_under_one_identity_is_refused_also_if_it_has_the_same_rows[a]"
+        ),
+        outside=_OUTSIDE,
+    ),
+    Guard(
+        "a repeated frame notes its run",
+        "A frame that comes after it in the same run is a second one.",
+        (Removal(_COMMITTER, "            if run != decision.run:\n", "            if False:\n"),),
+        proofs(_BATCH + "test_a_second_frame_is_refused_in_a_run_that_has_replayed_the_first[a]"),
+        outside=_OUTSIDE,
+    ),
+    Guard(
+        "a mended frame notes its run",
+        "The same where lost partitions were written again.",
+        (Removal(_COMMITTER, "ruling=ruling, run=run)", "ruling=ruling)"),),
+        proofs(_BATCH + "test_a_second_frame_is_refused_in_a_run_that_has_mended_the_first"),
+        outside=_OUTSIDE,
+    ),
+    Guard(
+        "only versions are skipped",
+        "A batch of a query that is older than the decided one may have rows that it had not.",
+        (
+            Removal(
+                _VERDICTS,
+                "        if batch.numbering is Numbering.VERSION:\n",
+                "        if batch.numbering is not Numbering.STREAM:\n",
+            ),
+        ),
+        proofs(_BATCH + "test_an_old_copy_of_the_checkpoint_is_refused_also_inside_foreach_batch"),
+        outside=_OUTSIDE,
+    ),
+    Guard(
+        "a partly lost write stops the next one",
+        "Only a write of which nothing is visible is passed over.",
+        (
+            Removal(
+                _VERDICTS,
+                "    return alone and lost == {entry.partition for entry in decision.prepared}\n",
+                "    return alone\n",
+            ),
+        ),
+        proofs(_BATCH + "test_a_write_of_which_a_part_is_lost_stops_the_next_one"),
+        outside=_OUTSIDE,
+    ),
+    Guard(
+        "an abort without reports ends a batch write",
+        "The next plan may be days away, and readers wait.",
+        (
+            Removal(
+                _COMMITTER,
+                "        token = reports[0].token if reports else token\n",
+                "        token = reports[0].token if reports else None\n",
+            ),
+        ),
+        proofs(_BATCH + "test_an_abort_that_is_told_of_no_task_ends_what_the_tasks_have_left_open"),
+        outside="the model's Spark plans again at once",
+    ),
+)
