@@ -155,8 +155,8 @@ class Decision:
 class Owner:
     """The run that a record was written for: its planner's process, and what it was started with.
 
-    Nothing is judged by it; it is told to whoever was replaced by that run. `tool` is set if it
-    was no run of a query.
+    It is told to whoever was replaced by that run. `tool` is set if it was no run of a query.
+    `session` is the same for all planner processes of one Spark session, "" where unknown.
     """
 
     host: str
@@ -164,6 +164,16 @@ class Owner:
     started_ms: int
     origin: Origin = field(default_factory=Origin)
     tool: str = ""
+    session: str = ""
+
+    def is_sibling_of(self, other: Owner) -> bool:
+        """Another process of the same run: Spark hands a query's plans to any of its planners."""
+        return (
+            self != other
+            and bool(self.session)
+            and (self.host, self.session) == (other.host, other.session)
+            and not (self.tool or other.tool or self.origin.contradicts(other.origin))
+        )
 
     def __str__(self) -> str:
         since = datetime.fromtimestamp(self.started_ms / 1000, timezone.utc)

@@ -11,6 +11,7 @@ from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming import StreamingQuery
 
 from eos_sink.clients.cluster import ConfluentKafka
 from eos_sink.deadline import Deadline
@@ -81,8 +82,11 @@ class SparkQuery:
 
     def finish(self) -> None:
         """Write all that is there."""
-        query = spark_program.start(self._spark, self._config({"availableNow": True}))
-        assert query.awaitTermination(int(PATIENCE_S))
+        assert self.start().awaitTermination(int(PATIENCE_S))
+
+    def start(self) -> StreamingQuery:
+        """Begin to write all that is there."""
+        return spark_program.start(self._spark, self._config({"availableNow": True}))
 
     def fail(self) -> str:
         """Run into an error; its text."""

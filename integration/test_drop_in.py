@@ -86,8 +86,8 @@ EVERY_COLUMN = [
     # Null is a tombstone.
     "CASE n % 5 WHEN 0 THEN NULL WHEN 1 THEN repeat('grün ', n) ELSE CONCAT('v', n) END AS value",
     # Null and no key are the same, an empty one is not.
-    "BINARY(CASE WHEN n % 5 = 0 THEN CONCAT('k', n) WHEN n % 5 = 1 THEN '' WHEN n % 5 = 2 THEN NULL "
-    "ELSE CONCAT('schlüssel-', n) END) AS key",
+    "BINARY(CASE WHEN n % 5 = 0 THEN CONCAT('k', n) WHEN n % 5 = 1 THEN '' WHEN n % 5 = 2 THEN "
+    "NULL ELSE CONCAT('schlüssel-', n) END) AS key",
     # Null, none, one, one name twice and in an order that sorting would change, an empty name.
     f"""CASE n % 4 WHEN 0 THEN NULL WHEN 1 THEN CAST(array() AS {HEADERS})
         WHEN 2 THEN array(named_struct('key', 'h', 'value', CAST(NULL AS BINARY)))

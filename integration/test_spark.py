@@ -33,6 +33,23 @@ def query(
     query.close()
 
 
+def test_queries_of_one_session_write_side_by_side(
+    kafka: KafkaCluster, spark: SparkSession, applications: Applications, tmp_path: Path
+) -> None:
+    queries = []
+    for name in ("one", "two"):
+        (home := tmp_path / name).mkdir()
+        queries.append(query := SparkQuery(kafka, spark, applications, home))
+        for _ in range(4):
+            query.add_batch(rows=7)
+    # They plan at the same time, so Spark has two planners, and each serves both from then on.
+    for started in [query.start() for query in queries]:
+        assert started.awaitTermination(300)
+    for query in queries:
+        query.assert_exactly_once()
+        query.close()
+
+
 @pytest.mark.kafka("4.3.0", "3.9.1")
 def test_every_column_reaches_kafka_and_a_restart_goes_on(query: SparkQuery) -> None:
     query.columns = [

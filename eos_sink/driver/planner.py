@@ -10,7 +10,9 @@ from __future__ import annotations
 import logging
 import os
 import socket
+import sys
 import time
+from pathlib import Path
 
 from eos_sink.deadline import Deadline
 from eos_sink.driver.settle import settle
@@ -32,7 +34,24 @@ _LOGGER = logging.getLogger("eos_sink.driver")
 def this_process(options: SinkOptions) -> Owner:
     """How this run is named to a run that it replaces."""
     now_ms = int(time.time() * 1000)
-    return Owner(socket.gethostname(), os.getpid(), now_ms, options.origin)
+    return Owner(socket.gethostname(), os.getpid(), now_ms, options.origin, session=_session())
+
+
+def _session() -> str:
+    """What all planner processes of a Spark session share: who has started them.
+
+    That is Spark's Python daemon, or its JVM. A process that Spark has not started has none.
+    """
+    spec = getattr(sys.modules.get("__main__"), "__spec__", None)
+    if spec is None or not spec.name.startswith("pyspark."):
+        return ""
+    parent = os.getppid()
+    try:
+        # Field 22: since when, which tells it from an earlier process of the same number.
+        since = Path(f"/proc/{parent}/stat").read_text().rpartition(")")[2].split()[19]
+    except OSError:
+        since = ""
+    return f"{parent}@{since}"
 
 
 class Planner:
@@ -89,11 +108,22 @@ class Planner:
         if state is MemberState.REPLACED and not self._options.origin.batch:
             # Never a reason to join again: the newer run would be replaced in turn. Only a batch
             # write is a run by itself: another may have come and gone since this process's last.
-            raise replaced(self._names, self._owner, self._register.glance())
+            latest = self._register.glance()
+            if latest is None or not self._by_sibling(latest):
+                raise replaced(self._names, self._owner, latest)
         return False
+
+    def _by_sibling(self, latest: Entry) -> bool:
+        """Another planner process of this very run has planned last, and is done with it."""
+        owner = latest.record.owner
+        return owner is not None and owner.is_sibling_of(self._owner)
 
     def _current(self, deadline: Deadline) -> Entry:
         entry = self._register.read(deadline)
+        if self._by_sibling(entry):
+            # It has joined in this one's place, whether or not the group has said so by now.
+            self._forget()
+            return self._recover(deadline)
         self._settle(entry, deadline)
         planned = self._planned
         if planned and entry.seq == planned.seq + 1 and entry.decision != planned.decision:

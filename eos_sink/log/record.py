@@ -127,6 +127,7 @@ def _of_owner(owner: Owner) -> dict[str, Any]:
         "name": origin.name,
         "batch": origin.batch or None,
         "tool": owner.tool,
+        "session": owner.session,
     }
     return {name: value for name, value in known.items() if value not in (None, "")}
 
@@ -140,6 +141,7 @@ def _owner(document: Any) -> Owner:
         started_ms=_whole(document["started"]),
         origin=Origin(eos_id, checkpoint, name, batch=document.get("batch") is True),
         tool=str(document.get("tool", "")),
+        session=str(document.get("session", "")),
     )
 
 

@@ -43,7 +43,7 @@ decisions = st.builds(
 names = st.none() | st.text(st.characters(codec="utf-8"), min_size=1)
 texts = st.text(st.characters(codec="utf-8"))
 origins = st.builds(Origin, names, names, names, st.booleans())
-owners = st.builds(Owner, texts, numbers, numbers, origins, texts)
+owners = st.builds(Owner, texts, numbers, numbers, origins, texts, texts)
 batches = st.builds(BatchId, st.text(st.characters(codec="utf-8")), numbers)
 records = st.builds(
     LogRecord,

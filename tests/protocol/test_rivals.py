@@ -27,11 +27,11 @@ NOON_MS = 1_700_000_000_000
 class Named(Driver):
     """A run that has a name of its own, and perhaps a checkpoint of its own."""
 
-    def __init__(self, world: World, pid: int, checkpoint: str) -> None:
+    def __init__(self, world: World, pid: int, checkpoint: str, session: str = "") -> None:
         super().__init__(world)
         origin = Origin("story", checkpoint)
         options = replace(world.options, origin=origin)
-        self.owner = Owner("host-a", pid, NOON_MS, origin)
+        self.owner = Owner("host-a", pid, NOON_MS, origin, session=session)
         self.plans = FakeKafka(world.cluster)
         self.planner = Planner(self.plans, options, self.owner)
         self.committer = Committer(self.commits, options, now_ms=lambda: world.cluster.clock.ms)
@@ -141,3 +141,27 @@ def test_a_query_that_takes_anothers_place_says_so(
     (said,) = caplog.messages
     assert "process 123 on host-a" in said
     assert "process 124 on host-a" in said
+
+
+def test_planner_processes_of_one_session_take_turns(world: World) -> None:
+    one, two = Named(world, 99, "/x", "7@1"), Named(world, 123, "/x", "7@1")
+    for batch, planner in enumerate((one, two, one, one, two)):
+        planner.run(batch, [f"row {batch}".encode()])
+    assert world.visible() == [f"row {batch}".encode() for batch in range(5)]
+
+
+@pytest.mark.parametrize("session", ["", "8@1"])
+def test_planner_processes_of_two_sessions_do_not(session: str, world: World) -> None:
+    old, new = Named(world, 99, "/x", "7@1"), Named(world, 123, "/x", session)
+    old.run(0, [b"a"])
+    new.planner.plan()
+    with pytest.raises(SupersededError):
+        old.run(1, [b"b"])
+
+
+def test_two_queries_under_one_identity_in_one_session_are_stopped(world: World) -> None:
+    one, two = Named(world, 99, "/x", "7@1"), Named(world, 123, "/y", "7@1")
+    one.run(0, [b"a"])
+    two.planner.plan()
+    with pytest.raises(SupersededError, match="Two queries share one identity"):
+        one.run(1, [b"b"])
