@@ -7,6 +7,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 KAFKA ?= 4.3.0 3.9.1
 PYTEST_ARGS ?=
+# Test files run side by side: most of a test on real Kafka and Spark is waiting.
+WORKERS ?= 2
 export PYTHON
 
 SOURCES := eos_sink pyspark_kafka_eos tests integration
@@ -43,7 +45,7 @@ demo: $(VENV)/.setup-demo ## Real flights through a real Kafka while the driver 
 
 .PHONY: test
 test: $(VENV)/.setup-dev kafka ## All tests: the pure parts, then real Kafka and Spark
-	$(BIN)/python -m pytest tests integration $(PYTEST_ARGS)
+	$(BIN)/python -m pytest tests integration -n $(WORKERS) --dist loadfile $(PYTEST_ARGS)
 
 .PHONY: test-unit
 test-unit: $(VENV)/.setup-dev ## The tests that need no broker, in seconds
