@@ -19,6 +19,7 @@ from eos_sink.identity import (
     query_identity,
     query_origin,
 )
+from eos_sink.kafka_settings import Fate, judge, translate
 
 
 @dataclass(frozen=True)
@@ -119,19 +120,8 @@ _SOURCE_OPTIONS = frozenset(
 _REFUSED = {
     "asyncprogresstrackingenabled": "Asynchronous progress tracking skips Spark's commit log, "
     "which exactly once needs. Remove the option.",
-    "kafka.key.serializer": "Keys are written as they are, string or binary. Cast the column "
-    "instead and remove the option.",
-    "kafka.value.serializer": "Values are written as they are, string or binary. Cast the column "
-    "instead and remove the option.",
-    "kafka.transactional.id": "The sink derives transactional ids from query, slot and partition. "
-    "Remove the option; eos.transactional.id.prefix sets how they start.",
-    "kafka.group.id": "The sink's consumer group follows from the query's identity. Remove the "
-    "option; eos.transactional.id.prefix sets how it starts.",
 }
-_FIXED = {
-    "kafka.acks": ({"all", "-1"}, "A transaction needs every in-sync replica."),
-    "kafka.enable.idempotence": ({"true"}, "A transactional producer is idempotent."),
-}
+_JAVA_TIMEOUT = "kafka.transaction.timeout.ms"
 _MIN_TIMEOUT_MS = 1_000
 _APP, _VERSION = "txnappid", "txnversion"
 _MOST = 2**63 - 1
@@ -144,14 +134,15 @@ class SinkOptions:
     Attributes:
         names: the query's names in Kafka.
         topic: topic for every row, or None for the column `topic`.
-        kafka: settings for the clients without the `kafka.` in front; may hold secrets, so they
-            are left out of repr.
+        kafka: settings for the clients as the user wrote them, without the `kafka.` in front; may
+            hold secrets, so they are left out of repr.
         log_topic: the decision log.
         log_replication: replication factor of the decision log when the sink makes it.
         transaction_timeout_ms: time-out of a task's transaction, milliseconds.
         step_timeout: longest time that one step of the driver may take, seconds.
         origin: what the query was started with, without secrets.
         timestamp_column: the column with the records' times, or None.
+        warnings: what is to be told about the settings, once for each query; without secrets.
     """
 
     names: QueryNames
@@ -163,6 +154,7 @@ class SinkOptions:
     kafka: Mapping[str, str] = field(repr=False)
     origin: Origin = field(default_factory=Origin)
     timestamp_column: str | None = None
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -248,6 +240,7 @@ def _sink_options(options: Mapping[str, str], query: str, origin: Origin) -> Sin
         raise _wrong("Option kafka.bootstrap.servers is missing.", "Set it to 'host:port[,...]'.")
     transaction_timeout_ms = _transaction_timeout(options)
     prefix = _text(options, "eos.transactional.id.prefix")
+    kafka = _kafka_settings(options)
     return SinkOptions(
         names=QueryNames(prefix, query),
         topic=_given(options, "topic"),
@@ -256,18 +249,20 @@ def _sink_options(options: Mapping[str, str], query: str, origin: Origin) -> Sin
         log_replication=_number(options, "eos.log.replication.factor", 1),
         transaction_timeout_ms=transaction_timeout_ms,
         step_timeout=_number(options, "eos.step.timeout.ms", _MIN_TIMEOUT_MS) / 1000,
-        kafka=_kafka_settings(options),
+        kafka=kafka,
         origin=origin,
+        warnings=translate(kafka, transaction_timeout_ms).warnings,
     )
 
 
 def _kafka_settings(options: Mapping[str, str]) -> dict[str, str]:
-    own = {*_FIXED, "kafka.transaction.timeout.ms"}
-    return {
+    """Without those that only say what the sink does anyway."""
+    given = {
         name.removeprefix("kafka."): value
         for name, value in options.items()
-        if name.startswith("kafka.") and name not in own
+        if name.startswith("kafka.") and name != _JAVA_TIMEOUT
     }
+    return {name: value for name, value in given.items() if judge(name, value).fate != Fate.OWNED}
 
 
 def _check_name(name: str) -> None:
@@ -285,18 +280,14 @@ def _check_allowed(name: str, value: str) -> None:
         if name == "asyncprogresstrackingenabled" and value.strip().lower() == "false":
             return
         raise _wrong(f"Option {name} cannot be used with this sink.", _REFUSED[name])
-    if name in _FIXED:
-        allowed, why = _FIXED[name]
-        if value.strip().lower() not in allowed:
-            raise _wrong(f"Option {name} is {value!r}. {why}", "Remove the option.")
 
 
 def _transaction_timeout(options: Mapping[str, str]) -> int:
-    own, java = "eos.transaction.timeout.ms", "kafka.transaction.timeout.ms"
-    if java in options:
-        if options.get(own, options[java]) != options[java]:
-            raise _wrong(f"Options {own} and {java} differ.", f"Set only {own}.")
-        options = {**options, own: options[java]}
+    own = "eos.transaction.timeout.ms"
+    if _JAVA_TIMEOUT in options:
+        if options.get(own, options[_JAVA_TIMEOUT]) != options[_JAVA_TIMEOUT]:
+            raise _wrong(f"Options {own} and {_JAVA_TIMEOUT} differ.", f"Set only {own}.")
+        options = {**options, own: options[_JAVA_TIMEOUT]}
     return _number(options, own, _MIN_TIMEOUT_MS)
 
 

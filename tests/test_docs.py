@@ -13,7 +13,9 @@ from pathlib import Path
 import pytest
 
 from eos_sink import cli, errors
+from eos_sink.kafka_settings import SETTINGS
 from eos_sink.options import OPTIONS, parse_options
+from eos_sink.properties import read_properties
 from tests.snippets import PAGES, ROOT, Snippet, all_snippets, snippets_of
 
 LANGUAGES = {"sh", "python", "properties", "text"}
@@ -73,6 +75,31 @@ def test_the_options_table_is_the_code_s() -> None:
     ]
     lines = "\n".join(f"| {' | '.join(row)} |" for row in expected)
     assert table(ROOT / "docs" / "options.md") == expected, f"docs/options.md needs:\n{lines}"
+
+
+def settings_rows() -> list[list[str]]:
+    """The table of docs/kafka-settings.md."""
+    return [
+        [
+            f"`{row.name}`",
+            f"`{row.librdkafka}`" if row.librdkafka else row.fate.value,
+            row.note,
+        ]
+        for row in SETTINGS
+    ]
+
+
+def test_the_table_of_kafka_settings_is_the_code_s() -> None:
+    lines = "\n".join(f"| {' | '.join(row)} |" for row in settings_rows())
+    page = ROOT / "docs" / "kafka-settings.md"
+    assert table(page) == settings_rows(), f"{page} needs:\n{lines}"
+
+
+@pytest.mark.parametrize("snippet", snippets_of(ROOT / "docs" / "kafka-settings.md"), ids=place)
+def test_each_example_of_kafka_settings_is_accepted(snippet: Snippet) -> None:
+    given = {entry.name: entry.value for entry in read_properties(snippet.text)}
+    options = parse_options({"kafka.bootstrap.servers": "kafka:9093", "eos.id": "q", **given})
+    assert options.warnings == ()
 
 
 def test_the_errors_table_is_the_code_s() -> None:

@@ -131,7 +131,6 @@ def test_a_blank_id_is_no_id(blank: str) -> None:
         ("kafka.acks", "0"),
         ("kafka.enable.idempotence", "false"),
         ("kafka.transactional.id", "mine"),
-        ("kafka.group.id", "mine"),
         ("kafka.key.serializer", "x"),
         ("kafka.value.serializer", "x"),
         ("asyncProgressTrackingEnabled", "true"),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
 
-from eos_sink.clients.librdkafka import LOGGER, judged
+from eos_sink.clients.librdkafka import LOGGER, accepted_settings, judged
 from eos_sink.clients.member import ConfluentMember
 from eos_sink.clients.producer import ConfluentProducer
 from eos_sink.clients.readers import ConfluentLogReader, EndOffset, WitnessReader, read_log
@@ -53,9 +53,8 @@ class ConfluentKafka:
 
     def __init__(self, options: SinkOptions) -> None:
         self._options = options
-        self._connection = connection_settings(options.kafka)
         self._producer_settings = librdkafka_settings(options.kafka)
-        self._kafka_python = kafka_python_settings(options.kafka)
+        self._connection = connection_settings(self._producer_settings)
         self._control: KafkaPythonControl | None = None
         self._admin_client: AdminClient | None = None
         self._home = LogPosition(
@@ -88,7 +87,7 @@ class ConfluentKafka:
             from eos_sink.clients.control import KafkaPythonControl
 
             deadline = Deadline(min(_FIRST_ANSWER_S, self._options.step_timeout))
-            self._control = KafkaPythonControl(self._kafka_python, deadline)
+            self._control = KafkaPythonControl(kafka_python_settings(self._connection), deadline)
         return self._control
 
     def log_reader(self, deadline: Deadline) -> ConfluentLogReader:
@@ -221,7 +220,8 @@ class ConfluentKafka:
 
     def _admin(self, deadline: Deadline) -> AdminClient:
         if self._admin_client is None:
-            client = AdminClient({**self._connection}, logger=LOGGER)
+            with accepted_settings():
+                client = AdminClient({**self._connection}, logger=LOGGER)
             first = Deadline(min(_FIRST_ANSWER_S, deadline.left))
             try:
                 client.list_topics(topic=self._home.topic, timeout=first.left)

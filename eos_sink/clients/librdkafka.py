@@ -161,6 +161,21 @@ def _for_the_user(meaning: Meaning | None, code: int, text: str) -> EosSinkError
 
 
 @contextmanager
+def accepted_settings() -> Iterator[None]:
+    """Turn what librdkafka says of a new client's settings into an error for the user.
+
+    Its sentences name settings and never hold a key or a password.
+    """
+    try:
+        yield
+    except KafkaException as raised:
+        raise ConfigurationError(
+            f"The Kafka client refuses the settings: {raised.args[0].str()}.",
+            remedy="Correct or remove the kafka.* option that it names. Nothing was written.",
+        ) from raised
+
+
+@contextmanager
 def step(what: str) -> Iterator[None]:
     """Turn what librdkafka raises inside into the errors of `eos_sink.ports`."""
     try:

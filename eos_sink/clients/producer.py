@@ -12,9 +12,10 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from eos_sink.clients.bounded import bounded
-from eos_sink.clients.librdkafka import LOGGER, judged, step
+from eos_sink.clients.librdkafka import LOGGER, accepted_settings, judged, step
 from eos_sink.deadline import Deadline
-from eos_sink.errors import ConfigurationError, FailureKind, OutcomeUnknownError
+from eos_sink.errors import FailureKind, OutcomeUnknownError
+from eos_sink.kafka_settings import within_transaction
 from eos_sink.model import LogPosition
 from eos_sink.ports import Headers, ProduceFailed, ProducerIdentity
 
@@ -77,6 +78,7 @@ class ConfluentProducer:
         configuration: dict[str, Any] = {
             "partitioner": _SETTINGS["partitioner"],
             **settings,
+            **within_transaction(settings, timeout_ms),
             **{name: value for name, value in _SETTINGS.items() if name != "partitioner"},
             "transactional.id": transactional_id,
             "error_cb": self._leave_to_the_next_call,
@@ -85,13 +87,8 @@ class ConfluentProducer:
         if with_identity:
             configuration["statistics.interval.ms"] = _STATISTICS_MS
             configuration["stats_cb"] = self._learn_identity
-        try:
+        with accepted_settings():
             self._producer = Producer(configuration, logger=self._log)
-        except KafkaException as raised:
-            raise ConfigurationError(
-                f"The Kafka client refuses the settings: {raised.args[0].str()}.",
-                remedy="Correct or remove the kafka.* option that it names. Nothing was written.",
-            ) from raised
         if with_identity:
             poll = (self._producer, self._closed)
             threading.Thread(target=_poll_until, args=poll, daemon=True).start()

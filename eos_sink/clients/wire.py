@@ -6,11 +6,13 @@ when a new version moves what is used here.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, TypeVar
 
 from kafka import KafkaAdminClient
 from kafka import errors as kafka_errors
+from kafka.net import connection
 from kafka.protocol.metadata import CoordinatorType, FindCoordinatorRequest
 
 from eos_sink.deadline import Deadline
@@ -34,10 +36,23 @@ _ATTEMPT_S = 10.0
 _PIPELINE = 1_000
 
 
+class _WithoutLogins(logging.Filter):
+    """kafka-python logs each request for debugging, also those that carry a password or token."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        arguments = record.args if isinstance(record.args, tuple) else ()
+        return not any(type(argument).__name__ in _LOGINS for argument in arguments)
+
+
+_LOGINS = {"SaslAuthenticateRequest", "SaslBytesRequest"}
+_WITHOUT_LOGINS = _WithoutLogins()
+
+
 class Wire:
     """One admin client and its event loop, which runs in a thread of its own."""
 
     def __init__(self, settings: dict[str, object], deadline: Deadline) -> None:
+        logging.getLogger(connection.__name__).addFilter(_WITHOUT_LOGINS)
         try:
             self._client = KafkaAdminClient(
                 **settings,

@@ -67,6 +67,8 @@ class Planner:
         self._metadata = b""
         self._planned: Entry | None = None
         self._settled: tuple[Decision, frozenset[int]] | None = None
+        for warning in options.warnings:
+            _LOGGER.warning("%s", warning)
 
     def plan(self) -> Plan:
         """Plan the next batch.

@@ -5,6 +5,7 @@ Pure: no client library is imported and no file is read.
 
     setting("linger.ms")            its row, or None
     judge("acks", "1").fate         what becomes of it with this value
+    translate(settings)             all of a query's settings at once
     SETTINGS                        all rows, by name
 """
 
@@ -12,5 +13,18 @@ from __future__ import annotations
 
 from eos_sink.kafka_settings.judge import SETTINGS, is_secret, judge, setting
 from eos_sink.kafka_settings.model import Fate, Judgement, Setting
+from eos_sink.kafka_settings.translate import Store, Translation, translate, within_transaction
 
-__all__ = ["SETTINGS", "Fate", "Judgement", "Setting", "is_secret", "judge", "setting"]
+__all__ = [
+    "SETTINGS",
+    "Fate",
+    "Judgement",
+    "Setting",
+    "Store",
+    "Translation",
+    "is_secret",
+    "judge",
+    "setting",
+    "translate",
+    "within_transaction",
+]

@@ -17,7 +17,9 @@ _BY_NAME = {row.name: row for row in (*SETTINGS, *LIBRDKAFKA_OWNED)}
 _SECRET = re.compile(r"password|passphrase|secret|jaas|token|\.key$|key\.pem$|oauthbearer\.config$")
 # librdkafka would take more, but refuses it together with idempotence, as Java does.
 _IDEMPOTENT = {"max.in.flight.requests.per.connection": (1, 5), "retries": (1, 2**31 - 1)}
-_SEEN_TOGETHER = re.compile(r"sasl\.jaas\.config|ssl\.(key|trust)store\.(location|password|type)")
+_SEEN_TOGETHER = re.compile(
+    r"sasl\.jaas\.config|ssl\.(key|trust)store\.(location|password|type)|transaction\.timeout\.ms"
+)
 
 
 def setting(name: str) -> Setting | None:
@@ -53,6 +55,8 @@ def judge(name: str, value: str) -> Judgement:
         return Judgement(name, Fate.IGNORED, note, warning=True)
     if name.startswith("config.providers."):
         return Judgement(name, Fate.REFUSED, _BY_NAME["config.providers"].note)
+    if name.startswith("listener.name."):
+        return Judgement(name, Fate.REFUSED, "It is a setting of a broker. Remove the option.")
     return Judgement(name, Fate.REFUSED, _unknown(name))
 
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import re
 
-_NUMBER = re.compile(r"-?\d+(\.\d+)?")
+_WHOLE = re.compile(r"-?\d+")
+_FRACTION = re.compile(r"-?\d+(\.\d+)?")
+_MAY_BE_FRACTION = {"linger.ms"}
 
 # name: range of a number, or the values of an enumeration, or nothing for a text.
 _TABLE = """
@@ -180,8 +182,8 @@ def checked(name: str, value: str) -> str:
         return value
     text = value.strip()
     if bounds := number_range(name):
-        number = _NUMBER.fullmatch(text)
-        if not number or not bounds[0] <= float(text) <= bounds[1]:
+        form = _FRACTION if name in _MAY_BE_FRACTION else _WHOLE
+        if not form.fullmatch(text) or not bounds[0] <= float(text) <= bounds[1]:
             raise ValueError(f"a number from {bounds[0]} to {bounds[1]} is needed")
         return text
     allowed = {choice.strip().lower(): choice.strip() for choice in takes.split(",")}

@@ -59,14 +59,13 @@ PRODUCER_SETTINGS = (
     Setting(
         "config.providers",
         Fate.REFUSED,
-        "Placeholders in values would be sent as they are. Put the values in, for example with "
-        "Spark's own redaction (spark.redaction.regex).",
+        "Placeholders in values would be sent as they are. Write the values themselves.",
         accepts=frozenset({""}),
     ),
     Setting(
         "connections.max.idle.ms",
         Fate.SAME,
-        "librdkafka's default is never instead of 540000; -1 (never) becomes 0.",
+        "-1 (never) becomes 0, which is librdkafka's default; Java's is 540000.",
         instead={"-1": "0"},
         clamped=True,
     ),
@@ -96,7 +95,7 @@ PRODUCER_SETTINGS = (
         "Keys are written as they are, string or binary. Cast the column instead and remove the "
         "option.",
     ),
-    Setting("linger.ms", Fate.SAME, "The default is 5, as in Kafka 4; it was 0 before."),
+    Setting("linger.ms", Fate.SAME, "The default is 5, as in Kafka 4; it was 0 in Kafka 3."),
     Setting(
         "max.block.ms",
         Fate.IGNORED,
@@ -186,7 +185,7 @@ PRODUCER_SETTINGS = (
     ),
     Setting(
         "transaction.timeout.ms",
-        Fate.OWNED,
+        Fate.TRANSLATED,
         "The same as eos.transaction.timeout.ms.",
     ),
     Setting(
@@ -209,13 +208,29 @@ PRODUCER_SETTINGS = (
     ),
 )
 
-# Settings of librdkafka's producer that the sink sets, or rests on, itself.
+# Settings of librdkafka alone that the sink sets, or rests on, itself.
+_CREDENTIALS = "Both Kafka clients know client credentials only. Remove the option."
 _OWN = "The sink rests on its value. Remove the option."
 LIBRDKAFKA_OWNED = (
     Setting("delivery.report.only.error", Fate.OWNED, _OWN, accepts=frozenset({"false"})),
     Setting("enabled_events", Fate.OWNED, _OWN),
     Setting("log.queue", Fate.OWNED, _OWN, accepts=frozenset({"false"})),
+    Setting("queue.buffering.backpressure.threshold", Fate.OWNED, _OWN, accepts=frozenset({"1"})),
     Setting("queuing.strategy", Fate.OWNED, _OWN, accepts=frozenset({"fifo"})),
+    Setting("sasl.oauthbearer.assertion.jwt.template.file", Fate.REFUSED, _CREDENTIALS),
+    Setting("sasl.oauthbearer.assertion.private.key.pem", Fate.REFUSED, _CREDENTIALS),
+    Setting(
+        "sasl.oauthbearer.grant.type",
+        Fate.REFUSED,
+        _CREDENTIALS,
+        accepts=frozenset({"client_credentials"}),
+    ),
+    Setting(
+        "sasl.oauthbearer.metadata.authentication.type",
+        Fate.REFUSED,
+        _CREDENTIALS,
+        accepts=frozenset({"none"}),
+    ),
     Setting("statistics.interval.ms", Fate.OWNED, _OWN),
 )
 
