@@ -15,6 +15,7 @@ import json
 import os
 import pickle
 import sys
+import uuid
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -25,8 +26,8 @@ import pyarrow as pa
 from eos_sink.driver.committer import Committer
 from eos_sink.driver.planner import Planner
 from eos_sink.errors import EosSinkError
-from eos_sink.model import BatchId, TaskReport
-from eos_sink.options import SinkOptions, parse_options
+from eos_sink.model import BatchId, Numbering, TaskReport
+from eos_sink.options import SinkOptions, parse_batch_options, parse_options
 from eos_sink.task.writer import TaskWriter
 from eos_sink.testing.faults import (
     DIRECTORY_VARIABLE,
@@ -65,6 +66,7 @@ class Config:
         checkpoint: holds `offsets/` and `commits/`; what is planned already is replayed as it is.
         results: where this run writes `error.json`, `batches.jsonl` and each batch's reports.
         batches: the rows of each partition of each batch.
+        stream: of the batches; its start says who numbers them.
         fail: batch and partition of a task that breaks off amid its rows.
         reports: instead of a run, the pickled reports that `call` of the committer is given.
         call: "commit" or "abort".
@@ -127,7 +129,9 @@ class MiniSpark:
 
     def __init__(self, config: Config) -> None:
         self._config = config
-        self._options = parse_options(config.options)
+        self._options = sink_options(config.options, config.stream)
+        foreach = BatchId(config.stream, 0).numbering is Numbering.FOREACH
+        self._run = uuid.uuid4().hex if foreach else ""
         self._results = Path(config.results)
         self._results.mkdir(parents=True, exist_ok=True)
         self._checkpoint = Checkpoint(Path(config.checkpoint))
@@ -155,11 +159,12 @@ class MiniSpark:
                 self._arm(batch, partition)
                 task = TaskWriter(connect("task", self._options), self._options, plan)
                 data = arrow(values, breaks_off=self._config.fail == [batch, partition])
-                reports.append(task.write(BatchId(self._config.stream, batch), partition, data))
+                numbered = BatchId(self._config.stream, batch)
+                reports.append(task.write(numbered, partition, data, self._run))
             self._note(batch, reports)
             self._committer.commit(reports)
         except Exception:
-            self._committer.abort(reports)
+            self._committer.abort(reports, plan.token if self._options.origin.batch else None)
             raise
 
     def _arm(self, batch: int, partition: int) -> None:
@@ -176,6 +181,13 @@ class MiniSpark:
         draft.rename(self._results / f"reports-{batch}")
         with (self._results / "batches.jsonl").open("a") as lines:
             lines.write(json.dumps({"batch": batch, "written": written}) + "\n")
+
+
+def sink_options(given: dict[str, str], stream: str) -> SinkOptions:
+    """Of a query, or of the batch writes that such a stream stands for."""
+    if BatchId(stream, 0).numbering is Numbering.STREAM:
+        return parse_options(given)
+    return parse_batch_options(given).sink
 
 
 def arrow(values: list[str], *, breaks_off: bool = False) -> Iterator[pa.RecordBatch]:

@@ -19,13 +19,12 @@ from eos_sink.deadline import Deadline
 from eos_sink.driver.planner import Planner
 from eos_sink.log import DecisionRegister, Entry
 from eos_sink.model import BatchId, TaskReport
-from eos_sink.options import parse_options
 from eos_sink.task.writer import TaskWriter
 from eos_sink.testing import KafkaCluster
 from eos_sink.testing.faults import Action, FaultPoint, Faults
 from integration import minispark
 from integration.checker import Rows, assert_each_once, read_topic
-from integration.minispark import DONE, STOPPED, Arm, Checkpoint, Config, arrow
+from integration.minispark import DONE, STOPPED, Arm, Checkpoint, Config, arrow, sink_options
 
 PARTITIONS, ROWS = 3, 8
 # Longer than any wait here, so that a transaction that somebody should have ended is noticed.
@@ -154,8 +153,10 @@ class Query:
         stream: Spark's own id of the query, kept in its checkpoint.
     """
 
-    def __init__(self, cluster: KafkaCluster, directory: Path, **options: str) -> None:
-        """`options` are the sink's, with `_` for `.`."""
+    def __init__(
+        self, cluster: KafkaCluster, directory: Path, stream: str = "", **options: str
+    ) -> None:
+        """`options` are the sink's, with `_` for `.`; `stream` says who numbers the batches."""
         self._cluster = cluster
         self._directory = directory
         self._processes: list[Process] = []
@@ -164,7 +165,7 @@ class Query:
         self._planner: Planner | None = None
         self.topic = f"rows-{uuid.uuid4().hex[:8]}"
         self.checkpoint = directory / "checkpoint"
-        self.stream = f"stream-{uuid.uuid4().hex[:8]}"
+        self.stream = stream or f"stream-{uuid.uuid4().hex[:8]}"
         self.batches = [rows_of(batch) for batch in range(3)]
         cluster.create_topic(self.topic, partitions=3)
         self._given = {
@@ -174,7 +175,7 @@ class Query:
             "eos.transaction.timeout.ms": str(TRANSACTION_MS),
             **{name.replace("_", "."): value for name, value in options.items()},
         }
-        self.options = parse_options(self._given)
+        self.options = sink_options(self._given, self.stream)
 
     # Processes.
 

@@ -1,10 +1,10 @@
-"""A user's driver: a session of Spark that runs streaming queries, text files in, `kafka-eos` out.
+"""A user's driver: a session of Spark that runs queries and jobs, text files in, `kafka-eos` out.
 
     python integration/spark_program.py '{"master": "local[2]", "conf": {}}'
 
-It takes one query a line of its standard input, as JSON, and writes into the file `result` of each
-how it ended: null, or the error's text. It ends with its input. Started in a session of its own
-(`setsid`), with the environment of `eos_sink.testing.Faults`, all of it can be struck at once.
+It takes one query or job a line of its standard input, as JSON, and writes into the file `result`
+of each how it ended: null, or the error's text. It ends with its input. Started in a session of its
+own (`setsid`), with the environment of `eos_sink.testing.Faults`, all of it can be struck at once.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 from eos_sink.testing import FaultyDataSource
@@ -49,16 +49,39 @@ def spark_session(
 
 
 def start(spark: SparkSession, query: dict[str, Any]) -> StreamingQuery:
+    """A query that writes by itself, or whose `foreachBatch` writes `frames`."""
     lines = spark.readStream.format("text").option("maxFilesPerTrigger", 1).load(query["input"])
     rows = lines.repartition(query["tasks"]).selectExpr(*query["columns"])
+    if query["frames"]:
+
+        def write(batch: DataFrame, _: int) -> None:
+            for options in query["frames"]:
+                append(batch, options)
+
+        where = query["options"]["checkpointLocation"]
+        each = rows.writeStream.foreachBatch(write).option("checkpointLocation", where)
+        return each.trigger(**query["trigger"]).start()
     writer = rows.writeStream.format("kafka-eos").options(**query["options"])
     return writer.trigger(**query["trigger"]).start()
+
+
+def append(frame: DataFrame, options: dict[str, str]) -> None:
+    frame.write.format("kafka-eos").mode("append").options(**options).save()
+
+
+def save(spark: SparkSession, job: dict[str, Any]) -> None:
+    """A batch write of all files."""
+    lines = spark.read.format("text").load(job["input"])
+    append(lines.repartition(job["tasks"]).selectExpr(*job["columns"]), job["options"])
 
 
 def run(spark: SparkSession, query: dict[str, Any]) -> None:
     error = None
     try:
-        start(spark, query).awaitTermination()
+        if query["batch"]:
+            save(spark, query)
+        else:
+            start(spark, query).awaitTermination()
     except PySparkException as stopped:
         error = str(stopped)
     result = Path(query["result"])

@@ -37,6 +37,9 @@ class SparkQuery:
         columns: what the query selects, changeable before a run.
         options: of the sink, likewise.
         tasks: partitions of a batch, likewise.
+        frames: where `foreachBatch` writes each batch, one options object a frame; none: the query
+            writes by itself.
+        batch: it is no query but a job, a batch write of all files.
     """
 
     def __init__(
@@ -60,6 +63,8 @@ class SparkQuery:
             "eos.step.timeout.ms": "60000",
         }
         self.tasks = TASKS
+        self.frames: list[dict[str, str]] = []
+        self.batch = False
         self._spark = spark
         self._input = home / "input"
         self._input.mkdir()
@@ -80,13 +85,16 @@ class SparkQuery:
         os.utime(hidden, (1_700_000_000 + number, 1_700_000_000 + number))
         hidden.rename(self._input / f"{number:04}.txt")
 
-    def finish(self) -> None:
+    def finish(self, trigger: dict[str, Any] | None = None) -> None:
         """Write all that is there."""
-        assert self.start().awaitTermination(int(PATIENCE_S))
+        if self.batch:
+            spark_program.save(self._spark, self._config({}))
+        else:
+            assert self.start(trigger).awaitTermination(int(PATIENCE_S))
 
-    def start(self) -> StreamingQuery:
+    def start(self, trigger: dict[str, Any] | None = None) -> StreamingQuery:
         """Begin to write all that is there."""
-        return spark_program.start(self._spark, self._config({"availableNow": True}))
+        return spark_program.start(self._spark, self._config(trigger or {"availableNow": True}))
 
     def fail(self) -> str:
         """Run into an error; its text."""
@@ -183,6 +191,12 @@ class SparkQuery:
         assert found is not None
         return found[1]
 
+    def frame(self, topic: str, **options: str) -> dict[str, str]:
+        """The options of a frame; `options` with `_` for `.`."""
+        named = ("kafka.bootstrap.servers", "eos.step.timeout.ms")
+        more = {name.replace("_", "."): value for name, value in options.items()}
+        return {**{name: self.options[name] for name in named}, "topic": topic, **more}
+
     def seen(self, topic: str | None = None) -> Rows:
         return read_topic(self.kafka.bootstrap_servers, topic or self.topic)
 
@@ -190,8 +204,8 @@ class SparkQuery:
         """Readers come to the end of the topic."""
         self.seen()
 
-    def assert_exactly_once(self) -> None:
-        assert Counter(self.seen().values()) == Counter(self.expected)
+    def assert_exactly_once(self, topic: str | None = None) -> None:
+        assert Counter(self.seen(topic).values()) == Counter(self.expected)
 
     def close(self) -> None:
         for run in self._runs:
@@ -207,4 +221,6 @@ class SparkQuery:
             "columns": self.columns,
             "options": self.options,
             "trigger": trigger,
+            "frames": self.frames,
+            "batch": self.batch,
         }

@@ -106,6 +106,16 @@ def test_a_machine_lost_at(point: FaultPoint, query: SparkQuery) -> None:
     query.assert_exactly_once()
 
 
+def test_a_trigger_that_runs_once_writes_all_files_as_one_batch(query: SparkQuery) -> None:
+    query.add_batch()
+    query.add_batch()
+    for _ in range(2):
+        query.finish({"once": True})
+    query.replay(0)
+    query.finish({"once": True})
+    query.assert_exactly_once()
+
+
 @pytest.mark.kafka("3.9.1")
 def test_a_driver_lost_after_the_decision(query: SparkQuery) -> None:
     query.add_batch()

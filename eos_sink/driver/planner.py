@@ -108,21 +108,24 @@ class Planner:
             return True
         self._forget()
         if state is MemberState.REPLACED and not self._options.origin.batch:
-            # Never a reason to join again: the newer run would be replaced in turn. Only a batch
-            # write is a run by itself: another may have come and gone since this process's last.
+            # Never a reason to join again: the newer run would be replaced in turn.
             latest = self._register.glance()
-            if latest is None or not self._by_sibling(latest):
+            if latest is None or not self._in_turns(latest):
                 raise replaced(self._names, self._owner, latest)
         return False
 
-    def _by_sibling(self, latest: Entry) -> bool:
-        """Another planner process of this very run has planned last, and is done with it."""
+    def _in_turns(self, latest: Entry) -> bool:
+        """Another process has planned last, and is done with it: a planner of this very run. Or, of
+        batch writes, any other: each is a run by itself, and may come between two of this process.
+        """
         owner = latest.record.owner
-        return owner is not None and owner.is_sibling_of(self._owner)
+        if owner is None or not self._options.origin.batch:
+            return owner is not None and owner.is_sibling_of(self._owner)
+        return owner != self._owner
 
     def _current(self, deadline: Deadline) -> Entry:
         entry = self._register.read(deadline)
-        if self._by_sibling(entry):
+        if self._in_turns(entry):
             # It has joined in this one's place, whether or not the group has said so by now.
             self._forget()
             return self._recover(deadline)

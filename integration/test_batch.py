@@ -1,0 +1,267 @@
+"""Batch writes in real Spark on a real Kafka: df.write, frames of foreachBatch, and crashes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from eos_sink.model import Numbering
+from eos_sink.testing import KafkaCluster
+from eos_sink.testing.faults import Action, FaultPoint
+from integration.checker import read_topic
+from integration.query import Query
+from integration.spark_apps import Applications
+from integration.spark_query import SparkQuery
+
+pytestmark = pytest.mark.timeout(900)
+
+NUMBERED = [f"{Numbering.VERSION.value}daily-load", f"{Numbering.FOREACH.value}query"]
+Append = Callable[..., str | None]
+
+
+@pytest.fixture
+def query(
+    kafka: KafkaCluster, spark: SparkSession, applications: Applications, tmp_path: Path
+) -> Iterator[SparkQuery]:
+    query = SparkQuery(kafka, spark, applications, tmp_path)
+    yield query
+    query.close()
+
+
+@pytest.fixture
+def two_topics(query: SparkQuery) -> SparkQuery:
+    """A query whose foreachBatch writes each batch to two topics."""
+    other = f"{query.topic}-other"
+    query.kafka.create_topic(other, partitions=1)
+    query.frames = [query.frame(query.topic), query.frame(other)]
+    return query
+
+
+def assert_in_both(query: SparkQuery) -> None:
+    for frame in query.frames:
+        query.assert_exactly_once(frame["topic"])
+
+
+# --- df.write
+
+
+@pytest.fixture
+def append(query: SparkQuery) -> Append:
+    """Write a frame, with options as `name=value`; the error's text."""
+
+    def written(frame: DataFrame, mode: str | None = "append", **options: str) -> str | None:
+        writer = frame.write.format("kafka-eos").options(**query.frame(query.topic, **options))
+        try:
+            (writer.mode(mode) if mode else writer).save()
+        except PySparkException as error:
+            return str(error)
+        return None
+
+    return written
+
+
+def test_a_frame_is_appended_and_a_version_of_it_once(
+    query: SparkQuery, spark: SparkSession, append: Append
+) -> None:
+    frame = spark.range(20, numPartitions=2).selectExpr("CAST(id AS STRING) AS value")
+    rows = [str(number) for number in range(20)]
+    assert append(frame) is None
+    assert Counter(query.seen().values()) == Counter(rows)
+    for version in ("5", "5", "4"):
+        assert append(frame, txnAppId="load", txnVersion=version) is None
+    assert Counter(query.seen().values()) == Counter(2 * rows)
+    other = frame.limit(3)
+    assert "higher txnVersion" in str(append(other, txnAppId="load", txnVersion="5"))
+    assert append(other, txnAppId="load", txnVersion="6") is None
+    assert Counter(query.seen().values()) == Counter(2 * rows + rows[:3])
+
+
+def test_a_frame_of_which_a_task_fails_leaves_nothing_visible_and_nothing_open(
+    query: SparkQuery, spark: SparkSession, append: Append
+) -> None:
+    frame = spark.range(20, numPartitions=2).selectExpr(
+        "CAST(IF(id = 19, raise_error('bad row'), id) AS STRING) AS value"
+    )
+    assert "bad row" in str(append(frame))
+    assert query.seen() == (), "and no reader is held up"
+
+
+@pytest.mark.parametrize(
+    ("mode", "told"),
+    [
+        ("overwrite", "mode('append')"),
+        (None, "UNSUPPORTED_DATA_SOURCE_SAVE_MODE"),
+        ("ignore", "UNSUPPORTED_DATA_SOURCE_SAVE_MODE"),
+    ],
+)
+def test_another_mode_than_append_is_refused(
+    query: SparkQuery, spark: SparkSession, append: Append, mode: str | None, told: str
+) -> None:
+    frame = spark.range(3).selectExpr("CAST(id AS STRING) AS value")
+    assert told in str(append(frame, mode=mode))
+    assert query.seen() == ()
+
+
+@pytest.mark.long
+def test_a_job_killed_after_its_decision_writes_its_version_once(query: SparkQuery) -> None:
+    query.batch = True
+    query.options = query.frame(query.topic, txnAppId="load", txnVersion="1")
+    query.add_batch()
+    query.crash(FaultPoint.COMMITTER_WRITE_AFTER)
+    query.finish()
+    query.finish()
+    query.assert_exactly_once()
+
+
+@pytest.mark.long
+def test_a_killed_task_of_a_batch_write_is_tried_again(query: SparkQuery) -> None:
+    application = query.applications.another("local[2,3]")
+    query.batch = True
+    query.options = query.frame(query.topic)
+    query.add_batch()
+    for point in (FaultPoint.TASK_PRODUCE_AMID, FaultPoint.TASK_PREPARED_AFTER):
+        query.faults.arm(point, Action.KILL_PROCESS)
+    query.program(application=application).finished()
+    assert query.faults.fired(FaultPoint.TASK_PRODUCE_AMID)
+    assert query.faults.fired(FaultPoint.TASK_PREPARED_AFTER)
+    application.kill()
+    query.assert_exactly_once()
+
+
+@pytest.mark.long
+def test_speculation_is_refused_for_a_batch_write_too(query: SparkQuery) -> None:
+    application = query.applications.another(conf={"spark.speculation": "true"})
+    query.batch = True
+    query.options = query.frame(query.topic)
+    query.add_batch()
+    assert "spark.speculation=false" in query.program(application=application).stopped()
+    application.kill()
+    assert query.seen() == ()
+
+
+# --- foreachBatch
+
+
+def test_a_query_killed_between_its_two_topics_writes_each_row_once_to_both(
+    two_topics: SparkQuery,
+) -> None:
+    """One topic is decided and not visible, the other one is not begun."""
+    two_topics.add_batch()
+    two_topics.add_batch()
+    two_topics.crash(FaultPoint.COMMITTER_WRITE_AFTER)
+    two_topics.finish()
+    assert_in_both(two_topics)
+
+
+@pytest.mark.long
+def test_a_query_killed_again_in_its_second_topic_writes_each_row_once_to_both(
+    two_topics: SparkQuery,
+) -> None:
+    """The next run replays the first topic, and of the second one half becomes visible."""
+    two_topics.add_batch()
+    two_topics.crash(FaultPoint.COMMITTER_WRITE_AFTER)
+    two_topics.crash(FaultPoint.COMMITTER_SETTLE_AMID)
+    two_topics.finish()
+    assert_in_both(two_topics)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "point",
+    [
+        FaultPoint.PLANNER_JOIN_AFTER,
+        FaultPoint.TASK_FLUSH_AFTER,
+        FaultPoint.COMMITTER_WRITE_BEFORE,
+        FaultPoint.COMMITTER_SETTLE_AFTER,
+    ],
+    ids=lambda point: point.value,
+)
+def test_a_query_of_two_topics_killed_at(point: FaultPoint, two_topics: SparkQuery) -> None:
+    two_topics.add_batch()
+    two_topics.crash(point)
+    two_topics.add_batch()
+    two_topics.finish()
+    assert_in_both(two_topics)
+
+
+def test_a_batch_of_two_topics_that_spark_replays_is_not_written_again(
+    two_topics: SparkQuery,
+) -> None:
+    two_topics.add_batch()
+    two_topics.finish()
+    two_topics.replay(0)
+    two_topics.add_batch()
+    two_topics.finish()
+    assert_in_both(two_topics)
+
+
+def test_a_second_frame_for_one_topic_is_refused_and_goes_on_under_an_id_of_its_own(
+    query: SparkQuery,
+) -> None:
+    query.frames = [query.frame(query.topic), query.frame(query.topic)]
+    query.add_batch()
+    assert "an eos.id of its own" in query.fail()
+    query.assert_exactly_once()
+    assert "an eos.id of its own" in query.fail(), "also in a run that replays the first one"
+    query.frames[1]["eos.id"] = f"{query.topic}-second"
+    query.finish()
+    assert Counter(query.seen().values()) == Counter(2 * query.expected)
+
+
+# --- without Spark's JVM, so that many crashes take seconds
+
+
+@pytest.fixture(params=NUMBERED)
+def writes(request: pytest.FixtureRequest, kafka: KafkaCluster, tmp_path: Path) -> Iterator[Query]:
+    query = Query(kafka, tmp_path, stream=request.param)
+    yield query
+    query.close()
+
+
+@pytest.mark.parametrize(
+    "point",
+    [
+        FaultPoint.COMMITTER_WRITE_AFTER,
+        pytest.param(FaultPoint.COMMITTER_SETTLE_AMID, marks=pytest.mark.long),
+        pytest.param(FaultPoint.COMMITTER_SETTLE_AFTER, marks=pytest.mark.long),
+        pytest.param(FaultPoint.COMMITTER_WRITE_BEFORE, marks=pytest.mark.long),
+        pytest.param(FaultPoint.TASK_PREPARED_AFTER, marks=pytest.mark.long),
+    ],
+    ids=lambda point: point.value,
+)
+def test_writes_that_are_numbered_are_there_once_when_one_is_killed_at(
+    point: FaultPoint, writes: Query
+) -> None:
+    writes.run_killed_at(point)
+    writes.finish()
+    writes.check()
+
+
+def test_a_numbered_write_mends_what_was_lost_after_its_decision(writes: Query) -> None:
+    writes.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
+    writes.take_id(writes.slot(), 1)
+    writes.finish()
+    writes.check()
+
+
+@pytest.mark.long
+def test_two_sessions_may_write_to_one_topic_in_turns(
+    kafka: KafkaCluster, applications: Applications, spark: SparkSession, tmp_path: Path
+) -> None:
+    """Each keeps its planner, whose member the other one has replaced meanwhile."""
+    (tmp_path / "here").mkdir()
+    query = SparkQuery(kafka, spark, applications, tmp_path / "here")
+    query.batch = True
+    query.options = query.frame(query.topic)
+    query.add_batch()
+    for _ in range(2):
+        query.finish()
+        query.program().finished()
+    rows = read_topic(kafka.bootstrap_servers, query.topic).values()
+    assert Counter(rows) == Counter(4 * query.expected)
+    query.close()
