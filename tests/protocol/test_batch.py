@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 from collections.abc import Sequence
 from functools import partial
@@ -18,8 +19,9 @@ from eos_sink.errors import (
     SupersededError,
 )
 from eos_sink.log import DecisionRegister
-from eos_sink.model import BatchId, Numbering, Plan, TaskReport
+from eos_sink.model import BatchId, Numbering, Owner, Plan, TaskReport
 from eos_sink.options import parse_batch_options
+from eos_sink.ports import MemberState
 from eos_sink.task.writer import TaskWriter
 from tests.fakes.kafka import FakeKafka
 from tests.fakes.process import Killed, Moment
@@ -34,6 +36,7 @@ GIVEN = {
 LOADS = partial(BatchId.numbered_by, Numbering.VERSION, "loads")
 FRAMES = partial(BatchId.numbered_by, Numbering.FOREACH, "query-1")
 OTHERS = partial(BatchId.numbered_by, Numbering.FOREACH, "query-2")
+_PIDS = itertools.count(100)
 
 
 def once(name: str) -> BatchId:
@@ -50,7 +53,8 @@ class Job:
 
     def __init__(self, world: World) -> None:
         self.world = world
-        self.planner = Planner(FakeKafka(world.cluster), world.options)
+        owner = Owner("host-a", next(_PIDS), 0, world.options.origin)
+        self.planner = Planner(FakeKafka(world.cluster), world.options, owner)
         self.commits = FakeKafka(world.cluster)
         self.committer = Committer(self.commits, world.options, lambda: world.cluster.clock.ms)
 
@@ -191,6 +195,18 @@ def test_two_sessions_that_write_in_turns_do_not_disturb_each_other(world: World
         job.write(once(f"a{number}"), [b"a%d" % number])
         other.write(once(f"b{number}"), [b"b%d" % number])
     assert world.visible() == [b"a0", b"a1", b"a2", b"b0", b"b1", b"b2"]
+
+
+def test_a_session_that_has_not_yet_heard_of_another_ones_write_joins_again(
+    world: World, job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Heartbeats are seconds apart."""
+    job.write(once("1"), [b"a"])
+    Job(world).write(once("2"), [b"b"])
+    assert job.planner._member is not None
+    monkeypatch.setattr(job.planner._member, "state", lambda: MemberState.CURRENT)
+    job.write(once("3"), [b"c"])
+    assert world.visible() == [b"a", b"b", b"c"]
 
 
 def test_a_single_write_is_not_kept_among_the_earlier_streams(world: World, job: Job) -> None:
