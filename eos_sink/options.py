@@ -9,6 +9,7 @@ import difflib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 
 from eos_sink.errors import ConfigurationError
 from eos_sink.identity import (
@@ -125,6 +126,35 @@ _JAVA_TIMEOUT = "kafka.transaction.timeout.ms"
 _MIN_TIMEOUT_MS = 1_000
 _APP, _VERSION = "txnappid", "txnversion"
 _MOST = 2**63 - 1
+
+
+class Kind(Enum):
+    """What an option is, by its name alone."""
+
+    OWN = "the sink's"
+    SPARK = "Spark's"
+    SOURCE = "of a Kafka source"
+    REFUSED = "refused"
+    KAFKA = "the Kafka client's"
+    UNKNOWN = "unknown"
+
+
+def kind_of(name: str) -> Kind:
+    """What an option is.
+
+    Args:
+        name: in any case.
+    """
+    name = name.lower()
+    if name in _BY_NAME and name != "kafka.*":
+        return Kind.OWN
+    if name in _SPARK_OPTIONS:
+        return Kind.SPARK
+    if name in _SOURCE_OPTIONS:
+        return Kind.SOURCE
+    if name in _REFUSED:
+        return Kind.REFUSED
+    return Kind.KAFKA if name.startswith("kafka.") else Kind.UNKNOWN
 
 
 @dataclass(frozen=True)
@@ -266,8 +296,7 @@ def _kafka_settings(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def _check_name(name: str) -> None:
-    known = name in _BY_NAME or name in _SPARK_OPTIONS or name in _SOURCE_OPTIONS
-    if known or name in _REFUSED or name.startswith("kafka."):
+    if kind_of(name) is not Kind.UNKNOWN:
         return
     names = [option.name for option in OPTIONS if option.name != "kafka.*"]
     close = difflib.get_close_matches(name, [*names, *_SPARK_OPTIONS], n=1, cutoff=0.5)

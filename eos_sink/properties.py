@@ -15,6 +15,9 @@ _CONTINUED = re.compile(r"(?<!\\)(?:\\\\)*\\$")
 _ENTRY = re.compile(rf"((?:\\.|[^\\=:{_BLANK}])*)[{_BLANK}]*(?:[=:][{_BLANK}]*)?(.*)", re.DOTALL)
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.)|$)", re.DOTALL)
 _NAMED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+_TO_NAMED = {char: f"\\{letter}" for letter, char in _NAMED.items()}
+_SPECIAL_IN_NAME = re.compile(r"[\\=:#! \t\n\r\f]")
+_SPECIAL_IN_VALUE = re.compile(r"[\\\t\n\r\f]|^ ")
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,15 @@ class Property:
 def read_properties(text: str) -> list[Property]:
     """The entries of a file, in order; a name may be there twice, and then the last one holds."""
     return list(_entries(_LINE_END.split(text)))
+
+
+def line_of_properties(name: str, value: str) -> str:
+    """An entry as a line of such a file, without the line's end."""
+    return f"{_escaped(name, _SPECIAL_IN_NAME)}={_escaped(value, _SPECIAL_IN_VALUE)}"
+
+
+def _escaped(text: str, special: re.Pattern[str]) -> str:
+    return special.sub(lambda found: _TO_NAMED.get(found[0], f"\\{found[0]}"), text)
 
 
 def _entries(lines: list[str]) -> Iterator[Property]:

@@ -56,6 +56,9 @@ def test_each_command_is_one_that_works(snippet: Snippet) -> None:
         elif words[:2] == ["eos-sink", "resolve"]:
             # integration/test_resolve.py runs those of docs/resolve.md.
             assert cli._parser().parse_args(words[1:]).query, command
+        elif words[:2] == ["eos-sink", "migrate"]:
+            # tests/cli/test_migrate.py runs those of docs/migrate.md.
+            assert cli._parser().parse_args(words[1:]).inputs, command
         elif words[0] == "spark-submit":
             # integration/test_docs.py hands the block of that name on the same page to it.
             assert words[1] in {s.file_name for s in snippets_of(snippet.page)}, command

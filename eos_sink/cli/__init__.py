@@ -1,7 +1,7 @@
 """The command line: `eos-sink COMMAND`.
 
-Each command is a module with NAME, HELP, `add_arguments` and `run`; `run` returns a report, which
-is printed here and nowhere else.
+Each command is a module with NAME, HELP, `add_arguments` and `run`, and EXAMPLES if it has any;
+`run` returns a report, which is printed here and nowhere else.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import NoReturn
 
-from eos_sink.cli import demo, resolve
+from eos_sink.cli import demo, migrate, resolve
 from eos_sink.cli.render import render
 from eos_sink.cli.report import CommandError
 
-COMMANDS = (demo, resolve)
+COMMANDS = (demo, resolve, migrate)
 
 _FAILED = 1
 _CANNOT_RUN = 2
@@ -48,7 +48,13 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"eos-sink {_version()}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for command in COMMANDS:
-        one = commands.add_parser(command.NAME, help=command.HELP, description=command.HELP)
+        one = commands.add_parser(
+            command.NAME,
+            help=command.HELP,
+            description=command.HELP,
+            epilog=getattr(command, "EXAMPLES", None),
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
         command.add_arguments(one)
         one.set_defaults(run=command.run)
     return parser

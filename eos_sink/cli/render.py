@@ -27,16 +27,16 @@ def render(report: Report, *, colour: bool = False) -> str:
         for column in range(len(report.columns))
     ]
     rule = "─" * (sum(widths) + 3 * (len(widths) - 1))
-    lines = ["", _line(heads, widths, colour=False), rule]
-    lines += [_line(row, widths, colour=colour) for row in report.rows]
+    lines = ["", _line(heads, widths, report.left, colour=False), rule]
+    lines += [_line(row, widths, report.left, colour=colour) for row in report.rows]
     lines += [rule, *report.notes]
     return "\n".join(lines)
 
 
-def _line(row: tuple[Cell, ...], widths: list[int], *, colour: bool) -> str:
+def _line(row: tuple[Cell, ...], widths: list[int], left: int, *, colour: bool) -> str:
     parts = []
     for index, (cell, width) in enumerate(zip(row, widths, strict=True)):
-        text = cell.text.ljust(width) if index == 0 else cell.text.rjust(width)
+        text = cell.text.ljust(width) if index < left else cell.text.rjust(width)
         start = _COLOURS.get(cell.mood) if colour else None
         parts.append(f"{start}{text}{_RESET}" if start else text)
     return "   ".join(parts).rstrip()

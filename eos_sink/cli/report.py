@@ -33,11 +33,12 @@ class Report:
     """A table and what there is to say below it.
 
     Attributes:
-        columns: heads; the first column is set left, the others right.
+        columns: heads.
         rows: each as long as `columns`.
         notes: sentences.
         ok: False makes the command's exit code 1.
         document: JSON to be printed in place of all that.
+        left: so many columns are set left, the others right.
     """
 
     columns: tuple[str, ...]
@@ -45,3 +46,4 @@ class Report:
     notes: tuple[str, ...]
     ok: bool
     document: Mapping[str, Any] | None = None
+    left: int = 1

@@ -89,14 +89,20 @@ def _pkcs12_settings(store: Store, content: bytes) -> dict[str, str]:
 
 
 def _only_for_java(store: Store, content: bytes) -> ConfigurationError:
-    which = store.option.split(".")[1]
     java = content.startswith(_JKS_MAGIC) or store.kind in ("JKS", "JCEKS")
     kind = "JKS" if java else store.kind or "unknown"
-    target = f"{Path(store.location).stem}.p12"
     return ConfigurationError(
         f"Option kafka.{store.option} names {store.location}, a store of kind {kind} that only a "
         "JVM can read.",
-        remedy=f"Convert it: keytool -importkeystore -srckeystore {store.location} "
+        remedy=conversion(store) + _NOTHING,
+    )
+
+
+def conversion(store: Store) -> str:
+    """How a store that only a JVM can read becomes one that both can."""
+    which, target = store.option.split(".")[1], f"{Path(store.location).stem}.p12"
+    return (
+        f"Convert it: keytool -importkeystore -srckeystore {store.location} "
         f"-destkeystore {target} -deststoretype PKCS12. Then set kafka.ssl.{which}.location to "
-        f"that file, and kafka.ssl.{which}.type to PKCS12." + _NOTHING,
+        f"that file, and kafka.ssl.{which}.type to PKCS12."
     )

@@ -11,7 +11,7 @@ Pure: no client library is imported and no file is read.
 
 from __future__ import annotations
 
-from eos_sink.kafka_settings.judge import SETTINGS, is_secret, judge, setting
+from eos_sink.kafka_settings.judge import SETTINGS, is_known, is_secret, judge, setting
 from eos_sink.kafka_settings.model import Fate, Judgement, Setting
 from eos_sink.kafka_settings.translate import Store, Translation, translate, within_transaction
 
@@ -22,6 +22,7 @@ __all__ = [
     "Setting",
     "Store",
     "Translation",
+    "is_known",
     "is_secret",
     "judge",
     "setting",

@@ -14,6 +14,7 @@ SETTINGS = tuple(sorted((*PRODUCER_SETTINGS, *SECURITY_SETTINGS), key=lambda row
 """Every setting of the Java producer, Kafka 3.9 to 4.3."""
 
 _BY_NAME = {row.name: row for row in (*SETTINGS, *LIBRDKAFKA_OWNED)}
+_PROVIDERS = "config.providers."
 _SECRET = re.compile(r"password|passphrase|secret|jaas|token|\.key$|key\.pem$|oauthbearer\.config$")
 # librdkafka would take more, but refuses it together with idempotence, as Java does.
 _IDEMPOTENT = {"max.in.flight.requests.per.connection": (1, 5), "retries": (1, 2**31 - 1)}
@@ -30,6 +31,21 @@ def setting(name: str) -> Setting | None:
     """
     name = name.lower()
     return _BY_NAME.get(ALIASES.get(name, name))
+
+
+def is_known(name: str) -> bool:
+    """Whether the Java clients or librdkafka have a setting of this name.
+
+    Args:
+        name: without `kafka.` in front, in any case.
+    """
+    name = name.lower()
+    return (
+        setting(name) is not None
+        or name in PROPERTIES
+        or name in CONSUMER_ONLY
+        or name.startswith(_PROVIDERS)
+    )
 
 
 def is_secret(name: str) -> bool:
@@ -53,7 +69,7 @@ def judge(name: str, value: str) -> Judgement:
     if name in CONSUMER_ONLY:
         note = "It is a consumer's setting; the sink has no such consumer."
         return Judgement(name, Fate.IGNORED, note, warning=True)
-    if name.startswith("config.providers."):
+    if name.startswith(_PROVIDERS):
         return Judgement(name, Fate.REFUSED, _BY_NAME["config.providers"].note)
     if name.startswith("listener.name."):
         return Judgement(name, Fate.REFUSED, "It is a setting of a broker. Remove the option.")

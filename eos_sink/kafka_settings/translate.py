@@ -16,7 +16,9 @@ _JAAS = "sasl.jaas.config"
 _OAUTH_CLIENT = "sasl.oauthbearer.client.credentials.client"
 _TOKEN_URL = "sasl.oauthbearer.token.endpoint.url"  # noqa: S105 - a name
 _UNSECURED = "enable.sasl.oauthbearer.unsecure.jwt"
-_LONGEST_BACKOFF_MS = "10000"  # librdkafka's default
+# librdkafka's defaults.
+_FIRST_BACKOFF_MS = "100"
+_LONGEST_BACKOFF_MS = "10000"
 _WITHIN_TRANSACTION = ("delivery.timeout.ms", "socket.timeout.ms")
 
 
@@ -109,10 +111,14 @@ def within_transaction(settings: Mapping[str, str], transaction_timeout_ms: int)
 
 
 def _check_times(settings: dict[str, str]) -> None:
-    backoff = settings.get("reconnect.backoff.ms")
+    # librdkafka refuses a longest wait that is shorter than the first; Java takes the longer.
+    backoff = settings.get("reconnect.backoff.ms", _FIRST_BACKOFF_MS)
     longest = settings.get("reconnect.backoff.max.ms", _LONGEST_BACKOFF_MS)
-    if backoff and int(longest) < int(backoff):
-        settings["reconnect.backoff.max.ms"] = backoff
+    if int(longest) < int(backoff):
+        if "reconnect.backoff.ms" in settings:
+            settings["reconnect.backoff.max.ms"] = backoff
+        else:
+            settings["reconnect.backoff.ms"] = longest
     delivery, linger = settings.get("delivery.timeout.ms"), settings.get("linger.ms")
     if delivery and int(delivery) <= float(linger or 0):
         raise ConfigurationError(

@@ -76,6 +76,10 @@ def test_the_longest_backoff_is_no_shorter_than_the_first() -> None:
         "reconnect.backoff.ms": "20000",
         "reconnect.backoff.max.ms": "20000",
     }
+    assert translate({"reconnect.backoff.max.ms": "50"}).settings == {
+        "reconnect.backoff.ms": "50",
+        "reconnect.backoff.max.ms": "50",
+    }
 
 
 def test_a_jaas_login_becomes_user_and_password() -> None:

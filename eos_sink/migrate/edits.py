@@ -1,0 +1,150 @@
+"""The same input with what is sure to be needed changed: nothing else of it is touched."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from eos_sink.migrate.model import Finding, Query, Verdict
+from eos_sink.migrate.python_file import EOS, KAFKA, read_python
+from eos_sink.properties import line_of_properties, read_properties
+
+_LEFT_OUT = "# eos-sink migrate: "
+_LINES = re.compile(r"(?<=\n)|(?<=\r)(?!\n)")
+
+
+def edited_options(text: str, findings: Iterable[Finding]) -> str:
+    """A properties file whose superfluous entries are comments now."""
+    lines = {finding.place.line for finding in findings if finding.superfluous}
+    out = _LINES.split(text)
+    for entry in read_properties(text):
+        if entry.line in lines:
+            for number in range(entry.line - 1, entry.last_line):
+                out[number] = _LEFT_OUT + out[number]
+    return "".join(out)
+
+
+def options_as_file(query: Query, findings: Sequence[Finding]) -> str:
+    """Pairs of a command line as a properties file, without the superfluous ones."""
+    left_out = {finding.name for finding in findings if finding.superfluous}
+    return "".join(
+        line_of_properties(given.name, given.value) + "\n"
+        for given in query.options
+        if given.name is not None and given.value is not None and given.name not in left_out
+    )
+
+
+@dataclass(frozen=True)
+class _Cut:
+    """Bytes of the file that give way to others, and the option or call that they were."""
+
+    start: int
+    end: int
+    new: bytes
+    line: int
+    name: str
+
+
+def edited_python(text: str, file: str, findings: Sequence[Finding]) -> str:
+    """A Python file with `format("kafka-eos")`, and without the superfluous options, as far as
+    both stand there plainly as calls of their own."""
+    raw = text.encode()
+    starts = [0]
+    for line in raw.splitlines(keepends=True):
+        starts.append(starts[-1] + len(line))
+    cuts = sorted(_cuts(ast.parse(text), raw, starts, findings), key=lambda cut: -cut.start)
+    new = raw
+    for cut in cuts:
+        new = new[: cut.start] + cut.new + new[cut.end :]
+    return new.decode() if _as_meant(text, new.decode(), file, cuts) else text
+
+
+def diff_of(old: str, new: str, file: str, findings: Iterable[Finding]) -> str:
+    """A unified diff of a Python file; empty if its lines hold texts that may be secret."""
+    known = {KAFKA, EOS, *(f.name for f in findings), *(f.value for f in findings)}
+    lines = list(
+        difflib.unified_diff(
+            old.splitlines(), new.splitlines(), file, f"{file} (migrated)", n=0, lineterm=""
+        )
+    )
+    changed = {
+        number
+        for tag, first, last, _, _ in difflib.SequenceMatcher(
+            None, old.splitlines(), new.splitlines()
+        ).get_opcodes()
+        if tag != "equal"
+        for number in range(first + 1, last + 1)
+    }
+    for node in ast.walk(ast.parse(old)):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str | bytes):
+            here = range(node.lineno, (node.end_lineno or node.lineno) + 1)
+            if changed.intersection(here) and node.value not in known:
+                return ""
+    return "\n".join(lines)
+
+
+def _cuts(
+    module: ast.Module, raw: bytes, starts: list[int], findings: Sequence[Finding]
+) -> Iterator[_Cut]:
+    renamed = [f for f in findings if f.name == "format" and f.verdict is Verdict.TRANSLATED]
+    formats = {f.place.line for f in renamed}
+    dropped = {(f.place.line, f.name) for f in findings if f.superfluous}
+    for node in ast.walk(module):
+        match node:
+            case ast.Call(
+                func=ast.Attribute(attr="format") as called,
+                args=[ast.Constant(value=str() as written) as word],
+                keywords=[],
+            ) if called.end_lineno in formats and written.lower() == KAFKA:
+                start, end = _span(word, starts)
+                literal = raw[start:end]
+                if literal[1:-1] == written.encode():
+                    new = literal[:1] + EOS.encode() + literal[-1:]
+                    yield _Cut(start, end, new, called.end_lineno or 0, "format")
+            case ast.Call(
+                func=ast.Attribute(attr="option", value=before) as called,
+                args=[ast.Constant(value=str() as name), ast.Constant()],
+                keywords=[],
+            ) if (called.end_lineno, name) in dropped:
+                start, end = _span(before, starts)[1], _span(node, starts)[1]
+                if b"#" not in raw[start:end]:
+                    yield _Cut(start, end, b"", called.end_lineno or 0, name)
+
+
+def _span(node: ast.expr, starts: list[int]) -> tuple[int, int]:
+    assert node.end_lineno is not None
+    assert node.end_col_offset is not None
+    return (
+        starts[node.lineno - 1] + node.col_offset,
+        starts[node.end_lineno - 1] + node.end_col_offset,
+    )
+
+
+def _as_meant(old: str, new: str, file: str, cuts: Sequence[_Cut]) -> bool:
+    """Read again, the file has the same queries, but for what was cut."""
+    made: set[tuple[int, str | None]] = {(cut.line, cut.name) for cut in cuts}
+    try:
+        after = read_python(new, file)
+    except SyntaxError:
+        return False
+    before = read_python(old, file)
+    return [_content(query, made) for query in before.queries] == [
+        _content(query, set()) for query in after.queries
+    ]
+
+
+def _content(query: Query, made: Collection[tuple[int, str | None]]) -> object:
+    """All of a query but its places, as it is once the cuts are made."""
+    options = [
+        (given.name, given.value)
+        for given in query.options
+        if (given.place.line, given.name) not in made
+    ]
+    calls = [
+        (given.name, EOS if (given.place.line, given.name) in made else given.value)
+        for given in query.calls
+    ]
+    return query.way, query.inside, options, calls

@@ -1,0 +1,130 @@
+"""Whether the sink accepts the options of a query, asked of the code that would accept them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from eos_sink.clients.stores import conversion, store_settings
+from eos_sink.errors import ConfigurationError
+from eos_sink.kafka_settings import translate
+from eos_sink.migrate.model import Given, Query, Way
+from eos_sink.options import parse_batch_options, parse_options
+
+ANY_TEXT = "x"
+"""Stands for a value that cannot be read."""
+IDENTITY = frozenset({"checkpointlocation", "eos.id", "queryname"})
+
+_VERSIONS = {"txnappid", "txnversion"}
+_NEEDED = {"kafka.bootstrap.servers": "x:1", "eos.id": "x"}
+
+
+@dataclass
+class Trial:
+    """What the sink says to the options of one query.
+
+    Attributes:
+        errors: the options that it refuses, in lower case, and why.
+        lacking: what is needed and not given, and why.
+        absent: the options whose store is not on this machine, and what helps if it is a JKS one.
+    """
+
+    errors: dict[str, ConfigurationError] = field(default_factory=dict)
+    lacking: dict[str, ConfigurationError] = field(default_factory=dict)
+    absent: dict[str, str] = field(default_factory=dict)
+
+
+def try_options(query: Query, last: Mapping[str, Given]) -> Trial:
+    """Each setting of the clients by itself, then all together: take away what is refused and add
+    what is missing, until the rest is accepted.
+
+    A value that cannot be read is tried as any text: where that will do, so will the value.
+
+    Args:
+        query: for its way of writing and its name.
+        last: its options by their names in lower case.
+    """
+    trial = Trial()
+    options = {
+        name: ANY_TEXT if given.value is None else given.value
+        for name, given in last.items()
+        if given.name is not None
+    }
+    for name in [name for name in options if name.startswith("kafka.")]:
+        error = _refusal({**_NEEDED, name: options[name]}, query.way)
+        if error is not None and _blamed(error, {name}):
+            trial.errors[name] = error
+            del options[name]
+    named = query.call("queryName")
+    if named is not None:
+        options.setdefault("queryname", named.value or ANY_TEXT)
+    unread = {name for name in options if name in last and last[name].value is None}
+    hidden = any(given.name is None for given in query.options)
+    while error := _refusal(options, query.way):
+        blamed = _blamed(error, unread & options.keys()) or _blamed(error, options)
+        missing = _blamed(error, _NEEDED) or _first_option(error)
+        if blamed is not None:
+            trial.errors[blamed] = error
+            del options[blamed]
+        elif missing in _NEEDED and missing not in options:
+            options[missing] = _NEEDED[missing]
+            refused = IDENTITY if missing == "eos.id" else {missing}
+            if not hidden and not refused & trial.errors.keys():
+                trial.lacking[missing] = error
+        else:
+            # Nothing more can be found out: the rest was tried setting by setting.
+            if not hidden and missing not in trial.errors:
+                trial.lacking[missing] = error
+            break
+    _open_stores(trial, last)
+    return trial
+
+
+def _open_stores(trial: Trial, last: Mapping[str, Given]) -> None:
+    """Read the stores as the clients would: only the files tell of what kind they are."""
+    kafka = {
+        name.removeprefix("kafka."): given.value
+        for name, given in last.items()
+        if name.startswith("kafka.ssl.") and given.value is not None and name not in trial.errors
+    }
+    protocol = last.get("kafka.security.protocol")
+    if protocol is None or not (protocol.value or "ssl").strip().lower().endswith("ssl"):
+        return
+    for store in translate({**kafka, "security.protocol": "ssl"}).stores:
+        option = f"kafka.{store.option}"
+        if store.kind != "PEM" and not Path(store.location).exists():
+            trial.absent[option] = conversion(store)
+            continue
+        try:
+            store_settings(store)
+        except ConfigurationError as error:
+            trial.errors[option] = error
+
+
+def _refusal(options: Mapping[str, str], way: Way) -> ConfigurationError | None:
+    """What a query with these options would be told at its start, before it asks a broker."""
+    numbered = way is Way.OPTIONS and not _VERSIONS.isdisjoint(options)
+    try:
+        if way is Way.BATCH or numbered:
+            parse_batch_options(options)
+        else:
+            parse_options(options)
+    except ConfigurationError as error:
+        return error
+    return None
+
+
+def _blamed(error: ConfigurationError, names: Collection[str]) -> str | None:
+    """The first of the names that the error speaks of."""
+    return next((word for word in _words(error) if word in names), None)
+
+
+def _first_option(error: ConfigurationError) -> str:
+    return next((word for word in _words(error) if word.startswith(("kafka.", "eos."))), "")
+
+
+def _words(error: ConfigurationError) -> list[str]:
+    text = f"{error.message} {error.remedy}"
+    return [word.strip(".").lower() for word in re.findall(r"[\w.-]+", text)]

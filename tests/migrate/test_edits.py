@@ -1,0 +1,131 @@
+"""What is written is the same input, but for what is sure to be needed."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eos_sink.migrate.edits import diff_of, edited_options, edited_python, options_as_file
+from eos_sink.migrate.judge import of_query
+from eos_sink.migrate.model import Finding
+from eos_sink.migrate.options_input import read_options_file, read_pairs
+from eos_sink.migrate.python_file import read_python
+from eos_sink.properties import read_properties
+
+
+def found(text: str) -> list[Finding]:
+    return [f for query in read_python(text, "job.py").queries for f in of_query(query)]
+
+
+def python(text: str) -> str:
+    text = textwrap.dedent(text)
+    return edited_python(text, "job.py", found(text))
+
+
+def test_a_python_file_changes_its_one_word_and_loses_what_the_sink_sets_itself() -> None:
+    assert python(
+        """
+        # "kafka" here is a comment, and é is two bytes.
+        rows = spark.readStream.format("kafka").option("kafka.acks", "1").load()
+        é = (
+            rows.writeStream.format('kafka')  # once
+            .option("kafka.bootstrap.servers", "é:1").option("kafka.acks", "1")
+            .option("topic", "kafka")
+            .option("kafka.enable.idempotence", "false")
+            .start()
+        )
+        """
+    ) == textwrap.dedent(
+        """
+        # "kafka" here is a comment, and é is two bytes.
+        rows = spark.readStream.format("kafka").option("kafka.acks", "1").load()
+        é = (
+            rows.writeStream.format('kafka-eos')  # once
+            .option("kafka.bootstrap.servers", "é:1")
+            .option("topic", "kafka")
+            .start()
+        )
+        """
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "F = 'kafka'\nd.writeStream.format(F).option('kafka.x', '1').start()\n",
+        "d.writeStream.format('kaf' 'ka').start()\n",
+        "d.writeStream.options(**{'kafka.acks': '1'}).start(format='kafka')\n",
+        "(d.writeStream.format(chosen)  # ours\n.option('kafka.acks', '1').start())\n",
+    ],
+)
+def test_what_is_not_simple_is_left_to_a_person(text: str) -> None:
+    assert python(text) == text
+
+
+def test_a_comment_is_never_lost() -> None:
+    text = "(d.writeStream.format('kafka')  # why\n.option('kafka.acks', '1').start())\n"
+    assert python(text) == text.replace("'kafka')", "'kafka-eos')")
+
+
+def test_line_ends_stay_as_they_are() -> None:
+    text = "(d.writeStream\r\n.format('kafka')\r\n.option('kafka.acks', '1')\r\n.start())\r\n"
+    assert python(text) == "(d.writeStream\r\n.format('kafka-eos')\r\n.start())\r\n"
+
+
+def test_a_continued_line_stays_whole() -> None:
+    text = "d.writeStream.format('kafka') \\\n  .option('kafka.acks', '1') \\\n  .start()\n"
+    assert python(text) == "d.writeStream.format('kafka-eos') \\\n  .start()\n"
+
+
+def test_a_diff_shows_the_changed_lines_only() -> None:
+    text = "d = 1\n(r.writeStream\n.format('kafka')\n.option('kafka.acks', '1')\n.start())\n"
+    shown = diff_of(text, python(text), "job.py", found(text))
+    assert shown.splitlines()[:2] == ["--- job.py", "+++ job.py (migrated)"]
+    assert [line for line in shown.splitlines()[2:] if line[0] != "@"] == [
+        "-.format('kafka')",
+        "-.option('kafka.acks', '1')",
+        "+.format('kafka-eos')",
+    ]
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        ".option('kafka.sasl.password', 'hunter2')",
+        ".option('kafka.sasl.password', f'hunter2{x}')",
+        ".option('pasword', 'hunter2')",
+        ".option(f(), 'hunter2')",
+    ],
+)
+def test_a_diff_with_what_may_be_a_secret_is_not_shown(secret: str) -> None:
+    text = f"r.writeStream.format('kafka'){secret}.start()\n"
+    assert python(text) != text
+    assert diff_of(text, python(text), "job.py", found(text)) == ""
+
+
+def test_a_properties_file_keeps_all_but_what_the_sink_sets_itself() -> None:
+    text = "# mine\r\ntopic: t\r\nkafka.acks \\\r\n  1\r\nkafka.linger.ms=5\r\ntopics=x"
+    (query,) = read_options_file(text, "f").queries
+    assert edited_options(text, of_query(query)) == (
+        "# mine\r\ntopic: t\r\n# eos-sink migrate: kafka.acks \\\r\n# eos-sink migrate:   1\r\n"
+        "kafka.linger.ms=5\r\ntopics=x"
+    )
+
+
+def test_pairs_become_a_properties_file() -> None:
+    (query,) = read_pairs(["topic=t", "kafka.acks=1", "kafka.sasl.password= a=b\\c"]).queries
+    written = options_as_file(query, of_query(query))
+    assert written == "topic=t\nkafka.sasl.password=\\ a=b\\\\c\n"
+    (again,) = read_options_file(written, "f").queries
+    assert [given.value for given in again.options] == ["t", " a=b\\c"]
+
+
+@given(st.text(min_size=1), st.text())
+def test_what_is_written_is_read_again(name: str, value: str) -> None:
+    from eos_sink.properties import line_of_properties
+
+    (entry,) = read_properties(line_of_properties(name, value))
+    assert (entry.name, entry.value) == (name, value.rstrip())
