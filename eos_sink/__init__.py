@@ -42,14 +42,23 @@ __all__ = [
 
 
 def register(spark: SparkSession) -> None:
-    """Make `format("kafka-eos")` known to a session.
+    """Make `format("kafka-eos")` known to a session, with the session's defaults.
 
-    Not needed where the package is installed with pip for the driver's Python: Spark finds it by
-    itself there. Needed where it comes with `--py-files` or an archive.
+    A setting `spark.datasource.kafka-eos.NAME` of the session becomes the default of option NAME
+    for queries that start later. Without such settings a call is not needed where the package is
+    installed with pip for the driver's Python: Spark finds it by itself there. It is needed where
+    the package comes with `--py-files` or an archive.
 
     Args:
-        spark: the session.
-    """
-    from eos_sink.datasource import KafkaEosDataSource
+        spark: the session, classic or Connect.
 
-    spark.dataSource.register(KafkaEosDataSource)
+    Raises:
+        ConfigurationError: a default has a name that is no option.
+    """
+    from eos_sink.datasource import with_defaults
+    from eos_sink.defaults import Defaults
+    from eos_sink.options import check_defaults
+
+    defaults = Defaults.of_settings(spark.conf.getAll)
+    check_defaults(defaults)
+    spark.dataSource.register(with_defaults(defaults))

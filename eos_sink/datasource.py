@@ -9,16 +9,19 @@ process gets the writer, and no source (pyspark.sql.worker.commit_data_source_wr
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
+from eos_sink.defaults import Defaults
 from eos_sink.errors import ConfigurationError
 from eos_sink.model import Plan
 from eos_sink.options import SinkOptions, check_options, parse_batch_options, parse_options
 from eos_sink.writers import (
     BatchWriter,
+    CheckSettings,
     Connect,
     StreamWriter,
     in_this_python,
@@ -48,11 +51,18 @@ class KafkaEosDataSource(DataSource):
     """The exactly-once Kafka sink. See docs/options.md for its options."""
 
     connect: Connect = staticmethod(connect)
+    defaults = Defaults()
 
     def __init__(self, options: Mapping[str, str]) -> None:
         super().__init__(dict(options))
-        check_options(options)
+        check_options(self._all_options())
         self._unpickled = False
+
+    def _all_options(self) -> dict[str, str]:
+        return type(self).defaults.under(self.options)
+
+    def _check_settings(self) -> CheckSettings:
+        return partial(type(self).defaults.check_applied, frozenset(self.options))
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -71,21 +81,23 @@ class KafkaEosDataSource(DataSource):
                 remedy="Use mode('append'); to start afresh, delete the topic's records with "
                 "Kafka's own tools. Nothing was written or deleted.",
             )
-        options = parse_batch_options(self.options)
+        options = parse_batch_options(self._all_options())
         with told_of_a_batch_write():
             plan = self._plan(schema, options.sink)
-        return BatchWriter(options.sink, type(self).connect, plan, options.version)
+        connect, check = type(self).connect, self._check_settings()
+        return BatchWriter(options.sink, connect, plan, options.version, check)
 
     def streamWriter(  # noqa: N802 - Spark's name
         self,
         schema: StructType,
         overwrite: bool,  # noqa: ARG002
     ) -> StreamWriter:
-        options = parse_options(self.options)
+        options = parse_options(self._all_options())
         if self._unpickled:
             # The process of commit() and abort() must not join, recover or sweep.
             return StreamWriter(options, type(self).connect, None)
-        return StreamWriter(options, type(self).connect, self._plan(schema, options))
+        plan = self._plan(schema, options)
+        return StreamWriter(options, type(self).connect, plan, self._check_settings())
 
     def _plan(self, schema: StructType, options: SinkOptions) -> Plan:
         # Imported here: Spark imports this module to look the format up, and pyarrow is slow.
@@ -95,6 +107,16 @@ class KafkaEosDataSource(DataSource):
         types = {field.name: field.dataType.simpleString() for field in schema.fields}
         check_columns(types, options.topic, options.timestamp_column)
         return _planner(options, type(self).connect).plan()
+
+
+def with_defaults(defaults: Defaults) -> type[KafkaEosDataSource]:
+    """The source with a session's defaults in it. Being local, it is pickled with all it holds."""
+
+    class WithDefaults(KafkaEosDataSource):
+        pass
+
+    WithDefaults.defaults = defaults
+    return WithDefaults
 
 
 def _planner(options: SinkOptions, connect: Connect) -> Planner:

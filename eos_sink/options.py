@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
+from eos_sink.defaults import PREFIX, Defaults
 from eos_sink.errors import ConfigurationError
 from eos_sink.identity import (
     DEFAULT_PREFIX,
@@ -240,6 +241,21 @@ def parse_batch_options(given: Mapping[str, str]) -> BatchOptions:
     return BatchOptions(_sink_options(options, query, Origin(explicit, batch=True)), version)
 
 
+def check_defaults(defaults: Defaults) -> None:
+    """Check the names of a session's defaults; their values are checked as options of a query.
+
+    Raises:
+        ConfigurationError: names the setting.
+    """
+    for name, value in defaults.values.items():
+        try:
+            _check_name(name)
+            _check_allowed(name, value)
+        except ConfigurationError as error:
+            what = f"{PREFIX}{name}: {error.message}"
+            raise ConfigurationError(what, remedy=error.remedy) from error
+
+
 def _lowered(given: Mapping[str, str]) -> dict[str, str]:
     return {name.lower(): value for name, value in given.items()}
 
@@ -267,7 +283,11 @@ def _sink_options(options: Mapping[str, str], query: str, origin: Origin) -> Sin
         _check_name(name)
         _check_allowed(name, value)
     if not options.get("kafka.bootstrap.servers", "").strip():
-        raise _wrong("Option kafka.bootstrap.servers is missing.", "Set it to 'host:port[,...]'.")
+        raise _wrong(
+            "Option kafka.bootstrap.servers is missing.",
+            "Set it to 'host:port[,...]'. Where it is set for the session, as "
+            f"{PREFIX}kafka.bootstrap.servers, call eos_sink.register(spark).",
+        )
     transaction_timeout_ms = _transaction_timeout(options)
     prefix = _text(options, "eos.transactional.id.prefix")
     kafka = _kafka_settings(options)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from eos_sink.ports import Kafka
 
 Connect = Callable[[SinkOptions], "Kafka"]
+CheckSettings = Callable[[Mapping[str, str]], None]
+"""Refuses settings of the session that were not applied; see `eos_sink.defaults`."""
 
 # Spark's local properties, which tasks see: StreamExecution.QUERY_ID_KEY,
 # MicroBatchExecution.BATCH_ID_KEY, and the job group, which is the query's run id.
@@ -72,10 +74,17 @@ class Report(WriterCommitMessage):
 class SinkWriter:
     """What the writers of a stream and of a batch share."""
 
-    def __init__(self, options: SinkOptions, connect: Connect, plan: Plan | None) -> None:
+    def __init__(
+        self,
+        options: SinkOptions,
+        connect: Connect,
+        plan: Plan | None,
+        check_settings: CheckSettings | None = None,
+    ) -> None:
         self._options = options
         self._connect = connect
         self._plan = plan
+        self._check_settings = check_settings
 
     def _write(
         self, context: TaskContext, batch: BatchId, run: str, rows: Iterator[pa.RecordBatch]
@@ -84,6 +93,9 @@ class SinkWriter:
             from eos_sink.task.writer import TaskWriter
 
         assert self._plan is not None
+        if self._check_settings is not None:
+            # A setting can only be asked for by its whole name; these are not all known.
+            self._check_settings(getattr(context, "_localProperties", None) or {})
         if context.getLocalProperty("spark.speculation") == "true":
             # Two attempts of a task would take one transactional id from each other, and the
             # later one can abort what the earlier one has prepared.
@@ -151,9 +163,14 @@ class BatchWriter(SinkWriter, DataSourceArrowWriter):
     """The same of `df.write`. Spark makes one for each write, when it begins to run."""
 
     def __init__(
-        self, options: SinkOptions, connect: Connect, plan: Plan, version: Version | None
+        self,
+        options: SinkOptions,
+        connect: Connect,
+        plan: Plan,
+        version: Version | None,
+        check_settings: CheckSettings | None = None,
     ) -> None:
-        super().__init__(options, connect, plan)
+        super().__init__(options, connect, plan, check_settings)
         self._token = plan.token
         self._version = version
         self._once = BatchId.numbered_by(Numbering.ONCE, uuid.uuid4().hex, 0)

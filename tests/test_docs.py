@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from eos_sink import cli, errors
+from eos_sink.defaults import PREFIX, Defaults
 from eos_sink.kafka_settings import SETTINGS
 from eos_sink.options import OPTIONS, parse_options
 from eos_sink.properties import read_properties
@@ -60,8 +61,9 @@ def test_each_command_is_one_that_works(snippet: Snippet) -> None:
             # tests/cli/test_migrate.py runs those of docs/migrate.md.
             assert cli._parser().parse_args(words[1:]).inputs, command
         elif words[0] == "spark-submit":
-            # integration/test_docs.py hands the block of that name on the same page to it.
-            assert words[1] in {s.file_name for s in snippets_of(snippet.page)}, command
+            # integration/test_docs.py hands the block of that name on the same page to it, and
+            # integration/test_ways.py those of docs/ways.md.
+            assert words[-1] in {s.file_name for s in snippets_of(snippet.page)}, command
         else:
             pytest.fail(f"{command!r}: check it here, or mark the block as not run")
 
@@ -126,9 +128,13 @@ def test_the_example_options_are_options() -> None:
 
 
 def test_the_example_spark_settings_are_settings() -> None:
-    for line in (ROOT / "conf" / "spark-defaults.conf").read_text().splitlines():
+    lines = (ROOT / "conf" / "spark-defaults.conf").read_text().splitlines()
+    for line in lines:
         if line and not line.startswith("# "):
             assert re.fullmatch(r"spark\.[a-zA-Z.]+ +\S+", line), line
+    told = (line.removeprefix("# ").split() for line in lines if PREFIX in line)
+    defaults = Defaults.of_settings(dict(setting for setting in told if len(setting) == 2))
+    assert parse_options(defaults.under({"eos.id": "x"})).topic == "readings"
 
 
 def anchors(page: Path) -> set[str]:

@@ -1,0 +1,96 @@
+"""Does what a section of docs/ways.md tells: its files are written, its commands run in a shell."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import uuid
+from pathlib import Path
+
+from eos_sink.testing import KafkaCluster, java_home
+from integration.test_docs import WAIT, adapted
+from tests.snippets import ROOT, Snippet, snippets_of
+
+_PAGE = ROOT / "docs" / "ways.md"
+_PATIENCE_S = 400
+_OURS = ("PYTHONPATH", "SPARK_HOME", "EOS_BOOTSTRAP", "EOS_KAFKA")
+
+
+class Section:
+    """A section, with a topic of its own in place of `readings`.
+
+    Args:
+        title: its heading.
+        place: an empty directory to do it in.
+        python: what Spark's processes are to run.
+        settings: Spark's, beside those that the section tells.
+    """
+
+    def __init__(
+        self,
+        title: str,
+        kafka: KafkaCluster,
+        place: Path,
+        python: Path | None = None,
+        settings: dict[str, str] | None = None,
+    ) -> None:
+        self._title = title
+        self._kafka = kafka
+        self._place = place
+        self._python = python or Path(sys.executable)
+        conf = place / "conf"
+        conf.mkdir()
+        given = {"spark.master": "local[2]", "spark.ui.enabled": "false", **(settings or {})}
+        lines = [f"{name} {value}\n" for name, value in given.items()]
+        (conf / "spark-defaults.conf").write_text("".join(lines))
+        self._conf = conf
+        self.topic = f"readings-{uuid.uuid4().hex[:8]}"
+        kafka.create_topic(self.topic, partitions=2)
+
+    def follow(self, environ: dict[str, str] | None = None) -> str:
+        """Do all of it; what the commands said."""
+        blocks = _of(self._title)
+        for block in blocks:
+            if block.file_name:
+                text = WAIT + self._adapted(block.text)
+                (self._place / block.file_name).write_text(text)
+        script = "".join(self._adapted(b.text) for b in blocks if b.language == "sh")
+        inherited = {name: value for name, value in os.environ.items() if name not in _OURS}
+        tools = f"{self._python.parent}:{Path(sys.executable).parent}:{os.environ['PATH']}"
+        done = subprocess.run(
+            ["bash", "-euc", script],
+            cwd=self._place,
+            env={
+                **inherited,
+                "PATH": tools,
+                "JAVA_HOME": str(java_home()),
+                "PYSPARK_PYTHON": str(self._python),
+                "SPARK_CONF_DIR": str(self._conf),
+                "SPARK_LOCAL_IP": "127.0.0.1",
+                **(environ or {}),
+            },
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_PATIENCE_S,
+            check=False,
+        )
+        said = [line for line in (done.stdout + done.stderr).splitlines() if "\tat " not in line]
+        assert done.returncode == 0, "\n".join(said)[-9000:]
+        return "\n".join(said)
+
+    def _adapted(self, text: str) -> str:
+        return re.sub(r"\breadings\b", self.topic, adapted(text, self._kafka, self._place))
+
+
+def _of(title: str) -> list[Snippet]:
+    """The blocks under a heading."""
+    lines = _PAGE.read_text().splitlines()
+    begin = lines.index(f"## {title}")
+    after = (n for n, line in enumerate(lines) if n > begin and line.startswith("## "))
+    end = next(after, len(lines))
+    found = [b for b in snippets_of(_PAGE) if begin < b.line <= end]
+    assert found, title
+    return found
