@@ -99,6 +99,11 @@ bench: $(VENV)/.setup-dev kafka ## Measure beside Spark's own sink; minutes, JSO
 chaos: $(VENV)/.setup-dev kafka ## Every fault there is, for minutes or HOURS=..., with a report
 	@$(BIN)/python -m chaos $(if $(HOURS),--hours $(HOURS)) $(if $(SEED),--seed $(SEED)) $(if $(OUT),--out $(OUT))
 
+# CELL=4.2.1-3.12-3.9.1 for Spark 4.2.1, Python 3.12 and Kafka 3.9.1; it may have a *.
+.PHONY: matrix
+matrix: $(VENV)/.setup-dev kafka ## Each Spark, Python and Kafka, installed with pip, or CELL=...
+	@$(BIN)/python -m matrix $(if $(CELL),--cell '$(CELL)')
+
 .PHONY: clean
 clean: ## Remove what builds and tests left behind (not .venv)
 	rm -rf build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .coverage.* spark-warehouse metastore_db derby.log

@@ -1,0 +1,87 @@
+"""Puts the outcomes of a run into docs/matrix.md, between its two marks, and beside it as JSON.
+
+python -m matrix.publish matrix-report
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from matrix.cells import KAFKAS, Cell
+from matrix.outcome import Outcome, Verdict, read_all
+
+_DOCS = Path(__file__).parent.parent / "docs"
+PAGE, DATA = _DOCS / "matrix.md", _DOCS / "matrix.json"
+_BEGIN, _END = "<!-- outcomes: python -m matrix.publish -->", "<!-- end of outcomes -->"
+
+
+def main() -> int:
+    outcomes = read_all(Path(sys.argv[1]))
+    documents = [json.loads(outcome.to_json()) for outcome in outcomes]
+    rows = ",\n".join(json.dumps(document) for document in documents)
+    DATA.write_text(f"[\n{rows}\n]\n")
+    PAGE.write_text(with_outcomes(PAGE.read_text(), outcomes))
+    return 0
+
+
+def published() -> list[Outcome]:
+    """What the page shows."""
+    return [Outcome.from_json(json.dumps(document)) for document in json.loads(DATA.read_text())]
+
+
+def with_outcomes(page: str, outcomes: Sequence[Outcome]) -> str:
+    """The page with these between its marks."""
+    before, rest = page.split(_BEGIN)
+    _, after = rest.split(_END)
+    told = "\n".join(lines(outcomes))
+    return f"{before}{_BEGIN}\n\n{told}\n{_END}{after}"
+
+
+def lines(outcomes: Sequence[Outcome]) -> Iterator[str]:
+    """The Markdown: a row for each environment, a column for each Kafka."""
+    found = {outcome.cell: outcome for outcome in outcomes}
+    environments = sorted({(cell.spark, _ordered(cell.python)) for cell in found})
+    ran = [outcome for outcome in outcomes if outcome.verdict is Verdict.RAN]
+    yield f"**{len(ran)} of {len(found)} cells ran**: every row was there once."
+    yield ""
+    heads = [f"Kafka {kafka}" for kafka in KAFKAS]
+    yield f"| Spark | Python | {' | '.join(heads)} | confluent-kafka | pyarrow |"
+    yield "|---|---|" + "---|" * (len(heads) + 2)
+    for spark, (major, minor) in environments:
+        python = f"{major}.{minor}"
+        cells = [found.get(Cell(spark, python, kafka)) for kafka in KAFKAS]
+        versions = next((o.versions for o in cells if o and o.versions), {})
+        shown = [_shown(outcome) for outcome in cells]
+        libraries = [versions.get(name, "") for name in ("confluent-kafka", "pyarrow")]
+        exact = versions.get("python", python)
+        yield f"| {spark} | {exact} | {' | '.join([*shown, *libraries])} |"
+    yield ""
+    yield from _modes(ran)
+
+
+def _ordered(python: str) -> tuple[int, int]:
+    major, minor = python.split(".")
+    return int(major), int(minor)
+
+
+def _shown(outcome: Outcome | None) -> str:
+    if outcome is None:
+        return "not tried"
+    if outcome.verdict is Verdict.RAN:
+        return f"ran; killed at {outcome.killed_at} of {outcome.rows} rows"
+    return f"{outcome.verdict.value}: {outcome.why}".replace("|", "/")
+
+
+def _modes(ran: Sequence[Outcome]) -> Iterator[str]:
+    yield "| Spark | Output mode | |"
+    yield "|---|---|---|"
+    told = {(o.cell.spark, mode, what) for o in ran for mode, what in o.modes.items()}
+    for spark, mode, what in sorted(told):
+        yield f"| {spark} | {mode} | {what if what == 'works' else f'`{what}`'} |"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

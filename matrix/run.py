@@ -1,0 +1,161 @@
+"""Runs the program in an environment: once until it is killed, once to the end; counts the rows."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from eos_sink.deadline import Deadline
+from eos_sink.testing import KafkaCluster, java_home, victims
+from eos_sink.testing.checker import ReaderError
+from eos_sink.testing.waiting import wait_until
+from matrix.cells import Cell
+from matrix.outcome import Outcome, Verdict
+from matrix.target import Target
+
+_PATIENCE_S = 300.0
+_LAST_LINES = 3
+_OURS = ("PYTHONPATH", "SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_DRIVER_PYTHON")
+_SPARK = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.sql.shuffle.partitions": "2",
+}
+
+
+class _WrongError(Exception):
+    """What a run has shown to be wrong, for all of its cells."""
+
+
+def run_cells(
+    cells: Sequence[Cell], python: Path, kafkas: Mapping[str, KafkaCluster]
+) -> list[Outcome]:
+    """Run the cells of one environment side by side, with one kill for all of them.
+
+    Args:
+        cells: they differ in their Kafka only.
+        python: the environment's.
+        kafkas: a broker for each version.
+    """
+    started = time.monotonic()
+    home = Path(tempfile.mkdtemp(prefix=f"matrix-{cells[0].environment}-"))
+    targets = [Target(cell, kafkas[cell.kafka], home / cell.kafka) for cell in cells]
+    run = _Run(python, home, targets)
+    try:
+        killed_at, seen = run.whole()
+    except (_WrongError, ReaderError) as wrong:
+        why = f"{wrong}; {run.said()}"
+        outcomes = [Outcome(cell, Verdict.FAILED, why=why) for cell in cells]
+    else:
+        outcomes = [_judged(target, killed_at[target.cell], seen) for target in targets]
+    finally:
+        for target in targets:
+            target.close()
+    if all(outcome.verdict is Verdict.RAN for outcome in outcomes):
+        shutil.rmtree(home)
+    seconds = round(time.monotonic() - started, 1)
+    return [outcome.lasting(seconds) for outcome in outcomes]
+
+
+def _judged(target: Target, killed_at: int, seen: dict[str, Any]) -> Outcome:
+    found = target.audit(_PATIENCE_S)
+    if found.perfect:
+        rows = found.count.records
+        return Outcome(target.cell, Verdict.RAN, killed_at=killed_at, rows=rows, **seen)
+    return Outcome(target.cell, Verdict.FAILED, why=f"not every row once: {found}")
+
+
+class _Run:
+    def __init__(self, python: Path, home: Path, targets: Sequence[Target]) -> None:
+        self._python, self._home, self._targets = python, home, targets
+        self._seen = home / "seen"
+
+    def whole(self) -> tuple[dict[Cell, int], dict[str, Any]]:
+        """Both runs. Rows that were visible at the kill, and what the program has seen."""
+        killed_at = self._killed()
+        self._finished()
+        seen: dict[str, Any] = json.loads(self._seen.read_text())
+        if Path(seen["versions"].pop("sink")).is_relative_to(Path(__file__).parent.parent):
+            raise _WrongError("the sink was imported from the tree, not from the wheel")
+        return killed_at, seen
+
+    def said(self) -> str:
+        lines = (self._home / "log").read_text(errors="replace").splitlines()
+        return " | ".join(lines[-_LAST_LINES:]) + f" (see {self._home}/log)"
+
+    def _killed(self) -> dict[Cell, int]:
+        """Until some rows are visible on each broker; then all of its processes are killed."""
+        deadline = Deadline(_PATIENCE_S)
+        program = self._launch(endless=True)
+        try:
+            while not all(target.amid for target in self._targets):
+                if program.poll() is not None or deadline.passed:
+                    raise _WrongError("too few rows are visible")
+                for target in self._targets:
+                    target.look()
+        finally:
+            self._kill(program)
+        if any(target.complete for target in self._targets):
+            raise _WrongError("all was written before the kill")
+        return {target.cell: target.seen for target in self._targets}
+
+    def _finished(self) -> None:
+        program = self._launch(endless=False)
+        try:
+            program.wait(_PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            raise _WrongError("it goes on") from None
+        finally:
+            self._kill(program)
+        if program.returncode:
+            raise _WrongError(f"it ended with {program.returncode}")
+
+    def _launch(self, *, endless: bool) -> subprocess.Popen[bytes]:
+        config = self._home / "config.json"
+        given = {
+            "targets": [target.config for target in self._targets],
+            "spark": {**_SPARK, "spark.sql.warehouse.dir": str(self._home / "warehouse")},
+            "seen": str(self._seen),
+            "endless": endless,
+        }
+        config.write_text(json.dumps(given))
+        # A copy, so that this tree is not on the program's path.
+        program = Path(shutil.copy(Path(__file__).with_name("program.py"), self._home))
+        inherited = {name: value for name, value in os.environ.items() if name not in _OURS}
+        with (self._home / "log").open("ab") as log:
+            return subprocess.Popen(
+                [str(self._python), str(program), str(config)],
+                cwd=self._home,
+                env={
+                    **inherited,
+                    "JAVA_HOME": str(java_home()),
+                    "PYSPARK_PYTHON": str(self._python),
+                    "SPARK_LOCAL_IP": "127.0.0.1",
+                    "TMPDIR": str(self._home),
+                },
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+
+    @staticmethod
+    def _kill(program: subprocess.Popen[bytes]) -> None:
+        victims.kill_session(program.pid)
+        with suppress(subprocess.TimeoutExpired):
+            program.wait(_PATIENCE_S)
+        wait_until(
+            lambda: not victims.of_session(program.pid), Deadline(_PATIENCE_S), "all of it is gone"
+        )
