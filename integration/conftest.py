@@ -6,6 +6,7 @@ import hashlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Protocol
 
 import pyspark
 import pytest
@@ -15,11 +16,18 @@ from eos_sink.testing import KafkaCluster, Security, start_kafka
 from eos_sink.testing.cache import cache_root
 from eos_sink.testing.jvm import find_java
 from integration.cluster_query import ClusterQuery
+from integration.in_process import Run
 from integration.query import Query
 from integration.spark_apps import Applications
 from integration.spark_program import CLASSES_VARIABLE, spark_session
 
 DEFAULT_VERSION = "4.3.0"
+
+
+class MakeRun(Protocol):
+    """Makes a query of the test's own process; `options` with `_` for `.`."""
+
+    def __call__(self, cluster: KafkaCluster, **options: str) -> Run: ...
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -52,6 +60,21 @@ def query(kafka: KafkaCluster, tmp_path: Path) -> Iterator[Query]:
         yield query
     finally:
         query.close()
+
+
+@pytest.fixture
+def run() -> Iterator[MakeRun]:
+    """Queries of this process, closed with the test."""
+    made: list[Run] = []
+
+    def make(cluster: KafkaCluster, **options: str) -> Run:
+        named = {name.replace("_", "."): value for name, value in options.items()}
+        made.append(Run(cluster, named))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.close()
 
 
 @pytest.fixture(scope="session")

@@ -73,6 +73,7 @@ class ConfluentProducer:
         self._identity: ProducerIdentity | None = None
         self._fatal: KafkaError | None = None
         self._log = _Overheard()
+        self._undelivered: tuple[KafkaError, str] | None = None
         self._offsets_awaited = 0
         self._closed = threading.Event()
         configuration: dict[str, Any] = {
@@ -82,6 +83,7 @@ class ConfluentProducer:
             **{name: value for name, value in _SETTINGS.items() if name != "partitioner"},
             "transactional.id": transactional_id,
             "error_cb": self._leave_to_the_next_call,
+            "on_delivery": self._heed,
             "transaction.timeout.ms": timeout_ms,
         }
         if with_identity:
@@ -131,7 +133,7 @@ class ConfluentProducer:
             except BufferError:
                 self._producer.poll(_QUEUE_FULL_WAIT_S)
             except KafkaException as raised:
-                raise self._rejected(raised.args[0], topic) from raised
+                raise self._rejected(raised.args[0], _place(topic, partition)) from raised
 
     def send_offset(self, position: LogPosition, member: bytes, deadline: Deadline) -> None:
         offsets = [TopicPartition(position.topic, position.partition, position.offset)]
@@ -144,6 +146,11 @@ class ConfluentProducer:
 
         what = f"The group offset was not added to the transaction of {self._id}"
         self._call(what, send, deadline)
+        if self._undelivered is not None:
+            # librdkafka fails the transaction for most of them, but looks at a record without a
+            # topic or a partition to go to only when it commits, which the driver does instead.
+            error, place = self._undelivered
+            raise judged(error, f"A record for {place} was not delivered")
 
     def flush(self, deadline: Deadline) -> None:
         with step(f"Records of {self._id} were not delivered"):
@@ -200,6 +207,11 @@ class ConfluentProducer:
             if eos.get("producer_id", -1) >= 0 and eos.get("producer_epoch", -1) >= 0:
                 self._identity = ProducerIdentity(eos["producer_id"], eos["producer_epoch"])
 
+    def _heed(self, error: KafkaError | None, message: Message) -> None:
+        """Called for every record that is on the brokers or has failed."""
+        if error is not None and self._undelivered is None:
+            self._undelivered = (error, _place(message.topic(), message.partition()))
+
     def _leave_to_the_next_call(self, error: KafkaError) -> None:
         """What a transaction suffers is told by its next call; `poll` would raise it at random."""
         if error.fatal():
@@ -214,12 +226,12 @@ class ConfluentProducer:
             self._producer.poll(_POLL_S)
         return self._log.failure or error
 
-    def _rejected(self, error: KafkaError, topic: str) -> Exception:
+    def _rejected(self, error: KafkaError, place: str) -> Exception:
         if error.code() == KafkaError._FATAL and self._fatal is not None:
             # `produce` says only that there is a cause.
             error = self._fatal
         error = self._cause(error)
-        what = f"A record for topic {topic} was refused"
+        what = f"A record for {place} was refused"
         if error.code() in _BROKEN:
             return ProduceFailed(f"{what}: {error.str()}.", FailureKind.TRANSACTION_FAILED)
         return judged(error, what)
@@ -228,6 +240,7 @@ class ConfluentProducer:
         self, on_offset: Callable[[int, int], None]
     ) -> Callable[[KafkaError | None, Message], None]:
         def delivered(error: KafkaError | None, message: Message) -> None:
+            self._heed(error, message)
             self._offsets_awaited -= 1
             if error is None:
                 partition, offset = message.partition(), message.offset()
@@ -236,6 +249,12 @@ class ConfluentProducer:
                 on_offset(partition, offset)
 
         return delivered
+
+
+def _place(topic: str | None, partition: int | None) -> str:
+    """Without a partition where none was chosen yet."""
+    chosen = partition is not None and partition >= 0
+    return f"topic {topic}, partition {partition}" if chosen else f"topic {topic}"
 
 
 def _poll_until(producer: Producer, closed: threading.Event) -> None:

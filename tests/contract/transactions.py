@@ -9,7 +9,7 @@ import pytest
 from eos_sink.errors import ConfigurationError
 from eos_sink.model import Transaction
 from eos_sink.ports import EndOutcome, ProduceFailed, ProducerFenced, TransactionStatus
-from tests.contract.harness import TIMEOUT_MS, Harness, Task, state, values
+from tests.contract.harness import SESSION_MS, TIMEOUT_MS, Harness, Task, state, values
 
 
 def end(harness: Harness, transaction: Transaction, *, commit: bool) -> EndOutcome:
@@ -117,8 +117,30 @@ class ProducerContract:
             task.write_and_commit(topic, b"a", partition=7)
         assert values(harness, topic) == []
 
+    def test_a_record_that_was_not_delivered_is_told_without_a_commit(
+        self, harness: Harness
+    ) -> None:
+        """Nobody commits before a task has reported that all its records are there."""
+        topic = harness.create_topic(partitions=1)
+        reader = harness.kafka().log_reader(harness.deadline())
+        position = reader.position("query")
+        member = harness.kafka().member(harness.names.group, harness.names.driver, SESSION_MS)
+        metadata = member.join(harness.deadline())
+        task = Task.start(harness)
+        task.write(topic, b"a")
+        task.send_offset(position, metadata)
+        with pytest.raises(ProduceFailed):  # noqa: PT012 - in either of the two
+            task.write(topic, b"lost", partition=7)
+            task.send_offset(position, metadata)
+        task.abort()
+        member.close()
+        reader.close()
+
 
 class ControlContract:
+    def test_brokers_that_are_new_enough_pass(self, harness: Harness) -> None:
+        harness.kafka().control().check_brokers(harness.deadline())
+
     def test_end_again_with_the_same_outcome_is_done_with_the_other_refused(
         self, harness: Harness
     ) -> None:

@@ -1,0 +1,70 @@
+"""A query without Spark and without processes: plan, one task and commit, in the test itself."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+import pyarrow as pa
+
+from eos_sink.clients.cluster import ConfluentKafka
+from eos_sink.deadline import Deadline
+from eos_sink.driver.committer import Committer
+from eos_sink.driver.planner import Planner
+from eos_sink.errors import EosSinkError
+from eos_sink.model import BatchId
+from eos_sink.options import parse_options
+from eos_sink.task.writer import TaskWriter
+from eos_sink.testing import KafkaCluster
+
+
+class Run:
+    """One query; `options` are the sink's."""
+
+    def __init__(self, cluster: KafkaCluster, options: dict[str, str]) -> None:
+        self._options = parse_options(
+            {
+                "kafka.bootstrap.servers": cluster.bootstrap_servers,
+                "eos.id": f"q-{uuid.uuid4().hex[:8]}",
+                "eos.transaction.timeout.ms": "60000",
+                **options,
+            }
+        )
+        self._kafka = ConfluentKafka(self._options)
+        self._planner = Planner(self._kafka, self._options)
+        self._batches = 0
+
+    def plan(self) -> None:
+        self._planner.plan()
+
+    def write(self, *parts: dict[str, Any], **columns: Any) -> None:
+        """One batch of one task: its Arrow batches, or the columns of the only one."""
+        plan = self._planner.plan()
+        committer = Committer(self._kafka, self._options)
+        batch = BatchId("stream", self._batches)
+        rows = [pa.RecordBatch.from_pydict(part) for part in parts or [columns]]
+        try:
+            report = TaskWriter(self._kafka, self._options, plan).write(batch, 0, rows)
+        except EosSinkError:
+            committer.abort([])
+            raise
+        committer.commit([report])
+        self._batches += 1
+
+    def copies_in_sync(self, topic: str, deadline: Deadline) -> int:
+        """Of the partition that has the fewest."""
+        view = self._kafka.view_topics([topic], deadline)[topic]
+        assert view is not None
+        return min(view.in_sync.values())
+
+    def close(self) -> None:
+        self._planner.close()
+        self._kafka.close()
+
+
+def new_topic(cluster: KafkaCluster, name: str, partitions: int = 3, **config: object) -> str:
+    """A topic with a name of its own; `config` with `_` for `.`."""
+    topic = f"{name}-{uuid.uuid4().hex[:8]}"
+    named = {key.replace("_", "."): value for key, value in config.items()}
+    cluster.create_topic(topic, partitions=partitions, config=named)
+    return topic
