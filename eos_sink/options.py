@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from eos_sink.defaults import PREFIX, Defaults
+from eos_sink.destinations import Destinations, parse_destinations
 from eos_sink.errors import ConfigurationError
 from eos_sink.identity import (
     DEFAULT_PREFIX,
@@ -71,6 +72,12 @@ OPTIONS = (
         None,
         "A column of type timestamp that gives each record its time; null in a row: now. Without "
         "the option every record has the time of its writing, as with Spark's own sink.",
+    ),
+    Option(
+        "eos.destinations",
+        None,
+        "The only topics, or partitions of them, that the query may write: `payments, audit:0-3`. "
+        "They are looked at before the start, and a row for anything else is an error.",
     ),
     Option("eos.log.topic", "__eos_sink_log", "The decision log, one a cluster; made if missing."),
     Option(
@@ -173,6 +180,7 @@ class SinkOptions:
         step_timeout: longest time that one step of the driver may take, seconds.
         origin: what the query was started with, without secrets.
         timestamp_column: the column with the records' times, or None.
+        destinations: the only places that rows may go to, or None.
         warnings: what is to be told about the settings, once for each query; without secrets.
     """
 
@@ -185,6 +193,7 @@ class SinkOptions:
     kafka: Mapping[str, str] = field(repr=False)
     origin: Origin = field(default_factory=Origin)
     timestamp_column: str | None = None
+    destinations: Destinations | None = None
     warnings: tuple[str, ...] = ()
 
 
@@ -302,7 +311,21 @@ def _sink_options(options: Mapping[str, str], query: str, origin: Origin) -> Sin
         kafka=kafka,
         origin=origin,
         warnings=translate(kafka, transaction_timeout_ms).warnings,
+        destinations=_destinations(options),
     )
+
+
+def _destinations(options: Mapping[str, str]) -> Destinations | None:
+    declared = parse_destinations(options.get("eos.destinations", ""))
+    topic = options.get("topic", "").strip()
+    if declared is not None and topic and topic not in declared.ranges:
+        raise ConfigurationError(
+            f"UnknownTopicOrPartition: option topic is {topic!r}, which option eos.destinations "
+            "does not declare.",
+            remedy="Correct one of the two. Nothing was written.",
+            data={"kafka_error": "UnknownTopicOrPartition", "topic": topic},
+        )
+    return declared
 
 
 def _kafka_settings(options: Mapping[str, str]) -> dict[str, str]:

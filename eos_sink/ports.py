@@ -130,6 +130,23 @@ class Trace:
 
 
 @dataclass(frozen=True)
+class TopicView:
+    """A topic as its brokers describe it to this principal.
+
+    Attributes:
+        in_sync: the number of copies in sync, by partition.
+        replication: copies of the partition that has the fewest.
+        min_in_sync: `min.insync.replicas`; None: it may not be read.
+        allowed: Kafka's names of the operations that are granted; None: it is not told.
+    """
+
+    in_sync: Mapping[int, int]
+    replication: int
+    min_in_sync: int | None = None
+    allowed: frozenset[str] | None = None
+
+
+@dataclass(frozen=True)
 class PartitionTail:
     """A partition, and what was found in it from `read_from` on.
 
@@ -226,6 +243,10 @@ class GroupMember(Protocol):
 class TransactionControl(Protocol):
     """The part of the transaction protocol that works from outside the producer."""
 
+    def check_brokers(self, deadline: Deadline) -> None:
+        """Raises ClusterError if a broker is too old for what the sink asks of it; says what it
+        lacks and which Kafka brings it."""
+
     def check_timeout(self, transactional_id: str, timeout_ms: int, deadline: Deadline) -> None:
         """Raises ConfigurationError if `timeout_ms` is above the broker's maximum. Fences
         producers of the id (InitProducerId)."""
@@ -298,6 +319,11 @@ class Kafka(Protocol):
 
     def check_topic(self, topic: str, deadline: Deadline) -> None:
         """Raises ClusterError if the topic does not exist or may not be seen."""
+
+    def view_topics(
+        self, topics: Sequence[str], deadline: Deadline
+    ) -> Mapping[str, TopicView | None]:
+        """Each topic as it is now; None: it does not exist."""
 
 
 class Inspection(Kafka, Protocol):

@@ -142,6 +142,12 @@ def test_an_impossible_value_is_refused_by_name(name: str, value: str) -> None:
     assert shown in message
 
 
+def test_a_group_of_ones_own_changes_nothing() -> None:
+    """What a consumer of the same options would join; the sink sends its own group's offset."""
+    named = parse_options({**ENOUGH, "kafka.group.id": "mine"})
+    assert named.names.group == parse_options(ENOUGH).names.group
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [

@@ -19,11 +19,12 @@ from eos_sink.clients.settings import (
     kafka_python_settings,
     librdkafka_settings,
 )
+from eos_sink.clients.topics import view_topics
 from eos_sink.deadline import Deadline
 from eos_sink.errors import ClusterError, ConfigurationError, EosSinkError
 from eos_sink.model import LogPosition, Witness
 from eos_sink.options import SinkOptions
-from eos_sink.ports import Visibility
+from eos_sink.ports import TopicView, Visibility
 
 if TYPE_CHECKING:
     from eos_sink.clients.control import KafkaPythonControl
@@ -128,6 +129,11 @@ class ConfluentKafka:
                 "correct option topic. Nothing was written.",
             )
         raise judged(error, f"Topic {topic} cannot be seen")
+
+    def view_topics(
+        self, topics: Sequence[str], deadline: Deadline
+    ) -> Mapping[str, TopicView | None]:
+        return view_topics(self._admin(deadline), topics, deadline)
 
     def close(self) -> None:
         """Let go of what the process shares; a process that lives as long as this need not."""

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from kafka import errors as kafka_errors
 from kafka.protocol.admin.transactions import DescribeTransactionsRequest, ListTransactionsRequest
+from kafka.protocol.metadata import ApiVersionsRequest
 from kafka.protocol.producer.transaction import EndTxnRequest, InitProducerIdRequest
 
 from eos_sink.clients.retry import until
@@ -20,6 +21,7 @@ from eos_sink.errors import ClusterError, ConfigurationError, EosSinkError, Outc
 from eos_sink.model import Transaction
 from eos_sink.ports import EndOutcome, TransactionState, TransactionStatus
 from eos_sink.verdicts import Answer, control_answer
+from eos_sink.versions import check_broker
 
 R = TypeVar("R")
 
@@ -38,6 +40,10 @@ class KafkaPythonControl:
     @property
     def wire(self) -> Wire:
         return self._wire
+
+    def check_brokers(self, deadline: Deadline) -> None:
+        for node, versions in self._of_all("ApiVersions", _api_versions, deadline).items():
+            check_broker(str(node), {api.api_key: api.max_version for api in versions.api_keys})
 
     def check_timeout(self, transactional_id: str, timeout_ms: int, deadline: Deadline) -> None:
         def request(_: list[str]) -> Any:
@@ -136,34 +142,35 @@ class KafkaPythonControl:
     def _list(self, prefix: str, states: list[TransactionStatus], deadline: Deadline) -> list[str]:
         """Each broker answers for the coordinators that it hosts, so all of them have to."""
 
-        async def ask() -> list[str] | None:
+        def request() -> Any:
+            return ListTransactionsRequest(
+                state_filters=[state.value for state in states],
+                producer_id_filters=[],
+                max_version=0,
+            )
+
+        answers = self._of_all("ListTransactions", request, deadline)
+        found = [row.transactional_id for a in answers.values() for row in a.transaction_states]
+        return [name for name in found if name.startswith(prefix)]
+
+    def _of_all(self, name: str, request: Callable[[], Any], deadline: Deadline) -> dict[int, Any]:
+        """The answer of every live broker, by its id."""
+
+        async def ask() -> dict[int, Any] | None:
             brokers = await self._wire.brokers()
             if brokers is None:
                 return None
-            requests = {
-                node: self._wire.send(
-                    ListTransactionsRequest(
-                        state_filters=[state.value for state in states],
-                        producer_id_filters=[],
-                        max_version=0,
-                    ),
-                    node,
-                    deadline,
-                )
-                for node in brokers
-            }
-            found: list[str] = []
-            for node, response in (await self._wire.gather(requests)).items():
-                name = f"broker {node}"
-                if not response or not self._final(name, response.error_code, "ListTransactions"):
+            requests = {node: self._wire.send(request(), node, deadline) for node in brokers}
+            answers = await self._wire.gather(requests)
+            for node, answer in answers.items():
+                if not answer or not self._final(f"broker {node}", answer.error_code, name):
                     return None
-                found += [row.transactional_id for row in response.transaction_states]
-            return [name for name in found if name.startswith(prefix)]
+            return answers
 
-        answer = until(deadline, lambda: self._wire.run(ask), lambda found: found is not None)
-        if answer is None:
-            raise _unanswered("ListTransactions", ["all brokers"], deadline)
-        return answer
+        answers = until(deadline, lambda: self._wire.run(ask), lambda found: found is not None)
+        if answers is None:
+            raise _unanswered(name, ["all brokers"], deadline)
+        return answers
 
     def close(self) -> None:
         self._wire.close()
@@ -263,6 +270,10 @@ class KafkaPythonControl:
                 data={"error_code": code},
             )
         return answer
+
+
+def _api_versions() -> Any:
+    return ApiVersionsRequest(client_software_name="eos-sink", client_software_version="1")
 
 
 def _unanswered(what: str, names: list[str], deadline: Deadline) -> EosSinkError:

@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 
 from eos_sink.deadline import Deadline
+from eos_sink.destinations import Destinations, check_destinations
 from eos_sink.driver.settle import settle
 from eos_sink.driver.sweep import abort_all, list_undecided, void
 from eos_sink.errors import EosSinkError, OutcomeUnknownError
@@ -163,12 +164,20 @@ class Planner:
 
     def _check(self, deadline: Deadline) -> None:
         """What can be wrong is found before the driver that runs now, if any, is replaced."""
-        if self._options.topic is not None:
+        self._kafka.control().check_brokers(deadline)
+        if self._options.destinations is not None:
+            self._check_destinations(self._options.destinations, deadline)
+        elif self._options.topic is not None:
             self._kafka.check_topic(self._options.topic, deadline)
         timeout_ms = self._options.transaction_timeout_ms
         self._kafka.producer(self._names.driver, timeout_ms).close()
         self._check_unrecorded(deadline)
         self._kafka.control().check_timeout(self._names.driver, timeout_ms, deadline)
+
+    def _check_destinations(self, declared: Destinations, deadline: Deadline) -> None:
+        views = self._kafka.view_topics(declared.topics, deadline)
+        for weakness in check_destinations(declared, views):
+            _LOGGER.warning("%s", weakness)
 
     def _check_unrecorded(self, deadline: Deadline) -> None:
         """Before anything inits the driver's id, whose state may be the last trace of a log."""

@@ -23,6 +23,7 @@ from eos_sink.ports import (
     TransactionalProducer,
 )
 from eos_sink.task.columns import Row, rows
+from eos_sink.task.declared import check_rows
 from eos_sink.task.fingerprint import Tallier
 from eos_sink.verdicts import Role, assignment
 
@@ -136,6 +137,8 @@ class TaskWriter:
         tallier: Tallier,
         first: _FirstRecord | None,
     ) -> None:
+        if self._options.destinations is not None:
+            check_rows(part, self._options.topic, self._options.destinations)
         produce = producer.produce
         for value, key, topic, headers, partition, timestamp in tallier.through(self._rows(part)):
             if first is not None:

@@ -228,3 +228,15 @@ class TopicContract:
         missing = f"missing-{harness.names.query}"
         with pytest.raises(ClusterError, match=missing):
             harness.kafka().check_topic(missing, harness.deadline())
+
+    def test_topics_are_described_and_a_missing_one_is_told(self, harness: Harness) -> None:
+        topic, missing = harness.create_topic(partitions=3), f"missing-{harness.names.query}"
+        views = harness.kafka().view_topics([topic, missing], harness.deadline())
+        assert views[missing] is None
+        view = views[topic]
+        assert view is not None
+        assert view.in_sync == {0: 1, 1: 1, 2: 1}
+        assert (view.replication, view.min_in_sync) == (1, 1)
+        assert view.allowed is not None
+        assert view.allowed >= {"READ", "WRITE", "DESCRIBE"}
+        assert harness.kafka().view_topics([], harness.deadline()) == {}

@@ -13,6 +13,7 @@ from eos_sink.ports import (
     Kafka,
     MemberRefused,
     MemberState,
+    TopicView,
     TransactionState,
     Visibility,
 )
@@ -82,6 +83,10 @@ class FakeControl:
     def __init__(self, cluster: FakeCluster, process: Process) -> None:
         self.process = process
         self._cluster = cluster
+
+    @port("check_brokers")
+    def check_brokers(self, deadline: Deadline) -> None:
+        pass
 
     @port("check_timeout")
     def check_timeout(self, transactional_id: str, timeout_ms: int, deadline: Deadline) -> None:
@@ -212,11 +217,23 @@ class FakeKafka:
         if topic not in self.cluster.topics:
             raise ClusterError(f"There is no topic {topic}.", remedy="Create it.")
 
+    @port("view_topics")
+    def view_topics(
+        self, topics: Sequence[str], deadline: Deadline
+    ) -> Mapping[str, TopicView | None]:
+        known = self.cluster.topics
+        return {name: _view(known[name]) if name in known else None for name in topics}
+
     def _visibility(self, witness: Witness) -> Visibility | None:
         topic = self.cluster.topics.get(witness.topic)
         if topic is None or witness.partition >= len(topic.partitions):
             return Visibility.UNREADABLE
         return topic.partitions[witness.partition].visibility(witness.offset)
+
+
+def _view(topic: Topic) -> TopicView:
+    in_sync = {log.partition: 1 for log in topic.partitions}
+    return TopicView(in_sync, 1, 1, frozenset({"READ", "WRITE", "DESCRIBE"}))
 
 
 if TYPE_CHECKING:

@@ -1,0 +1,65 @@
+"""Declared destinations on a real broker: looked at first, and rows for elsewhere are not sent."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+from confluent_kafka import IsolationLevel
+
+from eos_sink.deadline import Deadline
+from eos_sink.errors import ClusterError, ConfigurationError
+from eos_sink.testing import KafkaCluster
+from integration.checker import end_offsets, read_topic
+from integration.conftest import MakeRun
+from integration.in_process import new_topic
+
+pytestmark = pytest.mark.timeout(300)
+
+
+def test_only_what_is_declared_is_written(kafka: KafkaCluster, run: MakeRun) -> None:
+    whole, part, other = (new_topic(kafka, name) for name in ("whole", "part", "other"))
+    query = run(kafka, eos_destinations=f"{whole}, {part}:1-2")
+    query.write(value=["a", "b"], topic=[whole, part], partition=pa.array([0, 2], pa.int32()))
+    for topic, number in ((other, 0), (part, 0), (part, None)):
+        partition = pa.array([1, number], pa.int32())
+        with pytest.raises(ConfigurationError, match="UnknownTopicOrPartition"):
+            query.write(value=["c", "d"], topic=[part, topic], partition=partition)
+    query.write(value=["e"], topic=[part], partition=pa.array([1], pa.int32()))
+    servers = kafka.bootstrap_servers
+    assert read_topic(servers, whole).values() == ["a"]
+    assert sorted(read_topic(servers, part).values()) == ["b", "e"]
+    # Not even an aborted record, nor a marker.
+    assert set(end_offsets(servers, other, IsolationLevel.READ_UNCOMMITTED).values()) == {0}
+    assert end_offsets(servers, part, IsolationLevel.READ_UNCOMMITTED)[0] == 0
+
+
+def test_what_is_declared_is_looked_at_before_the_start(kafka: KafkaCluster, run: MakeRun) -> None:
+    good = new_topic(kafka, "good")
+    unsafe = new_topic(kafka, "unsafe", min_insync_replicas=2)
+    for declared, words in (
+        (f"{good}, missing", "UnknownTopicOrPartition: Topic 'missing'"),
+        (f"{good}:1-3", "UnknownTopicOrPartition: .* has 3 partitions"),
+        (f"{good}, {unsafe}", r"has 1 copies, fewer than its min\.insync\.replicas=2"),
+    ):
+        with pytest.raises(ClusterError, match=words):
+            run(kafka, eos_destinations=declared).plan()
+    run(kafka, eos_destinations=f"{good}:0-2", topic=good).plan()
+
+
+@pytest.mark.long
+def test_too_few_copies_in_sync_are_told_before_the_start(
+    cluster: KafkaCluster, run: MakeRun
+) -> None:
+    strict = new_topic(cluster, "strict", min_insync_replicas=3)
+    first = run(cluster, eos_destinations=strict)
+    first.plan()
+    cluster.brokers[2].kill()
+    try:
+        deadline = Deadline(60)
+        while first.copies_in_sync(strict, deadline) == 3:
+            assert not deadline.passed, "the dead broker's copies count"
+        words = r"only 2 copies in sync .* min\.insync\.replicas=3"
+        with pytest.raises(ClusterError, match=words):
+            run(cluster, eos_destinations=strict).plan()
+    finally:
+        cluster.repair()
