@@ -1,0 +1,114 @@
+"""A broker that is too old, a real one: Kafka 2.8 with its ZooKeeper."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from eos_sink.clients.cluster import ConfluentKafka
+from eos_sink.deadline import Deadline
+from eos_sink.driver.planner import Planner
+from eos_sink.errors import ClusterError
+from eos_sink.options import parse_options
+from eos_sink.testing.cache import cache_root, exclusive
+from eos_sink.testing.ivy import Workbench, retrieve_kafka
+from eos_sink.testing.jvm import Java, find_java
+from eos_sink.testing.owner import Owner
+from eos_sink.testing.ports import free_ports
+
+VERSION = "2.8.2"
+STARTS_WITHIN_S = 90.0
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
+
+
+def jars(java: Java) -> Path:
+    """Of that version and its ZooKeeper, from the cache or from Maven Central."""
+    place = cache_root() / "kafka-old" / VERSION
+    with exclusive(place.with_name(f".{VERSION}.lock"), Deadline(STARTS_WITHIN_S), lambda: None):
+        if not place.exists():
+            draft = place.with_name(f".{VERSION}.part")
+            bench = Workbench(java, print, os.environ)
+            retrieve_kafka(VERSION, draft, cache_root() / "ivy", bench)
+            draft.rename(place)
+    return place
+
+
+@pytest.fixture
+def old_kafka() -> Iterator[str]:
+    """Its address."""
+    java = find_java()
+    home = Path(tempfile.mkdtemp(prefix="eos-kafka-old-"))
+    owner = Owner(remove=home)
+    keeper, broker = free_ports(2)
+    command = [
+        *(
+            str(java.executable),
+            "-Xmx256m",
+            "-XX:TieredStopAtLevel=1",
+            f"-Deos.guard={owner.token}",
+        ),
+        *("-cp", f"{jars(java)}/*"),
+    ]
+    address = f"127.0.0.1:{broker}"
+    programs = {
+        "org.apache.zookeeper.server.quorum.QuorumPeerMain": {
+            "dataDir": home / "zookeeper",
+            "clientPort": keeper,
+            "clientPortAddress": "127.0.0.1",
+            "admin.enableServer": "false",
+        },
+        "kafka.Kafka": {
+            "broker.id": 0,
+            "zookeeper.connect": f"127.0.0.1:{keeper}",
+            "listeners": f"PLAINTEXT://{address}",
+            "log.dirs": home / "data",
+        },
+    }
+    with ExitStack() as ending:
+        ending.callback(owner.release)
+        ending.callback(shutil.rmtree, home, ignore_errors=True)
+        for program, properties in programs.items():
+            file, log = home / f"{program}.properties", home / f"{program}.log"
+            file.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
+            with log.open("wb") as said:
+                process = subprocess.Popen(
+                    [*command, program, str(file)], stdout=said, stderr=said, cwd=home
+                )
+            ending.callback(process.wait, 30)
+            ending.callback(process.kill)
+        wait_for(address)
+        yield address
+
+
+def wait_for(address: str) -> None:
+    deadline = Deadline(STARTS_WITHIN_S)
+    client = AdminClient({"bootstrap.servers": address})
+    while True:
+        try:
+            if client.list_topics(timeout=2).brokers:
+                return
+        except KafkaException:
+            assert not deadline.passed, f"Kafka {VERSION} does not answer"
+
+
+def test_a_broker_that_is_too_old_is_told_with_what_it_lacks(old_kafka: str) -> None:
+    options = parse_options({"kafka.bootstrap.servers": old_kafka, "eos.id": "q", "topic": "t"})
+    kafka = ConfluentKafka(options)
+    with pytest.raises(ClusterError) as error:
+        Planner(kafka, options).plan()
+    kafka.close()
+    assert "is too old" in str(error.value)
+    assert "ListTransactions version 0 (KIP-664, Kafka 3.0)" in str(error.value)
+    assert "Upgrade it to Kafka 3.0 or newer" in str(error.value)
+    lacking = ["ListTransactions", "DescribeTransactions", "FindCoordinator"]
+    assert error.value.data["lacking"] == lacking
