@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from kafka import KafkaAdminClient
 from kafka import errors as kafka_errors
 from kafka.net import connection
+from kafka.protocol import parser
 from kafka.protocol.metadata import CoordinatorType, FindCoordinatorRequest
 
 from eos_sink.deadline import Deadline
@@ -37,22 +38,28 @@ _PIPELINE = 1_000
 
 
 class _WithoutLogins(logging.Filter):
-    """kafka-python logs each request for debugging, also those that carry a password or token."""
+    """kafka-python logs each request for debugging, as it is and in bytes, with every password
+    and token that it holds."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         arguments = record.args if isinstance(record.args, tuple) else ()
-        return not any(type(argument).__name__ in _LOGINS for argument in arguments)
+        return not any(
+            isinstance(each, (bytes, bytearray)) or type(each).__name__ in _LOGINS
+            for each in arguments
+        )
 
 
 _LOGINS = {"SaslAuthenticateRequest", "SaslBytesRequest"}
 _WITHOUT_LOGINS = _WithoutLogins()
+_LOGGERS_OF_REQUESTS = (connection.__name__, parser.__name__)
 
 
 class Wire:
     """One admin client and its event loop, which runs in a thread of its own."""
 
     def __init__(self, settings: dict[str, object], deadline: Deadline) -> None:
-        logging.getLogger(connection.__name__).addFilter(_WITHOUT_LOGINS)
+        for name in _LOGGERS_OF_REQUESTS:
+            logging.getLogger(name).addFilter(_WITHOUT_LOGINS)
         try:
             self._client = KafkaAdminClient(
                 **settings,

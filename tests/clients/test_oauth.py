@@ -5,10 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import logging
-import ssl
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
@@ -17,53 +14,14 @@ from kafka.errors import SaslAuthenticationFailedError
 from eos_sink.clients import oauth
 from eos_sink.clients.oauth import Tokens
 from tests.clients.certificates import authority as made
+from tests.clients.token_server import TokenServer, serving
 from tests.fakes.clock import FakeClock
-
-CLIENT = "sasl.oauthbearer.client.credentials.client"
-
-
-class TokenServer(HTTPServer):
-    """Gives "token-1", "token-2", ... or what it is told to."""
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Answers)
-        self.asked: list[tuple[str, str]] = []
-        self.status = 200
-        self.answer: bytes | None = None
-
-    def settings(self, scheme: str = "http", **more: str) -> dict[str, str]:
-        return {
-            "sasl.oauthbearer.token.endpoint.url": f"{scheme}://127.0.0.1:{self.server_port}/token",
-            f"{CLIENT}.id": "id",
-            f"{CLIENT}.secret": "canary",
-            **{name.replace("_", "."): value for name, value in more.items()},
-        }
-
-
-class _Answers(BaseHTTPRequestHandler):
-    server: TokenServer
-
-    def do_POST(self) -> None:
-        form = self.rfile.read(int(self.headers["Content-Length"])).decode()
-        self.server.asked.append((self.headers["Authorization"], form))
-        token = {"access_token": f"token-{len(self.server.asked)}", "expires_in": 100}
-        self.send_response(self.server.status)
-        self.send_header("Location", f"http://127.0.0.1:{self.server.server_port}/elsewhere")
-        self.end_headers()
-        self.wfile.write(self.server.answer or json.dumps(token).encode())
-
-    def log_message(self, *_: object) -> None:
-        """Quiet."""
 
 
 @pytest.fixture
 def server() -> Iterator[TokenServer]:
-    with TokenServer() as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
+    with serving(TokenServer()) as server:
         yield server
-        server.shutdown()
-        thread.join()
 
 
 def test_a_token_is_asked_for_by_client_credentials(server: TokenServer) -> None:
@@ -125,16 +83,13 @@ def test_nothing_of_it_is_logged_or_shown(
     assert "canary" not in caplog.text + repr(tokens)
 
 
-def test_the_servers_certificate_is_checked(server: TokenServer, tmp_path: Path) -> None:
+def test_the_servers_certificate_is_checked(tmp_path: Path) -> None:
     authority = made(tmp_path)
-    identity = authority.identity("login")
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(identity.chain, identity.key)
-    server.socket = context.wrap_socket(server.socket, server_side=True)
-    with pytest.raises(SaslAuthenticationFailedError, match="cannot be reached"):
-        Tokens(server.settings("https")).token()
-    trusting = {**server.settings("https"), "https.ca.location": str(authority.ca)}
-    assert Tokens(trusting).token() == "token-1"
+    with serving(TokenServer(authority.identity("login"))) as server:
+        with pytest.raises(SaslAuthenticationFailedError, match="cannot be reached"):
+            Tokens(server.settings()).token()
+        trusting = {**server.settings(), "https.ca.location": str(authority.ca)}
+        assert Tokens(trusting).token() == "token-1"
 
 
 def test_an_unsigned_token_names_its_subject() -> None:
