@@ -10,15 +10,15 @@ from eos_sink.migrate.names import Names, line_of
 
 _WRITERS = {"writeStream", "write"}
 _READERS = {"readStream", "read"}
-_ENDS = {"start", "save", "toTable", "saveAsTable"}
 
 
 @dataclass(frozen=True)
 class Link:
-    """One name of a chain, with its call if it is called."""
+    """One name of a chain, with its call if it is called; where the name ends."""
 
     name: str
     line: int
+    column: int
     call: ast.Call | None
 
 
@@ -62,12 +62,10 @@ def writers(module: ast.Module, names: Names) -> list[Writer]:
             continue
         begin = next(i for i, link in enumerate(chain.links) if link.name == kind)
         links = chain.links[begin:]
-        if len(links) == 1 and _assigned_to(chain, names) is None:
-            continue
         writer = Writer(kind, chain, list(links))
         found.append(writer)
         variable = _assigned_to(chain, names)
-        if variable is not None and not _ended(links):
+        if variable is not None:
             kept.setdefault(variable, []).append(writer)
     for chain in loose:
         home = names.home(chain.root) if isinstance(chain.root, ast.Name) else None
@@ -107,10 +105,17 @@ def _chains(module: ast.Module, names: Names) -> Iterator[Chain]:
                 name = root.func if isinstance(root, ast.Call) else root
                 if not isinstance(name, ast.Attribute):
                     break
-                links.append(Link(name.attr, name.end_lineno or name.lineno, call))
+                links.append(Link(name.attr, *end_of(name), call))
                 root = name.value
             if links:
                 yield Chain(node, root, tuple(reversed(links)))
+
+
+def end_of(node: ast.expr) -> tuple[int, int]:
+    """Line, from 1, and column, in bytes of UTF-8."""
+    assert node.end_lineno is not None
+    assert node.end_col_offset is not None
+    return node.end_lineno, node.end_col_offset
 
 
 def _goes_on(node: ast.expr, names: Names) -> bool:
@@ -128,10 +133,6 @@ def _assigned_to(chain: Chain, names: Names) -> tuple[ast.AST, str] | None:
     elif isinstance(parent, ast.AnnAssign | ast.NamedExpr):
         target = parent.target
     return names.home(target) if isinstance(target, ast.Name) else None
-
-
-def _ended(links: tuple[Link, ...]) -> bool:
-    return any(link.name in _ENDS for link in links)
 
 
 def _reads(chain: Chain, names: Names) -> bool:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from eos_sink.migrate.chains import end_of
 from eos_sink.migrate.model import Finding, Query, Verdict
 from eos_sink.migrate.python_file import EOS, KAFKA, read_python
 from eos_sink.properties import line_of_properties, read_properties
@@ -45,7 +46,7 @@ class _Cut:
     end: int
     new: bytes
     line: int
-    name: str
+    column: int
 
 
 def edited_python(text: str, file: str, findings: Sequence[Finding]) -> str:
@@ -90,42 +91,42 @@ def _cuts(
     module: ast.Module, raw: bytes, starts: list[int], findings: Sequence[Finding]
 ) -> Iterator[_Cut]:
     renamed = [f for f in findings if f.name == "format" and f.verdict is Verdict.TRANSLATED]
-    formats = {f.place.line for f in renamed}
-    dropped = {(f.place.line, f.name) for f in findings if f.superfluous}
+    formats = {_end(finding) for finding in renamed}
+    dropped = {_end(finding) for finding in findings if finding.superfluous}
     for node in ast.walk(module):
         match node:
             case ast.Call(
                 func=ast.Attribute(attr="format") as called,
                 args=[ast.Constant(value=str() as written) as word],
                 keywords=[],
-            ) if called.end_lineno in formats and written.lower() == KAFKA:
+            ) if end_of(called) in formats:
                 start, end = _span(word, starts)
                 literal = raw[start:end]
                 if literal[1:-1] == written.encode():
                     new = literal[:1] + EOS.encode() + literal[-1:]
-                    yield _Cut(start, end, new, called.end_lineno or 0, "format")
+                    yield _Cut(start, end, new, *end_of(called))
             case ast.Call(
                 func=ast.Attribute(attr="option", value=before) as called,
-                args=[ast.Constant(value=str() as name), ast.Constant()],
+                args=[ast.Constant(), ast.Constant()],
                 keywords=[],
-            ) if (called.end_lineno, name) in dropped:
+            ) if end_of(called) in dropped:
                 start, end = _span(before, starts)[1], _span(node, starts)[1]
                 if b"#" not in raw[start:end]:
-                    yield _Cut(start, end, b"", called.end_lineno or 0, name)
+                    yield _Cut(start, end, b"", *end_of(called))
+
+
+def _end(finding: Finding) -> tuple[int, int]:
+    return finding.place.line, finding.place.column
 
 
 def _span(node: ast.expr, starts: list[int]) -> tuple[int, int]:
-    assert node.end_lineno is not None
-    assert node.end_col_offset is not None
-    return (
-        starts[node.lineno - 1] + node.col_offset,
-        starts[node.end_lineno - 1] + node.end_col_offset,
-    )
+    line, column = end_of(node)
+    return starts[node.lineno - 1] + node.col_offset, starts[line - 1] + column
 
 
 def _as_meant(old: str, new: str, file: str, cuts: Sequence[_Cut]) -> bool:
     """Read again, the file has the same queries, but for what was cut."""
-    made: set[tuple[int, str | None]] = {(cut.line, cut.name) for cut in cuts}
+    made = {(cut.line, cut.column) for cut in cuts}
     try:
         after = read_python(new, file)
     except SyntaxError:
@@ -136,15 +137,15 @@ def _as_meant(old: str, new: str, file: str, cuts: Sequence[_Cut]) -> bool:
     ]
 
 
-def _content(query: Query, made: Collection[tuple[int, str | None]]) -> object:
+def _content(query: Query, made: Collection[tuple[int, int]]) -> object:
     """All of a query but its places, as it is once the cuts are made."""
     options = [
         (given.name, given.value)
         for given in query.options
-        if (given.place.line, given.name) not in made
+        if (given.place.line, given.place.column) not in made
     ]
     calls = [
-        (given.name, EOS if (given.place.line, given.name) in made else given.value)
+        (given.name, EOS if (given.place.line, given.place.column) in made else given.value)
         for given in query.calls
     ]
     return query.way, query.inside, options, calls

@@ -13,10 +13,12 @@ class Place:
     Attributes:
         file: the file's name, `-` for standard input, empty for the command line.
         line: from 1; 0 for the command line.
+        column: where the name of a call ends, in bytes; 0 for what is no call by itself.
     """
 
     file: str
     line: int
+    column: int = 0
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}" if self.line else "command line"

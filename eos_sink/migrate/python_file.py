@@ -65,7 +65,7 @@ class _Reader:
                 calls += self._trigger(link.call, link)
             elif link.name in _ONE_ARGUMENT:
                 argument = [*link.call.args, *(k.value for k in link.call.keywords)][:1]
-                calls += [self._given(link.name, value, link.line) for value in argument]
+                calls += [self._given(link.name, value, self._at(link)) for value in argument]
         place = Place(self._file, writer.links[0].line)
         inside = self._inside(writer.chain.node)
         return Query(_WAYS[writer.kind], place, tuple(options), tuple(calls), inside)
@@ -79,37 +79,38 @@ class _Reader:
                 ):
                     name = self._literals.text(key)
                     if isinstance(name, str) and name.startswith("spark."):
-                        yield self._given(name, value, key.lineno)
+                        yield self._given(name, value, self._line(key.lineno))
 
     def _options(self, call: ast.Call, link: Link) -> Iterator[Given]:
         keywords = {keyword.arg: keyword.value for keyword in call.keywords}
         if link.name == "option":
             given = dict(zip(("key", "value"), call.args, strict=False)) | keywords
             if not {"key", "value"} <= given.keys():
-                yield self._unread(Unread("the arguments are not written out"), link.line)
+                yield self._unread(Unread("the arguments are not written out"), self._at(link))
                 return
             name = self._literals.text(given["key"])
             if isinstance(name, Unread):
-                yield self._unread(name, link.line)
+                yield self._unread(name, self._at(link))
             else:
-                yield self._given(name, given["value"], link.line)
+                yield self._given(name, given["value"], self._at(link))
             return
         for argument in call.args:
-            yield self._unread(Unread("options are given by keywords only"), argument.lineno)
+            why = Unread("options are given by keywords only")
+            yield self._unread(why, self._line(argument.lineno))
         yield from self._keywords(call.keywords)
 
     def _keywords(self, keywords: list[ast.keyword]) -> Iterator[Given]:
         for keyword in keywords:
             if keyword.arg is not None:
-                yield self._given(keyword.arg, keyword.value, keyword.value.lineno)
+                yield self._given(keyword.arg, keyword.value, self._line(keyword.value.lineno))
                 continue
             for entry in self._literals.entries(keyword.value):
                 value = as_text(entry.value)
                 if entry.name is None or isinstance(value, Unread):
                     why = value if isinstance(value, Unread) else Unread("its name is not plain")
-                    yield self._unread(why, entry.line, entry.name)
+                    yield self._unread(why, self._line(entry.line), entry.name)
                 else:
-                    yield Given(entry.name, value, Place(self._file, entry.line))
+                    yield Given(entry.name, value, self._line(entry.line))
 
     def _ending(self, call: ast.Call, link: Link) -> Iterator[Given]:
         """`start(path, format, outputMode, partitionBy, queryName, **options)` and `save(path,
@@ -121,25 +122,32 @@ class _Reader:
         )
         for name, value in zip(order, call.args, strict=False):
             if name not in _NO_OPTIONS and not _is_none(value):
-                yield self._given(name, value, value.lineno)
+                yield self._given(name, value, self._line(value.lineno))
         rest = [k for k in call.keywords if k.arg not in _NO_OPTIONS and not _is_none(k.value)]
         yield from self._keywords(rest)
 
     def _trigger(self, call: ast.Call, link: Link) -> Iterator[Given]:
         for keyword in call.keywords:
             if keyword.arg is None:
-                yield self._unread(Unread("the trigger is not written out"), link.line, "trigger")
+                why = Unread("the trigger is not written out")
+                yield self._unread(why, self._at(link), "trigger")
             elif not _is_none(keyword.value):
-                yield self._given(f"trigger.{keyword.arg}", keyword.value, link.line)
+                yield self._given(f"trigger.{keyword.arg}", keyword.value, self._at(link))
 
-    def _given(self, name: str, node: ast.expr, line: int) -> Given:
+    def _given(self, name: str, node: ast.expr, place: Place) -> Given:
         value = self._literals.text(node)
         if isinstance(value, Unread):
-            return self._unread(value, line, name)
-        return Given(name, value, Place(self._file, line))
+            return self._unread(value, place, name)
+        return Given(name, value, place)
 
-    def _unread(self, why: Unread, line: int, name: str | None = None) -> Given:
-        return Given(name, None, Place(self._file, line), why.why)
+    def _unread(self, why: Unread, place: Place, name: str | None = None) -> Given:
+        return Given(name, None, place, why.why)
+
+    def _line(self, number: int) -> Place:
+        return Place(self._file, number)
+
+    def _at(self, link: Link) -> Place:
+        return Place(self._file, link.line, link.column)
 
     def _inside(self, node: ast.AST) -> str:
         """The function of a `foreachBatch` that the node is in."""
@@ -161,6 +169,7 @@ def _is_none(node: ast.expr) -> bool:
 def _concerns_kafka(query: Query) -> bool:
     """It writes to Kafka; or it may, since its format cannot be read or is elsewhere."""
     written = query.call("format")
-    if written is not None and written.value is not None:
+    # Without a writer to be seen, `format` may be that of any text.
+    if written is not None and written.value is not None and query.way is not Way.OPTIONS:
         return written.value.lower() in (KAFKA, EOS)
     return any((given.name or "").lower().startswith("kafka.") for given in query.options)

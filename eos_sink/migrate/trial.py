@@ -37,8 +37,7 @@ class Trial:
 
 
 def try_options(query: Query, last: Mapping[str, Given]) -> Trial:
-    """Each setting of the clients by itself, then all together: take away what is refused and add
-    what is missing, until the rest is accepted.
+    """Take away what is refused and add what is missing, until the rest is accepted.
 
     A value that cannot be read is tried as any text: where that will do, so will the value.
 
@@ -52,11 +51,6 @@ def try_options(query: Query, last: Mapping[str, Given]) -> Trial:
         for name, given in last.items()
         if given.name is not None
     }
-    for name in [name for name in options if name.startswith("kafka.")]:
-        error = _refusal({**_NEEDED, name: options[name]}, query.way)
-        if error is not None and _blamed(error, {name}):
-            trial.errors[name] = error
-            del options[name]
     named = query.call("queryName")
     if named is not None:
         options.setdefault("queryname", named.value or ANY_TEXT)
@@ -74,7 +68,7 @@ def try_options(query: Query, last: Mapping[str, Given]) -> Trial:
             if not hidden and not refused & trial.errors.keys():
                 trial.lacking[missing] = error
         else:
-            # Nothing more can be found out: the rest was tried setting by setting.
+            # Settings are looked at one by one before all of them together, so each was seen.
             if not hidden and missing not in trial.errors:
                 trial.lacking[missing] = error
             break

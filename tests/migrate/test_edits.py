@@ -58,11 +58,19 @@ def test_a_python_file_changes_its_one_word_and_loses_what_the_sink_sets_itself(
         "F = 'kafka'\nd.writeStream.format(F).option('kafka.x', '1').start()\n",
         "d.writeStream.format('kaf' 'ka').start()\n",
         "d.writeStream.options(**{'kafka.acks': '1'}).start(format='kafka')\n",
+        "(d.writeStream.format(chosen)).option('kafka.acks', '1').start()\n",
         "(d.writeStream.format(chosen)  # ours\n.option('kafka.acks', '1').start())\n",
     ],
 )
 def test_what_is_not_simple_is_left_to_a_person(text: str) -> None:
     assert python(text) == text
+
+
+def test_only_the_calls_of_the_writer_are_touched() -> None:
+    reader = "s.readStream.format('kafka').option('kafka.acks', '1').load()"
+    rest = ".queryName(T.format('kafka')).start()\n"
+    text = f"{reader}.writeStream.format('kafka').option('kafka.acks', '1'){rest}"
+    assert python(text) == f"{reader}.writeStream.format('kafka-eos'){rest}"
 
 
 def test_a_comment_is_never_lost() -> None:

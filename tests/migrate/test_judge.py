@@ -232,6 +232,33 @@ def test_a_value_that_cannot_be_read_is_fine_where_any_will_do() -> None:
     assert of("topics", None).verdict is Verdict.UNKNOWN
 
 
+def test_what_goes_with_a_value_that_cannot_be_read_is_not_blamed_for_it() -> None:
+    jaas = "org.apache.kafka.common.security.scram.ScramLoginModule required username=u password=p;"
+    found = of_query(
+        query(
+            {
+                **ENOUGH,
+                "kafka.security.protocol": "SASL_SSL",
+                "kafka.sasl.jaas.config": jaas,
+                "kafka.sasl.mechanism": None,
+            }
+        )
+    )
+    assert verdicts(found) == {
+        "kafka.bootstrap.servers": Verdict.SAME,
+        "eos.id": Verdict.SAME,
+        "kafka.security.protocol": Verdict.SAME,
+        "kafka.sasl.jaas.config": Verdict.TRANSLATED,
+        "kafka.sasl.mechanism": Verdict.UNREAD,
+    }
+
+
+def test_what_a_login_lacks_is_missing() -> None:
+    found = of_query(query({**ENOUGH, "kafka.security.protocol": "SASL_SSL", "kafka.acks": "1"}))
+    assert verdicts(found)["kafka.sasl.mechanism"] is Verdict.MISSING
+    assert verdicts(found)["kafka.acks"] is Verdict.REFUSED
+
+
 def test_of_two_with_one_name_the_later_holds() -> None:
     first = Given("kafka.acks", "1", Place("job.py", 1))
     second = Given("KAFKA.ACKS", "all", Place("job.py", 2))
@@ -295,6 +322,12 @@ def test_a_store_is_judged_by_what_the_file_is(tmp_path: Path) -> None:
     assert f"keytool -importkeystore -srckeystore {store}" in finding.note
     store.write_text("-----BEGIN CERTIFICATE-----")
     assert of_store(store)["kafka.ssl.truststore.location"].verdict is Verdict.TRANSLATED
+
+
+def test_a_store_that_no_connection_uses_is_not_looked_at() -> None:
+    for protocol in ({}, {"kafka.security.protocol": "SASL_PLAINTEXT"}):
+        finding = of("kafka.ssl.truststore.location", "/not/here.jks", **protocol)
+        assert finding.verdict is Verdict.TRANSLATED
 
 
 def test_a_store_that_is_not_here_is_left_to_a_person() -> None:

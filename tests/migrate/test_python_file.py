@@ -123,6 +123,25 @@ def test_a_parameter_hides_a_constant() -> None:
     assert query.options[0].value is None
 
 
+def test_a_class_hides_nothing_from_its_methods() -> None:
+    query = only(
+        """
+        TOPIC = "a"
+        class Job:
+            TOPIC = "b"
+            def start(self, rows):
+                rows.writeStream.format("kafka").option("topic", TOPIC).start()
+        """
+    )
+    assert query.options[0].value == "a"
+
+
+def test_arguments_of_start_by_position() -> None:
+    query = only("d.writeStream.start(None, 'kafka', None, None, 'q')")
+    assert shown(query.calls) == {"format": "kafka", "queryName": "q"}
+    assert query.options == ()
+
+
 def test_a_local_constant_is_read() -> None:
     query = only(
         """

@@ -1,0 +1,30 @@
+"""Of the session's settings, those that matter to the sink are told of."""
+
+from __future__ import annotations
+
+import pytest
+
+from eos_sink.migrate.model import Given, Place, Source, Verdict
+from eos_sink.migrate.session import of_session
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "verdict"),
+    [
+        ("spark.speculation", "true", Verdict.REFUSED),
+        ("spark.speculation", "false", Verdict.SAME),
+        ("spark.speculation", None, Verdict.UNREAD),
+        ("spark.sql.streaming.checkpointLocation", "/c", Verdict.IGNORED),
+        ("spark.kafka.clusters.a.auth.bootstrap.servers", "b:1", Verdict.REFUSED),
+        ("spark.kafka.producer.cache.timeout", "1m", Verdict.IGNORED),
+    ],
+)
+def test_a_setting_that_matters(name: str, value: str | None, verdict: Verdict) -> None:
+    given = Given(name, value, Place("job.py", 1), "" if value else "f(...)")
+    (finding,) = of_session(Source("job.py", session=(given,)))
+    assert finding.verdict is verdict
+
+
+def test_other_settings_are_left_out() -> None:
+    given = Given("spark.speculation.interval", "1s", Place("job.py", 1))
+    assert of_session(Source("job.py", session=(given,))) == []
