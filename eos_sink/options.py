@@ -99,7 +99,15 @@ OPTIONS = (
 )
 
 _BY_NAME = {option.name.lower(): option for option in OPTIONS}
-_SPARK_OPTIONS = frozenset({"checkpointlocation", "queryname", "path", "includeheaders"})
+_SPARK_OPTIONS = frozenset(
+    {
+        "asyncprogresstrackingcheckpointintervalms",
+        "checkpointlocation",
+        "includeheaders",
+        "path",
+        "queryname",
+    }
+)
 # Options of Spark's Kafka source: a query that reads and writes with one set of options may
 # carry them; Spark's own sink ignores them too.
 _SOURCE_OPTIONS = frozenset(

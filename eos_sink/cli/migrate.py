@@ -11,7 +11,7 @@ from typing import Any
 from eos_sink.cli.report import Cell, CommandError, Mood, Report
 from eos_sink.migrate.edits import diff_of, edited_options, edited_python, options_as_file
 from eos_sink.migrate.judge import lacking_of, of_query
-from eos_sink.migrate.model import Finding, Query, Source, Verdict, Way
+from eos_sink.migrate.model import Finding, Given, Query, Source, Verdict, Way
 from eos_sink.migrate.options_input import read_options_file, read_pairs
 from eos_sink.migrate.python_file import read_python
 from eos_sink.migrate.session import of_session
@@ -30,6 +30,12 @@ exit code: 0 all is fine; 1 something is refused, unknown, missing or cannot be 
 """
 
 _STDIN = "-"
+_WHAT = {
+    Way.STREAM: "a stream",
+    Way.BATCH: "a batch",
+    Way.OPTIONS: "options",
+    Way.DEFAULTS: "defaults of the session",
+}
 _COLUMNS = ("option", "value", "where", "verdict")
 _WIDTH = 40
 _TO_READERS = (
@@ -43,6 +49,10 @@ _TO_KAFKA = (
 _TO_BATCHES = (
     "A batch that is written again is there twice, as before, unless txnAppId and txnVersion "
     "number it: docs/batch.md."
+)
+_TO_SESSIONS = (
+    "Settings spark.datasource.kafka-eos.* are defaults of options only where "
+    "eos_sink.register(spark) is called: docs/ways.md."
 )
 _TO_FOREACH_BATCH = (
     "In foreachBatch each write is there once by itself; several frames to one topic need an "
@@ -78,7 +88,14 @@ def run(arguments: argparse.Namespace) -> Report:
     ]
     if pairs:
         sources.append(read_pairs(pairs))
-    judged = [Judged(source) for source in sources]
+    defaults = [
+        given
+        for source in sources
+        for query in source.queries
+        if query.way is Way.DEFAULTS
+        for given in query.options
+    ]
+    judged = [Judged(source, defaults) for source in sources]
     migrated = [_migrated(one, texts.get(one.source.name), python) for one in judged]
     if arguments.write is not None:
         _write(arguments.write, migrated)
@@ -93,9 +110,12 @@ def run(arguments: argparse.Namespace) -> Report:
 class Judged:
     """An input with what is said of it."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, defaults: Sequence[Given]) -> None:
         self.source = source
-        self.queries = [(query, of_query(query)) for query in source.queries]
+        self.queries = [
+            (query, of_query(query, defaults if query.way.writes else ()))
+            for query in source.queries
+        ]
         self.session = of_session(source)
 
     @property
@@ -145,8 +165,7 @@ def _python(text: str, name: str) -> Source:
 def _migrated(judged: Judged, text: str | None, python: dict[str, bool]) -> str:
     """The whole input, as it should be."""
     if text is None:
-        (query, findings), *_ = judged.queries
-        return options_as_file(query, findings)
+        return options_as_file(judged.source, judged.findings)
     if python[judged.source.name]:
         return edited_python(text, judged.source.name, judged.findings)
     return edited_options(text, judged.findings)
@@ -164,9 +183,9 @@ def _write(out: Path, migrated: Sequence[str]) -> None:
 
 
 def _head(query: Query) -> tuple[Cell, ...]:
-    what = {Way.STREAM: "a stream", Way.BATCH: "a batch", Way.OPTIONS: "options"}[query.way]
+    what = _WHAT[query.way]
     if query.inside:
-        what = f"a batch in foreachBatch, {query.inside}"
+        what = f"{what} in foreachBatch, {query.inside}"
     return (Cell(f"-- {what}"), Cell(""), Cell(str(query.place)), Cell(""))
 
 
@@ -182,7 +201,7 @@ def _row(finding: Finding) -> tuple[Cell, ...]:
 
 
 def _notes(findings: Sequence[Finding], queries: Sequence[Query]) -> Iterator[str]:
-    if not queries:
+    if not queries and not findings:
         yield "Nothing here writes to Kafka, as far as can be seen."
         return
     for finding in findings:
@@ -197,6 +216,8 @@ def _notes(findings: Sequence[Finding], queries: Sequence[Query]) -> Iterator[st
         yield _TO_FOREACH_BATCH
     if any(not query.inside and not _numbered(query) for query in batches):
         yield _TO_BATCHES
+    if any(query.way is Way.DEFAULTS for query in queries):
+        yield _TO_SESSIONS
     yield _TO_READERS
     yield _TO_KAFKA
 

@@ -8,8 +8,9 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from eos_sink.defaults import PREFIX
 from eos_sink.migrate.chains import end_of
-from eos_sink.migrate.model import Finding, Query, Verdict
+from eos_sink.migrate.model import Finding, Query, Source, Verdict, Way
 from eos_sink.migrate.python_file import EOS, KAFKA, read_python
 from eos_sink.properties import line_of_properties, read_properties
 
@@ -28,14 +29,21 @@ def edited_options(text: str, findings: Iterable[Finding]) -> str:
     return "".join(out)
 
 
-def options_as_file(query: Query, findings: Sequence[Finding]) -> str:
+def options_as_file(source: Source, findings: Iterable[Finding]) -> str:
     """Pairs of a command line as a properties file, without the superfluous ones."""
     left_out = {finding.name for finding in findings if finding.superfluous}
-    return "".join(
-        line_of_properties(given.name, given.value) + "\n"
+    lines = [
+        line_of_properties(_prefix(query) + (given.name or ""), given.value or "")
+        for query in source.queries
         for given in query.options
-        if given.name is not None and given.value is not None and given.name not in left_out
-    )
+        if given.name not in left_out
+    ]
+    lines += [line_of_properties(given.name or "", given.value or "") for given in source.session]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _prefix(query: Query) -> str:
+    return PREFIX if query.way is Way.DEFAULTS else ""
 
 
 @dataclass(frozen=True)

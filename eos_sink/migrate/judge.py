@@ -6,11 +6,13 @@ Whether it accepts them is tried (`eos_sink.migrate.trial`). The tables of `eos_
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from eos_sink.errors import ConfigurationError
 from eos_sink.identity import query_origin
 from eos_sink.kafka_settings import Fate, is_known, is_secret, judge, setting
 from eos_sink.migrate.calls import of_calls
-from eos_sink.migrate.model import Finding, Given, Query, Verdict, Way
+from eos_sink.migrate.model import Finding, Given, Query, Verdict
 from eos_sink.migrate.trial import ANY_TEXT, IDENTITY, Trial, try_options
 from eos_sink.options import Kind, kind_of
 
@@ -25,13 +27,17 @@ _FATES = {
 }
 
 
-def of_query(query: Query) -> list[Finding]:
+def of_query(query: Query, defaults: Sequence[Given] = ()) -> list[Finding]:
     """What is said of each call and option of a query, and of what it lacks.
 
     Options alone lack nothing: their query may give the rest, see `lacking_of`.
+
+    Args:
+        query: the query.
+        defaults: options that the session gives where the query does not.
     """
     last = {_key(given): given for given in query.options}
-    trial = try_options(query, last)
+    trial = try_options(query, last, defaults)
     found = list(of_calls(query))
     for given in query.options:
         holds = last[_key(given)]
@@ -39,7 +45,7 @@ def of_query(query: Query) -> list[Finding]:
             found.append(_finding(given, Verdict.IGNORED, f"It is given again: {holds.place}."))
         else:
             found.append(_of_option(given, trial))
-    if query.way is not Way.OPTIONS:
+    if query.way.writes:
         found += [
             Finding(name, "", query.place, Verdict.MISSING, _said(error))
             for name, error in trial.lacking.items()

@@ -48,6 +48,13 @@ class Way(Enum):
     BATCH = "batch"
     OPTIONS = "options"
     """Options alone: a properties file, pairs, or calls whose writer is somewhere else."""
+    DEFAULTS = "defaults"
+    """Settings of the session that stand for options which a query does not give."""
+
+    @property
+    def writes(self) -> bool:
+        """It is a query, and not only something that one is made of."""
+        return self in (Way.STREAM, Way.BATCH)
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from eos_sink.migrate.chains import Link, Writer, functions_of_foreach_batch, wr
 from eos_sink.migrate.literals import Literals, as_text
 from eos_sink.migrate.model import Given, Place, Query, Source, Way
 from eos_sink.migrate.names import Names, Unread
+from eos_sink.migrate.options_input import from_settings
 
 KAFKA = "kafka"
 EOS = "kafka-eos"
@@ -35,10 +36,11 @@ def read_python(text: str, file: str) -> Source:
     names = Names(module)
     reader = _Reader(file, names, *functions_of_foreach_batch(module))
     queries = (reader.query(writer) for writer in writers(module, names))
+    settings = from_settings(file, reader.session(module))
     return Source(
         file,
-        tuple(query for query in queries if _concerns_kafka(query)),
-        tuple(reader.session(module)),
+        (*(query for query in queries if _concerns_kafka(query)), *settings.queries),
+        settings.session,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -36,7 +36,7 @@ class Trial:
     absent: dict[str, str] = field(default_factory=dict)
 
 
-def try_options(query: Query, last: Mapping[str, Given]) -> Trial:
+def try_options(query: Query, last: Mapping[str, Given], defaults: Sequence[Given] = ()) -> Trial:
     """Take away what is refused and add what is missing, until the rest is accepted.
 
     A value that cannot be read is tried as any text: where that will do, so will the value.
@@ -44,17 +44,19 @@ def try_options(query: Query, last: Mapping[str, Given]) -> Trial:
     Args:
         query: for its way of writing and its name.
         last: its options by their names in lower case.
+        defaults: options that the session gives where the query does not.
     """
     trial = Trial()
+    known = {(given.name or "").lower(): given for given in defaults} | dict(last)
     options = {
         name: ANY_TEXT if given.value is None else given.value
-        for name, given in last.items()
+        for name, given in known.items()
         if given.name is not None
     }
     named = query.call("queryName")
     if named is not None:
         options.setdefault("queryname", named.value or ANY_TEXT)
-    unread = {name for name in options if name in last and last[name].value is None}
+    unread = {name for name in options if name in known and known[name].value is None}
     hidden = any(given.name is None for given in query.options)
     while error := _refusal(options, query.way):
         blamed = _blamed(error, unread & options.keys()) or _blamed(error, options)
@@ -72,18 +74,18 @@ def try_options(query: Query, last: Mapping[str, Given]) -> Trial:
             if not hidden and missing not in trial.errors:
                 trial.lacking[missing] = error
             break
-    _open_stores(trial, last)
+    _open_stores(trial, known)
     return trial
 
 
-def _open_stores(trial: Trial, last: Mapping[str, Given]) -> None:
+def _open_stores(trial: Trial, known: Mapping[str, Given]) -> None:
     """Read the stores as the clients would: only the files tell of what kind they are."""
     kafka = {
         name.removeprefix("kafka."): given.value
-        for name, given in last.items()
+        for name, given in known.items()
         if name.startswith("kafka.ssl.") and given.value is not None and name not in trial.errors
     }
-    protocol = last.get("kafka.security.protocol")
+    protocol = known.get("kafka.security.protocol")
     if protocol is None or not (protocol.value or "ssl").strip().lower().endswith("ssl"):
         return
     for store in translate({**kafka, "security.protocol": "ssl"}).stores:
@@ -99,7 +101,7 @@ def _open_stores(trial: Trial, last: Mapping[str, Given]) -> None:
 
 def _refusal(options: Mapping[str, str], way: Way) -> ConfigurationError | None:
     """What a query with these options would be told at its start, before it asks a broker."""
-    numbered = way is Way.OPTIONS and not _VERSIONS.isdisjoint(options)
+    numbered = not way.writes and not _VERSIONS.isdisjoint(options)
     try:
         if way is Way.BATCH or numbered:
             parse_batch_options(options)

@@ -75,8 +75,28 @@ def test_inputs_of_all_kinds_at_once(job: Path, capsys: pytest.CaptureFixture[st
     assert cli.main(["migrate", "job.py", "a=b", "spark.conf", "eos.id=x", "--json"]) == 1
     document = json.loads(capsys.readouterr().out)
     assert [query["file"] for query in document["queries"]] == ["job.py", "a=b", "spark.conf", ""]
+    alone = [finding for query in document["queries"][1:] for finding in query["findings"]]
+    assert {finding["verdict"] for finding in alone} == {"same"}
     assert [finding["verdict"] for finding in document["session"]] == ["refused"]
     assert document["ok"] is False
+
+
+@pytest.mark.parametrize("where", ["job.py", "spark.conf"])
+def test_settings_of_the_session_give_what_a_query_does_not(
+    job: Path, capsys: pytest.CaptureFixture[str], where: str
+) -> None:
+    program = "rows.writeStream.format('kafka').option('eos.id', 'x').start()\n"
+    job.write_text(program)
+    Path("spark.conf").write_text("spark.app.name=x")
+    assert cli.main(["migrate", "job.py", "spark.conf"]) == 1
+    assert "kafka.bootstrap.servers is missing" in capsys.readouterr().out
+    setting = "spark.datasource.kafka-eos.kafka.bootstrap.servers"
+    if where == "job.py":
+        job.write_text(f"{program}spark.conf.set('{setting}', 'b:1')\n")
+    else:
+        Path(where).write_text(f"{setting} b:1")
+    assert cli.main(["migrate", "job.py", "spark.conf"]) == 0
+    assert "eos_sink.register(spark)" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("words", "text"), [([], "topic=t"), (["--python"], GOOD)])
@@ -180,5 +200,5 @@ def test_the_page_shows_what_the_command_prints(
     assert shown.strip() == "\n".join(line.rstrip() for line in printed.strip().splitlines())
     Path("conf").symlink_to(ROOT / "conf")
     codes = [cli.main(shlex.split(command)[1:]) for command in more]
-    assert codes == [0, 0, 1, 1]
+    assert codes == [0, 1, 0, 1, 1]
     assert 'format("kafka-eos")' in Path("new.py").read_text()

@@ -124,11 +124,14 @@ def test_a_properties_file_keeps_all_but_what_the_sink_sets_itself() -> None:
 
 
 def test_pairs_become_a_properties_file() -> None:
-    (query,) = read_pairs(["topic=t", "kafka.acks=1", "kafka.sasl.password= a=b\\c"]).queries
-    written = options_as_file(query, of_query(query))
-    assert written == "topic=t\nkafka.sasl.password=\\ a=b\\\\c\n"
-    (again,) = read_options_file(written, "f").queries
-    assert [given.value for given in again.options] == ["t", " a=b\\c"]
+    pairs = ["topic=t", "kafka.acks=1", "kafka.sasl.password= a=b\\c", "spark.x=1"]
+    source = read_pairs([*pairs, "spark.datasource.kafka-eos.eos.id=q"])
+    written = options_as_file(source, [f for query in source.queries for f in of_query(query)])
+    assert written == (
+        "topic=t\nkafka.sasl.password=\\ a=b\\\\c\nspark.datasource.kafka-eos.eos.id=q\nspark.x=1\n"
+    )
+    again = read_options_file(written, "f")
+    assert [given.value for given in again.queries[0].options] == ["t", " a=b\\c"]
 
 
 @given(st.text(min_size=1), st.text())

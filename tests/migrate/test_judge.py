@@ -128,6 +128,8 @@ def test_a_checkpoint_location_is_shown_without_what_may_be_a_secret() -> None:
         ("kafka.transaction.timeout.ms", "60000", Verdict.TRANSLATED),
         ("includeHeaders", "true", Verdict.IGNORED),
         ("startingOffsets", "latest", Verdict.IGNORED),
+        ("asyncProgressTrackingEnabled", "false", Verdict.IGNORED),
+        ("asyncProgressTrackingCheckpointIntervalMs", "1000", Verdict.IGNORED),
         ("kafka.metric.reporters", "com.example.Reporter", Verdict.IGNORED),
         ("kafka.acks", "1", Verdict.REFUSED),
         ("kafka.transactional.id", "t", Verdict.REFUSED),
