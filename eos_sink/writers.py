@@ -215,12 +215,12 @@ def _run(context: TaskContext) -> str:
 
 
 _REMEDIES: dict[type[EosSinkError], str] = {
-    BatchFailedError: "If it was a batch write: run it again.",
-    UnfinishedError: "If it was a batch write: run it again under the same txnVersion. Without one "
-    "do not run it again, its rows would be there twice: the next write under its identity "
-    "finishes it.",
-    OutcomeUnknownError: "If it was a batch write: run it again under the same txnVersion. Without "
-    "one look for its rows first, they may be there or become visible.",
+    BatchFailedError: "Outside of a query: run the write again.",
+    UnfinishedError: "Outside of a query: run the write again under the same txnVersion. Without "
+    "one do not run it again, its rows would be there twice: the next write under its identity, "
+    "also one without rows, finishes it.",
+    OutcomeUnknownError: "Outside of a query: run the write again under the same txnVersion. "
+    "Without one look for its rows first, they may be there or become visible.",
 }
 
 

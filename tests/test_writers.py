@@ -173,8 +173,8 @@ def test_a_process_serves_many_versions_with_the_clients_that_it_has(world: Worl
 @pytest.mark.parametrize(
     ("kind", "told"),
     [
-        (BatchFailedError, "run it again."),
-        (CommitFailedError, "run it again."),
+        (BatchFailedError, "run the write again."),
+        (CommitFailedError, "run the write again."),
         (UnfinishedError, "do not run it again"),
         (OutcomeUnknownError, "look for its rows first"),
     ],
@@ -182,7 +182,7 @@ def test_a_process_serves_many_versions_with_the_clients_that_it_has(world: Worl
 def test_an_error_says_what_to_do_with_a_batch_write(kind: type[EosSinkError], told: str) -> None:
     with pytest.raises(kind) as error, told_of_a_batch_write():
         raise kind("It failed.", remedy="Start the query again.", data={"batch": 1})
-    assert "Start the query again. If it was a batch write:" in str(error.value)
+    assert "Start the query again. Outside of a query:" in str(error.value)
     assert told in str(error.value)
     assert error.value.data == {"batch": 1}
 

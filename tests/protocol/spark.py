@@ -6,6 +6,7 @@ logs in the checkpoint. It replays a batch that is in the offset log but not in 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple, TypeVar
@@ -15,7 +16,7 @@ import pyarrow as pa
 from eos_sink.driver.committer import Committer
 from eos_sink.driver.planner import Planner
 from eos_sink.errors import EosSinkError
-from eos_sink.model import BatchId, Plan, TaskReport
+from eos_sink.model import BatchId, Numbering, Plan, TaskReport
 from eos_sink.task.writer import TaskWriter
 from tests.fakes.kafka import FakeKafka
 from tests.fakes.process import Killed, Moment, Process
@@ -25,6 +26,7 @@ from tests.protocol.world import World
 T = TypeVar("T")
 
 TASK_ATTEMPTS = 2
+_RUNS = itertools.count(1)
 
 
 class QueryFailed(Exception):
@@ -63,6 +65,8 @@ class Run:
         self.aside: list[Actor] = []
         """Calls that hang; the run has gone on without them."""
         self.processes: list[Process] = []
+        foreach = BatchId(world.checkpoint.stream, 0).numbering is Numbering.FOREACH
+        self._run_id = str(next(_RUNS)) if foreach else ""
         self._calls: list[Actor] = []
         self._hung: list[Process] = []
         self._plans: FakeKafka
@@ -128,7 +132,8 @@ class Run:
         except QueryFailed:
             self._replace_if_hung(self._commits, self._replace_committer)
             try:
-                self._call(partial(self._committer.abort, reports))
+                token = plan.token if self.world.options.origin.batch else None
+                self._call(partial(self._committer.abort, reports, token))
             finally:
                 self._replace_if_hung(self._commits, self._replace_committer)
             raise
@@ -144,7 +149,7 @@ class Run:
         for attempt in range(TASK_ATTEMPTS):
             writer = TaskWriter(self.process(), self.world.options, plan)
             try:
-                return self._call(partial(writer.write, batch, partition, data))
+                return self._call(partial(writer.write, batch, partition, data, self._run_id))
             except QueryFailed:
                 if attempt == TASK_ATTEMPTS - 1:
                     raise

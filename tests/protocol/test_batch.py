@@ -167,6 +167,14 @@ def test_a_write_of_which_a_part_is_lost_stops_the_next_one(world: World, job: J
     assert world.visible() == [b"a"]
 
 
+def test_a_write_without_rows_finishes_what_an_earlier_one_has_decided(
+    world: World, job: Job
+) -> None:
+    job.dies_after_the_decision(once("1"), [b"a"])
+    Job(world).write(once("2"), [])
+    assert world.visible() == [b"a"]
+
+
 def test_an_abort_that_is_told_of_no_task_ends_what_the_tasks_have_left_open(
     world: World, job: Job
 ) -> None:

@@ -1,0 +1,76 @@
+"""The faults of `test_faults`, on batch writes that are numbered: versions, and frames of a query.
+
+Around them is the same Spark: it runs a batch again, under its number, until it is noted as done.
+"""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from eos_sink.model import Numbering
+from eos_sink.options import parse_batch_options
+from tests.protocol.explore import Fault, Scenario, Story, Strike
+from tests.protocol.test_faults import BATCHES, SAMPLES
+from tests.protocol.world import TOPIC, Checkpoint, World
+
+# The frames of a query keep more in the log, so the short run has them.
+NUMBERINGS = [Numbering.FOREACH, pytest.param(Numbering.VERSION, marks=pytest.mark.long)]
+SHORT = (Fault.KILL_RUN, Fault.LEAVE_RUN)
+FAULTS = [f if f in SHORT else pytest.param(f, marks=pytest.mark.long) for f in Fault]
+OPTIONS = parse_batch_options(
+    {
+        "kafka.bootstrap.servers": "nowhere:1",
+        "topic": TOPIC,
+        "eos.transaction.timeout.ms": "60000",
+    }
+).sink
+
+
+def play(numbering: Numbering, *strikes: Strike, same_jvm: bool = False) -> Story:
+    checkpoint = Checkpoint(stream=f"{numbering.value}writes")
+    world = World(list(BATCHES), checkpoint=checkpoint, options=OPTIONS)
+    return Story(world, Scenario(strikes, same_jvm)).play()
+
+
+@pytest.mark.parametrize("numbering", NUMBERINGS)
+def test_without_a_fault_every_row_is_visible_once_and_nothing_stops(numbering: Numbering) -> None:
+    story = play(numbering)
+    assert story.verdict == []
+    assert story.errors == []
+    assert story.world.visible() == [b"a", b"b", b"c", b"d", b"last"]
+
+
+@pytest.mark.parametrize(
+    "same_jvm",
+    [False, pytest.param(True, marks=pytest.mark.long)],
+    ids=["new JVM", "same JVM"],
+)
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("numbering", NUMBERINGS)
+def test_a_single_fault_at_each_gate_loses_and_doubles_nothing(
+    numbering: Numbering, fault: Fault, same_jvm: bool
+) -> None:
+    wrong = {}
+    for at in range(len(play(numbering).gates)):
+        story = play(numbering, Strike(fault, at), same_jvm=same_jvm)
+        if story.verdict:
+            wrong[at, story.gates[at]] = story.verdict
+    assert wrong == {}
+
+
+@pytest.mark.parametrize("strikes", [3, pytest.param(5, marks=pytest.mark.long)])
+@pytest.mark.parametrize("numbering", NUMBERINGS)
+def test_several_faults_at_random_gates_lose_and_double_nothing(
+    numbering: Numbering, strikes: int
+) -> None:
+    chance, last = random.Random(strikes), len(play(numbering).gates) * 3 // 2
+    for _ in range(SAMPLES):
+        chosen = [
+            Strike(chance.choice(list(Fault)), chance.randrange(last), chance.randrange(1, last))
+            for _ in range(strikes)
+        ]
+        same_jvm = chance.random() < 0.5
+        story = play(numbering, *chosen, same_jvm=same_jvm)
+        assert story.verdict == [], (chosen, same_jvm)
