@@ -26,7 +26,7 @@ from eos_sink.errors import (
 )
 from eos_sink.model import BatchId, Numbering
 from eos_sink.options import SinkOptions
-from eos_sink.writers import BatchWriter, Report, told_of_a_batch_write
+from eos_sink.writers import BatchWriter, Report, SinkWriter, told_of_a_batch_write
 from tests.fakes.clock import FakeClock
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.kafka import FakeKafka
@@ -73,11 +73,12 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
 def write(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Report]:
     """One task of a new write of one row; the process of tasks gets the writer pickled."""
 
-    def written(writer: BatchWriter, **properties: str) -> Report:
+    def written(writer: SinkWriter, **properties: str) -> Report:
         context = Task({name.replace("__", "."): value for name, value in properties.items()})
         monkeypatch.setattr(TaskContext, "get", lambda: context)
-        shipped: BatchWriter = pickle.loads(pickle.dumps(writer))
-        return shipped.write(iter([pa.RecordBatch.from_pydict({"value": [b"row"]})]))
+        shipped: Any = pickle.loads(pickle.dumps(writer))
+        report: Report = shipped.write(iter([pa.RecordBatch.from_pydict({"value": [b"row"]})]))
+        return report
 
     return written
 
@@ -192,3 +193,18 @@ def test_an_error_that_is_the_same_for_both_is_left_as_it_is() -> None:
     with pytest.raises(OperatorNeededError) as error, told_of_a_batch_write():
         raise given
     assert error.value is given
+
+
+def test_a_stream_without_micro_batches_is_refused_by_its_tasks_and_by_its_commit(
+    world: World, write: Callable[..., Report]
+) -> None:
+    """Continuous and real-time mode have no batch that could be decided."""
+    options = {**OPTIONS, "eos.id": "stream"}
+    stream = FakeDataSource(options).streamWriter(SCHEMA, overwrite=False)
+    one_of_two = {"sql__streaming__queryId": QUERY}
+    for properties in ({}, one_of_two):
+        with pytest.raises(ConfigurationError, match="does not belong to a micro-batch"):
+            write(stream, **properties)
+    with pytest.raises(ConfigurationError, match="as it does in continuous mode"):
+        stream.commit([None, None], 7)
+    assert world.visible() == []
