@@ -5,6 +5,7 @@ from __future__ import annotations
 from tools.guards.guard import Guard, Removal, proofs
 
 _WRITER = "eos_sink/task/writer.py"
+_PRODUCER = "eos_sink/clients/producer.py"
 _VERDICTS = "eos_sink/verdicts.py"
 _COMMITTER = "eos_sink/driver/committer.py"
 _STORY = "tests/protocol/test_stories.py::"
@@ -12,6 +13,7 @@ _GUARD = "tests/protocol/test_guards.py::"
 _VERDICT = "tests/test_verdicts.py::"
 _ZOMBIE = "integration/test_zombies.py::"
 _REPLAY = "integration/test_replays.py::"
+_BAD = "integration/test_bad_input.py::"
 
 _OFFSET = (
     "        producer.send_offset(token.position, token.member, "
@@ -54,6 +56,21 @@ GUARDS = (
             _GUARD + "test_a_stale_task_that_goes_on_after_it_was_aborted_frees_readers",
         ),
         outside="in the model all rows arrive (M_ONEOFFSET changes nothing there)",
+    ),
+    Guard(
+        "a record that could not be delivered fails its task",
+        "The client itself would look only when it commits, which the driver does instead.",
+        (
+            Removal(
+                _PRODUCER,
+                "        if self._undelivered is not None:\n",
+                "        if False:\n",
+            ),
+        ),
+        proofs(
+            _BAD + "test_a_row_for_a_topic_that_does_not_exist_is_not_lost_in_silence[4.3.0]",
+        ),
+        outside="in the model all rows arrive",
     ),
     Guard(
         "a refused task aborts",
