@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import configparser
+import re
 from pathlib import Path
 
 import pytest
 
-from matrix.cells import ALL, KAFKAS, SPARKS, Cell, select
+from matrix.cells import ALL, KAFKAS, PYTHONS, SPARKS, Cell, select
 from matrix.outcome import Outcome, Verdict, keep, read_all
 from matrix.publish import PAGE, lines, published, with_outcomes
 
@@ -63,3 +65,10 @@ def test_the_published_page_is_that_of_the_published_outcomes() -> None:
     assert with_outcomes(PAGE.read_text(), outcomes) == PAGE.read_text()
     assert {outcome.cell.kafka for outcome in outcomes} == set(KAFKAS)
     assert not [outcome.cell.name for outcome in outcomes if outcome.verdict is Verdict.FAILED]
+
+
+def test_the_package_names_each_python_of_the_matrix() -> None:
+    metadata = configparser.ConfigParser()
+    metadata.read(PAGE.parent.parent / "setup.cfg")
+    named = re.findall(r"Python :: (3\.\d+)", metadata["metadata"]["classifiers"])
+    assert tuple(named) == PYTHONS

@@ -15,8 +15,9 @@ from eos_sink.errors import BatchFailedError, ProduceFailedError, SupersededErro
 from eos_sink.identity import Origin
 from eos_sink.log import DecisionRegister
 from eos_sink.model import BatchId, Owner, Plan
+from eos_sink.ports import MemberState
 from eos_sink.task.writer import TaskWriter
-from tests.fakes.kafka import FakeKafka
+from tests.fakes.kafka import FakeKafka, FakeMember
 from tests.fakes.process import Moment
 from tests.protocol.test_stories import STREAM, At, Driver, late_attempt, log
 from tests.protocol.world import World
@@ -143,7 +144,13 @@ def test_a_query_that_takes_anothers_place_says_so(
     assert "process 124 on host-a" in said
 
 
-def test_planner_processes_of_one_session_take_turns(world: World) -> None:
+@pytest.mark.parametrize("told", [True, False], ids=["told by the group", "not told yet"])
+def test_planner_processes_of_one_session_take_turns(
+    told: bool, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not told:
+        # A member hears of its successor from a heartbeat, seconds later.
+        monkeypatch.setattr(FakeMember, "state", lambda _: MemberState.CURRENT)
     one, two = Named(world, 99, "/x", "7@1"), Named(world, 123, "/x", "7@1")
     for batch, planner in enumerate((one, two, one, one, two)):
         planner.run(batch, [f"row {batch}".encode()])
