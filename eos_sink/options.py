@@ -189,7 +189,7 @@ class SinkOptions:
         origin: what the query was started with, without secrets.
         timestamp_column: the column with the records' times, or None.
         destinations: the only places that rows may go to, or None.
-        warnings: what is to be told about the settings, once for each query; without secrets.
+        warnings: what is to be told about the settings when the query starts; without secrets.
     """
 
     names: QueryNames

@@ -16,6 +16,8 @@ _MODULES = {
     "org.apache.kafka.common.security.scram.ScramLoginModule": ("SCRAM-SHA-256", "SCRAM-SHA-512"),
     "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule": ("OAUTHBEARER",),
 }
+# Some distributions of Spark carry Kafka's classes under a package of their own.
+_SHADED = "kafkashaded."
 _KERBEROS = "com.sun.security.auth.module.Krb5LoginModule"
 _UNSECURED = "unsecuredLoginStringClaim_sub"
 _LIFETIME = "unsecuredLoginLifetimeSeconds"
@@ -54,17 +56,18 @@ def read_jaas(text: str) -> Login:
         JaasError: it is malformed, or names what cannot be honoured.
     """
     entry = _ENTRY.fullmatch(text)
-    if entry and entry[1] == _KERBEROS:
+    module = entry[1].removeprefix(_SHADED) if entry else ""
+    if module == _KERBEROS:
         raise JaasError(
             "It names Kerberos, which one of the two Kafka clients cannot speak without the "
             "system's libraries"
         )
-    if not entry or entry[1] not in _MODULES:
+    if not entry or module not in _MODULES:
         raise JaasError(
             "It is not one entry of PlainLoginModule, ScramLoginModule or OAuthBearerLoginModule "
             "that ends with a semicolon"
         )
-    mechanisms = _MODULES[entry[1]]
+    mechanisms = _MODULES[module]
     options = _options(entry[3])
     if options.pop("tokenauth", "false").lower() == "true":
         raise JaasError(

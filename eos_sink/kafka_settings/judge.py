@@ -7,13 +7,13 @@ import re
 
 from eos_sink.kafka_settings.librdkafka import ALIASES, PROPERTIES, checked, number_range
 from eos_sink.kafka_settings.model import Fate, Judgement, Setting
-from eos_sink.kafka_settings.producer import CONSUMER_ONLY, LIBRDKAFKA_OWNED, PRODUCER_SETTINGS
+from eos_sink.kafka_settings.producer import CONSUMER_ONLY, LIBRDKAFKA_SETTINGS, PRODUCER_SETTINGS
 from eos_sink.kafka_settings.security import SECURITY_SETTINGS
 
 SETTINGS = tuple(sorted((*PRODUCER_SETTINGS, *SECURITY_SETTINGS), key=lambda row: row.name))
 """Every setting of the Java producer, Kafka 3.9 to 4.3."""
 
-_BY_NAME = {row.name: row for row in (*SETTINGS, *LIBRDKAFKA_OWNED)}
+_BY_NAME = {row.name: row for row in (*SETTINGS, *LIBRDKAFKA_SETTINGS)}
 _PROVIDERS = "config.providers."
 _SECRET = re.compile(r"password|passphrase|secret|jaas|token|\.key$|key\.pem$|oauthbearer\.config$")
 # librdkafka would take more, but refuses it together with idempotence, as Java does.

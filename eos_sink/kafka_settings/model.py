@@ -59,7 +59,7 @@ class Judgement:
         note: why, and what to use in its place; never holds a secret value.
         settings: what librdkafka gets for it; may hold secrets, so left out of repr. Empty where
             several settings have to be seen together (stores, JAAS): `translate` does that.
-        warning: whether the user is told, once for each query.
+        warning: whether the user is told when the query starts.
     """
 
     name: str

@@ -208,13 +208,19 @@ PRODUCER_SETTINGS = (
     ),
 )
 
-# Settings of librdkafka alone that the sink sets, or rests on, itself.
+# Settings of librdkafka alone that are not just handed on.
 _CREDENTIALS = "Both Kafka clients know client credentials only. Remove the option."
 _OWN = "The sink rests on its value. Remove the option."
-LIBRDKAFKA_OWNED = (
+LIBRDKAFKA_SETTINGS = (
     Setting("delivery.report.only.error", Fate.OWNED, _OWN, accepts=frozenset({"false"})),
     Setting("enabled_events", Fate.OWNED, _OWN),
     Setting("log.queue", Fate.OWNED, _OWN, accepts=frozenset({"false"})),
+    Setting(
+        "partitioner",
+        Fate.SAME,
+        "random, consistent, consistent_random, murmur2, murmur2_random, fnv1a or fnv1a_random.",
+        takes="random|(consistent|murmur2|fnv1a)(_random)?",
+    ),
     Setting("queue.buffering.backpressure.threshold", Fate.OWNED, _OWN, accepts=frozenset({"1"})),
     Setting("queuing.strategy", Fate.OWNED, _OWN, accepts=frozenset({"fifo"})),
     Setting("sasl.oauthbearer.assertion.jwt.template.file", Fate.REFUSED, _CREDENTIALS),

@@ -174,6 +174,21 @@ def test_an_inline_key_leaves_no_file(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_nobody_else_can_open_an_inline_key_meanwhile(
+    authority: Authority, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    modes: list[int] = []
+
+    def load(_: ssl.SSLContext, path: Path, **__: object) -> None:
+        modes.extend(each.stat().st_mode & 0o777 for each in (path, path.parent))
+
+    monkeypatch.setattr(ssl.SSLContext, "load_cert_chain", load)
+    ann = authority.identity("ann")
+    key, chain = ann.key.read_text(), ann.chain.read_text()
+    context_of({"ssl.keystore.key": key, "ssl.keystore.certificate.chain": chain})
+    assert modes == [0o600, 0o700]
+
+
 def test_an_encrypted_key_without_its_password_is_an_error_and_no_question(
     authority: Authority, tmp_path: Path
 ) -> None:

@@ -18,6 +18,7 @@ CLIENT = "sasl.oauthbearer.client.credentials.client"
     [
         f'{PLAIN} required username="ann" password="c;a=n a\\"r\\\\y";',
         f"{PLAIN} required\n  password='c;a=n a\"r\\\\y'\n  username=ann;\n",
+        f'kafkashaded.{PLAIN} required username="ann" password="c;a=n a\\"r\\\\y";',
         f'  {SCRAM} required username="ann" password="c;a=n a\\"r\\\\y" tokenauth="false" ; ',
     ],
 )

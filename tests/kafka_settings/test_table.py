@@ -165,6 +165,7 @@ def test_a_tuning_beyond_librdkafkas_range_becomes_the_nearest_with_a_warning(
         ("security.protocol", "TLS", "plaintext, ssl, sasl_plaintext, sasl_ssl"),
         ("buffer.memory", "a lot", "whole number"),
         ("partitioner.ignore.keys", "maybe", "true becomes random"),
+        ("partitioner", "round_robin", "murmur2_random"),
         ("sasl.mechanism", "GSSAPI", "Kerberos"),
         ("ssl.cipher.suites", "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384", "OpenSSL's names"),
     ],
