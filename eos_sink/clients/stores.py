@@ -48,6 +48,7 @@ def _pem_settings(store: Store) -> dict[str, str]:
 
 def _pkcs12_settings(store: Store, content: bytes) -> dict[str, str]:
     try:
+        from cryptography.exceptions import UnsupportedAlgorithm
         from cryptography.hazmat.primitives import serialization
         from cryptography.hazmat.primitives.serialization import pkcs12
     except ModuleNotFoundError as missing:
@@ -60,7 +61,7 @@ def _pkcs12_settings(store: Store, content: bytes) -> dict[str, str]:
     password = None if store.password is None else store.password.encode()
     try:
         opened = pkcs12.load_pkcs12(content, password)
-    except ValueError as error:
+    except (ValueError, UnsupportedAlgorithm) as error:
         raise ConfigurationError(
             f"Option kafka.{store.option} names {store.location}, a PKCS#12 store that cannot be "
             "opened.",

@@ -192,6 +192,11 @@ def _tokens(settings: dict[str, str]) -> Iterator[str]:
                 "given.",
                 remedy=f"Set it, or clientId and clientSecret in kafka.{_JAAS}." + _NOTHING,
             )
+        if settings[_TOKEN_URL].lower().startswith("http:"):
+            yield (
+                f"kafka.{_TOKEN_URL} is http, not https: the client's secret and the token cross "
+                "the network for everybody to read."
+            )
         settings["sasl.oauthbearer.method"] = "oidc"
         settings.pop(_UNSECURED, None)
         settings.pop("sasl.oauthbearer.config", None)

@@ -123,6 +123,15 @@ def test_tokens_come_from_the_server_that_is_named() -> None:
     assert translate({**server, **older}).settings == settings
 
 
+def test_a_token_server_without_tls_is_warned_of() -> None:
+    login = {f"{CLIENT}.id": "id", f"{CLIENT}.secret": "word"}
+    safe = translate({**BEARER, **login, TOKEN_URL: "https://login/token"})
+    unsafe = translate({**BEARER, **login, TOKEN_URL: "HTTP://login/token"})
+    assert safe.warnings == ()
+    assert "for everybody to read" in unsafe.warnings[0]
+    assert "login" not in unsafe.warnings[0]
+
+
 def test_a_token_server_needs_to_know_who_asks() -> None:
     message = refused({**BEARER, TOKEN_URL: "https://login/token", f"{CLIENT}.id": "id"})
     assert f"kafka.{CLIENT}.secret is not given" in message
