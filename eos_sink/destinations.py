@@ -10,11 +10,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from eos_sink.acls import Acl, Resource
 from eos_sink.errors import ClusterError, ConfigurationError
 from eos_sink.ports import TopicView
 
 _ENTRY = re.compile(r"([A-Za-z0-9._-]{1,249})(?::(\d{1,9})(?:-(\d{1,9}))?)?")
-_NEEDED = frozenset({"WRITE", "READ"})
+_NEEDED = ("Write", "Read")
 _UNKNOWN = "UnknownTopicOrPartition"
 _SOME = 5
 
@@ -148,15 +149,18 @@ def _missing(topic: str, what: str) -> ClusterError:
 
 
 def _check_permissions(topic: str, view: TopicView) -> None:
-    denied = sorted(_NEEDED - view.allowed) if view.allowed is not None else []
+    if view.allowed is None:
+        return
+    needed = [Acl(operation, Resource.TOPIC, topic) for operation in _NEEDED]
+    denied = [acl for acl in needed if acl.operation.upper() not in view.allowed]
     if denied:
         raise ClusterError(
-            f"Topic {topic!r}, which option eos.destinations declares: the query's principal may "
-            f"not {' nor '.join(operation.title() for operation in denied)} it.",
-            remedy="Grant it (kafka-acls --add --allow-principal ... "
-            f"{' '.join(f'--operation {operation.title()}' for operation in denied)} --topic "
-            f"{topic}). Nothing was written.",
-            data={"topic": topic, "denied": denied},
+            f"Topic {topic!r}, which option eos.destinations declares: the query's principal "
+            f"lacks {' and '.join(map(str, denied))}.",
+            remedy="Grant it: "
+            + "; ".join(f"kafka-acls --add --allow-principal ... {acl.arguments}" for acl in denied)
+            + ". Nothing was written.",
+            data={"topic": topic, "denied": [acl.operation for acl in denied]},
         )
 
 
