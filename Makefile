@@ -56,8 +56,8 @@ test-integration: $(VENV)/.setup-dev kafka ## The tests on real Kafka and Spark
 	$(BIN)/python -m pytest integration $(PYTEST_ARGS)
 
 .PHONY: test-long
-test-long: $(VENV)/.setup-dev kafka ## The tests on real Kafka and Spark that take long
-	$(BIN)/python -m pytest integration -m long $(PYTEST_ARGS)
+test-long: $(VENV)/.setup-dev kafka ## The tests that take long, most of them on real Kafka and Spark
+	$(BIN)/python -m pytest tests integration -m long $(PYTEST_ARGS)
 
 .PHONY: lint
 lint: $(VENV)/.setup-dev ## Style, types and the direction of imports
