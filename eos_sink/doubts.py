@@ -105,12 +105,12 @@ def moved_checkpoint(
 ) -> OperatorNeededError:
     """The stream was written under another identity, further than where it begins now."""
     return _needed(
-        f"Query {names.query}: Spark runs {batch}, but batch {decided.batch} of that very stream "
-        f"was decided under another identity, {other}: its checkpoint was moved or copied, or its "
-        "eos.id was changed, before Spark had noted its last batch as done. The batch's partitions "
-        "and rows would be written twice.",
-        "Put checkpoint and eos.id back as they were, start the query there once, so that it "
-        "finishes its batch, and move it then. Or look for the batch's rows in the topic, and to "
+        f"Query {names.query}: Spark runs {batch}, but batch {decided.batch} of that very query "
+        f"was decided under another identity, {other}: its checkpoint was moved or copied, its "
+        "eos.id was changed, or it has begun or ceased to write with foreachBatch, before Spark "
+        "had noted its last batch as done. The batch's partitions and rows would be written twice.",
+        "Put all of that back as it was, start the query once, so that it finishes its batch, and "
+        "change it then. Or look for the batch's rows in the topic, and to "
         "write them again on purpose: "
         f"{resolve_command(QueryNames(names.prefix, other))} {FORGET}",
         batch.batch,

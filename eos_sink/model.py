@@ -45,6 +45,16 @@ class BatchId:
         named = (n for n in Numbering if n.value and self.stream.startswith(n.value))
         return next(named, Numbering.STREAM)
 
+    @property
+    def namesakes(self) -> frozenset[str]:
+        """Streams that are the same query if another identity has them: its checkpoint was moved,
+        or it has begun, or ceased, to write with `foreachBatch`. Frames of one query have several
+        identities, so the same name of theirs says nothing."""
+        source = self.stream.removeprefix(self.numbering.value)
+        if self.numbering is Numbering.STREAM:
+            return frozenset({source, f"{Numbering.FOREACH.value}{source}"})
+        return frozenset({source} if self.numbering is Numbering.FOREACH else ())
+
     def __str__(self) -> str:
         numbering = self.numbering
         source = self.stream.removeprefix(numbering.value)
@@ -197,6 +207,11 @@ class LogRecord:
     writer: str
     earlier: tuple[BatchId, ...] = ()
     owner: Owner | None = None
+
+    def knows(self, stream: str) -> bool:
+        """Whether a batch of the stream was decided here, as far as is kept."""
+        batches = (*self.earlier, self.decision.batch) if self.decision else self.earlier
+        return any(batch.stream == stream for batch in batches)
 
     def next(self, decision: Decision | None, writer: str, owner: Owner | None = None) -> LogRecord:
         """The record that follows this one; without a decision where a person has dropped it."""

@@ -199,8 +199,9 @@ def _came_to_nothing(decision: Decision, lost: frozenset[int]) -> bool:
 def check_unmoved(
     names: QueryNames, decision: Decision, elsewhere: Mapping[str, LogRecord]
 ) -> None:
-    """The stream was not written further under another identity: a checkpoint that was moved, or
-    copied, amid a batch. A copy that writes to other topics is nobody's business.
+    """The query has not written further under another identity: a checkpoint that was moved, or
+    copied, amid a batch, or a query that has changed between writing by itself and `foreachBatch`.
+    A copy that writes to other topics is nobody's business.
 
     Raises:
         OperatorNeededError: it was.
@@ -212,7 +213,7 @@ def check_unmoved(
             continue  # Nothing was decided there, or a person has dropped it.
         decided = (*record.earlier, latest.batch) if topics & {*latest.topics} else record.earlier
         for other in decided:
-            if other.stream == batch.stream and other.batch >= batch.batch:
+            if other.stream in batch.namesakes and other.batch >= batch.batch:
                 raise doubts.moved_checkpoint(names, batch, query, other)
 
 

@@ -111,10 +111,9 @@ class Committer:
     ) -> None:
         phase = BatchPhase()
         token = reports[0].token
-        first = self._register.expect(token, deadline).decision is None
-        if first and decision.batch.numbering is Numbering.STREAM:
-            # An identity's first decision: was the stream written under another one before? The
-            # identity of batch writes has nothing to do with a checkpoint.
+        record = self._register.expect(token, deadline).record
+        if decision.batch.namesakes and not record.knows(decision.batch.stream):
+            # The stream's first decision here: has the query written under another identity?
             check_unmoved(self._names, decision, self._register.elsewhere(deadline))
         self._vote([r for r in reports if r.prepared], deadline)
         phase.move(Phase.VOTED)

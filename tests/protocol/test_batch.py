@@ -301,6 +301,32 @@ def test_frames_for_two_topics_are_two_identities_of_one_query(world: World, job
     assert [entry.value for entry in world.cluster.read_committed("other")] == [b"b"]
 
 
+@pytest.mark.parametrize("to", ["foreach_batch", "write_stream"])
+def test_a_query_that_changes_to_or_from_foreach_batch_amid_a_batch_is_refused(
+    world: World, job: Job, to: str
+) -> None:
+    streams = World([], cluster=world.cluster)
+    if to == "foreach_batch":
+        Driver(streams, "query-1").run(5, [b"a"])
+        with pytest.raises(OperatorNeededError, match="begun or ceased to write with foreachBatch"):
+            job.write(FRAMES(5), [b"a"], run="2")
+    else:
+        job.write(once("1"), [b"0"])
+        job.write(FRAMES(5), [b"a"], run="1")
+        with pytest.raises(OperatorNeededError, match="begun or ceased to write with foreachBatch"):
+            Driver(streams, "query-1").run(5, [b"a"])
+    assert world.visible().count(b"a") == 1
+
+
+def test_a_query_that_changes_to_foreach_batch_between_two_batches_goes_on(
+    world: World, job: Job
+) -> None:
+    job.write(once("1"), [b"0"])
+    Driver(World([], cluster=world.cluster), "query-1").run(5, [b"a"])
+    job.write(FRAMES(6), [b"b"], run="1")
+    assert world.visible() == [b"0", b"a", b"b"]
+
+
 def test_an_old_copy_of_the_checkpoint_is_refused_also_inside_foreach_batch(
     world: World, job: Job
 ) -> None:
