@@ -12,6 +12,7 @@ import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
+from eos_sink.demo.spark_jars import spark_kafka_jars
 from eos_sink.testing import KafkaCluster, Security, start_kafka
 from eos_sink.testing.cache import cache_root
 from eos_sink.testing.jvm import find_java
@@ -127,6 +128,14 @@ def spark(spark_classes: Path, tmp_path_factory: pytest.TempPathFactory) -> Iter
     gateway.proc.wait()
     if draft.exists():
         draft.rename(spark_classes)
+
+
+@pytest.fixture(scope="session")
+def both(spark: SparkSession) -> SparkSession:
+    """A running JVM takes Spark's own sink in: no second one is needed."""
+    for jar in sorted(spark_kafka_jars(print).glob("*.jar")):
+        spark.sql(f"ADD JAR '{jar}'")
+    return spark
 
 
 @pytest.fixture(scope="session")

@@ -18,7 +18,6 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from eos_sink.demo.spark_jars import spark_kafka_jars
 from eos_sink.testing import KafkaCluster
 from integration.checker import Seen, read_topic
 
@@ -64,14 +63,6 @@ class Given:
 
     def seen(self, topic: str) -> tuple[Seen, ...]:
         return read_topic(self.kafka.bootstrap_servers, topic)
-
-
-@pytest.fixture(scope="session")
-def both(spark: SparkSession) -> SparkSession:
-    """A running JVM takes Spark's own sink in: no second one is needed."""
-    for jar in sorted(spark_kafka_jars(print).glob("*.jar")):
-        spark.sql(f"ADD JAR '{jar}'")
-    return spark
 
 
 @pytest.fixture

@@ -30,9 +30,11 @@ exit code: 0 all is fine; 1 something is refused, unknown, missing or cannot be 
 """
 
 _STDIN = "-"
+_PROGRAMS = {".ipynb", ".java", ".jar", ".kt", ".r", ".scala", ".sql"}
 _WHAT = {
     Way.STREAM: "a stream",
     Way.BATCH: "a batch",
+    Way.PIPELINE: "a sink of a pipeline",
     Way.OPTIONS: "options",
     Way.DEFAULTS: "defaults of the session",
 }
@@ -147,6 +149,8 @@ def _inputs(given: Sequence[str]) -> tuple[dict[str, str], list[str]]:
             texts[one] = sys.stdin.read()
         elif "=" in one and not Path(one).exists():
             pairs.append(one)
+        elif Path(one).suffix in _PROGRAMS:
+            raise CommandError(f"{one}: of programs only those in Python can be read")
         else:
             try:
                 texts[one] = Path(one).read_bytes().decode()
@@ -158,7 +162,7 @@ def _inputs(given: Sequence[str]) -> tuple[dict[str, str], list[str]]:
 def _python(text: str, name: str) -> Source:
     try:
         return read_python(text, name)
-    except (SyntaxError, ValueError) as error:
+    except (SyntaxError, ValueError, RecursionError) as error:
         raise CommandError(f"{name} is no Python that this Python knows: {error}") from error
 
 

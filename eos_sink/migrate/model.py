@@ -46,6 +46,8 @@ class Way(Enum):
 
     STREAM = "stream"
     BATCH = "batch"
+    PIPELINE = "pipeline"
+    """A sink of a declarative pipeline, whose flows bring an identity with them."""
     OPTIONS = "options"
     """Options alone: a properties file, pairs, or calls whose writer is somewhere else."""
     DEFAULTS = "defaults"
@@ -54,7 +56,7 @@ class Way(Enum):
     @property
     def writes(self) -> bool:
         """It is a query, and not only something that one is made of."""
-        return self in (Way.STREAM, Way.BATCH)
+        return self in (Way.STREAM, Way.BATCH, Way.PIPELINE)
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,8 @@ class Query:
         way: how it writes.
         place: where it begins.
         options: in the order in which they are given; of two with one name the later holds.
-        calls: `format`, `outputMode`, `mode`, `trigger.NAME`, `queryName` in the same way.
+        calls: `format`, `outputMode`, `mode`, `trigger.NAME`, `queryName` in the same way; the
+            format also where it is an argument.
         inside: the function of `foreachBatch` that it is in, or empty.
     """
 

@@ -18,6 +18,7 @@ _WAYS = {"writeStream": Way.STREAM, "write": Way.BATCH, None: Way.OPTIONS}
 _ONE_ARGUMENT = {"format", "outputMode", "mode", "queryName"}
 # Where `start()` and `save()` take what there is a call for, too.
 _BY_KEYWORD = {"format", "outputMode", "mode", "queryName"}
+_SINK = ("name", "format", "options")
 _NO_OPTIONS = {"path", "partitionBy"}
 _SESSION = {"config", "set"}
 
@@ -35,7 +36,7 @@ def read_python(text: str, file: str) -> Source:
     module = ast.parse(text, filename=file)
     names = Names(module)
     reader = _Reader(file, names, *functions_of_foreach_batch(module))
-    queries = (reader.query(writer) for writer in writers(module, names))
+    queries = [*(reader.query(writer) for writer in writers(module, names)), *reader.sinks(module)]
     settings = from_settings(file, reader.session(module))
     return Source(
         file,
@@ -71,6 +72,19 @@ class _Reader:
         place = Place(self._file, writer.links[0].line)
         inside = self._inside(writer.chain.node)
         return Query(_WAYS[writer.kind], place, tuple(options), tuple(calls), inside)
+
+    def sinks(self, module: ast.Module) -> Iterator[Query]:
+        """Calls of `pyspark.pipelines.create_sink(name, format, options)`."""
+        for node in ast.walk(module):
+            match node:
+                case ast.Call(func=ast.Name(id="create_sink") | ast.Attribute(attr="create_sink")):
+                    by_name = {keyword.arg or "": keyword.value for keyword in node.keywords}
+                    given = dict(zip(_SINK, node.args, strict=False)) | by_name
+                    place = self._line(node.lineno)
+                    written, options = given.get("format"), given.get("options")
+                    calls = [self._given("format", written, place)] if written else []
+                    found = self._keywords([ast.keyword(None, options)] if options else [])
+                    yield Query(Way.PIPELINE, place, tuple(found), tuple(calls))
 
     def session(self, module: ast.Module) -> Iterator[Given]:
         """`spark....` settings that are set in calls of `config` or `set`."""

@@ -56,6 +56,9 @@ def try_options(query: Query, last: Mapping[str, Given], defaults: Sequence[Give
     named = query.call("queryName")
     if named is not None:
         options.setdefault("queryname", named.value or ANY_TEXT)
+    if query.way is Way.PIPELINE:
+        # Spark keeps a checkpoint for each flow into the sink.
+        options.setdefault("checkpointlocation", "/")
     unread = {name for name in options if name in known and known[name].value is None}
     hidden = any(given.name is None for given in query.options)
     while error := _refusal(options, query.way):

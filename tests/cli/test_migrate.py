@@ -48,6 +48,7 @@ def test_what_needs_a_person_is_an_exit_code(job: Path, capsys: pytest.CaptureFi
         (None, "No such file"),
         ("def (:", "no Python"),
         ("\0", "no Python"),
+        (f"d.writeStream.format('kafka').option('o', {'+'.join(['x'] * 3000)})", "no Python"),
     ],
 )
 def test_what_cannot_be_read_is_wrong_usage(
@@ -59,6 +60,13 @@ def test_what_cannot_be_read_is_wrong_usage(
         job.write_text(text)
     assert cli.main(["migrate", "job.py"]) == 2
     assert part in capsys.readouterr().err
+
+
+def test_a_program_in_another_language_is_not_taken_for_properties(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert cli.main(["migrate", "Job.scala"]) == 2
+    assert "only those in Python" in capsys.readouterr().err
 
 
 def test_a_file_without_a_query_is_said_to_have_none(

@@ -205,6 +205,10 @@ def test_a_batch_may_be_numbered_and_a_stream_may_not() -> None:
     assert verdicts(alone)["txnVersion"] is Verdict.REFUSED
 
 
+def test_a_sink_of_a_pipeline_needs_no_identity() -> None:
+    assert lacking_of(query({}, Way.PIPELINE)) == ["kafka.bootstrap.servers"]
+
+
 def test_a_batch_needs_no_identity() -> None:
     assert lacking_of(query({"kafka.bootstrap.servers": "b"}, Way.BATCH)) == []
 

@@ -261,6 +261,20 @@ def test_a_write_inside_foreach_batch_is_known_as_one() -> None:
     assert [query.inside for query in source.queries] == ["each", "lambda", ""]
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        "dp.create_sink('out', 'kafka', {'topic': 't', 'kafka.acks': ACKS})",
+        "create_sink(name='out', options={'topic': 't', 'kafka.acks': ACKS}, format='kafka')",
+    ],
+)
+def test_a_sink_of_a_pipeline_is_read(call: str) -> None:
+    query = only(f"ACKS = '1'\n{call}\ndp.create_sink('other', 'console')")
+    assert query.way is Way.PIPELINE
+    assert shown(query.calls) == {"format": "kafka"}
+    assert shown(query.options) == {"topic": "t", "kafka.acks": "1"}
+
+
 def test_settings_of_the_session_are_read() -> None:
     source = read(
         """
