@@ -1,10 +1,18 @@
-"""A permission as Kafka's `kafka-acls` names it: in messages, in the documentation, in tests."""
+"""What a query has to be permitted, as Kafka's `kafka-acls` names it; docs/security.md lists it."""
 
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
+
+from eos_sink.errors import ClusterError
+
+_COMMAND = (
+    "kafka-acls --bootstrap-server HOST:PORT --command-config admin.properties --add "
+    "--allow-principal User:NAME"
+)
 
 
 class Resource(str, Enum):
@@ -42,12 +50,84 @@ class Acl:
             return f"{self.operation} on every {self.resource} that starts with {self.name}"
         return f"{self.operation} on {self.resource} {self.name}"
 
+
+def operation_name(upper: str) -> str:
+    """As `kafka-acls` spells it: "DescribeConfigs" for DESCRIBE_CONFIGS."""
+    return "".join(word.capitalize() for word in upper.split("_"))
+
+
+@dataclass(frozen=True)
+class Permissions:
+    """The least that one query needs. Write and Read imply Describe (Kafka's AclEntry).
+
+    Attributes:
+        prefix: what the names of its transactional ids and its group start with.
+        log: the decision log.
+    """
+
+    prefix: str
+    log: str
+
     @property
-    def arguments(self) -> str:
-        """The arguments of `kafka-acls` that name it."""
-        words = ["--operation", self.operation, f"--{self.resource.value}"]
-        if self.resource is not Resource.CLUSTER:
-            words.append(shlex.quote(self.name))
-        if self.prefixed:
-            words += ["--resource-pattern-type", "prefixed"]
-        return " ".join(words)
+    def transactions(self) -> Acl:
+        """To write, end, describe and list transactions; Kafka lists what may be described only."""
+        return Acl("Write", Resource.TRANSACTIONAL_ID, self.prefix, prefixed=True)
+
+    @property
+    def group(self) -> Acl:
+        """To be the group's member, and for the offset in each transaction (KIP-447)."""
+        return Acl("Read", Resource.GROUP, self.prefix, prefixed=True)
+
+    @property
+    def log_read(self) -> Acl:
+        """Also of whoever adds an offset of it to a transaction (TxnOffsetCommit)."""
+        return Acl("Read", Resource.TOPIC, self.log)
+
+    @property
+    def log_write(self) -> Acl:
+        return Acl("Write", Resource.TOPIC, self.log)
+
+    @property
+    def log_create(self) -> Acl:
+        """Only where the sink makes the log itself."""
+        return Acl("Create", Resource.TOPIC, self.log)
+
+    @staticmethod
+    def witness(topic: str) -> tuple[Acl, ...]:
+        """To read back what became of a transaction, and to know whether absence tells anything."""
+        return tuple(Acl(each, Resource.TOPIC, topic) for each in ("Read", "DescribeConfigs"))
+
+    @classmethod
+    def topic(cls, name: str) -> tuple[Acl, ...]:
+        """On a topic that rows go to."""
+        return (Acl("Write", Resource.TOPIC, name), *cls.witness(name))
+
+
+def kafka_acls(acls: Iterable[Acl]) -> list[str]:
+    """The commands that grant these: one for each resource."""
+    operations: dict[tuple[Resource, str, bool], list[str]] = {}
+    for acl in acls:
+        operations.setdefault((acl.resource, acl.name, acl.prefixed), []).append(acl.operation)
+    return [
+        " ".join(
+            [
+                _COMMAND,
+                *(f"--operation {operation}" for operation in wanted),
+                f"--{resource.value}",
+                *([shlex.quote(name)] if resource is not Resource.CLUSTER else []),
+                *(["--resource-pattern-type prefixed"] if prefixed else []),
+            ]
+        )
+        for (resource, name, prefixed), wanted in operations.items()
+    ]
+
+
+def denied(what: str, missing: Iterable[Acl]) -> ClusterError:
+    """The error of a step that lacks permissions; `what` says which step it is."""
+    lacking = list(dict.fromkeys(missing))
+    return ClusterError(
+        f"{what}: the query's principal lacks {', '.join(map(str, lacking))}.",
+        remedy="Grant it, then start the query again, which first finishes what is decided:\n"
+        + "\n".join(kafka_acls(lacking)),
+        data={"missing": [str(acl) for acl in lacking]},
+    )

@@ -10,12 +10,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from eos_sink.acls import Acl, Resource
+from eos_sink.acls import Permissions, denied, operation_name
 from eos_sink.errors import ClusterError, ConfigurationError
 from eos_sink.ports import TopicView
 
 _ENTRY = re.compile(r"([A-Za-z0-9._-]{1,249})(?::(\d{1,9})(?:-(\d{1,9}))?)?")
-_NEEDED = ("Write", "Read")
 _UNKNOWN = "UnknownTopicOrPartition"
 _SOME = 5
 
@@ -151,17 +150,11 @@ def _missing(topic: str, what: str) -> ClusterError:
 def _check_permissions(topic: str, view: TopicView) -> None:
     if view.allowed is None:
         return
-    needed = [Acl(operation, Resource.TOPIC, topic) for operation in _NEEDED]
-    denied = [acl for acl in needed if acl.operation.upper() not in view.allowed]
-    if denied:
-        raise ClusterError(
-            f"Topic {topic!r}, which option eos.destinations declares: the query's principal "
-            f"lacks {' and '.join(map(str, denied))}.",
-            remedy="Grant it: "
-            + "; ".join(f"kafka-acls --add --allow-principal ... {acl.arguments}" for acl in denied)
-            + ". Nothing was written.",
-            data={"topic": topic, "denied": [acl.operation for acl in denied]},
-        )
+    permitted = {operation_name(each) for each in view.allowed}
+    missing = [acl for acl in Permissions.topic(topic) if acl.operation not in permitted]
+    if missing:
+        what = f"Topic {topic!r}, which option eos.destinations declares, cannot be used"
+        raise denied(what, missing)
 
 
 def _check_in_sync(topic: str, view: TopicView, needed: int, partitions: list[int]) -> None:

@@ -56,10 +56,9 @@ def in_doubt(
     return _needed(
         f"Query {names.query}: {decision.batch} was decided, but for its partitions {partitions} "
         f"({rows} rows) neither the transaction coordinator nor the topic can tell any more "
-        f"whether they were committed: their records at {places} cannot be read (deleted, "
-        "compacted, or no permission to read).",
-        "In doubt: if a permission to read the topic is missing, grant it and start the query "
-        f"again. Otherwise {resolve_command(names)} shows what is left; add {VISIBLE} if the rows "
+        f"whether they were committed: their records at {places} cannot be read (deleted or "
+        "compacted).",
+        f"In doubt: {resolve_command(names)} shows what is left; add {VISIBLE} if the rows "
         f"are or were there (they are not written again) or {LOST} if they never were (the replay "
         "writes them again).",
         decision.batch.batch,

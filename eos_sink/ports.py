@@ -60,7 +60,7 @@ class Visibility(Enum):
     COMMITTED = auto()
     ABORTED = auto()
     UNREADABLE = auto()
-    """Retention, compaction or a permission keeps the answer from us."""
+    """Retention or compaction keeps the answer from us."""
 
 
 class EndOutcome(Enum):

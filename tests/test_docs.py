@@ -13,10 +13,13 @@ from pathlib import Path
 import pytest
 
 from eos_sink import cli, errors
+from eos_sink.acls import Permissions
 from eos_sink.defaults import PREFIX, Defaults
+from eos_sink.identity import DEFAULT_PREFIX
 from eos_sink.kafka_settings import SETTINGS
 from eos_sink.options import OPTIONS, parse_options
 from eos_sink.properties import read_properties
+from eos_sink.testing.access import parse_kafka_acls
 from tests.snippets import PAGES, ROOT, Snippet, all_snippets, snippets_of
 
 LANGUAGES = {"sh", "python", "properties", "text"}
@@ -60,6 +63,9 @@ def test_each_command_is_one_that_works(snippet: Snippet) -> None:
         elif words[:2] == ["eos-sink", "migrate"]:
             # tests/cli/test_migrate.py runs those of docs/migrate.md.
             assert cli._parser().parse_args(words[1:]).inputs, command
+        elif words[0] in {"kafka-acls", "kafka-topics"}:
+            # integration/test_acls.py runs a query with nothing else than these.
+            assert words[0] == "kafka-topics" or parse_kafka_acls(command)[1], command
         elif words[0] == "spark-submit":
             # integration/test_docs.py hands the block of that name on the same page to it, and
             # integration/test_ways.py those of docs/ways.md.
@@ -105,6 +111,22 @@ def test_each_example_of_kafka_settings_is_accepted(snippet: Snippet) -> None:
     given = {entry.name: entry.value for entry in read_properties(snippet.text)}
     options = parse_options({"kafka.bootstrap.servers": "kafka:9093", "eos.id": "q", **given})
     assert options.warnings == ()
+
+
+def test_the_permissions_are_the_code_s() -> None:
+    commands = [
+        parse_kafka_acls(command)
+        for snippet in snippets_of(ROOT / "docs" / "security.md")
+        for command in snippet.commands
+        if command.startswith("kafka-acls")
+    ]
+    needs = Permissions(DEFAULT_PREFIX, "__eos_sink_log")
+    log = {needs.log_read, needs.log_write, needs.log_create}
+    expected = {*needs.topic("readings"), needs.transactions, needs.group, *log}
+    assert {user for user, _ in commands} == {"readings"}
+    assert sorted(map(str, (acl for _, acls in commands for acl in acls))) == sorted(
+        map(str, expected)
+    )
 
 
 def test_the_errors_table_is_the_code_s() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from eos_sink.acls import Permissions
 from eos_sink.clients.producer import ConfluentProducer
 from eos_sink.clients.settings import (
     connection_settings,
@@ -64,7 +65,9 @@ def everything_of(options: dict[str, str], *, client: bool) -> str:
         arguments = kafka_python_settings(connection)
         said += [repr(arguments), str(arguments)]
         if client:
-            producer = ConfluentProducer({**settings, "debug": "conf,security"}, "id", 60_000)
+            producer = ConfluentProducer(
+                {**settings, "debug": "conf,security"}, "id", 60_000, Permissions("", "log")
+            )
             said.append(repr(producer))
             producer.close()
     except EosSinkError as error:

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
 
-from eos_sink.clients.librdkafka import LOGGER, accepted_settings, judged
+from eos_sink.acls import Acl, Permissions, denied, operation_name
+from eos_sink.clients.admin import connected_admin
+from eos_sink.clients.librdkafka import judged
 from eos_sink.clients.member import ConfluentMember
 from eos_sink.clients.producer import ConfluentProducer
 from eos_sink.clients.readers import ConfluentLogReader, EndOffset, WitnessReader, read_log
@@ -21,7 +23,7 @@ from eos_sink.clients.settings import (
 )
 from eos_sink.clients.topics import view_topics
 from eos_sink.deadline import Deadline
-from eos_sink.errors import ClusterError, ConfigurationError, EosSinkError
+from eos_sink.errors import ClusterError, ConfigurationError
 from eos_sink.model import LogPosition, Witness
 from eos_sink.options import SinkOptions
 from eos_sink.ports import TopicView, Visibility
@@ -56,6 +58,7 @@ class ConfluentKafka:
         self._options = options
         self._producer_settings = librdkafka_settings(options.kafka)
         self._connection = connection_settings(self._producer_settings)
+        self._permissions = Permissions(options.names.prefix, options.log_topic)
         self._control: KafkaPythonControl | None = None
         self._admin_client: AdminClient | None = None
         self._home = LogPosition(
@@ -66,7 +69,11 @@ class ConfluentKafka:
 
     def producer(self, transactional_id: str, timeout_ms: int) -> ConfluentProducer:
         return ConfluentProducer(
-            self._producer_settings, transactional_id, timeout_ms, with_identity=True
+            self._producer_settings,
+            transactional_id,
+            timeout_ms,
+            self._permissions,
+            with_identity=True,
         )
 
     def log_producer(self, transactional_id: str, timeout_ms: int) -> ConfluentProducer:
@@ -77,10 +84,11 @@ class ConfluentKafka:
             "compression.type": "lz4",
             "message.max.bytes": _LOG_CONFIGURATION["max.message.bytes"],
         }
-        return ConfluentProducer(settings, transactional_id, timeout_ms)
+        return ConfluentProducer(settings, transactional_id, timeout_ms, self._permissions)
 
     def member(self, group: str, instance_id: str, session_ms: int) -> ConfluentMember:
-        return ConfluentMember(self._connection, group, instance_id, session_ms, self._home)
+        needs = (self._permissions.group, self._permissions.log_read)
+        return ConfluentMember(self._connection, group, instance_id, session_ms, self._home, needs)
 
     def control(self) -> KafkaPythonControl:
         if self._control is None:
@@ -88,24 +96,27 @@ class ConfluentKafka:
             from eos_sink.clients.control import KafkaPythonControl
 
             deadline = Deadline(min(_FIRST_ANSWER_S, self._options.step_timeout))
-            self._control = KafkaPythonControl(kafka_python_settings(self._connection), deadline)
+            needs = self._permissions.transactions
+            settings = kafka_python_settings(self._connection)
+            self._control = KafkaPythonControl(settings, needs, deadline)
         return self._control
 
     def log_reader(self, deadline: Deadline) -> ConfluentLogReader:
         self._ensure_log(deadline)
         group = self._options.names.group
-        return ConfluentLogReader(
-            self._connection, group, self._home, EndOffset(self._connection, group)
-        )
+        needs = (self._permissions.log_read, self._permissions.group)
+        end = EndOffset(self._connection, group, needs)
+        return ConfluentLogReader(self._connection, group, self._home, end)
 
     def log_records(self, deadline: Deadline) -> Mapping[str, bytes]:
-        group, topic = self._options.names.group, self._options.log_topic
-        return read_log(self._connection, group, topic, deadline)
+        group = self._options.names.group
+        return read_log(self._connection, group, self._permissions, deadline)
 
     def visibility(
         self, witnesses: Sequence[Witness], deadline: Deadline
     ) -> Mapping[Witness, Visibility]:
-        reader = WitnessReader(self._connection, self._options.names.group)
+        group = self._options.names.group
+        reader = WitnessReader(self._connection, group, self._permissions)
         try:
             seen: dict[Witness, Visibility] = {}
             while len(seen) < len(witnesses) and not deadline.passed:
@@ -119,16 +130,19 @@ class ConfluentKafka:
             reader.close()
 
     def check_topic(self, topic: str, deadline: Deadline) -> None:
-        error = self._topic_error(topic, deadline)
-        if error is None:
+        needs = self._permissions.topic(topic)
+        try:
+            self._check_permitted(topic, needs, deadline)
             return
+        except KafkaException as raised:
+            error = raised.args[0]
         if error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
             raise ClusterError(
                 f"Topic {topic!r} does not exist on {self._options.kafka['bootstrap.servers']}.",
                 remedy=f"Create it (kafka-topics --create --topic {topic} --partitions ...) or "
                 "correct option topic. Nothing was written.",
             )
-        raise judged(error, f"Topic {topic} cannot be seen")
+        raise judged(error, f"Topic {topic} cannot be seen", needs)
 
     def view_topics(
         self, topics: Sequence[str], deadline: Deadline
@@ -146,10 +160,11 @@ class ConfluentKafka:
         error = self._topic_error(topic, deadline)
         if error is not None and error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
             self._create_log(deadline)
-            return
+            error = None
+        needs = (self._permissions.log_read, self._permissions.log_write)
         if error is not None:
-            raise judged(error, f"The decision log {topic} cannot be seen")
-        partitions = len(self._describe(topic, deadline).partitions)
+            raise judged(error, f"The decision log {topic} cannot be seen", needs)
+        partitions = self._check_permitted(topic, needs, deadline)
         if partitions != LOG_PARTITIONS:
             raise ConfigurationError(
                 f"The decision log {topic} has {partitions} partitions instead of "
@@ -184,6 +199,7 @@ class ConfluentKafka:
                 raise judged(
                     raised.args[0],
                     f"The decision log {topic} does not exist and could not be made",
+                    [self._permissions.log_create],
                 ) from raised
         while self._topic_error(topic, deadline) is not None:
             if deadline.passed:
@@ -200,10 +216,26 @@ class ConfluentKafka:
             return error
         return None
 
-    def _describe(self, topic: str, deadline: Deadline) -> Any:
+    def _check_permitted(self, topic: str, needs: Sequence[Acl], deadline: Deadline) -> int:
+        """Before the step that needs it, which may be a recovery; the topic's partitions.
+
+        Raises:
+            KafkaException: the topic cannot be seen.
+            ClusterError: names what the principal may not do there (KIP-430).
+        """
+        described = self._describe(topic, deadline, with_operations=True)
+        permitted = {operation_name(each.name) for each in described.authorized_operations or ()}
+        missing = [acl for acl in needs if acl.operation not in permitted]
+        if missing:
+            raise denied(f"Topic {topic} cannot be used", missing)
+        return len(described.partitions)
+
+    def _describe(self, topic: str, deadline: Deadline, *, with_operations: bool = False) -> Any:
         """Does not create the topic, whatever the broker's `auto.create.topics.enable` says."""
         futures = self._admin(deadline).describe_topics(
-            TopicCollection([topic]), request_timeout=deadline.left
+            TopicCollection([topic]),
+            include_authorized_operations=with_operations,
+            request_timeout=deadline.left,
         )
         return self._answer(futures[topic], deadline)
 
@@ -220,29 +252,18 @@ class ConfluentKafka:
         futures = self._admin(deadline).describe_configs([resource], request_timeout=deadline.left)
         try:
             entries = self._answer(futures[resource], deadline)
-        except KafkaException:
+        except KafkaException as raised:
+            if raised.args[0].code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+                what = f"Whether topic {topic} is compacted cannot be seen"
+                raise judged(raised.args[0], what, self._permissions.witness(topic)[1:]) from raised
             return True
         return "compact" in str(entries["cleanup.policy"].value)
 
     def _admin(self, deadline: Deadline) -> AdminClient:
         if self._admin_client is None:
-            with accepted_settings():
-                client = AdminClient({**self._connection}, logger=LOGGER)
             first = Deadline(min(_FIRST_ANSWER_S, deadline.left))
-            try:
-                client.list_topics(topic=self._home.topic, timeout=first.left)
-            except KafkaException as raised:
-                raise self._no_answer(raised, first) from raised
-            self._admin_client = client
+            self._admin_client = connected_admin(self._connection, self._home.topic, first)
         return self._admin_client
-
-    def _no_answer(self, raised: KafkaException, first: Deadline) -> EosSinkError:
-        return ClusterError(
-            f"No broker of {self._options.kafka['bootstrap.servers']} answers within "
-            f"{first.seconds:.0f} s: {raised.args[0].str()}.",
-            remedy="Check kafka.bootstrap.servers, the network and the security settings "
-            "(kafka.security.protocol, kafka.sasl.*, kafka.ssl.*). Nothing was written.",
-        )
 
     @staticmethod
     def _answer(future: Future[Any], deadline: Deadline) -> Any:

@@ -14,6 +14,7 @@ from kafka.protocol.admin.transactions import DescribeTransactionsRequest, ListT
 from kafka.protocol.metadata import ApiVersionsRequest
 from kafka.protocol.producer.transaction import EndTxnRequest, InitProducerIdRequest
 
+from eos_sink.acls import Acl, denied
 from eos_sink.clients.retry import until
 from eos_sink.clients.wire import Wire
 from eos_sink.deadline import Deadline
@@ -29,13 +30,15 @@ R = TypeVar("R")
 # the coordinator describes.
 _END_TXN_VERSION = 4
 _INVALID_TRANSACTION_TIMEOUT = 50
+_PROBE = "permission"
 
 
 class KafkaPythonControl:
     """Implements `eos_sink.ports.TransactionControl`."""
 
-    def __init__(self, settings: dict[str, object], deadline: Deadline) -> None:
+    def __init__(self, settings: dict[str, object], needs: Acl, deadline: Deadline) -> None:
         self._wire = Wire(settings, deadline)
+        self._needs = needs
 
     @property
     def wire(self) -> Wire:
@@ -151,6 +154,8 @@ class KafkaPythonControl:
 
         answers = self._of_all("ListTransactions", request, deadline)
         found = [row.transactional_id for a in answers.values() for row in a.transaction_states]
+        # Kafka leaves out, in silence, what may not be described; asked for by name, it says so.
+        self.describe([f"{prefix}{_PROBE}"], deadline)
         return [name for name in found if name.startswith(prefix)]
 
     def _of_all(self, name: str, request: Callable[[], Any], deadline: Deadline) -> dict[int, Any]:
@@ -258,11 +263,7 @@ class KafkaPythonControl:
         if answer in (Answer.REDISCOVER, Answer.RETRY):
             return None
         if answer is Answer.DENIED:
-            raise ClusterError(
-                f"{request} for {name} is not authorised.",
-                remedy="Grant the query's principal Write and Describe on transactional ids with "
-                "its prefix (kafka-acls --transactional-id ... --resource-pattern-type prefixed).",
-            )
+            raise denied(f"{request} for {name} is refused", [self._needs])
         if answer is Answer.STOP:
             raise ClusterError(
                 f"{request} for {name} failed: {kafka_errors.for_code(code).__name__}.",

@@ -47,7 +47,8 @@ class ConfluentInspection(ConfluentKafka):
         if error is not None and error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
             return None
         if error is not None:
-            raise judged(error, f"The decision log {options.log_topic} cannot be seen")
+            needs = [self._permissions.log_read]
+            raise judged(error, f"The decision log {options.log_topic} cannot be seen", needs)
         return sorted(self.log_records(deadline))
 
     def members(self, group: str, deadline: Deadline) -> list[str]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from enum import Enum, auto
 
 from confluent_kafka import KafkaError, KafkaException
 
+from eos_sink.acls import Acl, Resource, denied
 from eos_sink.errors import (
     ClusterError,
     ConfigurationError,
@@ -95,13 +96,11 @@ _KINDS = {
     Meaning.UNDELIVERED: FailureKind.DELIVERY_FAILED,
     Meaning.CORRUPTED: FailureKind.TRANSACTION_FAILED,
 }
-_NEEDED = {
-    KafkaError.TOPIC_AUTHORIZATION_FAILED: "Write and Describe on the topic",
-    KafkaError.GROUP_AUTHORIZATION_FAILED: "Read on the group (the prefix)",
-    KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "Write on transactional ids (the prefix)",
-    KafkaError.CLUSTER_AUTHORIZATION_FAILED: "IdempotentWrite on the cluster",
-    KafkaError.SASL_AUTHENTICATION_FAILED: "a working login (kafka.sasl.*)",
-    KafkaError._AUTHENTICATION: "a working login (kafka.sasl.*)",
+_RESOURCES = {
+    KafkaError.TOPIC_AUTHORIZATION_FAILED: Resource.TOPIC,
+    KafkaError.GROUP_AUTHORIZATION_FAILED: Resource.GROUP,
+    KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: Resource.TRANSACTIONAL_ID,
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED: Resource.CLUSTER,
 }
 _CORRECTIONS = {
     KafkaError._INVALID_ARG: "Correct the kafka.* option that it names.",
@@ -129,9 +128,17 @@ def transient(error: KafkaError) -> bool:
     return error.retriable() or error.code() in _TRANSIENT
 
 
-def judged(error: KafkaError, what: str) -> Exception:
-    """The one exception that a librdkafka error becomes; `what` says which step it ended."""
-    code, text = error.code(), f"{what}: {error.str()} ({error.name()})."
+def judged(error: KafkaError, what: str, needs: Iterable[Acl] = ()) -> Exception:
+    """The one exception that a librdkafka error becomes.
+
+    Args:
+        error: what librdkafka says.
+        what: says which step it ended.
+        needs: what the step has to be permitted, so that the error names what is missing.
+    """
+    code, said = error.code(), error.str()
+    named = "" if error.name() in said else f" ({error.name()})"
+    text = f"{what}: {said}{named}."
     meaning = MEANINGS.get(code)
     if meaning is None and error.txn_requires_abort():
         meaning = Meaning.CORRUPTED
@@ -141,12 +148,24 @@ def judged(error: KafkaError, what: str) -> Exception:
         return MemberRefused(text, replaced=meaning is Meaning.REPLACED)
     if meaning in _KINDS:
         return ProduceFailed(text, _KINDS[meaning])
+    if meaning is Meaning.DENIED:
+        return _denied(code, text, needs)
     return _for_the_user(meaning, code, text)
 
 
+def _denied(code: int, text: str, needs: Iterable[Acl]) -> EosSinkError:
+    if code not in _RESOURCES:
+        return ClusterError(
+            text,
+            remedy="Correct the login (kafka.sasl.*, kafka.ssl.*), then start the query again.",
+        )
+    missing = [acl for acl in needs if acl.resource is _RESOURCES[code]]
+    if missing:
+        return denied(text.removesuffix("."), missing)
+    return ClusterError(text, remedy="Grant what docs/security.md lists, then start it again.")
+
+
 def _for_the_user(meaning: Meaning | None, code: int, text: str) -> EosSinkError:
-    if meaning is Meaning.DENIED:
-        return ClusterError(text, remedy=f"Give the query's principal {_NEEDED[code]}.")
     if meaning is Meaning.MISSING:
         return ClusterError(text, remedy="Create the topic, then start the query again.")
     if meaning is Meaning.UNKNOWN:
@@ -176,9 +195,9 @@ def accepted_settings() -> Iterator[None]:
 
 
 @contextmanager
-def step(what: str) -> Iterator[None]:
-    """Turn what librdkafka raises inside into the errors of `eos_sink.ports`."""
+def step(what: str, needs: Iterable[Acl] = ()) -> Iterator[None]:
+    """Turn what librdkafka raises inside into the errors of `eos_sink.ports`; see `judged`."""
     try:
         yield
     except KafkaException as raised:
-        raise judged(raised.args[0], what) from raised
+        raise judged(raised.args[0], what, needs) from raised

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
+from eos_sink.acls import Acl
 from eos_sink.clients.librdkafka import LOGGER, judged, transient
 from eos_sink.deadline import Deadline
 from eos_sink.errors import ClusterError
@@ -20,14 +21,19 @@ _PENDING = {KafkaError._TIMED_OUT, KafkaError.UNSTABLE_OFFSET_COMMIT}
 class ConfluentMember:
     """Implements `eos_sink.ports.GroupMember`."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917
         self,
         settings: dict[str, str],
         group: str,
         instance_id: str,
         session_ms: int,
         position: LogPosition,
+        needs: tuple[Acl, ...],
     ) -> None:
+        """Args:
+        needs: what it has to be permitted.
+        """
+        self._needs = needs
         self._position = position
         self._group = group
         self._assigned = False
@@ -87,7 +93,9 @@ class ConfluentMember:
             except KafkaException as raised:
                 error: KafkaError = raised.args[0]
                 if error.code() not in _PENDING and not transient(error):
-                    raise judged(error, f"Group {self._group} is unreadable") from raised
+                    raise judged(
+                        error, f"Group {self._group} is unreadable", self._needs
+                    ) from raised
                 # A coordinator that has moved is told at once, without a wait.
                 self._poll(min(_POLL_S, deadline.left))
             if deadline.passed:
@@ -111,7 +119,7 @@ class ConfluentMember:
             # group has one fatal error only: FENCED_INSTANCE_ID.
             raise MemberRefused(f"{what}: {self._fatal.str()}.", replaced=True)
         if error is not None and not transient(error):
-            raise judged(error, what)
+            raise judged(error, what, self._needs)
 
     def _metadata(self) -> bytes:
         metadata: bytes = self._consumer.consumer_group_metadata()

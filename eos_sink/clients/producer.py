@@ -11,6 +11,7 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
 
+from eos_sink.acls import Acl, Permissions
 from eos_sink.clients.bounded import bounded
 from eos_sink.clients.librdkafka import LOGGER, accepted_settings, judged, step
 from eos_sink.deadline import Deadline
@@ -27,6 +28,8 @@ _BROKEN = {KafkaError._FATAL, KafkaError._STATE}
 _QUEUE_FULL_WAIT_S = 0.1
 _POLL_S = 0.01
 _HEARD_S = 1.0
+# The error names no topic; the log line before it does.
+_DENIED_TOPIC = re.compile(r'partition "([^"]+)" .*Topic authorization failed')
 _FAILURE = re.compile(r"\((_?[A-Z]+(?:_[A-Z]+)*)\)$")
 
 _SETTINGS = {
@@ -45,6 +48,7 @@ class _Overheard:
 
     def __init__(self) -> None:
         self.failure: KafkaError | None = None
+        self.denied: set[str] = set()
 
     def log(self, level: int, text: str, facility: str, *more: str) -> None:
         """Called by confluent-kafka as `logging.Logger.log`."""
@@ -52,6 +56,8 @@ class _Overheard:
         code = getattr(KafkaError, named[1], None) if named else None
         if code is not None:
             self.failure = KafkaError(code, more[-1], False, False, True)
+        if facility == "ADDPARTS":
+            self.denied.update(_DENIED_TOPIC.findall(more[-1]))
         LOGGER.log(level, text, facility, *more)
 
 
@@ -63,12 +69,16 @@ class ConfluentProducer:
         settings: dict[str, str],
         transactional_id: str,
         timeout_ms: int,
+        permissions: Permissions,
         *,
         with_identity: bool = False,
     ) -> None:
         """Args:
+        permissions: what it needs, for the message if something of it is missing.
         with_identity: `identity` will be asked for.
         """
+        self._permissions = permissions
+        self._topics: set[str] = set()
         self._id = transactional_id
         self._identity: ProducerIdentity | None = None
         self._fatal: KafkaError | None = None
@@ -103,6 +113,7 @@ class ConfluentProducer:
         )
 
     def begin(self) -> None:
+        self._topics.clear()
         with step(f"No transaction of {self._id} could be begun"):
             self._producer.begin_transaction()
 
@@ -116,6 +127,7 @@ class ConfluentProducer:
         timestamp: int | None = None,
         on_offset: Callable[[int, int], None] | None = None,
     ) -> None:
+        self._topics.add(topic)
         optional: dict[str, Any] = {}
         if partition is not None:
             optional["partition"] = partition
@@ -150,10 +162,10 @@ class ConfluentProducer:
             # librdkafka fails the transaction for most of them, but looks at a record without a
             # topic or a partition to go to only when it commits, which the driver does instead.
             error, place = self._undelivered
-            raise judged(error, f"A record for {place} was not delivered")
+            raise judged(error, f"A record for {place} was not delivered", self._needs())
 
     def flush(self, deadline: Deadline) -> None:
-        with step(f"Records of {self._id} were not delivered"):
+        with step(f"Records of {self._id} were not delivered", self._needs()):
             left = self._producer.flush(deadline.left)
         if left:
             raise ProduceFailed(
@@ -196,10 +208,18 @@ class ConfluentProducer:
         self._producer.purge()
         del self._producer
 
-    @staticmethod
-    def _call(what: str, call: Callable[[], None], deadline: Deadline) -> None:
-        with step(what):
+    def _call(self, what: str, call: Callable[[], None], deadline: Deadline) -> None:
+        try:
             bounded(call, deadline, what)
+        except KafkaException as raised:
+            raise judged(raised.args[0], what, self._needs()) from raised
+
+    def _needs(self) -> tuple[Acl, ...]:
+        """What may be missing, as far as it is known."""
+        needs = self._permissions
+        topics = sorted(self._log.denied or self._topics)
+        written = [acl for topic in topics for acl in needs.topic(topic)[:1]]
+        return (needs.transactions, needs.group, *written)
 
     def _learn_identity(self, statistics: str) -> None:
         if self._identity is None:
@@ -234,7 +254,7 @@ class ConfluentProducer:
         what = f"A record for {place} was refused"
         if error.code() in _BROKEN:
             return ProduceFailed(f"{what}: {error.str()}.", FailureKind.TRANSACTION_FAILED)
-        return judged(error, what)
+        return judged(error, what, self._needs())
 
     def _offset_callback(
         self, on_offset: Callable[[int, int], None]

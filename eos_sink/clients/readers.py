@@ -7,7 +7,8 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from eos_sink.clients.librdkafka import LOGGER, judged, transient
+from eos_sink.acls import Acl, Permissions
+from eos_sink.clients.librdkafka import LOGGER, MEANINGS, Meaning, judged, transient
 from eos_sink.clients.retry import until
 from eos_sink.deadline import Deadline
 from eos_sink.errors import ClusterError, OutcomeUnknownError
@@ -28,7 +29,6 @@ _GONE = {
     *_GONE_TOPIC,
     KafkaError._AUTO_OFFSET_RESET,
     KafkaError.OFFSET_OUT_OF_RANGE,
-    KafkaError.TOPIC_AUTHORIZATION_FAILED,
 }
 
 
@@ -57,6 +57,7 @@ class ConfluentLogReader:
         position: LogPosition,
         end: EndOffset,
     ) -> None:
+        self._needs = end.needs
         self._home = position
         self._end = end
         self._consumer = _consumer(settings, group, "earliest")
@@ -73,7 +74,7 @@ class ConfluentLogReader:
         return self._latest
 
     def known(self, key: str, deadline: Deadline) -> bool:
-        stable = end_offset(self._consumer, self._home, deadline)
+        stable = end_offset(self._consumer, self._home, self._needs, deadline)
         self._read_on(stable, key, deadline)
         return self._latest is not None
 
@@ -113,7 +114,8 @@ class ConfluentLogReader:
             elif error.code() == KafkaError._PARTITION_EOF:
                 self._next = max(self._next, offset)
             elif not transient(error):
-                raise judged(error, f"The decision log {self._home.topic} is unreadable")
+                what = f"The decision log {self._home.topic} is unreadable"
+                raise judged(error, what, self._needs)
 
     def close(self) -> None:
         self._consumer.close()
@@ -123,8 +125,9 @@ class ConfluentLogReader:
 class WitnessReader:
     """Looks at single offsets as a read_committed reader does."""
 
-    def __init__(self, settings: dict[str, str], group: str) -> None:
+    def __init__(self, settings: dict[str, str], group: str, permissions: Permissions) -> None:
         self._consumer = _consumer(settings, group, "error")
+        self._permissions = permissions
 
     def look(self, witness: Witness, deadline: Deadline) -> Visibility | None:
         """None: its transaction was still open at the deadline."""
@@ -134,7 +137,7 @@ class WitnessReader:
             try:
                 message = self._consumer.poll(min(_POLL_S, deadline.left))
             except KafkaException as raised:
-                raise judged(raised.args[0], f"{witness} is unreadable") from raised
+                raise self._judged(raised.args[0], witness) from raised
             if message is None or not _is_at(message, witness):
                 continue
             error, offset = message.error(), message.offset() or 0
@@ -146,7 +149,13 @@ class WitnessReader:
                     return Visibility.ABORTED
             elif error.code() in _GONE:
                 return Visibility.UNREADABLE
+            elif MEANINGS.get(error.code()) is Meaning.DENIED:
+                raise self._judged(error, witness)
         return None
+
+    def _judged(self, error: KafkaError, witness: Witness) -> Exception:
+        needs = (self._permissions.group, *self._permissions.witness(witness.topic)[:1])
+        return judged(error, f"{witness} is unreadable", needs)
 
     def close(self) -> None:
         self._consumer.close()
@@ -160,7 +169,13 @@ def _is_at(message: Message, witness: Witness) -> bool:
 class EndOffset:
     """The high watermark of a log partition, asked from its leader."""
 
-    def __init__(self, consumer_settings: dict[str, str], group: str) -> None:
+    def __init__(
+        self, consumer_settings: dict[str, str], group: str, needs: tuple[Acl, ...]
+    ) -> None:
+        """Args:
+        needs: what a reader of the log has to be permitted.
+        """
+        self.needs = needs
         # The offset listed for read_committed is the last stable one, which can lie before a
         # committed record; hence a reader of the other isolation level.
         self._consumer = Consumer(
@@ -177,10 +192,12 @@ class EndOffset:
         self._consumer.close()
 
     def __call__(self, position: LogPosition, deadline: Deadline) -> int:
-        return end_offset(self._consumer, position, deadline)
+        return end_offset(self._consumer, position, self.needs, deadline)
 
 
-def end_offset(consumer: Consumer, position: LogPosition, deadline: Deadline) -> int:
+def end_offset(
+    consumer: Consumer, position: LogPosition, needs: tuple[Acl, ...], deadline: Deadline
+) -> int:
     """The last stable offset for a read_committed consumer, else the high watermark."""
     place = TopicPartition(position.topic, position.partition)
 
@@ -212,14 +229,16 @@ def end_offset(consumer: Consumer, position: LogPosition, deadline: Deadline) ->
                 remedy="Do not make it again by hand: restore it if you can, then start the query "
                 "again, which says what is known without it.",
             )
-        raise judged(answer, f"The end of {position.topic}[{position.partition}] is unknown")
+        what = f"The end of {position.topic}[{position.partition}] is unknown"
+        raise judged(answer, what, needs)
     return answer
 
 
 def read_log(
-    settings: dict[str, str], group: str, topic: str, deadline: Deadline
+    settings: dict[str, str], group: str, permissions: Permissions, deadline: Deadline
 ) -> dict[str, bytes]:
     """The latest committed record of each key, up to the first open transaction."""
+    topic, needs = permissions.log, (permissions.log_read, permissions.group)
     consumer = _consumer(settings, group, "earliest")
     try:
         partitions = consumer.list_topics(topic, timeout=deadline.left).topics[topic].partitions
@@ -236,7 +255,7 @@ def read_log(
             elif error.code() == KafkaError._PARTITION_EOF:
                 unread.discard(message.partition() or 0)
             elif not transient(error):
-                raise judged(error, f"The decision log {topic} is unreadable")
+                raise judged(error, f"The decision log {topic} is unreadable", needs)
         if unread:
             raise OutcomeUnknownError(
                 f"The decision log {topic} could not be read whole within {deadline.seconds:.0f} "

@@ -9,6 +9,7 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
+from eos_sink.acls import Permissions
 from eos_sink.clients.librdkafka import judged
 from eos_sink.deadline import Deadline
 from eos_sink.ports import TopicView
@@ -34,7 +35,8 @@ def view_topics(
         except KafkaException as raised:
             error = raised.args[0]
             if error.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
-                raise judged(error, f"Topic {topic} cannot be seen") from raised
+                needs = Permissions.topic(topic)
+                raise judged(error, f"Topic {topic} cannot be seen", needs) from raised
             views[topic] = None
             continue
         operations = description.authorized_operations

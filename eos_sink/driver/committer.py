@@ -43,6 +43,7 @@ class Committer:
         self._names = options.names
         self._register = DecisionRegister(kafka, options.names)
         self._now_ms = now_ms
+        self._checked = {options.topic}
 
     def commit(self, reports: Sequence[TaskReport]) -> None:
         """Make a written batch visible, or see that it is.
@@ -115,6 +116,7 @@ class Committer:
         if decision.batch.namesakes and not record.knows(decision.batch.stream):
             # The stream's first decision here: has the query written under another identity?
             check_unmoved(self._names, decision, self._register.elsewhere(deadline))
+        self._check_topics(decision, deadline)
         self._vote([r for r in reports if r.prepared], deadline)
         phase.move(Phase.VOTED)
         self._register.write(token, decision, deadline)
@@ -130,6 +132,12 @@ class Committer:
                 data={"batch": decision.batch.batch, "partitions": sorted(lost)},
             )
         phase.move(Phase.SETTLED)
+
+    def _check_topics(self, decision: Decision, deadline: Deadline) -> None:
+        """Topics of the column are known only now. What may not be read back is not decided."""
+        for topic in set(decision.topics) - self._checked:
+            self._kafka.check_topic(topic, deadline)
+            self._checked.add(topic)
 
     def _vote(self, reports: Sequence[TaskReport], deadline: Deadline) -> None:
         transactions = [r.prepared.transaction(self._names, r.slot) for r in reports if r.prepared]

@@ -21,7 +21,7 @@ from confluent_kafka.admin import (
     UserScramCredentialUpsertion,
 )
 
-from eos_sink.acls import Acl, Resource
+from eos_sink.acls import Acl, Resource, operation_name
 from eos_sink.deadline import Deadline
 from eos_sink.testing.certificates import STORE_PASSWORD, Authority
 from eos_sink.testing.errors import TestClusterError
@@ -175,7 +175,7 @@ class Access:
         kinds = {known: kind for kind, known in _RESOURCES.items()}
         return frozenset(
             Acl(
-                "".join(word.capitalize() for word in binding.operation.name.split("_")),
+                operation_name(binding.operation.name),
                 kinds[binding.restype],
                 binding.name,
                 binding.resource_pattern_type is ResourcePatternType.PREFIXED,

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
+from eos_sink.acls import Permissions
 from eos_sink.clients import bounded as module
 from eos_sink.clients.bounded import bounded
 from eos_sink.clients.producer import ConfluentProducer
@@ -72,6 +73,8 @@ def test_what_librdkafka_says_is_judged_as_before(name: str) -> None:
 
 
 def producer_with(stuck: Stuck) -> tuple[ConfluentProducer, Stuck]:
-    producer = ConfluentProducer({"bootstrap.servers": "127.0.0.1:1"}, "t", 1000)
+    producer = ConfluentProducer(
+        {"bootstrap.servers": "127.0.0.1:1"}, "t", 1000, Permissions("eos-sink-", "log")
+    )
     producer._producer = stuck  # type: ignore[assignment]
     return producer, stuck

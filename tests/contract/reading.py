@@ -238,5 +238,5 @@ class TopicContract:
         assert view.in_sync == {0: 1, 1: 1, 2: 1}
         assert (view.replication, view.min_in_sync) == (1, 1)
         assert view.allowed is not None
-        assert view.allowed >= {"READ", "WRITE", "DESCRIBE"}
+        assert view.allowed >= {"READ", "WRITE", "DESCRIBE", "DESCRIBE_CONFIGS"}
         assert harness.kafka().view_topics([], harness.deadline()) == {}

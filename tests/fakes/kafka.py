@@ -233,7 +233,8 @@ class FakeKafka:
 
 def _view(topic: Topic) -> TopicView:
     in_sync = {log.partition: 1 for log in topic.partitions}
-    return TopicView(in_sync, 1, 1, frozenset({"READ", "WRITE", "DESCRIBE"}))
+    allowed = frozenset({"READ", "WRITE", "DESCRIBE", "DESCRIBE_CONFIGS"})
+    return TopicView(in_sync, 1, 1, allowed)
 
 
 if TYPE_CHECKING:

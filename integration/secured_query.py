@@ -1,0 +1,87 @@
+"""A query of minispark on a secured cluster, permitted exactly what docs/security.md lists."""
+
+from __future__ import annotations
+
+import shlex
+import uuid
+from pathlib import Path
+
+from eos_sink.acls import Acl, Resource
+from eos_sink.driver.planner import Planner
+from eos_sink.errors import ClusterError
+from eos_sink.model import Plan
+from eos_sink.testing import KafkaCluster
+from eos_sink.testing.access import parse_kafka_acls
+from integration.query import Query
+from tests.snippets import ROOT, snippets_of
+
+PAGE = ROOT / "docs" / "security.md"
+_NAMED = "readings"
+
+
+def documented(topic: str, log: str) -> list[Acl]:
+    """What the page's commands grant, for another topic and another log."""
+    names = {(Resource.TOPIC, _NAMED): topic, (Resource.TOPIC, "__eos_sink_log"): log}
+    return [
+        Acl(
+            acl.operation, acl.resource, names.get((acl.resource, acl.name), acl.name), acl.prefixed
+        )
+        for command in commands("kafka-acls")
+        for acl in parse_kafka_acls(command)[1]
+    ]
+
+
+def commands(tool: str) -> list[str]:
+    return [
+        command
+        for snippet in snippets_of(PAGE)
+        for command in snippet.commands
+        if shlex.split(command)[:1] == [tool]
+    ]
+
+
+class SecuredQuery(Query):
+    """Its principal is its own, and may do nothing but what was granted.
+
+    Attributes:
+        user: the principal.
+        needs: what the page grants it.
+    """
+
+    def __init__(self, cluster: KafkaCluster, directory: Path, **options: str) -> None:
+        self.user = f"user-{uuid.uuid4().hex[:8]}"
+        self.access = cluster.access
+        self.access.add_user(self.user, uuid.uuid4().hex)
+        login = self.access.options(self.user)
+        super().__init__(cluster, directory, **{"eos_step_timeout_ms": "40000", **login, **options})
+        self.needs = documented(self.topic, self.options.log_topic)
+        self.access.allow(self.user, *self.needs)
+
+    def need(self, number: int) -> Acl:
+        return self.needs[number]
+
+    def revoke(self, acl: Acl) -> None:
+        self.access.revoke(self.user, acl)
+
+    def grant_as_told(self, text: str) -> None:
+        """Carry out the commands that an error names."""
+        told = [line for line in text.splitlines() if line.startswith("kafka-acls")]
+        assert told, text
+        for line in told:
+            self.access.run(line.replace("User:NAME", f"User:{self.user}"))
+
+    def plan(self) -> Plan:
+        """Start the query as far as its first plan."""
+        planner = Planner(self.kafka, self.options)
+        try:
+            return planner.plan()
+        finally:
+            planner.close()
+
+    def refused(self) -> ClusterError:
+        """Start the query, which is not permitted."""
+        try:
+            self.plan()
+        except ClusterError as error:
+            return error
+        raise AssertionError("the query has a plan")

@@ -1,0 +1,233 @@
+"""The permissions of docs/security.md are enough, and each of them is missed by name."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from eos_sink.clients.cluster import ConfluentKafka
+from eos_sink.deadline import Deadline
+from eos_sink.driver.committer import Committer
+from eos_sink.driver.planner import Planner
+from eos_sink.errors import ClusterError, OperatorNeededError
+from eos_sink.model import BatchId
+from eos_sink.options import parse_options
+from eos_sink.task.writer import TaskWriter
+from eos_sink.testing import KafkaCluster, Security, start_kafka
+from eos_sink.testing.faults import FaultPoint
+from eos_sink.testing.probe import Topic, create_topic
+from integration.minispark import TaskBrokeOffError
+from integration.query import Query, pause_at
+from integration.secured_query import SecuredQuery, commands
+from integration.test_resolve import Person
+
+SOON_S = 20
+# The order of docs/security.md; a test says so if it changes.
+WRITE, READ, CONFIGS, TRANSACTIONS, GROUP, LOG_READ, LOG_WRITE, LOG_CREATE = range(8)
+EACH = ["Write", "Read", "DescribeConfigs", "ids", "group", "log-Read", "log-Write", "log-Create"]
+
+Start = Callable[..., SecuredQuery]
+
+
+@pytest.fixture
+def start(secured: KafkaCluster, tmp_path: Path) -> Iterator[Start]:
+    """Makes queries on the secured cluster."""
+    made: list[SecuredQuery] = []
+
+    def one(cluster: KafkaCluster = secured, **options: str) -> SecuredQuery:
+        directory = tmp_path / str(len(made))
+        directory.mkdir()
+        made.append(SecuredQuery(cluster, directory, **options))
+        return made[-1]
+
+    yield one
+    for query in made:
+        query.close()
+
+
+def whole_cycle(query: Query) -> None:
+    """Every step that a query knows: a batch that is aborted, one that is left open and swept, one
+    that is decided and recovered, a part of it by its witness, and a batch without trouble."""
+    query.run(fail=(0, 2)).stopped(TaskBrokeOffError)
+    query.run_killed_at(FaultPoint.COMMITTER_VOTE_BEFORE, batch=0)
+    query.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER, batch=1)
+    query.take_id(query.slot(), 1)
+    query.finish()
+    query.check()
+
+
+def test_the_permissions_of_the_page_are_enough_for_every_step(start: Start) -> None:
+    whole_cycle(start())
+
+
+@pytest.mark.long
+def test_they_are_enough_on_the_older_kafka(start: Start) -> None:
+    with start_kafka(version="3.9.1", security=Security()) as cluster:
+        whole_cycle(start(cluster))
+
+
+def test_without_create_where_the_log_was_made_as_the_page_says(
+    secured: KafkaCluster, start: Start
+) -> None:
+    query = start(eos_log_topic=f"log-{uuid.uuid4().hex[:8]}")
+    (command,) = commands("kafka-topics")
+    words = command.split()
+    config = dict(
+        w.split("=", 1) for w, b in zip(words[1:], words, strict=False) if b == "--config"
+    )
+    partitions = int(words[words.index("--partitions") + 1])
+    new = Topic(query.options.log_topic, partitions, None, config)
+    create_topic(secured.bootstrap_servers, new, Deadline(SOON_S))
+    query.revoke(query.need(LOG_CREATE))
+    query.run().finished()
+    query.check()
+
+
+@pytest.mark.parametrize("number", range(8), ids=EACH)
+def test_a_start_names_the_permission_that_is_missing(start: Start, number: int) -> None:
+    query = start(eos_log_topic=f"log-{uuid.uuid4().hex[:8]}")
+    if number != LOG_CREATE:
+        query.plan()  # The log is there.
+    missing = query.need(number)
+    query.revoke(missing)
+    began = time.monotonic()
+    error = query.refused()
+    assert time.monotonic() - began < SOON_S
+    assert error.data["missing"] == [str(missing)]
+    query.grant_as_told(str(error))
+    assert missing in query.access.permissions(query.user)
+    query.plan()
+
+
+@pytest.mark.parametrize(
+    ("number", "point"),
+    [
+        (WRITE, FaultPoint.TASK_OFFSET_BEFORE),
+        (TRANSACTIONS, FaultPoint.COMMITTER_SETTLE_BEFORE),
+        pytest.param(LOG_WRITE, FaultPoint.COMMITTER_WRITE_BEFORE, marks=pytest.mark.long),
+        *(
+            pytest.param(number, point, marks=pytest.mark.long)
+            for number in (WRITE, TRANSACTIONS, GROUP, LOG_READ, LOG_WRITE)
+            for point in (
+                FaultPoint.PLANNER_READ_BEFORE,
+                FaultPoint.TASK_INIT_BEFORE,
+                FaultPoint.TASK_PRODUCE_AMID,
+                FaultPoint.TASK_FLUSH_BEFORE,
+                FaultPoint.COMMITTER_VOTE_BEFORE,
+            )
+        ),
+    ],
+)
+def test_a_permission_lost_amid_a_batch_is_named_and_nothing_is_lost(
+    start: Start, number: int, point: FaultPoint
+) -> None:
+    query = start()
+    partition = {"planner": -1, "task": 1}.get(point.value.split(".", maxsplit=1)[0], 2)
+    process = query.run(pause_at(point, 1, partition))
+    process.paused_at(point)
+    query.revoke(query.need(number))
+    process.wake()
+    error = process.stopped(ClusterError)
+    assert error["data"]["missing"] == [str(query.need(number))]
+    query.grant_as_told(error["text"])
+    query.finish()
+    query.check()
+
+
+@pytest.mark.parametrize(
+    "number",
+    [READ, pytest.param(CONFIGS, marks=pytest.mark.long)],
+    ids=["Read", "DescribeConfigs"],
+)
+def test_a_witness_that_may_not_be_read_is_no_doubt(start: Start, number: int) -> None:
+    """A person could only guess what a permission will tell."""
+    query = start()
+    query.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
+    query.take_id(query.slot(), 1)
+    point = FaultPoint.PLANNER_WITNESS_BEFORE
+    process = query.run(pause_at(point, batch=1))
+    process.paused_at(point)
+    query.revoke(query.need(number))
+    process.wake()
+    error = process.stopped(ClusterError, OperatorNeededError)
+    assert error["data"].get("missing") == [str(query.need(number))]
+    query.grant_as_told(error["text"])
+    query.finish()
+    query.check()
+
+
+def test_kafka_leaves_ids_out_in_silence_and_the_sink_does_not(start: Start) -> None:
+    """ListTransactions answers with what may be described, without an error."""
+    query = start()
+    control = query.kafka.control()
+    prefix = f"{query.options.names.group}-"
+    assert control.list_open(prefix, Deadline(SOON_S)) == []
+    query.revoke(query.need(TRANSACTIONS))
+    with pytest.raises(ClusterError) as caught:
+        control.list_open(prefix, Deadline(SOON_S))
+    assert caught.value.data["missing"] == [str(query.need(TRANSACTIONS))]
+
+
+def test_a_topic_of_the_column_that_cannot_be_read_back_is_not_decided(start: Start) -> None:
+    query = start()
+    given = {k: v for k, v in query._given.items() if k != "topic"}
+    options = parse_options(given)
+    query.revoke(query.need(READ))
+    kafka = ConfluentKafka(options)
+    planner = Planner(kafka, options)
+    plan = planner.plan()
+    rows = pa.RecordBatch.from_pydict({"value": ["a"], "topic": [query.topic]})
+    report = TaskWriter(kafka, options, plan).write(BatchId("stream", 0), 0, iter([rows]))
+    with pytest.raises(ClusterError) as caught:
+        Committer(kafka, options).commit([report])
+    assert caught.value.data["missing"] == [str(query.need(READ))]
+    assert query.log().decision is None
+    planner.close()
+    kafka.close()
+
+
+def test_resolve_needs_no_more_than_the_query(
+    secured: KafkaCluster, start: Start, tmp_path: Path
+) -> None:
+    query = start()
+    query.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
+    login = query.access.options(query.user)
+    config = tmp_path / "query.properties"
+    lines = [f"{n.removeprefix('kafka.')}={v}" for n, v in login.items() if "bootstrap" not in n]
+    config.write_text("\n".join(lines))
+    person = Person(secured, query)
+    person._bootstrap = login["kafka.bootstrap.servers"]
+    seen = person.types("--json", "--command-config", str(config))
+    assert query.topic in seen
+    person.types("--forget", "--yes", "--command-config", str(config))
+
+
+@pytest.mark.parametrize("wrong", ["password", "authority", "certificate"])
+def test_a_refused_login_ends_the_start_within_seconds(
+    start: Start, wrong: str, tmp_path: Path
+) -> None:
+    from eos_sink.testing.certificates import Authority
+
+    query = start()
+    tls = query.access.options(query.user, "TLS")
+    login = query.access.options(query.user)
+    secret = "kafka.sasl.jaas.config"
+    other = Authority(tmp_path / "other")
+    given = {
+        "password": {secret: login[secret].replace('password="', 'password="wrong')},
+        "authority": {"kafka.ssl.truststore.location": str(other.ca)},
+        "certificate": {**tls, "kafka.ssl.keystore.location": str(other.identity("x").both)},
+    }[wrong]
+    without = {secret, "kafka.sasl.mechanism"} if wrong == "certificate" else set()
+    query.options = parse_options(
+        {k: v for k, v in {**query._given, **given}.items() if k not in without}
+    )
+    began = time.monotonic()
+    error = query.refused()
+    assert time.monotonic() - began < SOON_S
+    assert "do not accept each other" in str(error)
