@@ -96,6 +96,8 @@ class ConfluentKafka:
             from eos_sink.clients.control import KafkaPythonControl
 
             deadline = Deadline(min(_FIRST_ANSWER_S, self._options.step_timeout))
+            # librdkafka says why a login is refused, and kafka-python only that nobody answers.
+            self._admin(deadline)
             needs = self._permissions.transactions
             settings = kafka_python_settings(self._connection)
             self._control = KafkaPythonControl(settings, needs, deadline)
