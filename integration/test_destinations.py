@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 from confluent_kafka import IsolationLevel
 
-from eos_sink.acls import Acl, Resource
+from eos_sink.acls import Permissions
 from eos_sink.deadline import Deadline
 from eos_sink.errors import ClusterError, ConfigurationError
 from eos_sink.testing import KafkaCluster
@@ -51,16 +51,16 @@ def test_a_permission_that_is_missing_is_told_before_the_start(
     secured: KafkaCluster, run: MakeRun
 ) -> None:
     topic = new_topic(secured, "permitted")
-    write, read = (Acl(operation, Resource.TOPIC, topic) for operation in ("Write", "Read"))
+    write, read, configs = Permissions.topic(topic)
     query = run(secured, eos_destinations=topic, **secured.access.options("ann"))
     with pytest.raises(ClusterError, match=f"{topic} .*TOPIC_AUTHORIZATION_FAILED"):
         query.plan()
-    for granted, missing in ((write, read), (read, write)):
-        secured.access.allow("ann", granted)
-        with pytest.raises(ClusterError, match=f"lacks {missing}.*{missing.arguments}") as error:
+    for granted, missing in (((write, configs), read), ((read, configs), write)):
+        secured.access.allow("ann", *granted)
+        with pytest.raises(ClusterError, match=f"lacks {missing}") as error:
             query.plan()
-        assert error.value.data["denied"] == [missing.operation]
-        secured.access.revoke("ann", granted)
+        assert error.value.data["missing"] == [str(missing)]
+        secured.access.revoke("ann", *granted)
 
 
 @pytest.mark.long

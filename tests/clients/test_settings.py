@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pytest
 
+from eos_sink.acls import Permissions
 from eos_sink.clients.producer import ConfluentProducer
 from eos_sink.clients.settings import connection_settings, librdkafka_settings
 from eos_sink.errors import ConfigurationError
@@ -21,7 +22,7 @@ def accepted(given: dict[str, str]) -> None:
     options = parse_options({**BROKER, **{f"kafka.{n}": v for n, v in given.items()}})
     settings = librdkafka_settings(options.kafka)
     for each in (settings, connection_settings(settings)):
-        ConfluentProducer(each, "id", TRANSACTION_MS).close()
+        ConfluentProducer(each, "id", TRANSACTION_MS, Permissions("", "log")).close()
 
 
 @pytest.mark.parametrize(
