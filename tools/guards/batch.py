@@ -54,6 +54,22 @@ GUARDS = (
         outside=_OUTSIDE,
     ),
     Guard(
+        "a query is known by both ways of writing",
+        "What it has decided by itself is not written again by foreachBatch, nor the other way.",
+        (
+            Removal(
+                _VERDICTS,
+                "other.stream in batch.namesakes and",
+                "other.stream == batch.stream and",
+            ),
+        ),
+        proofs(
+            _BATCH + "test_a_query_that_changes_to_or_from_foreach_batch_amid_a_batch_is_refused"
+            "[write_stream]"
+        ),
+        outside=_OUTSIDE,
+    ),
+    Guard(
         "a partly lost write stops the next one",
         "Only a write of which nothing is visible is passed over.",
         (
