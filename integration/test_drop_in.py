@@ -276,6 +276,20 @@ def test_char_and_varchar_columns_are_strings(given: Given) -> None:
     assert found[0] == found[1] == [(b"b   ", b"a")]
 
 
+@pytest.mark.long
+def test_spark_does_not_open_real_time_mode_to_the_sink(given: Given) -> None:
+    topic = given.topic("real-time")
+    options = {
+        "kafka.bootstrap.servers": given.kafka.bootstrap_servers,
+        "checkpointLocation": str(given.home / "checkpoint"),
+    }
+    source = given.spark.readStream.format(SPARKS).options(subscribe=topic, **options).load()
+    rows = source.selectExpr("CAST(value AS STRING) AS value")
+    writer = rows.writeStream.format(OURS).options(topic=topic, **options).outputMode("update")
+    with pytest.raises(PySparkException, match="NOT_IN_ALLOWLIST"):
+        writer.trigger(realTime="5 seconds").start()  # type: ignore[call-overload]
+
+
 AT = 1_700_000_000_123
 CREATE_TIME = 1
 
