@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from matrix.cells import KAFKAS, Cell
+from matrix.cells import ALL, KAFKAS, Cell
 from matrix.outcome import Outcome, Verdict, read_all
 
 _DOCS = Path(__file__).parent.parent / "docs"
@@ -40,21 +40,24 @@ def with_outcomes(page: str, outcomes: Sequence[Outcome]) -> str:
     return f"{before}{_BEGIN}\n\n{told}\n{_END}{after}"
 
 
-def lines(outcomes: Sequence[Outcome]) -> Iterator[str]:
+def lines(outcomes: Sequence[Outcome], cells: Sequence[Cell] = ALL) -> Iterator[str]:
     """The Markdown: a row for each environment, a column for each Kafka."""
     found = {outcome.cell: outcome for outcome in outcomes}
-    environments = sorted({(cell.spark, _ordered(cell.python)) for cell in found})
+    environments = sorted({(cell.spark, _ordered(cell.python)) for cell in cells})
     ran = [outcome for outcome in outcomes if outcome.verdict is Verdict.RAN]
-    yield f"**{len(ran)} of {len(found)} cells ran**: every row was there once."
+    yield (
+        f"**{len(ran)} of {len(cells)} cells ran**, and every row was there once. "
+        f"{len(found) - len(ran)} cannot run, {len(cells) - len(found)} were not tried."
+    )
     yield ""
     heads = [f"Kafka {kafka}" for kafka in KAFKAS]
     yield f"| Spark | Python | {' | '.join(heads)} | confluent-kafka | pyarrow |"
     yield "|---|---|" + "---|" * (len(heads) + 2)
     for spark, (major, minor) in environments:
         python = f"{major}.{minor}"
-        cells = [found.get(Cell(spark, python, kafka)) for kafka in KAFKAS]
-        versions = next((o.versions for o in cells if o and o.versions), {})
-        shown = [_shown(outcome) for outcome in cells]
+        same = [found.get(Cell(spark, python, kafka)) for kafka in KAFKAS]
+        versions = next((o.versions for o in same if o and o.versions), {})
+        shown = [_shown(outcome) for outcome in same]
         libraries = [versions.get(name, "") for name in ("confluent-kafka", "pyarrow")]
         exact = versions.get("python", python)
         yield f"| {spark} | {exact} | {' | '.join([*shown, *libraries])} |"

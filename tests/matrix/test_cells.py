@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import configparser
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -50,8 +51,9 @@ def test_outcomes_are_kept_and_found(tmp_path: Path) -> None:
 
 
 def test_the_page_shows_a_row_for_each_environment() -> None:
-    shown = list(lines([RAN, CANNOT]))
-    assert shown[0].startswith("**1 of 2 cells ran**")
+    shown = list(lines([RAN, CANNOT], [RAN.cell, CANNOT.cell, replace(CANNOT.cell, kafka="3.9.1")]))
+    assert shown[0].startswith("**1 of 3 cells ran**")
+    assert shown[0].endswith("1 cannot run, 1 were not tried.")
     assert shown[4:6] == [
         "| 4.2.1 | 3.9.2 | ran; killed at 100 of 750 rows | not tried |  | 20 |",
         "| 4.2.1 | 3.10 | not tried | cannot: no / Python |  |  |",
