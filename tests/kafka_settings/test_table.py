@@ -218,6 +218,7 @@ def test_what_the_sink_does_anyway_is_accepted_in_silence(name: str, value: str)
         ("partitioner.class", "org.apache.kafka.clients.producer.RoundRobinPartitioner"),
         ("config.providers", "file"),
         ("config.providers.file.class", "com.example.FileConfigProvider"),
+        ("listener.name.internal.sasl.jaas.config", "x"),
         ("queuing.strategy", "lifo"),
         ("ssl.enabled.protocols", "TLSv1.3"),
         ("statistics.interval.ms", "1000"),
