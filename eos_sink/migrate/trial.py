@@ -59,15 +59,18 @@ def try_options(query: Query, last: Mapping[str, Given], defaults: Sequence[Give
     if query.way is Way.PIPELINE:
         # Spark keeps a checkpoint for each flow into the sink.
         options.setdefault("checkpointlocation", "/")
-    unread = {name for name in options if name in known and known[name].value is None}
     hidden = any(given.name is None for given in query.options)
-    while error := _refusal(options, query.way):
-        blamed = _blamed(error, unread & options.keys()) or _blamed(error, options)
+    # Each round takes one option away or adds one of two.
+    for _ in range(len(options) + 2 * len(_NEEDED)):
+        error = _refusal(options, query.way)
+        if error is None:
+            break
+        blamed = _blamed(error, options)
         missing = _blamed(error, _NEEDED) or _first_option(error)
         if blamed is not None:
             trial.errors[blamed] = error
             del options[blamed]
-        elif missing in _NEEDED and missing not in options:
+        elif missing in _NEEDED:
             options[missing] = _NEEDED[missing]
             refused = IDENTITY if missing == "eos.id" else {missing}
             if not hidden and not refused & trial.errors.keys():

@@ -238,6 +238,15 @@ def test_a_value_that_cannot_be_read_is_fine_where_any_will_do() -> None:
     assert of("topics", None).verdict is Verdict.UNKNOWN
 
 
+def test_two_names_for_one_setting_are_told() -> None:
+    two = {"kafka.metadata.broker.list": "b:1", "kafka.bootstrap.servers": None, "eos.id": "q"}
+    assert verdicts(of_query(query(two))) == {
+        "kafka.metadata.broker.list": Verdict.REFUSED,
+        "kafka.bootstrap.servers": Verdict.SAME,
+        "eos.id": Verdict.SAME,
+    }
+
+
 def test_what_goes_with_a_value_that_cannot_be_read_is_not_blamed_for_it() -> None:
     jaas = "org.apache.kafka.common.security.scram.ScramLoginModule required username=u password=p;"
     found = of_query(

@@ -1,0 +1,68 @@
+"""What `eos-sink migrate` writes runs, and goes on where Spark's own sink has stopped."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from eos_sink import cli
+from eos_sink.testing import KafkaCluster
+from integration.checker import assert_each_once, read_topic
+
+pytestmark = pytest.mark.timeout(300)
+
+PROGRAM = """\
+from pyspark.sql import SparkSession
+
+PRODUCER = {{
+    "kafka.linger.ms": 5,
+    "kafka.max.request.size": "2000000",
+    "kafka.metric.reporters": "com.example.Reporter",
+    "kafka.compression.type": "lz4",
+}}
+spark = SparkSession.builder.getOrCreate()
+(
+    spark.readStream.text("{home}/in")
+    .writeStream.format("kafka")
+    .option("kafka.bootstrap.servers", "{brokers}")
+    .option("topic", "{topic}")
+    .option("kafka.acks", "1")
+    .option("kafka.enable.idempotence", "false")
+    .options(**PRODUCER)
+    .option("checkpointLocation", "{home}/checkpoint")
+    .trigger(availableNow=True)
+    .start()
+    .awaitTermination()
+)
+"""
+
+
+def test_a_migrated_program_goes_on_from_its_checkpoint(
+    both: SparkSession, kafka: KafkaCluster, tmp_path: Path
+) -> None:
+    kafka.create_topic("migrated", partitions=2)
+    (tmp_path / "in").mkdir()
+    old, new = tmp_path / "job.py", tmp_path / "new.py"
+    given = {"home": tmp_path, "brokers": kafka.bootstrap_servers, "topic": "migrated"}
+    # Spark's own sink makes its producer of all of them; this reporter class is nowhere.
+    reporter = '    "kafka.metric.reporters": "com.example.Reporter",\n'
+    old.write_text(PROGRAM.replace(reporter, "").format(**given))
+    feed(tmp_path, 0)
+    runpy.run_path(str(old))
+
+    old.write_text(PROGRAM.format(**given))
+    assert cli.main(["migrate", str(old), "--write", str(new)]) == 1
+    assert cli.main(["migrate", str(new)]) == 0
+    feed(tmp_path, 1)
+    runpy.run_path(str(new))
+
+    rows = read_topic(kafka.bootstrap_servers, "migrated")
+    assert_each_once(rows, [f"{file}-{n}" for file in (0, 1) for n in range(50)])
+
+
+def feed(home: Path, file: int) -> None:
+    rows = "".join(f"{file}-{n}\n" for n in range(50))
+    (home / "in" / f"{file}.txt").write_text(rows)
