@@ -45,8 +45,8 @@ _TO_READERS = (
     "were thrown away."
 )
 _TO_KAFKA = (
-    "Kafka has to allow more than before, and the Python of driver and executors needs eos-sink: "
-    "docs/options.md, docs/get-started.md."
+    "Kafka has to permit more than before, and the Python of driver and executors needs eos-sink: "
+    "docs/security.md, docs/get-started.md."
 )
 _TO_BATCHES = (
     "A batch that is written again is there twice, as before, unless txnAppId and txnVersion "
