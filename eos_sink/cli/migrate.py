@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from eos_sink.cli.report import Cell, CommandError, Mood, Report
+from eos_sink.cli.findings import Judged, report_of
+from eos_sink.cli.report import CommandError, Report
 from eos_sink.migrate.edits import diff_of, edited_options, edited_python, options_as_file
-from eos_sink.migrate.judge import lacking_of, of_query
-from eos_sink.migrate.model import Finding, Given, Query, Source, Verdict, Way
+from eos_sink.migrate.model import Source, Way
 from eos_sink.migrate.options_input import read_options_file, read_pairs
 from eos_sink.migrate.python_file import read_python
-from eos_sink.migrate.session import of_session
 
 NAME = "migrate"
 HELP = "Tell of each option of a query what becomes of it with format('kafka-eos')."
@@ -31,35 +29,6 @@ exit code: 0 all is fine; 1 something is refused, unknown, missing or cannot be 
 
 _STDIN = "-"
 _PROGRAMS = {".ipynb", ".java", ".jar", ".kt", ".r", ".scala", ".sql"}
-_WHAT = {
-    Way.STREAM: "a stream",
-    Way.BATCH: "a batch",
-    Way.PIPELINE: "a sink of a pipeline",
-    Way.OPTIONS: "options",
-    Way.DEFAULTS: "defaults of the session",
-}
-_COLUMNS = ("option", "value", "where", "verdict")
-_WIDTH = 40
-_TO_READERS = (
-    "Readers of the topics: set isolation.level=read_committed, or they see rows of attempts that "
-    "were thrown away."
-)
-_TO_KAFKA = (
-    "Kafka has to permit more than before, and the Python of driver and executors needs eos-sink: "
-    "docs/security.md, docs/get-started.md."
-)
-_TO_BATCHES = (
-    "A batch that is written again is there twice, as before, unless txnAppId and txnVersion "
-    "number it: docs/batch.md."
-)
-_TO_SESSIONS = (
-    "Settings spark.datasource.kafka-eos.* are defaults of options only where "
-    "eos_sink.register(spark) is called: docs/ways.md."
-)
-_TO_FOREACH_BATCH = (
-    "In foreachBatch each write is there once by itself; several frames to one topic need an "
-    "eos.id each: docs/batch.md."
-)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -109,38 +78,6 @@ def run(arguments: argparse.Namespace) -> Report:
     return report_of(judged, [diff for diff in diffs if diff], as_json=arguments.json)
 
 
-class Judged:
-    """An input with what is said of it."""
-
-    def __init__(self, source: Source, defaults: Sequence[Given]) -> None:
-        self.source = source
-        self.queries = [
-            (query, of_query(query, defaults if query.way.writes else ()))
-            for query in source.queries
-        ]
-        self.session = of_session(source)
-
-    @property
-    def findings(self) -> list[Finding]:
-        return [*(found for _, each in self.queries for found in each), *self.session]
-
-
-def report_of(judged: Sequence[Judged], diffs: Sequence[str], *, as_json: bool = False) -> Report:
-    """A row for each option, and below what there is to do."""
-    rows: list[tuple[Cell, ...]] = []
-    for one in judged:
-        for query, findings in one.queries:
-            rows.append(_head(query))
-            rows += [_row(finding) for finding in findings]
-        rows += [_row(finding) for finding in one.session]
-    findings = [finding for one in judged for finding in one.findings]
-    queries = [query for one in judged for query in one.source.queries]
-    notes = [*_notes(findings, queries), *(f"\nSure to be needed:\n{diff}" for diff in diffs)]
-    ok = all(finding.verdict.fine for finding in findings)
-    document = _document(judged, notes, ok=ok) if as_json else None
-    return Report(_COLUMNS, tuple(rows), tuple(notes), ok, document, left=len(_COLUMNS))
-
-
 def _inputs(given: Sequence[str]) -> tuple[dict[str, str], list[str]]:
     texts: dict[str, str] = {}
     pairs: list[str] = []
@@ -184,81 +121,3 @@ def _write(out: Path, migrated: Sequence[str]) -> None:
             file.write(migrated[0])
     except OSError as error:
         raise CommandError(f"--write {out}: {error.strerror}") from error
-
-
-def _head(query: Query) -> tuple[Cell, ...]:
-    what = _WHAT[query.way]
-    if query.inside:
-        what = f"{what} in foreachBatch, {query.inside}"
-    return (Cell(f"-- {what}"), Cell(""), Cell(str(query.place)), Cell(""))
-
-
-def _row(finding: Finding) -> tuple[Cell, ...]:
-    value = finding.value if len(finding.value) <= _WIDTH else finding.value[: _WIDTH - 3] + "..."
-    mood = Mood.GOOD if finding.verdict.fine else Mood.BAD
-    return (
-        Cell(finding.name),
-        Cell(" ".join(value.split())),
-        Cell(str(finding.place)),
-        Cell(finding.verdict.value, mood),
-    )
-
-
-def _notes(findings: Sequence[Finding], queries: Sequence[Query]) -> Iterator[str]:
-    if not queries and not findings:
-        yield "Nothing here writes to Kafka, as far as can be seen."
-        return
-    for finding in findings:
-        if finding.note and finding.verdict is not Verdict.SAME:
-            yield f"{finding.place} {finding.name}: {finding.note}"
-    for query in queries:
-        lacking = lacking_of(query) if query.way is Way.OPTIONS else []
-        if lacking:
-            yield f"{query.place}: the query needs besides {', '.join(map(_needed, lacking))}."
-    batches = [query for query in queries if query.way is Way.BATCH]
-    if any(query.inside for query in batches):
-        yield _TO_FOREACH_BATCH
-    if any(not query.inside and not _numbered(query) for query in batches):
-        yield _TO_BATCHES
-    if any(query.way is Way.DEFAULTS for query in queries):
-        yield _TO_SESSIONS
-    yield _TO_READERS
-    yield _TO_KAFKA
-
-
-def _numbered(query: Query) -> bool:
-    return any((given.name or "").lower() == "txnversion" for given in query.options)
-
-
-def _needed(name: str) -> str:
-    return "an absolute checkpointLocation or eos.id" if name == "eos.id" else name
-
-
-def _document(judged: Sequence[Judged], notes: Sequence[str], *, ok: bool) -> dict[str, Any]:
-    return {
-        "queries": [
-            {
-                "way": query.way.value,
-                "file": query.place.file,
-                "line": query.place.line,
-                "in_foreach_batch": query.inside or None,
-                "findings": [_finding(finding) for finding in findings],
-            }
-            for one in judged
-            for query, findings in one.queries
-        ],
-        "session": [_finding(finding) for one in judged for finding in one.session],
-        "notes": list(notes),
-        "ok": ok,
-    }
-
-
-def _finding(finding: Finding) -> dict[str, Any]:
-    return {
-        "name": finding.name,
-        "value": finding.value,
-        "file": finding.place.file,
-        "line": finding.place.line,
-        "verdict": finding.verdict.value,
-        "note": finding.note,
-    }
