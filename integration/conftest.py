@@ -19,6 +19,7 @@ from eos_sink.testing.jvm import find_java
 from integration.cluster_query import ClusterQuery
 from integration.in_process import Run
 from integration.query import Query
+from integration.secured_query import ANNS_WORD
 from integration.spark_apps import Applications
 from integration.spark_program import CLASSES_VARIABLE, spark_session
 
@@ -49,7 +50,7 @@ def kafka(request: pytest.FixtureRequest) -> Iterator[KafkaCluster]:
 @pytest.fixture(scope="session")
 def secured() -> Iterator[KafkaCluster]:
     """One broker where clients log in, and may do what they were allowed."""
-    with start_kafka(security=Security({"ann": 'ann\'s "word" \\'})) as cluster:
+    with start_kafka(security=Security({"ann": ANNS_WORD})) as cluster:
         yield cluster
 
 

@@ -16,6 +16,9 @@ from integration.query import Query
 from tests.snippets import ROOT, snippets_of
 
 PAGE = ROOT / "docs" / "security.md"
+ANNS_WORD = 'ann\'s "word" \\'
+"""Ann is known from the start of the cluster, as PLAIN wants it."""
+
 _NAMED = "readings"
 
 

@@ -17,14 +17,16 @@ from eos_sink.driver.planner import Planner
 from eos_sink.errors import ClusterError, OperatorNeededError
 from eos_sink.model import BatchId
 from eos_sink.options import parse_options
+from eos_sink.properties import read_properties
 from eos_sink.task.writer import TaskWriter
 from eos_sink.testing import KafkaCluster, Security, start_kafka
 from eos_sink.testing.faults import FaultPoint
 from eos_sink.testing.probe import Topic, create_topic
 from integration.minispark import TaskBrokeOffError
 from integration.query import Query, pause_at
-from integration.secured_query import SecuredQuery, commands
+from integration.secured_query import ANNS_WORD, PAGE, SecuredQuery, commands
 from integration.test_resolve import Person
+from tests.snippets import snippets_of
 
 SOON_S = 20
 # The order of docs/security.md; a test says so if it changes.
@@ -205,6 +207,36 @@ def test_resolve_needs_no_more_than_the_query(
     seen = person.types("--json", "--command-config", str(config))
     assert query.topic in seen
     person.types("--forget", "--yes", "--command-config", str(config))
+
+
+LOGINS = [
+    snippet.text for snippet in snippets_of(PAGE) if "kafka.security.protocol" in snippet.text
+]
+
+
+@pytest.mark.parametrize("text", LOGINS, ids=["SCRAM", "PLAIN", "TLS"])
+def test_each_login_of_the_page_works(start: Start, text: str) -> None:
+    query = start()
+    name, word = query.user, "secret"
+    mechanism = "TLS" if "9094" in text else "PLAIN"
+    if "PlainLoginModule" in text:
+        name, word = "ann", ANNS_WORD  # PLAIN knows those of the start only.
+    query.access.add_user(name, word)
+    mine = query.access.options(name, mechanism)
+    escaped = word.replace("\\", "\\\\").replace('"', '\\"')
+    given = {entry.name: entry.value for entry in read_properties(text)}
+    for old, new in {
+        'username="readings" password="..."': f'username="{name}" password="{escaped}"',
+        "localhost:9093": mine["kafka.bootstrap.servers"],
+        "localhost:9094": mine["kafka.bootstrap.servers"],
+        "/etc/kafka/ca.pem": str(query.access.ca),
+        "/etc/kafka/readings.pem": mine.get("kafka.ssl.keystore.location", ""),
+    }.items():
+        given = {option: value.replace(old, new) for option, value in given.items()}
+    query.access.allow(name, *query.needs)
+    own = {k: v for k, v in query._given.items() if k.startswith("eos.") or k == "topic"}
+    query.options = parse_options({**own, **given})
+    query.plan()
 
 
 @pytest.mark.parametrize("wrong", ["password", "authority", "certificate"])
