@@ -95,7 +95,7 @@ def test_a_query_whose_topic_is_deleted_stops_and_names_it(
     process.paused_at(point)
     delete_topic(kafka, query.topic)
     process.wake()
-    assert query.topic in process.stopped(ClusterError)["text"]
+    assert query.topic in process.stopped(ClusterError, ProduceFailedError)["text"]
     assert query.topic in query.run().stopped(ClusterError)["text"]
     kafka.create_topic(query.topic, partitions=3)
     query.finish()

@@ -25,6 +25,7 @@ from eos_sink.ports import Headers, ProduceFailed, ProducerIdentity
 _STATISTICS_MS = 10
 # `produce` into a transaction that has failed already.
 _BROKEN = {KafkaError._FATAL, KafkaError._STATE}
+_GIVEN_UP = {KafkaError._PURGE_INFLIGHT, KafkaError._PURGE_QUEUE}
 _QUEUE_FULL_WAIT_S = 0.1
 _POLL_S = 0.01
 _HEARD_S = 1.0
@@ -162,7 +163,8 @@ class ConfluentProducer:
             # librdkafka fails the transaction for most of them, but looks at a record without a
             # topic or a partition to go to only when it commits, which the driver does instead.
             error, place = self._undelivered
-            raise judged(error, f"A record for {place} was not delivered", self._needs())
+            what = f"A record for {place} was not delivered"
+            raise judged(self._reason(error), what, self._needs())
 
     def flush(self, deadline: Deadline) -> None:
         with step(f"Records of {self._id} were not delivered", self._needs()):
@@ -245,6 +247,14 @@ class ConfluentProducer:
         while self._log.failure is None and not heard.passed:
             self._producer.poll(_POLL_S)
         return self._log.failure or error
+
+    def _reason(self, error: KafkaError) -> KafkaError:
+        """Of a record that was given up because its transaction or its producer had failed."""
+        heard = Deadline(_HEARD_S)
+        while error.code() in _GIVEN_UP and not heard.passed:
+            error = self._fatal or self._log.failure or error
+            self._producer.poll(_POLL_S)
+        return error
 
     def _rejected(self, error: KafkaError, place: str) -> Exception:
         if error.code() == KafkaError._FATAL and self._fatal is not None:
