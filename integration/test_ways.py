@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
+import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyspark
 import pytest
+from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import SparkSession
 from pyspark.sql.conf import RuntimeConfig
 
 import eos_sink
 from eos_sink.defaults import PREFIX
 from eos_sink.testing import KafkaCluster
-from integration.checker import read_topic
 from integration.spark_apps import Applications
 from integration.spark_query import SparkQuery
+from integration.standalone import StandaloneCluster
+from integration.test_docs import first_committed
 from integration.ways import Section
+from matrix.environments import build_wheel
 from tests.snippets import ROOT
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(1200)
 
 
 @pytest.fixture
@@ -55,15 +62,91 @@ def test_settings_of_the_session_are_defaults_once_it_is_registered(
     conf.set(f"{PREFIX}eos.step.timeout.ms", "90000")
     query.options.pop("eos.step.timeout.ms")
     query.add_batch()
-    assert f"The session sets {PREFIX}eos.step.timeout.ms" in query.fail()
+    refused = f"The session sets {PREFIX}eos.step.timeout.ms"
+    assert refused in query.fail()
+    row = spark.range(1).selectExpr("CAST(id AS STRING) AS value")
+    with pytest.raises(PySparkException, match=refused):
+        row.write.format("kafka-eos").mode("append").option("topic", query.topic).save()
     eos_sink.register(spark)
     query.finish()
     query.assert_exactly_once()
     query.close()
 
 
+def test_spark_takes_no_updates_to_a_source_in_python(
+    kafka: KafkaCluster, spark: SparkSession, tmp_path: Path
+) -> None:
+    rows = spark.readStream.format("rate").load().selectExpr("CAST(value AS STRING) AS value")
+    writer = rows.writeStream.format("kafka-eos").outputMode("update")
+    writer = writer.option("kafka.bootstrap.servers", kafka.bootstrap_servers)
+    query = writer.option("topic", "nowhere").option("checkpointLocation", str(tmp_path)).start()
+    with pytest.raises(StreamingQueryException, match="kafka-eos does not support Update mode"):
+        query.awaitTermination(60)
+
+
 @pytest.mark.long
 def test_flags_of_spark_submit_are_defaults(kafka: KafkaCluster, tmp_path: Path) -> None:
     section = Section("Settings as defaults", kafka, tmp_path)
     section.follow({"PYTHONPATH": str(ROOT)})
-    assert read_topic(kafka.bootstrap_servers, section.topic)
+    assert first_committed(kafka, section.topic)
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_wheel(tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture(params=["local[2]", "local-cluster[2,1,1024]"])
+def settings(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[dict[str, str]]:
+    """Spark's settings for one of the places where tasks may run."""
+    if request.param != "standalone":
+        yield {"spark.master": request.param}
+        return
+    with StandaloneCluster(tmp_path / "cluster") as cluster:
+        yield {"spark.master": cluster.url, **cluster.conf}
+
+
+@pytest.fixture
+def place(tmp_path: Path, wheel: Path) -> Path:
+    """Where a section is followed; the wheel is there."""
+    (place := tmp_path / "place").mkdir()
+    shutil.copy(wheel, place)
+    return place
+
+
+# The libraries without what makes the tree importable: links of site-packages count there only.
+WITHOUT_THE_SINK = {"PYTHONPATH": sysconfig.get_path("purelib")}
+
+
+@pytest.mark.long
+def test_the_package_comes_with_py_files(
+    kafka: KafkaCluster, place: Path, settings: dict[str, str]
+) -> None:
+    bare = Path(sys.base_prefix, "bin", "python3")
+    title = "The package with --py-files"
+    # The workers of a cluster are not the driver's children.
+    libraries = {f"spark.executorEnv.{name}": path for name, path in WITHOUT_THE_SINK.items()}
+    section = Section(title, kafka, place, bare, {**settings, **libraries})
+    section.follow(WITHOUT_THE_SINK)
+    assert first_committed(kafka, section.topic)
+    if settings["spark.master"].startswith("local["):
+        with pytest.raises(AssertionError, match="DATA_SOURCE_NOT_FOUND"):
+            section.follow(WITHOUT_THE_SINK, without="eos_sink.register(spark)")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("settings", ["standalone"], indirect=True)
+def test_an_environment_comes_with_archives(
+    kafka: KafkaCluster, place: Path, settings: dict[str, str]
+) -> None:
+    section = Section("An environment with --archives", kafka, place, settings=settings)
+    # There is no Spark in the environment by which spark-submit could find its own.
+    section.follow({"SPARK_HOME": str(Path(pyspark.__file__).parent)})
+    assert first_committed(kafka, section.topic)
+
+
+@pytest.mark.long
+def test_updates_go_through_foreach_batch(kafka: KafkaCluster, tmp_path: Path) -> None:
+    section = Section("Triggers and output modes", kafka, tmp_path)
+    section.follow({"PYTHONPATH": str(ROOT)})
+    assert int(first_committed(kafka, section.topic)) > 0

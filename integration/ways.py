@@ -25,7 +25,7 @@ class Section:
         title: its heading.
         place: an empty directory to do it in.
         python: what Spark's processes are to run.
-        settings: Spark's, beside those that the section tells.
+        settings: Spark's, beside those that the section tells: where to run, by default.
     """
 
     def __init__(
@@ -42,19 +42,22 @@ class Section:
         self._python = python or Path(sys.executable)
         conf = place / "conf"
         conf.mkdir()
-        given = {"spark.master": "local[2]", "spark.ui.enabled": "false", **(settings or {})}
+        given = {"spark.ui.enabled": "false", **(settings or {"spark.master": "local[2]"})}
         lines = [f"{name} {value}\n" for name, value in given.items()]
         (conf / "spark-defaults.conf").write_text("".join(lines))
         self._conf = conf
-        self.topic = f"readings-{uuid.uuid4().hex[:8]}"
+        self.topic = f"readings_{uuid.uuid4().hex[:8]}"
         kafka.create_topic(self.topic, partitions=2)
 
-    def follow(self, environ: dict[str, str] | None = None) -> str:
-        """Do all of it; what the commands said."""
+    def follow(self, environ: dict[str, str] | None = None, without: str = "") -> None:
+        """Do all of it, `without` the line that is so."""
         blocks = _of(self._title)
         for block in blocks:
             if block.file_name:
-                text = WAIT + self._adapted(block.text)
+                text = self._adapted(block.text)
+                assert without in text.splitlines() or not without
+                text = "".join(f"{line}\n" for line in text.splitlines() if line != without)
+                text = WAIT + text if block.language == "python" else text
                 (self._place / block.file_name).write_text(text)
         script = "".join(self._adapted(b.text) for b in blocks if b.language == "sh")
         inherited = {name: value for name, value in os.environ.items() if name not in _OURS}
@@ -79,10 +82,11 @@ class Section:
         )
         said = [line for line in (done.stdout + done.stderr).splitlines() if "\tat " not in line]
         assert done.returncode == 0, "\n".join(said)[-9000:]
-        return "\n".join(said)
 
     def _adapted(self, text: str) -> str:
-        return re.sub(r"\breadings\b", self.topic, adapted(text, self._kafka, self._place))
+        text = adapted(text, self._kafka, self._place)
+        text = text.replace("file:///var/spark/", f"file://{self._place}/")
+        return re.sub(r'(?<=topic=)readings\b|(?<=")readings(?=")', self.topic, text)
 
 
 def _of(title: str) -> list[Snippet]:

@@ -17,7 +17,7 @@ PAGES = sorted(
 
 _FENCE = re.compile(r"^(\s*)(`{3,}|~{3,})(.*)$")
 _NOT_RUN = re.compile(r"^<!-- not run: (.+) -->$")
-_FILE = re.compile(r"^# (\w+\.py)$")
+_FILE = re.compile(r"^# ([\w-]+\.(?:py|yml))$")
 
 
 @dataclass(frozen=True)

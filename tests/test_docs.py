@@ -22,7 +22,7 @@ from eos_sink.properties import read_properties
 from eos_sink.testing.access import parse_kafka_acls
 from tests.snippets import PAGES, ROOT, Snippet, all_snippets, snippets_of
 
-LANGUAGES = {"sh", "python", "properties", "text"}
+LANGUAGES = {"sh", "python", "properties", "text", "yaml"}
 _NAMED_TEST = re.compile(r"`((?:tests|integration)/[\w/]+\.py)(?:::(\w+))?")
 RUN = [snippet for snippet in all_snippets() if snippet.not_run is None]
 
@@ -33,6 +33,12 @@ def place(snippet: Snippet) -> str:
 
 def make_targets() -> set[str]:
     return set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+
+
+def section_of(snippet: Snippet) -> str:
+    """The heading above a block."""
+    lines = snippet.page.read_text().splitlines()[: snippet.line]
+    return [line for line in lines if line.startswith("## ")][-1].removeprefix("## ")
 
 
 def table(page: Path) -> list[list[str]]:
@@ -66,10 +72,12 @@ def test_each_command_is_one_that_works(snippet: Snippet) -> None:
         elif words[0] in {"kafka-acls", "kafka-topics"}:
             # integration/test_acls.py runs a query with nothing else than these.
             assert words[0] == "kafka-topics" or parse_kafka_acls(command)[1], command
+        elif snippet.page.name == "ways.md":
+            # integration/test_ways.py follows its sections.
+            assert section_of(snippet) in (ROOT / "integration" / "test_ways.py").read_text()
         elif words[0] == "spark-submit":
-            # integration/test_docs.py hands the block of that name on the same page to it, and
-            # integration/test_ways.py those of docs/ways.md.
-            assert words[-1] in {s.file_name for s in snippets_of(snippet.page)}, command
+            # integration/test_docs.py hands the block of that name on the same page to it.
+            assert words[1] in {s.file_name for s in snippets_of(snippet.page)}, command
         else:
             pytest.fail(f"{command!r}: check it here, or mark the block as not run")
 
