@@ -17,12 +17,14 @@ from pyspark.sql.conf import RuntimeConfig
 import eos_sink
 from eos_sink.defaults import PREFIX
 from eos_sink.testing import KafkaCluster
+from eos_sink.testing.cache import cache_root
+from integration.checker import assert_each_once, read_topic
 from integration.spark_apps import Applications
 from integration.spark_query import SparkQuery
 from integration.standalone import StandaloneCluster
 from integration.test_docs import first_committed
 from integration.ways import Section
-from matrix.environments import build_wheel
+from matrix.environments import build_wheel, install
 from tests.snippets import ROOT
 
 pytestmark = pytest.mark.timeout(1200)
@@ -96,7 +98,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build_wheel(tmp_path_factory.mktemp("wheel"))
 
 
-@pytest.fixture(params=["local[2]", "local-cluster[2,1,1024]"])
+@pytest.fixture(params=["local[2]", "local-cluster[2,1,1024]", "standalone"])
 def settings(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[dict[str, str]]:
     """Spark's settings for one of the places where tasks may run."""
     if request.param != "standalone":
@@ -114,6 +116,8 @@ def place(tmp_path: Path, wheel: Path) -> Path:
     return place
 
 
+# A Connect server is told where to run by `remote`.
+NO_MASTER = {"spark.sql.shuffle.partitions": "2"}
 # The libraries without what makes the tree importable: links of site-packages count there only.
 WITHOUT_THE_SINK = {"PYTHONPATH": sysconfig.get_path("purelib")}
 
@@ -135,7 +139,7 @@ def test_the_package_comes_with_py_files(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("settings", ["standalone"], indirect=True)
+@pytest.mark.parametrize("settings", ["local-cluster[2,1,1024]", "standalone"], indirect=True)
 def test_an_environment_comes_with_archives(
     kafka: KafkaCluster, place: Path, settings: dict[str, str]
 ) -> None:
@@ -150,3 +154,32 @@ def test_updates_go_through_foreach_batch(kafka: KafkaCluster, tmp_path: Path) -
     section = Section("Triggers and output modes", kafka, tmp_path)
     section.follow({"PYTHONPATH": str(ROOT)})
     assert int(first_committed(kafka, section.topic)) > 0
+
+
+@pytest.fixture(scope="session")
+def connect(wheel: Path) -> Path:
+    """A Python with what Spark Connect and Declarative Pipelines need, and the sink."""
+    wanted = f"pyspark[connect,pipelines]=={pyspark.__version__}"
+    home = cache_root() / "matrix" / f"connect{pyspark.__version__}"
+    return install(home, Path(sys.executable), wanted, wheel)
+
+
+@pytest.mark.long
+def test_spark_connect(kafka: KafkaCluster, connect: Path, tmp_path: Path) -> None:
+    (lines := tmp_path / "lines").mkdir()
+    (lines / "one.txt").write_text("one\n")
+    section = Section("Spark Connect", kafka, tmp_path, connect, NO_MASTER)
+    section.follow()
+    assert_each_once(read_topic(kafka.bootstrap_servers, section.topic), ["one"])
+
+
+@pytest.mark.long
+def test_a_declarative_pipeline(kafka: KafkaCluster, connect: Path, tmp_path: Path) -> None:
+    (lines := tmp_path / "lines").mkdir()
+    section = Section("Declarative Pipelines", kafka, tmp_path, connect, NO_MASTER)
+    expected = []
+    for name in ("one", "two"):
+        (lines / f"{name}.txt").write_text(f"{name}\n")
+        expected.append(name)
+        section.follow()
+        assert_each_once(read_topic(kafka.bootstrap_servers, section.topic), expected)
