@@ -115,11 +115,17 @@ _TRANSIENT = {
     KafkaError._WAIT_COORD,
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
     KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.FENCED_LEADER_EPOCH,
+    KafkaError.KAFKA_STORAGE_ERROR,
     KafkaError.LEADER_NOT_AVAILABLE,
     KafkaError.NETWORK_EXCEPTION,
     KafkaError.NOT_COORDINATOR,
     KafkaError.NOT_LEADER_FOR_PARTITION,
+    # The leader is new, and does not yet know how far its predecessor came.
+    KafkaError.OFFSET_NOT_AVAILABLE,
+    KafkaError.REPLICA_NOT_AVAILABLE,
     KafkaError.REQUEST_TIMED_OUT,
+    KafkaError.UNKNOWN_LEADER_EPOCH,
 }
 
 
