@@ -16,6 +16,7 @@ from pyspark.sql.streaming import StreamingQuery
 from eos_sink.clients.cluster import ConfluentKafka
 from eos_sink.deadline import Deadline
 from eos_sink.log import DecisionRegister
+from eos_sink.model import Decision
 from eos_sink.options import SinkOptions, parse_options
 from eos_sink.testing import KafkaCluster
 from eos_sink.testing.faults import Action, FaultPoint
@@ -182,14 +183,13 @@ class SparkQuery:
         self._clients.append(clients := ConfluentKafka(self.sink))
         return clients
 
-    def log_record(self) -> bytes:
-        """The query's latest record in the decision log."""
-        deadline = Deadline(PATIENCE_S)
-        reader = self.clients().log_reader(deadline)
-        found = reader.latest(self.sink.names.query, deadline)
-        reader.close()
+    def decision(self) -> Decision:
+        """The latest one, which another planner process of the session may have repeated."""
+        register = DecisionRegister(self.clients(), self.sink.names)
+        found = register.read(Deadline(PATIENCE_S)).decision
+        register.close()
         assert found is not None
-        return found[1]
+        return found
 
     def frame(self, topic: str, **options: str) -> dict[str, str]:
         """The options of a frame; `options` with `_` for `.`."""

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from eos_sink.acls import Acl, Resource
+from eos_sink.acls import Permissions
 from eos_sink.clients.cluster import ConfluentKafka
 from eos_sink.clients.oauth import unsigned
 from eos_sink.deadline import Deadline
@@ -25,11 +25,14 @@ TOPIC = "logins"
 LOG = "__eos_sink_log"
 PATIENCE_S = 30.0
 TRANSACTION_MS = 60_000
+PERMISSIONS = Permissions(PREFIX, LOG)
 NEEDED = (
-    *(Acl(operation, Resource.TOPIC, TOPIC) for operation in ("Write", "Describe")),
-    *(Acl(o, Resource.TOPIC, LOG) for o in ("Create", "Read", "Write", "Describe")),
-    *(Acl(o, Resource.TRANSACTIONAL_ID, PREFIX, prefixed=True) for o in ("Write", "Describe")),
-    *(Acl(o, Resource.GROUP, PREFIX, prefixed=True) for o in ("Read", "Describe")),
+    *PERMISSIONS.topic(TOPIC),
+    PERMISSIONS.transactions,
+    PERMISSIONS.group,
+    PERMISSIONS.log_read,
+    PERMISSIONS.log_write,
+    PERMISSIONS.log_create,
 )
 
 

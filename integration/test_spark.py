@@ -328,7 +328,7 @@ def test_worker_processes_killed_between_batches(query: SparkQuery) -> None:
     query.assert_exactly_once()
 
 
-def test_an_empty_partition_opens_no_transaction_and_an_empty_batch_writes_no_record(
+def test_an_empty_partition_opens_no_transaction_and_an_empty_batch_decides_nothing(
     query: SparkQuery,
 ) -> None:
     query.add_batch(rows=1)
@@ -338,10 +338,10 @@ def test_an_empty_partition_opens_no_transaction_and_an_empty_batch_writes_no_re
     states = query.clients().control().describe(ids, Deadline(30)).values()
     missing = [state for state in states if state.status is TransactionStatus.MISSING]
     assert len(missing) == TASKS - 1
-    before = query.log_record()
+    before = query.decision()
     query.write_file(1, [])
     query.finish()
-    assert query.log_record() == before
+    assert query.decision() == before
     query.assert_exactly_once()
 
 
