@@ -16,6 +16,7 @@ from eos_sink.clients.librdkafka import judged
 from eos_sink.clients.member import ConfluentMember
 from eos_sink.clients.producer import ConfluentProducer
 from eos_sink.clients.readers import ConfluentLogReader, EndOffset, WitnessReader, read_log
+from eos_sink.clients.retry import until
 from eos_sink.clients.settings import (
     connection_settings,
     kafka_python_settings,
@@ -159,14 +160,27 @@ class ConfluentKafka:
 
     def _ensure_log(self, deadline: Deadline) -> None:
         topic = self._options.log_topic
-        error = self._topic_error(topic, deadline)
-        if error is not None and error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
-            self._create_log(deadline)
-            error = None
         needs = (self._permissions.log_read, self._permissions.log_write)
-        if error is not None:
-            raise judged(error, f"The decision log {topic} cannot be seen", needs)
-        partitions = self._check_permitted(topic, needs, deadline)
+
+        def look() -> int | KafkaError:
+            try:
+                return self._check_permitted(topic, needs, deadline)
+            except KafkaException as raised:
+                error: KafkaError = raised.args[0]
+                return error
+
+        partitions = look()
+        if isinstance(partitions, KafkaError):
+            if partitions.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                raise judged(partitions, f"The decision log {topic} cannot be seen", needs)
+            self._create_log(deadline)
+            # The next broker that is asked may not have heard of it yet.
+            partitions = until(deadline, look, lambda seen: isinstance(seen, int))
+        if isinstance(partitions, KafkaError):
+            raise ClusterError(
+                f"The decision log {topic} was made but cannot be seen: {partitions.str()}.",
+                remedy="Look at the brokers, then start the query again.",
+            )
         if partitions != LOG_PARTITIONS:
             raise ConfigurationError(
                 f"The decision log {topic} has {partitions} partitions instead of "
@@ -203,20 +217,6 @@ class ConfluentKafka:
                     f"The decision log {topic} does not exist and could not be made",
                     [self._permissions.log_create],
                 ) from raised
-        while self._topic_error(topic, deadline) is not None:
-            if deadline.passed:
-                raise ClusterError(
-                    f"The decision log {topic} was made but has no leaders.",
-                    remedy="Look at the brokers, then start the query again.",
-                )
-
-    def _topic_error(self, topic: str, deadline: Deadline) -> KafkaError | None:
-        try:
-            self._describe(topic, deadline)
-        except KafkaException as raised:
-            error: KafkaError = raised.args[0]
-            return error
-        return None
 
     def _check_permitted(self, topic: str, needs: Sequence[Acl], deadline: Deadline) -> int:
         """Before the step that needs it, which may be a recovery; the topic's partitions.

@@ -43,12 +43,15 @@ class ConfluentInspection(ConfluentKafka):
 
     def queries(self, deadline: Deadline) -> list[str] | None:
         options = self._options
-        error = self._topic_error(options.log_topic, deadline)
-        if error is not None and error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
-            return None
-        if error is not None:
+        try:
+            self._describe(options.log_topic, deadline)
+        except KafkaException as raised:
+            error: KafkaError = raised.args[0]
+            if error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                return None
             needs = [self._permissions.log_read]
-            raise judged(error, f"The decision log {options.log_topic} cannot be seen", needs)
+            what = f"The decision log {options.log_topic} cannot be seen"
+            raise judged(error, what, needs) from raised
         return sorted(self.log_records(deadline))
 
     def members(self, group: str, deadline: Deadline) -> list[str]:

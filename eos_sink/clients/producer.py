@@ -168,7 +168,12 @@ class ConfluentProducer:
 
     def flush(self, deadline: Deadline) -> None:
         with step(f"Records of {self._id} were not delivered", self._needs()):
-            left = self._producer.flush(deadline.left)
+            left = self._producer.flush(deadline.within(_HEARD_S).left)
+            # Records behind one that has failed the transaction are not sent before it is aborted.
+            while left and not self._failed and not deadline.passed:
+                left = self._producer.flush(deadline.within(_HEARD_S).left)
+        if self._failed:
+            return
         if left:
             raise ProduceFailed(
                 f"{left} records of {self._id} were not delivered in time.",
@@ -209,6 +214,11 @@ class ConfluentProducer:
         # Records that wait for a broker would otherwise keep the producer alive.
         self._producer.purge()
         del self._producer
+
+    @property
+    def _failed(self) -> bool:
+        """Something is known that the next call of the protocol will tell."""
+        return bool(self._undelivered or self._log.failure or self._fatal)
 
     def _call(self, what: str, call: Callable[[], None], deadline: Deadline) -> None:
         try:
