@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import platform
 import statistics
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 from chaos.kinds import DRIVER_DIES, Kind
 from chaos.outcome import Outcome
 from chaos.result import Result
 from chaos.schedule import Fault
+from eos_sink.bench.machine import machine
 from eos_sink.testing import FaultPoint
 
 _PACKAGES = ("eos-sink", "pyspark", "confluent-kafka", "kafka-python")
@@ -106,28 +104,6 @@ def by_point(outcomes: Sequence[Outcome]) -> list[Figures]:
         for point in FaultPoint
         if any(fault.point is point for fault, _ in struck)
     ]
-
-
-def machine() -> Figures:
-    """What the figures were measured on."""
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return {
-        "cores": os.cpu_count(),
-        "memory_gb": round(memory / 2**30),
-        "system": platform.platform(),
-        "python": platform.python_version(),
-        "load": [round(each, 1) for each in os.getloadavg()],
-        "processor": _processor(),
-    }
-
-
-def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor()
-    names = (line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
-    return next(names, platform.processor())
 
 
 def _verdict(result: Result) -> Figures:

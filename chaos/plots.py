@@ -2,49 +2,24 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import matplotlib as mpl
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
-from matplotlib.axis import Axis
-from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator, NullFormatter
 
 from chaos.families import Family, family_of
-
-# Whatever screen there is: files are drawn.
-mpl.use("svg")
+from tools.drawing import BLUE, GREEN, INK, ORANGE, RED, STYLE, VIOLET, WIDTH, plain, svg
 
 Figures = dict[str, Any]
 
-_INK, _FAINT, _BLUE, _ORANGE = "#1f2937", "#9ca3af", "#2563eb", "#d97706"
 _COLORS = {
-    Family.DRIVER: "#dc2626",
-    Family.PROCESS: "#d97706",
-    Family.ZOMBIE: "#7c3aed",
-    Family.CLUSTER: "#0f766e",
-    Family.NETWORK: "#2563eb",
-}
-_STYLE: Any = {
-    "svg.fonttype": "none",  # text stays text
-    "svg.hashsalt": "chaos",
-    "font.family": "sans-serif",
-    "font.sans-serif": ["Inter", "Segoe UI", "Helvetica", "Arial", "DejaVu Sans"],
-    "font.size": 10,
-    "text.color": _INK,
-    "axes.edgecolor": _FAINT,
-    "axes.labelcolor": _INK,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "grid.color": "#e5e7eb",
-    "grid.linewidth": 0.6,
-    "xtick.color": _INK,
-    "ytick.color": _INK,
-    "legend.frameon": False,
+    Family.DRIVER: RED,
+    Family.PROCESS: ORANGE,
+    Family.ZOMBIE: VIOLET,
+    Family.CLUSTER: GREEN,
+    Family.NETWORK: BLUE,
 }
 _BINS = 240
 _NARROWEST_S = 5
@@ -57,9 +32,9 @@ def throughput(figures: Figures) -> str:
         width, bins = _binned(figures)
         rates = [sum(second["rows"] for second in group) / width for group in bins]
         minutes = [place * width / 60 for place in range(len(bins))]
-        axes.fill_between(minutes, rates, step="post", color=_BLUE, alpha=0.25, linewidth=0)
-        axes.step(minutes, rates, where="post", color=_BLUE, linewidth=1)
-        axes.axhline(figures["rate"], color=_INK, linewidth=0.8, linestyle=(0, (4, 3)))
+        axes.fill_between(minutes, rates, step="post", color=BLUE, alpha=0.25, linewidth=0)
+        axes.step(minutes, rates, where="post", color=BLUE, linewidth=1)
+        axes.axhline(figures["rate"], color=INK, linewidth=0.8, linestyle=(0, (4, 3)))
         axes.set_ylabel("rows visible per second")
         axes.set_ylim(bottom=0)
 
@@ -75,11 +50,11 @@ def latency(figures: Figures) -> str:
         minutes = [minute for minute, _ in seen]
         middle = [sorted(s["median_s"] for s in group)[len(group) // 2] for _, group in seen]
         longest = [max(s["longest_s"] for s in group) for _, group in seen]
-        axes.scatter(minutes, longest, s=6, color=_ORANGE, linewidth=0, label="slowest row")
-        axes.plot(minutes, middle, color=_BLUE, linewidth=1.1, label="median row")
+        axes.scatter(minutes, longest, s=6, color=ORANGE, linewidth=0, label="slowest row")
+        axes.plot(minutes, middle, color=BLUE, linewidth=1.1, label="median row")
         axes.set_yscale("log")
         axes.set_ylabel("seconds from fed to visible")
-        _plain(axes.yaxis)
+        plain(axes.yaxis)
         axes.legend(loc="upper right", ncols=2, fontsize=9)
 
     return _over_time(figures, draw)
@@ -91,37 +66,30 @@ def recoveries(figures: Figures) -> str:
     shares = ("plan_s", "tasks_s", "commit_s")
     ours = [sum(split[name] for name in shares) for split in splits]
     totals = [split["total_s"] for split in splits]
-    with mpl.rc_context(_STYLE):
-        figure, axes = plt.subplots(figsize=(9.6, 3.0), layout="constrained")
+    with mpl.rc_context(STYLE):
+        figure, axes = plt.subplots(figsize=(WIDTH, 3.0), layout="constrained")
         for values, color, label in (
-            (ours, _BLUE, "the sink"),
-            (totals, _INK, "all, with Spark's start"),
+            (ours, BLUE, "the sink"),
+            (totals, INK, "all, with Spark's start"),
         ):
             ordered = sorted(values)
             part = [(place + 1) / len(ordered) * 100 for place in range(len(ordered))]
             axes.step(ordered, part, where="post", color=color, linewidth=1.6, label=label)
         axes.set_xscale("log")
-        _plain(axes.xaxis)
+        plain(axes.xaxis)
         axes.set_xlabel("seconds from SIGKILL to the first newly visible row")
         axes.set_ylabel("% of kills")
         axes.set_ylim(0, 101)
         axes.legend(loc="center", bbox_to_anchor=(0.58, 0.5), fontsize=9)
-        return _svg(figure)
-
-
-def _plain(axis: Axis) -> None:
-    """Numbers as people write them, also where less than a decade is shown."""
-    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-    axis.set_major_formatter(lambda value, _: f"{value:g}")
-    axis.set_minor_formatter(NullFormatter())
+        return svg(figure)
 
 
 def _over_time(figures: Figures, draw: Callable[[Axes], None]) -> str:
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(STYLE):
         figure, (marks, axes) = plt.subplots(
             2,
             1,
-            figsize=(9.6, 4.0),
+            figsize=(WIDTH, 4.0),
             sharex=True,
             layout="constrained",
             height_ratios=(1.15, 3),
@@ -130,7 +98,7 @@ def _over_time(figures: Figures, draw: Callable[[Axes], None]) -> str:
         axes.set_xlabel("minutes")
         axes.set_xlim(0, max(1.0, _last(figures) / 60))
         _mark(marks, axes, figures)
-        return _svg(figure)
+        return svg(figure)
 
 
 def _mark(marks: Axes, axes: Axes, figures: Figures) -> None:
@@ -167,11 +135,3 @@ def _binned(figures: Figures) -> tuple[int, list[Sequence[Figures]]]:
 
 def _last(figures: Figures) -> float:
     return float(figures["minutes"]) * 60
-
-
-def _svg(figure: Figure) -> str:
-    buffer = io.StringIO()
-    figure.savefig(buffer, format="svg", metadata={"Date": None})
-    plt.close(figure)
-    text = buffer.getvalue()
-    return text[text.index("<svg") :]

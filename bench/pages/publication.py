@@ -1,0 +1,80 @@
+"""A part of a page that is written from results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from eos_sink.bench.result import Result
+from eos_sink.bench.spread import Spread
+
+Results = Mapping[str, Result]
+"""By name."""
+
+
+@dataclass(frozen=True)
+class Publication:
+    """What stands between two marks of a page, and the plots beside it.
+
+    Attributes:
+        name: of the marks.
+        page: a file of docs/, such as "bench.md".
+        of: the results that it is about; it is left as it is while none of them is there.
+        lines: the Markdown from those results that are there.
+        plots: file names in docs/bench/ and what draws each, as SVG.
+    """
+
+    name: str
+    page: str
+    of: tuple[str, ...]
+    lines: Callable[[Results], Iterator[str]]
+    plots: Mapping[str, Callable[[Results], str]] = field(default_factory=dict)
+
+    @property
+    def marks(self) -> tuple[str, str]:
+        return f"<!-- {self.name}: python -m bench.publish -->", f"<!-- end of {self.name} -->"
+
+    def written_into(self, page: str, results: Results) -> str:
+        """The page with what the results say between the marks.
+
+        Raises:
+            ValueError: the page lacks a mark.
+        """
+        begin, end = self.marks
+        before, rest = page.split(begin)
+        _, after = rest.split(end)
+        told = "\n".join(self.lines(results)).strip("\n")
+        return f"{before}{begin}\n\n{told}\n\n{end}{after}"
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """A table whose first column is set left, the others right; an empty line after it."""
+    yield f"| {' | '.join(head)} |"
+    yield f"|---{'|--:' * (len(head) - 1)}|"
+    for row in rows:
+        yield f"| {' | '.join(row)} |"
+    yield ""
+
+
+def number(value: float) -> str:
+    """To three digits that count, and thousands apart."""
+    if abs(value) >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.3g}"
+
+
+def spread_text(found: Spread) -> str:
+    """The median, and between which values nine of ten samples lie."""
+    return f"{number(found.median)} ({number(found.p5)} to {number(found.p95)})"
+
+
+def measured_on(result: Result) -> str:
+    """When and on what, as a sentence."""
+    machine, versions = result.machine, result.machine["versions"]
+    return (
+        f"{result.date.replace('T', ' ').replace('Z', ' UTC')}, {machine['cores']} cores "
+        f"({machine['processor']}) and {machine['memory_gb']} GB for everything, the broker "
+        f"included. Kafka {versions['kafka']}, Spark {versions.get('pyspark', 'none')}, Java "
+        f"{machine['java']}, Python {machine['python']}, librdkafka {versions['librdkafka']}, "
+        f"kafka-python {versions['kafka-python']}, pyarrow {versions['pyarrow']}."
+    )

@@ -1,0 +1,46 @@
+"""Puts results into the pages of docs/, between their marks, and draws the plots in docs/bench/.
+
+    python -m bench.publish [NAME ...]
+
+Results are what the benchmarks have left in bench/results/; a name is that of a publication.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from bench.pages.publication import Publication, Results
+from eos_sink.bench.result import Result
+
+ROOT = Path(__file__).parent.parent
+RESULTS, DOCS = ROOT / "bench" / "results", ROOT / "docs"
+PLOTS = DOCS / "bench"
+
+# A benchmark that has something to publish is named here.
+PUBLICATIONS: tuple[Publication, ...] = ()
+
+
+def main(names: Sequence[str]) -> int:
+    for publication in PUBLICATIONS:
+        results = results_of(publication)
+        if not results or (names and publication.name not in names):
+            continue
+        page = DOCS / publication.page
+        page.write_text(publication.written_into(page.read_text(), results))
+        for file, draw in publication.plots.items():
+            PLOTS.mkdir(exist_ok=True)
+            (PLOTS / file).write_text(f"{draw(results)}\n")
+        print(f"{publication.name}: docs/{publication.page}", file=sys.stderr)
+    return 0
+
+
+def results_of(publication: Publication) -> Results:
+    """Those that are there."""
+    files = {name: RESULTS / f"{name}.json" for name in publication.of}
+    return {name: Result.read(file) for name, file in files.items() if file.exists()}
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,49 @@
+"""The pages say what the results say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from bench.pages.publication import Publication, Results, number, spread_text, table
+from bench.publish import DOCS, PLOTS, PUBLICATIONS, results_of
+from eos_sink.bench.result import Result
+from eos_sink.bench.spread import Spread
+
+NOTHING = Result("x", "2026-01-31T12:00Z", {}, {})
+
+
+def name(publication: Publication) -> str:
+    return publication.name
+
+
+@pytest.mark.parametrize("publication", PUBLICATIONS, ids=name)
+def test_a_page_says_what_the_results_say(publication: Publication) -> None:
+    page = (DOCS / publication.page).read_text()
+    results = results_of(publication)
+    assert results, f"bench/results has none of {publication.of}"
+    assert publication.written_into(page, results) == page, "python -m bench.publish"
+    for file in publication.plots:
+        assert (PLOTS / file).exists()
+        assert f"(bench/{file})" in page
+
+
+def test_what_is_written_stands_between_the_marks() -> None:
+    def lines(results: Results) -> Iterator[str]:
+        yield from table(("peer", "rows/s"), [("kafka-eos", number(123456.7))])
+        yield ", ".join(results)
+
+    publication = Publication("sinks", "bench.md", ("x",), lines)
+    begin, end = publication.marks
+    page = f"before\n{begin}\nold\n{end}\nafter\n"
+    once = publication.written_into(page, {"x": NOTHING})
+    assert once == (
+        f"before\n{begin}\n\n| peer | rows/s |\n|---|--:|\n| kafka-eos | 123,457 |\n\nx\n\n"
+        f"{end}\nafter\n"
+    )
+    assert publication.written_into(once, {"x": NOTHING}) == once
+
+
+def test_a_spread_is_told_with_the_digits_that_count() -> None:
+    assert spread_text(Spread(9, 1.2345, 0.98765, 12.345)) == "1.23 (0.988 to 12.3)"

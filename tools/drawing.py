@@ -1,0 +1,56 @@
+"""How every plot of the documentation looks: SVG, text as text, the same each time it is drawn."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib import pyplot as plt
+from matplotlib.axis import Axis
+from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullFormatter
+
+# Whatever screen there is: files are drawn.
+mpl.use("svg")
+
+INK, FAINT, BLUE, ORANGE = "#1f2937", "#9ca3af", "#2563eb", "#d97706"
+RED, VIOLET, GREEN = "#dc2626", "#7c3aed", "#0f766e"
+WIDTH = 9.6
+"""Of a figure, in inches."""
+
+STYLE: Any = {
+    "svg.fonttype": "none",  # text stays text
+    "svg.hashsalt": "eos-sink",
+    "font.family": "sans-serif",
+    "font.sans-serif": ["Inter", "Segoe UI", "Helvetica", "Arial", "DejaVu Sans"],
+    "font.size": 10,
+    "text.color": INK,
+    "axes.edgecolor": FAINT,
+    "axes.labelcolor": INK,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "#e5e7eb",
+    "grid.linewidth": 0.6,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "legend.frameon": False,
+}
+"""For `mpl.rc_context` around everything that is drawn."""
+
+
+def plain(axis: Axis) -> None:
+    """Numbers as people write them on a logarithmic axis, also where it is less than a decade."""
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axis.set_major_formatter(lambda value, _: f"{value:g}")
+    axis.set_minor_formatter(NullFormatter())
+
+
+def svg(figure: Figure) -> str:
+    """The text of the file; the figure is closed."""
+    buffer = io.StringIO()
+    figure.savefig(buffer, format="svg", metadata={"Date": None})
+    plt.close(figure)
+    text = buffer.getvalue()
+    return text[text.index("<svg") :]
