@@ -14,7 +14,7 @@ from kafka import KafkaAdminClient
 from kafka.cluster import ClusterMetadata
 from kafka.net.manager import KafkaConnectionManager
 from kafka.protocol.broker_version_data import BrokerVersionData
-from kafka.protocol.metadata import CoordinatorType, FindCoordinatorRequest
+from kafka.protocol.metadata import CoordinatorType, FindCoordinatorRequest, MetadataResponse
 from kafka.protocol.producer.transaction import EndTxnRequest
 
 from eos_sink.clients.wire import Wire
@@ -43,10 +43,15 @@ def test_what_is_called_takes_what_is_given(method: Callable[..., Any], used: se
     assert used <= parameters(method)
 
 
-def test_a_coordinator_is_kept_under_type_and_key_and_can_be_forgotten() -> None:
+def unconnected() -> tuple[Wire, ClusterMetadata]:
     wire = Wire.__new__(Wire)
     cluster = ClusterMetadata(bootstrap_servers=["nowhere:1"])
     wire._manager = type("Manager", (), {"cluster": cluster})()
+    return wire, cluster
+
+
+def test_a_coordinator_is_kept_under_type_and_key_and_can_be_forgotten() -> None:
+    wire, cluster = unconnected()
     row = type("Row", (), {"key": "id", "node_id": 3, "host": "h", "port": 1, "error_code": 0})()
     assert wire.known_coordinator("id") is None
     wire.remember_coordinator(row)
@@ -55,6 +60,23 @@ def test_a_coordinator_is_kept_under_type_and_key_and_can_be_forgotten() -> None
     wire.forget_coordinator("id")
     wire.forget_coordinator("never known")
     assert wire.known_coordinator("id") is None
+
+
+def test_a_lane_is_a_node_of_its_own_at_the_address_that_its_broker_has_now() -> None:
+    wire, cluster = unconnected()
+    broker = MetadataResponse.MetadataResponseBroker
+    for port in (1, 2):
+        cluster._brokers[3] = broker(3, "h", port, None)
+        assert wire.lane(3, 0) == 3
+        lanes = [wire.lane(3, number) for number in (1, 2)]
+        assert len({3, *lanes}) == 3
+        found = [cluster.broker_metadata(lane) for lane in lanes]
+        assert [(each.host, each.port) for each in found] == [("h", port)] * 2
+    assert [each.node_id for each in cluster.brokers()] == [3]
+
+
+def test_a_lane_of_a_broker_that_is_not_known_is_that_broker() -> None:
+    assert unconnected()[0].lane(3, 1) == 3
 
 
 def test_coordinators_are_asked_for_all_at_once() -> None:

@@ -14,7 +14,7 @@ from kafka import KafkaAdminClient
 from kafka import errors as kafka_errors
 from kafka.net import connection
 from kafka.protocol import parser
-from kafka.protocol.metadata import CoordinatorType, FindCoordinatorRequest
+from kafka.protocol.metadata import CoordinatorType, FindCoordinatorRequest, MetadataResponse
 
 from eos_sink.deadline import Deadline
 from eos_sink.errors import ClusterError
@@ -33,8 +33,9 @@ _RETRIABLE = (
 )
 # A paused broker never answers; its coordinators move elsewhere meanwhile.
 _ATTEMPT_S = 10.0
-# Requests in flight per connection: EndTxn is pipelined, the default of 5 would wait for answers.
-_PIPELINE = 1_000
+# Requests in flight per connection: kafka-python refuses the one after them (5 by default), so that
+# it would be sent again, and its coordinator looked up again, in another round.
+_PIPELINE = 10_000
 
 
 class _WithoutLogins(logging.Filter):
@@ -89,7 +90,22 @@ class Wire:
             ) from error
         return result
 
-    def send(self, request: Any, node: int | None, deadline: Deadline) -> Any:
+    def lane(self, node: int, number: int) -> int | str:
+        """A node id that stands for one more connection to the same broker; lane 0 is the broker.
+
+        kafka-python connects once to each node id, and looks unknown ones up among coordinators.
+        """
+        broker = self._manager.cluster.broker_metadata(node)
+        if number == 0 or broker is None:
+            return node
+        name = f"{node}-lane-{number}"
+        # Each time, since a broker that comes back may have moved.
+        self._manager.cluster._coordinator_brokers[name] = MetadataResponse.MetadataResponseBroker(
+            name, broker.host, broker.port, None
+        )
+        return name
+
+    def send(self, request: Any, node: int | str | None, deadline: Deadline) -> Any:
         """A future of the answer; sending does not wait for earlier answers."""
         seconds = min(deadline.left, _ATTEMPT_S)
         return self._manager.send(
