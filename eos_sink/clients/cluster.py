@@ -45,6 +45,11 @@ _LOG_CONFIGURATION = {
     "unclean.leader.election.enable": "false",
 }
 _FIRST_ANSWER_S = 30.0
+# librdkafka looks for a broker to connect to no more often than each half of this time, and drops
+# the connection of the bootstrap as soon as it has the first one's answer: with its default of
+# 100 ms the first answer takes a client 54 ms instead of 15, and a join 62 instead of 21 (measured;
+# rd_kafka_connect_any). It doubles with each failure as before.
+_PROMPT = {"reconnect.backoff.ms": "10"}
 _LOOK_S = 1.0
 
 
@@ -58,7 +63,7 @@ class ConfluentKafka:
     def __init__(self, options: SinkOptions) -> None:
         self._options = options
         self._producer_settings = librdkafka_settings(options.kafka)
-        self._connection = connection_settings(self._producer_settings)
+        self._connection = {**_PROMPT, **connection_settings(self._producer_settings)}
         self._permissions = Permissions(options.names.prefix, options.log_topic)
         self._control: KafkaPythonControl | None = None
         self._admin_client: AdminClient | None = None

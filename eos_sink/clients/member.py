@@ -12,6 +12,11 @@ from eos_sink.model import LogPosition
 from eos_sink.ports import MemberRefused, MemberState
 
 _POLL_S = 0.05
+# `poll` tells of the assignment by a callback and waits on for a message, which never comes.
+_JOIN_POLL_S = 0.005
+# Offsets are pending until the markers of the void are written, some milliseconds; librdkafka asks
+# again after this time (100 ms by default), twice as much each time.
+_RETRY_MS = 10
 _STABLE_TRY_S = 1.0
 _LONGEST_POLL_INTERVAL_MS = 86_400_000
 _HEARTBEAT_MS = 3_000
@@ -49,6 +54,7 @@ class ConfluentMember:
                 # A planner polls once a batch, and a batch may be long.
                 "max.poll.interval.ms": _LONGEST_POLL_INTERVAL_MS,
                 "enable.auto.commit": False,
+                "retry.backoff.ms": _RETRY_MS,
                 # Sets require_stable when offsets are fetched (KIP-447).
                 "isolation.level": "read_committed",
                 "error_cb": self._note_error,
@@ -68,7 +74,7 @@ class ConfluentMember:
                     remedy="Check that the group coordinator (topic __consumer_offsets) is "
                     "available and that the principal may read the group, then start again.",
                 )
-            self._poll(min(_POLL_S, deadline.left))
+            self._poll(min(_JOIN_POLL_S, deadline.left))
         self._joined_as = self._metadata()
         return self._joined_as
 

@@ -153,7 +153,12 @@ PRODUCER_SETTINGS = (
         clamped=True,
     ),
     Setting("reconnect.backoff.max.ms", Fate.SAME, "librdkafka's default is 10000.", clamped=True),
-    Setting("reconnect.backoff.ms", Fate.SAME, "librdkafka's default is 100.", clamped=True),
+    Setting(
+        "reconnect.backoff.ms",
+        Fate.SAME,
+        "100 by default, 10 for the driver's own clients.",
+        clamped=True,
+    ),
     Setting(
         "request.timeout.ms",
         Fate.SAME,
