@@ -10,11 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from eos_sink.deadline import Deadline
 from eos_sink.errors import FailureKind
 from eos_sink.model import LogPosition, Transaction, Witness
+
+if TYPE_CHECKING:
+    # Only tasks need pyarrow.
+    from eos_sink.rows import Rows
 
 Headers = Sequence[tuple[str, bytes | None]]
 
@@ -189,6 +193,17 @@ class TransactionalProducer(Protocol):
 
         Raises:
             ProduceFailed: the client refuses the record (too large, unknown partition, ...).
+        """
+
+    def produce_rows(
+        self, rows: Rows, on_offset: Callable[[str, int, int], None] | None = None
+    ) -> None:
+        """Queue records, as `produce` does with each; those for one partition keep their order.
+        `on_offset(topic, partition, offset)` is called once, with one of them that is on the
+        broker, from `flush` or before. The rows may be let go of on return.
+
+        Raises:
+            ProduceFailed: the client refuses one of the records. Others may be queued.
         """
 
     def send_offset(self, position: LogPosition, member: bytes, deadline: Deadline) -> None:

@@ -7,7 +7,8 @@ import json
 import re
 import threading
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
 
@@ -19,6 +20,9 @@ from eos_sink.errors import FailureKind, OutcomeUnknownError
 from eos_sink.kafka_settings import within_transaction
 from eos_sink.model import LogPosition
 from eos_sink.ports import Headers, ProduceFailed, ProducerIdentity
+
+if TYPE_CHECKING:
+    from eos_sink.rows import Rows
 
 # librdkafka tells the producer id in its statistics only, so they come often. They queue up unless
 # somebody polls, and a task may wait long for its next rows, so a thread of the producer does.
@@ -147,6 +151,14 @@ class ConfluentProducer:
                 self._producer.poll(_QUEUE_FULL_WAIT_S)
             except KafkaException as raised:
                 raise self._rejected(raised.args[0], _place(topic, partition)) from raised
+
+    def produce_rows(
+        self, rows: Rows, on_offset: Callable[[str, int, int], None] | None = None
+    ) -> None:
+        for value, key, topic, headers, partition, timestamp in rows:
+            report = None if on_offset is None else partial(on_offset, topic)
+            self.produce(topic, value, key, headers, partition, timestamp, report)
+            on_offset = None
 
     def send_offset(self, position: LogPosition, member: bytes, deadline: Deadline) -> None:
         offsets = [TopicPartition(position.topic, position.partition, position.offset)]

@@ -308,8 +308,7 @@ class _Reading:
     ) -> None:
         row = (value, key, topic, list(headers) if headers else None, None, None)
         for tallier in self._talliers[producer]:
-            for _ in tallier.through([row]):
-                pass
+            tallier.add_row(row)
 
 
 def _standing(step: Settling, witness: Visibility | None) -> Standing:

@@ -7,24 +7,14 @@ their way to a sink in Python.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import repeat
+from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from eos_sink.errors import ConfigurationError
-
-Row = tuple[
-    "bytes | None",
-    "bytes | None",
-    "str",
-    "list[tuple[str, bytes | None]] | None",
-    "int | None",
-    "int | None",
-]
-"""Value, key, topic, headers, partition, and the record's time in ms since the epoch."""
+from eos_sink.rows import Rows, plain
 
 _TEXT_OR_BYTES = ("string", "binary")
 _ALLOWED = {
@@ -96,42 +86,31 @@ def _unfit(what: str, remedy: str) -> ConfigurationError:
     )
 
 
-def rows(batch: pa.RecordBatch, topic: str | None, timestamp: str | None = None) -> Iterator[Row]:
-    """The rows of an Arrow batch as parts of Kafka records.
+def columns(batch: pa.RecordBatch, topic: str | None, timestamp: str | None = None) -> Rows:
+    """The columns of an Arrow batch that make Kafka records.
 
     Raises:
         ConfigurationError: a row has no topic, a header without a key, a negative partition or a
             time that a record cannot have.
     """
     names = batch.schema.names
-    nothing = [None] * batch.num_rows
 
     def column(name: str | None) -> Any:
         return batch.column(names.index(name)) if name in names else None
 
     key, headers, partition = column("key"), column("headers"), column("partition")
     when = column(timestamp)
-    return zip(
-        _bytes(column("value")),
-        nothing if key is None else _bytes(key),
-        repeat(topic, batch.num_rows) if topic is not None else _topics(column("topic")),
-        nothing if headers is None else _headers(headers),
-        nothing if partition is None else _partitions(partition),
-        nothing if when is None else _milliseconds(when, timestamp),
-        strict=True,
+    return Rows(
+        value=plain(column("value")),
+        key=None if key is None else plain(key),
+        topic=topic if topic is not None else _topics(column("topic")),
+        headers=None if headers is None else _headers(headers),
+        partition=None if partition is None else _partitions(partition),
+        timestamp=None if when is None else _milliseconds(when, timestamp),
     )
 
 
-def _bytes(column: pa.Array) -> list[bytes | None]:
-    if pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
-        values: list[bytes | None] = column.to_pylist()
-        return values
-    large = pa.types.is_large_string(column.type)
-    text = column if large else pc.cast(column, pa.string())
-    return list(pc.cast(text, pa.large_binary() if large else pa.binary()).to_pylist())
-
-
-def _topics(column: pa.Array) -> list[str]:
+def _topics(column: Any) -> Any:
     if column.null_count:
         raise ConfigurationError(
             f"[{_NULL_TOPIC}] A row has null in column 'topic' and option topic is not set.",
@@ -139,11 +118,10 @@ def _topics(column: pa.Array) -> list[str]:
             "batch is visible.",
             data={"condition": _NULL_TOPIC},
         )
-    values: list[str] = column.to_pylist()
-    return values
+    return pc.cast(column, pa.string())
 
 
-def _partitions(column: pa.Array) -> list[int | None]:
+def _partitions(column: Any) -> Any:
     """A client would take -1 for no partition; Java's, and so Spark's sink, refuses it."""
     least = pc.min(column).as_py()
     if least is not None and least < 0:
@@ -153,11 +131,10 @@ def _partitions(column: pa.Array) -> list[int | None]:
             "batch is visible.",
             data={"partition": least},
         )
-    values: list[int | None] = column.to_pylist()
-    return values
+    return column
 
 
-def _milliseconds(column: pa.Array, name: str | None) -> list[int | None]:
+def _milliseconds(column: Any, name: str | None) -> Any:
     """Spark's microseconds in Kafka's unit; the rest is cut off."""
     times = column.cast(pa.timestamp("ms", column.type.tz), safe=False).cast(pa.int64())
     least = pc.min(times).as_py()
@@ -170,23 +147,14 @@ def _milliseconds(column: pa.Array, name: str | None) -> list[int | None]:
             "visible.",
             data={"milliseconds": least},
         )
-    values: list[int | None] = times.to_pylist()
-    return values
+    return times
 
 
-def _headers(column: pa.Array) -> Iterable[list[tuple[str, bytes | None]] | None]:
-    pair = column.type.value_type
-    key, value = pair.field(0).name, pair.field(1).name
-    return (
-        None if headers is None else [_header(each, key, value) for each in headers]
-        for headers in column.to_pylist()
-    )
-
-
-def _header(header: dict[str, Any] | None, key: str, value: str) -> tuple[str, bytes | None]:
-    if header is None or header[key] is None:
+def _headers(column: Any) -> Any:
+    keys = pc.list_flatten(column).flatten()[0]
+    if keys.null_count:
         raise ConfigurationError(
             "A row has a header without a key in column 'headers'.",
             remedy="Give each header a key. Nothing of the batch is visible.",
         )
-    return header[key], header[value]
+    return column

@@ -6,7 +6,7 @@ A partition without rows opens no transaction. A transaction is never committed 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable
 
 import pyarrow as pa
 
@@ -22,7 +22,8 @@ from eos_sink.ports import (
     ProducerFenced,
     TransactionalProducer,
 )
-from eos_sink.task.columns import Row, rows
+from eos_sink.rows import Rows
+from eos_sink.task.columns import columns
 from eos_sink.task.declared import check_rows
 from eos_sink.task.fingerprint import Tallier
 from eos_sink.verdicts import Role, assignment
@@ -73,8 +74,7 @@ class TaskWriter:
                 raise _second_frame(self._plan.token.names.query, batch)
         else:
             for part in filled:
-                for _ in tallier.through(self._rows(part)):
-                    pass
+                tallier.add(self._rows(part))
         decision = self._plan.decision
         return TaskReport(
             token=self._plan.token,
@@ -119,36 +119,34 @@ class TaskWriter:
         tallier: Tallier,
     ) -> Witness:
         token = self._plan.token
-        seen = _FirstRecord()
-        self._send(producer, first, tallier, seen)
+        witnesses: list[Witness] = []
+        self._send(producer, first, tallier, lambda *place: witnesses.append(Witness(*place)))
         # A stale driver's task is refused here, before it has written much, and frees readers.
         producer.send_offset(token.position, token.member, Deadline(self._options.step_timeout))
         for part in rest:
-            self._send(producer, part, tallier, None)
+            self._send(producer, part, tallier)
         producer.flush(Deadline(self._options.transaction_timeout_ms / 1000))
         # Once more, since librdkafka tells of a failed record in the next transactional call.
         producer.send_offset(token.position, token.member, Deadline(self._options.step_timeout))
-        return seen.witness()
+        if not witnesses:
+            raise ProduceFailed("No record is known to be there.", FailureKind.DELIVERY_FAILED)
+        return witnesses[0]
 
     def _send(
         self,
         producer: TransactionalProducer,
         part: pa.RecordBatch,
         tallier: Tallier,
-        first: _FirstRecord | None,
+        on_offset: Callable[[str, int, int], None] | None = None,
     ) -> None:
         if self._options.destinations is not None:
             check_rows(part, self._options.topic, self._options.destinations)
-        produce = producer.produce
-        for value, key, topic, headers, partition, timestamp in tallier.through(self._rows(part)):
-            if first is not None:
-                produce(topic, value, key, headers, partition, timestamp, first.noted(topic))
-                first = None
-            else:
-                produce(topic, value, key, headers, partition, timestamp)
+        rows = self._rows(part)
+        tallier.add(rows)
+        producer.produce_rows(rows, on_offset)
 
-    def _rows(self, part: pa.RecordBatch) -> Iterator[Row]:
-        return rows(part, self._options.topic, self._options.timestamp_column)
+    def _rows(self, part: pa.RecordBatch) -> Rows:
+        return columns(part, self._options.topic, self._options.timestamp_column)
 
     def _latest(self) -> Entry | None:
         """What the log says by now, if it is readable soon."""
@@ -185,26 +183,6 @@ class TaskWriter:
                 data={"kind": error.kind.value},
             )
         return error
-
-
-class _FirstRecord:
-    """Where the first record went, which makes it the transaction's witness."""
-
-    def __init__(self) -> None:
-        self._topic = ""
-        self._place: tuple[int, int] | None = None
-
-    def noted(self, topic: str) -> _FirstRecord:
-        self._topic = topic
-        return self
-
-    def __call__(self, partition: int, offset: int) -> None:
-        self._place = (partition, offset)
-
-    def witness(self) -> Witness:
-        if self._place is None:
-            raise ProduceFailed("The first record was not delivered.", FailureKind.DELIVERY_FAILED)
-        return Witness(self._topic, *self._place)
 
 
 def _second_frame(query: str, batch: BatchId) -> ConfigurationError:

@@ -17,6 +17,7 @@ from eos_sink.deadline import Deadline
 from eos_sink.model import Transaction
 from eos_sink.options import SinkOptions
 from eos_sink.ports import EndOutcome, Kafka, TransactionControl
+from eos_sink.rows import Rows
 from eos_sink.testing.faults import ROLE_VARIABLE
 from eos_sink.testing.gate import Gate
 
@@ -57,20 +58,21 @@ class _WatchedProducer(_Watched):
         points = {"init": "init", "send_offset": "offset", "flush": "flush"}
         points |= {"identity": "prepared", "abort": "abort"}
         super().__init__(client, gate, points)
-        self._produced = 0
+        self._produced = self._interrupted = False
 
-    @property
-    def produce(self) -> Callable[..., None]:
-        """A million rows pass here, so that what is past costs nothing more."""
-        return self._client.produce if self._produced > 1 else self._produce
-
-    def _produce(self, *arguments: Any, **named: Any) -> None:
-        self._produced += 1
-        if self._produced == 2:
+    def produce_rows(
+        self, rows: Rows, on_offset: Callable[[str, int, int], None] | None = None
+    ) -> None:
+        if not self._produced:
+            self._produced = True
+            self._client.produce_rows(rows.slice(0, 1), on_offset)
+            rows, on_offset = rows.slice(1), None
+        if not self._interrupted and len(rows):
+            self._interrupted = True
             if self._gate.is_armed("produce", "amid"):
                 self._client.flush(Deadline(_DELIVERED_WITHIN_S))
             self._gate.reach("produce", "amid")
-        self._client.produce(*arguments, **named)
+        self._client.produce_rows(rows, on_offset)
 
 
 class _WatchedControl(_Watched):

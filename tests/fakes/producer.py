@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from eos_sink.deadline import Deadline
 from eos_sink.errors import FailureKind
@@ -14,6 +15,7 @@ from eos_sink.ports import (
     ProducerFenced,
     ProducerIdentity,
 )
+from eos_sink.rows import Rows
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.process import Process, port
 
@@ -88,6 +90,14 @@ class FakeProducer:
         if on_offset is not None:
             report = on_offset
             self._reports.append(lambda: report(log.partition, offset))
+
+    def produce_rows(
+        self, rows: Rows, on_offset: Callable[[str, int, int], None] | None = None
+    ) -> None:
+        for value, key, topic, headers, partition, timestamp in rows:
+            report = None if on_offset is None else partial(on_offset, topic)
+            self.produce(topic, value, key, headers, partition, timestamp, report)
+            on_offset = None
 
     @port("send_offset")
     def send_offset(self, position: LogPosition, member: bytes, deadline: Deadline) -> None:

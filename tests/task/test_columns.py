@@ -8,17 +8,18 @@ import pyarrow as pa
 import pytest
 
 from eos_sink.errors import ConfigurationError
-from eos_sink.task.columns import Row, check_columns, rows
+from eos_sink.rows import Row
+from eos_sink.task.columns import check_columns, columns
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 
 
-def batch(**columns: pa.Array) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pydict(columns)
+def batch(**parts: pa.Array) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pydict(parts)
 
 
-def read(topic: str | None = "t", /, **columns: Any) -> list[Row]:
-    return list(rows(batch(**columns), topic))
+def read(topic: str | None = "t", /, **parts: Any) -> list[Row]:
+    return list(columns(batch(**parts), topic))
 
 
 def test_a_value_is_enough() -> None:
@@ -170,7 +171,7 @@ TIMES = pa.timestamp("us", "Europe/Berlin")
 def times(*microseconds: int | None) -> list[int | None]:
     column = pa.array(list(microseconds), TIMES)
     data = batch(value=pa.array(["a"] * len(column)), when=column)
-    return [row[5] for row in rows(data, "t", "when")]
+    return [row[5] for row in columns(data, "t", "when")]
 
 
 def test_times_are_milliseconds_the_rest_cut_off_and_null_is_now() -> None:

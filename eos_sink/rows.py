@@ -1,0 +1,140 @@
+"""Rows on their way to Kafka: Arrow columns that have been checked, and the same row by row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+from itertools import repeat
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Row = tuple[
+    "bytes | None",
+    "bytes | None",
+    "str",
+    "list[tuple[str, bytes | None]] | None",
+    "int | None",
+    "int | None",
+]
+"""Value, key, topic, headers, partition, and the record's time in ms since the epoch."""
+
+Int64s = npt.NDArray[np.int64]
+
+_HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Some rows as Arrow arrays of equal length; None stands for a column of nulls.
+
+    Attributes:
+        value, key: binary or large_binary.
+        topic: the topic of all rows, or an array of strings without a null.
+        headers: lists of a struct of two fields: text without a null, and binary or large_binary.
+        partition: int32, none below 0.
+        timestamp: int64, milliseconds since the epoch, none below 1.
+    """
+
+    value: Any
+    key: Any = None
+    topic: Any = ""
+    headers: Any = None
+    partition: Any = None
+    timestamp: Any = None
+
+    def __len__(self) -> int:
+        return len(self.value)
+
+    def __iter__(self) -> Iterator[Row]:
+        nothing = [None] * len(self)
+
+        def each(column: Any) -> Any:
+            return nothing if column is None else column.to_pylist()
+
+        constant = isinstance(self.topic, str)
+        return zip(
+            each(self.value),
+            each(self.key),
+            repeat(self.topic, len(self)) if constant else self.topic.to_pylist(),
+            nothing if self.headers is None else _pairs(self.headers),
+            each(self.partition),
+            each(self.timestamp),
+            strict=True,
+        )
+
+    def slice(self, start: int, length: int | None = None) -> Rows:
+        """Some of them, without a copy."""
+
+        def part(column: Any) -> Any:
+            whole = column is None or isinstance(column, str)
+            return column if whole else column.slice(start, length)
+
+        return Rows(*(part(getattr(self, each.name)) for each in fields(self)))
+
+    @staticmethod
+    def of(rows: Sequence[Row]) -> Rows:
+        """The same rows in columns."""
+        value, key, topic, headers, partition, timestamp = (
+            zip(*rows, strict=True) if rows else repeat((), 6)
+        )
+        return Rows(
+            pa.array(value, pa.large_binary()),
+            pa.array(key, pa.large_binary()),
+            pa.array(topic, pa.string()),
+            pa.array(headers, _HEADERS),
+            pa.array(partition, pa.int32()),
+            pa.array(timestamp, pa.int64()),
+        )
+
+
+def _pairs(column: Any) -> Iterator[list[tuple[str, bytes | None]] | None]:
+    pair = column.type.value_type
+    key, value = pair.field(0).name, pair.field(1).name
+    return (
+        None if headers is None else [(each[key], each[value]) for each in headers]
+        for headers in column.to_pylist()
+    )
+
+
+def header_parts(column: Any) -> tuple[Int64s, Any, Any]:
+    """How many headers each row has, and then the keys and values of all of them, in order."""
+    counts = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False)
+    keys, values = (plain(part) for part in pc.list_flatten(column).flatten())
+    return counts.astype(np.int64), keys, values
+
+
+def plain(column: Any) -> Any:
+    """Text or bytes as bytes in one buffer. Without a copy, unless it is a dictionary or views."""
+    types, kind = pa.types, column.type
+    if types.is_binary(kind) or types.is_large_binary(kind):
+        return column
+    return pc.cast(column, pa.binary() if types.is_string(kind) else pa.large_binary())
+
+
+def valid(column: Any) -> npt.NDArray[np.bool_]:
+    """Which rows are not null."""
+    found: npt.NDArray[np.bool_] = column.is_valid().to_numpy(zero_copy_only=False)
+    return found
+
+
+def spans(column: Any) -> tuple[Any, Int64s, Int64s]:
+    """Where the bytes of a column of binary or large binary are.
+
+    Returns:
+        The Arrow buffer that holds them (None: there are none), and for each row where in it they
+        begin and how many there are, -1 for null.
+    """
+    if not len(column):
+        return None, np.zeros(0, np.int64), np.zeros(0, np.int64)
+    _, offsets, data = column.buffers()
+    kind = np.dtype(np.int64 if pa.types.is_large_binary(column.type) else np.int32)
+    skipped = column.offset * kind.itemsize
+    edges = np.frombuffer(offsets, kind, len(column) + 1, skipped).astype(np.int64, copy=False)
+    lengths = np.diff(edges)
+    if column.null_count:
+        lengths[~valid(column)] = -1
+    return data, edges[:-1], lengths
