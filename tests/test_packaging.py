@@ -91,6 +91,7 @@ def test_the_sink_never_brings_a_spark_of_its_own(metadata: email.message.Messag
     assert sorted(requirements(metadata, None)) == [
         "confluent-kafka",
         "kafka-python",
+        "numpy",
         "pyarrow",
         "tenacity",
     ]
