@@ -1,0 +1,1 @@
+"""KIP-609's EOSPerformance: poll, process, produce, with partitions declared or as they come."""

@@ -1,0 +1,154 @@
+"""The plain loops: how fast, and how soon visible, by client, partitions and commit interval."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.eos.feed import feeding, fill, reading, thinned
+from bench.eos.players import Player, players
+from bench.eos.turns import Turn
+from eos_sink.bench.cpu import Account, CpuClock
+from eos_sink.bench.result import Label, Notebook, Result
+from eos_sink.testing import KafkaCluster
+from eos_sink.testing.process import NodeProcess
+
+INPUT_PARTITIONS = 4
+RATE = 1_000
+"""Records a second, where it is measured how soon they are visible."""
+LATENCY_PARTITIONS = 10
+_WARM_UP_S = 1.0
+
+
+@dataclass(frozen=True)
+class Extent:
+    """How much is measured.
+
+    Attributes:
+        partitions: of the output.
+        intervals_ms: between commits, where it is measured how fast the loops are.
+        latency_ms: between commits, where it is measured how soon records are visible.
+        seconds: of a turn; those of a long interval take three intervals.
+        records: that wait in the input.
+        rounds: how often everything is done.
+    """
+
+    partitions: Sequence[int]
+    intervals_ms: Sequence[float]
+    latency_ms: Sequence[float]
+    seconds: float
+    records: int
+    rounds: int
+
+
+SHORT = Extent((1, 10, 50, 200), (10, 100, 1_000), (10, 100, 1_000), 2.0, 800_000, 1)
+LONG = Extent((1, 10, 50, 200), (10, 100, 1_000), (10, 100, 1_000, 10_000), 4.0, 2_000_000, 3)
+
+
+def measure(kafka: KafkaCluster, extent: Extent) -> Result:
+    """Every client in turns at each place of the grid."""
+    notes = Notebook(
+        "eos-loops",
+        kafka.version,
+        {"rate": RATE, "latency_partitions": LATENCY_PARTITIONS, "rounds": extent.rounds},
+    )
+    with tempfile.TemporaryDirectory() as directory, players(Path(directory)) as clients:
+        filled = new_topic(kafka, INPUT_PARTITIONS)
+        fill(kafka, filled, extent.records)
+        outputs = [Output(kafka, filled, each) for each in extent.partitions]
+        for output in outputs:
+            for client, _ in _ways(clients):
+                client.play(output.turn(100, _WARM_UP_S))
+        for _ in range(extent.rounds):
+            for interval_ms in extent.intervals_ms:
+                seconds = max(extent.seconds, 3 * interval_ms / 1000)
+                for output in outputs:
+                    for client, declared in _ways(clients):
+                        turn = output.turn(interval_ms, seconds, declared=declared)
+                        _fast(kafka, client, turn, notes)
+            for interval_ms in extent.latency_ms:
+                seconds = max(extent.seconds, 3 * interval_ms / 1000)
+                for client in clients:
+                    _soon(kafka, client, interval_ms, seconds, notes)
+    return notes.result()
+
+
+class Output:
+    """A topic that is written, and where its records come from."""
+
+    def __init__(self, kafka: KafkaCluster, source: str, partitions: int) -> None:
+        self._bootstrap = kafka.bootstrap_servers
+        self._source = source
+        self._partitions = partitions
+        self.topic = new_topic(kafka, partitions)
+
+    def turn(self, interval_ms: float, seconds: float, *, declared: bool = False) -> Turn:
+        """Of a group that has read nothing yet."""
+        return Turn(
+            bootstrap=self._bootstrap,
+            input=self._source,
+            output=self.topic,
+            group=f"loop-{uuid.uuid4().hex[:8]}",
+            partitions=self._partitions,
+            interval_ms=interval_ms,
+            seconds=seconds,
+            declared=declared,
+        )
+
+
+def _ways(clients: Sequence[Player]) -> Iterator[tuple[Player, bool]]:
+    for client in clients:
+        yield client, False
+        if client.declares:
+            yield client, True
+
+
+def _fast(kafka: KafkaCluster, client: Player, turn: Turn, notes: Notebook) -> None:
+    brokers = [Account(node.pid) for node in kafka.nodes if isinstance(node, NodeProcess)]
+    cpu = CpuClock({"client": [Account(client.pid)], "brokers": brokers})
+    before = cpu.read()
+    played = client.play(turn)
+    used = cpu.since(before)
+    labels: dict[str, Label] = {
+        "client": client.name,
+        "declared": turn.declared,
+        "partitions": turn.partitions,
+        "interval_ms": turn.interval_ms,
+    }
+    rate = played.records / played.seconds
+    notes.note("throughput", "records/s", rate, **labels)
+    notes.note("end", "ms", *thinned(played.ends_ms), **labels)
+    for who, seconds in used.items():
+        notes.note(f"CPU of {who}", "µs/record", seconds * 1e6 / played.records, **labels)
+    for kind, count in played.requests.items():
+        notes.note(kind, "/transaction", count / len(played.ends_ms), **labels)
+    say(f"{labels}: {rate:,.0f} records/s, {len(played.ends_ms)} transactions")
+
+
+def _soon(
+    kafka: KafkaCluster, client: Player, interval_ms: float, seconds: float, notes: Notebook
+) -> None:
+    source = new_topic(kafka, INPUT_PARTITIONS)
+    output = Output(kafka, source, LATENCY_PARTITIONS)
+    with reading(kafka, output.topic, LATENCY_PARTITIONS) as reader:
+        with feeding(kafka, source, RATE):
+            begun = time.monotonic()
+            client.play(output.turn(interval_ms, _WARM_UP_S + seconds))
+        ages = reader.ages_ms(since=begun + _WARM_UP_S)
+    notes.note("visible", "ms", *thinned(ages), client=client.name, interval_ms=interval_ms)
+    say(f"{client.name}, {interval_ms:g} ms: {len(ages)} records seen")
+
+
+def new_topic(kafka: KafkaCluster, partitions: int) -> str:
+    name = f"eos-{uuid.uuid4().hex[:8]}"
+    kafka.create_topic(name, partitions=partitions)
+    return name
+
+
+def say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

@@ -1,0 +1,98 @@
+"""What a loop is told to play, and what it answers: a line of words each, in Python and in Java."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One measured stretch of poll, process, produce.
+
+    Attributes:
+        bootstrap: of the brokers.
+        input: the topic that is read, with `read_committed`.
+        output: the topic that is written, to all of its partitions in turns.
+        group: of the consumer, and the transactional id.
+        partitions: of the output.
+        interval_ms: from the begin of a transaction to its commit.
+        seconds: how long it is played, from the first record on.
+        declared: all partitions are added to each transaction before its first record.
+    """
+
+    bootstrap: str
+    input: str
+    output: str
+    group: str
+    partitions: int
+    interval_ms: float
+    seconds: float
+    declared: bool
+
+    def line(self) -> str:
+        return _line(asdict(self))
+
+    @staticmethod
+    def parse(line: str) -> Turn:
+        words = _words(line)
+        return Turn(
+            bootstrap=words["bootstrap"],
+            input=words["input"],
+            output=words["output"],
+            group=words["group"],
+            partitions=int(words["partitions"]),
+            interval_ms=float(words["interval_ms"]),
+            seconds=float(words["seconds"]),
+            declared=words["declared"] == "true",
+        )
+
+
+@dataclass(frozen=True)
+class Played:
+    """What came of it.
+
+    Attributes:
+        records: how many were written.
+        seconds: from the first record to the last commit.
+        ends_ms: of each transaction, from its last record to its commit, in ms.
+        requests: how many the producer has sent, by kind; empty where the client does not tell.
+    """
+
+    records: int
+    seconds: float
+    ends_ms: tuple[float, ...]
+    requests: dict[str, int]
+
+    def line(self) -> str:
+        ends = ",".join(f"{each:.2f}" for each in self.ends_ms)
+        return _line(
+            {
+                "records": self.records,
+                "seconds": f"{self.seconds:.3f}",
+                "ends_ms": ends,
+                **self.requests,
+            }
+        )
+
+    @staticmethod
+    def parse(line: str) -> Played:
+        words = _words(line)
+        return Played(
+            records=int(words.pop("records")),
+            seconds=float(words.pop("seconds")),
+            ends_ms=tuple(float(each) for each in words.pop("ends_ms").split(",") if each),
+            requests={kind: int(count) for kind, count in words.items()},
+        )
+
+
+def _line(words: dict[str, object]) -> str:
+    return " ".join(f"{name}={_text(word)}" for name, word in words.items())
+
+
+def _text(word: object) -> str:
+    return str(word).lower() if isinstance(word, bool) else str(word)
+
+
+def _words(line: str) -> dict[str, str]:
+    pairs = (word.partition("=") for word in line.split())
+    return {name: text for name, _, text in pairs}

@@ -1,0 +1,42 @@
+"""KIP-609's EOSPerformance: poll, process, produce over real topics, exactly once.
+
+    python -m bench.eos_performance loops|spark [--long] [--out FILE]
+
+`loops` plays plain client loops, with librdkafka and with two Java clients; `spark` the same
+through Spark's own Kafka source, into `kafka-eos` and into Spark's own sink. Each takes less than
+four minutes, the long form half an hour. `python -m bench.publish` brings the results to
+docs/eos-performance.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from bench.eos import loops, streams
+from eos_sink.testing import start_kafka
+
+RESULTS = Path(__file__).parent / "results"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("what", choices=("loops", "spark"))
+    parser.add_argument("--long", action="store_true", help="more of everything, several rounds")
+    parser.add_argument("--version", default="4.3.0", help="of the broker")
+    parser.add_argument("--out", type=Path, help="default: bench/results/eos-<what>.json")
+    arguments = parser.parse_args()
+    with start_kafka(version=arguments.version) as kafka:
+        if arguments.what == "loops":
+            found = loops.measure(kafka, loops.LONG if arguments.long else loops.SHORT)
+        else:
+            found = streams.measure(kafka, streams.LONG if arguments.long else streams.SHORT)
+    there = arguments.out or RESULTS / f"eos-{arguments.what}.json"
+    found.write(there)
+    print(there, file=sys.stderr)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,280 @@
+"""What docs/eos-performance.md says of the loops and of Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import matplotlib as mpl
+from matplotlib import pyplot as plt
+from matplotlib.axes import Axes
+
+from bench.pages.publication import (
+    Publication,
+    Results,
+    measured_on,
+    number,
+    spread_text,
+    table,
+)
+from eos_sink.bench.result import Label, Result
+from tools.drawing import BLUE, GREEN, INK, ORANGE, STYLE, VIOLET, WIDTH, plain, svg
+
+LOOPS, SPARK = "eos-loops", "eos-spark"
+_COLORS = (BLUE, ORANGE, VIOLET, GREEN, INK)
+_HEIGHT = 3.6
+
+
+def loops(results: Results) -> Iterator[str]:
+    """How fast each client is, and what a transaction asks of the brokers."""
+    found = results[LOOPS]
+    ways = [(client, False) for client in _labels(found, "client", "throughput")]
+    partitions = _labels(found, "partitions", "throughput")
+    yield f"Measured {measured_on(found)}"
+    yield ""
+    yield "Thousands of records a second:"
+    yield ""
+    head = ["commit every", "output partitions", *(str(client) for client, _ in ways)]
+    yield from table(head, [*_throughput_rows(found, ways, partitions)])
+    yield "Declared, as a multiple of that (above 1: faster):"
+    yield ""
+    declaring = [c for c, _ in ways if any(found.having("throughput", client=c, declared=True))]
+    head = ["commit every", "output partitions", *map(str, declaring)]
+    yield from table(head, [*_ratio_rows(found, declaring, partitions)])
+    yield "Requests of librdkafka in a transaction:"
+    yield ""
+    yield from table(
+        ["commit every", "output partitions", "AddPartitionsToTxn", "Produce"],
+        [*_request_rows(found, partitions)],
+    )
+
+
+def visible(results: Results) -> Iterator[str]:
+    """How long a record waits."""
+    found = results[LOOPS]
+    clients = _labels(found, "client", "visible")
+    rows = [
+        [
+            _interval(interval),
+            *(
+                spread_text(found.one("visible", client=client, interval_ms=interval).spread)
+                for client in clients
+            ),
+        ]
+        for interval in _labels(found, "interval_ms", "visible")
+    ]
+    yield (
+        f"Milliseconds from a record's birth until a `read_committed` reader has its copy, at "
+        f"{number(found.parameters['rate'])} records a second into "
+        f"{found.parameters['latency_partitions']} partitions: the median, and between what nine "
+        "of ten lie."
+    )
+    yield ""
+    yield from table(["commit every", *map(str, clients)], rows)
+
+
+def spark(results: Results) -> Iterator[str]:
+    """The sinks."""
+    found = results[SPARK]
+    sinks = _labels(found, "sink", "throughput")
+    yield f"Measured {measured_on(found)}"
+    yield ""
+    yield f"Rows a second, in batches of {number(found.parameters['batch'])} of 100 bytes:"
+    yield ""
+    yield from table(
+        ["output partitions", *map(str, sinks)],
+        [
+            [
+                str(each),
+                *(
+                    spread_text(found.one("throughput", sink=sink, partitions=each).spread)
+                    for sink in sinks
+                ),
+            ]
+            for each in _labels(found, "partitions", "throughput")
+        ],
+    )
+    yield (
+        f"Milliseconds at {number(found.parameters['rate'])} rows a second and "
+        f"{found.parameters['tasks']} tasks a batch: of Spark's `addBatch`, and from a row's birth "
+        "until a `read_committed` reader has it."
+    )
+    yield ""
+    yield from table(
+        ["trigger", "output partitions", "sink", "addBatch", "visible after"],
+        [
+            [
+                _interval(each.labels["trigger_ms"]) if each.labels["trigger_ms"] else "at once",
+                str(each.labels["partitions"]),
+                str(each.labels["sink"]),
+                spread_text(found.one("addBatch", **each.labels).spread),
+                spread_text(each.spread),
+            ]
+            for each in found.having("visible")
+        ],
+    )
+
+
+def draw_loops(results: Results) -> str:
+    """Throughput over the number of partitions, a panel a commit interval."""
+    found = results[LOOPS]
+    intervals = _labels(found, "interval_ms", "throughput")
+    with mpl.rc_context(STYLE):
+        figure, panels = plt.subplots(
+            1, len(intervals), figsize=(WIDTH, _HEIGHT), sharey=True, squeeze=False
+        )
+        for axes, interval in zip(panels[0], intervals, strict=True):
+            for color, client in zip(_COLORS, _labels(found, "client", "throughput"), strict=False):
+                for declared in (False, True):
+                    series = list(
+                        found.having(
+                            "throughput", client=client, declared=declared, interval_ms=interval
+                        )
+                    )
+                    if series:
+                        axes.plot(
+                            [each.labels["partitions"] for each in series],
+                            [each.spread.median / 1000 for each in series],
+                            color=color,
+                            linestyle="--" if declared else "-",
+                            marker="o",
+                            markersize=3,
+                            label=f"{client}, declared" if declared else str(client),
+                        )
+            axes.set_title(f"commit every {_interval(interval)}", fontsize=10)
+            axes.set_xscale("log")
+            axes.set_xlabel("output partitions")
+            plain(axes.xaxis)
+        panels[0][0].set_ylabel("thousand records/s")
+        panels[0][0].set_ylim(bottom=0)
+        panels[0][-1].legend(fontsize=8)
+        figure.tight_layout()
+        return svg(figure)
+
+
+def draw_visible(results: Results) -> str:
+    """How long a record waits, over the commit interval."""
+    found = results[LOOPS]
+
+    def draw(axes: Axes) -> None:
+        for color, client in zip(_COLORS, _labels(found, "client", "visible"), strict=False):
+            series = list(found.having("visible", client=client))
+            places = [float(each.labels["interval_ms"]) for each in series]
+            axes.fill_between(
+                places,
+                [each.spread.p5 for each in series],
+                [each.spread.p95 for each in series],
+                color=color,
+                alpha=0.12,
+                linewidth=0,
+            )
+            middle = [each.spread.median for each in series]
+            axes.plot(places, middle, color=color, marker="o", markersize=3, label=str(client))
+        axes.set_xlabel("ms between commits")
+        axes.set_ylabel("ms until visible")
+
+    return _one_panel(draw)
+
+
+def draw_spark(results: Results) -> str:
+    """`addBatch` of small batches over the number of partitions."""
+    found = results[SPARK]
+
+    def draw(axes: Axes) -> None:
+        for color, sink in zip(_COLORS, _labels(found, "sink", "addBatch"), strict=False):
+            series = list(found.having("addBatch", sink=sink, trigger_ms=0))
+            axes.plot(
+                [each.labels["partitions"] for each in series],
+                [each.spread.median for each in series],
+                color=color,
+                linestyle="--" if "declared" in str(sink) else "-",
+                marker="o",
+                markersize=3,
+                label=str(sink),
+            )
+        axes.set_xlabel("output partitions")
+        axes.set_ylabel("addBatch, ms")
+
+    return _one_panel(draw)
+
+
+def _one_panel(draw: Callable[[Axes], None]) -> str:
+    with mpl.rc_context(STYLE):
+        figure, axes = plt.subplots(figsize=(WIDTH * 0.7, _HEIGHT))
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        draw(axes)
+        plain(axes.xaxis)
+        plain(axes.yaxis)
+        axes.legend(fontsize=9)
+        figure.tight_layout()
+        return svg(figure)
+
+
+def _throughput_rows(
+    found: Result, ways: Sequence[tuple[Label, bool]], partitions: Sequence[Label]
+) -> Iterator[list[str]]:
+    for interval in _labels(found, "interval_ms", "throughput"):
+        for each in partitions:
+            cells = [
+                number(
+                    found.one(
+                        "throughput",
+                        client=client,
+                        declared=declared,
+                        interval_ms=interval,
+                        partitions=each,
+                    ).spread.median
+                    / 1000
+                )
+                for client, declared in ways
+            ]
+            yield [_interval(interval), str(each), *cells]
+
+
+def _ratio_rows(
+    found: Result, clients: Sequence[Label], partitions: Sequence[Label]
+) -> Iterator[list[str]]:
+    for interval in _labels(found, "interval_ms", "throughput"):
+        for each in partitions:
+            cells = []
+            for client in clients:
+                declared, plainly = (
+                    found.one(
+                        "throughput",
+                        client=client,
+                        declared=way,
+                        interval_ms=interval,
+                        partitions=each,
+                    ).spread.median
+                    for way in (True, False)
+                )
+                cells.append(f"{declared / plainly:.2f}")
+            yield [_interval(interval), str(each), *cells]
+
+
+def _request_rows(found: Result, partitions: Sequence[Label]) -> Iterator[list[str]]:
+    for interval in _labels(found, "interval_ms", "AddPartitionsToTxn"):
+        for each in partitions:
+            place: dict[str, Label] = {"interval_ms": interval, "partitions": each}
+            cells = [
+                number(found.one(kind, declared=False, **place).spread.median)
+                for kind in ("AddPartitionsToTxn", "Produce")
+            ]
+            yield [_interval(interval), str(each), *cells]
+
+
+def _labels(found: Result, name: str, what: str) -> list[Label]:
+    """Its values, in the order in which they were measured."""
+    return list(dict.fromkeys(each.labels[name] for each in found.having(what)))
+
+
+def _interval(ms: Label) -> str:
+    return f"{float(ms) / 1000:g} s" if float(ms) >= 1000 else f"{float(ms):g} ms"
+
+
+PAGE = "eos-performance.md"
+PUBLICATIONS = (
+    Publication("loops", PAGE, (LOOPS,), loops, {"eos-loops.svg": draw_loops}),
+    Publication("visible", PAGE, (LOOPS,), visible, {"eos-visible.svg": draw_visible}),
+    Publication("spark", PAGE, (SPARK,), spark, {"eos-spark.svg": draw_spark}),
+)

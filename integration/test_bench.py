@@ -1,0 +1,36 @@
+"""The benchmarks still run; what they measure is not looked at."""
+
+from __future__ import annotations
+
+import pytest
+
+from bench.eos.feed import fill
+from bench.eos.loops import INPUT_PARTITIONS, Output, new_topic
+from bench.eos.players import librdkafka_player
+from bench.opening import VARIATIONS, measure
+from eos_sink.testing import KafkaCluster
+from integration.checker import read_topic
+
+RECORDS = 300
+
+
+@pytest.mark.long
+def test_a_loop_writes_what_it_says_with_declared_partitions_and_as_they_come(
+    kafka: KafkaCluster,
+) -> None:
+    source = new_topic(kafka, INPUT_PARTITIONS)
+    fill(kafka, source, RECORDS)
+    with librdkafka_player() as player:
+        for declared in (False, True):
+            output = Output(kafka, source, partitions=5)
+            played = player.play(output.turn(50, 0.2, declared=declared))
+            visible = read_topic(kafka.bootstrap_servers, output.topic)
+            assert played.records == len(visible) > 0
+            assert played.ends_ms
+            assert played.requests["AddPartitionsToTxn"] >= 1
+
+
+def test_every_variation_of_a_tasks_producer_runs(kafka: KafkaCluster) -> None:
+    found = measure(kafka, samples=1, seconds=0, warm_up=2)
+    for name in VARIATIONS:
+        assert len(found.one("all", variation=name).samples) == 1
