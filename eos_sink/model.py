@@ -259,6 +259,11 @@ class Plan:
     lost: frozenset[int] = frozenset()
     earlier: tuple[BatchId, ...] = ()
 
+    def wrote(self, partition: int) -> bool:
+        """Whether the partition had rows in the decided batch."""
+        prepared = self.decision.prepared if self.decision else ()
+        return any(entry.partition == partition for entry in prepared)
+
 
 @dataclass(frozen=True)
 class TaskReport:

@@ -10,6 +10,7 @@
  *   GROW       a replay may have more rows than before (variant 1: a checkpoint's older copy)
  *   HALF       a task produces in two requests, so that a foreign EndTxn(abort) in between is
  *              visible (the coordinator opens a new transaction under the same epoch)
+ *   FEW        of those a task with few rows: the group offset comes behind them only
  *   EMPTYB=n   batch n has no rows: nothing is prepared, nothing is decided
  *   OLD        the query has run before: a batch is decided, each of its transactions committed,
  *              open or lost
@@ -436,7 +437,8 @@ inline REG_WRITE(ID,nb,ns,n0,n1,w0,w1,seq,mm) {
   od;
   fen = 0 }
 
-/* ---- a task [TaskWriter]: init | produce + send offsets (HALF: ... | produce | send offsets) ---- */
+/* ---- a task [TaskWriter]: init | produce + send offsets (HALF: ... | produce | send offsets;
+        FEW: init | produce | produce | send offsets) ---- */
 inline SENDOFF(t,e,mm) {
   if
   :: ep[t] != e -> ok = 0
@@ -455,7 +457,11 @@ inline PRODUCE(t,e,b,v,h) {
 inline WRITE(ID,t,e,b,v,mm) {
   atomic { LIVING(ID); ok = 1; INITPID(t); e = ep[t] }
 #ifdef HALF
+#ifdef FEW
+  atomic { LIVING(ID); PRODUCE(t,e,b,v,1) }
+#else
   atomic { LIVING(ID); PRODUCE(t,e,b,v,1); if :: ok -> SENDOFF(t,e,mm) :: else fi }
+#endif
   atomic { LIVING(ID); if :: ok -> PRODUCE(t,e,b,v,2) :: else fi }
 #ifndef M_ONEOFFSET
   atomic { LIVING(ID); if :: ok -> SENDOFF(t,e,mm) :: else fi }

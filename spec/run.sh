@@ -53,6 +53,7 @@ row "three runs, one partition" tried "-DR=3 -DNB=1 -DNP=1 $Q"
 row "one slot" tried "$TWO -DK=1 $Q"
 row "commit()'s process is kept" clean "$TWO -DNP=1 -DKEEP $Q"
 row "a task writes in two requests" clean "$P1 -DHALF $Q"
+row "a task writes few rows in two requests" clean "$P1 -DHALF -DFEW $Q"
 row "a task writes in two requests, two partitions" tried "$ONE -DHALF $Q"
 row "an older decision, settled, open or lost" clean "$P1 -DOLD $Q" short
 row "an older decision, two partitions" tried "$ONE -DOLD $Q"

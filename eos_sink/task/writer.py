@@ -6,7 +6,9 @@ A partition without rows opens no transaction. A transaction is never committed 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import chain
 
 import pyarrow as pa
 
@@ -66,9 +68,7 @@ class TaskWriter:
         filled = (part for part in data if part.num_rows)
         prepared = None
         if todo.role is Role.WRITE:
-            first = next(filled, None)
-            if first is not None:
-                prepared = self._prepare(todo.slot, partition, first, filled, tallier)
+            prepared = self._write(todo.slot, partition, filled, tallier)
         elif todo.role is Role.REFUSE:
             if next(filled, None) is not None:
                 raise _second_frame(self._plan.token.names.query, batch)
@@ -89,45 +89,61 @@ class TaskWriter:
             run=run,
         )
 
-    def _prepare(
-        self,
-        slot: int,
-        partition: int,
-        first: pa.RecordBatch,
-        rest: Iterable[pa.RecordBatch],
-        tallier: Tallier,
-    ) -> Prepared:
+    def _write(
+        self, slot: int, partition: int, rows: Iterator[pa.RecordBatch], tallier: Tallier
+    ) -> Prepared | None:
         transactional_id = self._plan.token.names.task(slot, partition)
-        producer = self._kafka.producer(transactional_id, self._options.transaction_timeout_ms)
+        with _Opening(lambda: self._open(transactional_id)) as opening:
+            if self._plan.wrote(partition):
+                # It is likely to write again, and Spark may be a while with the first rows.
+                opening.begin()
+            first = next(rows, None)
+            if first is None:
+                return None
+            # Taken before anything is written, since it tells whether there is more to come.
+            second = next(rows, None)
+            try:
+                producer = opening.end()
+            except BaseException as error:
+                raise self._explained(error, transactional_id) from error
         try:
-            producer.init(Deadline(self._options.step_timeout))
             producer.begin()
-            witness = self._produce(producer, first, rest, tallier)
-            deadline = Deadline(self._options.step_timeout)
-            identity = producer.identity(deadline)
+            witness = self._produce(producer, first, second, rows, tallier)
+            identity = producer.identity(Deadline(self._options.step_timeout))
         except BaseException as error:
             _give_up(producer)
             raise self._explained(error, transactional_id) from error
         producer.close()
         return Prepared(partition, identity.producer_id, identity.epoch, tallier.tally, witness)
 
+    def _open(self, transactional_id: str) -> TransactionalProducer:
+        producer = self._kafka.producer(transactional_id, self._options.transaction_timeout_ms)
+        try:
+            producer.init(Deadline(self._options.step_timeout))
+        except BaseException:
+            producer.close()
+            raise
+        return producer
+
     def _produce(
         self,
         producer: TransactionalProducer,
         first: pa.RecordBatch,
+        second: pa.RecordBatch | None,
         rest: Iterable[pa.RecordBatch],
         tallier: Tallier,
     ) -> Witness:
-        token = self._plan.token
         witnesses: list[Witness] = []
         self._send(producer, first, tallier, lambda *place: witnesses.append(Witness(*place)))
-        # A stale driver's task is refused here, before it has written much, and frees readers.
-        producer.send_offset(token.position, token.member, Deadline(self._options.step_timeout))
-        for part in rest:
-            self._send(producer, part, tallier)
+        if second is not None:
+            # A stale driver's task is refused here, before it has written much, and frees readers.
+            self._send_offset(producer)
+            for part in chain((second,), rest):
+                self._send(producer, part, tallier)
         producer.flush(Deadline(self._options.transaction_timeout_ms / 1000))
-        # Once more, since librdkafka tells of a failed record in the next transactional call.
-        producer.send_offset(token.position, token.member, Deadline(self._options.step_timeout))
+        # Behind the last row, so that a stale task never stays prepared: who replaces its driver
+        # after this sees all of the transaction. And librdkafka tells of a failed record here.
+        self._send_offset(producer)
         if not witnesses:
             raise ProduceFailed("No record is known to be there.", FailureKind.DELIVERY_FAILED)
         return witnesses[0]
@@ -144,6 +160,10 @@ class TaskWriter:
         rows = self._rows(part)
         tallier.add(rows)
         producer.produce_rows(rows, on_offset)
+
+    def _send_offset(self, producer: TransactionalProducer) -> None:
+        token, deadline = self._plan.token, Deadline(self._options.step_timeout)
+        producer.send_offset(token.position, token.member, deadline)
 
     def _rows(self, part: pa.RecordBatch) -> Rows:
         return columns(part, self._options.topic, self._options.timestamp_column)
@@ -183,6 +203,32 @@ class TaskWriter:
                 data={"kind": error.kind.value},
             )
         return error
+
+
+class _Opening:
+    """A producer that is opened beforehand, or when it is needed. One that nobody needed is closed:
+    an id that was inited has no transaction yet."""
+
+    def __init__(self, open_: Callable[[], TransactionalProducer]) -> None:
+        self._open = open_
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="opening")
+        self._begun: Future[TransactionalProducer] | None = None
+
+    def __enter__(self) -> _Opening:
+        return self
+
+    def begin(self) -> None:
+        self._begun = self._thread.submit(self._open)
+
+    def end(self) -> TransactionalProducer:
+        begun, self._begun = self._begun, None
+        return self._open() if begun is None else begun.result()
+
+    def __exit__(self, *_: object) -> None:
+        if self._begun is not None:
+            with contextlib.suppress(Exception):
+                self._begun.result().close()
+        self._thread.shutdown(wait=False)
 
 
 def _second_frame(query: str, batch: BatchId) -> ConfigurationError:

@@ -302,7 +302,16 @@ def test_a_stale_drivers_task_is_refused_before_it_has_read_on(
     rows = Rows(b"a", b"b", b"c")
     with pytest.raises(SupersededError, match="newer driver"):
         write(world, plan, rows)
-    assert rows.taken == 1
+    # The second part tells that there is more to come; of it nothing is written.
+    assert rows.taken == 2
+    assert open_ids(world) == []
+
+
+def test_a_stale_drivers_task_with_few_rows_is_refused(world: World, driver: Driver) -> None:
+    plan = driver.planner.plan()
+    Driver(world).planner.plan()
+    with pytest.raises(SupersededError, match="newer driver"):
+        write(world, plan, Rows(b"a"))
     assert open_ids(world) == []
 
 
@@ -338,6 +347,29 @@ def test_a_task_whose_last_record_does_not_arrive_is_not_prepared(
     with pytest.raises(BatchFailedError):
         task.write(BatchId(STREAM, 0), 0, Rows(b"a", b"b"))
     world.cluster.topics[TOPIC] = deleted
+    assert open_ids(world) == []
+
+
+def test_a_partition_that_wrote_before_and_has_no_rows_leaves_nothing_open(
+    world: World, driver: Driver
+) -> None:
+    """Its producer is opened beforehand, and is not needed."""
+    driver.committer.commit(driver.write(driver.planner.plan(), 0, [b"a"], [b"b"]))
+    report = driver.task(driver.planner.plan(), 1, 0, [])
+    assert report.prepared is None
+    assert open_ids(world) == []
+
+
+def test_rows_that_fail_to_come_leave_nothing_open(world: World, driver: Driver) -> None:
+    driver.committer.commit(driver.write(driver.planner.plan(), 0, [b"a"], [b"b"]))
+    task = TaskWriter(FakeKafka(world.cluster), world.options, driver.planner.plan())
+
+    def rows() -> Iterator[pa.RecordBatch]:
+        yield pa.RecordBatch.from_pydict({"value": [b"a"]})
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        task.write(BatchId(STREAM, 1), 0, rows())
     assert open_ids(world) == []
 
 

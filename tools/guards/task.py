@@ -15,24 +15,20 @@ _ZOMBIE = "integration/test_zombies.py::"
 _REPLAY = "integration/test_replays.py::"
 _BAD = "integration/test_bad_input.py::"
 
-_OFFSET = (
-    "        producer.send_offset(token.position, token.member, "
-    "Deadline(self._options.step_timeout))\n"
-)
 _FIRST = (
-    "        # A stale driver's task is refused here, before it has written much, and frees "
-    "readers.\n" + _OFFSET
+    "            # A stale driver's task is refused here, before it has written much, and frees "
+    "readers.\n            self._send_offset(producer)\n"
 )
-_AGAIN = (
-    "        # Once more, since librdkafka tells of a failed record in the next transactional "
-    "call.\n" + _OFFSET
+_LAST = (
+    "        # after this sees all of the transaction. And librdkafka tells of a failed record "
+    "here.\n        self._send_offset(producer)\n"
 )
 
 GUARDS = (
     Guard(
         "a task's transaction carries the plan's member",
         "Kafka refuses the task of a driver whose group member was replaced.",
-        (Removal(_WRITER, _FIRST), Removal(_WRITER, _AGAIN)),
+        (Removal(_WRITER, _FIRST), Removal(_WRITER, _LAST)),
         proofs(
             _STORY + "test_a_stale_driver_is_refused_in_tasks_which_free_readers_at_once",
             _ZOMBIE
@@ -50,10 +46,11 @@ GUARDS = (
     Guard(
         "the member goes with the last rows",
         "A failed delivery, and a member that was replaced meanwhile, are noticed at the end.",
-        (Removal(_WRITER, _AGAIN),),
+        (Removal(_WRITER, _LAST),),
         proofs(
             _GUARD + "test_a_task_whose_last_record_does_not_arrive_is_not_prepared",
             _GUARD + "test_a_stale_task_that_goes_on_after_it_was_aborted_frees_readers",
+            _GUARD + "test_a_stale_drivers_task_with_few_rows_is_refused",
         ),
         outside="in the model all rows arrive (M_ONEOFFSET changes nothing there)",
     ),
