@@ -5,6 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
@@ -15,7 +16,7 @@ from eos_sink.clients.admin import connected_admin
 from eos_sink.clients.librdkafka import judged
 from eos_sink.clients.member import ConfluentMember
 from eos_sink.clients.producer import ConfluentProducer
-from eos_sink.clients.readers import ConfluentLogReader, EndOffset, WitnessReader, read_log
+from eos_sink.clients.readers import ConfluentLogReader, EndOffset, read_log
 from eos_sink.clients.retry import until
 from eos_sink.clients.settings import (
     connection_settings,
@@ -23,6 +24,7 @@ from eos_sink.clients.settings import (
     librdkafka_settings,
 )
 from eos_sink.clients.topics import view_topics
+from eos_sink.clients.witnesses import WitnessReader
 from eos_sink.deadline import Deadline
 from eos_sink.errors import ClusterError, ConfigurationError
 from eos_sink.model import LogPosition, Witness
@@ -50,7 +52,6 @@ _FIRST_ANSWER_S = 30.0
 # 100 ms the first answer takes a client 54 ms instead of 15, and a join 62 instead of 21 (measured;
 # rd_kafka_connect_any). It doubles with each failure as before.
 _PROMPT = {"reconnect.backoff.ms": "10"}
-_LOOK_S = 1.0
 
 
 class ConfluentKafka:
@@ -125,17 +126,16 @@ class ConfluentKafka:
     ) -> Mapping[Witness, Visibility]:
         group = self._options.names.group
         reader = WitnessReader(self._connection, group, self._permissions)
+        compacted = cache(lambda topic: self._may_be_compacted(topic, deadline))
+        seen: dict[Witness, Visibility] = {}
         try:
-            seen: dict[Witness, Visibility] = {}
-            while len(seen) < len(witnesses) and not deadline.passed:
-                # In turns, so that an open transaction does not use up the time of the others.
-                for witness in sorted(set(witnesses) - seen.keys()):
-                    answer = reader.look(witness, Deadline(min(_LOOK_S, deadline.left)))
-                    if answer is not None:
-                        seen[witness] = self._unless_compacted(witness, answer, deadline)
-            return seen
+            for witness, answer in reader.look(witnesses, deadline):
+                # A compacted topic drops committed records too: their absence proves nothing.
+                doubtful = answer is Visibility.ABORTED and compacted(witness.topic)
+                seen[witness] = Visibility.UNREADABLE if doubtful else answer
         finally:
             reader.close()
+        return seen
 
     def check_topic(self, topic: str, deadline: Deadline) -> None:
         needs = self._permissions.topic(topic)
@@ -245,14 +245,6 @@ class ConfluentKafka:
             request_timeout=deadline.left,
         )
         return self._answer(futures[topic], deadline)
-
-    def _unless_compacted(
-        self, witness: Witness, seen: Visibility, deadline: Deadline
-    ) -> Visibility:
-        """A compacted topic drops committed records too: their absence proves nothing."""
-        if seen is Visibility.ABORTED and self._may_be_compacted(witness.topic, deadline):
-            return Visibility.UNREADABLE
-        return seen
 
     def _may_be_compacted(self, topic: str, deadline: Deadline) -> bool:
         resource = ConfigResource(ResourceType.TOPIC, topic)

@@ -1,38 +1,32 @@
-"""Read_committed reading: the decision log to its end, and single witnesses."""
+"""Read_committed reading: the decision log, to its end."""
 
 from __future__ import annotations
 
 import contextlib
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from eos_sink.acls import Acl, Permissions
-from eos_sink.clients.librdkafka import LOGGER, MEANINGS, Meaning, judged, transient
+from eos_sink.clients.librdkafka import LOGGER, judged, transient
 from eos_sink.clients.retry import until
 from eos_sink.deadline import Deadline
 from eos_sink.errors import ClusterError, OutcomeUnknownError
-from eos_sink.model import LogPosition, Witness
-from eos_sink.ports import Visibility
+from eos_sink.model import LogPosition
 
 _POLL_S = 0.1
 _FETCH_MS = 10
 _LEARNS_S = 10.0
 # A request for a broker that has died waits for it to come back.
 _ANSWERS_S = 5.0
-_GONE_TOPIC = {
+GONE_TOPIC = {
     KafkaError.UNKNOWN_TOPIC_OR_PART,
     KafkaError._UNKNOWN_TOPIC,
     KafkaError._UNKNOWN_PARTITION,
 }
-_GONE = {
-    *_GONE_TOPIC,
-    KafkaError._AUTO_OFFSET_RESET,
-    KafkaError.OFFSET_OUT_OF_RANGE,
-}
 
 
-def _consumer(settings: dict[str, str], group: str, when_out_of_range: str) -> Consumer:
+def committed_consumer(settings: dict[str, str], group: str, when_out_of_range: str) -> Consumer:
     configuration: dict[str, Any] = {
         **settings,
         "group.id": group,
@@ -60,7 +54,7 @@ class ConfluentLogReader:
         self._needs = end.needs
         self._home = position
         self._end = end
-        self._consumer = _consumer(settings, group, "earliest")
+        self._consumer = committed_consumer(settings, group, "earliest")
         self._next = 0
         self._latest: tuple[LogPosition, bytes] | None = None
 
@@ -122,50 +116,6 @@ class ConfluentLogReader:
         self._end.close()
 
 
-class WitnessReader:
-    """Looks at single offsets as a read_committed reader does."""
-
-    def __init__(self, settings: dict[str, str], group: str, permissions: Permissions) -> None:
-        self._consumer = _consumer(settings, group, "error")
-        self._permissions = permissions
-
-    def look(self, witness: Witness, deadline: Deadline) -> Visibility | None:
-        """None: its transaction was still open at the deadline."""
-        place = TopicPartition(witness.topic, witness.partition, witness.offset)
-        self._consumer.assign([place])
-        while not deadline.passed:
-            try:
-                message = self._consumer.poll(min(_POLL_S, deadline.left))
-            except KafkaException as raised:
-                raise self._judged(raised.args[0], witness) from raised
-            if message is None or not _is_at(message, witness):
-                continue
-            error, offset = message.error(), message.offset() or 0
-            if error is None:
-                found = offset == witness.offset
-                return Visibility.COMMITTED if found else Visibility.ABORTED
-            if error.code() == KafkaError._PARTITION_EOF:
-                if offset > witness.offset:
-                    return Visibility.ABORTED
-            elif error.code() in _GONE:
-                return Visibility.UNREADABLE
-            elif MEANINGS.get(error.code()) is Meaning.DENIED:
-                raise self._judged(error, witness)
-        return None
-
-    def _judged(self, error: KafkaError, witness: Witness) -> Exception:
-        needs = (self._permissions.group, *self._permissions.witness(witness.topic)[:1])
-        return judged(error, f"{witness} is unreadable", needs)
-
-    def close(self) -> None:
-        self._consumer.close()
-
-
-def _is_at(message: Message, witness: Witness) -> bool:
-    """Not from a partition that was looked at before."""
-    return (message.topic(), message.partition()) == (witness.topic, witness.partition)
-
-
 class EndOffset:
     """The high watermark of a log partition, asked from its leader."""
 
@@ -219,11 +169,11 @@ def end_offset(
     def final(end: int | KafkaError) -> bool:
         if isinstance(end, int):
             return True
-        return learning.passed if end.code() in _GONE_TOPIC else not transient(end)
+        return learning.passed if end.code() in GONE_TOPIC else not transient(end)
 
     answer = until(deadline, ask, final)
     if isinstance(answer, KafkaError):
-        if answer.code() in _GONE_TOPIC:
+        if answer.code() in GONE_TOPIC:
             raise ClusterError(
                 f"The decision log {position.topic} is gone.",
                 remedy="Do not make it again by hand: restore it if you can, then start the query "
@@ -239,7 +189,7 @@ def read_log(
 ) -> dict[str, bytes]:
     """The latest committed record of each key, up to the first open transaction."""
     topic, needs = permissions.log, (permissions.log_read, permissions.group)
-    consumer = _consumer(settings, group, "earliest")
+    consumer = committed_consumer(settings, group, "earliest")
     try:
         partitions = consumer.list_topics(topic, timeout=deadline.left).topics[topic].partitions
         places = [TopicPartition(topic, number, 0) for number in partitions]

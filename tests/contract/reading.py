@@ -165,6 +165,19 @@ class VisibilityContract:
         seen = harness.kafka().visibility([aborted, committed], harness.deadline())
         assert seen == {aborted: Visibility.ABORTED, committed: Visibility.COMMITTED}
 
+    def test_witnesses_near_and_far_are_looked_at_in_all_partitions(self, harness: Harness) -> None:
+        topic = harness.create_topic(partitions=2)
+        witnesses, tasks = dict[Witness, Visibility](), [Task.start(harness, n) for n in range(2)]
+        for number, far in enumerate((0, 1_100, 0, 1_100)):
+            for partition, task in enumerate(tasks):
+                offsets = task.write(topic, *[b"x"] * far, b"witness", partition=partition)
+                committed = (number + partition) % 2 == 0
+                found = Visibility.COMMITTED if committed else Visibility.ABORTED
+                witnesses[Witness(topic, partition, offsets[-1])] = found
+                (task.commit if committed else task.abort)()
+                task.producer.begin()
+        assert harness.kafka().visibility(list(witnesses), harness.deadline()) == witnesses
+
     def test_a_record_behind_another_open_transaction_waits_for_it(self, harness: Harness) -> None:
         topic = harness.create_topic()
         other, task = Task.start(harness, 0), Task.start(harness, 1)

@@ -164,9 +164,8 @@ GUARDS = (
         (
             Removal(
                 "eos_sink/clients/cluster.py",
-                "        if seen is Visibility.ABORTED "
-                "and self._may_be_compacted(witness.topic, deadline):\n",
-                "        if False:\n",
+                "doubtful = answer is Visibility.ABORTED and compacted(witness.topic)\n",
+                "doubtful = False\n",
             ),
         ),
         proofs(

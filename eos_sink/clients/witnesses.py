@@ -1,0 +1,122 @@
+"""What a read_committed reader finds at single offsets: there, passed by, or out of reach."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
+
+from eos_sink.acls import Permissions
+from eos_sink.clients.librdkafka import MEANINGS, Meaning, judged
+from eos_sink.clients.readers import GONE_TOPIC, committed_consumer
+from eos_sink.deadline import Deadline
+from eos_sink.model import Witness
+from eos_sink.ports import Visibility
+
+_POLL_S = 0.1
+_LOOK_S = 1.0
+# Offsets that are read over rather than leapt over, which takes a request.
+_NEAR = 1_000
+_GONE = {
+    *GONE_TOPIC,
+    KafkaError._AUTO_OFFSET_RESET,
+    KafkaError.OFFSET_OUT_OF_RANGE,
+}
+
+
+class WitnessReader:
+    """Looks at single offsets as a read_committed reader does, in all their partitions at once."""
+
+    def __init__(self, settings: dict[str, str], group: str, permissions: Permissions) -> None:
+        self._consumer = committed_consumer(settings, group, "error")
+        self._permissions = permissions
+
+    def look(
+        self, witnesses: Iterable[Witness], deadline: Deadline
+    ) -> Iterator[tuple[Witness, Visibility]]:
+        """Each as soon as it is known; none that was still open at the deadline."""
+        waiting = Waiting(witnesses)
+        while waiting.first and not deadline.passed:
+            first = waiting.first.values()
+            self._consumer.assign([TopicPartition(w.topic, w.partition, w.offset) for w in first])
+            turn = deadline.within(_LOOK_S)
+            while waiting.first and not turn.passed:
+                yield from self._next(waiting, turn).items()
+
+    def _next(self, waiting: Waiting, deadline: Deadline) -> dict[Witness, Visibility]:
+        """What the next answer says, and on to the next witness if that lies far behind it."""
+        try:
+            message = self._consumer.poll(min(_POLL_S, deadline.left))
+        except KafkaException as raised:
+            raise self._judged(raised.args[0], next(iter(waiting.first.values()))) from raised
+        if message is None:
+            return {}
+        place, offset = (message.topic() or "", message.partition() or 0), message.offset() or 0
+        witness, error = waiting.first.get(place), message.error()
+        if witness is None:
+            return {}
+        if error is None:
+            found = waiting.passed(place, offset, there=True)
+        elif error.code() == KafkaError._PARTITION_EOF:
+            found = waiting.passed(place, offset, there=False)
+        elif error.code() in _GONE:
+            found = waiting.gone(place)
+        elif MEANINGS.get(error.code()) is Meaning.DENIED:
+            raise self._judged(error, witness)
+        else:
+            return {}
+        following = waiting.first.get(place)
+        if following is None:
+            self._consumer.incremental_unassign([TopicPartition(*place)])
+        elif found and (error is not None or following.offset - offset > _NEAR):
+            self._consumer.incremental_unassign([TopicPartition(*place)])
+            self._consumer.incremental_assign([TopicPartition(*place, following.offset)])
+        return found
+
+    def _judged(self, error: KafkaError, witness: Witness) -> Exception:
+        needs = (self._permissions.group, *self._permissions.witness(witness.topic)[:1])
+        return judged(error, f"{witness} is unreadable", needs)
+
+    def close(self) -> None:
+        self._consumer.close()
+
+
+class Waiting:
+    """Witnesses that nothing is known of yet, by their partitions. Pure.
+
+    A read_committed reader that starts at the first of a partition comes to the others in their
+    order: it is given those of committed transactions, and passes the others by.
+    """
+
+    def __init__(self, witnesses: Iterable[Witness]) -> None:
+        self._places: dict[tuple[str, int], list[Witness]] = {}
+        for witness in sorted(set(witnesses), reverse=True):
+            self._places.setdefault((witness.topic, witness.partition), []).append(witness)
+
+    @property
+    def first(self) -> Mapping[tuple[str, int], Witness]:
+        """Where a reader has to start."""
+        return {place: left[-1] for place, left in self._places.items()}
+
+    def passed(
+        self, place: tuple[str, int], offset: int, *, there: bool
+    ) -> dict[Witness, Visibility]:
+        """The reader was given the record at this offset (`there`), or told that the partition's
+        stable part ends before it."""
+        left, found = self._places[place], dict[Witness, Visibility]()
+        while left and left[-1].offset < offset + there:
+            witness = left.pop()
+            is_it = there and witness.offset == offset
+            found[witness] = Visibility.COMMITTED if is_it else Visibility.ABORTED
+        self._without_empty(place)
+        return found
+
+    def gone(self, place: tuple[str, int]) -> dict[Witness, Visibility]:
+        """The reader may not start at the first: later ones may be there."""
+        witness = self._places[place].pop()
+        self._without_empty(place)
+        return {witness: Visibility.UNREADABLE}
+
+    def _without_empty(self, place: tuple[str, int]) -> None:
+        if not self._places[place]:
+            del self._places[place]
