@@ -96,6 +96,12 @@ OPTIONS = (
         "120000",
         "Time in ms that one step of the driver (recover, vote, decide, settle, abort) may take.",
     ),
+    Option(
+        "eos.native",
+        "true",
+        "Whether rows go from Arrow's buffers straight to librdkafka where that can be done. With "
+        "`false` they always go through confluent-kafka one by one: slower, for comparison.",
+    ),
 )
 
 _BY_NAME = {option.name.lower(): option for option in OPTIONS}
@@ -190,6 +196,7 @@ class SinkOptions:
         timestamp_column: the column with the records' times, or None.
         destinations: the only places that rows may go to, or None.
         warnings: what is to be told about the settings when the query starts; without secrets.
+        native: whether rows may go from Arrow's buffers straight to librdkafka.
     """
 
     names: QueryNames
@@ -203,6 +210,7 @@ class SinkOptions:
     timestamp_column: str | None = None
     destinations: Destinations | None = None
     warnings: tuple[str, ...] = ()
+    native: bool = True
 
 
 @dataclass(frozen=True)
@@ -320,6 +328,7 @@ def _sink_options(options: Mapping[str, str], query: str, origin: Origin) -> Sin
         origin=origin,
         warnings=translate(kafka, transaction_timeout_ms).warnings,
         destinations=_destinations(options),
+        native=_flag(options, "eos.native"),
     )
 
 
@@ -387,6 +396,13 @@ def _number(options: Mapping[str, str], name: str, least: int) -> int:
     if number < least:
         raise _wrong(f"Option {name} is {number}, less than {least}.", "Raise it.")
     return number
+
+
+def _flag(options: Mapping[str, str], name: str) -> bool:
+    text = _text(options, name).lower()
+    if text not in ("true", "false"):
+        raise _wrong(f"Option {name} is {text!r}, neither true nor false.", "Correct it.")
+    return text == "true"
 
 
 def _wrong(what: str, remedy: str) -> ConfigurationError:

@@ -66,6 +66,14 @@ class Rows:
             strict=True,
         )
 
+    @property
+    def topics(self) -> list[str]:
+        """Each topic once."""
+        if isinstance(self.topic, str):
+            return [self.topic]
+        names: list[str] = pc.unique(self.topic).to_pylist()
+        return names
+
     def slice(self, start: int, length: int | None = None) -> Rows:
         """Some of them, without a copy."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, TopicPartition
@@ -20,9 +21,11 @@ from eos_sink.identity import QueryNames
 from eos_sink.options import SinkOptions, parse_options
 from eos_sink.testing import KafkaCluster
 from integration.checker import end_offsets
+from tests.contract.harness import Record
 from tests.contract.inspecting import InspectionContract
 from tests.contract.members import MemberContract
 from tests.contract.reading import LogContract, TopicContract, VisibilityContract
+from tests.contract.rows import RowsContract
 from tests.contract.transactions import ControlContract, ProducerContract
 
 pytestmark = pytest.mark.kafka("4.3.0", "3.9.1")
@@ -64,26 +67,29 @@ class KafkaHarness:
 
     max_timeout_ms = 900_000
 
-    def __init__(self, cluster: KafkaCluster, admin: KafkaAdminClient) -> None:
+    def __init__(
+        self, cluster: KafkaCluster, admin: KafkaAdminClient, *, native: bool = True
+    ) -> None:
         self._cluster = cluster
         self._admin = admin
         self._topics = 0
         self._made: list[_Remembering] = []
         self._looked: list[ConfluentInspection] = []
-        self._options = parse_options(
-            {
-                "kafka.bootstrap.servers": cluster.bootstrap_servers,
-                "eos.id": f"contract-{uuid.uuid4().hex[:8]}",
-                "eos.log.topic": f"log-{uuid.uuid4().hex[:8]}",
-            }
-        )
+        self._given = {
+            "kafka.bootstrap.servers": cluster.bootstrap_servers,
+            "eos.id": f"contract-{uuid.uuid4().hex[:8]}",
+            "eos.log.topic": f"log-{uuid.uuid4().hex[:8]}",
+            "eos.native": str(native),
+        }
+        self._options = parse_options(self._given)
 
     @property
     def names(self) -> QueryNames:
         return self._options.names
 
-    def kafka(self) -> ConfluentKafka:
-        kafka = _Remembering(self._options)
+    def kafka(self, **settings: str) -> ConfluentKafka:
+        more = {name.replace("_", "."): value for name, value in settings.items()}
+        kafka = _Remembering(parse_options({**self._given, **more}))
         self._made.append(kafka)
         return kafka
 
@@ -111,6 +117,9 @@ class KafkaHarness:
         self._admin.delete_records({AdminPartition(topic, partition): before})
 
     def read_committed(self, topic: str) -> list[tuple[bytes | None, bytes | None]]:
+        return [(record.key, record.value) for record in self.read_records(topic)]
+
+    def read_records(self, topic: str) -> list[Record]:
         self._await_markers()
         consumer = Consumer(
             {
@@ -124,7 +133,7 @@ class KafkaHarness:
         )
         try:
             partitions = consumer.list_topics(topic, timeout=30).topics[topic].partitions
-            return [row for number in partitions for row in _read(consumer, topic, number)]
+            return [each for number in partitions for each in _read(consumer, topic, number)]
         finally:
             consumer.close()
 
@@ -142,12 +151,10 @@ class KafkaHarness:
             assert not deadline.passed, "markers are still on their way"
 
 
-def _read(
-    consumer: Consumer, topic: str, partition: int
-) -> list[tuple[bytes | None, bytes | None]]:
+def _read(consumer: Consumer, topic: str, partition: int) -> list[Record]:
     """One partition up to its last stable offset."""
     consumer.assign([TopicPartition(topic, partition, 0)])
-    rows: list[tuple[bytes | None, bytes | None]] = []
+    records: list[Record] = []
     deadline = Deadline(30)
     while not deadline.passed:
         message = consumer.poll(0.1)
@@ -155,9 +162,11 @@ def _read(
             continue
         error = message.error()
         if error is None:
-            rows.append((message.key(), message.value()))
+            headers: Any = tuple(message.headers() or ())
+            _, timestamp = message.timestamp()
+            records.append(Record(partition, message.key(), message.value(), headers, timestamp))
         elif error.code() == KafkaError._PARTITION_EOF:
-            return rows
+            return records
         else:
             raise AssertionError(error)
     raise AssertionError(f"{topic}[{partition}] could not be read to its end")
@@ -177,8 +186,41 @@ def harness(kafka: KafkaCluster, admin: KafkaAdminClient) -> Iterator[KafkaHarne
     harness.close()
 
 
+@pytest.fixture
+def plain(kafka: KafkaCluster, admin: KafkaAdminClient) -> Iterator[KafkaHarness]:
+    """With rows that go through confluent-kafka."""
+    harness = KafkaHarness(kafka, admin, native=False)
+    yield harness
+    harness.close()
+
+
 class TestProducer(ProducerContract):
     pass
+
+
+@pytest.mark.kafka("4.3.0")
+class TestRows(RowsContract):
+    pass
+
+
+@pytest.mark.long
+@pytest.mark.kafka("3.9.1")
+class TestRowsOnAnOlderBroker(RowsContract):
+    pass
+
+
+@pytest.mark.long
+class TestPlainProducer(ProducerContract):
+    @pytest.fixture
+    def harness(self, plain: KafkaHarness) -> KafkaHarness:
+        return plain
+
+
+@pytest.mark.long
+class TestPlainRows(RowsContract):
+    @pytest.fixture
+    def harness(self, plain: KafkaHarness) -> KafkaHarness:
+        return plain
 
 
 class TestControl(ControlContract):

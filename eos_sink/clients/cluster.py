@@ -75,13 +75,23 @@ class ConfluentKafka:
         )
 
     def producer(self, transactional_id: str, timeout_ms: int) -> ConfluentProducer:
-        return ConfluentProducer(
+        return self._task_producer()(
             self._producer_settings,
             transactional_id,
             timeout_ms,
             self._permissions,
             with_identity=True,
         )
+
+    def _task_producer(self) -> type[ConfluentProducer]:
+        if self._options.native:
+            # numpy and pyarrow are for tasks only.
+            from eos_sink.clients.native.library import library
+            from eos_sink.clients.native.producer import NativeProducer
+
+            if library() is not None:
+                return NativeProducer
+        return ConfluentProducer
 
     def log_producer(self, transactional_id: str, timeout_ms: int) -> ConfluentProducer:
         """For decisions: none of the user's batching, records as large as the topic allows."""

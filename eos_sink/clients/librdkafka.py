@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from enum import Enum, auto
 
@@ -201,9 +201,9 @@ def accepted_settings() -> Iterator[None]:
 
 
 @contextmanager
-def step(what: str, needs: Iterable[Acl] = ()) -> Iterator[None]:
+def step(what: str, needs: Callable[[], Iterable[Acl]] = tuple) -> Iterator[None]:
     """Turn what librdkafka raises inside into the errors of `eos_sink.ports`; see `judged`."""
     try:
         yield
     except KafkaException as raised:
-        raise judged(raised.args[0], what, needs) from raised
+        raise judged(raised.args[0], what, needs()) from raised

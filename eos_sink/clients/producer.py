@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
-import re
 import threading
 from collections.abc import Callable
 from functools import partial
@@ -14,7 +12,8 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer, Topic
 
 from eos_sink.acls import Acl, Permissions
 from eos_sink.clients.bounded import bounded
-from eos_sink.clients.librdkafka import LOGGER, accepted_settings, judged, step
+from eos_sink.clients.heard import Heard, place
+from eos_sink.clients.librdkafka import accepted_settings, judged, step
 from eos_sink.deadline import Deadline
 from eos_sink.errors import FailureKind, OutcomeUnknownError
 from eos_sink.kafka_settings import within_transaction
@@ -26,16 +25,14 @@ if TYPE_CHECKING:
 
 # librdkafka tells the producer id in its statistics only, so they come often. They queue up unless
 # somebody polls, and a task may wait long for its next rows, so a thread of the producer does.
-_STATISTICS_MS = 10
+_STATISTICS, _STATISTICS_MS = "statistics.interval.ms", 10
 # `produce` into a transaction that has failed already.
 _BROKEN = {KafkaError._FATAL, KafkaError._STATE}
 _GIVEN_UP = {KafkaError._PURGE_INFLIGHT, KafkaError._PURGE_QUEUE}
-_QUEUE_FULL_WAIT_S = 0.1
+QUEUE_FULL_WAIT_S = 0.1
+NO_ROOM = KafkaError(KafkaError.MSG_SIZE_TOO_LARGE, "It is larger than all of kafka.buffer.memory")
 _POLL_S = 0.01
 _HEARD_S = 1.0
-# The error names no topic; the log line before it does.
-_DENIED_TOPIC = re.compile(r'partition "([^"]+)" .*Topic authorization failed')
-_FAILURE = re.compile(r"\((_?[A-Z]+(?:_[A-Z]+)*)\)$")
 
 _SETTINGS = {
     "enable.idempotence": True,
@@ -46,24 +43,6 @@ _SETTINGS = {
     # connection is dropped in the instant in which the coordinator is looked for (measured).
     "enable.sparse.connections": False,
 }
-
-
-class _Overheard:
-    """librdkafka's log on its way to ours: what has failed a transaction stands there first."""
-
-    def __init__(self) -> None:
-        self.failure: KafkaError | None = None
-        self.denied: set[str] = set()
-
-    def log(self, level: int, text: str, facility: str, *more: str) -> None:
-        """Called by confluent-kafka as `logging.Logger.log`."""
-        named = _FAILURE.search(more[-1]) if facility == "TXNERR" else None
-        code = getattr(KafkaError, named[1], None) if named else None
-        if code is not None:
-            self.failure = KafkaError(code, more[-1], False, False, True)
-        if facility == "ADDPARTS":
-            self.denied.update(_DENIED_TOPIC.findall(more[-1]))
-        LOGGER.log(level, text, facility, *more)
 
 
 class ConfluentProducer:
@@ -85,10 +64,7 @@ class ConfluentProducer:
         self._permissions = permissions
         self._topics: set[str] = set()
         self._id = transactional_id
-        self._identity: ProducerIdentity | None = None
-        self._fatal: KafkaError | None = None
-        self._log = _Overheard()
-        self._undelivered: tuple[KafkaError, str] | None = None
+        self._heard = Heard()
         self._offsets_awaited = 0
         self._closed = threading.Event()
         configuration: dict[str, Any] = {
@@ -97,18 +73,23 @@ class ConfluentProducer:
             **within_transaction(settings, timeout_ms),
             **{name: value for name, value in _SETTINGS.items() if name != "partitioner"},
             "transactional.id": transactional_id,
-            "error_cb": self._leave_to_the_next_call,
-            "on_delivery": self._heed,
             "transaction.timeout.ms": timeout_ms,
         }
         if with_identity:
-            configuration["statistics.interval.ms"] = _STATISTICS_MS
-            configuration["stats_cb"] = self._learn_identity
+            configuration[_STATISTICS] = _STATISTICS_MS
         with accepted_settings():
-            self._producer = Producer(configuration, logger=self._log)
-        if with_identity:
-            poll = (self._producer, self._closed)
+            self._producer = self._connected(configuration)
+
+    def _connected(self, configuration: dict[str, Any]) -> Any:
+        heard = self._heard
+        callbacks = {"error_cb": heard.failed, "on_delivery": self._heed}
+        if _STATISTICS in configuration:
+            callbacks["stats_cb"] = heard.statistics
+        producer = Producer({**configuration, **callbacks}, logger=heard)
+        if _STATISTICS in configuration:
+            poll = (producer, self._closed)
             threading.Thread(target=_poll_until, args=poll, daemon=True).start()
+        return producer
 
     def init(self, deadline: Deadline) -> None:
         self._call(
@@ -119,6 +100,7 @@ class ConfluentProducer:
 
     def begin(self) -> None:
         self._topics.clear()
+        self._heard.begin()
         with step(f"No transaction of {self._id} could be begun"):
             self._producer.begin_transaction()
 
@@ -133,6 +115,18 @@ class ConfluentProducer:
         on_offset: Callable[[int, int], None] | None = None,
     ) -> None:
         self._topics.add(topic)
+        self._produce(topic, value, key, headers, partition, timestamp, on_offset)
+
+    def _produce(  # noqa: PLR0913, PLR0917 - as above
+        self,
+        topic: str,
+        value: bytes | None,
+        key: bytes | None,
+        headers: Headers | None,
+        partition: int | None,
+        timestamp: int | None,
+        on_offset: Callable[[int, int], None] | None,
+    ) -> None:
         optional: dict[str, Any] = {}
         if partition is not None:
             optional["partition"] = partition
@@ -143,21 +137,26 @@ class ConfluentProducer:
         if on_offset:
             optional["on_delivery"] = self._offset_callback(on_offset)
             self._offsets_awaited += 1
+        empty = False
         while True:
             try:
                 self._producer.produce(topic, value, key, **optional)
                 return
             except BufferError:
-                self._producer.poll(_QUEUE_FULL_WAIT_S)
+                if empty:
+                    raise self._rejected(NO_ROOM, place(topic, partition)) from None
+                self._producer.poll(QUEUE_FULL_WAIT_S)
+                empty = not len(self._producer)
             except KafkaException as raised:
-                raise self._rejected(raised.args[0], _place(topic, partition)) from raised
+                raise self._rejected(raised.args[0], place(topic, partition)) from raised
 
     def produce_rows(
         self, rows: Rows, on_offset: Callable[[str, int, int], None] | None = None
     ) -> None:
+        self._topics.update(rows.topics)
         for value, key, topic, headers, partition, timestamp in rows:
             report = None if on_offset is None else partial(on_offset, topic)
-            self.produce(topic, value, key, headers, partition, timestamp, report)
+            self._produce(topic, value, key, headers, partition, timestamp, report)
             on_offset = None
 
     def send_offset(self, position: LogPosition, member: bytes, deadline: Deadline) -> None:
@@ -171,20 +170,20 @@ class ConfluentProducer:
 
         what = f"The group offset was not added to the transaction of {self._id}"
         self._call(what, send, deadline)
-        if self._undelivered is not None:
+        if self._heard.lost is not None:
             # librdkafka fails the transaction for most of them, but looks at a record without a
             # topic or a partition to go to only when it commits, which the driver does instead.
-            error, place = self._undelivered
-            what = f"A record for {place} was not delivered"
+            error, where = self._heard.lost
+            what = f"A record for {where} was not delivered"
             raise judged(self._reason(error), what, self._needs())
 
     def flush(self, deadline: Deadline) -> None:
-        with step(f"Records of {self._id} were not delivered", self._needs()):
+        with step(f"Records of {self._id} were not delivered", self._needs):
             left = self._producer.flush(deadline.within(_HEARD_S).left)
             # Records behind one that has failed the transaction are not sent before it is aborted.
-            while left and not self._failed and not deadline.passed:
+            while left and not self._heard.trouble and not deadline.passed:
                 left = self._producer.flush(deadline.within(_HEARD_S).left)
-        if self._failed:
+        if self._heard.trouble:
             return
         if left:
             raise ProduceFailed(
@@ -196,14 +195,14 @@ class ConfluentProducer:
             self._producer.poll(_POLL_S)
 
     def identity(self, deadline: Deadline) -> ProducerIdentity:
-        while self._identity is None:
+        while self._heard.identity is None:
             if deadline.passed:
                 raise OutcomeUnknownError(
                     f"The producer id of {self._id} did not become known.",
                     remedy="Start the query again.",
                 )
             self._producer.poll(_POLL_S)
-        return self._identity
+        return self._heard.identity
 
     def commit(self, deadline: Deadline) -> None:
         self._call(
@@ -227,63 +226,45 @@ class ConfluentProducer:
         self._producer.purge()
         del self._producer
 
-    @property
-    def _failed(self) -> bool:
-        """Something is known that the next call of the protocol will tell."""
-        return bool(self._undelivered or self._log.failure or self._fatal)
-
     def _call(self, what: str, call: Callable[[], None], deadline: Deadline) -> None:
-        try:
+        with step(what, self._needs):
             bounded(call, deadline, what)
-        except KafkaException as raised:
-            raise judged(raised.args[0], what, self._needs()) from raised
 
     def _needs(self) -> tuple[Acl, ...]:
         """What may be missing, as far as it is known."""
         needs = self._permissions
-        topics = sorted(self._log.denied or self._topics)
+        topics = sorted(self._heard.denied or self._topics)
         written = [acl for topic in topics for acl in needs.topic(topic)[:1]]
         return (needs.transactions, needs.group, *written)
 
-    def _learn_identity(self, statistics: str) -> None:
-        if self._identity is None:
-            eos = json.loads(statistics).get("eos", {})
-            if eos.get("producer_id", -1) >= 0 and eos.get("producer_epoch", -1) >= 0:
-                self._identity = ProducerIdentity(eos["producer_id"], eos["producer_epoch"])
-
     def _heed(self, error: KafkaError | None, message: Message) -> None:
         """Called for every record that is on the brokers or has failed."""
-        if error is not None and self._undelivered is None:
-            self._undelivered = (error, _place(message.topic(), message.partition()))
-
-    def _leave_to_the_next_call(self, error: KafkaError) -> None:
-        """What a transaction suffers is told by its next call; `poll` would raise it at random."""
-        if error.fatal():
-            self._fatal = error
+        if error is not None:
+            self._heard.undelivered(error, message.topic(), message.partition())
 
     def _cause(self, error: KafkaError) -> KafkaError:
         """Of a transaction that failed amid a call, which says only that it has."""
         if error.code() != KafkaError._STATE:
             return error
         heard = Deadline(_HEARD_S)
-        while self._log.failure is None and not heard.passed:
+        while self._heard.failure is None and not heard.passed:
             self._producer.poll(_POLL_S)
-        return self._log.failure or error
+        return self._heard.failure or error
 
     def _reason(self, error: KafkaError) -> KafkaError:
         """Of a record that was given up because its transaction or its producer had failed."""
         heard = Deadline(_HEARD_S)
         while error.code() in _GIVEN_UP and not heard.passed:
-            error = self._fatal or self._log.failure or error
+            error = self._heard.fatal or self._heard.failure or error
             self._producer.poll(_POLL_S)
         return error
 
-    def _rejected(self, error: KafkaError, place: str) -> Exception:
-        if error.code() == KafkaError._FATAL and self._fatal is not None:
+    def _rejected(self, error: KafkaError, where: str) -> Exception:
+        if error.code() == KafkaError._FATAL and self._heard.fatal is not None:
             # `produce` says only that there is a cause.
-            error = self._fatal
+            error = self._heard.fatal
         error = self._cause(error)
-        what = f"A record for {place} was refused"
+        what = f"A record for {where} was refused"
         if error.code() in _BROKEN:
             return ProduceFailed(f"{what}: {error.str()}.", FailureKind.TRANSACTION_FAILED)
         return judged(error, what, self._needs())
@@ -301,12 +282,6 @@ class ConfluentProducer:
                 on_offset(partition, offset)
 
         return delivered
-
-
-def _place(topic: str | None, partition: int | None) -> str:
-    """Without a partition where none was chosen yet."""
-    chosen = partition is not None and partition >= 0
-    return f"topic {topic}, partition {partition}" if chosen else f"topic {topic}"
 
 
 def _poll_until(producer: Producer, closed: threading.Event) -> None:

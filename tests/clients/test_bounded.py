@@ -76,5 +76,5 @@ def producer_with(stuck: Stuck) -> tuple[ConfluentProducer, Stuck]:
     producer = ConfluentProducer(
         {"bootstrap.servers": "127.0.0.1:1"}, "t", 1000, Permissions("eos-sink-", "log")
     )
-    producer._producer = stuck  # type: ignore[assignment]
+    producer._producer = stuck
     return producer, stuck

@@ -27,6 +27,21 @@ _ENDING = {
 }
 
 
+@dataclass(frozen=True)
+class Record:
+    """What a reader gets.
+
+    Attributes:
+        timestamp: milliseconds since the epoch.
+    """
+
+    partition: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...]
+    timestamp: int | None
+
+
 class Harness(Protocol):
     """A cluster under test; each test has its own query and topics on it."""
 
@@ -37,8 +52,8 @@ class Harness(Protocol):
     def max_timeout_ms(self) -> int:
         """The brokers' `transaction.max.timeout.ms`."""
 
-    def kafka(self) -> Kafka:
-        """The cluster as a process of its own sees it."""
+    def kafka(self, **settings: str) -> Kafka:
+        """The cluster as a process of its own sees it; `settings` are options, `_` for a dot."""
 
     def inspection(self) -> Inspection:
         """The cluster as a person sees it."""
@@ -50,6 +65,9 @@ class Harness(Protocol):
     def read_committed(self, topic: str) -> list[tuple[bytes | None, bytes | None]]:
         """Key and value of what a read_committed reader, not the code under test, has got once
         markers that are on their way have been written; partition after partition."""
+
+    def read_records(self, topic: str) -> list[Record]:
+        """The same, with all that a record has."""
 
     def expire_session(self, group: str) -> None:
         """Return when the group's member, which is closed already, has lost its session."""
@@ -66,10 +84,12 @@ class Task:
     producer: TransactionalProducer
 
     @staticmethod
-    def start(harness: Harness, number: int = 0, timeout_ms: int = TIMEOUT_MS) -> Task:
+    def start(
+        harness: Harness, number: int = 0, timeout_ms: int = TIMEOUT_MS, **settings: str
+    ) -> Task:
         """Inited, in a process of its own, with a transaction begun."""
         name = harness.names.task(0, number)
-        producer = harness.kafka().producer(name, timeout_ms)
+        producer = harness.kafka(**settings).producer(name, timeout_ms)
         producer.init(harness.deadline())
         producer.begin()
         return Task(harness, name, producer)

@@ -6,9 +6,11 @@ import pytest
 
 from eos_sink.deadline import Deadline
 from eos_sink.identity import QueryNames
+from tests.contract.harness import Record
 from tests.contract.inspecting import InspectionContract
 from tests.contract.members import MemberContract
 from tests.contract.reading import LogContract, TopicContract, VisibilityContract
+from tests.contract.rows import RowsContract
 from tests.contract.transactions import ControlContract, ProducerContract
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.inspection import FakeInspection
@@ -23,7 +25,7 @@ class FakeHarness:
         self.names = QueryNames("eos-sink-", "contract-0123456789")
         self.max_timeout_ms = self.cluster.max_timeout_ms
 
-    def kafka(self) -> FakeKafka:
+    def kafka(self, **settings: str) -> FakeKafka:
         return FakeKafka(self.cluster)
 
     def inspection(self) -> FakeInspection:
@@ -40,6 +42,13 @@ class FakeHarness:
     def read_committed(self, topic: str) -> list[tuple[bytes | None, bytes | None]]:
         return [(entry.key, entry.value) for entry in self.cluster.read_committed(topic)]
 
+    def read_records(self, topic: str) -> list[Record]:
+        return [
+            Record(log.partition, entry.key, entry.value, tuple(entry.headers), entry.timestamp)
+            for log in self.cluster.topics[topic].partitions
+            for entry in log.committed()
+        ]
+
     def expire_session(self, group: str) -> None:
         self.cluster.clock.advance(3600)
 
@@ -53,6 +62,10 @@ def harness() -> FakeHarness:
 
 
 class TestProducer(ProducerContract):
+    pass
+
+
+class TestRows(RowsContract):
     pass
 
 

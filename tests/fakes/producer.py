@@ -19,6 +19,8 @@ from eos_sink.rows import Rows
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.process import Process, port
 
+MAX_MESSAGE_BYTES = 1_000_000
+
 
 class FakeProducer:
     """Implements `eos_sink.ports.TransactionalProducer`.
@@ -75,6 +77,8 @@ class FakeProducer:
         if topic not in self._cluster.topics:
             self._failure = ProduceFailed(f"no topic {topic}", FailureKind.MESSAGE_REJECTED)
             return
+        if len(value or b"") + len(key or b"") > MAX_MESSAGE_BYTES:
+            raise ProduceFailed("a record is too large", FailureKind.MESSAGE_REJECTED)
         try:
             log = self._cluster.topics[topic].log_for(key, partition)
         except IndexError:

@@ -60,7 +60,7 @@ GUARDS = (
         (
             Removal(
                 _PRODUCER,
-                "        if self._undelivered is not None:\n",
+                "        if self._heard.lost is not None:\n",
                 "        if False:\n",
             ),
         ),
