@@ -90,9 +90,16 @@ spec-short: ## The same in under a minute: fewer rows
 guards: $(VENV)/.setup-dev kafka ## Take each guard of the protocol away; a test has to notice
 	@nice $(BIN)/python -m tools.guards
 
+# ROUNDS=3 for fewer; `python -m bench.sinks --help` tells of shapes and peers.
 .PHONY: bench
-bench: $(VENV)/.setup-dev kafka ## Measure beside Spark's own sink; minutes, JSON at the end
-	@$(BIN)/python -m bench.spark_sinks
+bench: $(VENV)/.setup-dev kafka ## Measure beside Spark's own sink, on the main shapes
+	@$(BIN)/python -m bench.sinks $(if $(ROUNDS),--rounds $(ROUNDS))
+	@$(BIN)/python -m bench.publish
+
+.PHONY: bench-full
+bench-full: $(VENV)/.setup-dev kafka ## The same with all shapes, and with Flink
+	@$(BIN)/python -m bench.sinks --full $(if $(ROUNDS),--rounds $(ROUNDS))
+	@$(BIN)/python -m bench.publish
 
 # HOURS=1.1 for a long run, SEED=7 to repeat one, OUT=... for another directory.
 .PHONY: chaos

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from bench.pages import sinks
 from bench.pages.publication import Publication, Results
 from eos_sink.bench.result import Result
 
@@ -19,7 +20,7 @@ RESULTS, DOCS = ROOT / "bench" / "results", ROOT / "docs"
 PLOTS = DOCS / "bench"
 
 # A benchmark that has something to publish is named here.
-PUBLICATIONS: tuple[Publication, ...] = ()
+PUBLICATIONS: tuple[Publication, ...] = (sinks.TARGETS, sinks.SINKS)
 
 
 def main(names: Sequence[str]) -> int:

@@ -63,6 +63,9 @@ def test_each_command_is_one_that_works(snippet: Snippet) -> None:
         words = shlex.split(command)
         if words[0] == "make":
             assert {word for word in words[1:] if "=" not in word} <= make_targets(), command
+        elif words[:2] == ["eos-sink", "bench"]:
+            # integration/test_bench_command.py runs it.
+            assert cli._parser().parse_args(words[1:]).rows, command
         elif words[:2] == ["eos-sink", "resolve"]:
             # integration/test_resolve.py runs those of docs/resolve.md.
             assert cli._parser().parse_args(words[1:]).query, command

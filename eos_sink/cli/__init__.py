@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import NoReturn
 
-from eos_sink.cli import demo, migrate, resolve
+from eos_sink.cli import bench, demo, migrate, resolve
 from eos_sink.cli.render import render
 from eos_sink.cli.report import CommandError
 
-COMMANDS = (demo, resolve, migrate)
+COMMANDS = (demo, bench, resolve, migrate)
 
 _FAILED = 1
 _CANNOT_RUN = 2

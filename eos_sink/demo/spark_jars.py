@@ -84,7 +84,7 @@ def _retrieve(
     for substitutes in (False, True):
         shutil.rmtree(draft, ignore_errors=True)
         draft.mkdir(parents=True)
-        output = _ask_ivy(ivy_file(spark, substitutes), draft, ivy_cache, java, environ)
+        output = ask_ivy(ivy_file(spark, substitutes), draft, ivy_cache, java, environ)
         if all(list(draft.glob(f"{name}-*.jar")) for name in (_SINK, _TOKENS, "kafka-clients")):
             _drop_what_spark_has(draft, environ)
             manifest.take(spark, draft).write(draft)
@@ -95,9 +95,15 @@ def _retrieve(
     raise DownloadError(f"Spark's Kafka sink {spark} could not be downloaded:\n  {tail}")
 
 
-def _ask_ivy(
-    module: str, target: Path, ivy_cache: Path, java: Java, environ: Mapping[str, str]
+def ask_ivy(  # noqa: PLR0913, PLR0917 - Ivy needs as much
+    module: str,
+    target: Path,
+    ivy_cache: Path,
+    java: Java,
+    environ: Mapping[str, str],
+    types: tuple[str, ...] = ("jar",),
 ) -> str:
+    """Let Ivy bring what the module names into `target`; what it has said."""
     ivy_cache.mkdir(parents=True, exist_ok=True)
     file = target / "ivy.xml"
     file.write_text(module, encoding="utf-8")
@@ -106,7 +112,8 @@ def _ask_ivy(
         *(str(java.executable), "-Xmx256m", "-XX:TieredStopAtLevel=1", "-jar"),
         str(ivy.find_ivy(environ)),
         *(("-settings", settings) if settings else ()),
-        *("-cache", str(ivy_cache), "-ivy", str(file), "-confs", "default", "-types", "jar"),
+        *("-cache", str(ivy_cache), "-ivy", str(file), "-confs", "default"),
+        *("-types", *types),
         *("-retrieve", f"{target}/[artifact]-[revision](-[classifier]).[ext]"),
     ]
     try:

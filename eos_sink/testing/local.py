@@ -54,7 +54,7 @@ def start_local(spec: ClusterSpec) -> LocalCluster:
     files = ensure_kafka(spec.version, Workbench(java, spec.progress, os.environ))
     _ensure_class_archive(files, java, spec.progress)
     jvm = [
-        *(str(java.executable), *_JVM_OPTIONS),
+        *(str(java.executable), *_JVM_OPTIONS, *spec.jvm),
         f"-XX:SharedArchiveFile={files.class_archive(java)}",
         f"-Dorg.slf4j.simpleLogger.defaultLogLevel={spec.log_level}",
     ]

@@ -17,6 +17,7 @@ class ClusterSpec:
 
     Attributes:
         log_level: of the nodes' own logs (local only): "warn", "info", "debug" or "trace".
+        jvm: options of the nodes' JVM, which win over the cluster's own (local only).
     """
 
     brokers: int = 1
@@ -27,3 +28,4 @@ class ClusterSpec:
     log_level: str = "warn"
     proxied: bool = False
     security: Security | None = None
+    jvm: tuple[str, ...] = ()

@@ -1,0 +1,157 @@
+"""Flink's KafkaSink in EXACTLY_ONCE: the same rows, in a cluster of one JVM.
+
+Flink has no batches: rows become visible when a checkpoint is complete, so checkpoints come as
+often as the sink's batches. What is measured is what a `read_committed` reader could see.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from confluent_kafka import IsolationLevel, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
+
+from bench.jars import Jar, class_path
+from eos_sink.bench.cpu import Account, CpuClock, Part
+from eos_sink.bench.shape import Shape
+from eos_sink.deadline import Deadline
+from eos_sink.testing.jvm import find_java
+
+_FLINK, _CONNECTOR = "2.2.1", "5.0.0-2.2"
+JARS = (
+    Jar("org.apache.flink", "flink-clients", _FLINK),
+    Jar("org.apache.flink", "flink-connector-kafka", _CONNECTOR),
+    Jar("org.apache.flink", "flink-streaming-java", _FLINK),
+    Jar("org.apache.flink", "flink-connector-base", _FLINK),
+    Jar("org.apache.flink", "flink-connector-datagen", _FLINK),
+)
+VERSION = f"{_FLINK}, connector {_CONNECTOR}"
+CHECKPOINT_MS = 1_500
+LATEST: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+_PROGRAM = Path(__file__).parent / "java" / "FlinkPeer.java"
+_OPENS = ("java.base/java.util", "java.base/java.lang", "java.base/java.time")
+_LOOK_S = 0.05
+_SAME_STEP_S = 0.4
+_LONGEST_S = 240.0
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What was visible at a moment, and the CPU seconds used until then."""
+
+    at: float
+    rows: int
+    cpu_s: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Steady:
+    """Between two checkpoints in the middle of a run.
+
+    Attributes:
+        rows_per_second: that became visible.
+        cpu_s: for a million of them, by whose they are.
+    """
+
+    rows_per_second: float
+    cpu_s: Mapping[str, float]
+
+
+def compiled(there: Path) -> str:
+    """The class path of the program, made in this directory."""
+    jars = class_path("flink", JARS)
+    javac = find_java().home / "bin" / "javac"
+    subprocess.run([str(javac), "-cp", jars, "-d", str(there), str(_PROGRAM)], check=True)
+    return f"{there}:{jars}"
+
+
+def run_flink(servers: str, topic: str, shape: Shape, tasks: int, brokers: Sequence[int]) -> Steady:
+    """Write some batches' worth of rows and watch them become visible.
+
+    Args:
+        servers: of the cluster.
+        topic: with the partitions of the shape.
+        shape: of the rows.
+        tasks: that run at the same time.
+        brokers: their process ids.
+
+    Raises:
+        RuntimeError: it has failed, or was too slow to show a steady part.
+    """
+    rows = 12 * shape.rows
+    with tempfile.TemporaryDirectory(prefix="eos-flink-") as scratch:
+        arguments = (servers, topic, rows, shape.value_bytes, CHECKPOINT_MS, shape.compression)
+        command = [
+            *(str(find_java().executable), "-Xmx1g"),
+            *(f"--add-opens={each}=ALL-UNNAMED" for each in _OPENS),
+            *("-cp", compiled(Path(scratch)), "FlinkPeer"),
+            *(str(each) for each in (*arguments, tasks)),
+        ]
+        log = Path(scratch) / "log"
+        with (
+            log.open("wb") as output,
+            subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT) as program,
+        ):
+            try:
+                seen = _watch(program, servers, topic, shape, brokers)
+            finally:
+                program.kill()
+        if program.returncode:
+            said = log.read_text(errors="replace")[-3000:]
+            raise RuntimeError(f"Flink ended with {program.returncode}: {said}")
+    return steady(seen)
+
+
+def _watch(
+    program: subprocess.Popen[bytes],
+    servers: str,
+    topic: str,
+    shape: Shape,
+    brokers: Sequence[int],
+) -> list[Seen]:
+    clock = CpuClock(
+        {
+            "flink": [Account(program.pid, Part.OWN)],
+            "broker": [Account(pid, Part.OWN) for pid in brokers],
+        }
+    )
+    admin = AdminClient({"bootstrap.servers": servers})
+    latest = {TopicPartition(topic, p): LATEST for p in range(shape.partitions)}
+    seen = [Seen(time.monotonic(), 0, clock.read())]
+    deadline = Deadline(_LONGEST_S)
+    while program.poll() is None:
+        if deadline.passed:
+            raise RuntimeError(f"Flink has not ended after {_LONGEST_S:.0f} s")
+        asked = admin.list_offsets(latest, isolation_level=IsolationLevel.READ_COMMITTED)
+        rows = sum(future.result().offset for future in asked.values())
+        if rows > seen[-1].rows:
+            seen.append(Seen(time.monotonic(), rows, clock.read()))
+        time.sleep(_LOOK_S)
+    return seen
+
+
+def steady(seen: Sequence[Seen]) -> Steady:
+    """Pure: what was seen, without the first two checkpoints and the last one.
+
+    Raises:
+        RuntimeError: too few checkpoints were seen.
+    """
+    # The transactions of a checkpoint are committed one after the other: one step.
+    steps = [
+        now
+        for now, then in zip(seen, [*seen[1:], None], strict=True)
+        if then is None or then.at - now.at > _SAME_STEP_S
+    ][1:]
+    if len(steps) < 5:
+        raise RuntimeError(f"only {len(steps)} checkpoints were seen, too few for a rate")
+    first, last = steps[1], steps[-2]
+    rows = last.rows - first.rows
+    return Steady(
+        rows_per_second=rows / (last.at - first.at),
+        cpu_s={n: (s - first.cpu_s[n]) * 1e6 / rows for n, s in last.cpu_s.items()},
+    )

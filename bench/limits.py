@@ -1,0 +1,140 @@
+"""The limit: producers that write the same bytes with no Spark around them.
+
+    python -m bench.limits SERVERS TOPIC SHAPE   writes with librdkafka, tells what it took
+
+Run as a program it is one of the peers itself, so that its CPU seconds are its own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from bench.jars import kafka_tools
+from bench.shapes import SHAPES
+from eos_sink.bench.shape import TUNING, Shape
+from eos_sink.testing.jvm import find_java
+
+# As many batches as a turn of Spark's, so that a JVM has time to compile.
+_BATCHES = 3
+_SENT = re.compile(r"(\d+) records sent, ([\d.]+) records/sec")
+_LONGEST_S = 300
+_ROOM_S = 0.01
+
+
+@dataclass(frozen=True)
+class Written:
+    """What a producer has told.
+
+    Attributes:
+        rows: how many.
+        rows_per_second: while it wrote, without its start.
+        cpu_s: user and system seconds for a million rows, its start included.
+    """
+
+    rows: int
+    rows_per_second: float
+    cpu_s: float
+
+
+def performance_tool(servers: str, topic: str, shape: Shape) -> Written:
+    """Kafka's own ProducerPerformance: one producer, random bytes of the same length."""
+    rows = _BATCHES * shape.rows
+    settings = {
+        "bootstrap.servers": servers,
+        **_tuning(shape),
+        # The Java client waits where librdkafka has a queue of 1 GB.
+        "buffer.memory": str(256 * 1024 * 1024),
+    }
+    command = [
+        *(str(find_java().executable), "-Xmx1g", "-cp", kafka_tools()),
+        *("org.apache.kafka.tools.ProducerPerformance", "--topic", topic),
+        *("--num-records", str(rows), "--record-size", str(shape.value_bytes)),
+        *("--throughput", "-1", "--producer-props"),
+        *(f"{name}={value}" for name, value in settings.items()),
+    ]
+    said, cpu_s = _run(command)
+    found = _SENT.findall(said)
+    if not found:
+        raise RuntimeError(f"ProducerPerformance said: {said[-500:]}")
+    # The last line is of all records; those before it are of some seconds each.
+    return Written(rows, float(found[-1][1]), cpu_s * 1e6 / rows)
+
+
+def librdkafka_loop(servers: str, topic: str, shape: Shape) -> Written:
+    """A loop over values that are there already."""
+    command = [sys.executable, "-m", "bench.limits", servers, topic, shape.name]
+    said, cpu_s = _run(command)
+    told = json.loads(said.splitlines()[-1])
+    return Written(told["rows"], told["rows"] / told["seconds"], cpu_s * 1e6 / told["rows"])
+
+
+LIMITS: dict[str, Callable[[str, str, Shape], Written]] = {
+    "ProducerPerformance": performance_tool,
+    "librdkafka": librdkafka_loop,
+}
+
+
+def _run(command: list[str]) -> tuple[str, float]:
+    """Standard output, and the CPU seconds of the process and what it has waited for."""
+    before = _children_cpu()
+    root = str(Path(__file__).parent.parent)
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        timeout=_LONGEST_S,
+        check=False,
+        env={**os.environ, "PYTHONPATH": root},
+    )
+    if done.returncode:
+        raise RuntimeError(f"{command[0]} ended with {done.returncode}: {done.stderr[-2000:]}")
+    return done.stdout, _children_cpu() - before
+
+
+def _children_cpu() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def _tuning(shape: Shape) -> dict[str, str]:
+    settings = {name.removeprefix("kafka."): value for name, value in TUNING.items()}
+    return {**settings, "compression.type": shape.compression}
+
+
+def main(servers: str, topic: str, name: str) -> int:
+    from confluent_kafka import Producer
+
+    (shape,) = (shape for shape in SHAPES if shape.name == name)
+    values = [shape.value(number) for number in range(shape.rows)]
+    producer = Producer(
+        {"bootstrap.servers": servers, "enable.idempotence": True, **_tuning(shape)}
+    )
+    produce = partial(producer.produce, topic)
+    began = time.monotonic()
+    for _ in range(_BATCHES):
+        for value in values:
+            while True:
+                try:
+                    produce(value)
+                    break
+                except BufferError:
+                    producer.poll(_ROOM_S)
+    left = producer.flush(_LONGEST_S)
+    seconds = time.monotonic() - began
+    assert not left, f"{left} records were not delivered"
+    print(json.dumps({"rows": _BATCHES * shape.rows, "seconds": seconds}))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,25 @@
+"""The shapes that are measured: about 100 MB a batch where throughput is looked at."""
+
+from __future__ import annotations
+
+from eos_sink.bench.shape import Shape
+
+MAIN = Shape("100 B", 1_000_000, 5, 2)
+SMALL = Shape("1,000 rows", 1_000, 40, 10)
+
+SHAPES = (
+    MAIN,
+    SMALL,
+    Shape("100 B, keys", 1_000_000, 5, 2, key_bytes=8),
+    Shape("20 B", 2_000_000, 5, 2, value_bytes=20),
+    Shape("1 KB", 100_000, 6, 2, value_bytes=1_000),
+    Shape("100 KB", 1_000, 6, 2, value_bytes=100_000),
+    Shape("100 B, 3 headers", 500_000, 5, 2, headers=3),
+    Shape("100 B, lz4", 1_000_000, 5, 2, compression="lz4"),
+    Shape("100 B, zstd", 1_000_000, 5, 2, compression="zstd"),
+    Shape("100 B, 1 partition", 1_000_000, 5, 2, partitions=1),
+    Shape("100 B, 16 partitions", 1_000_000, 5, 2, partitions=16),
+)
+
+SHORT = (MAIN, SMALL)
+"""Those of `make bench`."""

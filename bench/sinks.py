@@ -1,0 +1,162 @@
+"""`kafka-eos` beside its peers, in turns, in one process of measurement.
+
+    python -m bench.sinks [--full] [--shape NAME] [--peer NAME] [--rounds N]
+
+A turn is a query of some batches, the first of which only warm up; a round is a turn of every
+peer, in an order that changes from round to round. All peers write the same rows to one broker on
+this machine with acks all, linger 5 ms, batches of 256 KiB and the same compression. Writes
+bench/results/sinks.json; `python -m bench.publish` puts that into docs/bench.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+import uuid
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+from bench.flink import CHECKPOINT_MS, VERSION, run_flink
+from bench.limits import LIMITS
+from bench.publish import RESULTS
+from bench.shapes import SHAPES, SHORT
+from eos_sink.bench.broker import start_broker
+from eos_sink.bench.cpu import Account, CpuClock, Part
+from eos_sink.bench.place import Place
+from eos_sink.bench.result import Notebook
+from eos_sink.bench.session import clock_of, kafka_jars, start_spark
+from eos_sink.bench.shape import Shape
+from eos_sink.bench.spread import spread
+from eos_sink.bench.turn import Bench
+from eos_sink.deadline import Deadline
+from eos_sink.testing import KafkaCluster
+from eos_sink.testing.process import NodeProcess
+
+NAME = "sinks"
+OURS, THEIRS = "kafka-eos", "kafka"
+FLOORS = {"eos-sink-floor": "floor", "noop": "noop"}
+STREAMS = (OURS, THEIRS, *FLOORS)
+FLINK = "flink"
+PEERS = (*STREAMS, *LIMITS, FLINK)
+TASKS = 2
+_TURN_S = 240.0
+_SMALL_BYTES = 10_000_000
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What every turn needs."""
+
+    kafka: KafkaCluster
+    place: Place
+    bench: Bench
+    notebook: Notebook
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parsed = _parser().parse_args(arguments)
+    names = parsed.shape or [shape.name for shape in (SHAPES if parsed.full else SHORT)]
+    shapes = [shape for shape in SHAPES if shape.name in names]
+    peers = parsed.peer or (PEERS if parsed.full else PEERS[:-1])
+    parameters = {
+        "rounds": parsed.rounds,
+        "tasks": TASKS,
+        "peers": list(peers),
+        "shapes": [asdict(shape) for shape in shapes],
+        "flink": f"{VERSION}, a checkpoint each {CHECKPOINT_MS} ms",
+    }
+    jars = kafka_jars(say)
+    with start_broker(parsed.version, say) as kafka:
+        spark = start_spark(TASKS, jars)
+        scene = Scene(
+            kafka,
+            Place({"bootstrap.servers": kafka.bootstrap_servers}),
+            Bench(spark, clock_of(spark, kafka), TASKS),
+            Notebook(NAME, kafka.version, parameters),
+        )
+        began = time.monotonic()
+        for number in range(parsed.rounds):
+            for shape in shapes:
+                for peer in peers if number % 2 == 0 else reversed(peers):
+                    _turn(scene, peer, shape, f"{time.monotonic() - began:4.0f} s, {number + 1}")
+            # After each round, so that a run that is ended early has shown something.
+            scene.notebook.result().write(RESULTS / f"{NAME}.json")
+        spark.stop()
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    add = parser.add_argument
+    add("--full", action="store_true", help="all shapes, not only those of `make bench`")
+    add("--shape", action="append", choices=[shape.name for shape in SHAPES])
+    add("--peer", action="append", choices=PEERS)
+    add("--rounds", type=int, default=5)
+    add("--version", default="4.3.0", help="of the broker")
+    return parser
+
+
+def takes_part(peer: str, shape: Shape) -> bool:
+    """Whether there is something to compare: who has no batches has no small ones."""
+    if peer in STREAMS:
+        return True
+    plain = not shape.key_bytes and not shape.headers
+    return plain and shape.batch_bytes > _SMALL_BYTES
+
+
+def _turn(scene: Scene, peer: str, shape: Shape, where: str) -> None:
+    if not takes_part(peer, shape):
+        return
+    run = _stream if peer in STREAMS else _flink if peer == FLINK else _limit
+    topic = f"bench-{uuid.uuid4().hex[:8]}"
+    with scene.place.topic(topic, shape.partitions):
+        told = run(scene, peer, shape, topic)
+    say(f"{where}: {shape.name}, {peer}: {told}")
+
+
+def _stream(scene: Scene, peer: str, shape: Shape, topic: str) -> str:
+    options = {**scene.place.options, **shape.options, "topic": topic}
+    turn = scene.bench.turn(peer, shape, options, Deadline(_TURN_S))
+    note = scene.notebook.note
+    labels = {"peer": peer, "shape": shape.name}
+    note("addBatch", "ms", *turn.add_batch_ms, **labels)
+    note("trigger", "ms", *turn.trigger_ms, **labels)
+    for whose, seconds in turn.cpu_s.items():
+        note("cpu", "s/Mrow", seconds * 1e6 / shape.rows, **labels, whose=whose)
+    return f"{spread(turn.add_batch_ms).median:.0f} ms"
+
+
+def _limit(scene: Scene, peer: str, shape: Shape, topic: str) -> str:
+    clock = CpuClock({"broker": [Account(pid, Part.OWN) for pid in _brokers(scene)]})
+    before = clock.read()
+    written = LIMITS[peer](scene.kafka.bootstrap_servers, topic, shape)
+    labels = {"peer": peer, "shape": shape.name}
+    note = scene.notebook.note
+    note("rate", "rows/s", written.rows_per_second, **labels)
+    note("cpu", "s/Mrow", written.cpu_s, **labels, whose="producer")
+    for whose, seconds in clock.since(before).items():
+        note("cpu", "s/Mrow", seconds * 1e6 / written.rows, **labels, whose=whose)
+    return f"{written.rows_per_second:,.0f} rows/s"
+
+
+def _flink(scene: Scene, peer: str, shape: Shape, topic: str) -> str:
+    servers = scene.kafka.bootstrap_servers
+    steady = run_flink(servers, topic, shape, TASKS, _brokers(scene))
+    labels = {"peer": peer, "shape": shape.name}
+    scene.notebook.note("rate", "rows/s", steady.rows_per_second, **labels)
+    for whose, seconds in steady.cpu_s.items():
+        scene.notebook.note("cpu", "s/Mrow", seconds, **labels, whose=whose)
+    return f"{steady.rows_per_second:,.0f} rows/s"
+
+
+def _brokers(scene: Scene) -> list[int]:
+    return [node.pid for node in scene.kafka.nodes if isinstance(node, NodeProcess)]
+
+
+def say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,80 @@
+"""What is written: rows of one form, in batches of one size. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+TUNING: Mapping[str, str] = {
+    "kafka.acks": "all",
+    "kafka.linger.ms": "5",
+    "kafka.batch.size": str(256 * 1024),
+}
+"""The same for every peer, under the names of Spark's own sink."""
+
+_FILL = "abcdefghijklmnopqrstuvwxyz"
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Batches of one form.
+
+    Attributes:
+        name: what tables call it.
+        rows: in a batch.
+        batches: how many a query runs in its turn.
+        warm_up: so many of them, the first ones, are not measured.
+        value_bytes: length of a value: a number, a hash of it, and the alphabet over and over.
+        key_bytes: length of a key, one of 100,000 different ones; 0 for none.
+        headers: how many, of 20 bytes each.
+        partitions: of the topic.
+        compression: `compression.type` of the producers.
+    """
+
+    name: str
+    rows: int
+    batches: int
+    warm_up: int
+    value_bytes: int = 100
+    key_bytes: int = 0
+    headers: int = 0
+    partitions: int = 6
+    compression: str = "none"
+
+    def __post_init__(self) -> None:
+        if not 0 < self.warm_up < self.batches:
+            raise ValueError(f"of {self.batches} batches {self.warm_up} cannot be the warm-up")
+        if min(self.rows, self.value_bytes, self.partitions) < 1:
+            raise ValueError("rows, bytes and partitions are at least 1")
+
+    @property
+    def batch_bytes(self) -> int:
+        """Of keys and values."""
+        return self.rows * (self.value_bytes + self.key_bytes)
+
+    @property
+    def options(self) -> dict[str, str]:
+        """Of the sink, beside where it writes to."""
+        return {**TUNING, "kafka.compression.type": self.compression}
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """SQL expressions over a number in the column `value`."""
+        text = "concat(CAST(value AS STRING), '-', hex(xxhash64(value)), '-')"
+        columns = [f"rpad({text}, {self.value_bytes}, '{_FILL}') AS value"]
+        if self.key_bytes:
+            key = "CAST(value % 100000 AS STRING)"
+            columns.append(f"lpad({key}, {self.key_bytes}, '0') AS key")
+        if self.headers:
+            structs = (
+                f"named_struct('key', 'header-{n:03}', 'value', CAST('value-{n:04}' AS BINARY))"
+                for n in range(self.headers)
+            )
+            columns.append(f"array({', '.join(structs)}) AS headers")
+        return tuple(columns)
+
+    def value(self, number: int) -> bytes:
+        """A value of the same form, for peers without Spark: as long and as repetitive."""
+        text = f"{number}-{number * 0x9E3779B97F4A7C15 % 2**64:016X}-"
+        filled = text + _FILL * (self.value_bytes // len(_FILL) + 1)
+        return filled[: self.value_bytes].encode()

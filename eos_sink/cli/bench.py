@@ -1,0 +1,203 @@
+"""`eos-sink bench`: measure the sink beside Spark's own, on this machine or on a given cluster."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from eos_sink.cli.report import Cell, CommandError, Report
+from eos_sink.cli.resolve import properties
+from eos_sink.errors import EosSinkError
+
+if TYPE_CHECKING:
+    from eos_sink.bench.result import Result
+    from eos_sink.bench.run import BenchOptions
+
+NAME = "bench"
+HELP = "Measure the sink beside Spark's own Kafka sink; ten minutes at most."
+EXAMPLES = """\
+examples:
+  eos-sink bench                                     on a broker that is started for it
+  eos-sink bench --bootstrap-server kafka:9092 --command-config client.properties
+  eos-sink bench --rows 1000 --batches 40            small batches: what a batch costs
+  eos-sink bench --rows 1000000 --kafka-option compression.type=lz4 --json bench.json
+
+On a given cluster it makes topics, a decision log and a consumer group, whose names begin with
+eos-sink-bench-, and deletes them; what it writes to --topic stays. Of its transactional ids Kafka
+remembers the names for a week.
+"""
+
+_BOOTSTRAP, _COMPRESSION = "bootstrap.servers", "compression.type"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options; those of the connection are named as in `eos-sink resolve`."""
+    add = parser.add_argument
+    add("--bootstrap-server", metavar="HOST:PORT", help="brokers; none: one is started here")
+    add("--command-config", type=Path, metavar="FILE", help="properties for the Kafka clients")
+    add(
+        "--kafka-option",
+        action="append",
+        default=[],
+        type=_pair,
+        metavar="NAME=VALUE",
+        help="a property for the Kafka clients, beside or in place of those of FILE",
+    )
+    add("--topic", help="write there; without it topics are made and deleted")
+    add("--rows", type=_positive, default=100_000, metavar="N", help="in a batch (100,000)")
+    add("--value-bytes", type=_positive, default=100, metavar="N", help="of a value (100)")
+    add("--key-bytes", type=_whole, default=0, metavar="N", help="of a key (0: no keys)")
+    add("--headers", type=_whole, default=0, metavar="N", help="of a record (0)")
+    add("--partitions", type=_positive, default=6, metavar="N", help="of a topic it makes (6)")
+    add("--tasks", type=_positive, default=2, metavar="N", help="at the same time (2)")
+    add("--batches", type=_positive, default=12, metavar="N", help="in a turn of a sink (12)")
+    add("--warm-up", type=_positive, default=4, metavar="N", help="not measured of these (4)")
+    add("--rounds", type=_positive, default=3, metavar="N", help="turns of each sink (3)")
+    add("--time-limit", type=_positive, default=600, metavar="S", help="seconds at most (600)")
+    add("--json", type=Path, metavar="FILE", help="write every sample there")
+
+
+def run(arguments: argparse.Namespace) -> Report:
+    """Measure and tell.
+
+    Raises:
+        CommandError: it cannot be measured; the message says why.
+    """
+    if importlib.util.find_spec("pyspark") is None:
+        raise CommandError("the benchmark needs pyspark: pip install 'eos-sink[spark]'")
+    options = options_of(arguments)
+    # Imported here: other commands do without Spark and the Kafka clients.
+    from eos_sink.bench.run import BenchError, run_bench
+    from eos_sink.testing import TestClusterError
+
+    try:
+        result = run_bench(options, _say)
+    except (BenchError, EosSinkError, TestClusterError) as error:
+        raise CommandError(str(error)) from error
+    if arguments.json is not None:
+        try:
+            result.write(arguments.json)
+        except OSError as error:
+            raise CommandError(f"--json {arguments.json}: {error.strerror}") from error
+    return report_of(result)
+
+
+def options_of(arguments: argparse.Namespace) -> BenchOptions:
+    """What is to be measured.
+
+    Raises:
+        CommandError: arguments contradict each other, or FILE cannot be read.
+    """
+    from eos_sink.bench.run import BenchOptions
+    from eos_sink.bench.shape import Shape
+
+    kafka = {**properties(arguments.command_config), **dict(arguments.kafka_option)}
+    if arguments.bootstrap_server:
+        kafka[_BOOTSTRAP] = arguments.bootstrap_server
+    if _BOOTSTRAP not in kafka and arguments.topic is not None:
+        raise CommandError("--topic needs --bootstrap-server: a broker started here has no topics")
+    try:
+        shape = Shape(
+            name=f"{arguments.rows:,} rows of {arguments.value_bytes} B",
+            rows=arguments.rows,
+            batches=arguments.batches,
+            warm_up=arguments.warm_up,
+            value_bytes=arguments.value_bytes,
+            key_bytes=arguments.key_bytes,
+            headers=arguments.headers,
+            partitions=arguments.partitions,
+            compression=kafka.pop(_COMPRESSION, "none"),
+        )
+    except ValueError as error:
+        raise CommandError(f"--batches and --warm-up: {error}") from error
+    return BenchOptions(
+        kafka=kafka,
+        topic=arguments.topic,
+        shape=shape,
+        rounds=arguments.rounds,
+        tasks=arguments.tasks,
+        seconds=float(arguments.time_limit),
+    )
+
+
+_NAMES = {"kafka-eos": "kafka-eos", "kafka": "Spark's own", "eos-sink-floor": "no sink at all"}
+
+
+def report_of(result: Result) -> Report:
+    """A row for each sink, and how they compare."""
+    parts = list(dict.fromkeys(str(each.labels["whose"]) for each in result.having("cpu")))
+    columns = ("", "rows/s", "MB/s", "median ms", "p95 ms", *(f"CPU {part}" for part in parts))
+    peers = [name for name in _NAMES if list(result.having("addBatch", peer=name))]
+    rows = tuple(_row(result, peer, parts) for peer in peers)
+    return Report(columns, rows, tuple(_notes(result)), ok=True)
+
+
+def _row(result: Result, peer: str, parts: list[str]) -> tuple[Cell, ...]:
+    told = result.parameters
+    times = result.one("addBatch", peer=peer).spread
+    rows_per_s = told["rows"] * 1000 / times.median
+    megabytes = rows_per_s * (told["value_bytes"] + told["key_bytes"]) / 1e6
+    used = [result.one("cpu", peer=peer, whose=part).spread.median for part in parts]
+    cells = (
+        _NAMES[peer],
+        f"{rows_per_s:,.0f}",
+        f"{megabytes:.1f}",
+        f"{times.median:,.0f}",
+        f"{times.p95:,.0f}",
+        *(f"{seconds:.2f}" for seconds in used),
+    )
+    return tuple(Cell(text) for text in cells)
+
+
+def _notes(result: Result) -> Iterator[str]:
+    from eos_sink.bench.spread import ratio
+
+    told, machine = result.parameters, result.machine
+    yield (
+        f"Batches of {told['rows']:,} rows of {told['value_bytes']} bytes. Times are Spark's "
+        "addBatch of warm batches; CPU is seconds for a million rows."
+    )
+    ours, theirs = (list(result.having("addBatch", peer=name)) for name in ("kafka-eos", "kafka"))
+    if theirs:
+        times = ratio(theirs[0].samples, ours[0].samples)
+        added = ours[0].spread.median - theirs[0].spread.median
+        yield (
+            f"kafka-eos writes {times.median:.2f} times the rows of Spark's own sink in the same "
+            f"time (nine of ten pairs of batches: {times.p5:.2f} to {times.p95:.2f}) and adds "
+            f"{added:+,.0f} ms to a batch."
+        )
+    else:
+        yield "Spark's own Kafka sink could not be had, so there is nothing to compare with."
+    where = "the broker included" if told["own_broker"] else "the brokers not counted"
+    yield (
+        f"{machine['cores']} cores ({machine['processor']}), {where}; load {machine['load'][0]} "
+        "at the end."
+    )
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip():
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
+    return name.strip().removeprefix("kafka."), value.strip()
+
+
+def _whole(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number")
+    return int(text)
+
+
+def _positive(text: str) -> int:
+    number = _whole(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is less than 1")
+    return number
