@@ -1,8 +1,8 @@
 """The limit: producers that write the same bytes with no Spark around them.
 
-    python -m bench.limits SERVERS TOPIC SHAPE   writes with librdkafka, tells what it took
+    python -m bench.limits WRITER SERVERS TOPIC SHAPE   writes, tells what it took
 
-Run as a program it is one of the peers itself, so that its CPU seconds are its own.
+Run as a program it is a peer itself, so that its CPU seconds are its own.
 """
 
 from __future__ import annotations
@@ -17,11 +17,13 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain, repeat
 from pathlib import Path
 
 from bench.jars import kafka_tools
 from bench.shapes import SHAPES
 from eos_sink.bench.shape import TUNING, Shape
+from eos_sink.deadline import Deadline
 from eos_sink.testing.jvm import find_java
 
 # As many batches as a turn of Spark's, so that a JVM has time to compile.
@@ -29,6 +31,8 @@ _BATCHES = 3
 _SENT = re.compile(r"(\d+) records sent, ([\d.]+) records/sec")
 _LONGEST_S = 300
 _ROOM_S = 0.01
+# As Spark hands them over.
+_ARROW_ROWS = 10_000
 
 
 @dataclass(frozen=True)
@@ -70,9 +74,9 @@ def performance_tool(servers: str, topic: str, shape: Shape) -> Written:
     return Written(rows, float(found[-1][1]), cpu_s * 1e6 / rows)
 
 
-def librdkafka_loop(servers: str, topic: str, shape: Shape) -> Written:
-    """A loop over values that are there already."""
-    command = [sys.executable, "-m", "bench.limits", servers, topic, shape.name]
+def in_python(writer: str, servers: str, topic: str, shape: Shape) -> Written:
+    """One of WRITERS, over values that are there already."""
+    command = [sys.executable, "-m", "bench.limits", writer, servers, topic, shape.name]
     said, cpu_s = _run(command)
     told = json.loads(said.splitlines()[-1])
     return Written(told["rows"], told["rows"] / told["seconds"], cpu_s * 1e6 / told["rows"])
@@ -80,7 +84,8 @@ def librdkafka_loop(servers: str, topic: str, shape: Shape) -> Written:
 
 LIMITS: dict[str, Callable[[str, str, Shape], Written]] = {
     "ProducerPerformance": performance_tool,
-    "librdkafka": librdkafka_loop,
+    "librdkafka": partial(in_python, "librdkafka"),
+    "producer": partial(in_python, "producer"),
 }
 
 
@@ -111,27 +116,58 @@ def _tuning(shape: Shape) -> dict[str, str]:
     return {**settings, "compression.type": shape.compression}
 
 
-def main(servers: str, topic: str, name: str) -> int:
+def loop(servers: str, topic: str, shape: Shape) -> float:
+    """A call of confluent-kafka's `produce` for each value; seconds."""
     from confluent_kafka import Producer
 
-    (shape,) = (shape for shape in SHAPES if shape.name == name)
     values = [shape.value(number) for number in range(shape.rows)]
-    producer = Producer(
-        {"bootstrap.servers": servers, "enable.idempotence": True, **_tuning(shape)}
-    )
+    settings = {"bootstrap.servers": servers, "enable.idempotence": True, **_tuning(shape)}
+    producer = Producer(settings)
     produce = partial(producer.produce, topic)
     began = time.monotonic()
-    for _ in range(_BATCHES):
-        for value in values:
-            while True:
-                try:
-                    produce(value)
-                    break
-                except BufferError:
-                    producer.poll(_ROOM_S)
+    for value in chain.from_iterable(repeat(values, _BATCHES)):
+        while True:
+            try:
+                produce(value)
+                break
+            except BufferError:
+                producer.poll(_ROOM_S)
     left = producer.flush(_LONGEST_S)
-    seconds = time.monotonic() - began
     assert not left, f"{left} records were not delivered"
+    return time.monotonic() - began
+
+
+def batches(servers: str, topic: str, shape: Shape) -> float:
+    """The sink's own producer, over Arrow batches, a transaction for each batch; seconds."""
+    import pyarrow as pa
+
+    from eos_sink.clients.cluster import ConfluentKafka
+    from eos_sink.options import parse_options
+    from eos_sink.rows import Rows
+
+    values = pa.array([shape.value(number) for number in range(shape.rows)], pa.binary())
+    where = {"kafka.bootstrap.servers": servers, "eos.id": topic, "topic": topic}
+    producer = ConfluentKafka(parse_options({**where, **shape.options})).producer(topic, 600_000)
+    deadline = Deadline(_LONGEST_S)
+    began = time.monotonic()
+    producer.init(deadline)
+    for _ in range(_BATCHES):
+        producer.begin()
+        for start in range(0, shape.rows, _ARROW_ROWS):
+            producer.produce_rows(Rows(values.slice(start, _ARROW_ROWS), topic=topic))
+        producer.flush(deadline)
+        producer.commit(deadline)
+    seconds = time.monotonic() - began
+    producer.close()
+    return seconds
+
+
+WRITERS = {"librdkafka": loop, "producer": batches}
+
+
+def main(writer: str, servers: str, topic: str, name: str) -> int:
+    (shape,) = (shape for shape in SHAPES if shape.name == name)
+    seconds = WRITERS[writer](servers, topic, shape)
     print(json.dumps({"rows": _BATCHES * shape.rows, "seconds": seconds}))
     return 0
 

@@ -54,6 +54,7 @@ def test_a_topic_that_is_not_there_is_told(kafka: KafkaCluster) -> None:
     assert "there is no topic nowhere" in done.stderr
 
 
+@pytest.mark.long
 def test_nobody_at_the_address_is_told() -> None:
     done = bench("--bootstrap-server", "127.0.0.1:1")
     assert done.returncode == 2

@@ -29,6 +29,7 @@ TITLES = {
     "eos-sink-floor": "a Python sink that drops its rows",
     "noop": "Spark's `noop` sink",
     "librdkafka": "librdkafka, a loop in Python",
+    "producer": "the producer of kafka-eos by itself",
     "ProducerPerformance": "Kafka's ProducerPerformance",
     "flink": "Flink's KafkaSink, EXACTLY_ONCE",
 }
@@ -149,7 +150,7 @@ def _cpu(result: Result, shape: str) -> Iterator[str]:
 def _limits(result: Result) -> Iterator[str]:
     rows = []
     for shape in shapes_of(result, small=False):
-        for peer in ("librdkafka", "ProducerPerformance", "flink"):
+        for peer in ("librdkafka", "producer", "ProducerPerformance", "flink"):
             for rate in result.having("rate", peer=peer, shape=shape["name"]):
                 megabytes = rate.spread.median * shape["value_bytes"] / 1e6
                 told = (spread_text(rate.spread), number(megabytes))
