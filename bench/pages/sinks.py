@@ -218,7 +218,8 @@ def latency_plot(results: Results) -> str:
         axes.set_ylim(0, 101)
         axes.set_xlabel("ms of addBatch")
         axes.set_ylabel("% of batches")
-        axes.legend(loc="lower right", fontsize=9)
+        if longest:
+            axes.legend(loc="lower right", fontsize=9)
         return svg(figure)
 
 
