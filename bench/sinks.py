@@ -80,8 +80,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             for shape in shapes:
                 for peer in peers if number % 2 == 0 else reversed(peers):
                     _turn(scene, peer, shape, f"{time.monotonic() - began:4.0f} s, {number + 1}")
-            # After each round, so that a run that is ended early has shown something.
-            scene.notebook.result().write(RESULTS / f"{NAME}.json")
+                # Each time, so that a run that is ended early has shown something.
+                scene.notebook.result().write(RESULTS / f"{NAME}.json")
         spark.stop()
     return 0
 

@@ -45,7 +45,8 @@ def start_spark(tasks: int, jars: Path | None) -> SparkSession:
         .master(f"local[{tasks}]")
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.log.level", "ERROR")
+        # A query is stopped amid a batch, which Spark logs at length. What fails is told.
+        .config("spark.log.level", "OFF")
         .config("spark.sql.streaming.numRecentProgressUpdates", _PROGRESSES)
     )
     if jars is not None:
