@@ -32,6 +32,9 @@ JARS = (
 )
 VERSION = f"{_FLINK}, connector {_CONNECTOR}"
 CHECKPOINT_MS = 1_500
+_CHECKPOINTS = 10
+# More than it ever writes: it is ended when enough checkpoints were seen.
+_ENDLESS = 2**60
 LATEST: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
 _PROGRAM = Path(__file__).parent / "java" / "FlinkPeer.java"
 _OPENS = ("java.base/java.util", "java.base/java.lang", "java.base/java.time")
@@ -71,7 +74,7 @@ def compiled(there: Path) -> str:
 
 
 def run_flink(servers: str, topic: str, shape: Shape, tasks: int, brokers: Sequence[int]) -> Steady:
-    """Write some batches' worth of rows and watch them become visible.
+    """Write until some checkpoints were complete, and watch rows become visible.
 
     Args:
         servers: of the cluster.
@@ -83,9 +86,8 @@ def run_flink(servers: str, topic: str, shape: Shape, tasks: int, brokers: Seque
     Raises:
         RuntimeError: it has failed, or was too slow to show a steady part.
     """
-    rows = 12 * shape.rows
     with tempfile.TemporaryDirectory(prefix="eos-flink-") as scratch:
-        arguments = (servers, topic, rows, shape.value_bytes, CHECKPOINT_MS, shape.compression)
+        arguments = (servers, topic, _ENDLESS, shape.value_bytes, CHECKPOINT_MS, shape.compression)
         command = [
             *(str(find_java().executable), "-Xmx1g"),
             *(f"--add-opens={each}=ALL-UNNAMED" for each in _OPENS),
@@ -101,7 +103,7 @@ def run_flink(servers: str, topic: str, shape: Shape, tasks: int, brokers: Seque
                 seen = _watch(program, servers, topic, shape, brokers)
             finally:
                 program.kill()
-        if program.returncode:
+        if len(steps(seen)) < _CHECKPOINTS:
             said = log.read_text(errors="replace")[-3000:]
             raise RuntimeError(f"Flink ended with {program.returncode}: {said}")
     return steady(seen)
@@ -124,9 +126,9 @@ def _watch(
     latest = {TopicPartition(topic, p): LATEST for p in range(shape.partitions)}
     seen = [Seen(time.monotonic(), 0, clock.read())]
     deadline = Deadline(_LONGEST_S)
-    while program.poll() is None:
+    while program.poll() is None and len(steps(seen)) < _CHECKPOINTS:
         if deadline.passed:
-            raise RuntimeError(f"Flink has not ended after {_LONGEST_S:.0f} s")
+            raise RuntimeError(f"Flink has not come far in {_LONGEST_S:.0f} s")
         asked = admin.list_offsets(latest, isolation_level=IsolationLevel.READ_COMMITTED)
         rows = sum(future.result().offset for future in asked.values())
         if rows > seen[-1].rows:
@@ -135,21 +137,25 @@ def _watch(
     return seen
 
 
+def steps(seen: Sequence[Seen]) -> list[Seen]:
+    """Pure: one for each checkpoint, whose transactions are committed one after the other."""
+    return [
+        now
+        for now, then in zip(seen, [*seen[1:], None], strict=True)
+        if then is None or then.at - now.at > _SAME_STEP_S
+    ][1:]
+
+
 def steady(seen: Sequence[Seen]) -> Steady:
     """Pure: what was seen, without the first two checkpoints and the last one.
 
     Raises:
         RuntimeError: too few checkpoints were seen.
     """
-    # The transactions of a checkpoint are committed one after the other: one step.
-    steps = [
-        now
-        for now, then in zip(seen, [*seen[1:], None], strict=True)
-        if then is None or then.at - now.at > _SAME_STEP_S
-    ][1:]
-    if len(steps) < 5:
-        raise RuntimeError(f"only {len(steps)} checkpoints were seen, too few for a rate")
-    first, last = steps[1], steps[-2]
+    found = steps(seen)
+    if len(found) < 5:
+        raise RuntimeError(f"only {len(found)} checkpoints were seen, too few for a rate")
+    first, last = found[1], found[-2]
     rows = last.rows - first.rows
     return Steady(
         rows_per_second=rows / (last.at - first.at),

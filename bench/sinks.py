@@ -11,6 +11,7 @@ bench/results/sinks.json; `python -m bench.publish` puts that into docs/bench.md
 from __future__ import annotations
 
 import argparse
+import subprocess
 import sys
 import time
 import uuid
@@ -28,7 +29,7 @@ from eos_sink.bench.result import Notebook
 from eos_sink.bench.session import clock_of, kafka_jars, start_spark
 from eos_sink.bench.shape import Shape
 from eos_sink.bench.spread import spread
-from eos_sink.bench.turn import Bench
+from eos_sink.bench.turn import Bench, TurnFailedError
 from eos_sink.deadline import Deadline
 from eos_sink.testing import KafkaCluster
 from eos_sink.testing.process import NodeProcess
@@ -110,8 +111,12 @@ def _turn(scene: Scene, peer: str, shape: Shape, where: str) -> None:
         return
     run = _stream if peer in STREAMS else _flink if peer == FLINK else _limit
     topic = f"bench-{uuid.uuid4().hex[:8]}"
-    with scene.place.topic(topic, shape.partitions):
-        told = run(scene, peer, shape, topic)
+    try:
+        with scene.place.topic(topic, shape.partitions):
+            told = run(scene, peer, shape, topic)
+    except (RuntimeError, TurnFailedError, subprocess.SubprocessError) as failed:
+        # The other peers' figures are worth having.
+        told = f"NOT MEASURED: {failed}"
     say(f"{where}: {shape.name}, {peer}: {told}")
 
 
