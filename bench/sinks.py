@@ -11,12 +11,14 @@ bench/results/sinks.json; `python -m bench.publish` puts that into docs/bench.md
 from __future__ import annotations
 
 import argparse
+import contextlib
 import subprocess
 import sys
 import time
 import uuid
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
 from bench.flink import CHECKPOINT_MS, VERSION, run_flink
 from bench.limits import LIMITS
@@ -51,7 +53,7 @@ class Scene:
 
     kafka: KafkaCluster
     place: Place
-    bench: Bench
+    bench: Bench | None
     notebook: Notebook
 
 
@@ -67,23 +69,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "shapes": [asdict(shape) for shape in shapes],
         "flink": f"{VERSION}, a checkpoint each {CHECKPOINT_MS} ms",
     }
-    jars = kafka_jars(say)
-    with start_broker(parsed.version, say) as kafka:
-        spark = start_spark(TASKS, jars)
-        scene = Scene(
-            kafka,
-            Place({"bootstrap.servers": kafka.bootstrap_servers}),
-            Bench(spark, clock_of(spark, kafka), TASKS),
-            Notebook(NAME, kafka.version, parameters),
-        )
+    with start_broker(parsed.version, say) as kafka, contextlib.ExitStack() as stack:
+        bench = None
+        if set(peers) & set(STREAMS):
+            spark = start_spark(TASKS, kafka_jars(say))
+            stack.callback(spark.stop)
+            bench = Bench(spark, clock_of(spark, kafka), TASKS)
+        place = Place({"bootstrap.servers": kafka.bootstrap_servers})
+        scene = Scene(kafka, place, bench, Notebook(NAME, kafka.version, parameters))
         began = time.monotonic()
         for number in range(parsed.rounds):
             for shape in shapes:
                 for peer in peers if number % 2 == 0 else reversed(peers):
                     _turn(scene, peer, shape, f"{time.monotonic() - began:4.0f} s, {number + 1}")
                 # Each time, so that a run that is ended early has shown something.
-                scene.notebook.result().write(RESULTS / f"{NAME}.json")
-        spark.stop()
+                scene.notebook.result().write(parsed.out)
     return 0
 
 
@@ -95,6 +95,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--peer", action="append", choices=PEERS)
     add("--rounds", type=int, default=5)
     add("--version", default="4.3.0", help="of the broker")
+    add("--out", type=Path, default=RESULTS / f"{NAME}.json")
     return parser
 
 
@@ -121,6 +122,7 @@ def _turn(scene: Scene, peer: str, shape: Shape, where: str) -> None:
 
 
 def _stream(scene: Scene, peer: str, shape: Shape, topic: str) -> str:
+    assert scene.bench is not None
     options = {**scene.place.options, **shape.options, "topic": topic}
     turn = scene.bench.turn(peer, shape, options, Deadline(_TURN_S))
     note = scene.notebook.note
