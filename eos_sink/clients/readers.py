@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from eos_sink.acls import Acl, Permissions
 from eos_sink.clients.librdkafka import LOGGER, judged, transient
@@ -15,7 +15,10 @@ from eos_sink.errors import ClusterError, OutcomeUnknownError
 from eos_sink.model import LogPosition
 
 _POLL_S = 0.1
-_FETCH_MS = 10
+# How long a broker holds back the empty fetch that tells the end of a partition; a new assignment
+# waits behind the one that is under way (500 ms by default). A plan waits for the log's in every
+# batch.
+_FETCH_MS = 1
 _LEARNS_S = 10.0
 # A request for a broker that has died waits for it to come back.
 _ANSWERS_S = 5.0
@@ -26,16 +29,16 @@ GONE_TOPIC = {
 }
 
 
-def committed_consumer(settings: dict[str, str], group: str, when_out_of_range: str) -> Consumer:
+def committed_consumer(
+    settings: dict[str, str], group: str, when_out_of_range: str, fetch_ms: int
+) -> Consumer:
     configuration: dict[str, Any] = {
         **settings,
         "group.id": group,
         "enable.auto.commit": False,
         "isolation.level": "read_committed",
         "enable.partition.eof": True,
-        # The end of a partition is told by an empty fetch, and a new assignment waits behind the
-        # one that is under way (500 ms by default).
-        "fetch.wait.max.ms": _FETCH_MS,
+        "fetch.wait.max.ms": fetch_ms,
         "auto.offset.reset": when_out_of_range,
     }
     return Consumer(configuration, logger=LOGGER)
@@ -54,7 +57,7 @@ class ConfluentLogReader:
         self._needs = end.needs
         self._home = position
         self._end = end
-        self._consumer = committed_consumer(settings, group, "earliest")
+        self._consumer = committed_consumer(settings, group, "earliest", _FETCH_MS)
         self._next = 0
         self._latest: tuple[LogPosition, bytes] | None = None
 
@@ -76,40 +79,50 @@ class ConfluentLogReader:
         if end < self._next:
             # The topic was deleted and made again, so that nothing known holds.
             self._latest, self._next = None, 0
-        if self._next < end:
-            # Assigned only while it reads, so that an idle process fetches nothing.
-            place = TopicPartition(self._home.topic, self._home.partition, self._next)
-            self._consumer.assign([place])
-            try:
-                self._read_to(end, key, deadline)
-            finally:
-                self._consumer.unassign()
 
-    def _read_to(self, end: int, key: str, deadline: Deadline) -> None:
-        wanted = key.encode()
-        while self._next < end:
-            if deadline.passed:
-                raise OutcomeUnknownError(
-                    f"The decision log {self._home.topic}[{self._home.partition}] could not be "
-                    f"read to its end ({end}) within {deadline.seconds:.0f} s; read up to "
-                    f"{self._next}.",
-                    remedy="An open transaction on it, of another query's driver, ends by its "
-                    "time-out; check the partition's leader, then start the query again.",
-                )
-            message = self._consumer.poll(min(_POLL_S, deadline.left))
-            if message is None:
-                continue
-            error, offset = message.error(), message.offset() or 0
-            if error is None:
-                self._next = offset + 1
-                if message.key() == wanted:
-                    place = LogPosition(self._home.topic, self._home.partition, offset)
-                    self._latest = (place, message.value() or b"")
-            elif error.code() == KafkaError._PARTITION_EOF:
-                self._next = max(self._next, offset)
-            elif not transient(error):
-                what = f"The decision log {self._home.topic} is unreadable"
-                raise judged(error, what, self._needs)
+        def reached() -> bool:
+            if self._next < end:
+                self._read_stable(end, key, deadline)
+            return self._next >= end
+
+        if not until(deadline, reached, bool):
+            raise OutcomeUnknownError(
+                f"The decision log {self._home.topic}[{self._home.partition}] could not be "
+                f"read to its end ({end}) within {deadline.seconds:.0f} s; read up to "
+                f"{self._next}.",
+                remedy="An open transaction on it, of another query's driver, ends by its "
+                "time-out; check the partition's leader, then start the query again.",
+            )
+
+    def _read_stable(self, end: int, key: str, deadline: Deadline) -> None:
+        """Read on to the end, or to the first open transaction before it."""
+        # Assigned only while it reads, so that an idle process, or one that waits for another
+        # query's transaction, fetches nothing.
+        place = TopicPartition(self._home.topic, self._home.partition, self._next)
+        self._consumer.assign([place])
+        try:
+            while self._next < end and not deadline.passed:
+                message = self._consumer.poll(min(_POLL_S, deadline.left))
+                if message is not None and self._take(message, key):
+                    return
+        finally:
+            self._consumer.unassign()
+
+    def _take(self, message: Message, key: str) -> bool:
+        """Whether the stable end is reached."""
+        error, offset = message.error(), message.offset() or 0
+        if error is None:
+            self._next = offset + 1
+            if message.key() == key.encode():
+                place = LogPosition(self._home.topic, self._home.partition, offset)
+                self._latest = (place, message.value() or b"")
+        elif error.code() == KafkaError._PARTITION_EOF:
+            self._next = max(self._next, offset)
+            return True
+        elif not transient(error):
+            what = f"The decision log {self._home.topic} is unreadable"
+            raise judged(error, what, self._needs)
+        return False
 
     def close(self) -> None:
         self._consumer.close()
@@ -189,7 +202,7 @@ def read_log(
 ) -> dict[str, bytes]:
     """The latest committed record of each key, up to the first open transaction."""
     topic, needs = permissions.log, (permissions.log_read, permissions.group)
-    consumer = committed_consumer(settings, group, "earliest")
+    consumer = committed_consumer(settings, group, "earliest", _FETCH_MS)
     try:
         partitions = consumer.list_topics(topic, timeout=deadline.left).topics[topic].partitions
         places = [TopicPartition(topic, number, 0) for number in partitions]

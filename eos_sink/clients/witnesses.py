@@ -15,6 +15,8 @@ from eos_sink.ports import Visibility
 
 _POLL_S = 0.1
 _LOOK_S = 1.0
+# As in a log reader, but a witness behind an open transaction may be looked at for long.
+_FETCH_MS = 10
 # Offsets that are read over rather than leapt over, which takes a request.
 _NEAR = 1_000
 _GONE = {
@@ -28,7 +30,7 @@ class WitnessReader:
     """Looks at single offsets as a read_committed reader does, in all their partitions at once."""
 
     def __init__(self, settings: dict[str, str], group: str, permissions: Permissions) -> None:
-        self._consumer = committed_consumer(settings, group, "error")
+        self._consumer = committed_consumer(settings, group, "error", _FETCH_MS)
         self._permissions = permissions
 
     def look(
