@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Iterator
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, TopicPartition
 from kafka import KafkaAdminClient
@@ -17,11 +18,14 @@ from eos_sink.clients.member import ConfluentMember
 from eos_sink.clients.producer import ConfluentProducer
 from eos_sink.clients.readers import ConfluentLogReader
 from eos_sink.deadline import Deadline
+from eos_sink.errors import FailureKind
 from eos_sink.identity import QueryNames
 from eos_sink.options import SinkOptions, parse_options
+from eos_sink.ports import ProduceFailed, ProducerFenced
+from eos_sink.rows import Rows
 from eos_sink.testing import KafkaCluster
 from integration.checker import end_offsets
-from tests.contract.harness import Record
+from tests.contract.harness import Record, Task
 from tests.contract.inspecting import InspectionContract
 from tests.contract.members import MemberContract
 from tests.contract.reading import LogContract, TopicContract, VisibilityContract
@@ -200,7 +204,25 @@ class TestProducer(ProducerContract):
 
 @pytest.mark.kafka("4.3.0")
 class TestRows(RowsContract):
-    pass
+    def test_a_row_that_is_larger_than_all_room_is_not_waited_for(
+        self, harness: KafkaHarness
+    ) -> None:
+        for native in ("true", "false"):
+            task = Task.start(harness, kafka_buffer_memory="10240", eos_native=native)
+            with pytest.raises(ProduceFailed, match=r"buffer\.memory") as failed:
+                task.producer.produce_rows(Rows(pa.array([b"x" * 20_000]), topic="t"))
+            assert failed.value.kind is FailureKind.MESSAGE_REJECTED
+            task.abort()
+
+    def test_a_fenced_producer_does_not_wait_for_room(self, harness: KafkaHarness) -> None:
+        """It would wait for as long as rows may take to be delivered."""
+        topic = harness.create_topic()
+        rows = Rows(pa.array([b"%d" % number for number in range(5000)]), topic=topic)
+        older = Task.start(harness, kafka_queue_buffering_max_messages="100")
+        older.write(topic, b"older")
+        Task.start(harness)
+        with pytest.raises((ProducerFenced, ProduceFailed)):
+            older.producer.produce_rows(rows)
 
 
 @pytest.mark.long

@@ -27,7 +27,7 @@ PRODUCER_SETTINGS = (
     Setting(
         "buffer.memory",
         Fate.TRANSLATED,
-        "Bytes become kilobytes. librdkafka's default is 1 GB instead of 32 MB, for each task.",
+        "Bytes become kilobytes, for each task. The default is 64 MB or the largest record.",
         librdkafka="queue.buffering.max.kbytes",
         unit=1024,
         clamped=True,

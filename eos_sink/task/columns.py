@@ -90,8 +90,8 @@ def columns(batch: pa.RecordBatch, topic: str | None, timestamp: str | None = No
     """The columns of an Arrow batch that make Kafka records.
 
     Raises:
-        ConfigurationError: a row has no topic, a header without a key, a negative partition or a
-            time that a record cannot have.
+        ConfigurationError: a row has no topic, a header without a key or with one that cannot be
+            sent, a negative partition or a time that a record cannot have.
     """
     names = batch.schema.names
 
@@ -156,5 +156,10 @@ def _headers(column: Any) -> Any:
         raise ConfigurationError(
             "A row has a header without a key in column 'headers'.",
             remedy="Give each header a key. Nothing of the batch is visible.",
+        )
+    if pc.any(pc.match_substring(keys, "\0")).as_py():
+        raise ConfigurationError(
+            "A row has a header whose key holds a zero character, where librdkafka would end it.",
+            remedy="Give the header another key. Nothing of the batch is visible.",
         )
     return column

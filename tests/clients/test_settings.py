@@ -3,6 +3,8 @@ when it is given the user's values as they are."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from eos_sink.acls import Permissions
@@ -76,3 +78,26 @@ def test_each_choice_is_taken(name: str) -> None:
 def test_what_the_client_refuses_is_an_error_that_names_the_setting() -> None:
     with pytest.raises(ConfigurationError, match=r"debug.*Nothing was written"):
         accepted({"debug": "everything"})
+
+
+class Told(ConfluentProducer):
+    """Only remembers what librdkafka would be told."""
+
+    def _connected(self, configuration: dict[str, Any]) -> Any:
+        self.configuration = configuration
+
+
+@pytest.mark.parametrize(
+    ("given", "kilobytes"),
+    [
+        ({}, 65536),
+        ({"message.max.bytes": "1000"}, 65536),
+        ({"message.max.bytes": "100000000"}, 97657),
+        ({"queue.buffering.max.kbytes": "1000"}, "1000"),
+    ],
+)
+def test_a_task_keeps_64_mb_of_rows_or_the_largest_record_or_what_is_asked(
+    given: dict[str, str], kilobytes: int | str
+) -> None:
+    told = Told(given, "id", TRANSACTION_MS, Permissions("", "log"))
+    assert told.configuration["queue.buffering.max.kbytes"] == kilobytes

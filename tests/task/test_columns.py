@@ -94,6 +94,11 @@ def test_a_header_without_a_key_is_an_error(header: dict[str, object] | None) ->
         read(value=pa.array(["a"]), headers=pa.array([[header]], HEADERS))
 
 
+def test_a_key_of_a_header_is_not_cut_off_in_silence() -> None:
+    with pytest.raises(ConfigurationError, match="zero character"):
+        read(value=pa.array(["a"]), headers=pa.array([[{"key": "a\0b", "value": None}]], HEADERS))
+
+
 ALLOWED = {
     "value": ["string", "binary", "varchar(10)", "char(3)", "string collate UTF8_LCASE"],
     "key": ["string", "binary"],
