@@ -44,6 +44,8 @@ def start_spark(tasks: int, jars: Path | None) -> SparkSession:
         SparkSession.builder.appName("eos-sink bench")
         .master(f"local[{tasks}]")
         .config("spark.ui.enabled", "false")
+        # As in conf/spark-defaults.conf. Spark's own Kafka sink has no Python to talk to.
+        .config("spark.python.unix.domain.socket.enabled", "true")
         .config("spark.ui.showConsoleProgress", "false")
         # A query is stopped amid a batch, which Spark logs at length. What fails is told.
         .config("spark.log.level", "OFF")
