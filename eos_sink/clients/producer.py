@@ -232,8 +232,11 @@ class ConfluentProducer:
             return
         self._closed.set()
         # Records that wait for a broker would otherwise keep the producer alive.
-        self._producer.purge()
+        self._producer.purge(blocking=False)
+        # librdkafka's threads are waited for elsewhere: one may be looking up a name, for seconds.
+        last = [self._producer]
         del self._producer
+        threading.Thread(target=last.clear, name="librdkafka-close", daemon=True).start()
 
     def _call(self, what: str, call: Callable[[], None], deadline: Deadline) -> None:
         with step(what, self._needs):

@@ -15,7 +15,7 @@ from eos_sink.migrate.judge import HIDDEN, lacking_of, of_query
 from eos_sink.migrate.model import Finding, Given, Place, Query, Verdict, Way
 from eos_sink.options import OPTIONS, Kind, kind_of, parse_options
 
-ENOUGH = {"kafka.bootstrap.servers": "b:1", "eos.id": "q"}
+ENOUGH = {"kafka.bootstrap.servers": "127.0.0.1:1", "eos.id": "q"}
 OWN = [option.name for option in OPTIONS if option.name != "kafka.*"]
 # Files that are not there, and what is read together with others.
 FILES = (".location", ".pem", ".key", ".chain", ".certificates")
@@ -160,7 +160,7 @@ def test_the_note_says_what_to_use_instead(name: str, value: str, part: str) -> 
 
 
 def test_a_relative_checkpoint_is_refused_and_nothing_else_is_missing() -> None:
-    found = of_query(query({"kafka.bootstrap.servers": "b:1", "checkpointLocation": "c"}))
+    found = of_query(query({"kafka.bootstrap.servers": "127.0.0.1:1", "checkpointLocation": "c"}))
     assert verdicts(found) == {
         "kafka.bootstrap.servers": Verdict.SAME,
         "checkpointLocation": Verdict.REFUSED,

@@ -20,6 +20,7 @@ from eos_sink.clients.native.library import (
     EVENT_STATISTICS,
     PRODUCER,
     PURGE_INFLIGHT,
+    PURGE_NON_BLOCKING,
     PURGE_QUEUE,
     Library,
 )
@@ -86,8 +87,9 @@ class Client:
         # It waits for the events, too, and leaves them to the thread.
         return max(len(self), 1) if self._c.flush(self._handle, _ms(timeout)) else 0
 
-    def purge(self) -> None:
-        self._c.purge(self._handle, PURGE_QUEUE | PURGE_INFLIGHT)
+    def purge(self, *, blocking: bool) -> None:
+        all_ = PURGE_QUEUE | PURGE_INFLIGHT
+        self._c.purge(self._handle, all_ if blocking else all_ | PURGE_NON_BLOCKING)
 
     def produce_group(self, group: Group, begin: int) -> tuple[int, int]:
         """Queue a group's rows from the `begin`-th on.

@@ -31,7 +31,7 @@ UNASSIGNED = -1
 """RD_KAFKA_PARTITION_UA: the partitioner chooses."""
 COPY = 0x2
 """RD_KAFKA_MSG_F_COPY: what a record points to is free again when the call returns."""
-PURGE_QUEUE, PURGE_INFLIGHT = 0x1, 0x2
+PURGE_QUEUE, PURGE_INFLIGHT, PURGE_NON_BLOCKING = 0x1, 0x2, 0x4
 EVENT_DELIVERY, EVENT_LOG, EVENT_ERROR, EVENT_STATISTICS = 0x1, 0x4, 0x8, 0x40
 ERROR_SIZE = 512
 
