@@ -101,6 +101,12 @@ bench-full: $(VENV)/.setup-dev kafka ## The same with all shapes, and with Flink
 	@$(BIN)/python -m bench.sinks --full $(if $(ROUNDS),--rounds $(ROUNDS))
 	@$(BIN)/python -m bench.publish
 
+.PHONY: bench-scale
+bench-scale: $(VENV)/.setup-dev kafka ## Measure what a driver's steps cost by tasks; minutes, writes docs/scale.md
+	@$(BIN)/python -m bench.settle
+	@$(BIN)/python -m bench.requests
+	@$(BIN)/python -m bench.publish settling formulas 'what follows'
+
 # HOURS=1.1 for a long run, SEED=7 to repeat one, OUT=... for another directory.
 .PHONY: chaos
 chaos: $(VENV)/.setup-dev kafka ## Every fault there is, for minutes or HOURS=..., with a report

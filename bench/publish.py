@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench.pages import sinks
+from bench.pages import scale, sinks
 from bench.pages.publication import Publication, Results
 from eos_sink.bench.result import Result
 
@@ -20,7 +20,13 @@ RESULTS, DOCS = ROOT / "bench" / "results", ROOT / "docs"
 PLOTS = DOCS / "bench"
 
 # A benchmark that has something to publish is named here.
-PUBLICATIONS: tuple[Publication, ...] = (sinks.TARGETS, sinks.SINKS)
+PUBLICATIONS: tuple[Publication, ...] = (
+    sinks.TARGETS,
+    sinks.SINKS,
+    scale.SETTLING,
+    scale.FORMULAS,
+    scale.FOLLOWS,
+)
 
 
 def main(names: Sequence[str]) -> int:

@@ -1,0 +1,228 @@
+"""What docs/scale.md says: settling by the number of tasks, the formulas, and what follows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import matplotlib as mpl
+from matplotlib import pyplot as plt
+
+from bench import scale
+from bench.pages.publication import Publication, Results, measured_on, number, spread_text, table
+from bench.scale import Fit, fit, medians
+from eos_sink.bench.result import Result
+from eos_sink.bench.spread import spread
+from tools.drawing import BLUE, GREEN, ORANGE, RED, STYLE, WIDTH, plain, svg
+
+SETTLE, REQUESTS = "settle", "requests"
+_PARTITIONS = 6
+_PHASES = {"plan": "plan", "tasks": "all tasks", "commit": "vote, decide, settle"}
+_TASKS = (10, 1_000, 10_000)
+_QUERIES, _EVERY_S, _OF_EACH = 1_000, 10, 10
+_RECORD_LIMIT = 16 * 1024 * 1024
+_STEPS = {
+    "commit: describe": "vote",
+    "commit: write": "decide",
+    "commit: end": "settle",
+    "commit": "`commit()`, all of these",
+    "plan": "next plan",
+    "abort": "`abort()`",
+}
+
+
+def settling(results: Results) -> Iterator[str]:
+    """Target by target: committed, failed, idle and lost tasks, and the connections."""
+    found = results[SETTLE]
+    load = found.machine["load"][0]
+    yield f"Measured {measured_on(found)}"
+    yield f"The machine's load was {number(load)}."
+    yield "Three brokers, replication 3, two copies in sync;"
+    yield "median milliseconds of the driver's steps, and between which values nine of ten lie:"
+    yield ""
+    tasks = sorted(medians(found, "commit"))
+    head = ["tasks", *(name for name in _STEPS.values())]
+    yield from table(
+        head, [[str(n), *(_milliseconds(found, what, tasks=n) for what in _STEPS)] for n in tasks]
+    )
+    yield "CPU seconds of a batch's `commit()`:"
+    yield ""
+    whose = {"driver": "driver", "brokers": "brokers"}
+    yield from table(
+        ["tasks", *whose],
+        [[str(n), *(_middle(found, f"commit: CPU of {w}", tasks=n) for w in whose)] for n in tasks],
+    )
+    yield "One task with rows, and idle ones beside it:"
+    yield ""
+    idle = sorted(int(s.labels["idle"]) for s in found.having("commit") if "idle" in s.labels)
+    yield from table(
+        ["idle tasks", "`commit()`"],
+        [[str(n), _milliseconds(found, "commit", idle=n)] for n in idle],
+    )
+    yield "Tasks whose EndTxn was refused, so that their witnesses are read:"
+    yield ""
+    lost = sorted(medians(found, "look"))
+    yield from table(
+        ["refused", "witnesses read"],
+        [[str(n), _milliseconds(found, "look", tasks=n)] for n in lost],
+    )
+    yield "200 transactions settled over so many connections to each coordinator:"
+    yield ""
+    lanes = sorted(int(s.labels["lanes"]) for s in found.having("lanes"))
+    yield from table(
+        ["connections", "settle", "CPU seconds of the brokers"],
+        [
+            [
+                str(n),
+                _milliseconds(found, "lanes", lanes=n),
+                _middle(found, "lanes: CPU of brokers", lanes=n),
+            ]
+            for n in lanes
+        ],
+    )
+
+
+def formulas(results: Results) -> Iterator[str]:
+    """Each line, what it foretells, and what was measured there."""
+    yield "| cost | unit | formula | tasks | foretold | measured |"
+    yield "|---|---|---|--:|--:|--:|"
+    for each in _fits(results):
+        line = each.line
+        formula = f"{number(line.base)} + {number(line.each)} * tasks"
+        for tasks, measured in each.between.items():
+            told = f"{tasks} | {number(line.at(tasks))} | {number(measured)} |"
+            yield f"| {each.what} | {each.unit} | {formula} | {told}"
+    yield ""
+    ends = results[REQUESTS]
+    yield "Requests of a warm batch, each task with one row for each of "
+    yield f"{_PARTITIONS} partitions, by what sends them:"
+    yield ""
+    yield from _by_api(ends)
+
+
+def follows(results: Results) -> Iterator[str]:
+    """The formulas at ten, a thousand and ten thousand tasks, and at a thousand queries."""
+    fits = {each.what: each for each in _fits(results)}
+    asked = [each for name, each in fits.items() if name.startswith("requests")]
+    size, log = fits["decision"], fits["coordinators' log"]
+    rows = [
+        ["requests", *(number(scale.total(asked, n)) for n in _TASKS)],
+        ["transactional ids", *(f"{scale.transactional_ids(1, n):,}" for n in _TASKS)],
+        ["decision, bytes", *(number(size.line.at(n)) for n in _TASKS)],
+        ["coordinators' log, bytes a copy", *(number(log.line.at(n)) for n in _TASKS)],
+        *(
+            [f"{name}, ms", *(number(fits[name].line.at(n)) for n in _TASKS)]
+            for name in ("vote", "decide", "settle", "next plan")
+        ),
+    ]
+    yield "One query, a batch:"
+    yield ""
+    yield from table(["tasks", *(f"{n:,}" for n in _TASKS)], rows)
+    yield "A decision reaches the log's `max.message.bytes` of 16 MiB at about "
+    yield f"{scale.most_tasks(size.line, _RECORD_LIMIT):,} tasks."
+    yield ""
+    yield f"{_QUERIES:,} queries of {_OF_EACH} tasks each, a batch every {_EVERY_S} s:"
+    yield ""
+    record = size.line.at(_OF_EACH)
+    each_second = _QUERIES / _EVERY_S
+    idle = sum(s.spread.median for s in results[REQUESTS].having("idle"))
+    ids = scale.transactional_ids(_QUERIES, _OF_EACH)
+    coordinators = log.line.at(_OF_EACH) * each_second
+    yield from table(
+        ["", "on the whole cluster"],
+        [
+            ["requests a second for batches", number(scale.total(asked, _OF_EACH) * each_second)],
+            ["requests a second while nothing happens", number(idle * _QUERIES)],
+            ["transactional ids", f"{ids:,}"],
+            ["static group members", f"{_QUERIES:,}"],
+            ["decision log, bytes a second and copy", number(record * each_second)],
+            ["decision log, live bytes", number(record * _QUERIES)],
+            ["coordinators' log, bytes a second and copy", number(coordinators)],
+            ["bytes that a plan reads", number(scale.read_by_a_plan(_QUERIES, record))],
+        ],
+    )
+
+
+def plot(results: Results) -> str:
+    """Milliseconds by the number of tasks."""
+    found = results[SETTLE]
+    shown = {
+        "commit: end": ("settle", BLUE),
+        "commit: write": ("decide", GREEN),
+        "abort": ("abort failed ones", ORANGE),
+        "look": ("read refused ones", RED),
+    }
+    with mpl.rc_context(STYLE):
+        figure, axes = plt.subplots(figsize=(WIDTH, 3.6), layout="constrained")
+        for what, (name, color) in shown.items():
+            points = sorted(medians(found, what).items())
+            tasks, seconds = [n for n, _ in points], [1000 * value for _, value in points]
+            axes.plot(tasks, seconds, color=color, marker="o", markersize=3, label=name)
+        idle = sorted(
+            (int(s.labels["idle"]), 1000 * s.spread.median)
+            for s in found.having("commit")
+            if s.labels.get("idle")
+        )
+        axes.plot(
+            [n for n, _ in idle],
+            [value for _, value in idle],
+            color=BLUE,
+            linestyle=(0, (4, 3)),
+            marker="o",
+            markersize=3,
+            label="all of commit, but one idle",
+        )
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        axes.set_xlabel("tasks")
+        axes.set_ylabel("milliseconds")
+        plain(axes.xaxis)
+        plain(axes.yaxis)
+        axes.legend(loc="upper left", ncols=2, fontsize=9)
+        return svg(figure)
+
+
+def _fits(results: Results) -> Iterator[Fit]:
+    settle, counted = results[SETTLE], results[REQUESTS]
+    for phase, name in _PHASES.items():
+        asked = scale.requests(counted, phase, _PARTITIONS)
+        yield fit(f"requests: {name}", "a batch", asked)
+    yield fit("decision", "B", medians(settle, "decision size"))
+    yield fit("coordinators' log", "B", medians(settle, "coordinator's log"))
+    for what, name in _STEPS.items():
+        yield fit(name, "ms", {n: 1000 * value for n, value in medians(settle, what).items()})
+
+
+def _by_api(found: Result) -> Iterator[str]:
+    counted = found.having("requests", partitions=_PARTITIONS)
+    series = [each for each in counted if each.labels["api"] != scale.HEARTBEAT]
+    tasks = sorted({int(each.labels["tasks"]) for each in series})
+    kinds = sorted(
+        {(str(s.labels["phase"]), str(s.labels["client"]), str(s.labels["api"])) for s in series}
+    )
+    order = list(_PHASES)
+    rows = []
+    for phase, client, api in sorted(kinds, key=lambda kind: (order.index(kind[0]), *kind[1:])):
+        same = {
+            int(each.labels["tasks"]): each.spread.median
+            for each in found.having(phase=phase, client=client, api=api, partitions=_PARTITIONS)
+        }
+        cells = [number(same.get(n, 0)) for n in tasks]
+        rows.append([f"{_PHASES[phase]}: {api} ({client})", *cells])
+    yield from table(["tasks", *map(str, tasks)], rows)
+
+
+def _milliseconds(found: Result, what: str, **labels: int) -> str:
+    series = [s for s in found.having(what, **labels) if len(s.labels) == len(labels)]
+    if not series:
+        return "none"
+    return spread_text(spread(1000 * value for value in series[0].samples))
+
+
+def _middle(found: Result, what: str, **labels: int) -> str:
+    return number(found.one(what, **labels).spread.median)
+
+
+_ON = "scale.md"
+SETTLING = Publication("settling", _ON, (SETTLE,), settling, {"settling.svg": plot})
+FORMULAS = Publication("formulas", _ON, (SETTLE, REQUESTS), formulas)
+FOLLOWS = Publication("what follows", _ON, (SETTLE, REQUESTS), follows)

@@ -1,0 +1,166 @@
+"""Which requests a warm batch sends, counted by the brokers themselves.
+
+    python -m bench.requests [--version 4.3.0]
+
+Three brokers log each request that they have answered (`kafka.request.logger`). A batch is planned,
+written and committed by the sink's own parts, one phase after the other, so that a request belongs
+to the phase in which it was logged. Writes bench/results/requests.json; progress to standard error.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import sys
+import time
+import uuid
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+
+from eos_sink.bench.result import Notebook
+from eos_sink.clients.cluster import ConfluentKafka
+from eos_sink.driver.committer import Committer
+from eos_sink.driver.planner import Planner
+from eos_sink.model import BatchId
+from eos_sink.options import parse_options
+from eos_sink.task.writer import TaskWriter
+from eos_sink.testing import KafkaCluster, start_kafka
+from eos_sink.testing.local import LocalCluster
+
+TASKS = (1, 2, 4, 8, 16)
+PARTITIONS = (1, 6)
+# Both slots have to be known to the planner too, which looks at a batch when it plans the next.
+WARM_UP, BATCHES = 3, 2
+IDLE_S = 10.0
+_QUIET_S, _LONGEST_S = 0.5, 5.0
+_ANSWERED = re.compile(r"Completed request:\s*(\{.*\})\s*$")
+_LOGGING = "-Dorg.slf4j.simpleLogger.log.kafka.request.logger=debug"
+_RESULTS = Path(__file__).parent / "results" / "requests.json"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--version", default="4.3.0", help="of the brokers")
+    version = parser.parse_args().version
+    # The one way to give a JVM options that the cluster has no argument for.
+    os.environ["JAVA_TOOL_OPTIONS"] = _LOGGING
+    with start_kafka(3, version) as kafka:
+        del os.environ["JAVA_TOOL_OPTIONS"]
+        assert isinstance(kafka, LocalCluster)
+        log, notebook = RequestLog(kafka), Notebook("requests", version, {"batches": BATCHES})
+        for partitions in PARTITIONS:
+            for tasks in TASKS:
+                count(kafka, log, notebook, tasks, partitions)
+                print(f"{tasks} tasks, {partitions} partitions", file=sys.stderr, flush=True)
+                notebook.result().write(_RESULTS)
+    return 0
+
+
+def count(
+    kafka: KafkaCluster, log: RequestLog, notebook: Notebook, tasks: int, partitions: int
+) -> None:
+    """Note the requests of each phase and API, one sample a batch."""
+    topic = f"requests-{uuid.uuid4().hex[:8]}"
+    kafka.create_topic(topic, partitions)
+    servers = {"kafka.bootstrap.servers": kafka.bootstrap_servers}
+    options = parse_options({**servers, "eos.id": topic, "topic": topic})
+    # As in Spark, the planner and the committer are two processes, and each task has its own.
+    of_plan, of_commit = ConfluentKafka(options), ConfluentKafka(options)
+    planner, committer = Planner(of_plan, options), Committer(of_commit, options)
+    found: dict[tuple[str, str, str], list[int]] = {}
+    for batch in range(WARM_UP + BATCHES):
+        log.take()
+        plan = planner.plan()
+        phases = {"plan": log.take()}
+        writers = [TaskWriter(ConfluentKafka(options), options, plan) for _ in range(tasks)]
+        reports = [
+            writer.write(BatchId("bench", batch), number, _rows(partitions))
+            for number, writer in enumerate(writers)
+        ]
+        phases["tasks"] = log.take()
+        committer.commit(reports)
+        phases["commit"] = log.take()
+        if batch >= WARM_UP:
+            for phase, counted in phases.items():
+                for (client, api), times in counted.items():
+                    place = found.setdefault((phase, client, api), [0] * BATCHES)
+                    place[batch - WARM_UP] = times
+    if (tasks, partitions) == (TASKS[0], PARTITIONS[0]):
+        log.take()
+        time.sleep(IDLE_S)
+        for (client, api), times in log.take().items():
+            notebook.note("idle", "1/s", times / IDLE_S, client=client, api=api)
+    for (phase, client, api), samples in sorted(found.items()):
+        labels = {"phase": phase, "client": client, "api": api}
+        notebook.note("requests", "", *samples, tasks=tasks, partitions=partitions, **labels)
+    planner.close()
+    for each in (of_plan, of_commit):
+        each.close()
+
+
+def _rows(partitions: int) -> Iterator[pa.RecordBatch]:
+    """A row for each partition of the topic."""
+    numbers = list(range(partitions))
+    yield pa.RecordBatch.from_pydict(
+        {"value": [b"x" * 100] * partitions, "partition": pa.array(numbers, pa.int32())}
+    )
+
+
+class RequestLog:
+    """What the brokers have logged since it was last taken."""
+
+    def __init__(self, kafka: LocalCluster) -> None:
+        self._logs = {node.log: 0 for node in kafka.nodes if node.role.serves_clients}
+
+    def take(self) -> Counter[tuple[str, str]]:
+        """How often by client ("librdkafka", "kafka-python" or "broker") and API, once nobody
+        has asked for a while. What brokers ask each other for is left out, but for what a
+        transaction makes them ask."""
+        found: Counter[tuple[str, str]] = Counter()
+        quiet_at, end = time.monotonic() + _QUIET_S, time.monotonic() + _LONGEST_S
+        while time.monotonic() < min(quiet_at, end):
+            time.sleep(_QUIET_S / 10)
+            new = [asked for log in self._logs for asked in self._read(log)]
+            if new:
+                found.update(new)
+                quiet_at = time.monotonic() + _QUIET_S
+        return found
+
+    def _read(self, log: Path) -> Iterator[tuple[str, str]]:
+        with log.open("rb") as file:
+            file.seek(self._logs[log])
+            text = file.read()
+        whole = text[: text.rfind(b"\n") + 1]
+        self._logs[log] += len(whole)
+        for line in whole.decode(errors="replace").splitlines():
+            asked = _request(line)
+            if asked is not None:
+                yield asked
+
+
+_OF_TRANSACTIONS = {"WRITE_TXN_MARKERS", "ADD_PARTITIONS_TO_TXN"}
+
+
+def _request(line: str) -> tuple[str, str] | None:
+    answered = _ANSWERED.search(line)
+    if answered is None:
+        return None
+    document = json.loads(answered.group(1))
+    header = document["requestHeader"]
+    api, software = str(header["requestApiKeyName"]), document["clientInformation"]["softwareName"]
+    # The first request of a connection comes before the broker knows the software; the sink's
+    # look at the brokers' versions tells them another name.
+    if software == "confluent-kafka-python" or header["clientId"] == "rdkafka":
+        return "librdkafka", api
+    if software in {"kafka-python", "eos-sink"} or header["clientId"].startswith("kafka-python"):
+        return "kafka-python", api
+    return ("broker", api) if api in _OF_TRANSACTIONS else None
+
+
+if __name__ == "__main__":
+    sys.exit(main())
