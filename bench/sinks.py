@@ -23,7 +23,7 @@ from pathlib import Path
 from bench.flink import CHECKPOINT_MS, VERSION, run_flink
 from bench.limits import LIMITS
 from bench.publish import RESULTS
-from bench.shapes import SHAPES, SHORT
+from bench.shapes import MAIN, SHAPES, SHORT
 from eos_sink.bench.broker import start_broker
 from eos_sink.bench.cpu import Account, CpuClock, Part
 from eos_sink.bench.place import Place
@@ -77,6 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             bench = Bench(spark, clock_of(spark, kafka), TASKS)
         place = Place({"bootstrap.servers": kafka.bootstrap_servers})
         scene = Scene(kafka, place, bench, Notebook(NAME, kafka.version, parameters))
+        _warm_up(scene)
         began = time.monotonic()
         for number in range(parsed.rounds):
             for shape in shapes:
@@ -97,6 +98,13 @@ def _parser() -> argparse.ArgumentParser:
     add("--version", default="4.3.0", help="of the broker")
     add("--out", type=Path, default=RESULTS / f"{NAME}.json")
     return parser
+
+
+def _warm_up(scene: Scene) -> None:
+    """So that the first peer is not the one whom the broker's compiler slows down."""
+    topic = "bench-warm-up"
+    with scene.place.topic(topic, MAIN.partitions):
+        LIMITS["librdkafka"](scene.kafka.bootstrap_servers, topic, MAIN)
 
 
 def takes_part(peer: str, shape: Shape) -> bool:
