@@ -106,9 +106,10 @@ def lines(results: Results) -> Iterator[str]:
     yield f"CPU seconds for a million rows of shape {_MAIN}; medians."
     yield ""
     yield from _cpu(result, _MAIN)
-    yield "### The limit"
-    yield ""
-    yield from _limits(result)
+    if list(result.having("rate")):
+        yield "### The limit"
+        yield ""
+        yield from _limits(result)
     yield "### Small batches"
     yield ""
     yield from _latency(result)

@@ -46,19 +46,31 @@ class CpuClock:
 
     def __init__(self, accounts: Mapping[str, list[Account]]) -> None:
         self._accounts = accounts
+        self._families: dict[Account, _Family] = {}
 
     def read(self) -> dict[str, float]:
         """Seconds by name; empty on a system that has no /proc.
 
-        A process that was forked and has ended since, but that its parent has not waited for, is
-        missing. One that is not there counts 0.
+        What a process had used when it was last read stays in the sum, whatever becomes of it: of
+        a killed parent's children nobody else would tell. A process that is not there counts 0.
         """
         found = dict(_processes())
         return {
-            name: sum(_seconds(found, account) for account in accounts)
+            name: sum(self._seconds(found, account) for account in accounts)
             for name, accounts in self._accounts.items()
             if found
         }
+
+    def _seconds(self, found: Mapping[int, _Process], account: Account) -> float:
+        top = found.get(account.pid)
+        if top is None:
+            return 0.0
+        below = self._families.setdefault(account, _Family()).below(found, account.pid)
+        return {
+            Part.OWN: top.own,
+            Part.BELOW: top.reaped + below,
+            Part.ALL: top.own + top.reaped + below,
+        }[account.part]
 
     def since(self, before: Mapping[str, float]) -> dict[str, float]:
         """Seconds by name since an earlier `read`."""
@@ -84,20 +96,22 @@ def _processes() -> Iterator[tuple[int, _Process]]:
         yield int(stat.parent.name), _Process(int(fields[_PARENT]), own, reaped)
 
 
-def _seconds(found: Mapping[int, _Process], account: Account) -> float:
-    top = found.get(account.pid)
-    if top is None:
-        return 0.0
-    below = top.reaped + sum(
-        process.own + process.reaped
-        for pid, process in found.items()
-        if _is_below(found, pid, account.pid)
-    )
-    return {
-        Part.OWN: top.own,
-        Part.BELOW: below,
-        Part.ALL: top.own + below,
-    }[account.part]
+class _Family:
+    """The processes below one, from reading to reading."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, _Process] = {}
+        self._orphans = 0.0
+
+    def below(self, found: Mapping[int, _Process], top: int) -> float:
+        """Seconds of all that are or were there, but for those that the top has waited for."""
+        now = {pid: each for pid, each in found.items() if _is_below(found, pid, top)}
+        for pid, each in self._known.items():
+            # Its parent has waited for it, and counts it, unless that is gone as well.
+            if pid not in now and each.parent not in now and each.parent != top:
+                self._orphans += each.own + each.reaped
+        self._known = now
+        return self._orphans + sum(each.own + each.reaped for each in now.values())
 
 
 def _is_below(found: Mapping[int, _Process], pid: int, top: int) -> bool:

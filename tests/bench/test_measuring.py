@@ -73,7 +73,50 @@ below.communicate(b"\\n")
 """
 
 
-@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="this system has no /proc")
+MIDDLE = f"""
+import subprocess, sys
+leaf = subprocess.Popen([sys.executable, "-c", {BUSY_UNTIL_TOLD!r}],
+    stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+leaf.stdout.readline()
+print(flush=True)
+input()
+"""
+ABOVE = f"""
+import subprocess, sys
+middle = subprocess.Popen([sys.executable, "-c", {MIDDLE!r}],
+    stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+middle.stdout.readline()
+print(flush=True)
+input()
+middle.kill()
+middle.wait()
+print(flush=True)
+input()
+"""
+needs_proc = pytest.mark.skipif(
+    not Path("/proc/self/stat").exists(), reason="this system has no /proc"
+)
+
+
+@needs_proc
+def test_the_children_of_a_killed_process_stay_in_the_sum() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", ABOVE], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as above:
+        assert above.stdin is not None
+        assert above.stdout is not None
+        above.stdout.readline()
+        clock = CpuClock({"below": [Account(above.pid, Part.BELOW)]})
+        before = clock.read()
+        assert before["below"] >= 0.3
+        above.stdin.write(b"\n")
+        above.stdin.flush()
+        above.stdout.readline()
+        assert clock.read()["below"] >= before["below"]
+        above.communicate(b"\n")
+
+
+@needs_proc
 def test_children_are_counted_dead_or_alive() -> None:
     with subprocess.Popen(
         [sys.executable, "-c", PARENT], stdin=subprocess.PIPE, stdout=subprocess.PIPE
