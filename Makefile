@@ -90,16 +90,15 @@ spec-short: ## The same in under a minute: fewer rows
 guards: $(VENV)/.setup-dev kafka ## Take each guard of the protocol away; a test has to notice
 	@nice $(BIN)/python -m tools.guards
 
-# ROUNDS=3 for fewer; `python -m bench.sinks --help` tells of shapes and peers.
+# ROUNDS=3 for fewer; `python -m bench.sinks --help` tells of shapes and peers. What is measured goes
+# into docs/bench.md with `python -m bench.publish`.
 .PHONY: bench
 bench: $(VENV)/.setup-dev kafka ## Measure beside Spark's own sink, on the main shapes
 	@$(BIN)/python -m bench.sinks $(if $(ROUNDS),--rounds $(ROUNDS))
-	@$(BIN)/python -m bench.publish
 
 .PHONY: bench-full
 bench-full: $(VENV)/.setup-dev kafka ## The same with all shapes, and with Flink
 	@$(BIN)/python -m bench.sinks --full $(if $(ROUNDS),--rounds $(ROUNDS))
-	@$(BIN)/python -m bench.publish
 
 .PHONY: bench-scale
 bench-scale: $(VENV)/.setup-dev kafka ## Measure what a driver's steps cost by tasks; minutes, writes docs/scale.md

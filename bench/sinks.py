@@ -5,7 +5,7 @@
 A turn is a query of some batches, the first of which only warm up; a round is a turn of every
 peer, in an order that changes from round to round. All peers write the same rows to one broker on
 this machine with acks all, linger 5 ms, batches of 256 KiB and the same compression. Writes
-bench/results/sinks.json; `python -m bench.publish` puts that into docs/bench.md.
+bench/results/sinks.json and prints tables; `python -m bench.publish` puts it into docs/bench.md.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from pathlib import Path
 
 from bench.flink import CHECKPOINT_MS, VERSION, run_flink
 from bench.limits import LIMITS
+from bench.pages.sinks import lines
 from bench.publish import RESULTS
 from bench.shapes import MAIN, SHAPES, SHORT
 from eos_sink.bench.broker import start_broker
@@ -85,6 +86,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                     _turn(scene, peer, shape, f"{time.monotonic() - began:4.0f} s, {number + 1}")
                 # Each time, so that a run that is ended early has shown something.
                 scene.notebook.result().write(parsed.out)
+    print("\n".join(lines({NAME: scene.notebook.result()})))
     return 0
 
 
