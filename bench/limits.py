@@ -42,7 +42,7 @@ class Written:
     Attributes:
         rows: how many.
         rows_per_second: while it wrote, without its start.
-        cpu_s: user and system seconds for a million rows, its start included.
+        cpu_s: user and system seconds for a million rows; of a JVM, its start included.
     """
 
     rows: int
@@ -77,9 +77,10 @@ def performance_tool(servers: str, topic: str, shape: Shape) -> Written:
 def in_python(writer: str, servers: str, topic: str, shape: Shape) -> Written:
     """One of WRITERS, over values that are there already."""
     command = [sys.executable, "-m", "bench.limits", writer, servers, topic, shape.name]
-    said, cpu_s = _run(command)
+    said, _ = _run(command)
     told = json.loads(said.splitlines()[-1])
-    return Written(told["rows"], told["rows"] / told["seconds"], cpu_s * 1e6 / told["rows"])
+    rows = told["rows"]
+    return Written(rows, rows / told["seconds"], told["cpu_s"] * 1e6 / rows)
 
 
 LIMITS: dict[str, Callable[[str, str, Shape], Written]] = {
@@ -116,15 +117,24 @@ def _tuning(shape: Shape) -> dict[str, str]:
     return {**settings, "compression.type": shape.compression}
 
 
-def loop(servers: str, topic: str, shape: Shape) -> float:
-    """A call of confluent-kafka's `produce` for each value; seconds."""
+Spent = tuple[float, float]
+"""Seconds, and CPU seconds of all threads."""
+
+
+def _stopwatch() -> Callable[[], Spent]:
+    began, used = time.monotonic(), time.process_time()
+    return lambda: (time.monotonic() - began, time.process_time() - used)
+
+
+def loop(servers: str, topic: str, shape: Shape) -> Spent:
+    """A call of confluent-kafka's `produce` for each value."""
     from confluent_kafka import Producer
 
     values = [shape.value(number) for number in range(shape.rows)]
     settings = {"bootstrap.servers": servers, "enable.idempotence": True, **_tuning(shape)}
     producer = Producer(settings)
     produce = partial(producer.produce, topic)
-    began = time.monotonic()
+    spent = _stopwatch()
     for value in chain.from_iterable(repeat(values, _BATCHES)):
         while True:
             try:
@@ -134,11 +144,11 @@ def loop(servers: str, topic: str, shape: Shape) -> float:
                 producer.poll(_ROOM_S)
     left = producer.flush(_LONGEST_S)
     assert not left, f"{left} records were not delivered"
-    return time.monotonic() - began
+    return spent()
 
 
-def batches(servers: str, topic: str, shape: Shape) -> float:
-    """The sink's own producer, over Arrow batches, a transaction for each batch; seconds."""
+def batches(servers: str, topic: str, shape: Shape) -> Spent:
+    """The sink's own producer, over Arrow batches, a transaction for each batch."""
     import pyarrow as pa
 
     from eos_sink.clients.cluster import ConfluentKafka
@@ -149,7 +159,7 @@ def batches(servers: str, topic: str, shape: Shape) -> float:
     where = {"kafka.bootstrap.servers": servers, "eos.id": topic, "topic": topic}
     producer = ConfluentKafka(parse_options({**where, **shape.options})).producer(topic, 600_000)
     deadline = Deadline(_LONGEST_S)
-    began = time.monotonic()
+    spent = _stopwatch()
     producer.init(deadline)
     for _ in range(_BATCHES):
         producer.begin()
@@ -157,9 +167,9 @@ def batches(servers: str, topic: str, shape: Shape) -> float:
             producer.produce_rows(Rows(values.slice(start, _ARROW_ROWS), topic=topic))
         producer.flush(deadline)
         producer.commit(deadline)
-    seconds = time.monotonic() - began
+    found = spent()
     producer.close()
-    return seconds
+    return found
 
 
 WRITERS = {"librdkafka": loop, "producer": batches}
@@ -167,8 +177,8 @@ WRITERS = {"librdkafka": loop, "producer": batches}
 
 def main(writer: str, servers: str, topic: str, name: str) -> int:
     (shape,) = (shape for shape in SHAPES if shape.name == name)
-    seconds = WRITERS[writer](servers, topic, shape)
-    print(json.dumps({"rows": _BATCHES * shape.rows, "seconds": seconds}))
+    seconds, cpu_s = WRITERS[writer](servers, topic, shape)
+    print(json.dumps({"rows": _BATCHES * shape.rows, "seconds": seconds, "cpu_s": cpu_s}))
     return 0
 
 
