@@ -74,7 +74,6 @@ def measured_on(result: Result) -> str:
     return (
         f"{result.date.replace('T', ' ').replace('Z', ' UTC')}, {machine['cores']} cores "
         f"({machine['processor']}) and {machine['memory_gb']} GB for everything, the broker "
-        f"included; load {machine['load'][1]:.0f} over its last five minutes, other work "
         f"included. Kafka {versions['kafka']}, Spark {versions.get('pyspark', 'none')}, Java "
         f"{machine['java']}, Python {machine['python']}, librdkafka {versions['librdkafka']}, "
         f"kafka-python {versions['kafka-python']}, pyarrow {versions['pyarrow']}."

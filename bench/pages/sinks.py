@@ -94,7 +94,10 @@ def targets(results: Results) -> Iterator[str]:
 def lines(results: Results) -> Iterator[str]:
     result = results[_NAME]
     told = result.parameters
-    yield f"Measured {measured_on(result)} {told['rounds']} rounds, {told['tasks']} tasks."
+    yield (
+        f"Measured {measured_on(result)} {told['rounds']} rounds, {told['tasks']} tasks. The "
+        f"machine's load was {result.machine['load'][1]}."
+    )
     yield ""
     yield "### Throughput"
     yield ""
