@@ -1,12 +1,12 @@
 """What a task pays before and after its rows: each step of a transactional producer, timed.
 
-    python -m bench.opening [--samples 100] [--brokers 1] [--out bench/results/opening-1.json]
+    python -m bench.opening [--samples 100] [--brokers 3] [--out FILE]
 
 The steps are those of `eos_sink.task.writer`, with librdkafka as `eos_sink.clients.producer` sets
 it up, in a warm process: new producer, init, begin, 1,000 rows of 100 bytes with keys into six
-partitions, the log's offset, flush, the offset again. Each variation changes one setting or one
-place in the order. All are measured in turns, one producer each a round, so that what the machine
-does meanwhile is in all of them.
+partitions, flush, the log's offset. Each variation changes one setting or one place in the order.
+All are measured in turns, one producer each a round, so that what the machine does meanwhile is in
+all of them.
 """
 
 from __future__ import annotations
@@ -40,13 +40,14 @@ AS_THE_SINK = {
     "statistics.interval.ms": 10,
     "transaction.timeout.ms": 900_000,
 }
+RESULTS = Path(__file__).parent / "results"
 ROWS = 1_000
 PARTITIONS = 6
 VALUE = b"x" * 92
 WARM_UP = 3
 STEPS = (
-    *("new", "init", "commit again", "begin", "produce"),
-    *("offset", "flush", "offset again", "identity"),
+    *("new", "init", "commit again", "metadata", "begin", "produce"),
+    *("early offset", "flush", "offset", "identity"),
 )
 _WAIT_S = 60.0
 
@@ -57,9 +58,10 @@ class Variation:
 
     Attributes:
         settings: of librdkafka, over those of the sink.
-        metadata_ahead: the topic's metadata are asked for while the producer inits.
-        offset_first: the offset is added before the flush, where a stale driver's task is refused.
-        offset_last: it is added after the flush, where librdkafka tells of failed records.
+        metadata_amid: the topic's metadata are asked for while the producer inits.
+        metadata_first: they are asked for once it has.
+        offset_first: the log's offset is added before the flush.
+        offset_last: it is added after the flush.
         offset_beside: one offset, by another thread, while this one flushes.
         partitions: over how many the rows are spread.
         kept: the producer of the slot's last transaction goes on. It commits once more what was
@@ -67,8 +69,9 @@ class Variation:
     """
 
     settings: Mapping[str, Any] = field(default_factory=dict)
-    metadata_ahead: bool = False
-    offset_first: bool = True
+    metadata_amid: bool = False
+    metadata_first: bool = False
+    offset_first: bool = False
     offset_last: bool = True
     offset_beside: bool = False
     partitions: int = PARTITIONS
@@ -77,6 +80,14 @@ class Variation:
 
 VARIATIONS = {
     "as the sink": Variation(),
+    "offset before flush": Variation(offset_first=True, offset_last=False),
+    "offset before and after": Variation(offset_first=True),
+    "offset beside flush": Variation(offset_last=False, offset_beside=True),
+    "one partition": Variation(partitions=1),
+    "two partitions": Variation(partitions=2),
+    "kept producer": Variation(kept=True),
+    "metadata amid init": Variation(metadata_amid=True),
+    "metadata after init": Variation(metadata_first=True),
     "sparse connections": Variation({"enable.sparse.connections": True}),
     "no statistics": Variation({"statistics.interval.ms": 0}),
     "statistics 1 ms": Variation({"statistics.interval.ms": 1}),
@@ -84,14 +95,6 @@ VARIATIONS = {
     "reconnect 10 ms": Variation({"reconnect.backoff.ms": 10}),
     "IPv4 only": Variation({"broker.address.family": "v4"}),
     "no metrics push": Variation({"enable.metrics.push": False}),
-    "metadata ahead": Variation(metadata_ahead=True),
-    "offset first only": Variation(offset_last=False),
-    "offset last only": Variation(offset_first=False),
-    "offset beside flush": Variation(offset_first=False, offset_last=False, offset_beside=True),
-    "one partition": Variation(partitions=1),
-    "two partitions": Variation(partitions=2),
-    "kept producer": Variation(kept=True),
-    "kept, offset first only": Variation(kept=True, offset_last=False),
 }
 
 
@@ -129,12 +132,11 @@ def main() -> int:
     parser.add_argument("--brokers", type=int, default=1, choices=(1, 3))
     parser.add_argument("--version", default="4.3.0", help="of the brokers")
     parser.add_argument("--seconds", type=float, default=200.0, help="stop after so long")
-    parser.add_argument("--out", type=Path, help="write the result there")
+    parser.add_argument("--out", type=Path, help="default: bench/results/opening-<brokers>.json")
     arguments = parser.parse_args()
     with start_kafka(brokers=arguments.brokers, version=arguments.version) as kafka:
         found = measure(kafka, arguments.samples, arguments.seconds)
-    if arguments.out:
-        found.write(arguments.out)
+    found.write(arguments.out or RESULTS / f"opening-{arguments.brokers}.json")
     print(table(found))
     return 0
 
@@ -215,7 +217,7 @@ class Task:
         self.steps.lap("produce")
         if variation.offset_first:
             self._send_offset()
-            self.steps.lap("offset")
+            self.steps.lap("early offset")
         if variation.offset_beside:
             sending = threading.Thread(target=self._send_offset)
             sending.start()
@@ -225,7 +227,7 @@ class Task:
         self.steps.lap("flush")
         if variation.offset_last:
             self._send_offset()
-            self.steps.lap("offset again")
+            self.steps.lap("offset")
         if variation.settings.get("statistics.interval.ms", 1):
             while not self._known.is_set():
                 self._producer.poll(0.01)
@@ -246,11 +248,14 @@ class Task:
         }
         self._producer = Producer(settings)
         self.steps.lap("new")
-        if self._variation.metadata_ahead:
+        if self._variation.metadata_amid:
             ask = self._producer.list_topics
             threading.Thread(target=ask, args=(self._place.topic, _WAIT_S)).start()
         self._producer.init_transactions(_WAIT_S)
         self.steps.lap("init")
+        if self._variation.metadata_first:
+            self._producer.list_topics(self._place.topic, _WAIT_S)
+            self.steps.lap("metadata")
 
     def _send_offset(self) -> None:
         log, member = [self._place.log], self._place.member

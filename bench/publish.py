@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench.pages import scale, sinks
+from bench.pages import eos_performance, opening, scale, sinks
 from bench.pages.publication import Publication, Results
 from eos_sink.bench.result import Result
 
@@ -26,6 +26,8 @@ PUBLICATIONS: tuple[Publication, ...] = (
     scale.SETTLING,
     scale.FORMULAS,
     scale.FOLLOWS,
+    *eos_performance.PUBLICATIONS,
+    opening.PUBLICATION,
 )
 
 

@@ -38,6 +38,8 @@ public final class EosLoop {
     }
   }
 
+  private static final int FEWEST = 3;
+
   private final Map<String, String> turn;
   private final List<TopicPartition> output = new ArrayList<>();
   private final List<String> ends = new ArrayList<>();
@@ -62,7 +64,7 @@ public final class EosLoop {
       }
       long begun = System.nanoTime();
       long stop = begun + (long) (Double.parseDouble(turn.get("seconds")) * 1e9);
-      while (System.nanoTime() < stop) {
+      while (System.nanoTime() < stop || ends.size() < FEWEST) {
         transaction(consumer, producer, polled, System.nanoTime() + interval);
         polled = consumer.poll(Duration.ofMillis(100));
       }
@@ -146,6 +148,8 @@ public final class EosLoop {
     properties.put("transactional.id", turn.get("group"));
     properties.put("linger.ms", "5");
     properties.put("batch.size", "262144");
+    // A batch for each of 200 partitions, and some on their way.
+    properties.put("buffer.memory", "134217728");
     properties.put("key.serializer", ByteArraySerializer.class.getName());
     properties.put("value.serializer", ByteArraySerializer.class.getName());
     return properties;

@@ -21,6 +21,7 @@ from eos_sink.clients.wire import Wire
 from eos_sink.deadline import Deadline
 
 _WAIT_S = 30.0
+_FEWEST = 3
 _AT_ONCE = 500
 # The last version that clients may use.
 _ADD_PARTITIONS_VERSION = 3
@@ -78,7 +79,7 @@ class Loop:
             polled = self._consumer.consume(_AT_ONCE, 0.1)
         begun = time.perf_counter()
         stop = begun + turn.seconds
-        while time.perf_counter() < stop:
+        while time.perf_counter() < stop or len(self._ends) < _FEWEST:
             if polled:
                 self._transaction(polled, time.perf_counter() + turn.interval_ms / 1000)
             polled = self._consumer.consume(_AT_ONCE, 0.1)

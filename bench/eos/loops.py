@@ -33,7 +33,7 @@ class Extent:
         partitions: of the output.
         intervals_ms: between commits, where it is measured how fast the loops are.
         latency_ms: between commits, where it is measured how soon records are visible.
-        seconds: of a turn; those of a long interval take three intervals.
+        seconds: of a turn; those of a long interval take two and a half intervals.
         records: that wait in the input.
         rounds: how often everything is done.
     """
@@ -45,8 +45,12 @@ class Extent:
     records: int
     rounds: int
 
+    def lasting(self, interval_ms: float) -> float:
+        """Seconds of a turn with this interval."""
+        return max(self.seconds, 2.5 * interval_ms / 1000)
 
-SHORT = Extent((1, 10, 50, 200), (10, 100, 1_000), (10, 100, 1_000), 2.0, 800_000, 1)
+
+SHORT = Extent((1, 10, 50, 200), (10, 100, 1_000), (10, 100, 1_000), 1.2, 600_000, 1)
 LONG = Extent((1, 10, 50, 200), (10, 100, 1_000), (10, 100, 1_000, 10_000), 4.0, 2_000_000, 3)
 
 
@@ -62,17 +66,17 @@ def measure(kafka: KafkaCluster, extent: Extent) -> Result:
         fill(kafka, filled, extent.records)
         outputs = [Output(kafka, filled, each) for each in extent.partitions]
         for output in outputs:
-            for client, _ in _ways(clients):
+            for client in clients:
                 client.play(output.turn(100, _WARM_UP_S))
         for _ in range(extent.rounds):
             for interval_ms in extent.intervals_ms:
-                seconds = max(extent.seconds, 3 * interval_ms / 1000)
+                seconds = extent.lasting(interval_ms)
                 for output in outputs:
                     for client, declared in _ways(clients):
                         turn = output.turn(interval_ms, seconds, declared=declared)
                         _fast(kafka, client, turn, notes)
             for interval_ms in extent.latency_ms:
-                seconds = max(extent.seconds, 3 * interval_ms / 1000)
+                seconds = extent.lasting(interval_ms)
                 for client in clients:
                     _soon(kafka, client, interval_ms, seconds, notes)
     return notes.result()

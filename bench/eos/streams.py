@@ -23,11 +23,19 @@ from eos_sink.testing import KafkaCluster, java_home
 INPUT_PARTITIONS = 2
 """As many tasks a batch, one a core."""
 RATE = 1_000
-TUNING = {"kafka.linger.ms": "5", "kafka.batch.size": "262144", "kafka.acks": "all"}
+TUNING = {
+    "kafka.linger.ms": "5",
+    "kafka.batch.size": "262144",
+    # A batch for each of 200 partitions, and some on their way: 32 MB hold 128.
+    "kafka.buffer.memory": "134217728",
+    "kafka.acks": "all",
+}
 SINKS = ("kafka-eos", "kafka-eos, declared", "kafka")
 _WARM_UP_S = 3.0
-_LONGEST_S = 120.0
+_LONGEST_S = 600.0
 _LOOK_S = 0.05
+_FEWEST = 3
+"""Batches in a measured stretch, however long they take."""
 
 
 @dataclass(frozen=True)
@@ -52,8 +60,8 @@ class Extent:
 
 
 TRIGGER_PARTITIONS = 10
-SHORT = Extent((1, 10, 50, 200), (1_000,), 3.0, 100_000, 4, 1)
-LONG = Extent((1, 10, 50, 200), (200, 1_000, 5_000), 10.0, 500_000, 6, 3)
+SHORT = Extent((1, 10, 100), (1_000,), 3.0, 100_000, 4, 1)
+LONG = Extent((1, 10, 100), (200, 1_000, 5_000), 10.0, 500_000, 6, 3)
 
 
 def measure(kafka: KafkaCluster, extent: Extent) -> Result:
@@ -164,6 +172,7 @@ def _soon(way: Way, trigger_ms: int, seconds: float, notes: Notebook) -> None:
         time.sleep(_WARM_UP_S)
         since, before = time.monotonic(), len(_batches(query))
         time.sleep(seconds)
+        _wait_for_batches(query, before + _FEWEST)
         ages = reader.ages_ms(since)
         batches = _batches(query)[before:]
     labels = way.labels(trigger_ms)
@@ -195,6 +204,7 @@ def _session() -> Iterator[SparkSession]:
         .config("spark.driver.extraClassPath", f"{spark_kafka_jars(say)}/*")
         .config("spark.sql.streaming.numRecentProgressUpdates", "10000")
         .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
         .config("spark.log.level", "ERROR")
         .getOrCreate()
     )

@@ -16,7 +16,7 @@ class Turn:
         group: of the consumer, and the transactional id.
         partitions: of the output.
         interval_ms: from the begin of a transaction to its commit.
-        seconds: how long it is played, from the first record on.
+        seconds: how long it is played, from the first record on; three transactions at least.
         declared: all partitions are added to each transaction before its first record.
     """
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from bench.opening import STEPS, VARIATIONS
-from bench.pages.eos_performance import PAGE
-from bench.pages.publication import Publication, Results, measured_on, number, table
+from bench.pages.eos_performance import PAGE, measured
+from bench.pages.publication import Publication, Results, number, table
 from eos_sink.bench.result import Result
 
 _RESULTS = ("opening-1", "opening-3")
@@ -15,7 +15,7 @@ _RESULTS = ("opening-1", "opening-3")
 def lines(results: Results) -> Iterator[str]:
     """The steps of a task's producer, and what shortens them, by number of brokers."""
     first = next(iter(results.values()))
-    yield f"Measured {measured_on(first)}"
+    yield from measured(first)
     yield ""
     for found in results.values():
         brokers = found.parameters["brokers"]
