@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from itertools import chain
+from itertools import islice
 
 import pyarrow as pa
 
@@ -65,7 +65,8 @@ class TaskWriter:
         """
         todo = assignment(self._plan, batch, partition, run)
         tallier = Tallier(topic_varies=self._options.topic is None)
-        filled = (part for part in data if part.num_rows)
+        # An Arrow batch may have 64 MB, so none is held here once Spark is asked for another.
+        filled = filter(len, data)
         prepared = None
         if todo.role is Role.WRITE:
             prepared = self._write(todo.slot, partition, filled, tallier)
@@ -75,6 +76,7 @@ class TaskWriter:
         else:
             for part in filled:
                 tallier.add(self._rows(part))
+                del part
         decision = self._plan.decision
         return TaskReport(
             token=self._plan.token,
@@ -97,18 +99,17 @@ class TaskWriter:
             if self._plan.wrote(partition):
                 # It is likely to write again, and Spark may be a while with the first rows.
                 opening.begin()
-            first = next(rows, None)
-            if first is None:
+            # The second is taken before anything is written, since it tells whether there is more.
+            waiting = list(islice(rows, 2))
+            if not waiting:
                 return None
-            # Taken before anything is written, since it tells whether there is more to come.
-            second = next(rows, None)
             try:
                 producer = opening.end()
             except BaseException as error:
                 raise self._explained(error, transactional_id) from error
         try:
             producer.begin()
-            witness = self._produce(producer, first, second, rows, tallier)
+            witness = self._produce(producer, waiting, rows, tallier)
             identity = producer.identity(Deadline(self._options.step_timeout))
         except BaseException as error:
             _give_up(producer)
@@ -128,18 +129,21 @@ class TaskWriter:
     def _produce(
         self,
         producer: TransactionalProducer,
-        first: pa.RecordBatch,
-        second: pa.RecordBatch | None,
+        waiting: list[pa.RecordBatch],
         rest: Iterable[pa.RecordBatch],
         tallier: Tallier,
     ) -> Witness:
         witnesses: list[Witness] = []
-        self._send(producer, first, tallier, lambda *place: witnesses.append(Witness(*place)))
-        if second is not None:
+        self._send(
+            producer, waiting.pop(0), tallier, lambda *place: witnesses.append(Witness(*place))
+        )
+        if waiting:
             # A stale driver's task is refused here, before it has written much, and frees readers.
             self._send_offset(producer)
-            for part in chain((second,), rest):
+            self._send(producer, waiting.pop(), tallier)
+            for part in rest:
                 self._send(producer, part, tallier)
+                del part
         producer.flush(Deadline(self._options.transaction_timeout_ms / 1000))
         # Behind the last row, so that a stale task never stays prepared: who replaces its driver
         # after this sees all of the transaction. And librdkafka tells of a failed record here.

@@ -1,0 +1,121 @@
+"""One task's Python worker with the driver's side of its query: what `bench.memory` measures."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from eos_sink.clients.cluster import ConfluentKafka
+from eos_sink.driver.committer import Committer
+from eos_sink.driver.planner import Planner
+from eos_sink.options import parse_options
+from eos_sink.testing import KafkaCluster
+
+MB = 2**20
+EVERY_S = 0.05
+
+
+@dataclass(frozen=True)
+class Case:
+    """One batch.
+
+    Attributes:
+        buffer_mb: `kafka.buffer.memory`, 0 for the default.
+    """
+
+    rows: int
+    size: int
+    buffer_mb: int
+
+    @staticmethod
+    def from_text(text: str) -> Case:
+        shape, _, bound = text.partition("/")
+        rows, _, size = shape.partition("x")
+        return Case(int(rows), int(size), int(bound or 0))
+
+    @property
+    def labels(self) -> dict[str, str | int | float | bool]:
+        return {"rows": self.rows, "size": self.size, "buffer_mb": self.buffer_mb}
+
+
+@dataclass
+class Worker:
+    """A worker process and what it has told."""
+
+    process: subprocess.Popen[str]
+    base: dict[str, Any]
+    told: list[dict[str, Any]] = field(default_factory=list)
+
+    @staticmethod
+    def start(case: Case, options: dict[str, str], home: Path) -> Worker:
+        task = home / "task.json"
+        given = {"options": options, "rows": case.rows, "size": case.size}
+        task.write_text(json.dumps({**given, "first": 0, "every_s": EVERY_S}))
+        process = subprocess.Popen(
+            [sys.executable, "-m", "bench.memory_task", str(task)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert process.stdout is not None
+        return Worker(process, json.loads(process.stdout.readline()))
+
+    def write(self, plan: Path) -> Iterator[dict[str, Any]]:
+        """Have it write a batch; what it tells meanwhile, the end last."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(f"{plan}\n")
+        self.process.stdin.flush()
+        for line in self.process.stdout:
+            told = json.loads(line)
+            self.told.append(told)
+            yield told
+            if told["what"] == "written":
+                return
+        raise RuntimeError("the worker has died")
+
+    def close(self) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        self.process.wait()
+
+
+class Query:
+    """The driver's side of a query with one task."""
+
+    def __init__(
+        self, kafka: KafkaCluster, case: Case, home: Path, *, direct: bool = False
+    ) -> None:
+        self.topic = f"memory-{uuid.uuid4().hex[:8]}"
+        kafka.create_topic(self.topic, partitions=1)
+        self._home = home
+        self.options = {
+            "kafka.bootstrap.servers": kafka.direct_servers if direct else kafka.bootstrap_servers,
+            "topic": self.topic,
+            "checkpointlocation": str(home),
+            "kafka.linger.ms": "5",
+            "eos.step.timeout.ms": "120000",
+        }
+        if case.buffer_mb:
+            self.options["kafka.buffer.memory"] = str(case.buffer_mb * MB)
+        parsed = parse_options(self.options)
+        self._planner = Planner(ConfluentKafka(parsed), parsed)
+        self._committer = Committer(ConfluentKafka(parsed), parsed)
+
+    def plan(self) -> Path:
+        file = self._home / "plan"
+        file.write_bytes(pickle.dumps(self._planner.plan()))
+        return file
+
+    def commit(self) -> None:
+        self._committer.commit([pickle.loads((self._home / "plan.report").read_bytes())])
+
+    def close(self) -> None:
+        self._planner.close()

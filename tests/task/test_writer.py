@@ -1,0 +1,60 @@
+"""What a task holds of its rows."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from eos_sink.model import BatchId
+from eos_sink.task.writer import TaskWriter
+from tests.fakes.kafka import FakeKafka
+from tests.protocol.test_stories import STREAM, Driver
+from tests.protocol.world import World
+
+PARTS = 4
+
+
+class Parts(Iterator[pa.RecordBatch]):
+    """Arrow batches of one row each that are made when they are asked for.
+
+    Attributes:
+        held: whether the batch before each was still there when it was made.
+    """
+
+    def __init__(self) -> None:
+        self.held: list[bool] = []
+        self._before: weakref.ref[np.ndarray[tuple[int], np.dtype[np.uint8]]] | None = None
+
+    def __next__(self) -> pa.RecordBatch:
+        if self._before is not None:
+            self.held.append(self._before() is not None)
+        if len(self.held) == PARTS:
+            raise StopIteration
+        data = np.frombuffer(b"row", np.uint8).copy()
+        self._before = weakref.ref(data)
+        ends = pa.py_buffer(np.array([0, len(data)], np.int32))
+        value = pa.Array.from_buffers(pa.binary(), 1, [None, ends, pa.py_buffer(data)])
+        return pa.record_batch({"value": value})
+
+
+@pytest.mark.parametrize("replayed", [False, True])
+def test_a_task_holds_no_batch_of_rows_while_the_next_one_is_made(replayed: bool) -> None:
+    """But the first, since it asks whether there is more before it writes anything."""
+    world = World([])
+    driver = Driver(world)
+
+    def write(rows: Iterator[pa.RecordBatch]) -> None:
+        plan = driver.planner.plan()
+        writer = TaskWriter(FakeKafka(world.cluster), world.options, plan)
+        driver.committer.commit([writer.write(BatchId(STREAM, 0), 0, rows)])
+
+    if replayed:
+        write(Parts())
+    parts = Parts()
+    write(parts)
+    assert parts.held == [not replayed] + [False] * (PARTS - 1)
+    assert world.visible() == [b"row"] * PARTS
