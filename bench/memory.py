@@ -18,11 +18,10 @@ import tempfile
 import threading
 from pathlib import Path
 
-from bench.memory_worker import MB, Case, Query, Worker
+from bench.memory_worker import MB, Case, Query, Worker, audited
 from bench.publish import RESULTS
 from eos_sink.bench.result import Label, Notebook
 from eos_sink.testing import KafkaCluster, start_kafka
-from eos_sink.testing.checker import Checker, Record, Source, audit
 
 CASES = (
     "10000x100,100000x100,1000000x100,10000000x100,1000000x100/32,1000000x100/8,"
@@ -32,7 +31,6 @@ SLOW = "1000000x100,1000000x100/8,20000x10000,20000x10000/32"
 MANY, MANY_CASE = 500, "1000x100"
 _KEPT = 200
 _SLOW_S, _SLOW_FOR_S = 0.25, 15.0
-_AUDIT_S = 300.0
 
 
 def main() -> int:
@@ -89,8 +87,7 @@ def _slow(kafka: KafkaCluster, case: Case, notebook: Notebook) -> None:
         query.commit()
         worker.close()
         query.close()
-        checker = Checker(Source(kafka.direct_servers, query.topic), _row)
-        found = audit(checker, expected=case.rows, timeout_s=_AUDIT_S)
+        found = audited(kafka, query.topic, case.rows)
     _note(notebook, worker, {**case.labels, "slow": True})
     _say(f"slow {case}: {_told(worker)}; {found}")
     if not found.perfect:
@@ -129,10 +126,6 @@ def _told(worker: Worker) -> str:
         f"base {base / MB:.0f} MB, peak {last['peak'] / MB:.0f} MB, end {last['rss'] / MB:.0f} MB, "
         f"{last['at'] - began:.1f} s"
     )
-
-
-def _row(record: Record) -> int:
-    return int((record.value or b"")[:12])
 
 
 def _say(text: str) -> None:

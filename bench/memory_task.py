@@ -31,10 +31,6 @@ from eos_sink.model import BatchId
 from eos_sink.options import parse_options
 from eos_sink.task.writer import TaskWriter
 
-ARROW_ROWS = 10_000
-"""Of spark.sql.execution.arrow.maxRecordsPerBatch."""
-ARROW_BYTES = 64 * 2**20
-"""Of spark.sql.execution.arrow.maxBytesPerBatch; rows are fewer where it is reached."""
 _DIGITS = 12
 
 
@@ -54,25 +50,23 @@ def main() -> None:
     _tell(what="base", **_state(), rows=0)
     ended = threading.Event()
     threading.Thread(target=_watch, args=(task["every_s"], taken, ended), daemon=True).start()
-    for line in sys.stdin:
+    for number, line in enumerate(sys.stdin):
         plan = pickle.loads(Path(line.strip()).read_bytes())
         taken.rows = 0
         writer = TaskWriter(ConfluentKafka(options), options, plan)
-        batch = BatchId("stream", task["first"])
-        task["first"] += 1
-        report = writer.write(batch, 0, _rows(task["rows"], task["size"], taken))
+        rows = _rows(task["rows"], task["size"], task["each"], taken)
+        report = writer.write(BatchId("stream", number), 0, rows)
         report_file = Path(f"{line.strip()}.report")
         report_file.write_bytes(pickle.dumps(report))
         _tell(what="written", **_state(), rows=taken.rows)
     ended.set()
 
 
-def _rows(count: int, size: int, taken: Taken) -> Iterator[pa.RecordBatch]:
+def _rows(count: int, size: int, each: int, taken: Taken) -> Iterator[pa.RecordBatch]:
     """Rows as Spark hands them over: each batch is new, and forgotten when the next one comes.
 
     A value is its number, filled up with letters.
     """
-    each = max(1, min(ARROW_ROWS, ARROW_BYTES // size))
     filling = np.random.default_rng(7).integers(97, 113, size, dtype=np.uint8)
     for start in range(0, count, each):
         many = min(each, count - start)

@@ -17,9 +17,13 @@ from eos_sink.driver.committer import Committer
 from eos_sink.driver.planner import Planner
 from eos_sink.options import parse_options
 from eos_sink.testing import KafkaCluster
+from eos_sink.testing.checker import Audit, Checker, Record, Source, audit
 
 MB = 2**20
 EVERY_S = 0.05
+DIGITS = 12
+_ARROW_BYTES = 64 * MB
+_AUDIT_S = 300.0
 
 
 @dataclass(frozen=True)
@@ -28,11 +32,14 @@ class Case:
 
     Attributes:
         buffer_mb: `kafka.buffer.memory`, 0 for the default.
+        arrow_rows: how many Spark hands over at a time (spark.sql.execution.arrow.
+            maxRecordsPerBatch), fewer where they come to 64 MB (...maxBytesPerBatch).
     """
 
     rows: int
     size: int
-    buffer_mb: int
+    buffer_mb: int = 0
+    arrow_rows: int = 10_000
 
     @staticmethod
     def from_text(text: str) -> Case:
@@ -56,8 +63,9 @@ class Worker:
     @staticmethod
     def start(case: Case, options: dict[str, str], home: Path) -> Worker:
         task = home / "task.json"
-        given = {"options": options, "rows": case.rows, "size": case.size}
-        task.write_text(json.dumps({**given, "first": 0, "every_s": EVERY_S}))
+        each = max(1, min(case.arrow_rows, _ARROW_BYTES // case.size))
+        given = {"options": options, "rows": case.rows, "size": case.size, "each": each}
+        task.write_text(json.dumps({**given, "every_s": EVERY_S}))
         process = subprocess.Popen(
             [sys.executable, "-m", "bench.memory_task", str(task)],
             stdin=subprocess.PIPE,
@@ -119,3 +127,12 @@ class Query:
 
     def close(self) -> None:
         self._planner.close()
+
+
+def audited(kafka: KafkaCluster, topic: str, rows: int) -> Audit:
+    """What an independent reader finds of so many rows."""
+    return audit(Checker(Source(kafka.direct_servers, topic), _row), rows, _AUDIT_S)
+
+
+def _row(record: Record) -> int:
+    return int((record.value or b"")[:DIGITS])

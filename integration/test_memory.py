@@ -1,0 +1,72 @@
+"""The memory of a task's worker: a slow broker holds the task, and batches leave nothing behind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench.memory_worker import MB, Case, Query, Worker, audited
+from eos_sink.testing import KafkaCluster, start_kafka
+
+pytestmark = pytest.mark.timeout(400)
+
+# Rows that have been taken when the broker stops to answer, and how many there may be more: those
+# of the bound, and what is in the worker's hands.
+CUT_AT, HELD_BELOW = 10_000, 20_000
+STILL = 30
+"""Looks in a row that find the task where it was: it waits."""
+GROWTH = 80 * MB
+
+
+@pytest.fixture
+def slow() -> Iterator[KafkaCluster]:
+    with start_kafka(proxied=True) as cluster:
+        yield cluster
+
+
+def test_a_broker_that_does_not_answer_holds_the_task_in_bounded_memory(
+    slow: KafkaCluster, tmp_path: Path
+) -> None:
+    case = Case(rows=60_000, size=2_000, buffer_mb=8, arrow_rows=1_000)
+    query = Query(slow, case, tmp_path)
+    worker = Worker.start(case, query.options, tmp_path)
+    (broker,) = slow.brokers
+    seen: list[int] = []
+    cut = False
+    for told in worker.write(query.plan()):
+        seen.append(told["rows"])
+        if not cut and told["rows"] >= CUT_AT:
+            broker.link.cut()
+            cut = True
+        elif cut and seen[-STILL:] == seen[-1:] * STILL:
+            assert told["rows"] < HELD_BELOW
+            broker.link.heal()
+    query.commit()
+    query.close()
+    worker.close()
+    assert cut
+    assert worker.told[-1]["peak"] - worker.base["rss"] < GROWTH
+    assert audited(slow, query.topic, case.rows).perfect
+
+
+@pytest.mark.long
+def test_hundreds_of_batches_leave_nothing_behind_in_a_worker(
+    kafka: KafkaCluster, tmp_path: Path
+) -> None:
+    case = Case(rows=1_000, size=100)
+    query = Query(kafka, case, tmp_path)
+    worker = Worker.start(case, query.options, tmp_path)
+    ends: list[dict[str, Any]] = []
+    for _ in range(500):
+        *_, end = worker.write(query.plan())
+        query.commit()
+        ends.append(end)
+    query.close()
+    worker.close()
+    # The first batches fill what Python and librdkafka keep.
+    early, late = ends[100:150], ends[450:]
+    for what, more in (("threads", 3), ("files", 3), ("rss", 10 * MB)):
+        assert min(end[what] for end in late) <= min(end[what] for end in early) + more, what
