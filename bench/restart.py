@@ -228,8 +228,9 @@ def main() -> int:
                 _say(f"round {number}: {driver.sink}/{driver.ended}: {restart}")
                 if number:
                     _note(notebook, driver, restart)
-    if not arguments.timeline:
-        notebook.result().write(RESULTS / "restart.json")
+            if number and not arguments.timeline:
+                # After each round: they take long, and what is there already holds.
+                notebook.result().write(RESULTS / "restart.json")
     return 0
 
 
