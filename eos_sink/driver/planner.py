@@ -66,6 +66,7 @@ class Planner:
         self._owner = owner or this_process(options)
         self._member: GroupMember | None = None
         self._metadata = b""
+        self._checked = False
         self._planned: Entry | None = None
         self._settled: tuple[Decision, frozenset[int]] | None = None
         for warning in options.warnings:
@@ -113,6 +114,7 @@ class Planner:
             latest = self._register.glance()
             if latest is None or not self._in_turns(latest):
                 raise replaced(self._names, self._owner, latest)
+            self._checked = True
         return False
 
     def _in_turns(self, latest: Entry) -> bool:
@@ -129,6 +131,7 @@ class Planner:
         if self._in_turns(entry):
             # It has joined in this one's place, whether or not the group has said so by now.
             self._forget()
+            self._checked = not self._options.origin.batch
             return self._recover(deadline)
         self._settle(entry, deadline)
         planned = self._planned
@@ -138,7 +141,9 @@ class Planner:
         return self._sweep(entry, deadline, always_void=False)
 
     def _recover(self, deadline: Deadline) -> Entry:
-        self._check(deadline)
+        if not self._checked:
+            self._check(deadline)
+            self._checked = True
         session_ms = self._options.transaction_timeout_ms + _SESSION_MARGIN_MS
         self._member = self._kafka.member(self._names.group, self._names.driver, session_ms)
         try:
@@ -224,3 +229,4 @@ class Planner:
         if self._member is not None:
             self._member.close()
         self._member = None
+        self._checked = False

@@ -11,7 +11,7 @@ import pytest
 from eos_sink.deadline import Deadline
 from eos_sink.driver.committer import Committer
 from eos_sink.driver.planner import Planner
-from eos_sink.errors import BatchFailedError, ProduceFailedError, SupersededError
+from eos_sink.errors import BatchFailedError, ClusterError, ProduceFailedError, SupersededError
 from eos_sink.identity import Origin
 from eos_sink.log import DecisionRegister
 from eos_sink.model import BatchId, Owner, Plan
@@ -155,6 +155,39 @@ def test_planner_processes_of_one_session_take_turns(
     for batch, planner in enumerate((one, two, one, one, two)):
         planner.run(batch, [f"row {batch}".encode()])
     assert world.visible() == [f"row {batch}".encode() for batch in range(5)]
+
+
+@pytest.mark.parametrize("told", [True, False], ids=["told by the group", "not told yet"])
+def test_a_planner_process_that_takes_its_turn_again_checks_nothing_again(
+    told: bool, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not told:
+        monkeypatch.setattr(FakeMember, "state", lambda _: MemberState.CURRENT)
+    one, two = Named(world, 99, "/x", "7@1"), Named(world, 123, "/x", "7@1")
+    one.run(0, [b"a"])
+    two.run(1, [b"b"])
+    calls = list[str]()
+    one.plans.process.hook = lambda name, _: calls.append(name)
+    one.run(2, [b"c"])
+    assert "member.join" in calls
+    assert not [name for name in calls if "check" in name]
+
+
+def test_a_planner_whose_turn_has_failed_checks_again(world: World) -> None:
+    one, two = Named(world, 99, "/x", "7@1"), Named(world, 123, "/x", "7@1")
+    one.run(0, [b"a"])
+    two.run(1, [b"b"])
+
+    def fail() -> None:
+        raise ClusterError("The brokers are away.", remedy="")
+
+    At(one.plans.process, "member.join", Moment.BEFORE, fail)
+    with pytest.raises(ClusterError):
+        one.planner.plan()
+    calls = list[str]()
+    one.plans.process.hook = lambda name, _: calls.append(name)
+    one.run(2, [b"c"])
+    assert [name for name in calls if "check" in name]
 
 
 @pytest.mark.parametrize("session", ["", "8@1"])
