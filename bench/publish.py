@@ -29,6 +29,7 @@ PUBLICATIONS: tuple[Publication, ...] = (
     *eos_performance.PUBLICATIONS,
     opening.PUBLICATION,
 )
+PUBLICATIONS: tuple[Publication, ...] = (sinks.TARGETS, sinks.SINKS, MEMORY)
 
 
 def main(names: Sequence[str]) -> int:
