@@ -12,7 +12,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bench.pages import eos_performance, opening, scale, sinks
+from bench.pages.memory import MEMORY
 from bench.pages.publication import Publication, Results
+from bench.pages.restart import RESTART
 from eos_sink.bench.result import Result
 
 ROOT = Path(__file__).parent.parent
@@ -28,8 +30,9 @@ PUBLICATIONS: tuple[Publication, ...] = (
     scale.FOLLOWS,
     *eos_performance.PUBLICATIONS,
     opening.PUBLICATION,
+    MEMORY,
+    RESTART,
 )
-PUBLICATIONS: tuple[Publication, ...] = (sinks.TARGETS, sinks.SINKS, MEMORY)
 
 
 def main(names: Sequence[str]) -> int:
