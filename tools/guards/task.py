@@ -90,7 +90,7 @@ GUARDS = (
         (
             Removal(
                 _WRITER,
-                "        filled = (part for part in data if part.num_rows)\n",
+                "        filled = filter(len, data)\n",
                 "        filled = iter(data)\n",
             ),
         ),
