@@ -1,6 +1,7 @@
 """The least that a sink in Python does: a call a row, at least once, nothing remembered.
 
-What it takes is what Spark takes to run any sink that is written in Python.
+What it takes is what Spark takes to run the tasks of any sink that is written in Python. Its rows
+are visible before its commit, for which Spark starts two more processes.
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@ kafka-eos with a transaction prepared) and `decided` (killed after the decision,
 kafka-eos only). Then it is started again with one more batch to write, and a read_committed reader
 that polls all the time stamps the first row that comes. Time is taken from `start()` of the query,
 where the session is up, and from the start of the process. A third sink, `least`, is the least that
-can be written in Python (bench/least_sink.py): what Spark takes for any of them. The first start of
-each does not count; after that they take turns. The result is bench/results/restart.json.
+can be written in Python (bench/least_sink.py), without a commit. The first start of each does not
+count; after that they take turns. The result is bench/results/restart.json.
 
 `--timeline` notes when kafka-eos passes its points of the protocol, which it writes to standard
 error, and no result.
