@@ -191,11 +191,13 @@ def sink_options(given: dict[str, str], stream: str) -> SinkOptions:
 
 
 def arrow(values: list[str], *, breaks_off: bool = False) -> Iterator[pa.RecordBatch]:
-    """Two Arrow batches, the key being the last part of a value."""
-    middle = (len(values) + 1) // 2
-    for number, part in enumerate((values[:middle], values[middle:])):
-        if breaks_off and number:
-            raise TaskBrokeOffError(f"after {middle} of {len(values)} rows")
+    """Three Arrow batches, the key being the last part of a value. A task takes two of them before
+    it writes, so it breaks off behind those."""
+    third = (len(values) + 2) // 3
+    for number in range(3):
+        if breaks_off and number == 2:
+            raise TaskBrokeOffError(f"after {2 * third} of {len(values)} rows")
+        part = values[number * third : (number + 1) * third]
         keys = [value.rsplit("-", 1)[-1] for value in part]
         yield pa.RecordBatch.from_arrays([_column(keys), _column(part)], ["key", "value"])
 

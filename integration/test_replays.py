@@ -161,7 +161,11 @@ def test_an_empty_batch_writes_no_record_and_opens_no_transaction(
     assert query.log().seq == decided.seq + 1
     assert query.log().decision == decided.decision
     assert end_offsets_of(kafka, query) == ends
-    assert states(query) == before
+    # A partition that had rows before may have inited its id, which opens nothing.
+    after = states(query)
+    assert {after[name] for name in after if after[name] != before[name]} <= {
+        TransactionStatus.EMPTY
+    }
     query.check()
 
 
