@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.timeout(TIMEOUT_S + 30)]
 
 def bench(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "eos_sink.cli", "bench", *arguments],
+        [sys.executable, "-m", "eos_sink", "bench", *arguments],
         capture_output=True,
         text=True,
         timeout=TIMEOUT_S,
@@ -39,7 +39,7 @@ def left_behind(kafka: KafkaCluster) -> set[str]:
 def test_it_measures_and_leaves_nothing_behind(kafka: KafkaCluster, tmp_path: Path) -> None:
     told = tmp_path / "bench.json"
     sizes = ("--rows", "50", "--batches", "3", "--warm-up", "1", "--rounds", "1")
-    done = bench("--bootstrap-server", kafka.bootstrap_servers, *sizes, "--json", str(told))
+    done = bench("--bootstrap-server", kafka.bootstrap_servers, *sizes, "--samples", str(told))
     assert done.returncode == 0, done.stderr
     assert "kafka-eos writes" in done.stdout
     series = json.loads(told.read_text())["series"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import tempfile
 from pathlib import Path
 
@@ -41,4 +42,4 @@ def demo(kafka: KafkaCluster, kills: int, zombies: int) -> DemoResult:
         bootstrap=kafka.bootstrap_servers,
         compare=False,
     )
-    return run_demo(options, PlainScreen())
+    return run_demo(options, PlainScreen(sys.stdout))

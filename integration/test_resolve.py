@@ -334,7 +334,7 @@ def test_the_example_of_the_page_goes_on(kafka: KafkaCluster, query: Query) -> N
     codes = []
     for command in commands:
         typed = [replaced.get(word, word) for word in command[1:]]
-        run = [sys.executable, "-m", "eos_sink.cli", *typed]
+        run = [sys.executable, "-m", "eos_sink", *typed]
         codes.append(subprocess.run(run, check=False).returncode)
     assert codes == [WAITING, WAITING, WAITING, RAN]
     assert query.finish().written(1) == []

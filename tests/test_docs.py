@@ -65,13 +65,13 @@ def test_each_command_is_one_that_works(snippet: Snippet) -> None:
             assert {word for word in words[1:] if "=" not in word} <= make_targets(), command
         elif words[:2] == ["eos-sink", "bench"]:
             # integration/test_bench_command.py runs it.
-            assert cli._parser().parse_args(words[1:]).rows, command
+            assert cli.parser().parse_args(words[1:]).rows, command
         elif words[:2] == ["eos-sink", "resolve"]:
             # integration/test_resolve.py runs those of docs/resolve.md.
-            assert cli._parser().parse_args(words[1:]).query, command
+            assert cli.parser().parse_args(words[1:]).query, command
         elif words[:2] == ["eos-sink", "migrate"]:
             # tests/cli/test_migrate.py runs those of docs/migrate.md.
-            assert cli._parser().parse_args(words[1:]).inputs, command
+            assert cli.parser().parse_args(words[1:]).inputs, command
         elif words[0] in {"kafka-acls", "kafka-topics"}:
             # integration/test_acls.py runs a query with nothing else than these.
             assert words[0] == "kafka-topics" or parse_kafka_acls(command)[1], command

@@ -1,63 +1,91 @@
 """The command line: `eos-sink COMMAND`.
 
-Each command is a module with NAME, HELP, `add_arguments` and `run`, and EXAMPLES if it has any;
-`run` returns a report, which is printed here and nowhere else.
+Each command is a module with NAME, HELP, EXAMPLES, `add_arguments` and `run`; `run` returns a
+report, which is printed here and nowhere else.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import os
 import signal
 import sys
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import NoReturn
 
-from eos_sink.cli import bench, demo, migrate, resolve
+from eos_sink.cli import bench, completion, demo, migrate, resolve
+from eos_sink.cli.connection import ENVIRONMENT
 from eos_sink.cli.render import render
 from eos_sink.cli.report import CommandError
 
-COMMANDS = (demo, bench, resolve, migrate)
+COMMANDS = (demo, bench, resolve, migrate, completion)
 
 _FAILED = 1
 _CANNOT_RUN = 2
 _INTERRUPTED = 130
+_EPILOG = f"""\
+exit code:
+  0  all is well
+  1  the command ran, and something needs a look
+  2  it could not run: wrong usage, no broker, no permission
+  130  interrupted with Ctrl-C
+
+environment, where the option is not given:
+{chr(10).join(f"  {name:<26} {option}" for option, name in ENVIRONMENT.items())}
+  {"NO_COLOR":<26} no colours, as when standard output is no terminal
+
+`eos-sink COMMAND --help` has examples.
+"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; 0 if all is well, 1 if not, 2 if it could not run, 130 on Ctrl-C."""
-    parsed = _parser().parse_args(arguments)
+    parsed = parser().parse_args(arguments)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _leave)
     try:
         report = parsed.run(parsed)
+        text = render(report, as_json=parsed.json, colour=sys.stdout.isatty())
+        print(text, flush=True)
     except CommandError as error:
+        if parsed.json:
+            print(json.dumps({"error": str(error)}, indent=2))
         print(f"eos-sink: {error}", file=sys.stderr)
         return _CANNOT_RUN
     except KeyboardInterrupt:
         print("eos-sink: interrupted", file=sys.stderr)
         return _INTERRUPTED
-    print(render(report, colour=sys.stdout.isatty()))
+    except BrokenPipeError:
+        # Whoever read it has seen enough; Python would complain once more when it closes stdout.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _CANNOT_RUN
     return 0 if report.ok else _FAILED
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="eos-sink", description="Exactly-once sink from PySpark Structured Streaming to Kafka."
+def parser() -> argparse.ArgumentParser:
+    """All commands with their options."""
+    top = argparse.ArgumentParser(
+        prog="eos-sink",
+        description="Exactly-once sink from PySpark Structured Streaming to Kafka.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--version", action="version", version=f"eos-sink {_version()}")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    top.add_argument("--version", action="version", version=f"eos-sink {_version()}")
+    commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for command in COMMANDS:
         one = commands.add_parser(
             command.NAME,
             help=command.HELP,
             description=command.HELP,
-            epilog=getattr(command, "EXAMPLES", None),
+            epilog=command.EXAMPLES,
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         command.add_arguments(one)
+        one.add_argument("--json", action="store_true", help="print JSON instead of text")
         one.set_defaults(run=command.run)
-    return parser
+    return top
 
 
 def _version() -> str:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from eos_sink.cli.connection import add_brokers, kafka_settings
 from eos_sink.cli.report import Cell, CommandError, Report
-from eos_sink.cli.resolve import properties
 from eos_sink.errors import EosSinkError
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ examples:
   eos-sink bench                                     on a broker that is started for it
   eos-sink bench --bootstrap-server kafka:9092 --command-config client.properties
   eos-sink bench --rows 1000 --batches 40            small batches: what a batch costs
-  eos-sink bench --rows 1000000 --kafka-option compression.type=lz4 --json bench.json
+  eos-sink bench --rows 1000000 --kafka-option compression.type=lz4 --samples bench.json
 
 On a given cluster it makes topics, a decision log and a consumer group, whose names begin with
 eos-sink-bench-, and deletes them; what it writes to --topic stays. Of its transactional ids Kafka
@@ -35,10 +36,9 @@ _BOOTSTRAP, _COMPRESSION = "bootstrap.servers", "compression.type"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options; those of the connection are named as in `eos-sink resolve`."""
+    """Declare the options. Without a server a broker is started here."""
     add = parser.add_argument
-    add("--bootstrap-server", metavar="HOST:PORT", help="brokers; none: one is started here")
-    add("--command-config", type=Path, metavar="FILE", help="properties for the Kafka clients")
+    add_brokers(parser, needed=False)
     add(
         "--kafka-option",
         action="append",
@@ -58,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--warm-up", type=_positive, default=4, metavar="N", help="not measured of these (4)")
     add("--rounds", type=_positive, default=3, metavar="N", help="turns of each sink (3)")
     add("--time-limit", type=_positive, default=600, metavar="S", help="seconds at most (600)")
-    add("--json", type=Path, metavar="FILE", help="write every sample there")
+    add("--samples", type=Path, metavar="FILE", help="write every sample there, as JSON")
 
 
 def run(arguments: argparse.Namespace) -> Report:
@@ -78,11 +78,11 @@ def run(arguments: argparse.Namespace) -> Report:
         result = run_bench(options, _say)
     except (BenchError, EosSinkError, TestClusterError) as error:
         raise CommandError(str(error)) from error
-    if arguments.json is not None:
+    if arguments.samples is not None:
         try:
-            result.write(arguments.json)
+            result.write(arguments.samples)
         except OSError as error:
-            raise CommandError(f"--json {arguments.json}: {error.strerror}") from error
+            raise CommandError(f"--samples {arguments.samples}: {error.strerror}") from error
     return report_of(result)
 
 
@@ -95,7 +95,7 @@ def options_of(arguments: argparse.Namespace) -> BenchOptions:
     from eos_sink.bench.run import BenchOptions
     from eos_sink.bench.shape import Shape
 
-    kafka = {**properties(arguments.command_config), **dict(arguments.kafka_option)}
+    kafka = {**kafka_settings(arguments), **dict(arguments.kafka_option)}
     if arguments.bootstrap_server:
         kafka[_BOOTSTRAP] = arguments.bootstrap_server
     if _BOOTSTRAP not in kafka and arguments.topic is not None:
@@ -133,7 +133,8 @@ def report_of(result: Result) -> Report:
     columns = ("", "rows/s", "MB/s", "median ms", "p95 ms", *(f"CPU {part}" for part in parts))
     peers = [name for name in _NAMES if list(result.having("addBatch", peer=name))]
     rows = tuple(_row(result, peer, parts) for peer in peers)
-    return Report(columns, rows, tuple(_notes(result)), ok=True)
+    document = json.loads(result.to_json())
+    return Report(columns, rows, tuple(_notes(result)), ok=True, document=document)
 
 
 def _row(result: Result, peer: str, parts: list[str]) -> tuple[Cell, ...]:

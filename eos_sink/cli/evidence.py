@@ -27,14 +27,12 @@ def report_of(
     evidence: Evidence,
     choice: Choice | None = None,
     written: Entry | None = None,
-    *,
-    as_json: bool = False,
 ) -> Report:
     """The evidence; and what was carried out, if anything was."""
     rows = tuple(_row(account) for account in evidence.accounts)
     notes = [*_notes(options, evidence), *_next(evidence, choice, written)]
     waiting = written is None and bool(evidence.in_doubt or evidence.committed)
-    document = _document(options, evidence, choice, written) if as_json else None
+    document = _document(options, evidence, choice, written)
     return Report(_COLUMNS, rows, tuple(notes), not waiting, document)
 
 

@@ -57,7 +57,7 @@ class Judged:
         return [*(found for _, each in self.queries for found in each), *self.session]
 
 
-def report_of(judged: Sequence[Judged], diffs: Sequence[str], *, as_json: bool = False) -> Report:
+def report_of(judged: Sequence[Judged], diffs: Sequence[str]) -> Report:
     """A row for each option, and below what there is to do."""
     rows: list[tuple[Cell, ...]] = []
     for one in judged:
@@ -69,7 +69,7 @@ def report_of(judged: Sequence[Judged], diffs: Sequence[str], *, as_json: bool =
     queries = [query for one in judged for query in one.source.queries]
     notes = [*_notes(findings, queries), *(f"\nSure to be needed:\n{diff}" for diff in diffs)]
     ok = all(finding.verdict.fine for finding in findings)
-    document = _document(judged, notes, ok=ok) if as_json else None
+    document = _document(judged, notes, ok=ok)
     return Report(_COLUMNS, tuple(rows), tuple(notes), ok, document, left=len(_COLUMNS))
 
 

@@ -42,7 +42,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--python", action="store_true", help="standard input, and files without .py, are Python")
     add("--write", type=Path, metavar="OUT", help="write the migrated file; OUT must not be there")
-    add("--json", action="store_true", help="print JSON instead of text")
 
 
 def run(arguments: argparse.Namespace) -> Report:
@@ -75,7 +74,7 @@ def run(arguments: argparse.Namespace) -> Report:
         for one, new in zip(judged, migrated, strict=True)
         if python.get(one.source.name) and new != texts[one.source.name]
     ]
-    return report_of(judged, [diff for diff in diffs if diff], as_json=arguments.json)
+    return report_of(judged, [diff for diff in diffs if diff])
 
 
 def _inputs(given: Sequence[str]) -> tuple[dict[str, str], list[str]]:

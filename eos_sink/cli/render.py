@@ -7,19 +7,22 @@ import os
 
 from eos_sink.cli.report import Cell, Mood, Report
 
-_COLOURS = {Mood.GOOD: "\033[32m", Mood.BAD: "\033[1;31m"}
+_COLOURS = {Mood.GOOD: "\033[32m", Mood.WARN: "\033[33m", Mood.BAD: "\033[1;31m"}
 _RESET = "\033[0m"
 
 
-def render(report: Report, *, colour: bool = False) -> str:
-    """The report as text for a terminal or a file.
+def render(report: Report, *, as_json: bool = False, colour: bool = False) -> str:
+    """The report as text for a terminal, a file or a program.
 
     Args:
         report: what to show.
+        as_json: its document and nothing else.
         colour: use colours, unless NO_COLOR is set.
     """
-    if report.document is not None:
+    if as_json:
         return json.dumps(report.document, indent=2)
+    if not report.columns:
+        return "\n".join(report.notes)
     colour = colour and not os.environ.get("NO_COLOR")
     heads = tuple(Cell(column) for column in report.columns)
     widths = [

@@ -17,6 +17,7 @@ class Mood(Enum):
 
     PLAIN = "plain"
     GOOD = "good"
+    WARN = "warn"
     BAD = "bad"
 
 
@@ -33,11 +34,11 @@ class Report:
     """A table and what there is to say below it.
 
     Attributes:
-        columns: heads.
+        columns: heads; without any there is no table.
         rows: each as long as `columns`.
         notes: sentences.
         ok: False makes the command's exit code 1.
-        document: JSON to be printed in place of all that.
+        document: the same for a program, JSON-compatible.
         left: so many columns are set left, the others right.
     """
 
@@ -45,5 +46,5 @@ class Report:
     rows: tuple[tuple[Cell, ...], ...]
     notes: tuple[str, ...]
     ok: bool
-    document: Mapping[str, Any] | None = None
+    document: Mapping[str, Any]
     left: int = 1

@@ -7,14 +7,13 @@ import difflib
 import re
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from eos_sink.cli.connection import add_connection, sink_options
 from eos_sink.cli.report import CommandError, Report
 from eos_sink.deadline import Deadline
 from eos_sink.errors import EosSinkError
-from eos_sink.identity import DEFAULT_PREFIX, QueryNames, query_identity
-from eos_sink.properties import read_properties
+from eos_sink.identity import query_identity
 
 if TYPE_CHECKING:
     from eos_sink.clients.inspection import ConfluentInspection
@@ -23,10 +22,16 @@ if TYPE_CHECKING:
 
 NAME = "resolve"
 HELP = "Show why a query needs a person, and carry out the person's choice."
+EXAMPLES = """\
+examples:
+  eos-sink resolve readings --bootstrap-server kafka:9092             the evidence; changes nothing
+  eos-sink resolve readings --bootstrap-server kafka:9092 --visible   what is in doubt is there
+  eos-sink resolve readings --bootstrap-server kafka:9092 --lost --partitions 0,2 --yes
 
-_TIMEOUT_S = 120.0
-_SOME_MS = 60_000  # No transaction of a task is begun here.
-_REPLICATION = 3  # As the sink's own default, where --forget has to make the log again.
+exit code: 0 nothing waits for a person, or the choice is carried out; 1 something waits;
+2 the choice is refused, or Kafka says no
+"""
+
 _WHOLE_NAME = re.compile(r"[A-Za-z0-9._]+-[0-9a-f]{10}")
 _TAIL = 100_000
 _CHOICES = {
@@ -39,15 +44,11 @@ _CHOICES = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options; the first two are named as in Kafka's own tools."""
+    """Declare the options."""
     add = parser.add_argument
     add("query", metavar="QUERY", help="the query, as the error or the decision log names it")
-    add("--bootstrap-server", required=True, metavar="HOST:PORT", help="brokers to connect to")
-    add("--command-config", type=Path, metavar="FILE", help="properties for the Kafka clients")
-    add("--log-topic", default="__eos_sink_log", metavar="TOPIC", help="the query's eos.log.topic")
-    add("--prefix", default=DEFAULT_PREFIX, help="the query's eos.transactional.id.prefix")
+    add_connection(parser)
     add("--tail", type=int, default=_TAIL, metavar="N", help="offsets to read of each partition")
-    add("--json", action="store_true", help="print JSON instead of text")
     choice = parser.add_mutually_exclusive_group()
     for name, meaning in _CHOICES.items():
         choice.add_argument(
@@ -68,18 +69,18 @@ def run(arguments: argparse.Namespace) -> Report:
     from eos_sink.cli.evidence import report_of
     from eos_sink.driver.resolve import Choice, RefusedChoice, carry_out, look, ruled
 
-    deadline = Deadline(_TIMEOUT_S)
+    deadline = Deadline(arguments.timeout)
     kafka: ConfluentInspection | None = None
     try:
         kafka, options = _connect(arguments, deadline)
         evidence = look(kafka, options, arguments.tail, deadline)
         if arguments.choice is None:
-            return report_of(options, evidence, as_json=arguments.json)
+            return report_of(options, evidence)
         choice = Choice(arguments.choice)
         decision = ruled(evidence, choice, arguments.partitions)
         _confirm(arguments, options, evidence, choice)
-        written = carry_out(kafka, options, evidence, decision, Deadline(_TIMEOUT_S))
-        return report_of(options, evidence, choice, written, as_json=arguments.json)
+        written = carry_out(kafka, options, evidence, decision, Deadline(arguments.timeout))
+        return report_of(options, evidence, choice, written)
     except (EosSinkError, RefusedChoice) as error:
         raise CommandError(str(error)) from error
     finally:
@@ -97,14 +98,14 @@ def _connect(
     """
     from eos_sink.clients.inspection import ConfluentInspection
 
-    options = _options(arguments, arguments.query)
+    options = sink_options(arguments, arguments.query)
     kafka = ConfluentInspection(options)
     known = kafka.queries(deadline)
     query = meant(arguments.query, known)
     if query == options.names.query:
         return kafka, options
     kafka.close()
-    options = _options(arguments, query)
+    options = sink_options(arguments, query)
     return ConfluentInspection(options), options
 
 
@@ -135,38 +136,6 @@ def meant(given: str, known: Sequence[str] | None) -> str:
     near = difflib.get_close_matches(given, known, n=3, cutoff=0.3) or list(known)[:3]
     hint = f"; it knows {', '.join(near)}" if near else ", nor any other"
     raise CommandError(f"the decision log knows no query {given!r}{hint}")
-
-
-def _options(arguments: argparse.Namespace, query: str) -> SinkOptions:
-    from eos_sink.options import SinkOptions
-
-    return SinkOptions(
-        names=QueryNames(arguments.prefix, query),
-        topic=None,
-        log_topic=arguments.log_topic,
-        log_replication=_REPLICATION,
-        transaction_timeout_ms=_SOME_MS,
-        step_timeout=_TIMEOUT_S,
-        kafka={
-            **properties(arguments.command_config),
-            "bootstrap.servers": arguments.bootstrap_server,
-        },
-    )
-
-
-def properties(file: Path | None) -> dict[str, str]:
-    """The settings of a Java properties file.
-
-    Raises:
-        CommandError: it cannot be read.
-    """
-    if file is None:
-        return {}
-    try:
-        text = file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise CommandError(f"--command-config {file}: {error}") from error
-    return {entry.name: entry.value for entry in read_properties(text)}
 
 
 def _confirm(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -18,7 +18,8 @@ _PLAIN_STEPS = 5
 class PlainScreen:
     """Lines only: news as it comes, and each side's progress some times."""
 
-    def __init__(self) -> None:
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
         self._began = time.monotonic()
         self._steps: dict[str, int] = {}
 
@@ -28,7 +29,7 @@ class PlainScreen:
     def __exit__(self, *_: object) -> None: ...
 
     def say(self, text: str) -> None:
-        print(f"{_clock(self._began)}  {text}", flush=True)
+        print(f"{_clock(self._began)}  {text}", file=self._out, flush=True)
 
     def progress(self, side: str, now: Progress) -> None:
         step = now.visible * _PLAIN_STEPS // now.expected
@@ -90,12 +91,12 @@ class LiveScreen:
         self._bars.update(self._sides[side], completed=now.visible, **fields)
 
 
-def make_screen() -> PlainScreen | LiveScreen:
-    """What fits standard output."""
+def make_screen(out: TextIO) -> PlainScreen | LiveScreen:
+    """What fits the file, which may be a terminal."""
     from rich.console import Console
 
-    console = Console()
-    return LiveScreen(console) if console.is_terminal else PlainScreen()
+    console = Console(file=out)
+    return LiveScreen(console) if console.is_terminal else PlainScreen(out)
 
 
 def _clock(began: float) -> str:

@@ -15,7 +15,7 @@ from eos_sink.cli.report import CommandError
 
 
 def options(*arguments: str) -> BenchOptions:
-    return options_of(cli._parser().parse_args(["bench", *arguments]))
+    return options_of(cli.parser().parse_args(["bench", *arguments]))
 
 
 def test_without_a_server_a_broker_is_started() -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from eos_sink import cli
-from eos_sink.cli import resolve
+from eos_sink.cli import connection, resolve
 from eos_sink.cli.evidence import report_of
 from eos_sink.cli.render import render
 from eos_sink.cli.report import CommandError
@@ -40,7 +40,7 @@ def world() -> World:
 
 def typed(*words: str) -> argparse.Namespace:
     given = ["resolve", "q-0123456789", "--bootstrap-server", "b:1", *words]
-    return cli._parser().parse_args(given)
+    return cli.parser().parse_args(given)
 
 
 @pytest.mark.parametrize(
@@ -81,10 +81,11 @@ def test_without_a_log_the_whole_name_is_needed() -> None:
 def test_settings_come_from_a_properties_file(tmp_path: Path) -> None:
     file = tmp_path / "client.properties"
     file.write_text("# comment\nsecurity.protocol SASL_SSL\nsasl.password=a=\\\n  b#c\n")
-    assert resolve.properties(file) == {"security.protocol": "SASL_SSL", "sasl.password": "a=b#c"}
-    assert resolve.properties(None) == {}
+    found = connection.properties(file)
+    assert found == {"security.protocol": "SASL_SSL", "sasl.password": "a=b#c"}
+    assert connection.properties(None) == {}
     with pytest.raises(CommandError, match="No such file"):
-        resolve.properties(tmp_path / "missing")
+        connection.properties(tmp_path / "missing")
 
 
 def test_only_one_choice_is_made() -> None:
@@ -145,7 +146,7 @@ def test_a_doubt_is_shown_as_text_and_as_json(world: World) -> None:
     text = render(report)
     for part in ("in doubt", "unreadable", "batch 0 of stream", "--visible", "seq 2 at offset"):
         assert part in text
-    document = json.loads(render(report_of(world.options, seen, as_json=True)))
+    document = json.loads(render(report, as_json=True))
     assert document["in_doubt"] == [0, 1]
     assert document["decision"]["batch"] == 0
     assert document["transactions"][0]["witness"]["found"] == "unreadable"

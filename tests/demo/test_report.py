@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import signal
+import sys
 from dataclasses import replace
 from typing import Any
 
@@ -92,6 +93,7 @@ def test_columns_are_aligned_and_colours_only_where_wanted(
         ((Cell("lost"), Cell("1,000", Mood.BAD)), (Cell("x"), Cell("2"))),
         ("Note.",),
         True,
+        {},
     )
 
     assert render(report).splitlines() == [
@@ -121,8 +123,8 @@ def run_with(monkeypatch: pytest.MonkeyPatch, outcome: object) -> int:
 @pytest.mark.parametrize(
     ("outcome", "code"),
     [
-        (Report((), (), (), ok=True), 0),
-        (Report((), (), (), ok=False), 1),
+        (Report((), (), (), ok=True, document={}), 0),
+        (Report((), (), (), ok=False, document={}), 1),
         (CommandError("no Java"), 2),
         (KeyboardInterrupt(), 130),
     ],
@@ -165,7 +167,7 @@ def test_numbers_that_make_no_sense_are_refused(
 def test_without_a_terminal_progress_comes_in_few_lines(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    screen = PlainScreen()
+    screen = PlainScreen(sys.stdout)
     for visible in range(0, 1001, 10):
         screen.progress("exactly-once", Progress(visible, 1000, 0, visible // 100, 10))
 

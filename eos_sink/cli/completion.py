@@ -1,0 +1,37 @@
+"""`eos-sink completion`: the command line, as a shell completes it."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+
+from eos_sink.cli.report import CommandError, Report
+
+NAME = "completion"
+HELP = "Print a script with which a shell completes commands and options."
+EXAMPLES = """\
+examples:
+  eos-sink completion bash > ~/.local/share/bash-completion/completions/eos-sink
+  eos-sink completion zsh > "${fpath[1]}/_eos-sink"
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("shell", choices=("bash", "zsh", "tcsh"), help="for which shell")
+
+
+def run(arguments: argparse.Namespace) -> Report:
+    """The script.
+
+    Raises:
+        CommandError: what writes it is not installed.
+    """
+    if importlib.util.find_spec("shtab") is None:
+        raise CommandError("completion needs shtab: pip install 'eos-sink[cli]'")
+    import shtab
+
+    from eos_sink.cli import parser
+
+    script = shtab.complete(parser(), arguments.shell)
+    return Report((), (), (script,), ok=True, document={"shell": arguments.shell, "script": script})

@@ -1,0 +1,1 @@
+"""What an operator asks of a cluster: judgements over what was gathered. Changes nothing."""

@@ -1,0 +1,227 @@
+"""What all commands share: help with examples, JSON, exit codes, the environment, a clean end."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from eos_sink import cli
+from eos_sink.cli import completion
+from eos_sink.cli.connection import (
+    ENVIRONMENT,
+    add_connection,
+    command_line,
+    kafka_settings,
+    sink_options,
+)
+from eos_sink.cli.render import render
+from eos_sink.cli.report import Cell, CommandError, Mood, Report
+
+NAMES = [command.NAME for command in cli.COMMANDS]
+
+
+def connection(*words: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    add_connection(parser)
+    return parser.parse_args(words)
+
+
+def run(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "eos_sink", *words],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+# --- help
+
+
+@pytest.mark.parametrize("command", cli.COMMANDS, ids=lambda command: command.NAME)
+def test_the_help_of_each_command_has_examples_that_parse(command: ModuleType) -> None:
+    examples = [
+        line.strip() for line in command.EXAMPLES.splitlines() if line.startswith("  eos-sink ")
+    ]
+    assert examples
+    for line in examples:
+        words = shlex.split(re.split(r"\s{3,}|\s[<>|]\s", line)[0])[1:]
+        assert cli.parser().parse_args(words).command == command.NAME, line
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_command_can_print_json(name: str) -> None:
+    (commands,) = (a for a in cli.parser()._actions if isinstance(a.choices, dict))
+    assert commands.choices is not None
+    options: dict[str, Any] = commands.choices[name]._option_string_actions  # type: ignore[index]
+    assert options["--json"].nargs == 0
+
+
+def test_the_help_tells_exit_codes_and_environment() -> None:
+    text = cli.parser().format_help()
+    for part in ("exit code", "130", *NAMES, *ENVIRONMENT, *ENVIRONMENT.values(), "NO_COLOR"):
+        assert part in text
+
+
+# --- the connection
+
+
+def test_the_environment_stands_for_options_that_are_not_given(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text("security.protocol=SSL\nbootstrap.servers=file:1\n")
+    for option, value in {
+        "--bootstrap-server": "env:1",
+        "--command-config": str(file),
+        "--log-topic": "log",
+        "--prefix": "p-",
+        "--timeout": "7",
+    }.items():
+        monkeypatch.setenv(ENVIRONMENT[option], value)
+    found = sink_options(connection(), "orders-0123456789")
+    assert found.kafka == {"bootstrap.servers": "env:1", "security.protocol": "SSL"}
+    assert (found.log_topic, found.names.group) == ("log", "p-orders-0123456789")
+    assert found.step_timeout == 7
+    given = connection("--bootstrap-server", "given:1", "--prefix", "q-")
+    assert kafka_settings(given)["bootstrap.servers"] == "given:1"
+    assert given.prefix == "q-"
+
+
+def test_without_a_server_nothing_is_guessed(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        connection()
+    assert ended.value.code == 2
+    assert "--bootstrap-server" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "soon", "inf", "nan"])
+def test_a_timeout_is_a_number_of_seconds(text: str) -> None:
+    with pytest.raises(SystemExit):
+        connection("--bootstrap-server", "b:1", "--timeout", text)
+
+
+def test_a_command_that_is_printed_leads_to_the_same_cluster() -> None:
+    words = ["--bootstrap-server", "b:1", "--command-config", "my file", "--prefix", "p-"]
+    assert shlex.split(command_line(connection(*words))) == words
+    assert command_line(connection("--bootstrap-server", "b:1")) == "--bootstrap-server b:1"
+
+
+# --- what is printed
+
+
+def table() -> Report:
+    row = (Cell("a"), Cell("1", Mood.BAD))
+    return Report(("name", "n"), (row,), ("a note",), ok=False, document={"n": 1})
+
+
+def test_a_report_is_a_table_or_json_or_notes_alone() -> None:
+    assert json.loads(render(table(), as_json=True, colour=True)) == {"n": 1}
+    text = render(table())
+    assert "name" in text
+    assert text.endswith("a note")
+    assert render(Report((), (), ("x", "y"), ok=True, document={})) == "x\ny"
+
+
+def test_there_is_no_colour_in_a_pipe_or_where_it_is_not_wanted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert "\033" not in render(table())
+    assert "\033" in render(table(), colour=True)
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\033" not in render(table(), colour=True)
+
+
+def test_an_error_is_one_line_and_json_where_that_is_wanted(tmp_path: Path) -> None:
+    missing = str(tmp_path / "missing.py")
+    failed = run("migrate", missing, "--json")
+    assert failed.returncode == 2
+    assert "No such file" in json.loads(failed.stdout)["error"]
+    assert failed.stderr.startswith("eos-sink: ")
+    assert failed.stderr.count("\n") == 1
+    assert run("migrate", missing).stdout == ""
+
+
+# --- the end
+
+
+def test_a_reader_that_has_seen_enough_ends_it_without_noise() -> None:
+    command = f"{sys.executable} -m eos_sink completion bash | head -c 1"
+    done = subprocess.run(
+        ["bash", "-c", command], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.stderr == ""
+
+
+def test_ctrl_c_ends_a_command_with_one_line(tmp_path: Path) -> None:
+    fifo = tmp_path / "never.py"
+    os.mkfifo(fifo)
+    with subprocess.Popen(
+        [sys.executable, "-m", "eos_sink", "migrate", str(fifo)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        # It has opened the pipe, and waits for what never comes.
+        writer = os.open(fifo, os.O_WRONLY)
+        process.send_signal(signal.SIGINT)
+        said, errors = process.communicate(timeout=30)
+        os.close(writer)
+    assert (process.returncode, said) == (130, "")
+    assert errors == "eos-sink: interrupted\n"
+
+
+def test_the_package_runs_as_a_module_and_as_a_file() -> None:
+    import eos_sink.__main__ as program
+
+    assert run("--version").stdout.startswith("eos-sink ")
+    done = subprocess.run(
+        [sys.executable, str(program.__file__), "--version"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.stdout.startswith("eos-sink "), done.stderr
+
+
+# --- completion
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "tcsh"])
+def test_completion_knows_every_command(shell: str) -> None:
+    report = completion.run(argparse.Namespace(shell=shell))
+    (script,) = report.notes
+    for name in NAMES:
+        assert name in script
+
+
+def test_bash_completes_with_it() -> None:
+    (script,) = completion.run(argparse.Namespace(shell="bash")).notes
+    typed = "COMP_WORDS=(eos-sink res); COMP_CWORD=1"
+    asks = f"{script}\n{typed}; _shtab_eos_sink; echo ${{COMPREPLY[@]}}"
+    done = subprocess.run(
+        ["bash", "-c", asks], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout.split() == ["resolve"]
+
+
+def test_without_its_library_completion_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(CommandError, match=r"pip install 'eos-sink\[cli\]'"):
+        completion.run(argparse.Namespace(shell="bash"))
