@@ -78,6 +78,15 @@ coverage: $(VENV)/.setup-dev ## The tests without a broker, with what they leave
 	$(BIN)/coverage combine
 	$(BIN)/coverage report
 
+.PHONY: docs
+docs: $(VENV)/.setup-dev ## Build the documentation as a site into build/site; a broken link fails
+	@$(BIN)/python -m tools.site
+
+# PORT=9000 for another port.
+.PHONY: docs-serve
+docs-serve: $(VENV)/.setup-dev ## Show it at http://localhost:8000
+	@$(BIN)/python -m tools.site --serve localhost:$(or $(PORT),8000)
+
 .PHONY: spec
 spec: ## Check the model of the protocol (needs spin and gcc)
 	@spec/run.sh

@@ -1,0 +1,106 @@
+"""The documentation as a site: `make docs` builds it into build/site, strictly and offline.
+
+The pages stay what they are in the tree, readable there with links from file to file. For the site
+they are brought together in build/docs: README.md is its start page, docs/README.md the list of all
+pages, and what a page links to outside of docs/ comes along. zensical.toml holds the navigation.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+CONFIG = ROOT / "zensical.toml"
+PAGES = ROOT / "build" / "docs"
+SITE = ROOT / "build" / "site"
+
+# Pages whose place in the site is not their name in docs/.
+_PLACES = {
+    "README.md": "index.md",
+    "docs/README.md": "pages.md",
+    "CHANGELOG.md": "changelog.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "spec/README.md": "model.md",
+}
+_LINK = re.compile(r"(?<=\]\()(?!https?://|#)([^)#\s]+)(#[^)\s]*)?(?=\))")
+_FENCE = re.compile(r"^(?:```.*?^```|~~~.*?^~~~)$", re.MULTILINE | re.DOTALL)
+
+
+def pages() -> dict[str, str]:
+    """Each page of the site: its file in the tree, and its place in the site."""
+    own = {f"docs/{page.name}": page.name for page in sorted((ROOT / "docs").glob("*.md"))}
+    return {**own, **_PLACES}
+
+
+def assemble(to: Path = PAGES) -> None:
+    """Bring the pages, and the files that they show or name, together."""
+    shutil.rmtree(to, ignore_errors=True)
+    to.mkdir(parents=True)
+    files: dict[str, str] = {}
+    for source, place in pages().items():
+        text = (ROOT / source).read_text(encoding="utf-8")
+        moved = _moved(text, lambda link, source=source: _place_of(link, source, files))
+        (to / place).write_text(moved, encoding="utf-8")
+    for source, place in files.items():
+        (to / place).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(ROOT / source, to / place)
+    shutil.copytree(ROOT / "tools" / "theme", to / "theme")
+
+
+def _moved(text: str, place_of: Callable[[str], str]) -> str:
+    """The text with its links turned into those of the site; blocks of code stay as they are."""
+    parts: list[str] = []
+    end = 0
+    for fence in _FENCE.finditer(text):
+        parts += [_relinked(text[end : fence.start()], place_of), fence[0]]
+        end = fence.end()
+    return "".join([*parts, _relinked(text[end:], place_of)])
+
+
+def _relinked(text: str, place_of: Callable[[str], str]) -> str:
+    return _LINK.sub(lambda link: place_of(link[1]) + (link[2] or ""), text)
+
+
+def _place_of(link: str, source: str, files: dict[str, str]) -> str:
+    """Where a link of the page `source` leads in the site; a file that is no page is added."""
+    target = os.path.normpath(os.path.join(os.path.dirname(source), link))
+    if target in pages():
+        return pages()[target]
+    if not (ROOT / target).is_file():
+        raise FileNotFoundError(f"{source}: {link}")
+    # The name of what is not shown inside a page is one that browsers open, not keep.
+    own = target.removeprefix("docs/")
+    files[target] = own if own != target else f"files/{target}.txt"
+    return files[target]
+
+
+def build() -> int:
+    """Build the site; a link or an anchor that leads nowhere fails."""
+    assemble()
+    command = [sys.executable, "-m", "zensical", "build", "--strict", "--clean"]
+    return subprocess.run([*command, "-f", str(CONFIG)], cwd=ROOT, check=False).returncode
+
+
+def serve(address: str) -> int:
+    """Build and serve; a page that is edited shows after the next `make docs`."""
+    assemble()
+    command = [sys.executable, "-m", "zensical", "serve", "-a", address, "-f", str(CONFIG)]
+    return subprocess.run(command, cwd=ROOT, check=False).returncode
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tools.site", description="See `make docs`.")
+    parser.add_argument("--serve", metavar="HOST:PORT", help="serve it instead of building it")
+    arguments = parser.parse_args()
+    return serve(arguments.serve) if arguments.serve else build()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
