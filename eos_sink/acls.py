@@ -131,3 +131,13 @@ def denied(what: str, missing: Iterable[Acl]) -> ClusterError:
         + "\n".join(kafka_acls(lacking)),
         data={"missing": [str(acl) for acl in lacking]},
     )
+
+
+def unseen(what: str, missing: Iterable[Acl]) -> ClusterError:
+    """The error of somebody who only looks, as `denied` is a query's; `what` cannot be seen."""
+    lacking = list(dict.fromkeys(missing))
+    return ClusterError(
+        f"{what}: this principal lacks {', '.join(map(str, lacking))}.",
+        remedy="Grant it:\n" + "\n".join(kafka_acls(lacking)),
+        data={"missing": [str(acl) for acl in lacking]},
+    )

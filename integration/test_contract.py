@@ -15,6 +15,7 @@ from kafka.structs import TopicPartition as AdminPartition
 from eos_sink.clients.cluster import ConfluentKafka
 from eos_sink.clients.inspection import ConfluentInspection
 from eos_sink.clients.member import ConfluentMember
+from eos_sink.clients.observation import ConfluentObservation
 from eos_sink.clients.producer import ConfluentProducer
 from eos_sink.clients.readers import ConfluentLogReader
 from eos_sink.deadline import Deadline
@@ -28,6 +29,7 @@ from integration.checker import end_offsets
 from tests.contract.harness import Record, Task
 from tests.contract.inspecting import InspectionContract
 from tests.contract.members import MemberContract
+from tests.contract.observing import ObservationContract
 from tests.contract.reading import LogContract, TopicContract, VisibilityContract
 from tests.contract.rows import RowsContract
 from tests.contract.transactions import ControlContract, ProducerContract
@@ -101,6 +103,11 @@ class KafkaHarness:
         inspection = ConfluentInspection(self._options)
         self._looked.append(inspection)
         return inspection
+
+    def observation(self) -> ConfluentObservation:
+        observation = ConfluentObservation(self._options)
+        self._looked.append(observation)
+        return observation
 
     def close(self) -> None:
         """Leave no client behind that would look for an ended broker for the rest of the run."""
@@ -262,6 +269,17 @@ class TestVisibility(VisibilityContract):
 
 
 class TestInspection(InspectionContract):
+    pass
+
+
+@pytest.mark.kafka("4.3.0")
+class TestObservation(ObservationContract):
+    pass
+
+
+@pytest.mark.long
+@pytest.mark.kafka("3.9.1")
+class TestObservationOfAnOlderBroker(ObservationContract):
     pass
 
 

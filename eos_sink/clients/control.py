@@ -146,6 +146,10 @@ class KafkaPythonControl:
         committed = [TransactionStatus.PREPARE_COMMIT, TransactionStatus.COMPLETE_COMMIT]
         return self._list(prefix, committed, deadline)
 
+    def list_all(self, prefix: str, deadline: Deadline) -> list[str]:
+        """Every transactional id that starts with `prefix`, cluster-wide."""
+        return self._list(prefix, [], deadline)
+
     def _list(self, prefix: str, states: list[TransactionStatus], deadline: Deadline) -> list[str]:
         """Each broker answers for the coordinators that it hosts, so all of them have to."""
 

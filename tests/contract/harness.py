@@ -8,6 +8,7 @@ from typing import Protocol
 from eos_sink.deadline import Deadline
 from eos_sink.identity import QueryNames
 from eos_sink.model import LogPosition, Transaction
+from eos_sink.observing import Observation
 from eos_sink.ports import (
     Inspection,
     Kafka,
@@ -57,6 +58,9 @@ class Harness(Protocol):
 
     def inspection(self) -> Inspection:
         """The cluster as a person sees it."""
+
+    def observation(self) -> Observation:
+        """The cluster as an operator sees it."""
 
     def create_topic(self, partitions: int = 1, *, compacted: bool = False) -> str: ...
 

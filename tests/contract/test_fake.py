@@ -9,12 +9,14 @@ from eos_sink.identity import QueryNames
 from tests.contract.harness import Record
 from tests.contract.inspecting import InspectionContract
 from tests.contract.members import MemberContract
+from tests.contract.observing import ObservationContract
 from tests.contract.reading import LogContract, TopicContract, VisibilityContract
 from tests.contract.rows import RowsContract
 from tests.contract.transactions import ControlContract, ProducerContract
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.inspection import FakeInspection
 from tests.fakes.kafka import FakeKafka
+from tests.fakes.observation import FakeObservation
 
 
 class FakeHarness:
@@ -30,6 +32,9 @@ class FakeHarness:
 
     def inspection(self) -> FakeInspection:
         return FakeInspection(self.cluster)
+
+    def observation(self) -> FakeObservation:
+        return FakeObservation(self.cluster)
 
     def create_topic(self, partitions: int = 1, *, compacted: bool = False) -> str:
         name = f"topic-{len(self.cluster.topics)}"
@@ -86,6 +91,10 @@ class TestVisibility(VisibilityContract):
 
 
 class TestInspection(InspectionContract):
+    pass
+
+
+class TestObservation(ObservationContract):
     pass
 
 

@@ -111,6 +111,9 @@ class Coordinator:
     def list_open(self, prefix: str) -> list[str]:
         return [i for i, known in self._ids.items() if known.txn and i.startswith(prefix)]
 
+    def list_all(self, prefix: str) -> list[str]:
+        return [i for i in self._ids if i.startswith(prefix)]
+
     def list_committed(self, prefix: str) -> list[str]:
         committed = _ENDED[True][0]
         return [i for i, k in self._ids.items() if k.status is committed and i.startswith(prefix)]

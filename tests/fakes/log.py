@@ -49,7 +49,7 @@ class Entry:
     key: bytes | None = None
     value: bytes | None = None
     headers: Headers = ()
-    timestamp: int | None = None
+    timestamp: int = 0
 
 
 class PartitionLog:
@@ -83,7 +83,7 @@ class PartitionLog:
         key: bytes | None,
         value: bytes | None,
         headers: Headers,
-        timestamp: int | None = None,
+        timestamp: int,
     ) -> int:
         if self not in txn.logs:
             txn.logs.append(self)

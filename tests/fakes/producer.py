@@ -90,7 +90,8 @@ class FakeProducer:
         except ProducerFenced as fenced:
             self._failure = fenced
             return
-        offset = log.append(txn, key, value, headers or (), timestamp)
+        at_ms = self._cluster.clock.ms if timestamp is None else timestamp
+        offset = log.append(txn, key, value, headers or (), at_ms)
         if on_offset is not None:
             report = on_offset
             self._reports.append(lambda: report(log.partition, offset))
