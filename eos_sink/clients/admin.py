@@ -17,14 +17,20 @@ _REFUSALS = {KafkaError._AUTHENTICATION, KafkaError._SSL, KafkaError.SASL_AUTHEN
 
 
 def connected_admin(settings: dict[str, str], topic: str, deadline: Deadline) -> AdminClient:
-    """A client that has asked for a topic's metadata, and has got some.
+    """A client that has asked for a topic's metadata, and has got some. Makes no topic.
 
     Raises:
         ClusterError: the login or a certificate was refused, or nobody answered in time. librdkafka
             would go on after a refusal until the time is up.
     """
     told: list[KafkaError] = []
-    configuration: dict[str, Any] = {**settings, "error_cb": told.append}
+    configuration: dict[str, Any] = {
+        **settings,
+        "error_cb": told.append,
+        # Asking for a topic's metadata would make it where brokers make topics by themselves, with
+        # their default number of partitions: librdkafka permits that to all but consumers.
+        "allow.auto.create.topics": False,
+    }
     with accepted_settings():
         client = AdminClient(configuration, logger=LOGGER)
     while True:

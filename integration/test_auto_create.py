@@ -1,0 +1,30 @@
+"""Brokers that create topics by themselves, which is Kafka's default."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from confluent_kafka.admin import AdminClient
+
+from eos_sink.clients.cluster import LOG_PARTITIONS
+from eos_sink.testing import KafkaCluster, start_kafka
+from integration.conftest import MakeRun
+
+pytestmark = pytest.mark.timeout(120)
+
+
+@pytest.fixture(scope="module")
+def generous() -> Iterator[KafkaCluster]:
+    with start_kafka(properties={"auto.create.topics.enable": "true"}) as cluster:
+        yield cluster
+
+
+def test_a_first_start_still_makes_the_log_as_it_has_to_be(
+    generous: KafkaCluster, run: MakeRun
+) -> None:
+    """Whoever asks for a topic's metadata may have made it, with one partition."""
+    generous.create_topic("readings")
+    run(generous, topic="readings").write(value=["a"])
+    seen = AdminClient({"bootstrap.servers": generous.bootstrap_servers}).list_topics(timeout=30)
+    assert len(seen.topics["__eos_sink_log"].partitions) == LOG_PARTITIONS
