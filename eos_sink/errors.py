@@ -23,9 +23,12 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any
 
+PAGE = "docs/errors.md"
+"""Where each class has a section with its causes and what to look at."""
+
 
 class EosSinkError(Exception):
-    """Base of every error that eos-sink raises on purpose.
+    """Base of every error that eos-sink raises on purpose; its text ends with a link to its class.
 
     Args:
         message: what happened and what it means for the data.
@@ -34,10 +37,17 @@ class EosSinkError(Exception):
     """
 
     def __init__(self, message: str, *, remedy: str, data: Mapping[str, Any] | None = None) -> None:
-        super().__init__(f"{message} {remedy}")
+        # A command that stands on a line of its own has to stay alone there.
+        end = "\n" if "\n" in remedy else " "
+        super().__init__(f"{message} {remedy}{end}({self.link()})")
         self.message = message
         self.remedy = remedy
         self.data: dict[str, Any] = dict(data or {})
+
+    @classmethod
+    def link(cls) -> str:
+        """The class's section: a heading's anchor is the heading in lower case."""
+        return f"{PAGE}#{cls.__name__.lower()}"
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Spark and multiprocessing pickle exceptions; keyword-only arguments need this.

@@ -26,6 +26,14 @@ LANGUAGES = {"sh", "python", "properties", "text", "yaml"}
 _NAMED_TEST = re.compile(r"`((?:tests|integration)/[\w/]+\.py)(?:::(\w+))?")
 RUN = [snippet for snippet in all_snippets() if snippet.not_run is None]
 
+ERRORS = [
+    kind
+    for kind in vars(errors).values()
+    if inspect.isclass(kind)
+    and issubclass(kind, errors.EosSinkError)
+    and kind is not errors.EosSinkError
+]
+
 
 def place(snippet: Snippet) -> str:
     return snippet.place
@@ -141,14 +149,17 @@ def test_the_permissions_are_the_code_s() -> None:
 
 
 def test_the_errors_table_is_the_code_s() -> None:
-    classes = [
-        name
-        for name, kind in vars(errors).items()
-        if inspect.isclass(kind)
-        and issubclass(kind, errors.EosSinkError)
-        and kind is not errors.EosSinkError
-    ]
-    assert [row[0].strip("`") for row in table(ROOT / "docs" / "errors.md")] == classes
+    rows = [f"[`{kind.__name__}`](#{kind.__name__.lower()})" for kind in ERRORS]
+    assert [row[0] for row in table(ROOT / "docs" / "errors.md")] == rows
+
+
+@pytest.mark.parametrize("kind", ERRORS)
+def test_the_text_of_each_error_leads_to_its_section(kind: type[errors.EosSinkError]) -> None:
+    link = re.search(r"\((.+)#(.+)\)$", str(kind("It broke.", remedy="Mend it.")))
+    assert link
+    page = ROOT / link[1]
+    assert link[2] in anchors(page)
+    assert f"## {kind.__name__}\n" in page.read_text()
 
 
 def test_the_example_options_are_options() -> None:

@@ -21,8 +21,13 @@ def test_an_error_is_itself_again_after_pickling(kind: type[EosSinkError]) -> No
     again = pickle.loads(pickle.dumps(error))
     assert type(again) is kind
     assert (again.message, again.remedy, again.data) == (error.message, error.remedy, error.data)
-    assert str(again) == "It broke. Mend it."
+    assert str(again) == str(error) == f"It broke. Mend it. ({kind.link()})"
     json.dumps(again.data)
+
+
+def test_the_link_does_not_touch_a_command_on_a_line_of_its_own() -> None:
+    error = errors.ClusterError("It may not.", remedy="Grant it:\nkafka-acls --add")
+    assert str(error).splitlines()[1:] == ["kafka-acls --add", "(docs/errors.md#clustererror)"]
 
 
 def test_data_may_be_left_out_and_is_a_copy() -> None:

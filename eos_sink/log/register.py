@@ -153,8 +153,9 @@ class DecisionRegister:
                     raise self._explained(token, error) from error
                 self._let_go()
                 if deadline.passed:
+                    cause = getattr(error, "message", error)
                     raise OutcomeUnknownError(
-                        f"The decision log did not answer within {deadline.seconds:.0f} s: {error}",
+                        f"The decision log did not answer within {deadline.seconds:.0f} s: {cause}",
                         remedy="Start the query again: what was decided is read back and finished.",
                     ) from error
 
