@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import logging
 import os
 import signal
 import sys
@@ -43,6 +44,9 @@ environment, where the option is not given:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; 0 if all is well, 1 if not, 2 if it could not run, 130 on Ctrl-C."""
     parsed = parser().parse_args(arguments)
+    # What went wrong is told by the command itself; the clients' own words are for a closer look.
+    words = logging.StreamHandler() if parsed.verbose else logging.NullHandler()
+    logging.basicConfig(level=logging.INFO, handlers=[words])
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _leave)
     try:
@@ -84,6 +88,7 @@ def parser() -> argparse.ArgumentParser:
         )
         command.add_arguments(one)
         one.add_argument("--json", action="store_true", help="print JSON instead of text")
+        one.add_argument("--verbose", action="store_true", help="show what the clients log, too")
         one.set_defaults(run=command.run)
     return top
 

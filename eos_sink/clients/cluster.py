@@ -46,7 +46,6 @@ _LOG_CONFIGURATION = {
     "min.cleanable.dirty.ratio": "0.1",
     "unclean.leader.election.enable": "false",
 }
-_FIRST_ANSWER_S = 30.0
 # librdkafka looks for a broker to connect to no more often than each half of this time, and drops
 # the connection of the bootstrap as soon as it has the first one's answer: with its default of
 # 100 ms the first answer takes a client 54 ms instead of 15, and a join 62 instead of 21 (measured;
@@ -60,6 +59,9 @@ class ConfluentKafka:
     Making one connects to nothing yet. One serves a process: the control client, the reader of
     witnesses and the admin client are made once and kept.
     """
+
+    first_answer_s = 30.0
+    """How long it may take until a broker answers at all."""
 
     def __init__(self, options: SinkOptions) -> None:
         self._options = options
@@ -112,7 +114,7 @@ class ConfluentKafka:
             # Tasks never need kafka-python, whose import takes longer than their transaction.
             from eos_sink.clients.control import KafkaPythonControl
 
-            deadline = Deadline(min(_FIRST_ANSWER_S, self._options.step_timeout))
+            deadline = Deadline(min(self.first_answer_s, self._options.step_timeout))
             # librdkafka says why a login is refused, and kafka-python only that nobody answers.
             self._admin(deadline)
             needs = self._permissions.transactions
@@ -270,7 +272,7 @@ class ConfluentKafka:
 
     def _admin(self, deadline: Deadline) -> AdminClient:
         if self._admin_client is None:
-            first = Deadline(min(_FIRST_ANSWER_S, deadline.left))
+            first = Deadline(min(self.first_answer_s, deadline.left))
             self._admin_client = connected_admin(self._connection, self._home.topic, first)
         return self._admin_client
 

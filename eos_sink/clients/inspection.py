@@ -17,6 +17,9 @@ from eos_sink.ports import OnRow, PartitionTail, ProducerIdentity
 class ConfluentInspection(ConfluentKafka):
     """Implements `eos_sink.ports.Inspection`."""
 
+    # A person waits for it, and can try again.
+    first_answer_s = 5.0
+
     def tails(
         self,
         topic: str,

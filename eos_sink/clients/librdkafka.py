@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import re
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from enum import Enum, auto
@@ -19,7 +21,32 @@ from eos_sink.errors import (
 )
 from eos_sink.ports import MemberRefused, ProduceFailed, ProducerFenced
 
+_SAY_AGAIN_S = 10.0
+
+
+class _WithoutRepeats(logging.Filter):
+    """librdkafka tells of each failed connection to a broker that is down, some 80 times a second
+    (measured with `reconnect.backoff.ms` 10)."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self._clock = clock
+        self._said: dict[str, float] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        told, now = _NUMBERS.sub("", record.getMessage()), self._clock()
+        if not told.startswith("FAIL"):
+            return True
+        if now - self._said.get(told, -_SAY_AGAIN_S) < _SAY_AGAIN_S:
+            return False
+        self._said = {text: at for text, at in self._said.items() if now - at < _SAY_AGAIN_S}
+        self._said[told] = now
+        return True
+
+
+_NUMBERS = re.compile(r"(?<=after )\d+(?=ms)|, \d+ identical error\(s\) suppressed")
 LOGGER = logging.getLogger("eos_sink.kafka")
+LOGGER.addFilter(_WithoutRepeats())
 
 
 class Meaning(Enum):

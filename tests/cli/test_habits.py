@@ -10,6 +10,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -153,6 +154,15 @@ def test_an_error_is_one_line_and_json_where_that_is_wanted(tmp_path: Path) -> N
     assert failed.stderr.startswith("eos-sink: ")
     assert failed.stderr.count("\n") == 1
     assert run("migrate", missing).stdout == ""
+
+
+def test_a_cluster_that_does_not_answer_is_one_line_in_seconds() -> None:
+    began = time.monotonic()
+    failed = run("resolve", "q", "--bootstrap-server", "127.0.0.1:1")
+    assert failed.returncode == 2
+    assert failed.stderr.startswith("eos-sink: No broker of 127.0.0.1:1 answers")
+    assert failed.stderr.count("\n") == 1
+    assert time.monotonic() - began < 30
 
 
 # --- the end

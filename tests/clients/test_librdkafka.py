@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
+
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from eos_sink.clients.librdkafka import MEANINGS, Meaning, judged, step
+from eos_sink.clients.librdkafka import MEANINGS, Meaning, _WithoutRepeats, judged, step
 from eos_sink.errors import (
     ClusterError,
     ConfigurationError,
@@ -84,3 +86,22 @@ def test_an_error_is_wrapped_once() -> None:
     assert isinstance(cause, KafkaException)
     assert cause.__cause__ is None
     assert not isinstance(caught.value, EosSinkError)
+
+
+def test_a_broker_that_is_down_is_told_of_now_and_then_and_not_at_each_try() -> None:
+    now = [0.0]
+    only = _WithoutRepeats(lambda: now[0])
+
+    def passes(text: str) -> bool:
+        return only.filter(logging.LogRecord("k", logging.ERROR, "", 0, text, (), None))
+
+    refused = "FAIL [a:1]: Connect failed (after %dms in state CONNECT%s)"
+    assert passes(refused % (0, ""))
+    now[0] = 9.9
+    assert not passes(refused % (3, ""))
+    assert not passes(refused % (0, ", 7 identical error(s) suppressed"))
+    assert passes("FAIL [b:2]: Connect failed (after 0ms in state CONNECT)")
+    assert passes("Something else")
+    assert passes("Something else")
+    now[0] = 10.0
+    assert passes(refused % (1, ""))

@@ -11,13 +11,13 @@ from typing import Any, Protocol
 
 from confluent_kafka import KafkaError
 
+from eos_sink.clients.librdkafka import LOGGER
 from eos_sink.clients.native.library import (
     ERROR_SIZE,
     EVENT_DELIVERY,
     EVENT_ERROR,
     EVENT_LOG,
     EVENT_STATISTICS,
-    LOGGER,
     Library,
 )
 

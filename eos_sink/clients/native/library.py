@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import logging
 import sys
 from ctypes import (
     POINTER,
@@ -21,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-LOGGER = logging.getLogger("eos_sink.kafka")
+from eos_sink.clients.librdkafka import LOGGER
 
 # What is relied on was read in, and is tested with, these: see docs/design.md.
 _SINCE, _BEFORE = 0x02100000, 0x03000000
@@ -94,7 +93,6 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "consumer_group_metadata_destroy": (None, (_Pointer,)),
     "consumer_group_metadata_read": (_Pointer, (POINTER(c_void_p), _Text, _Size)),
     "destroy": (None, (_Pointer,)),
-    "err2str": (_Text, (c_int,)),
     "error_code": (c_int, (_Pointer,)),
     "error_destroy": (None, (_Pointer,)),
     "error_is_fatal": (c_int, (_Pointer,)),
@@ -111,7 +109,6 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "fatal_error": (c_int, (_Pointer, _Pointer, _Size)),
     "flush": (c_int, (_Pointer, c_int)),
     "init_transactions": (_Pointer, (_Pointer, c_int)),
-    "message_produce_errstr": (_Text, (_Pointer,)),
     "name": (_Text, (_Pointer,)),
     "new": (_Pointer, (c_int, _Pointer, _Pointer, _Size)),
     "outq_len": (c_int, (_Pointer,)),
