@@ -10,7 +10,7 @@ from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 
 from chaos.families import Family, family_of
-from tools.drawing import BLUE, GREEN, INK, ORANGE, RED, STYLE, VIOLET, WIDTH, plain, svg
+from eos_sink.pages.drawing import BLUE, GREEN, INK, ORANGE, RED, STYLE, VIOLET, WIDTH, plain, svg
 
 Figures = dict[str, Any]
 

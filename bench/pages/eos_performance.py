@@ -17,7 +17,7 @@ from bench.pages.publication import (
     table,
 )
 from eos_sink.bench.result import Label, Result
-from tools.drawing import BLUE, GREEN, INK, ORANGE, STYLE, VIOLET, WIDTH, plain, svg
+from eos_sink.pages.drawing import BLUE, GREEN, INK, ORANGE, STYLE, VIOLET, WIDTH, plain, svg
 
 LOOPS, SPARK = "eos-loops", "eos-spark"
 _COLORS = (BLUE, ORANGE, VIOLET, GREEN, INK)

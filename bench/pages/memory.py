@@ -9,7 +9,7 @@ from matplotlib import pyplot as plt
 
 from bench.pages.publication import Publication, Results, measured_on, number, table
 from eos_sink.bench.result import Label, Result
-from tools.drawing import BLUE, INK, ORANGE, STYLE, WIDTH, svg
+from eos_sink.pages.drawing import BLUE, INK, ORANGE, STYLE, WIDTH, svg
 
 _MB = 2**20
 _DEFAULT_MB = 64

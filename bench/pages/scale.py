@@ -12,7 +12,7 @@ from bench.pages.publication import Publication, Results, measured_on, number, s
 from bench.scale import Fit, fit, medians
 from eos_sink.bench.result import Result
 from eos_sink.bench.spread import spread
-from tools.drawing import BLUE, GREEN, ORANGE, RED, STYLE, WIDTH, plain, svg
+from eos_sink.pages.drawing import BLUE, GREEN, ORANGE, RED, STYLE, WIDTH, plain, svg
 
 SETTLE, REQUESTS = "settle", "requests"
 _PARTITIONS = 6

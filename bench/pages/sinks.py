@@ -19,7 +19,7 @@ from bench.pages.publication import (
 )
 from eos_sink.bench.result import Result, Series
 from eos_sink.bench.spread import Spread, ratio, spread
-from tools.drawing import BLUE, FAINT, GREEN, INK, ORANGE, STYLE, WIDTH, svg
+from eos_sink.pages.drawing import BLUE, FAINT, GREEN, INK, ORANGE, STYLE, WIDTH, svg
 
 _NAME = "sinks"
 OURS, THEIRS = "kafka-eos", "kafka"
