@@ -17,6 +17,9 @@ from eos_sink.errors import ConfigurationError
 SLOTS = (0, 1)
 DEFAULT_PREFIX = "eos-sink-"
 
+QUERY_NAME = re.compile(r"[A-Za-z0-9._]+-[0-9a-f]{10}")
+"""A query's whole name, as `query_identity` makes it."""
+
 _READABLE_LIMIT = 48
 _UNREADABLE = re.compile(r"[^A-Za-z0-9._]+")
 _ABSOLUTE = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*:/|/)")

@@ -86,6 +86,9 @@ class Observation(Inspection, Protocol):
             ended: every id that a coordinator knows, whatever its state.
         """
 
+    def described(self, ids: Iterable[str], deadline: Deadline) -> Mapping[str, TransactionState]:
+        """The coordinator's state of each id; MISSING for an unknown one."""
+
     def ends(
         self, topics: Iterable[str], deadline: Deadline
     ) -> Mapping[str, tuple[PartitionEnds, ...] | EosSinkError]:

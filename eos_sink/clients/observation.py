@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, TopicPartition
@@ -61,15 +62,14 @@ class ConfluentObservation(ConfluentInspection):
         self, prefix: str, deadline: Deadline, *, ended: bool = False
     ) -> list[TransactionState]:
         control = self.control()
-        try:
+        with self._seeing_transactions(prefix):
             names = (control.list_all if ended else control.list_open)(prefix, deadline)
             states = control.describe(sorted(set(names)), deadline)
-        except ClusterError as error:
-            if "missing" not in error.data:
-                raise
-            acl = Acl("Describe", Resource.TRANSACTIONAL_ID, prefix or "*", prefixed=bool(prefix))
-            raise unseen("Transactions cannot be listed", [acl]) from error
         return [states[name] for name in sorted(states)]
+
+    def described(self, ids: Iterable[str], deadline: Deadline) -> Mapping[str, TransactionState]:
+        with self._seeing_transactions(self._options.names.prefix):
+            return self.control().describe(ids, deadline)
 
     def ends(
         self, topics: Iterable[str], deadline: Deadline
@@ -167,6 +167,18 @@ class ConfluentObservation(ConfluentInspection):
             )
         found = [line for number in sorted(lines) for line in lines[number]]
         return LogPage(tuple(sorted(found, key=lambda line: line.at_ms)), ends, anew)
+
+    @staticmethod
+    @contextmanager
+    def _seeing_transactions(prefix: str) -> Iterator[None]:
+        """Who only looks needs less than the query itself."""
+        try:
+            yield
+        except ClusterError as error:
+            if "missing" not in error.data:
+                raise
+            acl = Acl("Describe", Resource.TRANSACTIONAL_ID, prefix or "*", prefixed=bool(prefix))
+            raise unseen("Transactions cannot be seen", [acl]) from error
 
     def _consumer(self) -> Consumer:
         if self._log_consumer is None:

@@ -46,13 +46,17 @@ def _session() -> str:
     spec = getattr(sys.modules.get("__main__"), "__spec__", None)
     if spec is None or not spec.name.startswith("pyspark."):
         return ""
-    parent = os.getppid()
+    return process_name(os.getppid())
+
+
+def process_name(pid: int) -> str:
+    """A process of this machine, told from an earlier one of the same number where Linux tells."""
     try:
-        # Field 22: since when, which tells it from an earlier process of the same number.
-        since = Path(f"/proc/{parent}/stat").read_text().rpartition(")")[2].split()[19]
+        # Field 22: since when it runs.
+        since = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
     except OSError:
         since = ""
-    return f"{parent}@{since}"
+    return f"{pid}@{since}"
 
 
 class Planner:

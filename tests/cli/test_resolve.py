@@ -15,6 +15,7 @@ import pytest
 from eos_sink import cli
 from eos_sink.cli import connection, resolve
 from eos_sink.cli.evidence import report_of
+from eos_sink.cli.names import meant
 from eos_sink.cli.render import render
 from eos_sink.cli.report import CommandError
 from eos_sink.deadline import Deadline
@@ -56,26 +57,26 @@ def typed(*words: str) -> argparse.Namespace:
     ],
 )
 def test_a_query_is_meant_by_any_of_its_names(given: str, query: str) -> None:
-    assert resolve.meant(given, KNOWN) == query
+    assert meant(given, KNOWN) == query
 
 
 def test_an_unknown_query_is_answered_with_the_nearest_names() -> None:
     with pytest.raises(CommandError, match=f"no query 'sale'; it knows {BY_ID}"):
-        resolve.meant("sale", KNOWN)
+        meant("sale", KNOWN)
     with pytest.raises(CommandError, match="nor any other"):
-        resolve.meant("sale", [])
+        meant("sale", [])
 
 
 def test_a_name_of_two_queries_is_not_guessed() -> None:
     other = query_identity(None, "/other/orders", None)
     with pytest.raises(CommandError, match=r"may be .* or "):
-        resolve.meant("orders", [*KNOWN, other])
+        meant("orders", [*KNOWN, other])
 
 
 def test_without_a_log_the_whole_name_is_needed() -> None:
-    assert resolve.meant(BY_ID, None) == BY_ID
+    assert meant(BY_ID, None) == BY_ID
     with pytest.raises(CommandError, match="whole name"):
-        resolve.meant("sales", None)
+        meant("sales", None)
 
 
 def test_settings_come_from_a_properties_file(tmp_path: Path) -> None:

@@ -98,6 +98,8 @@ class ObservationContract:
             TransactionStatus.ONGOING,
             TransactionStatus.COMPLETE_COMMIT,
         ]
+        missing = kafka.described([f"{prefix}-1-7"], harness.deadline())[f"{prefix}-1-7"]
+        assert missing.status is TransactionStatus.MISSING
         assert kafka.transactions(f"{prefix}-1", harness.deadline(), ended=True) == []
         assert open_.transaction in [
             s.transaction for s in kafka.transactions("", harness.deadline())

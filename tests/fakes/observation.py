@@ -61,11 +61,19 @@ class FakeObservation(FakeInspection):
         self, prefix: str, deadline: Deadline, *, ended: bool = False
     ) -> list[TransactionState]:
         if not prefix.startswith(self.allowed):
-            what = "Transactions cannot be listed"
+            what = "Transactions cannot be seen"
             self._check(Resource.TRANSACTIONAL_ID, what, prefix, "Describe", prefixed=True)
         coordinator = self.cluster.coordinator
         names = (coordinator.list_all if ended else coordinator.list_open)(prefix)
         return [coordinator.describe(name) for name in sorted(names)]
+
+    def described(self, ids: Iterable[str], deadline: Deadline) -> Mapping[str, TransactionState]:
+        if Resource.TRANSACTIONAL_ID in self.denied and not all(
+            name.startswith(self.allowed) for name in ids
+        ):
+            acl = Acl("Describe", Resource.TRANSACTIONAL_ID, "eos-sink-", prefixed=True)
+            raise unseen("Transactions cannot be seen", [acl])
+        return self.control().describe(ids, deadline)
 
     def ends(
         self, topics: Iterable[str], deadline: Deadline

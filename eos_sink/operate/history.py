@@ -1,0 +1,131 @@
+"""The decision log's lines as records: each query's history, and what is not of the sink."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from eos_sink.errors import OperatorNeededError
+from eos_sink.identity import QUERY_NAME
+from eos_sink.log.record import decode
+from eos_sink.model import BatchId, Decision, LogPosition, LogRecord
+from eos_sink.observing import LogLine
+
+
+@dataclass(frozen=True)
+class Written:
+    """A record as the log has it.
+
+    Attributes:
+        at_ms: when it was written, milliseconds since the epoch, by its driver's clock.
+    """
+
+    query: str
+    record: LogRecord
+    position: LogPosition
+    at_ms: int
+
+
+@dataclass(frozen=True)
+class Unreadable:
+    """A record that this version does not read: of a newer version, or of something else.
+
+    Attributes:
+        why: as the decoder says it.
+    """
+
+    key: str
+    position: LogPosition
+    why: str
+
+    @property
+    def where(self) -> str:
+        return f"{self.position.topic}[{self.position.partition}]@{self.position.offset}"
+
+
+@dataclass(frozen=True)
+class History:
+    """What the log still has of one query.
+
+    Attributes:
+        records: the oldest first.
+        hidden: the latest record, where it is unreadable: the sink stops there.
+    """
+
+    query: str
+    records: tuple[Written, ...]
+    hidden: Unreadable | None = None
+
+    @property
+    def latest(self) -> Written | None:
+        return self.records[-1] if self.records else None
+
+    def decided(self) -> Written | None:
+        """The first kept record with the latest decision: later ones repeat it."""
+        latest = self.latest
+        if latest is None or latest.record.decision is None:
+            return None
+        found = latest
+        for earlier in reversed(self.records[:-1]):
+            if not _same(earlier.record.decision, latest.record.decision):
+                break
+            found = earlier
+        return found
+
+    def of_batch(self, batch: int) -> list[Written]:
+        """The records that decide a batch of this number, of whichever stream."""
+        numbers = [(w, w.record.decision) for w in self.records]
+        return [w for w, decision in numbers if decision and decision.batch.batch == batch]
+
+    @property
+    def streams(self) -> list[str]:
+        """All that are known, the latest first."""
+        batches: list[BatchId] = []
+        for written in reversed(self.records):
+            decision = written.record.decision
+            batches += [decision.batch] if decision else []
+            batches += reversed(written.record.earlier)
+        return list(dict.fromkeys(batch.stream for batch in batches))
+
+
+def read_records(lines: Iterable[LogLine]) -> tuple[list[Written], list[Unreadable]]:
+    """Lines as records, in their order, and those that are none."""
+    records: list[Written] = []
+    unreadable: list[Unreadable] = []
+    for line in lines:
+        place = line.position
+        try:
+            record = decode(line.value, f"{place.topic}[{place.partition}]@{place.offset}")
+        except OperatorNeededError as error:
+            cause = error.__cause__ or error
+            why = "a tombstone" if not line.value else f"{cause}" or type(cause).__name__
+            unreadable.append(Unreadable(line.key, place, why))
+        else:
+            records.append(Written(line.key, record, place, line.at_ms))
+    return records, unreadable
+
+
+def histories(records: Iterable[Written], unreadable: Iterable[Unreadable]) -> dict[str, History]:
+    """Each query that has a record, or an unreadable one under a name that only the sink makes."""
+    kept: dict[str, list[Written]] = {}
+    hidden: dict[str, list[Unreadable]] = {}
+    for written in records:
+        kept.setdefault(written.query, []).append(written)
+    for each in unreadable:
+        if each.key in kept or QUERY_NAME.fullmatch(each.key):
+            hidden.setdefault(each.key, []).append(each)
+    found: dict[str, History] = {}
+    for query in sorted(kept.keys() | hidden.keys()):
+        known = tuple(sorted(kept.get(query, ()), key=lambda w: w.position.offset))
+        end = known[-1].position.offset if known else -1
+        latest = max(hidden.get(query, ()), key=lambda u: u.position.offset, default=None)
+        behind = latest if latest and latest.position.offset > end else None
+        found[query] = History(query, known, behind)
+    return {query: history for query, history in found.items() if history.records or history.hidden}
+
+
+def _same(one: Decision | None, other: Decision | None) -> bool:
+    """A void, a ruling and a new run of `foreachBatch` repeat a decision; a rewrite does not."""
+    if one is None or other is None:
+        return False
+    return (one.batch, one.prepared) == (other.batch, other.prepared)

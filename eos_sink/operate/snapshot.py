@@ -1,0 +1,366 @@
+"""Every query of a decision log at one moment: what it has decided, what is open, who drives it.
+
+Pure: `snapshot` judges `Facts` that somebody else has gathered, at a time that is passed in.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+
+from eos_sink.errors import EosSinkError
+from eos_sink.identity import QueryNames, TaskId
+from eos_sink.model import BatchId, Decision, LogRecord, Owner, Transaction, Witness
+from eos_sink.operate.history import History, Unreadable, Written
+from eos_sink.ports import TransactionState, TransactionStatus, Visibility
+from eos_sink.verdicts import Settling, settling
+
+_TASK_ID = re.compile(r"(.*-[0-9a-f]{10})-(?:driver|([01])-(0|[1-9][0-9]*))", re.DOTALL)
+
+
+class Settled(Enum):
+    """What became of the transactions of the latest decision, taken together."""
+
+    YES = "settled"
+    OPEN = "open"
+    """Some have not ended: the driver, or the next start, commits them."""
+    LOST = "lost"
+    """Some were aborted after the decision: a replay of the batch writes them again."""
+    IN_DOUBT = "in doubt"
+    """For some neither coordinator nor topic can tell: `eos-sink resolve`."""
+    ENDED = "ended"
+    """All have ended; whether some were lost was not asked, or could not be seen."""
+    UNKNOWN = "unknown"
+    """It could not be seen."""
+
+
+class Driver(Enum):
+    """Whether somebody drives the query. A driver that died counts as live until its session ends,
+    a minute after the transaction time-out, unless it died on this machine."""
+
+    LIVE = "live"
+    GONE = "gone"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What could not be seen.
+
+    Attributes:
+        what: the whole message, with what helps.
+        missing: the permissions that are lacking, as `kafka-acls` names them.
+    """
+
+    what: str
+    missing: tuple[str, ...] = ()
+
+    @staticmethod
+    def of(error: EosSinkError) -> Problem:
+        return Problem(str(error), tuple(error.data.get("missing", ())))
+
+
+@dataclass(frozen=True)
+class OpenTransaction:
+    """A transaction that its coordinator calls open.
+
+    Attributes:
+        query: empty if the log knows none that it could be of.
+        task: None: the driver's own, which writes the log; or `query` is empty.
+        decided: the latest decision of its query names it: it must be committed.
+        started_ms: broker's clock, milliseconds since the epoch.
+    """
+
+    transaction: Transaction
+    query: str
+    task: TaskId | None
+    decided: bool
+    started_ms: int
+    timeout_ms: int
+
+    def age_ms(self, now_ms: int) -> int:
+        return max(0, now_ms - self.started_ms)
+
+    def left_ms(self, now_ms: int) -> int:
+        """Until its coordinator aborts it; below 0 it is late, since it looks every few seconds."""
+        return self.timeout_ms - self.age_ms(now_ms)
+
+
+@dataclass(frozen=True)
+class QueryStatus:
+    """One query.
+
+    Attributes:
+        names: its names in Kafka, under the prefix that its record or its open transactions tell,
+            else the one that was given.
+        record: the latest readable one; None: there is none.
+        seq: of that record.
+        decided_at_ms: when its decision was written, by its driver's clock; later than that if
+            compaction has dropped the record and left one that repeats it. None: no decision.
+        settled: None: no decision.
+        lost, doubtful: partitions of the decision.
+        open: its open transactions, by id.
+        hosts: of its group's members.
+        hidden: the latest record is one that this version does not read; `record` is before it.
+    """
+
+    names: QueryNames
+    record: LogRecord | None
+    decided_at_ms: int | None
+    settled: Settled | None
+    lost: tuple[int, ...]
+    doubtful: tuple[int, ...]
+    open: tuple[OpenTransaction, ...]
+    driver: Driver
+    hosts: tuple[str, ...]
+    hidden: Unreadable | None = None
+
+    @property
+    def query(self) -> str:
+        return self.names.query
+
+    @property
+    def seq(self) -> int:
+        return self.record.seq if self.record else 0
+
+    @property
+    def owner(self) -> Owner | None:
+        return self.record.owner if self.record else None
+
+    @property
+    def decision(self) -> Decision | None:
+        return self.record.decision if self.record else None
+
+    @property
+    def batch(self) -> BatchId | None:
+        return self.decision.batch if self.decision else None
+
+    @property
+    def rows(self) -> int:
+        """Of the decided batch."""
+        return self.decision.total.rows if self.decision else 0
+
+    @property
+    def bytes(self) -> int:
+        """Payload of the decided batch."""
+        return self.decision.total.bytes if self.decision else 0
+
+    @property
+    def partitions(self) -> int:
+        """Spark's partitions of the decided batch, with rows or without."""
+        return self.decision.partitions if self.decision else 0
+
+    @property
+    def undecided(self) -> tuple[OpenTransaction, ...]:
+        """Open transactions of tasks that no decision names."""
+        return tuple(each for each in self.open if each.task and not each.decided)
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What was gathered. Each part may be missing; `problems` says why.
+
+    Attributes:
+        at_ms: when, milliseconds since the epoch.
+        log: whether the log's topic is there.
+        open: open transactions, cluster-wide or those under the prefix.
+        described: ids of decided transactions by their coordinators.
+        seen: at witnesses, as far as it was asked.
+        settled: queries whose latest decision was seen settled before; it stays so.
+        hosts: by group.
+        dead: queries whose latest record's run is known to have died, since it ran here.
+    """
+
+    at_ms: int
+    log: bool = True
+    histories: Mapping[str, History] = field(default_factory=dict)
+    unreadable: tuple[Unreadable, ...] = ()
+    open: tuple[TransactionState, ...] = ()
+    described: Mapping[str, TransactionState] = field(default_factory=dict)
+    seen: Mapping[Witness, Visibility] = field(default_factory=dict)
+    settled: frozenset[str] = frozenset()
+    hosts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    dead: frozenset[str] = frozenset()
+    problems: tuple[Problem, ...] = ()
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """All queries of a decision log at one moment.
+
+    Attributes:
+        at_ms: when, milliseconds since the epoch, by the clock of whoever looked.
+        log: whether the log's topic is there.
+        queries: by name.
+        strangers: open transactions under the prefix that belong to no query of the log.
+        unreadable: records that this version does not read, latest or not, in the log's order.
+        problems: what could not be seen; the rest is as told.
+        records: what the log has got since the look before, oldest first; all of it at the first.
+    """
+
+    at_ms: int
+    log: bool
+    queries: tuple[QueryStatus, ...]
+    strangers: tuple[OpenTransaction, ...]
+    unreadable: tuple[Unreadable, ...]
+    problems: tuple[Problem, ...]
+    records: tuple[Written, ...] = ()
+
+    def query(self, name: str) -> QueryStatus | None:
+        return next((each for each in self.queries if each.query == name), None)
+
+
+def snapshot(facts: Facts, prefix: str, records: Sequence[Written] = ()) -> Snapshot:
+    """Judge the facts.
+
+    Args:
+        prefix: of queries that tell none.
+        records: those that are new.
+    """
+    by_query = placed(facts.open, facts.histories)
+    strangers = by_query.get(None, [])
+    return Snapshot(
+        at_ms=facts.at_ms,
+        log=facts.log,
+        queries=tuple(
+            _status(history, facts, by_query.get(query, []), prefix)
+            for query, history in facts.histories.items()
+        ),
+        strangers=tuple(
+            _open(state, None, frozenset())
+            for state in strangers
+            if state.transaction.transactional_id.startswith(prefix)
+        ),
+        unreadable=facts.unreadable,
+        problems=facts.problems,
+        records=tuple(records),
+    )
+
+
+def placed(
+    states: Iterable[TransactionState], queries: Iterable[str]
+) -> dict[str | None, list[TransactionState]]:
+    """By the query of the log whose id it is, under whatever prefix; None: of none of them."""
+    by_query: dict[str | None, list[TransactionState]] = {}
+    known = list(queries)
+    for state in states:
+        match = _TASK_ID.fullmatch(state.transaction.transactional_id)
+        fitting = [query for query in known if match and match[1].endswith(query)]
+        by_query.setdefault(max(fitting, key=len, default=None), []).append(state)
+    return by_query
+
+
+def names_of(history: History, open_: Iterable[TransactionState], prefix: str) -> QueryNames:
+    """The query's names in Kafka, under the prefix that its latest open transaction tells, else
+    the given one."""
+    ids = [state.transaction.transactional_id for state in open_]
+    given = QueryNames(prefix, history.query)
+    if any(name.startswith(f"{given.group}-") for name in ids):
+        return given
+    matches = (_TASK_ID.fullmatch(name) for name in ids)
+    heads = {match[1].removesuffix(history.query) for match in matches if match}
+    return QueryNames(heads.pop(), history.query) if len(heads) == 1 else given
+
+
+def verdict(
+    decision: Decision,
+    names: QueryNames,
+    described: Mapping[str, TransactionState],
+    seen: Mapping[Witness, Visibility],
+    *,
+    repeated: bool = False,
+) -> tuple[Settled, tuple[int, ...], tuple[int, ...]]:
+    """What became of a decision; its lost and its doubtful partitions.
+
+    Args:
+        repeated: a run of the query has written the decision again, which it does only once it
+            has seen the end of each of its transactions.
+    """
+    lost: list[int] = []
+    doubtful: list[int] = []
+    found = {Settled.YES}
+    ruling = decision.ruling
+    for transaction, entry in decision.transactions(names).items():
+        state = described.get(transaction.transactional_id)
+        step = settling(transaction, state) if state else None
+        if step is Settling.COMMITTED:
+            continue
+        visibility = seen.get(entry.witness)
+        if step is Settling.END:
+            found.add(Settled.OPEN)
+        elif visibility is Visibility.ABORTED:
+            lost.append(entry.partition)
+        elif visibility is Visibility.UNREADABLE:
+            if entry.partition in ruling.lost:
+                lost.append(entry.partition)
+            elif entry.partition not in ruling.visible:
+                doubtful.append(entry.partition)
+        elif visibility is None:
+            found.add(Settled.ENDED if repeated else Settled.UNKNOWN)
+    if ruling.accepted and not found & {Settled.OPEN}:
+        return Settled.YES, tuple(sorted(lost)), ()
+    found |= {Settled.LOST} if lost else set()
+    found |= {Settled.IN_DOUBT} if doubtful else set()
+    order = (Settled.OPEN, Settled.IN_DOUBT, Settled.LOST, Settled.UNKNOWN, Settled.ENDED)
+    worst = next((each for each in order if each in found), Settled.YES)
+    return worst, tuple(sorted(lost)), tuple(sorted(doubtful))
+
+
+def _status(
+    history: History, facts: Facts, open_: list[TransactionState], prefix: str
+) -> QueryStatus:
+    latest, decided = history.latest, history.decided()
+    record = latest.record if latest else None
+    decision = record.decision if record else None
+    names = names_of(history, open_, prefix)
+    settled: Settled | None = None
+    lost: tuple[int, ...] = ()
+    doubtful: tuple[int, ...] = ()
+    if decision is not None and history.query in facts.settled:
+        settled = Settled.YES
+    elif decision is not None and decided is not None and latest is not None:
+        repeated = decided is not latest and not (latest.record.owner and latest.record.owner.tool)
+        settled, lost, doubtful = verdict(
+            decision, names, facts.described, facts.seen, repeated=repeated
+        )
+    transactions = decision.transactions(names).keys() if decision else frozenset[Transaction]()
+    hosts = facts.hosts.get(names.group)
+    return QueryStatus(
+        names=names,
+        record=record,
+        decided_at_ms=decided.at_ms if decided else None,
+        settled=settled,
+        lost=lost,
+        doubtful=doubtful,
+        open=tuple(
+            _open(state, names, transactions)
+            for state in open_
+            if state.status is TransactionStatus.ONGOING
+        ),
+        driver=_driver(hosts, dead=history.query in facts.dead),
+        hosts=hosts or (),
+        hidden=history.hidden,
+    )
+
+
+def _driver(hosts: tuple[str, ...] | None, *, dead: bool) -> Driver:
+    if dead:
+        return Driver.GONE
+    if hosts is None:
+        return Driver.UNKNOWN
+    return Driver.LIVE if hosts else Driver.GONE
+
+
+def _open(
+    state: TransactionState, names: QueryNames | None, decided: Iterable[Transaction]
+) -> OpenTransaction:
+    return OpenTransaction(
+        transaction=state.transaction,
+        query=names.query if names else "",
+        task=names.parse_task(state.transaction.transactional_id) if names else None,
+        decided=state.transaction in decided,
+        started_ms=state.started_ms,
+        timeout_ms=state.timeout_ms,
+    )

@@ -1,0 +1,332 @@
+"""What is judged of the facts: tables, and stories on the in-memory Kafka."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from eos_sink.acls import Resource
+from eos_sink.deadline import Deadline
+from eos_sink.driver.resolve import died_here
+from eos_sink.identity import QueryNames, TaskId
+from eos_sink.model import (
+    BatchId,
+    Decision,
+    Owner,
+    Prepared,
+    Ruling,
+    Tally,
+    Transaction,
+    Witness,
+)
+from eos_sink.operate.observer import Observer
+from eos_sink.operate.snapshot import Driver as Driving
+from eos_sink.operate.snapshot import QueryStatus, Settled, Snapshot, placed, verdict
+from eos_sink.ports import TransactionState, TransactionStatus, Visibility
+from tests.fakes.observation import FakeObservation
+from tests.fakes.process import Killed, Moment
+from tests.protocol.test_stories import At, Driver, late_attempt
+from tests.protocol.world import TOPIC, World
+
+NAMES = QueryNames("eos-sink-", "orders-0123456789")
+DECISION = Decision(
+    BatchId("s", 7),
+    1,
+    3,
+    Tally(3, 30, 1),
+    tuple(Prepared(p, 10 + p, 0, Tally(1, 10, 1), Witness("out", 0, p)) for p in (0, 1)),
+)
+GOOD, OPEN, GONE = TransactionStatus.COMPLETE_COMMIT, TransactionStatus.ONGOING, "gone"
+SEEN, SKIPPED, HIDDEN = Visibility.COMMITTED, Visibility.ABORTED, Visibility.UNREADABLE
+
+
+def described(*told: TransactionStatus | str) -> Mapping[str, TransactionState]:
+    """Of the partitions of DECISION; GONE: its id has another epoch by now."""
+    states: dict[str, TransactionState] = {}
+    for transaction, each in zip(DECISION.transactions(NAMES), told, strict=False):
+        if isinstance(each, TransactionStatus):
+            state = TransactionState(transaction, each, 5, 60_000)
+        else:
+            later = replace(transaction, epoch=4)
+            state = TransactionState(later, TransactionStatus.EMPTY, -1, 60_000)
+        states[transaction.transactional_id] = state
+    return states
+
+
+@pytest.mark.parametrize(
+    ("told", "seen", "settled", "lost", "doubtful"),
+    [
+        ((GOOD, GOOD), (), Settled.YES, (), ()),
+        ((GOOD, OPEN), (), Settled.OPEN, (), ()),
+        ((GOOD, TransactionStatus.PREPARE_COMMIT), (), Settled.OPEN, (), ()),
+        ((GOOD, GONE), (None, SEEN), Settled.YES, (), ()),
+        ((GOOD, GONE), (None, SKIPPED), Settled.LOST, (1,), ()),
+        ((GOOD, GONE), (None, HIDDEN), Settled.IN_DOUBT, (), (1,)),
+        ((GONE, GONE), (SKIPPED, HIDDEN), Settled.IN_DOUBT, (0,), (1,)),
+        ((OPEN, GONE), (None, HIDDEN), Settled.OPEN, (), (1,)),
+        ((GOOD, GONE), (), Settled.UNKNOWN, (), ()),
+        ((GOOD,), (), Settled.UNKNOWN, (), ()),
+        ((), (), Settled.UNKNOWN, (), ()),
+    ],
+)
+def test_a_decision_is_as_settled_as_its_worst_transaction(
+    told: tuple[TransactionStatus | str, ...],
+    seen: tuple[Visibility | None, ...],
+    settled: Settled,
+    lost: tuple[int, ...],
+    doubtful: tuple[int, ...],
+) -> None:
+    witnesses = {
+        entry.witness: each
+        for entry, each in zip(DECISION.prepared, seen, strict=False)
+        if each is not None
+    }
+    assert verdict(DECISION, NAMES, described(*told), witnesses) == (settled, lost, doubtful)
+
+
+def test_a_decision_that_was_written_again_has_ended() -> None:
+    """Before it writes it again a run has seen how each transaction ended."""
+    assert verdict(DECISION, NAMES, {}, {}, repeated=True)[0] is Settled.ENDED
+    # But not that what is seen to be open is not.
+    open_ = verdict(DECISION, NAMES, described(GOOD, OPEN), {}, repeated=True)
+    assert open_[0] is Settled.OPEN
+
+
+def test_a_ruling_stands_in_for_what_cannot_be_read() -> None:
+    hidden = {DECISION.prepared[1].witness: HIDDEN}
+    for ruling, expected in (
+        (Ruling(visible=frozenset({1})), (Settled.YES, (), ())),
+        (Ruling(lost=frozenset({1})), (Settled.LOST, (1,), ())),
+        (Ruling(accepted=True), (Settled.YES, (), ())),
+    ):
+        decision = replace(DECISION, ruling=ruling)
+        assert verdict(decision, NAMES, described(GOOD, GONE), hidden) == expected
+    accepted = replace(DECISION, ruling=Ruling(accepted=True))
+    assert verdict(accepted, NAMES, described(GOOD, OPEN), {})[0] is Settled.OPEN
+
+
+@pytest.mark.parametrize(
+    ("transactional_id", "query"),
+    [
+        ("eos-sink-orders-0123456789-0-12", "orders-0123456789"),
+        ("team.orders-0123456789-1-0", "orders-0123456789"),
+        ("orders-0123456789-driver", "orders-0123456789"),
+        ("eos-sink-late_orders-0123456789-0-0", "late_orders-0123456789"),
+        ("eos-sink-orders-0123456789-2-0", None),
+        ("eos-sink-orders-0123456789-0-01", None),
+        ("eos-sink-orders-0123456789", None),
+        ("orders-9999999999-0-0", None),
+        ("connect-cluster-7", None),
+    ],
+)
+def test_an_id_is_placed_by_its_end(transactional_id: str, query: str | None) -> None:
+    state = TransactionState(Transaction(transactional_id, 1, 0), OPEN, 0, 1)
+    known = ["orders-0123456789", "late_orders-0123456789"]
+    assert placed([state], known) == {query: [state]}
+
+
+# --- stories
+
+
+@pytest.fixture
+def world() -> World:
+    return World([])
+
+
+class Eye:
+    """Takes snapshots of a world."""
+
+    def __init__(self, world: World, prefix: str = "eos-sink-") -> None:
+        self.kafka = FakeObservation(world.cluster)
+        self._observer = Observer(self.kafka, prefix, lambda: world.cluster.clock.ms)
+        self._name = world.options.names.query
+
+    def snapshot(self) -> Snapshot:
+        return self._observer.look(Deadline(30))
+
+    def sees(self) -> QueryStatus:
+        found = self.snapshot().query(self._name)
+        assert found is not None
+        return found
+
+
+def decide_and_die(world: World) -> Driver:
+    driver = Driver(world)
+    reports = driver.write(driver.planner.plan(), 0, [b"a"], [b"b"])
+    At(driver.commits.process, "control.end", Moment.BEFORE, driver.commits.process.kill)
+    with pytest.raises(Killed):
+        driver.committer.commit(reports)
+    return driver
+
+
+def test_a_cluster_without_a_log_has_no_queries(world: World) -> None:
+    found = Eye(world).snapshot()
+    assert (found.log, found.queries, found.problems) == (False, (), ())
+    assert world.options.log_topic not in world.cluster.topics
+
+
+def test_a_settled_batch(world: World) -> None:
+    driver = Driver(world)
+    driver.run(0, [b"a"], [])
+    driver.run(1, [b"b", b"c"], [b"d"])
+    at = world.cluster.clock.ms
+    world.cluster.clock.advance(100)
+    status = Eye(world).sees()
+    assert (status.settled, status.driver) == (Settled.YES, Driving.LIVE)
+    assert (status.seq, status.rows, status.partitions) == (3, 3, 2)
+    assert status.batch == BatchId("stream-1", 1)
+    assert status.decided_at_ms == at
+    assert status.owner is not None
+    assert (status.open, status.lost, status.doubtful, status.hidden) == ((), (), (), None)
+
+
+def test_a_prepared_batch_is_open_and_undecided_with_its_age(world: World) -> None:
+    driver = Driver(world)
+    driver.run(0, [b"a"])
+    driver.write(driver.planner.plan(), 1, [b"b"], [b"c"])
+    world.cluster.clock.advance(50)
+    status = Eye(world).sees()
+    now = world.cluster.clock.ms
+    assert [each.task for each in status.undecided] == [TaskId(1, 0), TaskId(1, 1)]
+    assert [each.age_ms(now) for each in status.open] == [50_000] * 2
+    assert [each.left_ms(now) for each in status.open] == [10_000] * 2
+    assert (status.settled, status.batch) == (Settled.YES, BatchId("stream-1", 0))
+
+
+def test_a_decided_batch_of_a_driver_that_died(world: World) -> None:
+    driver = decide_and_die(world)
+    status = Eye(world).sees()
+    assert status.settled is Settled.OPEN
+    assert [each.decided for each in status.open] == [True, True]
+    assert status.undecided == ()
+    assert status.driver is Driving.LIVE
+    driver.plans.process.kill()
+    world.cluster.groups.end_session(world.options.names.group)
+    assert Eye(world).sees().driver is Driving.GONE
+
+
+def test_a_decided_batch_that_timed_out_is_lost(world: World) -> None:
+    decide_and_die(world)
+    world.cluster.coordinator.time_out()
+    status = Eye(world).sees()
+    assert (status.settled, status.lost, status.open) == (Settled.LOST, (0, 1), ())
+
+
+def test_a_decision_that_nobody_can_tell_about_any_more_is_in_doubt(world: World) -> None:
+    Driver(world).run(0, [b"a"], [b"b"])
+    late_attempt(world, 0, 1)
+    for log in world.cluster.topics[TOPIC].partitions:
+        log.delete_before(log.end)
+    status = Eye(world).sees()
+    assert (status.settled, status.doubtful) == (Settled.IN_DOUBT, (1,))
+
+
+def test_a_later_look_asks_only_for_what_may_have_changed(world: World) -> None:
+    driver, eye = Driver(world), Eye(world)
+    driver.run(0, [b"a"])
+    first = eye.snapshot()
+    assert [written.record.seq for written in first.records] == [1, 2]
+    calls: list[str] = []
+    eye.kafka.process.hook = lambda name, moment: calls.append(name)
+    again = eye.snapshot()
+    assert (again.records, calls) == ((), [])
+    assert again.queries == first.queries
+    driver.run(1, [b"b"])
+    third = eye.snapshot()
+    assert [written.record.seq for written in third.records] == [3]
+    assert third.queries[0].batch == BatchId("stream-1", 1)
+    assert "control.describe" in calls
+
+
+def test_a_log_that_was_made_again_replaces_what_was_read(world: World) -> None:
+    driver, eye = Driver(world), Eye(world)
+    driver.run(0, [b"a"])
+    assert eye.snapshot().queries
+    del world.cluster.topics[world.options.log_topic]
+    world.cluster.create_topic(world.options.log_topic, compacted=True)
+    assert eye.snapshot().queries == ()
+
+
+def test_a_query_under_another_prefix_is_found_by_its_open_transactions(world: World) -> None:
+    decide_and_die(world)
+    status = Eye(world, prefix="other-").sees()
+    assert status.names == world.options.names
+    assert (status.settled, status.driver) == (Settled.OPEN, Driving.LIVE)
+
+
+def test_open_transactions_of_nobody_under_the_prefix_are_shown(world: World) -> None:
+    decide_and_die(world)
+    coordinator = world.cluster.coordinator
+    for name in ("eos-sink-lost-9999999999-0-0", "connect-1"):
+        coordinator.open(name, coordinator.init(name, 60_000))
+    found = Eye(world).snapshot().strangers
+    assert [t.transaction.transactional_id for t in found] == ["eos-sink-lost-9999999999-0-0"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "missing"),
+    [
+        (Resource.TOPIC, "Read on topic __eos_sink_log"),
+        (
+            Resource.TRANSACTIONAL_ID,
+            "Describe on every transactional id that starts with eos-sink-",
+        ),
+        (Resource.GROUP, "Describe on group eos-sink-story-"),
+    ],
+)
+def test_what_may_not_be_seen_is_named_and_the_rest_is_shown(
+    world: World, kind: Resource, missing: str
+) -> None:
+    decide_and_die(world)
+    eye = Eye(world)
+    eye.kafka.denied.add(kind)
+    found = eye.snapshot()
+    (problem,) = found.problems
+    assert problem.missing[0].startswith(missing)
+    assert found.log
+    if kind is Resource.TOPIC:
+        assert len(found.strangers) == 2
+        return
+    (status,) = found.queries
+    assert (status.settled, status.driver, len(status.open)) == (
+        (Settled.OPEN, Driving.UNKNOWN, 2)
+        if kind is Resource.GROUP
+        else (Settled.UNKNOWN, Driving.LIVE, 0)
+    )
+
+
+def test_who_may_see_one_prefix_only_sees_that(world: World) -> None:
+    decide_and_die(world)
+    eye = Eye(world)
+    eye.kafka.denied.add(Resource.TRANSACTIONAL_ID)
+    eye.kafka.allowed = "eos-sink-"
+    found = eye.snapshot()
+    assert found.problems == ()
+    assert len(found.queries[0].open) == 2
+
+
+def test_a_run_that_died_on_this_machine_is_gone_at_once() -> None:
+    here = Owner(socket.gethostname(), os.getpid(), 0)
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    dead = replace(here, pid=process.pid)
+    assert not died_here(here)
+    assert died_here(dead)
+    assert not died_here(replace(dead, host="elsewhere"))
+    assert not died_here(replace(dead, tool="eos-sink resolve"))
+    assert died_here(replace(dead, session=f"{os.getpid()}@1"))
+
+
+def test_an_idle_planner_process_that_was_ended_is_no_death() -> None:
+    from eos_sink.driver.planner import process_name
+
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    session = process_name(os.getpid())
+    assert not died_here(Owner(socket.gethostname(), process.pid, 0, session=session))
