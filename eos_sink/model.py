@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from enum import Enum
 
 from eos_sink.identity import Origin, QueryNames
+from eos_sink.metrics import Step
+from eos_sink.stats import Stats
 
 _WORD = 2**64
 _EARLIER_STREAMS = 16
@@ -200,6 +203,9 @@ class LogRecord:
     has the last decided batch of each other stream that ran under the query's name (a deleted
     checkpoint, or a second application by mistake), the latest last, the latest ones only.
     `owner` is the run that it was written for, None in records of older versions.
+
+    `prefix` is what the query's names begin with, "" in older records, and `stats` are its figures.
+    Both are for people who look at the log: nothing of the protocol depends on them.
     """
 
     seq: int
@@ -207,20 +213,34 @@ class LogRecord:
     writer: str
     earlier: tuple[BatchId, ...] = ()
     owner: Owner | None = None
+    prefix: str = field(default="", compare=False)
+    stats: Stats = field(default_factory=Stats, compare=False)
 
     def knows(self, stream: str) -> bool:
         """Whether a batch of the stream was decided here, as far as is kept."""
         batches = (*self.earlier, self.decision.batch) if self.decision else self.earlier
         return any(batch.stream == stream for batch in batches)
 
-    def next(self, decision: Decision | None, writer: str, owner: Owner | None = None) -> LogRecord:
-        """The record that follows this one; without a decision where a person has dropped it."""
+    def next(
+        self,
+        decision: Decision | None,
+        writer: str,
+        owner: Owner | None = None,
+        prefix: str = "",
+        figures: Stats | None = None,
+    ) -> LogRecord:
+        """The record that follows this one; without a decision where a person has dropped it.
+
+        Args:
+            figures: what comes to those that there are.
+        """
         known = (*self.earlier, self.decision.batch) if self.decision else self.earlier
         now = decision.batch.stream if decision else None
         # A single batch write never comes again, and would push out what may.
         repeated = (batch for batch in known if batch.numbering is not Numbering.ONCE)
         earlier = tuple(batch for batch in repeated if batch.stream != now)[-_EARLIER_STREAMS:]
-        return LogRecord(self.seq + 1, decision, writer, earlier, owner)
+        stats = self.stats if figures is None else self.stats + figures
+        return LogRecord(self.seq + 1, decision, writer, earlier, owner, prefix, stats)
 
 
 @dataclass(frozen=True)
@@ -271,7 +291,8 @@ class TaskReport:
 
     `prepared` is None where nothing was written: no rows, or rows that are visible already
     (`replayed`), or that are left out (`skipped`). `tally` counts the rows of the partition either
-    way. `lost` is the plan's, `run` as in a decision.
+    way. `lost` is the plan's, `run` as in a decision. `took` has the seconds of the task's steps,
+    for figures only.
     """
 
     token: PlanToken
@@ -284,3 +305,4 @@ class TaskReport:
     lost: frozenset[int] = frozenset()
     skipped: bool = False
     run: str = ""
+    took: Mapping[Step, float] = field(default_factory=dict, compare=False)

@@ -102,6 +102,12 @@ OPTIONS = (
         "Whether rows go from Arrow's buffers straight to librdkafka where that can be done. With "
         "`false` they always go through confluent-kafka one by one: slower, for comparison.",
     ),
+    Option(
+        "eos.metrics.log",
+        "false",
+        "Whether each batch is told of in a line of JSON on standard error, which Spark puts into "
+        "the logs of its driver and its executors.",
+    ),
 )
 
 _BY_NAME = {option.name.lower(): option for option in OPTIONS}
@@ -197,6 +203,7 @@ class SinkOptions:
         destinations: the only places that rows may go to, or None.
         warnings: what is to be told about the settings when the query starts; without secrets.
         native: whether rows may go from Arrow's buffers straight to librdkafka.
+        metrics_log: whether each batch is told of on standard error.
     """
 
     names: QueryNames
@@ -211,6 +218,7 @@ class SinkOptions:
     destinations: Destinations | None = None
     warnings: tuple[str, ...] = ()
     native: bool = True
+    metrics_log: bool = False
 
 
 @dataclass(frozen=True)
@@ -329,6 +337,7 @@ def _sink_options(options: Mapping[str, str], query: str, origin: Origin) -> Sin
         warnings=translate(kafka, transaction_timeout_ms).warnings,
         destinations=_destinations(options),
         native=_flag(options, "eos.native"),
+        metrics_log=_flag(options, "eos.metrics.log"),
     )
 
 

@@ -41,6 +41,7 @@ def test_two_options_are_enough_and_the_rest_is_as_the_table_says() -> None:
     assert str(options.transaction_timeout_ms) == defaults["eos.transaction.timeout.ms"]
     assert options.step_timeout * 1000 == float(defaults["eos.step.timeout.ms"] or "nan")
     assert str(options.native).lower() == defaults["eos.native"]
+    assert str(options.metrics_log).lower() == defaults["eos.metrics.log"]
     assert options.topic is None
     assert options.kafka == {"bootstrap.servers": "b:9092"}
 
@@ -49,6 +50,7 @@ def test_two_options_are_enough_and_the_rest_is_as_the_table_says() -> None:
 def test_a_flag_is_true_or_false(value: str) -> None:
     assert "eos.native" in refused({**ENOUGH, "eos.native": value})
     assert not parse_options({**ENOUGH, "eos.native": "False"}).native
+    assert parse_options({**ENOUGH, "eos.metrics.log": "True"}).metrics_log
 
 
 ONE_BY_ONE = [o.name for o in OPTIONS if o.name != "kafka.*" and not o.name.startswith("txn")]
@@ -56,7 +58,9 @@ ONE_BY_ONE = [o.name for o in OPTIONS if o.name != "kafka.*" and not o.name.star
 
 @given(st.sampled_from(ONE_BY_ONE), st.randoms())
 def test_the_case_of_a_name_does_not_matter(name: str, chance: object) -> None:
-    value = {"eos.log.topic": "log", "topic": "t", "eos.native": "false"}.get(name, "5000")
+    values = {"eos.log.topic": "log", "topic": "t"}
+    values |= {"eos.native": "false", "eos.metrics.log": "true"}
+    value = values.get(name, "5000")
     mixed = "".join(chance.choice([c.upper(), c]) for c in name)  # type: ignore[attr-defined]
     rest = {key: v for key, v in ENOUGH.items() if key != name}
     assert parse_options({**rest, mixed: value}) == parse_options({**rest, name: value})

@@ -11,15 +11,19 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from eos_sink import events
 from eos_sink.deadline import Deadline
+from eos_sink.driver.journal import CommitJournal, superseded_run
 from eos_sink.driver.settle import settle
 from eos_sink.driver.sweep import abort_all, list_undecided, void
 from eos_sink.errors import SupersededError, UnfinishedError
 from eos_sink.log import DecisionRegister, check_forward, superseded
+from eos_sink.metrics import Step
 from eos_sink.model import Decision, Numbering, PlanToken, Prepared, Tally, TaskReport
 from eos_sink.options import SinkOptions
 from eos_sink.phases import BatchPhase, Phase
 from eos_sink.ports import Kafka
+from eos_sink.stats import StepClock
 from eos_sink.verdicts import check_replay, check_rewrite, check_unmoved, check_vote
 
 # The decision is refused when a prepared transaction is this near to its time-out: a tenth of it,
@@ -36,14 +40,22 @@ class Committer:
     """The committer of one query in one process, kept between batches."""
 
     def __init__(
-        self, kafka: Kafka, options: SinkOptions, now_ms: Callable[[], int] = _now_ms
+        self,
+        kafka: Kafka,
+        options: SinkOptions,
+        now_ms: Callable[[], int] = _now_ms,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._kafka = kafka
         self._options = options
         self._names = options.names
         self._register = DecisionRegister(kafka, options.names)
         self._now_ms = now_ms
+        self._clock = clock
+        self._journal = CommitJournal(options.names)
         self._checked = {options.topic}
+        if options.metrics_log:
+            events.show()
 
     def commit(self, reports: Sequence[TaskReport]) -> None:
         """Make a written batch visible, or see that it is.
@@ -55,7 +67,10 @@ class Committer:
             OperatorNeededError: a replay with other rows than decided, or a checkpoint that has
                 moved to another identity amid a batch.
         """
-        deadline = Deadline(self._options.step_timeout)
+        with superseded_run(self._names):
+            self._commit(reports, Deadline(self._options.step_timeout))
+
+    def _commit(self, reports: Sequence[TaskReport], deadline: Deadline) -> None:
         if any(report.skipped for report in reports):
             rows = Tally.total([report.tally for report in reports]).rows
             _LOGGER.warning(
@@ -99,16 +114,23 @@ class Committer:
         listed = list_undecided(self._kafka, self._names, decision, deadline)
         decided = decision.transactions(self._names).keys() if decision else frozenset()
         prepared = {r.prepared.transaction(self._names, r.slot) for r in reports if r.prepared}
+        given_up = {*listed, *prepared} - decided
         try:
-            void(self._register, token, entry, deadline)
+            with superseded_run(self._names):
+                void(self._register, token, entry, deadline, self._journal.aborting())
         except SupersededError:
             return  # A newer driver owns the query; its recovery cleans up.
         phase.move(Phase.VOIDED)
-        abort_all(self._kafka, {*listed, *prepared} - decided, deadline)
+        abort_all(self._kafka, given_up, deadline)
         phase.move(Phase.ABORTED)
+        self._journal.aborted(reports, len(given_up))
 
     def _decide(
-        self, reports: Sequence[TaskReport], decision: Decision, deadline: Deadline
+        self,
+        reports: Sequence[TaskReport],
+        decision: Decision,
+        deadline: Deadline,
+        rewritten: frozenset[int] = frozenset(),
     ) -> None:
         phase = BatchPhase()
         token = reports[0].token
@@ -117,11 +139,17 @@ class Committer:
             # The stream's first decision here: has the query written under another identity?
             check_unmoved(self._names, decision, self._register.elsewhere(deadline))
         self._check_topics(decision, deadline)
+        clock = StepClock(self._clock)
         self._vote([r for r in reports if r.prepared], deadline)
+        clock.end(Step.VOTE)
         phase.move(Phase.VOTED)
-        self._register.write(token, decision, deadline)
+        figures = self._journal.deciding(decision, reports, rewritten, clock, self._now_ms())
+        clock.begin()
+        self._register.write(token, decision, deadline, figures)
+        clock.end(Step.DECIDE)
         phase.move(Phase.DECIDED)
         lost = settle(self._kafka, self._names, decision, deadline, just_decided=True)
+        clock.end(Step.SETTLE)
         if lost:
             raise UnfinishedError(
                 f"Query {self._names.query}: {decision.batch} is decided, but its partitions "
@@ -132,6 +160,7 @@ class Committer:
                 data={"batch": decision.batch.batch, "partitions": sorted(lost)},
             )
         phase.move(Phase.SETTLED)
+        self._journal.committed(decision, rewritten, clock, token.seq + 1)
 
     def _check_topics(self, decision: Decision, deadline: Deadline) -> None:
         """Topics of the column are known only now. What may not be read back is not decided."""
@@ -145,7 +174,9 @@ class Committer:
             [t.transactional_id for t in transactions], deadline
         )
         margin = min(self._options.transaction_timeout_ms // _VOTE_MARGIN_SHARE, _VOTE_MARGIN_MS)
-        check_vote(transactions, states, self._now_ms(), margin)
+        now_ms = self._now_ms()
+        check_vote(transactions, states, now_ms, margin)
+        self._journal.voted(states.values(), now_ms)
 
     def _commit_replay(self, reports: Sequence[TaskReport], deadline: Deadline) -> None:
         token, lost = reports[0].token, reports[0].lost
@@ -160,16 +191,18 @@ class Committer:
         run = reports[0].run
         if not lost:
             check_replay(self._names, decision, reports)
+            self._journal.replayed(decision)
             if run != decision.run:
                 # So that a second frame of this run is not taken for one more replay.
-                self._register.write(token, replace(decision, run=run), deadline)
+                figures = self._journal.next()
+                self._register.write(token, replace(decision, run=run), deadline, figures)
             return
         check_rewrite(self._names, decision, lost, reports)
         kept = [entry for entry in decision.prepared if entry.partition not in lost]
         entries = sorted([*kept, *_prepared(reports)], key=lambda entry: entry.partition)
         ruling = replace(decision.ruling, lost=decision.ruling.lost - lost)
         rewritten = replace(decision, prepared=tuple(entries), ruling=ruling, run=run)
-        self._decide(reports, rewritten, deadline)
+        self._decide(reports, rewritten, deadline, lost)
 
 
 def _prepared(reports: Sequence[TaskReport]) -> tuple[Prepared, ...]:

@@ -14,8 +14,10 @@ import sys
 import time
 from pathlib import Path
 
+from eos_sink import events
 from eos_sink.deadline import Deadline
 from eos_sink.destinations import Destinations, check_destinations
+from eos_sink.driver.journal import PlanJournal, superseded_run
 from eos_sink.driver.settle import settle
 from eos_sink.driver.sweep import abort_all, list_undecided, void
 from eos_sink.errors import EosSinkError, OutcomeUnknownError
@@ -68,11 +70,14 @@ class Planner:
         self._names = options.names
         self._register = DecisionRegister(kafka, options.names)
         self._owner = owner or this_process(options)
+        self._journal = PlanJournal(options.names, self._owner)
         self._member: GroupMember | None = None
         self._metadata = b""
         self._checked = False
         self._planned: Entry | None = None
         self._settled: tuple[Decision, frozenset[int]] | None = None
+        if options.metrics_log:
+            events.show()
         for warning in options.warnings:
             _LOGGER.warning("%s", warning)
 
@@ -86,7 +91,10 @@ class Planner:
             OperatorNeededError: it cannot be told what became of the decided batch, or the log
                 has lost what was decided.
         """
-        deadline = Deadline(self._options.step_timeout)
+        with superseded_run(self._names):
+            return self._plan(Deadline(self._options.step_timeout))
+
+    def _plan(self, deadline: Deadline) -> Plan:
         try:
             entry = self._current(deadline) if self._joined() else self._recover(deadline)
         except MemberRefused as refused:
@@ -213,8 +221,10 @@ class Planner:
     def _sweep(self, entry: Entry, deadline: Deadline, *, always_void: bool) -> Entry:
         listed = list_undecided(self._kafka, self._names, entry.decision, deadline)
         if listed or always_void:
-            entry = void(self._register, self._token(entry), entry, deadline)
+            figures = self._journal.voiding(entry, len(listed), recovers=always_void)
+            entry = void(self._register, self._token(entry), entry, deadline, figures)
             abort_all(self._kafka, listed, deadline)
+            self._journal.voided()
         return entry
 
     def _settle(self, entry: Entry, deadline: Deadline) -> frozenset[int]:

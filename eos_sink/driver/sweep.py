@@ -16,6 +16,7 @@ from eos_sink.identity import QueryNames
 from eos_sink.log import DecisionRegister, Entry, check_forward
 from eos_sink.model import Decision, PlanToken, Transaction
 from eos_sink.ports import Kafka
+from eos_sink.stats import Stats
 from eos_sink.verdicts import undecided
 
 
@@ -30,15 +31,24 @@ def list_undecided(
     return undecided(names, control.describe(ids, deadline).values(), decision)
 
 
-def void(register: DecisionRegister, token: PlanToken, entry: Entry, deadline: Deadline) -> Entry:
+def void(
+    register: DecisionRegister,
+    token: PlanToken,
+    entry: Entry,
+    deadline: Deadline,
+    figures: Stats | None = None,
+) -> Entry:
     """Repeat the latest record with the next seq: what was planned before cannot be decided.
+
+    Args:
+        figures: what the record adds to the query's figures, which it keeps.
 
     Raises:
         OperatorNeededError: the log has lost what the token's plan saw; a void would begin it anew.
     """
     check_forward(token, entry)
     current = replace(token, seq=entry.seq, position=entry.position)
-    return register.write(current, entry.decision, deadline)
+    return register.write(current, entry.decision, deadline, figures)
 
 
 def abort_all(kafka: Kafka, transactions: Iterable[Transaction], deadline: Deadline) -> None:

@@ -12,7 +12,9 @@ from typing import Any
 
 from eos_sink import doubts
 from eos_sink.identity import Origin
+from eos_sink.log.figures import of_stats, read_stats
 from eos_sink.model import BatchId, Decision, LogRecord, Owner, Prepared, Ruling, Tally, Witness
+from eos_sink.stats import Stats
 
 FORMAT = 1
 
@@ -24,6 +26,10 @@ def encode(record: LogRecord) -> bytes:
         document["earlier"] = [[batch.stream, batch.batch] for batch in record.earlier]
     if record.owner is not None:
         document["owner"] = _of_owner(record.owner)
+    if record.prefix:
+        document["prefix"] = record.prefix
+    if record.stats != Stats():
+        document["stats"] = of_stats(record.stats)
     if decision is not None:
         topics = decision.topics
         document["decision"] = {
@@ -69,6 +75,8 @@ def decode(value: bytes, where: str) -> LogRecord:
                 BatchId(str(stream), _whole(batch)) for stream, batch in document.get("earlier", ())
             ),
             owner=_owner(document["owner"]) if "owner" in document else None,
+            prefix=_text(document.get("prefix", "")),
+            stats=read_stats(document["stats"]) if "stats" in document else Stats(),
         )
     except (ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
         raise doubts.unreadable_record(where, error) from error
@@ -157,4 +165,10 @@ def _read_tally(values: Any) -> Tally:
 def _whole(value: Any) -> int:
     if type(value) is not int or value < 0:
         raise ValueError(f"{value!r} is not a whole number")
+    return value
+
+
+def _text(value: Any) -> str:
+    if type(value) is not str:
+        raise ValueError(f"{value!r} is not a text")
     return value

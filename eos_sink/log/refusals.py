@@ -55,7 +55,7 @@ def superseded(token: PlanToken, entry: Entry) -> SupersededError:
         f"Query {token.names.query}: the decision log is at seq {entry.seq} while this batch was "
         f"planned from seq {token.seq}. {who} This run makes nothing of the batch visible.",
         remedy=remedy,
-        data={"seq": entry.seq, "planned": token.seq},
+        data={"seq": entry.seq, "planned": token.seq, **_by(entry)},
     )
 
 
@@ -89,6 +89,7 @@ def replaced(names: QueryNames, mine: Owner | None, latest: Entry | None) -> Sup
         f"Query {names.query}: a newer driver has joined group {names.group}, so this run may "
         f"write nothing any more. {who}",
         remedy=remedy,
+        data=_by(latest),
     )
 
 
@@ -100,6 +101,11 @@ def went_back(
     error = doubts.went_back(names, seq, position, found, now.decision)
     error.data["seq"] = now.seq
     return error
+
+
+def _by(latest: Entry | None) -> dict[str, str]:
+    theirs = latest.record.owner if latest else None
+    return {"by": str(theirs)} if theirs else {}
 
 
 def _rival(mine: Owner | None, latest: Entry | None) -> tuple[str, str]:

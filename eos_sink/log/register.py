@@ -36,6 +36,7 @@ from eos_sink.ports import (
     ProducerFenced,
     TransactionalProducer,
 )
+from eos_sink.stats import Stats
 
 # Writing one record takes milliseconds. A driver that dies inside holds up other queries' reading
 # of the same log partition for this long at most.
@@ -126,11 +127,20 @@ class DecisionRegister:
         self._compare(token, entry)
         return entry
 
-    def write(self, token: PlanToken, decision: Decision | None, deadline: Deadline) -> Entry:
+    def write(
+        self,
+        token: PlanToken,
+        decision: Decision | None,
+        deadline: Deadline,
+        figures: Stats | None = None,
+    ) -> Entry:
         """Write the next record if the plan's is still the latest one.
 
         A write whose outcome is unknown is never sent again blindly: the register is opened,
         which ends whatever was under way, and read.
+
+        Args:
+            figures: what comes to the query's figures with this record.
 
         Raises:
             SupersededError: the log has moved on, or the plan's member was replaced.
@@ -145,7 +155,8 @@ class DecisionRegister:
                 if entry.record.writer == writer:
                     return entry
                 self._compare(token, entry)
-                record = entry.record.next(decision, writer, token.owner)
+                prefix = token.names.prefix
+                record = entry.record.next(decision, writer, token.owner, prefix, figures)
                 return self._append(token, record, deadline)
             except BaseException as error:
                 if not _repeatable(error):

@@ -6,15 +6,18 @@ A partition without rows opens no transaction. A transaction is never committed 
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
 
 import pyarrow as pa
 
+from eos_sink import events
 from eos_sink.deadline import Deadline
 from eos_sink.errors import ConfigurationError, FailureKind, ProduceFailedError
 from eos_sink.log import DecisionRegister, Entry, refused_member, superseded
+from eos_sink.metrics import Step
 from eos_sink.model import BatchId, Plan, Prepared, TaskReport, Witness
 from eos_sink.options import SinkOptions
 from eos_sink.ports import (
@@ -25,6 +28,7 @@ from eos_sink.ports import (
     TransactionalProducer,
 )
 from eos_sink.rows import Rows
+from eos_sink.stats import StepClock
 from eos_sink.task.columns import columns
 from eos_sink.task.declared import check_rows
 from eos_sink.task.fingerprint import Tallier
@@ -45,10 +49,19 @@ _REMEDIES = {
 class TaskWriter:
     """Writes one partition of one batch."""
 
-    def __init__(self, kafka: Kafka, options: SinkOptions, plan: Plan) -> None:
+    def __init__(
+        self,
+        kafka: Kafka,
+        options: SinkOptions,
+        plan: Plan,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._kafka = kafka
         self._options = options
         self._plan = plan
+        self._clock = StepClock(clock)
+        if options.metrics_log:
+            events.show()
 
     def write(
         self, batch: BatchId, partition: int, data: Iterable[pa.RecordBatch], run: str = ""
@@ -89,6 +102,7 @@ class TaskWriter:
             lost=self._plan.lost,
             skipped=todo.role is Role.SKIP,
             run=run,
+            took=self._clock.took,
         )
 
     def _write(
@@ -107,6 +121,7 @@ class TaskWriter:
                 producer = opening.end()
             except BaseException as error:
                 raise self._explained(error, transactional_id) from error
+        self._clock.begin()
         try:
             producer.begin()
             witness = self._produce(producer, waiting, rows, tallier)
@@ -114,16 +129,19 @@ class TaskWriter:
         except BaseException as error:
             _give_up(producer)
             raise self._explained(error, transactional_id) from error
+        self._clock.end(Step.WRITE)
         producer.close()
         return Prepared(partition, identity.producer_id, identity.epoch, tallier.tally, witness)
 
     def _open(self, transactional_id: str) -> TransactionalProducer:
+        self._clock.begin()
         producer = self._kafka.producer(transactional_id, self._options.transaction_timeout_ms)
         try:
             producer.init(Deadline(self._options.step_timeout))
         except BaseException:
             producer.close()
             raise
+        self._clock.end(Step.OPEN)
         return producer
 
     def _produce(

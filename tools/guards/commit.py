@@ -18,15 +18,17 @@ _CRASH = "integration/test_crash_points.py::"
 _CONTRACT = "integration/test_contract.py::"
 
 _LIST = "        listed = list_undecided(self._kafka, self._names, decision, deadline)\n"
-_VOID = "            void(self._register, token, entry, deadline)\n"
+_VOID = "                void(self._register, token, entry, deadline, self._journal.aborting())\n"
 _VOID_OR_LEAVE = (
     "        try:\n"
+    "            with superseded_run(self._names):\n"
     + _VOID
     + "        except SupersededError:\n"
     + "            return  # A newer driver owns the query; its recovery cleans up.\n"
 )
-_ABORT = "        abort_all(self._kafka, {*listed, *prepared} - decided, deadline)\n"
-_WRITE = "        self._register.write(token, decision, deadline)\n"
+_ABORT = "        abort_all(self._kafka, given_up, deadline)\n"
+_WRITE = "        self._register.write(token, decision, deadline, figures)\n"
+_DECIDE_IT = _WRITE + ("        clock.end(Step.DECIDE)\n        phase.move(Phase.DECIDED)\n")
 _SETTLE_IT = (
     "        lost = settle(self._kafka, self._names, decision, deadline, just_decided=True)\n"
 )
@@ -80,8 +82,8 @@ GUARDS = (
         (
             Removal(
                 _COMMITTER,
-                _WRITE + "        phase.move(Phase.DECIDED)\n" + _SETTLE_IT,
-                _SETTLE_IT + _WRITE + "        phase.move(Phase.DECIDED)\n",
+                _DECIDE_IT + _SETTLE_IT,
+                _SETTLE_IT + _DECIDE_IT,
             ),
         ),
         proofs(
@@ -251,7 +253,7 @@ GUARDS = (
     Guard(
         "abort voids",
         "What was planned before the abort can no longer be decided.",
-        (Removal(_COMMITTER, _VOID, "            pass\n"),),
+        (Removal(_COMMITTER, _VOID, "                pass\n"),),
         proofs(
             _STORY + "test_a_commit_that_wakes_up_after_abort_decides_nothing",
             _STORY + "test_half_a_task_that_goes_on_after_an_abort_is_never_decided",

@@ -12,7 +12,8 @@ _ZOMBIE = "integration/test_zombies.py::"
 _CRASH = "integration/test_crash_points.py::"
 
 _LIST = "        listed = list_undecided(self._kafka, self._names, entry.decision, deadline)\n"
-_VOID = "            entry = void(self._register, self._token(entry), entry, deadline)\n"
+_FIGURES = "            figures = self._journal.voiding(entry, len(listed), recovers=always_void)\n"
+_VOID = "            entry = void(self._register, self._token(entry), entry, deadline, figures)\n"
 _ABORT = "            abort_all(self._kafka, listed, deadline)\n"
 _SWEEP_AGAIN = "                entry = self._sweep(entry, deadline, always_void=False)\n"
 
@@ -134,8 +135,10 @@ GUARDS = (
         (
             Removal(
                 _PLANNER,
-                _LIST + "        if listed or always_void:\n" + _VOID,
-                "        if True:\n" + _VOID + _LIST.replace("        ", "            ", 1),
+                _LIST + "        if listed or always_void:\n" + _FIGURES + _VOID,
+                "        if True:\n"
+                + _VOID.replace(", figures", "")
+                + _LIST.replace("        ", "            ", 1),
             ),
         ),
         proofs(
