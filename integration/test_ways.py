@@ -161,7 +161,7 @@ def connect(wheel: Path) -> Path:
     """A Python with what Spark Connect and Declarative Pipelines need, and the sink."""
     wanted = f"pyspark[connect,pipelines]=={pyspark.__version__}"
     home = cache_root() / "matrix" / f"connect{pyspark.__version__}"
-    return install(home, Path(sys.executable), wanted, wheel)
+    return install(home, Path(sys.executable), wheel, wanted)
 
 
 @pytest.mark.long

@@ -44,7 +44,10 @@ def find_python(version: str) -> Path:
 
 
 def build_wheel(there: Path) -> Path:
-    """A wheel of this tree, built from a copy so that the build leaves nothing in it."""
+    """The wheel that is built from the source distribution, which lies beside it.
+
+    Both are built from a copy of this tree, so that the build leaves nothing in it.
+    """
     copy = there / "tree"
     shutil.rmtree(copy, ignore_errors=True)
     copy.mkdir(parents=True)
@@ -56,9 +59,9 @@ def build_wheel(there: Path) -> Path:
             shutil.copy(source, copy / name)
     dist = there / "dist"
     shutil.rmtree(dist, ignore_errors=True)
-    code, said = _run([*_pip(), "wheel", "--no-deps", "-w", str(dist), str(copy)])
+    code, said = _run([sys.executable, "-m", "build", "--outdir", str(dist), str(copy)])
     if code:
-        raise RuntimeError(f"the wheel cannot be built: {said}")
+        raise RuntimeError(f"the package cannot be built: {said}")
     (wheel,) = dist.glob("*.whl")
     return wheel
 
@@ -72,15 +75,15 @@ def prepare(cell: Cell, wheel: Path) -> Path:
     if cell.refused:
         raise CannotRunError(cell.refused)
     home = cache_root() / "matrix" / cell.environment
-    return install(home, find_python(cell.python), f"pyspark=={cell.spark}", wheel)
+    return install(home, find_python(cell.python), wheel, f"pyspark=={cell.spark}")
 
 
-def install(home: Path, base: Path, spark: str, wheel: Path) -> Path:
+def install(home: Path, base: Path, wheel: Path, *beside: str) -> Path:
     """The Python of an environment at `home`, made or brought up to date.
 
     Args:
         base: the Python that it is made with.
-        spark: what pip is asked for beside the wheel, such as `pyspark[connect]==4.2.0`.
+        beside: what else pip is asked for, such as `pyspark[connect]==4.2.0`.
 
     Raises:
         CannotRunError: as above.
@@ -93,7 +96,7 @@ def install(home: Path, base: Path, spark: str, wheel: Path) -> Path:
             raise CannotRunError(f"no virtual environment: {_last(said)}")
     # Whatever pip is here installs into there: an environment of its own needs none.
     into = [*_pip(), "--python", str(python), "install"]
-    code, said = _run([*into, spark, str(wheel)])
+    code, said = _run([*into, *beside, str(wheel)])
     if not code:
         # The version stays the same while the code changes.
         code, said = _run([*into, "--no-deps", "--force-reinstall", str(wheel)])

@@ -9,7 +9,6 @@ import inspect
 import os
 import pickle
 import re
-import shutil
 import subprocess
 import sys
 import zipfile
@@ -20,6 +19,7 @@ import pytest
 import eos_sink
 from eos_sink import errors
 from eos_sink.errors import EosSinkError
+from matrix.environments import build_wheel
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("eos_sink", "pyspark_kafka_eos")
@@ -27,23 +27,7 @@ PACKAGES = ("eos_sink", "pyspark_kafka_eos")
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A wheel of a copy of the tree, so that the build leaves nothing in it."""
-    there = tmp_path_factory.mktemp("wheel")
-    for name in PACKAGES:
-        shutil.copytree(ROOT / name, there / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("setup.cfg", "pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, there)
-    done = subprocess.run(
-        [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-input", "-w", "dist", "."],
-        cwd=there,
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    (built,) = (there / "dist").glob("*.whl")
-    return built
+    return build_wheel(tmp_path_factory.mktemp("built"))
 
 
 @pytest.fixture(scope="module")
