@@ -9,10 +9,8 @@ from enum import Enum
 
 from eos_sink.errors import ClusterError
 
-_COMMAND = (
-    "kafka-acls --bootstrap-server HOST:PORT --command-config admin.properties --add "
-    "--allow-principal User:NAME"
-)
+_ANYWHERE = "--bootstrap-server HOST:PORT --command-config admin.properties"
+_ANYBODY = "User:NAME"
 
 
 class Resource(str, Enum):
@@ -103,15 +101,23 @@ class Permissions:
         return (Acl("Write", Resource.TOPIC, name), *cls.witness(name))
 
 
-def kafka_acls(acls: Iterable[Acl]) -> list[str]:
-    """The commands that grant these: one for each resource."""
+def kafka_acls(
+    acls: Iterable[Acl], connection: str = _ANYWHERE, principal: str = _ANYBODY
+) -> list[str]:
+    """The commands that grant these: one for each resource.
+
+    Args:
+        acls: what to grant.
+        connection: options that lead `kafka-acls` to the brokers.
+        principal: to whom, with its kind in front: "User:readings".
+    """
     operations: dict[tuple[Resource, str, bool], list[str]] = {}
     for acl in acls:
         operations.setdefault((acl.resource, acl.name, acl.prefixed), []).append(acl.operation)
     return [
         " ".join(
             [
-                _COMMAND,
+                f"kafka-acls {connection} --add --allow-principal {shlex.quote(principal)}",
                 *(f"--operation {operation}" for operation in wanted),
                 f"--{resource.value}",
                 *([shlex.quote(name)] if resource is not Resource.CLUSTER else []),

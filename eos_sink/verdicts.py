@@ -25,6 +25,9 @@ from eos_sink.model import (
 )
 from eos_sink.ports import TransactionState, TransactionStatus, Visibility
 
+_SESSION_MARGIN_MS = 60_000
+_VOTE_MARGIN_SHARE, _VOTE_MARGIN_MS = 10, 10_000
+
 
 class Answer(Enum):
     """What a broker's error code means for a control request."""
@@ -215,6 +218,18 @@ def check_unmoved(
         for other in decided:
             if other.stream in batch.namesakes and other.batch >= batch.batch:
                 raise doubts.moved_checkpoint(names, batch, query, other)
+
+
+def group_session_ms(transaction_timeout_ms: int) -> int:
+    """How long the driver's membership in its group outlives it: a planner process may be idle, or
+    gone, during a long batch, and the metadata of its member must outlive the batch."""
+    return transaction_timeout_ms + _SESSION_MARGIN_MS
+
+
+def vote_margin_ms(transaction_timeout_ms: int) -> int:
+    """The decision is refused when a prepared transaction is this near to its time-out: a tenth of
+    it, at most ten seconds."""
+    return min(transaction_timeout_ms // _VOTE_MARGIN_SHARE, _VOTE_MARGIN_MS)
 
 
 def check_vote(

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 # Fixed, since a query's key is looked for in one partition: with another number it would be looked
 # for in another place, and a decision would seem never to have been made.
 LOG_PARTITIONS = 8
-_LOG_CONFIGURATION = {
+LOG_CONFIGURATION = {
     "cleanup.policy": "compact",
     # A decision has about 100 bytes a task.
     "max.message.bytes": str(16 * 1024 * 1024),
@@ -51,6 +51,11 @@ _LOG_CONFIGURATION = {
 # 100 ms the first answer takes a client 54 ms instead of 15, and a join 62 instead of 21 (measured;
 # rd_kafka_connect_any). It doubles with each failure as before.
 _PROMPT = {"reconnect.backoff.ms": "10"}
+
+
+def home_of(query: str) -> int:
+    """The partition of the decision log that has the query's records."""
+    return zlib.crc32(query.encode()) % LOG_PARTITIONS
 
 
 class ConfluentKafka:
@@ -72,7 +77,7 @@ class ConfluentKafka:
         self._admin_client: AdminClient | None = None
         self._home = LogPosition(
             options.log_topic,
-            zlib.crc32(options.names.query.encode()) % LOG_PARTITIONS,
+            home_of(options.names.query),
             0,
         )
 
@@ -101,7 +106,7 @@ class ConfluentKafka:
             **self._connection,
             "linger.ms": "0",
             "compression.type": "lz4",
-            "message.max.bytes": _LOG_CONFIGURATION["max.message.bytes"],
+            "message.max.bytes": LOG_CONFIGURATION["max.message.bytes"],
         }
         return ConfluentProducer(settings, transactional_id, timeout_ms, self._permissions)
 
@@ -220,7 +225,7 @@ class ConfluentKafka:
             topic,
             LOG_PARTITIONS,
             replication,
-            config={**_LOG_CONFIGURATION, "min.insync.replicas": str(in_sync)},
+            config={**LOG_CONFIGURATION, "min.insync.replicas": str(in_sync)},
         )
         try:
             futures = self._admin(deadline).create_topics(

@@ -24,11 +24,14 @@ from eos_sink.options import SinkOptions
 from eos_sink.phases import BatchPhase, Phase
 from eos_sink.ports import Kafka
 from eos_sink.stats import StepClock
-from eos_sink.verdicts import check_replay, check_rewrite, check_unmoved, check_vote
+from eos_sink.verdicts import (
+    check_replay,
+    check_rewrite,
+    check_unmoved,
+    check_vote,
+    vote_margin_ms,
+)
 
-# The decision is refused when a prepared transaction is this near to its time-out: a tenth of it,
-# at most ten seconds.
-_VOTE_MARGIN_SHARE, _VOTE_MARGIN_MS = 10, 10_000
 _LOGGER = logging.getLogger("eos_sink.driver")
 
 
@@ -173,7 +176,7 @@ class Committer:
         states = self._kafka.control().describe(
             [t.transactional_id for t in transactions], deadline
         )
-        margin = min(self._options.transaction_timeout_ms // _VOTE_MARGIN_SHARE, _VOTE_MARGIN_MS)
+        margin = vote_margin_ms(self._options.transaction_timeout_ms)
         now_ms = self._now_ms()
         check_vote(transactions, states, now_ms, margin)
         self._journal.voted(states.values(), now_ms)

@@ -25,11 +25,8 @@ from eos_sink.log import DecisionRegister, Entry, refused_member, replaced
 from eos_sink.model import Decision, Owner, Plan, PlanToken
 from eos_sink.options import SinkOptions
 from eos_sink.ports import GroupMember, Kafka, MemberRefused, MemberState
-from eos_sink.verdicts import check_unrecorded
+from eos_sink.verdicts import check_unrecorded, group_session_ms
 
-# A planner process may be idle, or gone, during a long batch, and the metadata of its member must
-# outlive the batch.
-_SESSION_MARGIN_MS = 60_000
 _STABLE_TRY_S = 2.0
 _LOGGER = logging.getLogger("eos_sink.driver")
 
@@ -156,7 +153,7 @@ class Planner:
         if not self._checked:
             self._check(deadline)
             self._checked = True
-        session_ms = self._options.transaction_timeout_ms + _SESSION_MARGIN_MS
+        session_ms = group_session_ms(self._options.transaction_timeout_ms)
         self._member = self._kafka.member(self._names.group, self._names.driver, session_ms)
         try:
             self._metadata = self._member.join(deadline)
