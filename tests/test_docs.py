@@ -14,6 +14,7 @@ import pytest
 
 from eos_sink import cli, errors
 from eos_sink.acls import Permissions
+from eos_sink.cli.connection import ENVIRONMENT
 from eos_sink.defaults import PREFIX, Defaults
 from eos_sink.identity import DEFAULT_PREFIX
 from eos_sink.kafka_settings import SETTINGS
@@ -160,6 +161,21 @@ def test_the_text_of_each_error_leads_to_its_section(kind: type[errors.EosSinkEr
     page = ROOT / link[1]
     assert link[2] in anchors(page)
     assert f"## {kind.__name__}\n" in page.read_text()
+
+
+def test_the_table_of_commands_is_the_code_s() -> None:
+    expected = [[f"`{command.NAME}`", command.HELP] for command in cli.COMMANDS]
+    rows = [row[:2] for row in table(ROOT / "docs" / "command-line.md")]
+    lines = "\n".join(f"| {' | '.join(row)} | PAGE |" for row in expected)
+    assert rows == expected, f"docs/command-line.md needs:\n{lines}"
+
+
+def test_the_page_of_the_command_line_knows_the_environment_and_each_exit_code() -> None:
+    text = (ROOT / "docs" / "command-line.md").read_text()
+    for option, name in ENVIRONMENT.items():
+        assert f"| `{option}` | `{name}` |" in text
+    told = re.findall(r"^\| (\d+) \| (.+) \|$", text, re.MULTILINE)
+    assert told == re.findall(r"^  (\d+)  (.+)$", cli.parser().epilog or "", re.MULTILINE)
 
 
 def test_the_example_options_are_options() -> None:
