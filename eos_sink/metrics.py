@@ -8,16 +8,22 @@ from __future__ import annotations
 
 from enum import Enum
 
+NAMESPACE = "eos_sink"
+STEP_SECONDS = f"{NAMESPACE}_step_seconds"
+"""A summary without quantiles: seconds and number of each step, by query and step."""
+
 
 class _Named(Enum):
-    """A name and what it means."""
+    """A name, what it means and, in Prometheus, its labels."""
 
     meaning: str
+    labels: tuple[str, ...]
 
-    def __new__(cls, name: str, meaning: str) -> _Named:
+    def __new__(cls, name: str, meaning: str, *labels: str) -> _Named:
         member = object.__new__(cls)
         member._value_ = name
         member.meaning = meaning
+        member.labels = tuple(label for label in labels or ("query",) if label)
         return member
 
     @property
@@ -70,6 +76,106 @@ class Count(_Named):
         "recoveries",
         "Recoveries: of new runs, of further planner processes, and after an ended session.",
     )
+
+    @property
+    def prometheus(self) -> str:
+        return f"{NAMESPACE}_{self.label}_total"
+
+
+class Gauge(_Named):
+    """What is seen of a cluster at a moment."""
+
+    LAST_STEP = (
+        "last_step_seconds",
+        "The newest time of each step; decide and settle are those of the batch before.",
+        "query",
+        "step",
+    )
+    LAST_DECISION = (
+        "last_decision_timestamp_seconds",
+        "When the latest batch was decided, by its driver's clock.",
+    )
+    LAST_ROWS = "last_batch_rows", "Rows of the latest decided batch."
+    LAST_BYTES = (
+        "last_batch_bytes",
+        "Bytes of keys, values and headers of the latest decided batch.",
+    )
+    LAST_PARTITIONS = "last_batch_partitions", "Spark's partitions of the latest decided batch."
+    TIMEOUT = (
+        "transaction_timeout_seconds",
+        "Time-out of the tasks' transactions, as the latest vote saw it.",
+    )
+    VOTE_LEFT = (
+        "vote_time_left_seconds",
+        "What was left of the time-out at the latest vote, the least of all tasks.",
+    )
+    UNSETTLED = (
+        "unsettled",
+        "1 if not all of the latest decision is visible yet, or ever will without a repetition.",
+    )
+    LOST = (
+        "lost_partitions",
+        "Partitions of the latest decision that were aborted after it; a replay writes them.",
+    )
+    DOUBTFUL = (
+        "doubtful_partitions",
+        "Partitions of the latest decision of which nobody can tell: eos-sink resolve.",
+    )
+    OPEN = (
+        "open_transactions",
+        "Open transactions of tasks; decided ones must become visible.",
+        "query",
+        "decided",
+    )
+    OLDEST = (
+        "oldest_transaction_age_seconds",
+        "Age of the oldest open transaction; 0 if none is open.",
+    )
+    LEAST_LEFT = (
+        "least_time_left_seconds",
+        "Time until Kafka aborts the first of the open transactions; none if none is open.",
+    )
+    DRIVER = (
+        "driver_alive",
+        "1 if the query's group has a member. One that died counts until its session ends.",
+    )
+    READER_DELAY = (
+        "reader_delay_offsets",
+        "How far the last stable offsets are behind the high watermarks: what read_committed "
+        "readers do not get yet, markers included.",
+        "topic",
+    )
+    READER_HELD = (
+        "readers_held_seconds",
+        "How long the last stable offset of a partition has stood still with more behind it, as "
+        "far as this exporter has seen; the longest of the topic.",
+        "topic",
+    )
+    UNREADABLE = (
+        "unreadable_records",
+        "Records of the decision log that this version does not read.",
+        "",
+    )
+    STRANGERS = (
+        "unknown_open_transactions",
+        "Open transactions under the prefix that belong to no query of the log.",
+        "",
+    )
+    UP = (
+        "exporter_cluster_up",
+        "1 if the cluster could be looked at; else nothing else is told.",
+        "",
+    )
+    UNSEEN = (
+        "exporter_unseen",
+        "Parts of the cluster that could not be seen, for lack of a permission most often.",
+        "",
+    )
+    DURATION = "exporter_look_duration_seconds", "How long the look at the cluster took.", ""
+
+    @property
+    def prometheus(self) -> str:
+        return f"{NAMESPACE}_{self.label}"
 
 
 class Event(_Named):

@@ -50,8 +50,12 @@ def add_brokers(parser: argparse.ArgumentParser, *, needed: bool = True) -> None
     )
 
 
-def add_connection(parser: argparse.ArgumentParser) -> None:
-    """Declare all that a command needs that looks at queries."""
+def add_connection(parser: argparse.ArgumentParser, *, timeout: float = _TIMEOUT_S) -> None:
+    """Declare all that a command needs that looks at queries.
+
+    Args:
+        timeout: seconds that it may take unless it is told otherwise.
+    """
     add_brokers(parser)
     add = parser.add_argument
     add(
@@ -65,7 +69,7 @@ def add_connection(parser: argparse.ArgumentParser) -> None:
         default=_default("--prefix") or DEFAULT_PREFIX,
         help=f"the queries' eos.transactional.id.prefix ({DEFAULT_PREFIX})",
     )
-    add_timeout(parser, _TIMEOUT_S)
+    add_timeout(parser, timeout)
 
 
 def add_timeout(parser: argparse.ArgumentParser, seconds: float) -> None:

@@ -1,0 +1,81 @@
+"""Looks at a cluster when somebody asks, and not more often than it should be asked."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from threading import Lock
+
+from eos_sink.deadline import Deadline
+from eos_sink.errors import EosSinkError
+from eos_sink.observing import Observation, PartitionEnds
+from eos_sink.operate.exposition import Look, Standstill
+from eos_sink.operate.observer import Observer
+from eos_sink.operate.snapshot import Snapshot
+
+
+class Scraper:
+    """The latest look at a cluster.
+
+    Args:
+        kafka: the cluster; the caller closes it.
+        prefix: of queries whose record does not tell theirs.
+        timeout: seconds that one look may take.
+        interval: for so many seconds a look serves everybody who asks.
+        clock: seconds that only grow.
+    """
+
+    def __init__(
+        self,
+        kafka: Observation,
+        prefix: str,
+        timeout: float,
+        interval: float,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._kafka = kafka
+        self._observer = Observer(kafka, prefix)
+        self._timeout = timeout
+        self._interval = interval
+        self._clock = clock
+        self._standstill = Standstill()
+        self._looking = Lock()
+        self._latest: Look | None = None
+        self._at = 0.0
+
+    def look(self) -> Look:
+        """A new look or, within the interval, the latest one. Whoever asks during a look gets that
+        one; never raises what the cluster is to blame for."""
+        with self._looking:
+            if self._latest is None or self._clock() - self._at >= self._interval:
+                self._latest = self._take()
+                self._at = self._clock()
+            return self._latest
+
+    def _take(self) -> Look:
+        begun = self._clock()
+        deadline = Deadline(self._timeout)
+        try:
+            snapshot = self._observer.look(deadline)
+        except EosSinkError as error:
+            return Look(None, (), 0, self._clock() - begun, str(error))
+        ends, unseen = self._ends(snapshot, deadline)
+        now = self._clock()
+        self._standstill = self._standstill.then(ends, now)
+        readers = self._standstill.readers(ends, now)
+        return Look(snapshot, readers, len(snapshot.problems) + unseen, now - begun)
+
+    def _ends(
+        self, snapshot: Snapshot, deadline: Deadline
+    ) -> tuple[dict[str, tuple[PartitionEnds, ...]], int]:
+        """Of the topics that the latest decisions name; how many could not be seen."""
+        decisions = [each.decision for each in snapshot.queries]
+        topics = {topic for decision in decisions if decision for topic in decision.topics}
+        if not topics:
+            return {}, 0
+        try:
+            answers = self._kafka.ends(sorted(topics), deadline)
+        except EosSinkError:
+            return {}, 1
+        seen = {name: ends for name, ends in answers.items() if not isinstance(ends, EosSinkError)}
+        return seen, len(answers) - len(seen)
