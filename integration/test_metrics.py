@@ -1,0 +1,205 @@
+"""A query's figures on a real Kafka, and a real Prometheus that asks for them."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import uuid
+from collections.abc import Iterator
+from contextlib import redirect_stdout
+from io import StringIO
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from eos_sink import cli
+from eos_sink.clients.cluster import ConfluentKafka
+from eos_sink.deadline import Deadline
+from eos_sink.driver import committer
+from eos_sink.driver.committer import Committer
+from eos_sink.driver.planner import Planner
+from eos_sink.identity import Origin
+from eos_sink.log import DecisionRegister
+from eos_sink.metrics import Count, Step
+from eos_sink.model import BatchId, Owner, Plan, TaskReport
+from eos_sink.options import parse_options
+from eos_sink.stats import Stats
+from eos_sink.task.writer import TaskWriter
+from eos_sink.testing import KafkaCluster
+from eos_sink.testing.waiting import wait_until
+from integration.checker import read_topic
+from integration.in_process import new_topic
+from integration.prometheus import exporter, prometheus
+from tests.prometheus.promtool import expressions, promtool
+
+_LONG_S = 90.0
+_PIDS = itertools.count(1)
+
+
+class Figured:
+    """A query of two tasks with names of its own, run by run."""
+
+    def __init__(self, cluster: KafkaCluster) -> None:
+        self.cluster = cluster
+        self.topic = new_topic(cluster, "figures", partitions=2)
+        self.options = parse_options(
+            {
+                "kafka.bootstrap.servers": cluster.bootstrap_servers,
+                "topic": self.topic,
+                "eos.id": self.topic,
+                "eos.log.topic": f"log-{uuid.uuid4().hex[:8]}",
+                "eos.transactional.id.prefix": f"p-{uuid.uuid4().hex[:8]}-",
+                "eos.transaction.timeout.ms": "120000",
+            }
+        )
+        self.kafka = ConfluentKafka(self.options)
+        self._planners: list[Planner] = []
+        self.start()
+
+    @property
+    def words(self) -> list[str]:
+        """What leads a command here."""
+        return [
+            *("--bootstrap-server", self.cluster.bootstrap_servers),
+            *("--log-topic", self.options.log_topic),
+            *("--prefix", self.options.names.prefix),
+        ]
+
+    def start(self) -> None:
+        """A new run; the one before is as good as dead."""
+        owner = Owner("host", next(_PIDS), 0, Origin(eos_id=self.topic))
+        self._planners.append(Planner(self.kafka, self.options, owner))
+        self.committer = Committer(self.kafka, self.options)
+
+    def plan(self) -> Plan:
+        return self._planners[-1].plan()
+
+    def tasks(self, number: int, plan: Plan | None = None) -> list[TaskReport]:
+        plan = plan or self.plan()
+        parts = [[b"%d-0" % number, b"%d-1" % number], [b"%d-2" % number]]
+        return [
+            TaskWriter(self.kafka, self.options, plan).write(
+                BatchId("stream", number), partition, [pa.RecordBatch.from_pydict({"value": rows})]
+            )
+            for partition, rows in enumerate(parts)
+        ]
+
+    def batch(self, number: int) -> None:
+        self.committer.commit(self.tasks(number))
+
+    def stats(self) -> Stats:
+        register = DecisionRegister(self.kafka, self.options.names)
+        try:
+            return register.read(Deadline(_LONG_S)).record.stats
+        finally:
+            register.close()
+
+    def visible(self) -> int:
+        return len(read_topic(self.cluster.bootstrap_servers, self.topic))
+
+    def close(self) -> None:
+        for planner in self._planners:
+            planner.close()
+        self.kafka.close()
+
+
+@pytest.fixture
+def figured(kafka: KafkaCluster) -> Iterator[Figured]:
+    query = Figured(kafka)
+    try:
+        yield query
+    finally:
+        query.close()
+
+
+def test_figures_add_up_over_abort_replay_rewrite_and_restarts(
+    figured: Figured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    figured.batch(0)
+    reports = figured.tasks(1)
+    figured.committer.abort(reports)  # As Spark does when a task has failed.
+    figured.batch(1)
+    reports = figured.tasks(2)
+
+    def die(*_: object, **__: object) -> None:
+        raise SystemExit
+
+    monkeypatch.setattr(committer, "settle", die)
+    with pytest.raises(SystemExit):
+        figured.committer.commit(reports)
+    monkeypatch.undo()
+    lost = figured.kafka.producer(figured.options.names.task(reports[1].slot, 1), 60_000)
+    lost.init(Deadline(_LONG_S))  # A late attempt takes the id, and aborts what is decided.
+    lost.close()
+    figured.start()
+    plan = figured.plan()
+    assert plan.lost == {1}
+    figured.committer.commit(figured.tasks(2, plan))
+    figured.start()
+    figured.batch(2)
+    figured.batch(3)
+    figured.tasks(4)
+    figured.start()
+    figured.batch(4)
+    stats = figured.stats()
+    assert {count: stats.count(count) for count in Count} == {
+        Count.BATCHES: 5,
+        Count.ROWS: 15,
+        Count.BYTES: 45,
+        Count.TRANSACTIONS: 11,
+        Count.REWRITES: 1,
+        Count.REPLAYS: 1,
+        Count.ABORTS: 2,
+        Count.RUNS: 4,
+        Count.RECOVERIES: 4,
+    }
+    assert figured.visible() == stats.count(Count.ROWS)
+    assert all(stats.step(step).last > 0 for step in Step)
+    assert [stats.step(step).count for step in (Step.OPEN, Step.VOTE, Step.DECIDE)] == [6, 6, 2]
+    assert stats.left_ms is not None
+    assert 0 < stats.left_ms <= (stats.timeout_ms or 0) == 120_000
+
+
+def test_prometheus_gets_an_answer_to_all_that_the_dashboard_asks(
+    figured: Figured, tmp_path: Path
+) -> None:
+    numbers = itertools.count()
+    figured.batch(next(numbers))
+    with exporter(*figured.words) as url, prometheus(url, tmp_path) as server:
+        unanswered = set(expressions())
+
+        def answered() -> bool:
+            figured.batch(next(numbers))
+            open_ = figured.tasks(next(numbers))
+            unanswered.difference_update([each for each in unanswered if server.query(each)])
+            figured.committer.commit(open_)
+            return not unanswered
+
+        wait_until(answered, Deadline(_LONG_S), "each expression is answered")
+        rows = 3.0 * next(numbers)
+        counted = f'eos_sink_rows_total{{query="{figured.options.names.query}"}}'
+        wait_until(lambda: server.value(counted) == rows, Deadline(_LONG_S), "the rows are counted")
+        assert figured.visible() == rows
+        assert {rule["health"] for rule in server.rules()} <= {"ok", "unknown"}
+        assert server.query('ALERTS{alertstate="firing"}') == []
+        assert unanswered == set()
+
+
+def test_the_exporter_prints_or_writes_what_it_would_serve(
+    figured: Figured, tmp_path: Path
+) -> None:
+    figured.batch(0)
+    file = tmp_path / "eos-sink.prom"
+    said = {}
+    for mode, words in {"text": [], "json": ["--json"], "file": ["--textfile", str(file)]}.items():
+        with redirect_stdout(StringIO()) as out:
+            assert cli.main(["exporter", "--once", *figured.words, *words]) == 0
+        said[mode] = out.getvalue()
+    query = figured.options.names.query
+    for text in (said["text"], file.read_text()):
+        assert f'eos_sink_rows_total{{query="{query}"}} 3.0' in text.splitlines()
+        assert promtool("check", "metrics", given=text) == ""
+    document = json.loads(said["json"])
+    (rows,) = document["eos_sink_rows"]
+    assert rows == {"name": "eos_sink_rows_total", "labels": {"query": query}, "value": 3.0}
