@@ -22,22 +22,22 @@ ANNS_WORD = 'ann\'s "word" \\'
 _NAMED = "readings"
 
 
-def documented(topic: str, log: str) -> list[Acl]:
+def documented(topic: str, log: str, page: Path = PAGE) -> list[Acl]:
     """What the page's commands grant, for another topic and another log."""
     names = {(Resource.TOPIC, _NAMED): topic, (Resource.TOPIC, "__eos_sink_log"): log}
     return [
         Acl(
             acl.operation, acl.resource, names.get((acl.resource, acl.name), acl.name), acl.prefixed
         )
-        for command in commands("kafka-acls")
+        for command in commands("kafka-acls", page)
         for acl in parse_kafka_acls(command)[1]
     ]
 
 
-def commands(tool: str) -> list[str]:
+def commands(tool: str, page: Path = PAGE) -> list[str]:
     return [
         command
-        for snippet in snippets_of(PAGE)
+        for snippet in snippets_of(page)
         for command in snippet.commands
         if shlex.split(command)[:1] == [tool]
     ]

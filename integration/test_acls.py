@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
+from eos_sink import cli
 from eos_sink.clients.cluster import ConfluentKafka
 from eos_sink.deadline import Deadline
 from eos_sink.driver.committer import Committer
@@ -24,9 +28,9 @@ from eos_sink.testing.faults import FaultPoint
 from eos_sink.testing.probe import Topic, create_topic
 from integration.minispark import TaskBrokeOffError
 from integration.query import Query, pause_at
-from integration.secured_query import ANNS_WORD, PAGE, SecuredQuery, commands
+from integration.secured_query import ANNS_WORD, PAGE, SecuredQuery, commands, documented
 from integration.test_resolve import Person
-from tests.snippets import snippets_of
+from tests.snippets import ROOT, snippets_of
 
 SOON_S = 20
 # The order of docs/security.md; a test says so if it changes.
@@ -207,6 +211,39 @@ def test_resolve_needs_no_more_than_the_query(
     seen = person.types("--json", "--command-config", str(config))
     assert query.topic in seen
     person.types("--forget", "--yes", "--command-config", str(config))
+
+
+@pytest.mark.long
+def test_the_exporter_needs_no_more_than_its_page_lists(start: Start, tmp_path: Path) -> None:
+    query = start()
+    query.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
+    user = f"exporter-{uuid.uuid4().hex[:8]}"
+    query.access.add_user(user, "secret")
+    needs = documented(query.topic, query.options.log_topic, ROOT / "docs" / "metrics.md")
+    query.access.allow(user, *needs)
+    login = query.access.options(user)
+    config = tmp_path / "exporter.properties"
+    lines = [f"{n.removeprefix('kafka.')}={v}" for n, v in login.items() if "bootstrap" not in n]
+    config.write_text("\n".join(lines))
+    words = ["exporter", "--once", "--json", "--command-config", str(config)]
+    words += ["--bootstrap-server", login["kafka.bootstrap.servers"]]
+    words += ["--log-topic", query.options.log_topic]
+
+    def told() -> dict[str, float]:
+        with redirect_stdout(StringIO()) as out:
+            assert cli.main(words) == 0
+        found = json.loads(out.getvalue())
+        return {name: samples[0]["value"] for name, samples in found.items()}
+
+    seen = told()
+    assert seen["eos_sink_exporter_unseen"] == 0
+    assert seen["eos_sink_unsettled"] == 1
+    assert seen["eos_sink_reader_delay_offsets"] > 0
+    for acl in needs:
+        query.access.revoke(user, acl)
+        without = told()
+        assert without["eos_sink_exporter_unseen"] > 0 or without.keys() < seen.keys(), acl
+        query.access.allow(user, acl)
 
 
 LOGINS = [

@@ -75,6 +75,9 @@ def test_each_command_is_one_that_works(snippet: Snippet) -> None:
         elif words[:2] == ["eos-sink", "bench"]:
             # integration/test_bench_command.py runs it.
             assert cli.parser().parse_args(words[1:]).rows, command
+        elif words[:2] == ["eos-sink", "exporter"]:
+            # integration/test_metrics.py runs them.
+            assert cli.parser().parse_args(words[1:]).port, command
         elif words[:2] == ["eos-sink", "resolve"]:
             # integration/test_resolve.py runs those of docs/resolve.md.
             assert cli.parser().parse_args(words[1:]).query, command
