@@ -1,1 +1,5 @@
 """Measurements beside peers; nothing here is an assertion."""
+
+from pathlib import Path
+
+RESULTS = Path(__file__).parent / "results"

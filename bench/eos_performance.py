@@ -14,10 +14,9 @@ import argparse
 import sys
 from pathlib import Path
 
+from bench import RESULTS
 from bench.eos import loops, streams
 from eos_sink.testing import start_kafka
-
-RESULTS = Path(__file__).parent / "results"
 
 
 def main() -> int:

@@ -18,10 +18,11 @@ import tempfile
 import threading
 from pathlib import Path
 
+from bench import RESULTS
 from bench.memory_worker import MB, Case, Query, Worker, audited
-from bench.publish import RESULTS
 from eos_sink.bench.result import Label, Notebook
 from eos_sink.testing import KafkaCluster, start_kafka
+from eos_sink.testing.progress import to_stderr
 
 CASES = (
     "10000x100,100000x100,1000000x100,10000000x100,1000000x100/32,1000000x100/8,"
@@ -67,7 +68,7 @@ def _cases(kafka: KafkaCluster, case: Case, notebook: Notebook) -> None:
         worker.close()
         query.close()
     _note(notebook, worker, case.labels)
-    _say(f"{case}: {_told(worker)}")
+    to_stderr(f"{case}: {_told(worker)}")
 
 
 def _slow(kafka: KafkaCluster, case: Case, notebook: Notebook) -> None:
@@ -89,7 +90,7 @@ def _slow(kafka: KafkaCluster, case: Case, notebook: Notebook) -> None:
         query.close()
         found = audited(kafka, query.topic, case.rows)
     _note(notebook, worker, {**case.labels, "slow": True})
-    _say(f"slow {case}: {_told(worker)}; {found}")
+    to_stderr(f"slow {case}: {_told(worker)}; {found}")
     if not found.perfect:
         raise RuntimeError("rows are missing or there twice")
 
@@ -107,7 +108,7 @@ def _many(kafka: KafkaCluster, case: Case, batches: int, notebook: Notebook) -> 
     ends = [told for told in worker.told if told["what"] == "written"]
     for what, unit in (("rss", "B"), ("threads", ""), ("files", "")):
         notebook.note(f"{what} of many", unit, *(end[what] for end in ends), **case.labels)
-    _say(f"{batches} of {case}: first {ends[0]}, middle {ends[batches // 2]}, last {ends[-1]}")
+    to_stderr(f"{batches} of {case}: first {ends[0]}, middle {ends[batches // 2]}, last {ends[-1]}")
 
 
 def _note(notebook: Notebook, worker: Worker, labels: dict[str, Label]) -> None:
@@ -126,10 +127,6 @@ def _told(worker: Worker) -> str:
         f"base {base / MB:.0f} MB, peak {last['peak'] / MB:.0f} MB, end {last['rss'] / MB:.0f} MB, "
         f"{last['at'] - began:.1f} s"
     )
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

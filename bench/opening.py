@@ -25,6 +25,7 @@ from typing import Any
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
+from bench import RESULTS
 from eos_sink.acls import Acl, Resource
 from eos_sink.bench.result import Notebook, Result
 from eos_sink.clients.control import KafkaPythonControl
@@ -40,7 +41,6 @@ AS_THE_SINK = {
     "statistics.interval.ms": 10,
     "transaction.timeout.ms": 900_000,
 }
-RESULTS = Path(__file__).parent / "results"
 ROWS = 1_000
 PARTITIONS = 6
 VALUE = b"x" * 92

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from bench import RESULTS
 from bench.pages import eos_performance, opening, scale, sinks
 from bench.pages.memory import MEMORY
 from bench.pages.publication import Publication, Results
@@ -18,7 +19,7 @@ from bench.pages.restart import RESTART
 from eos_sink.bench.result import Result
 
 ROOT = Path(__file__).parent.parent
-RESULTS, DOCS = ROOT / "bench" / "results", ROOT / "docs"
+DOCS = ROOT / "docs"
 PLOTS = DOCS / "bench"
 
 # A benchmark that has something to publish is named here.

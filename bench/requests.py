@@ -22,6 +22,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from bench import RESULTS
 from eos_sink.bench.result import Notebook
 from eos_sink.clients.cluster import ConfluentKafka
 from eos_sink.driver.committer import Committer
@@ -40,7 +41,6 @@ IDLE_S = 10.0
 _QUIET_S, _LONGEST_S = 0.5, 5.0
 _ANSWERED = re.compile(r"Completed request:\s*(\{.*\})\s*$")
 _LOGGING = "-Dorg.slf4j.simpleLogger.log.kafka.request.logger=debug"
-_RESULTS = Path(__file__).parent / "results" / "requests.json"
 
 
 def main() -> int:
@@ -57,7 +57,7 @@ def main() -> int:
             for tasks in TASKS:
                 count(kafka, log, notebook, tasks, partitions)
                 print(f"{tasks} tasks, {partitions} partitions", file=sys.stderr, flush=True)
-                notebook.result().write(_RESULTS)
+                notebook.result().write(RESULTS / "requests.json")
     return 0
 
 

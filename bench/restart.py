@@ -31,14 +31,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from bench import RESULTS
 from bench.arrivals import Arrivals
-from bench.publish import RESULTS
 from eos_sink.bench.cpu import Account, CpuClock
 from eos_sink.bench.result import Notebook
 from eos_sink.deadline import Deadline
 from eos_sink.demo.spark_jars import spark_kafka_jars
 from eos_sink.testing import KafkaCluster, start_kafka, victims
 from eos_sink.testing.faults import TIMELINE_VARIABLE, Action, FaultPoint, Faults
+from eos_sink.testing.progress import to_stderr
 from eos_sink.testing.timeline import read_timeline
 
 OURS, THEIRS, LEAST = "kafka-eos", "kafka", "least"
@@ -201,7 +202,7 @@ def _heard(process: subprocess.Popen[str], what: str) -> float:
 
 
 def _conf() -> dict[str, str]:
-    return {"spark.driver.extraClassPath": f"{spark_kafka_jars(_say)}/*"}
+    return {"spark.driver.extraClassPath": f"{spark_kafka_jars(to_stderr)}/*"}
 
 
 def main() -> int:
@@ -225,7 +226,7 @@ def main() -> int:
         for number in range(arguments.rounds + 1):
             for driver in drivers if number % 2 == 0 else reversed(drivers):
                 restart = driver.restart(timeline=arguments.timeline)
-                _say(f"round {number}: {driver.sink}/{driver.ended}: {restart}")
+                to_stderr(f"round {number}: {driver.sink}/{driver.ended}: {restart}")
                 if number:
                     _note(notebook, driver, restart)
             if number and not arguments.timeline:
@@ -240,10 +241,6 @@ def _note(notebook: Notebook, driver: Driver, restart: Restart) -> None:
     notebook.note("from the process", "ms", restart.from_process, **labels)
     notebook.note("next batch", "ms", restart.next_batch, **labels)
     notebook.note("CPU", "s", restart.cpu_s, **labels)
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

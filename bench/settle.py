@@ -16,8 +16,8 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 
+from bench import RESULTS
 from bench.stopwatch import Stopwatch, WatchedKafka
 from bench.transactions import Opened, open_transactions
 from eos_sink.bench.cpu import Account, CpuClock, Part
@@ -41,6 +41,7 @@ from eos_sink.options import parse_options
 from eos_sink.ports import TransactionStatus
 from eos_sink.testing import KafkaCluster, start_kafka
 from eos_sink.testing.local import LocalCluster
+from eos_sink.testing.progress import to_stderr
 from eos_sink.verdicts import assignment
 
 TASKS = (1, 2, 5, 10, 50, 200, 500, 1000)
@@ -49,7 +50,6 @@ IDLE = (0, 10, 100, 1000)
 PARTITIONS, WRITTEN = 6, 2
 BROKERS = 3
 _LONG_S = 120.0
-_RESULTS = Path(__file__).parent / "results" / "settle.json"
 
 
 def main() -> int:
@@ -67,8 +67,8 @@ def main() -> int:
         for _ in range(arguments.rounds):
             for what, step, many in bench.steps(numbers):
                 step(many)
-                bench.notebook.result().write(_RESULTS)
-                _say(f"{what} {many}")
+                bench.notebook.result().write(RESULTS / "settle.json")
+                to_stderr(f"{what} {many}")
         bench.close()
     return 0
 
@@ -240,10 +240,6 @@ def _ids(reports: Sequence[TaskReport]) -> list[str]:
 
 def _alone(decision: Decision) -> LogRecord:
     return LogRecord(1, decision, uuid.uuid4().hex)
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

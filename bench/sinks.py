@@ -20,10 +20,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from bench import RESULTS
 from bench.flink import CHECKPOINT_MS, VERSION, run_flink
 from bench.limits import LIMITS
 from bench.pages.sinks import lines
-from bench.publish import RESULTS
 from bench.shapes import MAIN, SHAPES, SHORT
 from eos_sink.bench.broker import start_broker
 from eos_sink.bench.cpu import Account, CpuClock, Part
@@ -36,6 +36,7 @@ from eos_sink.bench.turn import Bench, TurnFailedError
 from eos_sink.deadline import Deadline
 from eos_sink.testing import KafkaCluster
 from eos_sink.testing.process import NodeProcess
+from eos_sink.testing.progress import to_stderr
 
 NAME = "sinks"
 OURS, THEIRS = "kafka-eos", "kafka"
@@ -70,10 +71,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "shapes": [asdict(shape) for shape in shapes],
         "flink": f"{VERSION}, a checkpoint each {CHECKPOINT_MS} ms",
     }
-    with start_broker(parsed.version, say) as kafka, contextlib.ExitStack() as stack:
+    with start_broker(parsed.version, to_stderr) as kafka, contextlib.ExitStack() as stack:
         bench = None
         if set(peers) & set(STREAMS):
-            spark = start_spark(TASKS, kafka_jars(say))
+            spark = start_spark(TASKS, kafka_jars(to_stderr))
             stack.callback(spark.stop)
             bench = Bench(spark, clock_of(spark, kafka), TASKS)
         place = Place({"bootstrap.servers": kafka.bootstrap_servers})
@@ -128,7 +129,7 @@ def _turn(scene: Scene, peer: str, shape: Shape, where: str) -> None:
     except (RuntimeError, TurnFailedError, subprocess.SubprocessError) as failed:
         # The other peers' figures are worth having.
         told = f"NOT MEASURED: {failed}"
-    say(f"{where}: {shape.name}, {peer}: {told}")
+    to_stderr(f"{where}: {shape.name}, {peer}: {told}")
 
 
 def _stream(scene: Scene, peer: str, shape: Shape, topic: str) -> str:
@@ -169,10 +170,6 @@ def _flink(scene: Scene, peer: str, shape: Shape, topic: str) -> str:
 
 def _brokers(scene: Scene) -> list[int]:
     return [node.pid for node in scene.kafka.nodes if isinstance(node, NodeProcess)]
-
-
-def say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
+from functools import cached_property
 from itertools import repeat
 from typing import Any
 
@@ -66,13 +67,13 @@ class Rows:
             strict=True,
         )
 
-    @property
-    def topics(self) -> list[str]:
-        """Each topic once."""
+    @cached_property
+    def topics(self) -> tuple[list[str], Int64s]:
+        """Each topic once, and for each row which of them is its own."""
         if isinstance(self.topic, str):
-            return [self.topic]
-        names: list[str] = pc.unique(self.topic).to_pylist()
-        return names
+            return [self.topic], np.zeros(len(self), np.int64)
+        found = self.topic.dictionary_encode()
+        return found.dictionary.to_pylist(), found.indices.to_numpy().astype(np.int64)
 
     def slice(self, start: int, length: int | None = None) -> Rows:
         """Some of them, without a copy."""

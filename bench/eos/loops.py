@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import tempfile
 import time
 import uuid
@@ -17,6 +16,7 @@ from eos_sink.bench.cpu import Account, CpuClock
 from eos_sink.bench.result import Label, Notebook, Result
 from eos_sink.testing import KafkaCluster
 from eos_sink.testing.process import NodeProcess
+from eos_sink.testing.progress import to_stderr
 
 INPUT_PARTITIONS = 4
 RATE = 1_000
@@ -131,7 +131,7 @@ def _fast(kafka: KafkaCluster, client: Player, turn: Turn, notes: Notebook) -> N
         notes.note(f"CPU of {who}", "µs/record", seconds * 1e6 / played.records, **labels)
     for kind, count in played.requests.items():
         notes.note(kind, "/transaction", count / len(played.ends_ms), **labels)
-    say(f"{labels}: {rate:,.0f} records/s, {len(played.ends_ms)} transactions")
+    to_stderr(f"{labels}: {rate:,.0f} records/s, {len(played.ends_ms)} transactions")
 
 
 def _soon(
@@ -145,14 +145,10 @@ def _soon(
             client.play(output.turn(interval_ms, _WARM_UP_S + seconds))
         ages = reader.ages_ms(since=begun + _WARM_UP_S)
     notes.note("visible", "ms", *thinned(ages), client=client.name, interval_ms=interval_ms)
-    say(f"{client.name}, {interval_ms:g} ms: {len(ages)} records seen")
+    to_stderr(f"{client.name}, {interval_ms:g} ms: {len(ages)} records seen")
 
 
 def new_topic(kafka: KafkaCluster, partitions: int) -> str:
     name = f"eos-{uuid.uuid4().hex[:8]}"
     kafka.create_topic(name, partitions=partitions)
     return name
-
-
-def say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)

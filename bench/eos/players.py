@@ -15,6 +15,7 @@ from eos_sink.testing import java_home
 from eos_sink.testing.ivy import Workbench
 from eos_sink.testing.jvm import find_java
 from eos_sink.testing.kafka_files import ensure_kafka
+from eos_sink.testing.progress import to_stderr
 
 # The last client that adds partitions itself; from 4.0 on the broker adds them as data arrives
 # (KIP-890), and there is nothing to declare.
@@ -95,14 +96,10 @@ def _java(version: str, directory: Path) -> tuple[str, ...]:
     if not compiler.exists():
         print(f"Java {version} is left out: {compiler} is missing", file=sys.stderr)
         return ()
-    files = ensure_kafka(version, Workbench(find_java(), _to_stderr, os.environ))
+    files = ensure_kafka(version, Workbench(find_java(), to_stderr, os.environ))
     classes = directory / version
     classes.mkdir()
     subprocess.run([compiler, "-cp", files.classpath, "-d", classes, _SOURCE], check=True)
     java = str(java_home() / "bin" / "java")
     heap = ("-Xms256m", "-Xmx512m", "-XX:+UseSerialGC")
     return (java, *heap, "-cp", f"{classes}:{files.classpath}", "EosLoop")
-
-
-def _to_stderr(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)

@@ -15,10 +15,11 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from bench.eos.feed import BYTES, feeding, fill, reading, thinned
-from bench.eos.loops import new_topic, say
+from bench.eos.loops import new_topic
 from eos_sink.bench.result import Label, Notebook, Result
 from eos_sink.demo.spark_jars import spark_kafka_jars
 from eos_sink.testing import KafkaCluster, java_home
+from eos_sink.testing.progress import to_stderr
 
 INPUT_PARTITIONS = 2
 """As many tasks a batch, one a core."""
@@ -157,7 +158,7 @@ def _fast(way: Way, source: str, extent: Extent, notes: Notebook) -> None:
         took = [each["durationMs"]["addBatch"] for each in _batches(query)][1:]
     rates = [extent.batch / (ms / 1000) for ms in took]
     notes.note("throughput", "rows/s", *rates, **way.labels(0))
-    say(f"{way.labels(0)}: {max(rates):,.0f} rows/s")
+    to_stderr(f"{way.labels(0)}: {max(rates):,.0f} rows/s")
 
 
 def _soon(way: Way, trigger_ms: int, seconds: float, notes: Notebook) -> None:
@@ -179,7 +180,7 @@ def _soon(way: Way, trigger_ms: int, seconds: float, notes: Notebook) -> None:
     notes.note("visible", "ms", *thinned(ages), **labels)
     notes.note("addBatch", "ms", *(each["durationMs"]["addBatch"] for each in batches), **labels)
     notes.note("rows", "", *(each["numInputRows"] for each in batches), **labels)
-    say(f"{labels}: {len(batches)} batches, {len(ages)} rows seen")
+    to_stderr(f"{labels}: {len(batches)} batches, {len(ages)} rows seen")
 
 
 def _batches(query: StreamingQuery) -> list[Any]:
@@ -201,7 +202,7 @@ def _session() -> Iterator[SparkSession]:
     os.environ["PYSPARK_PYTHON"] = sys.executable
     spark = (
         SparkSession.builder.master(f"local[{INPUT_PARTITIONS}]")
-        .config("spark.driver.extraClassPath", f"{spark_kafka_jars(say)}/*")
+        .config("spark.driver.extraClassPath", f"{spark_kafka_jars(to_stderr)}/*")
         .config("spark.sql.streaming.numRecentProgressUpdates", "10000")
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -73,9 +72,10 @@ def run(arguments: argparse.Namespace) -> Report:
     # Imported here: other commands do without Spark and the Kafka clients.
     from eos_sink.bench.run import BenchError, run_bench
     from eos_sink.testing import TestClusterError
+    from eos_sink.testing.progress import to_stderr
 
     try:
-        result = run_bench(options, _say)
+        result = run_bench(options, to_stderr)
     except (BenchError, EosSinkError, TestClusterError) as error:
         raise CommandError(str(error)) from error
     if arguments.samples is not None:
@@ -178,10 +178,6 @@ def _notes(result: Result) -> Iterator[str]:
         f"{machine['cores']} cores ({machine['processor']}), {where}; load {machine['load'][0]} "
         "at the end."
     )
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
 
 
 def _pair(text: str) -> tuple[str, str]:

@@ -162,7 +162,7 @@ class ConfluentProducer:
     def produce_rows(
         self, rows: Rows, on_offset: Callable[[str, int, int], None] | None = None
     ) -> None:
-        self._topics.update(rows.topics)
+        self._topics.update(rows.topics[0])
         for value, key, topic, headers, partition, timestamp in rows:
             report = None if on_offset is None else partial(on_offset, topic)
             self._produce(topic, value, key, headers, partition, timestamp, report)

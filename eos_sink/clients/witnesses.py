@@ -54,7 +54,7 @@ class WitnessReader:
         if message is None:
             return {}
         place, offset = (message.topic() or "", message.partition() or 0), message.offset() or 0
-        witness, error = waiting.first.get(place), message.error()
+        witness, error = waiting.at(place), message.error()
         if witness is None:
             return {}
         if error is None:
@@ -67,7 +67,7 @@ class WitnessReader:
             raise self._judged(error, witness)
         else:
             return {}
-        following = waiting.first.get(place)
+        following = waiting.at(place)
         if following is None:
             self._consumer.incremental_unassign([TopicPartition(*place)])
         elif found and (error is not None or following.offset - offset > _NEAR):
@@ -99,6 +99,11 @@ class Waiting:
     def first(self) -> Mapping[tuple[str, int], Witness]:
         """Where a reader has to start."""
         return {place: left[-1] for place, left in self._places.items()}
+
+    def at(self, place: tuple[str, int]) -> Witness | None:
+        """The first of a partition."""
+        left = self._places.get(place)
+        return left[-1] if left else None
 
     def passed(
         self, place: tuple[str, int], offset: int, *, there: bool

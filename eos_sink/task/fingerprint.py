@@ -131,11 +131,9 @@ def _numbers(column: Any) -> Hashes:
 
 
 def _topics(rows: Rows) -> Hashes:
-    if isinstance(rows.topic, str):
-        return np.repeat(_fields(pa.array([rows.topic.encode()], pa.binary())), len(rows))
-    found = rows.topic.dictionary_encode()
-    names: Hashes = _fields(plain(found.dictionary))[found.indices.to_numpy()]
-    return names
+    names, topics = rows.topics
+    found: Hashes = _fields(plain(pa.array(names, pa.string())))[topics]
+    return found
 
 
 def _headers(counts: Int64s, keys: Any, values: Any) -> Hashes:

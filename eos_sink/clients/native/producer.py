@@ -44,7 +44,7 @@ class NativeProducer(ConfluentProducer):
     def produce_rows(
         self, rows: Rows, on_offset: Callable[[str, int, int], None] | None = None
     ) -> None:
-        self._topics.update(rows.topics)
+        self._topics.update(rows.topics[0])
         private = 0 if on_offset is None else self._producer.expect(self._counted(on_offset))
         try:
             if groupable(rows):
@@ -55,9 +55,9 @@ class NativeProducer(ConfluentProducer):
             else:
                 made = calls(rows, private, self._producer.topic)
                 offer = partial(self._producer.produce_calls, made)
-                self._queue(offer, len(rows), f"topic {' or '.join(sorted(rows.topics))}")
+                self._queue(offer, len(rows), f"topic {' or '.join(sorted(rows.topics[0]))}")
         except KafkaException as raised:
-            where = f"topic {' or '.join(sorted(rows.topics))}"
+            where = f"topic {' or '.join(sorted(rows.topics[0]))}"
             raise self._rejected(raised.args[0], where) from raised
 
     def _counted(self, on_offset: Callable[[str, int, int], None]) -> Callable[..., None]:

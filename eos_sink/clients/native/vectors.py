@@ -89,7 +89,7 @@ def groups(rows: Rows, private: int) -> Iterator[Group]:
     messages["key"], messages["key_len"] = _pointers(rows.key)
     messages["private"] = private
     partitioned = rows.partition is not None and not rows.partition.null_count
-    names, topics = _topics(rows)
+    names, topics = rows.topics
     if len(names) == 1 and not partitioned:
         yield Group(names[0], UNASSIGNED, messages)
         return
@@ -107,7 +107,7 @@ def calls(rows: Rows, private: int, handle: Callable[[str], int]) -> Calls:
     Args:
         handle: the rd_kafka_topic_t of a topic.
     """
-    names, topics = _topics(rows)
+    names, topics = rows.topics
     counts, keys, values = _headers(rows)
     begin = len(_FIXED) * np.arange(len(rows)) + np.cumsum(counts) - counts
     parts = np.zeros(len(_FIXED) * len(rows) + len(keys), PART)
@@ -132,14 +132,6 @@ def calls(rows: Rows, private: int, handle: Callable[[str], int]) -> Calls:
     parts["third"][header] = sizes
     addresses = parts.ctypes.data + begin * PART.itemsize
     return Calls(addresses.tolist(), (len(_FIXED) + counts).tolist(), (parts, keys, values, rows))
-
-
-def _topics(rows: Rows) -> tuple[list[str], Int64s]:
-    """The topics, and which of them each row goes to."""
-    if isinstance(rows.topic, str):
-        return [rows.topic], np.zeros(len(rows), np.int64)
-    found = rows.topic.dictionary_encode()
-    return found.dictionary.to_pylist(), found.indices.to_numpy().astype(np.int64)
 
 
 def _whole(column: Any, null: int = 0, count: int = 0) -> Int64s:
