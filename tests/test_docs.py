@@ -81,6 +81,9 @@ def test_each_command_is_one_that_works(snippet: Snippet) -> None:
         elif words[:2] == ["eos-sink", "resolve"]:
             # integration/test_resolve.py runs those of docs/resolve.md.
             assert cli.parser().parse_args(words[1:]).query, command
+        elif words[:2] in [["eos-sink", each] for each in ("status", "transactions", "explain")]:
+            # integration/test_operate.py runs those of docs/status.md.
+            assert cli.parser().parse_args(words[1:]).command == words[1], command
         elif words[:2] == ["eos-sink", "migrate"]:
             # tests/cli/test_migrate.py runs those of docs/migrate.md.
             assert cli.parser().parse_args(words[1:]).inputs, command

@@ -16,12 +16,32 @@ from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import NoReturn
 
-from eos_sink.cli import bench, completion, demo, exporter, migrate, resolve
+from eos_sink.cli import (
+    bench,
+    completion,
+    demo,
+    explain,
+    exporter,
+    migrate,
+    resolve,
+    status,
+    transactions,
+)
 from eos_sink.cli.connection import ENVIRONMENT
 from eos_sink.cli.render import render
 from eos_sink.cli.report import CommandError
 
-COMMANDS = (demo, bench, exporter, resolve, migrate, completion)
+COMMANDS = (
+    demo,
+    bench,
+    status,
+    transactions,
+    explain,
+    exporter,
+    resolve,
+    migrate,
+    completion,
+)
 
 _FAILED = 1
 _CANNOT_RUN = 2

@@ -32,7 +32,7 @@ from eos_sink.ports import (
 from eos_sink.task.fingerprint import Tallier
 from eos_sink.verdicts import Settling, settling
 
-_SESSION_MS = 30_000
+SESSION_MS = 30_000
 _LOOK_S = 10.0
 TOOL = "eos-sink resolve"
 
@@ -132,10 +132,12 @@ def look(kafka: Inspection, options: SinkOptions, most: int, deadline: Deadline)
     """Gather the evidence; `most` offsets of each partition's end are read for traces."""
     names = options.names
     control = kafka.control()
-    entry = _read(kafka, options, deadline)
+    entry = read_log(kafka, options, deadline)
     decision = entry.decision if entry else None
     committed = () if entry and entry.seq else control.list_committed(f"{names.group}-", deadline)
-    accounts, tails = _accounts(kafka, options, decision, most, deadline) if decision else ([], [])
+    accounts, tails = (
+        accounts_of(kafka, options, decision, most, deadline) if decision else ([], [])
+    )
     return Evidence(
         entry=entry,
         accounts=tuple(accounts),
@@ -194,7 +196,7 @@ def carry_out(
         SupersededError: it has moved while this was under way.
     """
     names, register = options.names, DecisionRegister(kafka, options.names)
-    member = kafka.member(names.group, names.driver, _SESSION_MS)
+    member = kafka.member(names.group, names.driver, SESSION_MS)
     try:
         entry = register.read(deadline)
         if entry.seq != evidence.seq:
@@ -244,8 +246,8 @@ def _is_running(pid: int) -> bool:
     return True
 
 
-def _read(kafka: Inspection, options: SinkOptions, deadline: Deadline) -> Entry | None:
-    """Without making the log where it is missing."""
+def read_log(kafka: Inspection, options: SinkOptions, deadline: Deadline) -> Entry | None:
+    """The query's latest record; None, without making it, where there is no log."""
     if kafka.queries(deadline) is None:
         return None
     register = DecisionRegister(kafka, options.names)
@@ -255,9 +257,10 @@ def _read(kafka: Inspection, options: SinkOptions, deadline: Deadline) -> Entry 
         register.close()
 
 
-def _accounts(
+def accounts_of(
     kafka: Inspection, options: SinkOptions, decision: Decision, most: int, deadline: Deadline
 ) -> tuple[list[Account], list[PartitionTail]]:
+    """What can be told of a decision's transactions, and the ends of topics that were read."""
     entries = decision.transactions(options.names)
     states = kafka.control().describe([t.transactional_id for t in entries], deadline)
     steps = {t: settling(t, states[t.transactional_id]) for t in entries}

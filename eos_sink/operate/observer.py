@@ -29,7 +29,7 @@ from eos_sink.verdicts import Settling, settling
 # of the latest decision is among them.
 _KEPT = 200
 # Whoever waits behind an open transaction waits for a time-out; a person does not.
-_WITNESSES_S = 5.0
+_WITNESSES_S, _WITNESSES_AGAIN_MS = 2.0, 30_000
 # What one silent part of a cluster may cost, so that the rest is shown.
 _SHARE, _SHARE_S = 3, 15.0
 
@@ -60,6 +60,7 @@ class Observer:
         self._ends: dict[int, int] = {}
         self._settled: dict[str, Decision] = {}
         self._seen: dict[Witness, Visibility] = {}
+        self._again: dict[Witness, int] = {}
         self._problems: list[Problem] = []
         self._there = False
 
@@ -174,17 +175,27 @@ class Observer:
         described: dict[str, TransactionState],
         deadline: Deadline,
     ) -> None:
-        """Where a coordinator can no longer tell. An answer stays true."""
+        """Where a coordinator can no longer tell, and nothing of the decision is open, which would
+        hide it. An answer stays true; without one it is asked for later."""
+        now = self._clock_ms()
         for query, decision in _decisions(known):
-            wanted = [
-                entry.witness
+            steps = {
+                entry.witness: settling(transaction, state)
                 for transaction, entry in decision.transactions(names[query]).items()
                 if (state := described.get(transaction.transactional_id))
-                and settling(transaction, state) is Settling.LOOK
-                and entry.witness not in self._seen
+            }
+            if Settling.END in steps.values():
+                continue
+            wanted = [
+                witness
+                for witness, step in steps.items()
+                if step is Settling.LOOK
+                and witness not in self._seen
+                and now >= self._again.get(witness, 0)
             ]
             if not wanted:
                 continue
+            self._again.update(dict.fromkeys(wanted, now + _WITNESSES_AGAIN_MS))
             try:
                 self._seen.update(self._kafka.visibility(wanted, deadline.within(_WITNESSES_S)))
             except EosSinkError as error:

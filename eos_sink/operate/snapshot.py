@@ -97,8 +97,8 @@ class QueryStatus:
             else the one that was given.
         record: the latest readable one; None: there is none.
         seq: of that record.
-        decided_at_ms: when its decision was written, by its driver's clock; later than that if
-            compaction has dropped the record and left one that repeats it. None: no decision.
+        decided_at_ms: when its decision was written, by its driver's clock; for a record of an
+            older version, when the first kept record with that decision was. None: no decision.
         settled: None: no decision.
         lost, doubtful: partitions of the decision.
         open: its open transactions, by id.
@@ -253,8 +253,10 @@ def placed(
 
 
 def names_of(history: History, open_: Iterable[TransactionState], prefix: str) -> QueryNames:
-    """The query's names in Kafka, under the prefix that its latest open transaction tells, else
-    the given one."""
+    """The query's names in Kafka: under the prefix that its record tells, or its open transactions
+    where the record is of an older version, else under the given one."""
+    if history.latest and history.latest.record.prefix:
+        return QueryNames(history.latest.record.prefix, history.query)
     ids = [state.transaction.transactional_id for state in open_]
     given = QueryNames(prefix, history.query)
     if any(name.startswith(f"{given.group}-") for name in ids):
@@ -330,7 +332,7 @@ def _status(
     return QueryStatus(
         names=names,
         record=record,
-        decided_at_ms=decided.at_ms if decided else None,
+        decided_at_ms=((record and record.stats.decided_ms) or decided.at_ms) if decided else None,
         settled=settled,
         lost=lost,
         doubtful=doubtful,
@@ -339,7 +341,7 @@ def _status(
             for state in open_
             if state.status is TransactionStatus.ONGOING
         ),
-        driver=_driver(hosts, dead=history.query in facts.dead),
+        driver=_driver(hosts, dead=history.query in facts.dead or _is_of_a_tool(record)),
         hosts=hosts or (),
         hidden=history.hidden,
     )
@@ -351,6 +353,11 @@ def _driver(hosts: tuple[str, ...] | None, *, dead: bool) -> Driver:
     if hosts is None:
         return Driver.UNKNOWN
     return Driver.LIVE if hosts else Driver.GONE
+
+
+def _is_of_a_tool(record: LogRecord | None) -> bool:
+    """Whether the group's member is a command that has ended: a run begins with a record."""
+    return bool(record and record.owner and record.owner.tool)
 
 
 def _open(

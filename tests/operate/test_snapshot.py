@@ -18,6 +18,8 @@ from eos_sink.identity import QueryNames, TaskId
 from eos_sink.model import (
     BatchId,
     Decision,
+    LogPosition,
+    LogRecord,
     Owner,
     Prepared,
     Ruling,
@@ -25,9 +27,10 @@ from eos_sink.model import (
     Transaction,
     Witness,
 )
+from eos_sink.operate.history import History, Written
 from eos_sink.operate.observer import Observer
 from eos_sink.operate.snapshot import Driver as Driving
-from eos_sink.operate.snapshot import QueryStatus, Settled, Snapshot, placed, verdict
+from eos_sink.operate.snapshot import QueryStatus, Settled, Snapshot, names_of, placed, verdict
 from eos_sink.ports import TransactionState, TransactionStatus, Visibility
 from tests.fakes.observation import FakeObservation
 from tests.fakes.process import Killed, Moment
@@ -253,7 +256,27 @@ def test_a_log_that_was_made_again_replaces_what_was_read(world: World) -> None:
     assert eye.snapshot().queries == ()
 
 
-def test_a_query_under_another_prefix_is_found_by_its_open_transactions(world: World) -> None:
+@pytest.mark.parametrize(
+    ("told", "ids", "prefix"),
+    [
+        ("", [], "given-"),
+        ("team-", [], "team-"),
+        ("team-", ["other-orders-0123456789-0-0"], "team-"),
+        ("", ["other-orders-0123456789-0-0"], "other-"),
+        ("", ["other-orders-0123456789-0-0", "given-orders-0123456789-0-1"], "given-"),
+        ("", ["a-orders-0123456789-0-0", "b-orders-0123456789-0-1"], "given-"),
+    ],
+)
+def test_a_prefix_is_told_by_the_record_else_by_open_transactions(
+    told: str, ids: list[str], prefix: str
+) -> None:
+    record = LogRecord(1, None, "w", prefix=told)
+    written = Written(NAMES.query, record, LogPosition("log", 0, 0), 0)
+    states = [TransactionState(Transaction(name, 1, 0), OPEN, 0, 1) for name in ids]
+    assert names_of(History(NAMES.query, (written,)), states, "given-").prefix == prefix
+
+
+def test_a_query_under_another_prefix_is_found(world: World) -> None:
     decide_and_die(world)
     status = Eye(world, prefix="other-").sees()
     assert status.names == world.options.names
@@ -330,3 +353,18 @@ def test_an_idle_planner_process_that_was_ended_is_no_death() -> None:
     process.wait()
     session = process_name(os.getpid())
     assert not died_here(Owner(socket.gethostname(), process.pid, 0, session=session))
+
+
+def test_a_witness_that_does_not_answer_is_asked_again_later_only(world: World) -> None:
+    """Somebody else's open transaction hides it; each look would wait for it anew."""
+    coordinator = world.cluster.coordinator
+    other = coordinator.open("other", coordinator.init("other", 900_000))
+    for log in world.cluster.topics[TOPIC].partitions:
+        log.append(other, None, b"x", (), 0)
+    Driver(world).run(0, [b"a"])
+    late_attempt(world, 0, 0)
+    calls: list[str] = []
+    eye = Eye(world)
+    eye.kafka.process.hook = lambda name, moment: calls.append(name)
+    assert [eye.sees().settled for _ in range(2)] == [Settled.UNKNOWN] * 2
+    assert calls.count("kafka.visibility") == 2  # Before and after one call.

@@ -1,0 +1,262 @@
+"""`status`, `transactions` and `explain` on a real Kafka, for what crashes leave behind."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+
+from eos_sink import cli
+from eos_sink.deadline import Deadline
+from eos_sink.testing import KafkaCluster
+from eos_sink.testing.faults import FaultPoint
+from integration.query import PARTITIONS, PATIENCE_S, ROWS, Query
+from tests.snippets import ROOT, snippets_of
+
+FINE, LOOK, REFUSED = 0, 1, 2
+
+
+class OnCall:
+    """Types commands about one query, which has a log of its own."""
+
+    def __init__(self, kafka: KafkaCluster, query: Query) -> None:
+        self._reach = ["--bootstrap-server", kafka.bootstrap_servers]
+        self._reach += ["--log-topic", query.options.log_topic]
+        self.query = query
+        self.name = query.options.names.query
+
+    def types(self, *words: str, expect: int = FINE) -> str:
+        with redirect_stdout(StringIO()) as out, redirect_stderr(StringIO()) as err:
+            code = cli.main([*words, *self._reach])
+        said = out.getvalue() + err.getvalue()
+        assert code == expect, said
+        return said
+
+    def reads(self, *words: str, expect: int = FINE) -> dict[str, Any]:
+        document: dict[str, Any] = json.loads(self.types(*words, "--json", expect=expect))
+        return document
+
+    def status(self, expect: int = FINE) -> dict[str, Any]:
+        (found,) = self.reads("status", expect=expect)["queries"]
+        status: dict[str, Any] = found
+        return status
+
+    def listed(self, *words: str) -> dict[str, dict[str, Any]]:
+        document = self.reads("transactions", "list", "--prefix", self._group, *words)
+        return {each["transactional_id"]: each for each in document["transactions"]}
+
+    def id(self, slot: int, partition: int) -> str:
+        return self.query.options.names.task(slot, partition)
+
+    def ids(self, slot: int) -> list[str]:
+        return [self.id(slot, partition) for partition in range(PARTITIONS)]
+
+    def fates(self, batch: int, expect: int = FINE) -> list[str]:
+        document = self.reads("explain", self.name, str(batch), expect=expect)
+        return [each["fate"] for each in document["tasks"]]
+
+    @property
+    def _group(self) -> str:
+        return self.query.options.names.group
+
+
+@pytest.fixture
+def on_call(kafka: KafkaCluster, tmp_path: Path) -> Iterator[OnCall]:
+    query = Query(kafka, tmp_path, eos_log_topic=f"log-{uuid.uuid4().hex[:8]}")
+    try:
+        yield OnCall(kafka, query)
+    finally:
+        query.close()
+
+
+def test_a_query_that_runs_well_needs_nobody(on_call: OnCall) -> None:
+    assert "There is no decision log" in on_call.types("status")
+    assert "There is no decision log" in on_call.types("status")  # It was not made.
+    assert "there is no such log topic" in on_call.types("status", "x", expect=REFUSED)
+    began = time.time() * 1000
+    on_call.query.finish()
+    status = on_call.status()
+    assert status["query"] == on_call.name
+    assert status["prefix"] == on_call.query.options.names.prefix
+    assert status["batch"]["number"] == 2
+    assert (status["rows"], status["partitions"]) == (PARTITIONS * ROWS, PARTITIONS)
+    assert (status["settled"], status["driver"], status["open"]) == ("settled", "gone", [])
+    assert began <= status["decided_at_ms"] <= time.time() * 1000
+    assert "Nothing needs anybody" in on_call.types("status", on_call.name)
+    said = on_call.types("status", f"{on_call.name[:-11]}x", expect=REFUSED)
+    assert f"it knows {on_call.name}" in said
+    for batch in range(3):
+        assert on_call.fates(batch) == ["committed"] * PARTITIONS
+    assert "not decided" in on_call.types("explain", on_call.name, "3", expect=LOOK)
+    assert set(on_call.listed()) == {
+        *on_call.ids(0),
+        *on_call.ids(1),
+        on_call.query.options.names.driver,
+    }
+    assert on_call.listed("--open") == {}
+
+
+def test_what_was_prepared_is_aborted_and_the_batch_comes_once(on_call: OnCall) -> None:
+    query = on_call.query
+    query.run_killed_at(FaultPoint.COMMITTER_VOTE_BEFORE)
+    status = on_call.status(expect=LOOK)
+    assert status["driver"] == "gone"
+    assert status["batch"]["number"] == 0
+    assert [each["decided"] for each in status["open"]] == [False] * PARTITIONS
+    assert all(0 < each["left_ms"] <= 90_000 for each in status["open"])
+    first, *others = on_call.ids(1)
+    assert set(on_call.listed("--open")) == {first, *others}
+    command = f"eos-sink transactions abort {first} --bootstrap-server"
+    assert command in on_call.types("status", expect=LOOK)
+    assert command in on_call.types("transactions", "describe", first)
+    assert on_call.fates(1, expect=LOOK) == ["open, undecided"] * PARTITIONS
+    # The dead driver is the group's member for a while.
+    said = on_call.types("transactions", "abort", first, "--yes", expect=REFUSED)
+    assert "died within its session" in said
+    said = on_call.types("transactions", "abort", first, "--take-over", expect=REFUSED)
+    assert "add --yes" in said
+    on_call.types("transactions", "abort", first, "--take-over", "--yes")
+    assert set(on_call.listed("--open")) == set(others)
+    assert on_call.listed()[first]["state"] in ("PrepareAbort", "CompleteAbort")
+    query.finish()
+    query.check()
+    assert on_call.status()["batch"]["number"] == 2
+
+
+def test_what_was_decided_is_committed_and_never_aborted(on_call: OnCall) -> None:
+    query = on_call.query
+    query.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
+    status = on_call.status(expect=LOOK)
+    assert (status["settled"], status["batch"]["number"]) == ("open", 1)
+    assert [each["decided"] for each in status["open"]] == [True] * PARTITIONS
+    first, *others = on_call.ids(query.slot())
+    assert on_call.fates(1, expect=LOOK) == ["decided, open"] * PARTITIONS
+    before = query.log()
+    for more in ((), ("--take-over",)):
+        words = ("transactions", "abort", first, "--yes", *more)
+        assert "is never aborted" in on_call.types(*words, expect=REFUSED)
+    assert (query.log(), set(on_call.listed("--open"))) == (before, {first, *others})
+    on_call.types("transactions", "commit", first, "--yes")
+    on_call.types("transactions", "commit", first, *others, "--yes")
+    assert query.log() == before
+    query.check(batches=2)
+    assert on_call.fates(1) == ["committed"] * PARTITIONS
+    assert on_call.status()["settled"] == "settled"
+    assert query.finish().written(1) == []
+    query.check()
+
+
+@pytest.mark.long
+def test_what_has_no_decision_is_committed_by_force_only(on_call: OnCall) -> None:
+    query = on_call.query
+    query.run_killed_at(FaultPoint.COMMITTER_VOTE_BEFORE, batch=0)
+    first = on_call.id(0, 0)
+    words = ("transactions", "commit", first, "--take-over", "--yes")
+    assert "no decision names" in on_call.types(*words, expect=REFUSED)
+    said = on_call.types(*words, "--force", expect=REFUSED)
+    assert f"--force needs --confirm {first}" in said
+    assert len(on_call.listed("--open")) == PARTITIONS
+    assert "come a second time" in on_call.types(*words, "--force", "--confirm", first)
+    assert len(on_call.listed("--open")) == PARTITIONS - 1
+    query.finish()
+    rows = query.visible().values()
+    assert (rows.count("0-0-0"), rows.count("0-1-0")) == (2, 1)
+
+
+def test_what_was_lost_is_told_and_written_again(on_call: OnCall) -> None:
+    query = on_call.query
+    query.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
+    query.take_id(query.slot(), 1)
+    for transactional_id in (on_call.id(query.slot(), p) for p in (0, 2)):
+        on_call.types("transactions", "commit", transactional_id, "--yes")
+    status = on_call.status(expect=LOOK)
+    assert (status["settled"], status["lost"], status["open"]) == ("lost", [1], [])
+    assert on_call.fates(1, expect=LOOK) == ["committed", "lost", "committed"]
+    query.run_killed_at(FaultPoint.COMMITTER_SETTLE_AFTER)
+    assert on_call.fates(1) == ["committed", "committed", "lost, written again", "committed"]
+    query.finish()
+    query.check()
+
+
+@pytest.mark.long
+def test_what_timed_out_is_lost(kafka: KafkaCluster, tmp_path: Path) -> None:
+    given = {"eos_log_topic": f"log-{uuid.uuid4().hex[:8]}", "eos_transaction_timeout_ms": "5000"}
+    query = Query(kafka, tmp_path, **given)
+    on_call = OnCall(kafka, query)
+    query.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
+    deadline = Deadline(PATIENCE_S)
+    while (status := on_call.status(expect=LOOK))["settled"] != "lost":
+        assert not deadline.passed, status
+    assert status["lost"] == list(range(PARTITIONS))
+    query.finish()
+    query.check()
+    query.close()
+
+
+def test_foreign_and_newer_records_are_told_and_the_rest_is_shown(
+    kafka: KafkaCluster, on_call: OnCall
+) -> None:
+    query = on_call.query
+    query.finish()
+    place = query.log().position
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
+    producer.produce(place.topic, b"hello", key=b"greeting", partition=place.partition)
+    producer.flush(30)
+    document = on_call.reads("status", expect=LOOK)
+    (foreign,) = document["unreadable"]
+    assert foreign["key"] == "greeting"
+    assert document["queries"][0]["settled"] == "settled"
+    newer = b'{"format":99,"seq":7,"writer":"x"}'
+    producer.produce(place.topic, newer, key=on_call.name, partition=place.partition)
+    producer.flush(30)
+    said = on_call.types("status", expect=LOOK)
+    assert "its latest record" in said
+    assert "format 99" in said
+    for words in (("abort", on_call.id(0, 0)), ("commit", on_call.id(0, 0))):
+        said = on_call.types("transactions", *words, "--yes", "--take-over", expect=REFUSED)
+        assert "is not one that this version reads" in said or "is decided" in said
+
+
+def test_the_commands_of_the_page_run(kafka: KafkaCluster, on_call: OnCall, tmp_path: Path) -> None:
+    """docs/status.md: a query that died after its decision, and one that died before it."""
+    directory = tmp_path / "orders"
+    directory.mkdir()
+    orders = Query(kafka, directory, eos_log_topic=on_call.query.options.log_topic)
+    on_call.query.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
+    orders.run_killed_at(FaultPoint.COMMITTER_VOTE_BEFORE)
+    named = {
+        "readings-54bc61d006": on_call.name,
+        "orders-5d68ee7d65": orders.options.names.query,
+        "localhost:9092": kafka.bootstrap_servers,
+    }
+    page = snippets_of(ROOT / "docs" / "status.md")
+    commands = [command for s in page if s.language == "sh" for command in s.commands]
+    assert len(commands) == 6
+    text = "\n".join(commands)
+    for old, new in named.items():
+        text = text.replace(old, new)
+    for command in text.splitlines():
+        words = [on_call.name if word == "readings" else word for word in shlex.split(command)[1:]]
+        # One of three transactions was committed; then one of them is explained.
+        on_call.types(*words, expect=LOOK if words[0] in ("status", "explain") else FINE)
+    assert len(on_call.listed("--open")) == PARTITIONS - 1
+    orders.finish()
+    orders.check()
+    orders.close()
+
+
+def test_a_cluster_that_does_not_answer_is_one_line(on_call: OnCall) -> None:
+    on_call._reach = ["--bootstrap-server", "127.0.0.1:1", "--timeout", "1"]
+    for words in (("status",), ("transactions", "list"), ("explain", "x", "1")):
+        said = on_call.types(*words, expect=REFUSED)
+        assert said.count("\n") == 1, said
+        assert "127.0.0.1:1" in said

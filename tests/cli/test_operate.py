@@ -1,0 +1,369 @@
+"""`status`, `transactions` and `explain` on the in-memory Kafka: what is told, asked, refused."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from typing import Any
+
+import pytest
+
+from eos_sink import cli
+from eos_sink.acls import Resource
+from eos_sink.cli import explain, status, transactions
+from eos_sink.cli.render import render
+from eos_sink.cli.report import CommandError, Report
+from eos_sink.cli.words import span
+from eos_sink.deadline import Deadline
+from eos_sink.driver import resolve
+from eos_sink.driver.resolve import RefusedChoice
+from eos_sink.operate.observer import Observer
+from tests.fakes.log import Outcome, Txn
+from tests.fakes.observation import FakeObservation
+from tests.fakes.process import Killed, Moment
+from tests.protocol.test_stories import At, Driver, late_attempt, log, open_ids
+from tests.protocol.world import TOPIC, World
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> World:
+    world = World([])
+    # The process of the tests is the run's, and lives on.
+    monkeypatch.setattr(resolve, "runs_here", lambda _: False)
+    monkeypatch.setattr(Observer.__init__, "__defaults__", (lambda: world.cluster.clock.ms,))
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: False, raising=False)
+    return world
+
+
+def parsed(*words: str) -> argparse.Namespace:
+    return cli.parser().parse_args([*words, "--bootstrap-server", "kafka:9092"])
+
+
+class Person:
+    """Types commands; the driver of the world has died where `gone`."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.kafka = FakeObservation(world.cluster)
+        self.query = world.options.names.query
+
+    def status(self, *words: str) -> Report:
+        found = Observer(self.kafka, "eos-sink-", lambda: self.world.cluster.clock.ms)
+        return status.report_of(found.look(Deadline(30)), parsed("status", *words))
+
+    def types(self, *words: str) -> Report:
+        arguments = parsed("transactions", *words)
+        transactions.check(arguments)
+        return transactions.carry_out(lambda _: self.kafka, arguments)
+
+    def explains(self, batch: int, *words: str) -> Report:
+        arguments = parsed("explain", self.query, str(batch), *words)
+        return explain.report_of(explain.gather(self.kafka, arguments, Deadline(30)), arguments)
+
+    def id(self, slot: int, partition: int) -> str:
+        return self.world.options.names.task(slot, partition)
+
+
+@pytest.fixture
+def person(world: World) -> Person:
+    return Person(world)
+
+
+def prepare_and_die(world: World) -> Driver:
+    driver = Driver(world)
+    driver.run(0, [b"a"])
+    driver.write(driver.planner.plan(), 1, [b"b"], [b"c"])
+    end(world, driver)
+    return driver
+
+
+def decide_and_die(world: World) -> None:
+    driver = Driver(world)
+    reports = driver.write(driver.planner.plan(), 0, [b"a"], [b"b"], [])
+    At(driver.commits.process, "control.end", Moment.BEFORE, driver.commits.process.kill)
+    with pytest.raises(Killed):
+        driver.committer.commit(reports)
+    end(world, driver)
+
+
+def end(world: World, driver: Driver) -> None:
+    driver.plans.process.kill()
+    world.cluster.groups.end_session(world.options.names.group)
+
+
+def cells(report: Report) -> list[list[str]]:
+    return [[cell.text for cell in row] for row in report.rows]
+
+
+# --- status
+
+
+def test_an_empty_cluster_is_said_plainly(person: Person) -> None:
+    found = person.status()
+    assert found.ok
+    assert "There is no decision log __eos_sink_log" in render(found)
+    person.world.cluster.create_topic("__eos_sink_log", compacted=True)
+    assert "has no query yet" in render(person.status())
+
+
+def test_a_settled_query_is_a_row_and_needs_nobody(world: World, person: Person) -> None:
+    Driver(world).run(0, [b"a"], [b"b"])
+    world.cluster.clock.advance(180)
+    found = person.status()
+    assert found.ok
+    row = [person.query, "0", "settled", "2", "3 min ago", "live", "0", "0", "-", "-", "eos-sink-"]
+    assert cells(found) == [row]
+    assert render(found).endswith("Nothing needs anybody.")
+
+
+def test_what_a_dead_driver_left_needs_somebody(world: World, person: Person) -> None:
+    decide_and_die(world)
+    world.cluster.clock.advance(20)
+    found = person.status()
+    assert not found.ok
+    assert cells(found)[0][2:10] == ["open", "2", "20 s ago", "gone", "2", "0", "20 s", "40 s"]
+    command = f"eos-sink transactions commit {person.id(0, 0)} --bootstrap-server kafka:9092"
+    assert command in render(found)
+    document: dict[str, Any] = json.loads(render(found, as_json=True))
+    (query,) = document["queries"]
+    assert (query["settled"], query["driver"], query["rows"]) == ("open", "gone", 2)
+    assert [each["left_ms"] for each in query["open"]] == [40_000] * 2
+    assert [each["kind"] for each in document["concerns"]] == ["decided and not settled"]
+
+
+def test_one_query_is_found_by_its_name_and_a_wrong_one_by_its_neighbours(
+    world: World, person: Person
+) -> None:
+    Driver(world).run(0, [b"a"])
+    assert cells(person.status("story"))[0][0] == person.query
+    with pytest.raises(CommandError, match=f"knows no query 'storm'; it knows {person.query}"):
+        person.status("storm")
+    with pytest.raises(CommandError, match="knows no query story-0000000000"):
+        person.status("story-0000000000")
+
+
+def test_foreign_and_newer_records_are_told_and_the_rest_is_shown(
+    world: World, person: Person
+) -> None:
+    Driver(world).run(0, [b"a"])
+    put(world, "garbage", b"hello")
+    found = person.status()
+    assert not found.ok
+    assert cells(found)[0][2] == "settled"
+    assert "has 1 records that this version does not read" in render(found)
+    put(world, person.query, b'{"format":2}')
+    found = person.status()
+    assert cells(found)[0][2] == "unreadable"
+    assert "its latest record, at __eos_sink_log[0]@" in render(found)
+    with pytest.raises(CommandError, match="nobody can tell what is decided"):
+        person.types("commit", person.id(0, 0), "--yes")
+
+
+def put(world: World, key: str, value: bytes) -> None:
+    (partition,) = world.cluster.topics["__eos_sink_log"].partitions
+    foreign = Txn("foreign", 1, 0, Outcome.COMMITTED)
+    partition.append(foreign, key.encode(), value, (), world.cluster.clock.ms)
+
+
+def test_a_missing_permission_is_named_and_the_rest_is_shown(world: World, person: Person) -> None:
+    decide_and_die(world)
+    person.kafka.denied.add(Resource.GROUP)
+    found = person.status()
+    assert not found.ok
+    assert cells(found)[0][5] == "unknown"
+    assert f"lacks Describe on group eos-sink-{person.query}" in render(found)
+
+
+# --- transactions
+
+
+def test_all_ids_are_listed_with_what_the_log_says(world: World, person: Person) -> None:
+    prepare_and_die(world)
+    world.cluster.clock.advance(15)
+    found = person.types("list")
+    assert cells(found) == [
+        [person.id(0, 0), "CompleteCommit", "-", "-", "0", "0", "decided (0)"],
+        [person.id(1, 0), "Ongoing", "15 s", "45 s", "1", "0", "undecided"],
+        [person.id(1, 1), "Ongoing", "15 s", "45 s", "1", "1", "undecided"],
+        [world.options.names.driver, "CompleteCommit", "-", "-", "-", "driver", "-"],
+    ]
+    assert len(person.types("list", "--open").rows) == 2
+    document = json.loads(render(found, as_json=True))
+    assert document["transactions"][1]["query"] == person.query
+    assert document["transactions"][1]["left_ms"] == 45_000
+
+
+def test_one_is_described_with_the_next_command(world: World, person: Person) -> None:
+    decide_and_die(world)
+    text = render(person.types("describe", person.id(0, 1)))
+    assert "Decided with batch 0 of stream stream-1 in seq 2" in text
+    assert f"eos-sink transactions commit {person.id(0, 1)} --bootstrap-server" in text
+    with pytest.raises(CommandError, match=rf"near to it: .*{person.id(0, 0)}"):
+        person.types("describe", person.id(0, 7))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("list", "x"),
+        ("describe",),
+        ("describe", "x", "y"),
+        ("abort",),
+        ("abort", "x", "--force"),
+        ("abort", "x", "--open"),
+        ("commit", "x", "y", "--force"),
+    ],
+)
+def test_a_wrong_use_is_refused(person: Person, words: tuple[str, ...]) -> None:
+    with pytest.raises(CommandError):
+        person.types(*words)
+
+
+def test_what_is_undecided_is_aborted_when_somebody_means_it(world: World, person: Person) -> None:
+    prepare_and_die(world)
+    both = (person.id(1, 0), person.id(1, 1))
+    with pytest.raises(CommandError, match="add --yes"):
+        person.types("abort", *both)
+    assert len(open_ids(world)) == 2
+    found = person.types("abort", *both, "--yes")
+    assert found.ok
+    assert cells(found) == [[each, "aborted"] for each in both]
+    assert open_ids(world) == []
+    # The command's own membership is nobody who drives the query.
+    assert cells(person.status())[0][5] == "gone"
+
+
+def test_a_run_that_may_be_alive_is_not_replaced_by_mistake(world: World, person: Person) -> None:
+    driver = Driver(world)
+    driver.write(driver.planner.plan(), 0, [b"a"])
+    with pytest.raises(CommandError, match=r"is alive, or died within its session.*--take-over"):
+        person.types("abort", person.id(0, 0), "--yes")
+    assert len(open_ids(world)) == 1
+    assert person.types("abort", person.id(0, 0), "--yes", "--take-over").ok
+
+
+@pytest.mark.parametrize("force", [(), ("--take-over",)])
+def test_what_is_decided_is_never_aborted(
+    world: World, person: Person, force: tuple[str, ...]
+) -> None:
+    decide_and_die(world)
+    before = log(world)
+    with pytest.raises(CommandError, match="is decided: it must become visible"):
+        person.types("abort", person.id(0, 0), "--yes", *force)
+    assert (len(open_ids(world)), log(world)) == (2, before)
+
+
+def test_what_is_decided_is_committed(world: World, person: Person) -> None:
+    decide_and_die(world)
+    found = person.types("commit", person.id(0, 0), person.id(0, 1), "--yes")
+    assert found.ok
+    assert world.visible() == [b"a", b"b"]
+    assert person.status().ok
+
+
+def test_without_a_decision_a_commit_is_refused_and_forced_with_the_id_only(
+    world: World, person: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prepare_and_die(world)
+    name = person.id(1, 0)
+    with pytest.raises(CommandError, match="no decision names this transaction"):
+        person.types("commit", name, "--yes")
+    for words in ((), ("--yes",), ("--yes", "--confirm", person.id(1, 1)), ("--confirm", name)):
+        with pytest.raises(CommandError):
+            person.types("commit", name, "--force", *words)
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr(sys.stdin, "readline", lambda: f"{person.query}\n", raising=False)
+    with pytest.raises(CommandError, match="not confirmed"):
+        person.types("commit", name, "--force")
+    assert world.visible() == [b"a"]
+    assert person.types("commit", name, "--force", "--yes", "--confirm", name).ok
+    assert world.visible() == [b"a", b"b"]
+
+
+def test_what_is_of_no_query_of_the_log_is_not_ended(world: World, person: Person) -> None:
+    prepare_and_die(world)
+    coordinator = world.cluster.coordinator
+    coordinator.open("connect-1", coordinator.init("connect-1", 60_000))
+    with pytest.raises(CommandError, match="is of no query of this decision log"):
+        person.types("abort", "connect-1", "--yes")
+    assert coordinator.list_open("connect") == ["connect-1"]
+
+
+def test_a_log_that_moves_between_look_and_deed_stops_it(world: World, person: Person) -> None:
+    prepare_and_die(world)
+
+    def begin() -> None:
+        Driver(world).planner.plan()
+
+    At(person.kafka.process, "kafka.log_reader", Moment.BEFORE, begin)
+    with pytest.raises(RefusedChoice, match="has moved from seq"):
+        person.types("abort", person.id(1, 0), "--yes")
+
+
+# --- explain
+
+
+def test_each_task_of_a_batch_is_explained(world: World, person: Person) -> None:
+    decide_and_die(world)
+    found = person.explains(0)
+    assert not found.ok
+    assert [row[:3] for row in cells(found)] == [
+        ["0", "1", "decided, open"],
+        ["1", "1", "decided, open"],
+        ["2", "0", "no rows"],
+    ]
+    world.cluster.coordinator.time_out()
+    assert [row[2] for row in cells(person.explains(0))] == ["lost", "lost", "no rows"]
+    assert "skipped by read_committed" in cells(person.explains(0))[0][3]
+    driver = Driver(world)
+    driver.committer.commit(driver.write(driver.planner.plan(), 0, [b"a"], [b"b"], []))
+    found = person.explains(0)
+    assert found.ok
+    assert [row[2] for row in cells(found)] == [
+        *("committed", "lost, written again") * 2,
+        "no rows",
+    ]
+
+
+def test_an_earlier_batch_is_known_by_the_later_one(world: World, person: Person) -> None:
+    driver = Driver(world)
+    for batch in range(3):
+        driver.run(batch, [b"%d" % batch])
+    for partition in world.cluster.topics[TOPIC].partitions:
+        partition.delete_before(partition.end)
+    late_attempt(world, 0, 0)
+    found = person.explains(0)
+    assert found.ok
+    assert cells(found)[0][2] == "committed"
+    assert "a later batch was decided (seq 3)" in cells(found)[0][3]
+    world.cluster.topics["__eos_sink_log"].partitions[0].compact()
+    found = person.explains(0)
+    assert (found.ok, found.rows) == (True, ())
+    assert "its record is gone, and a later batch is decided" in render(found)
+
+
+def test_a_batch_that_is_not_decided_shows_what_is_open(world: World, person: Person) -> None:
+    prepare_and_die(world)
+    found = person.explains(1)
+    assert not found.ok
+    assert [row[2] for row in cells(found)] == ["open, undecided"] * 2
+    assert "latest decided batch is 0" in render(found)
+    arguments = parsed("explain", "storm", "1")
+    with pytest.raises(CommandError, match="knows no query"):
+        explain.gather(person.kafka, arguments, Deadline(30))
+
+
+def test_a_document_has_all_that_is_told(world: World, person: Person) -> None:
+    decide_and_die(world)
+    document = json.loads(render(person.explains(0), as_json=True))
+    assert (document["known"], document["rows"], document["seq"]) == ("the latest decision", 2, 2)
+    assert [task["fate"] for task in document["tasks"]] == ["decided, open"] * 2 + ["no rows"]
+
+
+@pytest.mark.parametrize(
+    ("ms", "text"),
+    [(0, "0 s"), (119_000, "119 s"), (120_000, "2 min"), (7_200_000, "2 h"), (172_800_000, "2 d")],
+)
+def test_a_span_is_read_at_a_glance(ms: int, text: str) -> None:
+    assert span(ms) == text

@@ -1,0 +1,130 @@
+"""What needs somebody, and which command is named."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from eos_sink.identity import QueryNames, TaskId
+from eos_sink.model import BatchId, Decision, LogPosition, LogRecord, Tally, Transaction
+from eos_sink.operate.concerns import Kind, concerns
+from eos_sink.operate.history import Unreadable
+from eos_sink.operate.snapshot import (
+    Driver,
+    OpenTransaction,
+    Problem,
+    QueryStatus,
+    Settled,
+    Snapshot,
+)
+
+NOW = 10_000_000
+NAMES = QueryNames("eos-sink-", "orders-0123456789")
+REACH = "--bootstrap-server kafka:9092"
+RECORD = LogRecord(3, Decision(BatchId("s", 7), 1, 2, Tally(3, 30, 1), ()), "w")
+
+
+def status(
+    settled: Settled = Settled.YES,
+    driver: Driver = Driver.LIVE,
+    open_: tuple[OpenTransaction, ...] = (),
+    age_ms: int = 1000,
+    hidden: Unreadable | None = None,
+) -> QueryStatus:
+    lost = (1,) if settled is Settled.LOST else ()
+    doubtful = (1,) if settled is Settled.IN_DOUBT else ()
+    return QueryStatus(
+        NAMES, RECORD, NOW - age_ms, settled, lost, doubtful, open_, driver, (), hidden
+    )
+
+
+def opened(*, decided: bool, age_ms: int = 1000, query: str = NAMES.query) -> OpenTransaction:
+    transaction = Transaction(NAMES.task(0, 1), 5, 0)
+    task = TaskId(0, 1)
+    return OpenTransaction(transaction, query, task, decided, NOW - age_ms, 60_000)
+
+
+def kinds(*queries: QueryStatus) -> list[Kind]:
+    return [each.kind for each in concerns(snapshot(*queries), REACH)]
+
+
+def snapshot(*queries: QueryStatus) -> Snapshot:
+    return Snapshot(NOW, True, queries, (), (), ())
+
+
+UNDECIDED, DECIDED = opened(decided=False), opened(decided=True)
+OLD, OLD_DECIDED = opened(decided=False, age_ms=50_000), opened(decided=True, age_ms=50_000)
+LONG_MS = 200_000
+HIDDEN = Unreadable(NAMES.query, LogPosition("log", 3, 9), "format 2")
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        (status(), []),
+        (status(driver=Driver.GONE), []),
+        (status(Settled.OPEN, open_=(DECIDED,)), []),
+        (status(Settled.OPEN, Driver.GONE, (DECIDED,)), [Kind.UNSETTLED]),
+        (status(Settled.OPEN, open_=(DECIDED,), age_ms=LONG_MS), [Kind.UNSETTLED]),
+        (status(Settled.OPEN, open_=(OLD_DECIDED,)), [Kind.UNSETTLED]),
+        (status(open_=(UNDECIDED,)), []),
+        (status(driver=Driver.UNKNOWN, open_=(UNDECIDED,)), []),
+        (status(driver=Driver.GONE, open_=(UNDECIDED,)), [Kind.UNDECIDED]),
+        (status(open_=(OLD,)), [Kind.NEAR_TIMEOUT]),
+        (status(driver=Driver.GONE, open_=(OLD,)), [Kind.UNDECIDED]),
+        (status(Settled.LOST), []),
+        (status(Settled.LOST, Driver.GONE), [Kind.LOST]),
+        (status(Settled.IN_DOUBT), [Kind.IN_DOUBT]),
+        (status(Settled.UNKNOWN), []),
+        (status(Settled.ENDED), []),
+        (status(hidden=HIDDEN), [Kind.HIDDEN]),
+        (
+            status(Settled.IN_DOUBT, Driver.GONE, (UNDECIDED,), hidden=HIDDEN),
+            [Kind.HIDDEN, Kind.IN_DOUBT, Kind.UNDECIDED],
+        ),
+    ],
+)
+def test_what_needs_somebody(query: QueryStatus, expected: list[Kind]) -> None:
+    assert kinds(query) == expected
+
+
+@pytest.mark.parametrize(
+    ("query", "command"),
+    [
+        (status(Settled.IN_DOUBT), f"eos-sink resolve {NAMES.query} {REACH}"),
+        (
+            status(Settled.OPEN, Driver.GONE, (DECIDED,)),
+            f"eos-sink transactions commit {NAMES.task(0, 1)} {REACH}",
+        ),
+        (
+            status(driver=Driver.GONE, open_=(UNDECIDED,)),
+            f"eos-sink transactions abort {NAMES.task(0, 1)} {REACH}",
+        ),
+    ],
+)
+def test_the_command_that_helps_is_whole(query: QueryStatus, command: str) -> None:
+    (found,) = concerns(snapshot(query), REACH)
+    assert found.action.endswith(command)
+    assert str(found).startswith(f"{NAMES.query}: ")
+
+
+def test_foreign_records_are_counted_and_placed_once() -> None:
+    foreign = tuple(Unreadable("x", LogPosition("log", 0, n), "no") for n in range(5))
+    found = replace(snapshot(status(hidden=HIDDEN)), unreadable=(*foreign, HIDDEN))
+    hidden, strange = concerns(found)
+    assert (hidden.kind, strange.kind) == (Kind.HIDDEN, Kind.UNREADABLE)
+    assert "5 records" in strange.text
+    assert "log[0]@4 (no) ..." in strange.text
+
+
+def test_transactions_of_no_query_matter_when_they_last() -> None:
+    young, old = opened(decided=False, query=""), opened(decided=False, age_ms=50_000, query="")
+    assert concerns(replace(snapshot(), strangers=(young,))) == ()
+    (found,) = concerns(replace(snapshot(), strangers=(young, old)))
+    assert (found.kind, found.query) == (Kind.NEAR_TIMEOUT, "")
+
+
+def test_what_could_not_be_seen_needs_somebody() -> None:
+    (found,) = concerns(replace(snapshot(), problems=(Problem("no Read", ("Read",)),)))
+    assert (found.kind, str(found)) == (Kind.UNSEEN, "no Read ")

@@ -1,0 +1,203 @@
+"""What the log says of a batch: tables over histories; fates from evidence."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from eos_sink.driver.resolve import Account, Standing
+from eos_sink.identity import QueryNames
+from eos_sink.model import (
+    BatchId,
+    Decision,
+    LogPosition,
+    LogRecord,
+    Prepared,
+    Ruling,
+    Tally,
+    Transaction,
+    Witness,
+)
+from eos_sink.operate.explain import Case, Fate, Known, case_of, fates_of, open_fates
+from eos_sink.operate.history import History, Written
+from eos_sink.ports import Trace, TransactionState, TransactionStatus, Visibility
+
+NAMES = QueryNames("eos-sink-", "orders-0123456789")
+
+
+def decision(
+    batch: int, stream: str = "s", *producers: int, ruling: Ruling | None = None
+) -> Decision:
+    entries = tuple(
+        Prepared(p, producer, 0, Tally(1, 2, 3), Witness("out", 0, batch))
+        for p, producer in enumerate(producers or (1,))
+    )
+    total = Tally(len(entries), 2, 3)
+    return Decision(BatchId(stream, batch), batch % 2, 3, total, entries, ruling or Ruling())
+
+
+def history(*decided: tuple[int, Decision | None], earlier: tuple[BatchId, ...] = ()) -> History:
+    """Of records with these seqs."""
+    return History(
+        NAMES.query,
+        tuple(
+            Written(
+                NAMES.query,
+                LogRecord(seq, each, f"w{seq}", earlier),
+                LogPosition("log", 0, seq),
+                seq * 1000,
+            )
+            for seq, each in decided
+        ),
+    )
+
+
+WHOLE = history((1, None), (2, decision(0)), (3, decision(1)), (4, decision(3)), (5, decision(3)))
+DROPPED = history((1, None), (2, decision(1)), (3, None), (4, decision(3)))
+COMPACTED = history((40, decision(7)))
+TWO_STREAMS = history((9, decision(2, "new")), earlier=(BatchId("old", 40),))
+
+
+@pytest.mark.parametrize(
+    ("log", "batch", "stream", "known", "seq"),
+    [
+        (WHOLE, 3, None, Known.LATEST, 5),
+        (WHOLE, 1, None, Known.EARLIER, 3),
+        (WHOLE, 2, None, Known.NOTHING, None),
+        (WHOLE, 4, None, Known.NOT_DECIDED, None),
+        (WHOLE, 3, "other", Known.NO_STREAM, None),
+        (COMPACTED, 7, None, Known.LATEST, 40),
+        (COMPACTED, 6, None, Known.GONE, None),
+        (COMPACTED, 8, None, Known.NOT_DECIDED, None),
+        (history((1, None)), 0, None, Known.NO_STREAM, None),
+        (TWO_STREAMS, 40, "old", Known.GONE, None),
+        (TWO_STREAMS, 41, "old", Known.NOT_DECIDED, None),
+        (TWO_STREAMS, 40, None, Known.NOT_DECIDED, None),
+        # A gap in the numbers: what was written there is gone.
+        (history((1, None), (2, decision(1)), (4, decision(3))), 2, None, Known.GONE, None),
+        (DROPPED, 2, None, Known.GONE, None),
+    ],
+)
+def test_what_the_log_says_of_a_batch(
+    log: History, batch: int, stream: str | None, known: Known, seq: int | None
+) -> None:
+    case = case_of(log, batch, stream)
+    assert case.known is known
+    assert (case.written.record.seq if case.written else None) == seq
+
+
+def account(
+    entry: Prepared,
+    standing: Standing,
+    witness: Visibility | None = None,
+    *,
+    marker: bool | None = None,
+    own: bool = True,
+) -> Account:
+    transaction = entry.transaction(NAMES, 1)
+    state = TransactionState(
+        transaction if own else replace(transaction, epoch=9),
+        TransactionStatus.COMPLETE_COMMIT if own else TransactionStatus.EMPTY,
+        -1,
+        60_000,
+    )
+    trace = Trace(0, 0, marker)
+    return Account(entry, transaction, state, standing, witness, trace, Tally())
+
+
+def fate(case: Case, each: Account | None) -> tuple[Fate, str]:
+    found = fates_of(case, [each] if each else [])[0]
+    return found.fate, "; ".join(found.evidence)
+
+
+DOUBT = Standing.IN_DOUBT
+LATEST = case_of(history((2, decision(7))), 7)
+EARLIER = case_of(history((2, decision(7)), (3, decision(8))), 7)
+
+
+@pytest.mark.parametrize(
+    ("case", "standing", "witness", "marker", "fate_", "evidence"),
+    [
+        (LATEST, Standing.COMMITTED, None, None, Fate.COMMITTED, "coordinator"),
+        (LATEST, Standing.LOST, Visibility.ABORTED, None, Fate.LOST, "skipped by read_committed"),
+        (LATEST, DOUBT, Visibility.UNREADABLE, None, Fate.UNKNOWN, "unreadable"),
+        (LATEST, DOUBT, Visibility.UNREADABLE, True, Fate.COMMITTED, "marker: commit"),
+        (LATEST, DOUBT, Visibility.UNREADABLE, False, Fate.LOST, "marker: abort"),
+        (LATEST, Standing.OPEN, None, None, Fate.OPEN, "of a later attempt"),
+        (EARLIER, DOUBT, Visibility.UNREADABLE, None, Fate.COMMITTED, "a later batch was decided"),
+        (EARLIER, Standing.OPEN, None, None, Fate.COMMITTED, "a later batch was decided (seq 3)"),
+    ],
+)
+def test_a_fate_and_its_evidence(
+    case: Case,
+    standing: Standing,
+    witness: Visibility | None,
+    marker: bool | None,
+    fate_: Fate,
+    evidence: str,
+) -> None:
+    assert case.decision is not None
+    own = standing is Standing.COMMITTED
+    found = account(case.decision.prepared[0], standing, witness, marker=marker, own=own)
+    assert fate(case, found)[0] is fate_
+    assert evidence in fate(case, found)[1]
+
+
+def test_what_was_not_asked_is_unknown_unless_a_later_decision_tells() -> None:
+    assert fate(LATEST, None) == (Fate.UNKNOWN, "")
+    assert fate(EARLIER, None)[0] is Fate.COMMITTED
+
+
+def test_what_the_coordinator_still_has_open_is_open_whatever_was_decided_since() -> None:
+    assert EARLIER.decision is not None
+    found = account(EARLIER.decision.prepared[0], Standing.OPEN)
+    assert fate(EARLIER, found)[0] is Fate.OPEN
+
+
+@pytest.mark.parametrize(
+    ("ruling", "expected"),
+    [
+        (Ruling(visible=frozenset({0})), Fate.COMMITTED),
+        (Ruling(lost=frozenset({0})), Fate.LOST),
+        (Ruling(accepted=True), Fate.UNKNOWN),
+    ],
+)
+def test_a_ruling_goes_before_what_follows_from_a_later_decision(
+    ruling: Ruling, expected: Fate
+) -> None:
+    log = history((2, decision(7, ruling=ruling)), (3, decision(8)))
+    assert fate(case_of(log, 7), None)[0] is expected
+
+
+def test_a_decision_that_was_dropped_proves_nothing() -> None:
+    log = history((2, decision(7)), (3, None), (4, decision(8)))
+    assert fate(case_of(log, 7), None)[0] is Fate.UNKNOWN
+
+
+def test_a_single_write_that_came_to_nothing_does_not_stop_the_next() -> None:
+    log = history((2, decision(0, "once:a")), (3, decision(0, "once:b")))
+    assert fate(case_of(log, 0, "once:a"), None)[0] is Fate.UNKNOWN
+
+
+def test_what_was_lost_and_written_again_shows_both_and_tasks_without_rows() -> None:
+    log = history((2, decision(7, "s", 1, 2)), (3, decision(7, "s", 1, 9)))
+    found = fates_of(case_of(log, 7))
+    assert [(each.partition, each.fate) for each in found] == [
+        (0, Fate.UNKNOWN),
+        (1, Fate.UNKNOWN),
+        (1, Fate.REWRITTEN),
+        (2, Fate.NO_ROWS),
+    ]
+
+
+def test_undecided_tasks_are_those_of_the_next_slot() -> None:
+    states = [
+        TransactionState(Transaction(NAMES.task(slot, 0), 1, 0), TransactionStatus.ONGOING, 0, 1)
+        for slot in (0, 1)
+    ]
+    states.append(replace(states[0], status=TransactionStatus.COMPLETE_ABORT))
+    states.append(replace(states[0], status=TransactionStatus.COMPLETE_COMMIT))
+    found = open_fates(NAMES, decision(7), states)
+    assert [each.fate for each in found] == [Fate.UNDECIDED, Fate.ABORTED]
+    assert len(open_fates(NAMES, None, states)) == 3
