@@ -11,6 +11,7 @@ import shlex
 from pathlib import Path
 
 import pytest
+import yaml
 
 from eos_sink import cli, errors
 from eos_sink.acls import Permissions
@@ -226,6 +227,22 @@ def test_each_page_is_in_the_index() -> None:
     index = (ROOT / "docs" / "README.md").read_text()
     for page in (ROOT / "docs").glob("*.md"):
         assert page.name == "README.md" or f"({page.name})" in index, page.name
+
+
+def test_the_runbook_names_each_alert_beside_the_section_that_it_leads_to() -> None:
+    rules = yaml.safe_load((ROOT / "conf" / "prometheus" / "eos-sink-alerts.yml").read_text())
+    alerts = [rule for group in rules["groups"] for rule in group["rules"]]
+    expected = {
+        (rule["alert"], rule["annotations"]["runbook"].partition("#")[2]) for rule in alerts
+    }
+    rows = table(ROOT / "docs" / "runbook.md")
+    told = {
+        (name, where)
+        for _, names, link in rows
+        for name in re.findall(r"`(\w+)`", names)
+        for where in re.findall(r"\(#(.+)\)", link)
+    }
+    assert told == expected
 
 
 def test_the_map_knows_each_part_of_the_tree() -> None:
