@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from eos_sink.deadline import Deadline
-from eos_sink.demo.spark_jars import ask_ivy
 from eos_sink.testing import manifest
 from eos_sink.testing.cache import cache_root, exclusive
 from eos_sink.testing.errors import DownloadError
-from eos_sink.testing.ivy import Workbench
+from eos_sink.testing.ivy import Workbench, ask_ivy
 from eos_sink.testing.jvm import find_java
 from eos_sink.testing.kafka_files import DEFAULT_VERSION, ensure_kafka
 from eos_sink.testing.progress import to_stderr

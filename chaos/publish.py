@@ -8,10 +8,11 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from bench.pages.publication import table
 from chaos import plots
 
 Figures = dict[str, Any]
@@ -88,14 +89,14 @@ def _verdict(figures: Figures) -> Iterator[str]:
             ("Transactions aborted, by partition", on_disk["aborted"]),
             ("Records that readers and the brokers' files disagree on", on_disk["wrong"]),
         ]
-    yield from _table(("", ""), [(name, f"{value:,}") for name, value in rows])
+    yield from table(("", ""), [(name, f"{value:,}") for name, value in rows])
 
 
 def _kinds(figures: Figures) -> Iterator[str]:
     def silence(row: Figures, part: str) -> str:
         return f"{row['silence_s'][part]:.1f}" if row["silence_s"] else ""
 
-    yield from _table(
+    yield from table(
         ("Fault", "struck", "survived", "silence, median s", "max s"),
         [
             (
@@ -122,7 +123,7 @@ def _recovery(figures: Figures) -> Iterator[str]:
         "ours_tasks": "its tasks, rows included",
         "ours_commit": "vote, decision, settling",
     }
-    yield from _table(
+    yield from table(
         (f"{recovery['kills']} kills of a driver, seconds", "median", "p95", "max"),
         [
             (label, *(f"{recovery[name][part]:.2f}" for part in ("median", "p95", "max")))
@@ -139,14 +140,6 @@ def _stops(figures: Figures) -> Iterator[str]:
         f"Drivers that stopped by themselves, each cured by a restart: {stops or 'none'}. "
         f"Faults whose point was not reached in time: {figures['not_reached']}."
     )
-    yield ""
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    yield f"| {' | '.join(head)} |"
-    yield f"|---{'|--:' * (len(head) - 1)}|"
-    for row in rows:
-        yield f"| {' | '.join(row)} |"
     yield ""
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 from collections.abc import Callable, Mapping
 from importlib.metadata import version
 from pathlib import Path
@@ -84,7 +83,7 @@ def _retrieve(
     for substitutes in (False, True):
         shutil.rmtree(draft, ignore_errors=True)
         draft.mkdir(parents=True)
-        output = ask_ivy(ivy_file(spark, substitutes), draft, ivy_cache, java, environ)
+        output = ivy.ask_ivy(ivy_file(spark, substitutes), draft, ivy_cache, java, environ)
         if all(list(draft.glob(f"{name}-*.jar")) for name in (_SINK, _TOKENS, "kafka-clients")):
             _drop_what_spark_has(draft, environ)
             manifest.take(spark, draft).write(draft)
@@ -93,37 +92,6 @@ def _retrieve(
             return
     tail = "\n  ".join(output.splitlines()[-8:])
     raise DownloadError(f"Spark's Kafka sink {spark} could not be downloaded:\n  {tail}")
-
-
-def ask_ivy(  # noqa: PLR0913, PLR0917 - Ivy needs as much
-    module: str,
-    target: Path,
-    ivy_cache: Path,
-    java: Java,
-    environ: Mapping[str, str],
-    types: tuple[str, ...] = ("jar",),
-) -> str:
-    """Let Ivy bring what the module names into `target`; what it has said."""
-    ivy_cache.mkdir(parents=True, exist_ok=True)
-    file = target / "ivy.xml"
-    file.write_text(module, encoding="utf-8")
-    settings = environ.get("EOS_IVY_SETTINGS")
-    command = [
-        *(str(java.executable), "-Xmx256m", "-XX:TieredStopAtLevel=1", "-jar"),
-        str(ivy.find_ivy(environ)),
-        *(("-settings", settings) if settings else ()),
-        *("-cache", str(ivy_cache), "-ivy", str(file), "-confs", "default"),
-        *("-types", *types),
-        *("-retrieve", f"{target}/[artifact]-[revision](-[classifier]).[ext]"),
-    ]
-    try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False
-        )
-    except subprocess.TimeoutExpired:
-        return f"Ivy did not end within {_TIMEOUT_S:.0f} s."
-    file.unlink()
-    return done.stdout + done.stderr
 
 
 def _drop_what_spark_has(draft: Path, environ: Mapping[str, str]) -> None:

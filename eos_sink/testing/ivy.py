@@ -6,7 +6,8 @@ import importlib.util
 import re
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +19,7 @@ _REPORT_EVERY_S = 2.0
 _JAR_DONE = re.compile(r"\[SUCCESSFUL \].*\.jar")
 _SIZE = re.compile(r"\((\d+)kB\)")
 _TAIL_LINES = 12
+_TIMEOUT_S = 300.0
 
 # Kafka logs through SLF4J 1.7 and depends on no back end for it: without one it would say nothing
 # at all. slf4j-simple serves every version alike and needs no file of its own.
@@ -71,20 +73,9 @@ def retrieve_kafka(version: str, target: Path, ivy_cache: Path, bench: Workbench
     Raises:
         DownloadError: Ivy failed; the message carries its last lines.
     """
-    target.mkdir(parents=True, exist_ok=True)
-    ivy_cache.mkdir(parents=True, exist_ok=True)
-    module = target / "ivy.xml"
-    module.write_text(_IVY_FILE.format(version=version), encoding="utf-8")
-    settings = bench.environ.get("EOS_IVY_SETTINGS")
-    command = [
-        *(str(bench.java.executable), "-Xmx256m", "-XX:TieredStopAtLevel=1", "-jar"),
-        str(find_ivy(bench.environ)),
-        *(("-settings", settings) if settings else ()),
-        *("-cache", str(ivy_cache), "-ivy", str(module), "-confs", "default"),
-        *("-retrieve", f"{target}/[artifact]-[revision](-[classifier]).[ext]"),
-    ]
-    lines, code = _run(command, version, bench.progress)
-    module.unlink()
+    module = _IVY_FILE.format(version=version)
+    with _asking(module, target, ivy_cache, bench.java, bench.environ) as command:
+        lines, code = _run(command, version, bench.progress)
     if code != 0 or not (target / f"kafka_2.13-{version}.jar").is_file():
         tail = "\n  ".join(lines[-_TAIL_LINES:])
         raise DownloadError(
@@ -92,6 +83,51 @@ def retrieve_kafka(version: str, target: Path, ivy_cache: Path, bench: Workbench
             "Does the version exist, and is Maven Central within reach? A mirror can be set with "
             "EOS_IVY_SETTINGS=<path of an ivysettings.xml>. Calling again goes on from here."
         )
+
+
+def ask_ivy(  # noqa: PLR0913, PLR0917 - Ivy needs as much
+    module: str,
+    target: Path,
+    ivy_cache: Path,
+    java: Java,
+    environ: Mapping[str, str],
+    types: tuple[str, ...] = ("jar",),
+) -> str:
+    """Let Ivy bring what the module names into the directory `target`; what it has said."""
+    with _asking(module, target, ivy_cache, java, environ) as command:
+        try:
+            done = subprocess.run(
+                [*command, "-types", *types],
+                capture_output=True,
+                text=True,
+                timeout=_TIMEOUT_S,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return f"Ivy did not end within {_TIMEOUT_S:.0f} s."
+    return done.stdout + done.stderr
+
+
+@contextmanager
+def _asking(
+    module: str, target: Path, ivy_cache: Path, java: Java, environ: Mapping[str, str]
+) -> Iterator[list[str]]:
+    """The command; the module is a file while it runs."""
+    target.mkdir(parents=True, exist_ok=True)
+    ivy_cache.mkdir(parents=True, exist_ok=True)
+    file = target / "ivy.xml"
+    file.write_text(module, encoding="utf-8")
+    settings = environ.get("EOS_IVY_SETTINGS")
+    try:
+        yield [
+            *(str(java.executable), "-Xmx256m", "-XX:TieredStopAtLevel=1", "-jar"),
+            str(find_ivy(environ)),
+            *(("-settings", settings) if settings else ()),
+            *("-cache", str(ivy_cache), "-ivy", str(file), "-confs", "default"),
+            *("-retrieve", f"{target}/[artifact]-[revision](-[classifier]).[ext]"),
+        ]
+    finally:
+        file.unlink()
 
 
 def _run(command: list[str], version: str, progress: Progress) -> tuple[list[str], int]:
