@@ -129,11 +129,11 @@ class Gauge(_Named):
     )
     OLDEST = (
         "oldest_transaction_age_seconds",
-        "Age of the oldest open transaction; 0 if none is open.",
+        "Age of the oldest open transaction of a task; 0 if none is open.",
     )
     LEAST_LEFT = (
         "least_time_left_seconds",
-        "Time until Kafka aborts the first of the open transactions; none if none is open.",
+        "Time until Kafka aborts the first open transaction of a task; none if none is open.",
     )
     DRIVER = (
         "driver_alive",

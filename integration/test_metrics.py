@@ -4,104 +4,25 @@ from __future__ import annotations
 
 import itertools
 import json
-import uuid
+import time
 from collections.abc import Iterator
 from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
 from eos_sink import cli
-from eos_sink.clients.cluster import ConfluentKafka
 from eos_sink.deadline import Deadline
 from eos_sink.driver import committer
-from eos_sink.driver.committer import Committer
-from eos_sink.driver.planner import Planner
-from eos_sink.identity import Origin
-from eos_sink.log import DecisionRegister
 from eos_sink.metrics import Count, Step
-from eos_sink.model import BatchId, Owner, Plan, TaskReport
-from eos_sink.options import parse_options
-from eos_sink.stats import Stats
-from eos_sink.task.writer import TaskWriter
 from eos_sink.testing import KafkaCluster
 from eos_sink.testing.waiting import wait_until
-from integration.checker import read_topic
-from integration.in_process import new_topic
+from integration.figured import Figured
 from integration.prometheus import exporter, prometheus
 from tests.prometheus.promtool import expressions, promtool
 
 _LONG_S = 90.0
-_PIDS = itertools.count(1)
-
-
-class Figured:
-    """A query of two tasks with names of its own, run by run."""
-
-    def __init__(self, cluster: KafkaCluster) -> None:
-        self.cluster = cluster
-        self.topic = new_topic(cluster, "figures", partitions=2)
-        self.options = parse_options(
-            {
-                "kafka.bootstrap.servers": cluster.bootstrap_servers,
-                "topic": self.topic,
-                "eos.id": self.topic,
-                "eos.log.topic": f"log-{uuid.uuid4().hex[:8]}",
-                "eos.transactional.id.prefix": f"p-{uuid.uuid4().hex[:8]}-",
-                "eos.transaction.timeout.ms": "120000",
-            }
-        )
-        self.kafka = ConfluentKafka(self.options)
-        self._planners: list[Planner] = []
-        self.start()
-
-    @property
-    def words(self) -> list[str]:
-        """What leads a command here."""
-        return [
-            *("--bootstrap-server", self.cluster.bootstrap_servers),
-            *("--log-topic", self.options.log_topic),
-            *("--prefix", self.options.names.prefix),
-        ]
-
-    def start(self) -> None:
-        """A new run; the one before is as good as dead."""
-        owner = Owner("host", next(_PIDS), 0, Origin(eos_id=self.topic))
-        self._planners.append(Planner(self.kafka, self.options, owner))
-        self.committer = Committer(self.kafka, self.options)
-
-    def plan(self) -> Plan:
-        return self._planners[-1].plan()
-
-    def tasks(self, number: int, plan: Plan | None = None) -> list[TaskReport]:
-        plan = plan or self.plan()
-        parts = [[b"%d-0" % number, b"%d-1" % number], [b"%d-2" % number]]
-        return [
-            TaskWriter(self.kafka, self.options, plan).write(
-                BatchId("stream", number), partition, [pa.RecordBatch.from_pydict({"value": rows})]
-            )
-            for partition, rows in enumerate(parts)
-        ]
-
-    def batch(self, number: int) -> None:
-        self.committer.commit(self.tasks(number))
-
-    def stats(self) -> Stats:
-        register = DecisionRegister(self.kafka, self.options.names)
-        try:
-            return register.read(Deadline(_LONG_S)).record.stats
-        finally:
-            register.close()
-
-    def visible(self) -> int:
-        return len(read_topic(self.cluster.bootstrap_servers, self.topic))
-
-    def close(self) -> None:
-        for planner in self._planners:
-            planner.close()
-        self.kafka.close()
 
 
 @pytest.fixture
@@ -184,6 +105,22 @@ def test_prometheus_gets_an_answer_to_all_that_the_dashboard_asks(
         assert {rule["health"] for rule in server.rules()} <= {"ok", "unknown"}
         assert server.query('ALERTS{alertstate="firing"}') == []
         assert unanswered == set()
+
+
+@pytest.mark.long
+def test_the_picture_of_the_dashboard_can_be_drawn_from_what_prometheus_answers(
+    figured: Figured, tmp_path: Path
+) -> None:
+    from tools.dashboard import draw
+
+    begun, picture = time.time(), tmp_path / "dashboard.png"
+    figured.batch(0)
+    with exporter(*figured.words) as url, prometheus(url, tmp_path) as server:
+        wait_until(
+            lambda: bool(server.query("eos_sink_rows_total")), Deadline(_LONG_S), "an answer"
+        )
+        draw(server, begun, time.time(), picture)
+    assert picture.read_bytes().startswith(b"\x89PNG")
 
 
 def test_the_exporter_prints_or_writes_what_it_would_serve(

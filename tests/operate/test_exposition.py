@@ -122,6 +122,22 @@ def test_what_is_open_is_told_with_its_age_and_what_it_keeps_from_readers(world:
     assert scraped.samples()["eos_sink_readers_held_seconds"][TOPIC,] == 30
 
 
+def test_the_driver_s_own_transaction_with_its_short_time_out_is_none_of_them(
+    world: World,
+) -> None:
+    driver = Timed(world)
+    driver.run(0, [b"a"])
+    producer = driver.commits.log_producer(world.options.names.driver, 1_000)
+    producer.init(Deadline(1))
+    producer.begin()
+    producer.produce(TOPIC, b"")
+    found, query = Scraped(world).samples(), world.options.names.query
+    assert found["eos_sink_reader_delay_offsets"][TOPIC,] == 1
+    assert set(found["eos_sink_open_transactions"].values()) == {0}
+    assert found["eos_sink_oldest_transaction_age_seconds"][query,] == 0
+    assert "eos_sink_least_time_left_seconds" not in found
+
+
 def test_every_metric_of_the_table_can_be_told_and_no_other(world: World) -> None:
     driver = Timed(world)
     driver.run(0, [b"a"])
