@@ -9,11 +9,13 @@ from collections.abc import Callable, Iterator
 from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from eos_sink import cli
+from eos_sink.acls import Acl, Resource
 from eos_sink.clients.cluster import ConfluentKafka
 from eos_sink.deadline import Deadline
 from eos_sink.driver.committer import Committer
@@ -28,7 +30,7 @@ from eos_sink.testing.faults import FaultPoint
 from eos_sink.testing.probe import Topic, create_topic
 from integration.minispark import TaskBrokeOffError
 from integration.query import Query, pause_at
-from integration.secured_query import ANNS_WORD, PAGE, SecuredQuery, commands, documented
+from integration.secured_query import ANNS_WORD, SecuredQuery, commands, documented
 from integration.test_resolve import Person
 from tests.snippets import ROOT, snippets_of
 
@@ -246,26 +248,74 @@ def test_the_exporter_needs_no_more_than_its_page_lists(start: Start, tmp_path: 
         query.access.allow(user, acl)
 
 
-LOGINS = [
-    snippet.text for snippet in snippets_of(PAGE) if "kafka.security.protocol" in snippet.text
-]
+def test_who_only_looks_needs_little_and_is_told_what_is_missing(
+    start: Start, tmp_path: Path
+) -> None:
+    """docs/status.md: the permissions that it names are enough; without one the rest is shown."""
+    query = start(eos_log_topic=f"log-{uuid.uuid4().hex[:8]}")
+    query.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
+    prefix, log, user = query.options.names.prefix, query.options.log_topic, f"{query.user}-looks"
+    query.access.add_user(user, "secret")
+    ids = Acl("Describe", Resource.TRANSACTIONAL_ID, prefix, prefixed=True)
+    groups = Acl("Describe", Resource.GROUP, prefix, prefixed=True)
+    reads = Acl("Read", Resource.TOPIC, log)
+    query.access.allow(user, ids, groups, reads)
+    login = query.access.options(user)
+    config = tmp_path / "looks.properties"
+    config.write_text("\n".join(f"{n.removeprefix('kafka.')}={v}" for n, v in login.items()))
+
+    def status() -> tuple[dict[str, Any], list[str]]:
+        words = ["status", "--json", "--command-config", str(config), "--log-topic", log]
+        words += ["--bootstrap-server", login["kafka.bootstrap.servers"]]
+        with redirect_stdout(StringIO()) as out:
+            assert cli.main(words) == 1
+        document = json.loads(out.getvalue())
+        return document, [each for problem in document["not_seen"] for each in problem["missing"]]
+
+    document, missing = status()
+    (seen,) = document["queries"]
+    assert (missing, seen["settled"], len(seen["open"])) == ([], "open", 3)
+    query.access.revoke(user, ids)
+    document, missing = status()
+    assert missing == [str(ids)]
+    (seen,) = document["queries"]
+    assert (seen["settled"], seen["batch"]["number"]) == ("unknown", 1)
+    query.access.allow(user, ids)
+    query.access.revoke(user, groups)
+    document, missing = status()
+    assert missing == [f"Describe on group {query.options.names.group}"]
+    assert document["queries"][0]["settled"] == "open"
+    query.access.allow(user, groups)
+    query.access.revoke(user, reads)
+    document, missing = status()
+    assert missing == [str(reads)]
+    assert {each["transactional_id"] for each in document["open_of_no_query"]} >= {
+        query.options.names.task(query.slot(), partition) for partition in range(3)
+    }
 
 
-@pytest.mark.parametrize("text", LOGINS, ids=["SCRAM", "PLAIN", "TLS"])
+_TEXTS = [snippet.text for snippet in snippets_of(ROOT / "docs" / "kafka-settings.md")]
+_SCRAM = next(text for text in _TEXTS if "SCRAM" in text)
+# "PLAIN and SCRAM-SHA-256 are written alike."
+_PLAIN = _SCRAM.replace("SCRAM-SHA-512", "PLAIN").replace("scram.Scram", "plain.Plain")
+_TLS = next(text for text in _TEXTS if "keystore.type=PEM" in text)
+
+
+@pytest.mark.parametrize("text", [_SCRAM, _PLAIN, _TLS], ids=["SCRAM", "PLAIN", "TLS"])
 def test_each_login_of_the_page_works(start: Start, text: str) -> None:
     query = start()
     name, word = query.user, "secret"
-    mechanism = "TLS" if "9094" in text else "PLAIN"
+    mechanism = "TLS" if text == _TLS else "PLAIN"
     if "PlainLoginModule" in text:
         name, word = "ann", ANNS_WORD  # PLAIN knows those of the start only.
     query.access.add_user(name, word)
     mine = query.access.options(name, mechanism)
     escaped = word.replace("\\", "\\\\").replace('"', '\\"')
     given = {entry.name: entry.value for entry in read_properties(text)}
+    given["kafka.bootstrap.servers"] = mine["kafka.bootstrap.servers"]
+    given.pop("kafka.ssl.key.password", None)  # The key of the test is not encrypted.
     for old, new in {
         'username="readings" password="..."': f'username="{name}" password="{escaped}"',
-        "localhost:9093": mine["kafka.bootstrap.servers"],
-        "localhost:9094": mine["kafka.bootstrap.servers"],
         "/etc/kafka/ca.pem": str(query.access.ca),
         "/etc/kafka/readings.pem": mine.get("kafka.ssl.keystore.location", ""),
     }.items():

@@ -27,6 +27,8 @@ _DENIED = {
     KafkaError.GROUP_AUTHORIZATION_FAILED,
     KafkaError.CLUSTER_AUTHORIZATION_FAILED,
 }
+# librdkafka looks for the coordinator of a group that this reader neither joins nor asks.
+_OF_THE_GROUP = {KafkaError.GROUP_AUTHORIZATION_FAILED}
 Place = tuple[str, int]
 
 
@@ -154,7 +156,7 @@ class ConfluentObservation(ConfluentInspection):
                 elif error.code() == KafkaError._PARTITION_EOF:
                     unread.discard(number)
                     ends[number] = message.offset() or 0
-                elif not transient(error):
+                elif not transient(error) and error.code() not in _OF_THE_GROUP:
                     what = f"The decision log {topic} is unreadable"
                     raise _judged(error, what, [self._permissions.log_read])
         finally:
