@@ -77,13 +77,13 @@ def test_each_command_is_one_that_works(snippet: Snippet) -> None:
             # integration/test_bench_command.py runs it.
             assert cli.parser().parse_args(words[1:]).rows, command
         elif words[:2] == ["eos-sink", "exporter"]:
-            # integration/test_metrics.py runs them.
+            # integration/test_metrics.py and integration/test_runbook.py run them.
             assert cli.parser().parse_args(words[1:]).port, command
         elif words[:2] == ["eos-sink", "resolve"]:
             # integration/test_resolve.py runs those of docs/resolve.md.
             assert cli.parser().parse_args(words[1:]).query, command
         elif words[:2] in [["eos-sink", each] for each in ("status", "transactions", "explain")]:
-            # integration/test_operate.py runs those of docs/status.md.
+            # integration/test_operate.py runs those of docs/status.md, test_runbook.py the others.
             assert cli.parser().parse_args(words[1:]).command == words[1], command
         elif words[:2] == ["eos-sink", "migrate"]:
             # tests/cli/test_migrate.py runs those of docs/migrate.md.
