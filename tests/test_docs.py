@@ -85,6 +85,9 @@ def test_each_command_is_one_that_works(snippet: Snippet) -> None:
         elif words[:2] in [["eos-sink", each] for each in ("status", "transactions", "explain")]:
             # integration/test_operate.py runs those of docs/status.md, test_runbook.py the others.
             assert cli.parser().parse_args(words[1:]).command == words[1], command
+        elif words[:2] == ["eos-sink", "watch"]:
+            # integration/test_watch.py runs those of docs/watch.md.
+            assert cli.parser().parse_args(words[1:]).interval, command
         elif words[:2] == ["eos-sink", "migrate"]:
             # tests/cli/test_migrate.py runs those of docs/migrate.md.
             assert cli.parser().parse_args(words[1:]).inputs, command

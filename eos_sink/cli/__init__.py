@@ -1,7 +1,7 @@
 """The command line: `eos-sink COMMAND`.
 
 Each command is a module with NAME, HELP, EXAMPLES, `add_arguments` and `run`; `run` returns a
-report, which is printed here and nowhere else.
+report, which is printed here and nowhere else; or None, if it goes on and on and has shown all.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from eos_sink.cli import (
     resolve,
     status,
     transactions,
+    watch,
 )
 from eos_sink.cli.connection import ENVIRONMENT
 from eos_sink.cli.render import render
@@ -35,6 +36,7 @@ COMMANDS = (
     demo,
     bench,
     status,
+    watch,
     transactions,
     explain,
     exporter,
@@ -71,6 +73,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         signal.signal(number, _leave)
     try:
         report = parsed.run(parsed)
+        if report is None:
+            return 0
         text = render(report, as_json=parsed.json, colour=sys.stdout.isatty())
         print(text, flush=True)
     except CommandError as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -86,15 +86,7 @@ def report_of(found: Snapshot, arguments: argparse.Namespace) -> Report:
     """
     from eos_sink.operate.concerns import concerns
 
-    if arguments.query:
-        known = [each.query for each in found.queries] if found.log else None
-        names = {meant(name, known) for name in arguments.query}
-        missing = sorted(names - {each.query for each in found.queries})
-        if missing:
-            raise CommandError(f"the decision log knows no query {', '.join(missing)}")
-        wanted = tuple(each for each in found.queries if each.query in names)
-        hidden = tuple(each.hidden for each in wanted if each.hidden)
-        found = replace(found, queries=wanted, strangers=(), unreadable=hidden)
+    found = chosen(found, arguments.query)
     worries = concerns(found, command_line(arguments))
     rows = tuple(_row(each, found.at_ms) for each in found.queries)
     return Report(
@@ -104,6 +96,24 @@ def report_of(found: Snapshot, arguments: argparse.Namespace) -> Report:
         ok=not worries,
         document=_document(found, worries),
     )
+
+
+def chosen(found: Snapshot, queries: Sequence[str]) -> Snapshot:
+    """The same with these queries only; with all if none is named.
+
+    Raises:
+        CommandError: there is no such query.
+    """
+    if not queries:
+        return found
+    known = [each.query for each in found.queries] if found.log else None
+    names = {meant(name, known) for name in queries}
+    missing = sorted(names - {each.query for each in found.queries})
+    if missing:
+        raise CommandError(f"the decision log knows no query {', '.join(missing)}")
+    wanted = tuple(each for each in found.queries if each.query in names)
+    hidden = tuple(each.hidden for each in wanted if each.hidden)
+    return replace(found, queries=wanted, strangers=(), unreadable=hidden)
 
 
 def _summary(
@@ -126,11 +136,10 @@ def _row(status: QueryStatus, now_ms: int) -> tuple[Cell, ...]:
     age = status.decided_at_ms and span(max(0, now_ms - status.decided_at_ms))
     oldest = max((each.age_ms(now_ms) for each in status.open), default=None)
     left = min((each.left_ms(now_ms) for each in status.open), default=None)
-    state = "unreadable" if status.hidden else status.settled.value if status.settled else "-"
     return (
         Cell(status.query),
         Cell(batch_name(status.batch)),
-        Cell(state, Mood.BAD if status.hidden else _MOODS.get(state, Mood.PLAIN)),
+        state_of(status),
         Cell(f"{status.rows:,}" if status.decision else "-"),
         Cell(f"{age} ago" if age else "-"),
         Cell(status.driver.value),
@@ -140,6 +149,14 @@ def _row(status: QueryStatus, now_ms: int) -> tuple[Cell, ...]:
         Cell("-" if left is None else span(left)),
         Cell(status.names.prefix),
     )
+
+
+def state_of(status: QueryStatus) -> Cell:
+    """What became of the latest decision."""
+    if status.hidden is not None:
+        return Cell("unreadable", Mood.BAD)
+    state = status.settled.value if status.settled else "-"
+    return Cell(state, _MOODS.get(state, Mood.PLAIN))
 
 
 def batch_name(batch: BatchId | None) -> str:
@@ -155,7 +172,7 @@ def _document(found: Snapshot, worries: tuple[Concern, ...]) -> dict[str, Any]:
     return {
         "at_ms": found.at_ms,
         "log": found.log,
-        "queries": [_query(each, found.at_ms) for each in found.queries],
+        "queries": [query_document(each, found.at_ms) for each in found.queries],
         "open_of_no_query": [open_document(each, found.at_ms) for each in found.strangers],
         "unreadable": [
             {"key": each.key, "at": each.where, "why": each.why} for each in found.unreadable
@@ -168,7 +185,8 @@ def _document(found: Snapshot, worries: tuple[Concern, ...]) -> dict[str, Any]:
     }
 
 
-def _query(status: QueryStatus, now_ms: int) -> dict[str, Any]:
+def query_document(status: QueryStatus, now_ms: int) -> dict[str, Any]:
+    """A query for a program."""
     batch, owner = status.batch, status.owner
     return {
         "query": status.query,

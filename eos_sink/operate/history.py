@@ -67,7 +67,7 @@ class History:
             return None
         found = latest
         for earlier in reversed(self.records[:-1]):
-            if not _same(earlier.record.decision, latest.record.decision):
+            if not same_decision(earlier.record.decision, latest.record.decision):
                 break
             found = earlier
         return found
@@ -124,7 +124,7 @@ def histories(records: Iterable[Written], unreadable: Iterable[Unreadable]) -> d
     return {query: history for query, history in found.items() if history.records or history.hidden}
 
 
-def _same(one: Decision | None, other: Decision | None) -> bool:
+def same_decision(one: Decision | None, other: Decision | None) -> bool:
     """A void, a ruling and a new run of `foreachBatch` repeat a decision; a rewrite does not."""
     if one is None or other is None:
         return False

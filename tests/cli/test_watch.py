@@ -1,0 +1,119 @@
+"""What `eos-sink watch` shows of looks: a picture, lines, JSON."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+
+import pytest
+from rich.console import Console
+
+from eos_sink.cli.report import CommandError
+from eos_sink.cli.views import JsonLines, Lines, Picture, View, bars, make_view
+from tests.operate.test_pace import Watching
+from tests.operate.test_snapshot import decide_and_die
+from tests.protocol.test_stories import Driver
+from tests.protocol.world import World
+
+REACH = "--bootstrap-server kafka:9092"
+
+
+@pytest.fixture
+def world() -> World:
+    return World([])
+
+
+class Shown:
+    """A view that shows a world."""
+
+    def __init__(self, world: World, make: Callable[[io.StringIO], View]) -> None:
+        self._out = io.StringIO()
+        self._view = make(self._out)
+        self._watching = Watching(world)
+
+    def look(self) -> str:
+        """What one more look adds."""
+        before = self._out.tell()
+        happened = self._watching.happened()
+        paces = [self._watching.pace()] if self._watching.look.queries else []
+        self._view.show(self._watching.look, paces, happened)
+        return self._out.getvalue()[before:]
+
+
+def test_each_event_is_a_line_and_is_told_once(world: World) -> None:
+    driver, shown = Driver(world), Shown(world, lambda out: Lines(out, REACH))
+    driver.run(0, [b"a"])
+    first = shown.look()
+    assert "1 queries" in first
+    assert "decided, 1 rows" in first
+    assert first.rstrip().endswith("settled")
+    assert shown.look() == ""
+    driver.run(1, [b"b", b"c"])
+    assert len(shown.look().splitlines()) == 2
+
+
+def test_a_concern_is_told_when_it_comes_and_again_when_it_comes_back(world: World) -> None:
+    driver = Driver(world)
+    driver.run(0, [b"a"])
+    shown = Shown(world, lambda out: Lines(out, REACH))
+    assert "!" not in shown.look()
+    driver.write(driver.planner.plan(), 1, [b"b"])
+    world.cluster.clock.advance(0.9 * world.options.transaction_timeout_ms / 1000)
+    told = shown.look()
+    assert "! " in told
+    assert "time-out" in told
+    assert "!" not in shown.look()
+    driver.run(1, [b"b"])
+    assert "!" not in shown.look()
+
+
+def test_a_look_is_a_json_object_on_one_line(world: World) -> None:
+    shown = Shown(world, lambda out: JsonLines(out, REACH))
+    empty = json.loads(shown.look())
+    assert (empty["queries"], empty["events"]) == ([], [])
+    decide_and_die(world)
+    text = shown.look()
+    assert text.count("\n") == 1
+    document = json.loads(text)
+    assert document["queries"][0]["readers_behind"] == 2
+    assert [each["event"] for each in document["events"]] == ["started", "decided"]
+    assert document["events"][1]["rows"] == 2
+
+
+def test_the_picture_has_a_row_a_query_and_the_latest_events(world: World) -> None:
+    driver = Driver(world)
+    for batch in range(3):
+        driver.run(batch, [b"a"] * (batch + 1))
+    watching = Watching(world)
+    happened = watching.happened()
+    picture = Picture(Console(file=io.StringIO(), width=200), "eos-sink watch", REACH)
+    console = Console(file=io.StringIO(), width=200)
+    console.print(picture.drawn(watching.look, [watching.pace()], happened))
+    text = console.file.getvalue()  # type: ignore[attr-defined]
+    assert world.options.names.query in text
+    assert "settled" in text
+    assert "decided, 3 rows" in text
+    assert bars([1, 2, 3]) in text
+
+
+def test_a_column_s_height_is_its_share_of_the_greatest() -> None:
+    assert bars([0, 7, 14]) == "▁▅█"
+    assert bars([]) == ""
+    assert bars([0, 0]) == "▁▁"
+
+
+def test_a_pipe_gets_lines_and_a_terminal_the_picture(monkeypatch: pytest.MonkeyPatch) -> None:
+    out = io.StringIO()
+
+    def made(*, as_json: bool = False, lines: bool = False) -> type[View]:
+        return type(make_view(out, as_json=as_json, lines=lines, title="", reach=""))
+
+    assert made() is Lines
+    assert made(as_json=True) is JsonLines
+    monkeypatch.setattr(out, "isatty", lambda: True)
+    assert made() is Picture
+    assert made(lines=True) is Lines
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(CommandError, match=r"pip install 'eos-sink\[cli\]'"):
+        made()
