@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import redirect_stdout
@@ -16,9 +19,11 @@ from eos_sink import cli
 from eos_sink.deadline import Deadline
 from eos_sink.driver import committer
 from eos_sink.metrics import Count, Step
-from eos_sink.testing import KafkaCluster
+from eos_sink.testing import KafkaCluster, java_home
 from eos_sink.testing.waiting import wait_until
+from integration.checker import read_topic
 from integration.figured import Figured
+from integration.in_process import new_topic
 from integration.prometheus import exporter, prometheus
 from tests.prometheus.promtool import expressions, promtool
 
@@ -140,3 +145,56 @@ def test_the_exporter_prints_or_writes_what_it_would_serve(
     document = json.loads(said["json"])
     (rows,) = document["eos_sink_rows"]
     assert rows == {"name": "eos_sink_rows_total", "labels": {"query": query}, "value": 3.0}
+
+
+PROGRAM = """
+import sys, time
+from integration.spark_program import spark_session
+
+servers, topic, directory = sys.argv[1:]
+spark = spark_session(conf={"spark.datasource.kafka-eos.eos.metrics.log": "true"})
+import eos_sink
+eos_sink.register(spark)
+query = (
+    spark.readStream.format("rate").option("rowsPerSecond", 50).load()
+    .selectExpr("CAST(value AS STRING) AS value")
+    .writeStream.format("kafka-eos")
+    .option("kafka.bootstrap.servers", servers).option("topic", topic)
+    .option("eos.log.topic", f"log-{topic}").option("checkpointLocation", directory)
+    .start()
+)
+until = time.monotonic() + 120
+while sum(p["numInputRows"] > 0 for p in query.recentProgress) < 2:
+    assert query.isActive and time.monotonic() < until, query.exception()
+    time.sleep(0.2)
+query.stop()
+spark.stop()
+"""
+
+
+@pytest.mark.long
+def test_spark_puts_the_lines_into_its_log_and_the_log_topic_has_the_same_figures(
+    kafka: KafkaCluster, tmp_path: Path
+) -> None:
+    topic, servers = new_topic(kafka, "lines"), kafka.bootstrap_servers
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, servers, topic, str(tmp_path / "checkpoint")],
+        env={**os.environ, "JAVA_HOME": str(java_home()), "PYSPARK_PYTHON": sys.executable},
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    lines = [json.loads(x) for x in done.stderr.splitlines() if x.startswith('{"event"')]
+    assert lines[0]["event"] == "recovered"
+    batches = [line for line in lines if line["event"] == "committed"]
+    assert len({line["batch"] for line in batches}) == len(batches) >= 2
+    with redirect_stdout(StringIO()) as out:
+        words = ["--bootstrap-server", servers, "--log-topic", f"log-{topic}"]
+        assert cli.main(["exporter", "--once", "--json", *words]) == 0
+    found = {name: told[0]["value"] for name, told in json.loads(out.getvalue()).items()}
+    rows = sum(line["rows"] for line in batches)
+    assert found["eos_sink_rows"] == rows == len(read_topic(servers, topic))
+    assert found["eos_sink_batches"] == len(batches)
+    assert found["eos_sink_runs"] == 1
