@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Iterator
 from contextlib import redirect_stdout
 from io import StringIO
@@ -19,7 +20,7 @@ from eos_sink import cli
 from eos_sink.deadline import Deadline
 from eos_sink.driver import committer
 from eos_sink.metrics import Count, Step
-from eos_sink.testing import KafkaCluster, java_home
+from eos_sink.testing import KafkaCluster, java_home, start_kafka
 from eos_sink.testing.waiting import wait_until
 from integration.checker import read_topic
 from integration.figured import Figured
@@ -145,6 +146,30 @@ def test_the_exporter_prints_or_writes_what_it_would_serve(
     document = json.loads(said["json"])
     (rows,) = document["eos_sink_rows"]
     assert rows == {"name": "eos_sink_rows_total", "labels": {"query": query}, "value": 3.0}
+
+
+@pytest.mark.long
+def test_the_exporter_outlives_a_broker() -> None:
+    with start_kafka() as cluster:
+        query = Figured(cluster)
+        query.batch(0)
+        with exporter(*query.words, "--timeout", "4") as url:
+
+            def told(*names: str) -> set[str]:
+                with urllib.request.urlopen(url, timeout=30) as answer:
+                    lines = answer.read().decode().splitlines()
+                return {line for line in lines if line.startswith(names)}
+
+            up, down = "eos_sink_exporter_cluster_up 1.0", "eos_sink_exporter_cluster_up 0.0"
+            alive = ("eos_sink_exporter_cluster_up", "eos_sink_driver_alive")
+            assert up in told(*alive)
+            cluster.nodes[0].kill()
+            wait_until(lambda: told("eos_sink") >= {down}, Deadline(_LONG_S), "it tells so")
+            assert not told("eos_sink_rows", "eos_sink_driver")
+            cluster.nodes[0].restart()
+            wait_until(lambda: len(told(*alive)) == 2, Deadline(_LONG_S), "all is told again")
+            assert up in told(*alive)
+        query.close()
 
 
 PROGRAM = """

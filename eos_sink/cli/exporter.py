@@ -6,7 +6,7 @@ import argparse
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, NoReturn
@@ -89,12 +89,18 @@ def _scraper(arguments: argparse.Namespace) -> Iterator[Scraper]:
 
     if arguments.textfile is not None and arguments.textfile.suffix != ".prom":
         raise CommandError(f"--textfile {arguments.textfile}: node_exporter reads *.prom only")
-    kafka = ConfluentObservation(sink_options(arguments))
+    options = sink_options(arguments)
     interval = 0.0 if arguments.textfile else arguments.interval or _INTERVAL_S
+    scraper = Scraper(
+        lambda: closing(ConfluentObservation(options)),
+        arguments.prefix,
+        arguments.timeout,
+        interval,
+    )
     try:
-        yield Scraper(kafka, arguments.prefix, arguments.timeout, interval)
+        yield scraper
     finally:
-        kafka.close()
+        scraper.close()
 
 
 def _once(scraper: Scraper, file: Path | None) -> Report:

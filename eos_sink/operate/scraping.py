@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack
 from threading import Lock
 
 from eos_sink.deadline import Deadline
@@ -13,12 +14,16 @@ from eos_sink.operate.exposition import Look, Standstill
 from eos_sink.operate.observer import Observer
 from eos_sink.operate.snapshot import Snapshot
 
+_CLOSE_S = 1.0
+
 
 class Scraper:
     """The latest look at a cluster.
 
     Args:
-        kafka: the cluster; the caller closes it.
+        connect: makes clients of the cluster. They are made anew after a look that found a part of
+            it silent: librdkafka (2.16) may go on waiting for a coordinator long after its broker
+            was started again.
         prefix: of queries whose record does not tell theirs.
         timeout: seconds that one look may take.
         interval: for so many seconds a look serves everybody who asks.
@@ -27,14 +32,17 @@ class Scraper:
 
     def __init__(
         self,
-        kafka: Observation,
+        connect: Callable[[], AbstractContextManager[Observation]],
         prefix: str,
         timeout: float,
         interval: float,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._kafka = kafka
-        self._observer = Observer(kafka, prefix)
+        self._connect = connect
+        self._prefix = prefix
+        self._clients = ExitStack()
+        self._kafka: Observation | None = None
+        self._observer: Observer | None = None
         self._timeout = timeout
         self._interval = interval
         self._clock = clock
@@ -52,30 +60,47 @@ class Scraper:
                 self._at = self._clock()
             return self._latest
 
+    def close(self) -> None:
+        """Let go of the clients, unless a look is under way that takes long."""
+        if self._looking.acquire(timeout=_CLOSE_S):
+            self._let_go()
+            self._looking.release()
+
     def _take(self) -> Look:
         begun = self._clock()
         deadline = Deadline(self._timeout)
+        if self._kafka is None or self._observer is None:
+            self._kafka = self._clients.enter_context(self._connect())
+            self._observer = Observer(self._kafka, self._prefix)
         try:
             snapshot = self._observer.look(deadline)
         except EosSinkError as error:
+            self._let_go()
             return Look(None, (), 0, self._clock() - begun, str(error))
-        ends, unseen = self._ends(snapshot, deadline)
+        ends, unseen = _ends(self._kafka, snapshot, deadline)
+        if not all(problem.missing for problem in snapshot.problems):
+            self._let_go()
         now = self._clock()
         self._standstill = self._standstill.then(ends, now)
         readers = self._standstill.readers(ends, now)
         return Look(snapshot, readers, len(snapshot.problems) + unseen, now - begun)
 
-    def _ends(
-        self, snapshot: Snapshot, deadline: Deadline
-    ) -> tuple[dict[str, tuple[PartitionEnds, ...]], int]:
-        """Of the topics that the latest decisions name; how many could not be seen."""
-        decisions = [each.decision for each in snapshot.queries]
-        topics = {topic for decision in decisions if decision for topic in decision.topics}
-        if not topics:
-            return {}, 0
-        try:
-            answers = self._kafka.ends(sorted(topics), deadline)
-        except EosSinkError:
-            return {}, 1
-        seen = {name: ends for name, ends in answers.items() if not isinstance(ends, EosSinkError)}
-        return seen, len(answers) - len(seen)
+    def _let_go(self) -> None:
+        self._clients.close()
+        self._kafka = self._observer = None
+
+
+def _ends(
+    kafka: Observation, snapshot: Snapshot, deadline: Deadline
+) -> tuple[dict[str, tuple[PartitionEnds, ...]], int]:
+    """Of the topics that the latest decisions name; how many could not be seen."""
+    decisions = [each.decision for each in snapshot.queries]
+    topics = {topic for decision in decisions if decision for topic in decision.topics}
+    if not topics:
+        return {}, 0
+    try:
+        answers = kafka.ends(sorted(topics), deadline)
+    except EosSinkError:
+        return {}, 1
+    seen = {name: ends for name, ends in answers.items() if not isinstance(ends, EosSinkError)}
+    return seen, len(answers) - len(seen)

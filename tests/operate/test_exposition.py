@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,9 +15,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from eos_sink import cli
 from eos_sink.acls import Resource
 from eos_sink.deadline import Deadline
-from eos_sink.errors import ClusterError
+from eos_sink.errors import ClusterError, EosSinkError, OutcomeUnknownError
 from eos_sink.metrics import STEP_SECONDS, Count, Gauge
-from eos_sink.observing import LogPage, PartitionEnds
+from eos_sink.observing import LogPage, Observation, PartitionEnds
 from eos_sink.operate.exposition import Readers, Standstill
 from eos_sink.operate.prometheus import text_of, write_text
 from eos_sink.operate.scraping import Scraper
@@ -43,7 +44,15 @@ class Watched(FakeObservation):
 
     looks = 0
     error: Exception | None = None
+    silent = False
     instead: Callable[[bytes], bytes] = bytes
+
+    def hosts(
+        self, groups: Iterable[str], deadline: Deadline
+    ) -> Mapping[str, tuple[str, ...] | EosSinkError]:
+        if self.silent:
+            raise OutcomeUnknownError("no answer", remedy="")
+        return super().hosts(groups, deadline)
 
     def log_lines(self, since: Mapping[int, int], deadline: Deadline) -> LogPage | None:
         self.looks += 1
@@ -62,8 +71,14 @@ class Scraped:
     def __init__(self, world: World, interval: float = 0.0) -> None:
         self.kafka = Watched(world.cluster)
         self.clock = Clock()
+        self.connected = 0
         prefix = world.options.names.prefix
-        self.scraper = Scraper(self.kafka, prefix, 8.0, interval, self.clock)
+        self.scraper = Scraper(self._connect, prefix, 8.0, interval, self.clock)
+
+    @contextmanager
+    def _connect(self) -> Iterator[Observation]:
+        self.connected += 1
+        yield self.kafka
 
     def text(self) -> str:
         return text_of(self.scraper.look())
@@ -193,6 +208,7 @@ def test_of_a_cluster_that_does_not_answer_only_that_is_told_and_then_all_again(
     assert found["eos_sink_exporter_cluster_up"][()] == 0
     scraped.kafka.error = None
     assert scraped.samples()["eos_sink_rows_total"]
+    assert scraped.connected == 2
 
 
 @pytest.mark.parametrize(
@@ -212,7 +228,24 @@ def test_what_may_not_be_seen_is_left_out_and_counted(
     found = scraped.samples()
     assert gone not in found
     assert found["eos_sink_exporter_unseen"][()] >= 1
+    scraped.samples()
+    assert scraped.connected == 1
     assert found["eos_sink_exporter_cluster_up"][()] == 1
+
+
+def test_after_a_part_of_the_cluster_was_silent_the_clients_are_made_anew(world: World) -> None:
+    """librdkafka's do not always find a group's coordinator again."""
+    Timed(world).run(0, [b"a"])
+    scraped = Scraped(world)
+    scraped.samples()
+    scraped.kafka.silent = True
+    found = scraped.samples()
+    assert "eos_sink_driver_alive" not in found
+    assert found["eos_sink_exporter_unseen"][()] == 1
+    assert scraped.connected == 1
+    scraped.kafka.silent = False
+    assert "eos_sink_driver_alive" in scraped.samples()
+    assert scraped.connected == 2
 
 
 def test_foreign_records_are_counted(world: World) -> None:
