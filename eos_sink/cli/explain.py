@@ -165,6 +165,7 @@ def _is_past(case: Case) -> bool:
 
 
 def _told(found: Found, arguments: argparse.Namespace) -> Iterator[str]:
+    from eos_sink.operate.concerns import reach_of
     from eos_sink.operate.explain import Known
 
     case, status = found.case, found.status
@@ -196,7 +197,8 @@ def _told(found: Found, arguments: argparse.Namespace) -> Iterator[str]:
     elif case.known is Known.NO_STREAM:
         yield "The log knows no decided batch of this stream, so nothing of it is visible."
     if any(each.fate.value == "unknown" for each in found.fates):
-        yield f"See also: eos-sink resolve {status.query} {command_line(arguments)}".rstrip()
+        reach = reach_of(status.names, command_line(arguments))
+        yield f"See also: eos-sink resolve {status.query} {reach}".rstrip()
     if found.streams:
         yield (
             f"Other streams ran under this query, with batches of their own (--stream): "

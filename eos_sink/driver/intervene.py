@@ -65,16 +65,13 @@ def end_undecided(  # noqa: PLR0913
         SupersededError: the log has moved while this was under way.
     """
     names, register = options.names, DecisionRegister(kafka, options.names)
-    _check_log(kafka, options, read_log(kafka, options, deadline), seq, deadline)
+    entry = _checked(kafka, options, read_log(kafka, options, deadline), seq, deadline)
+    _check_undecided(entry, options, transactions)
+    _check_open(kafka, transactions, deadline)
     member = kafka.member(names.group, names.driver, SESSION_MS)
     try:
-        entry = register.read(deadline)
-        _check_seq(entry, seq)
-        _check_undecided(entry, options, transactions)
-        _check_open(kafka, transactions, deadline)
         owner = replace(this_process(options), tool=TOOL)
         token = PlanToken(names, entry.seq, entry.position, member.join(deadline), owner)
-        register.expect(token, deadline)
         # In this order: what was described before the void belongs to a plan before it.
         written = void(register, token, entry, deadline)
         return written, kafka.control().end(transactions, commit=commit, deadline=deadline)
@@ -85,29 +82,26 @@ def end_undecided(  # noqa: PLR0913
         register.close()
 
 
-def _check_log(
+def _checked(
     kafka: Inspection, options: SinkOptions, entry: Entry | None, seq: int, deadline: Deadline
-) -> None:
+) -> Entry:
     """A void in a log that has lost the query's record would hide that."""
     if entry is None:
         raise RefusedChoice(
             f"There is no decision log {options.log_topic}, so nobody can tell what is decided. "
             "Give the query's own --log-topic; or let the transactions' time-out end them."
         )
-    _check_seq(entry, seq)
-    if not entry.seq and kafka.control().list_committed(f"{options.names.group}-", deadline):
-        raise RefusedChoice(
-            "The log has no record of the query, but transactions of it were committed before: see "
-            f"eos-sink resolve {options.names.query}."
-        )
-
-
-def _check_seq(entry: Entry, seq: int) -> None:
     if entry.seq != seq:
         raise RefusedChoice(
             f"The log has moved from seq {seq} to {entry.seq} meanwhile, so a run of the query is "
             "alive. Look again."
         )
+    if not entry.seq and kafka.control().list_committed(f"{options.names.group}-", deadline):
+        raise RefusedChoice(
+            "The log has no record of the query, but transactions of it were committed before: see "
+            f"eos-sink resolve {options.names.query}."
+        )
+    return entry
 
 
 def _check_undecided(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
+from eos_sink.identity import DEFAULT_PREFIX, QueryNames
 from eos_sink.operate.snapshot import Driver, OpenTransaction, QueryStatus, Settled, Snapshot
 
 # A driver settles a batch within seconds, and tries again until its step's time-out (2 minutes).
@@ -55,10 +57,17 @@ def concerns(snapshot: Snapshot, reach: str = "") -> tuple[Concern, ...]:
     """
     found: list[Concern] = []
     for query in snapshot.queries:
-        found += _of_query(query, snapshot.at_ms, reach)
+        found += _of_query(query, snapshot.at_ms, reach_of(query.names, reach))
     found += _of_log(snapshot)
     found += (Concern(Kind.UNSEEN, "", each.what, "") for each in snapshot.problems)
     return tuple(found)
+
+
+def reach_of(names: QueryNames, reach: str) -> str:
+    """The options for a command about one query, which may have a prefix of its own."""
+    option = f"--prefix {shlex.quote(names.prefix)}"
+    named = names.prefix != DEFAULT_PREFIX or "--prefix" in reach
+    return f"{reach} {option}".strip() if named and option not in reach else reach
 
 
 def _of_query(status: QueryStatus, now_ms: int, reach: str) -> Iterator[Concern]:

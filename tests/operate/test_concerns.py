@@ -8,7 +8,7 @@ import pytest
 
 from eos_sink.identity import QueryNames, TaskId
 from eos_sink.model import BatchId, Decision, LogPosition, LogRecord, Tally, Transaction
-from eos_sink.operate.concerns import Kind, concerns
+from eos_sink.operate.concerns import Kind, concerns, reach_of
 from eos_sink.operate.history import Unreadable
 from eos_sink.operate.snapshot import (
     Driver,
@@ -107,6 +107,19 @@ def test_the_command_that_helps_is_whole(query: QueryStatus, command: str) -> No
     (found,) = concerns(snapshot(query), REACH)
     assert found.action.endswith(command)
     assert str(found).startswith(f"{NAMES.query}: ")
+
+
+@pytest.mark.parametrize(
+    ("prefix", "reach", "expected"),
+    [
+        ("eos-sink-", "-b k", "-b k"),
+        ("team-", "-b k", "-b k --prefix team-"),
+        ("team-", "-b k --prefix team-", "-b k --prefix team-"),
+        ("eos-sink-", "-b k --prefix team-", "-b k --prefix team- --prefix eos-sink-"),
+    ],
+)
+def test_a_command_names_the_prefix_of_its_query(prefix: str, reach: str, expected: str) -> None:
+    assert reach_of(QueryNames(prefix, "q-0123456789"), reach) == expected
 
 
 def test_foreign_records_are_counted_and_placed_once() -> None:

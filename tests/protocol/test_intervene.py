@@ -147,6 +147,23 @@ def test_a_log_that_has_moved_since_the_look_stops_it(world: World, person: Pers
     assert world.visible() == [b"a", b"b"]
 
 
+def test_a_log_that_moves_before_the_void_stops_it(world: World, person: Person) -> None:
+    """A new run that wrote meanwhile keeps what it has open."""
+    driver = Driver(world)
+    driver.write(driver.planner.plan(), 0, [b"a"])
+    newer = Driver(world)
+
+    def begin() -> None:
+        newer.write(newer.planner.plan(), 0, [b"b"])
+
+    seen = person.sees(0)
+    At(person.kafka.process, "member.join", Moment.BEFORE, begin)
+    with pytest.raises(SupersededError):
+        person.aborts(seen)
+    assert person.sees(0) != seen
+    assert open_ids(world) == [world.options.names.task(0, 0)]
+
+
 def test_a_transaction_that_has_moved_since_the_look_stops_it(world: World, person: Person) -> None:
     driver = Driver(world)
     driver.write(driver.planner.plan(), 0, [b"a"])
