@@ -241,7 +241,7 @@ def test_the_runbook_names_each_alert_beside_the_section_that_it_leads_to() -> N
     rows = table(ROOT / "docs" / "runbook.md")
     told = {
         (name, where)
-        for _, names, link in rows
+        for _, link, names in rows
         for name in re.findall(r"`(\w+)`", names)
         for where in re.findall(r"\(#(.+)\)", link)
     }
