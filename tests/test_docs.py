@@ -88,6 +88,9 @@ def test_each_command_is_one_that_works(snippet: Snippet) -> None:
         elif words[:2] == ["eos-sink", "watch"]:
             # integration/test_watch.py runs those of docs/watch.md.
             assert cli.parser().parse_args(words[1:]).interval, command
+        elif words[:2] == ["eos-sink", "verify"]:
+            # integration/test_verify.py runs those of docs/verify.md.
+            assert cli.parser().parse_args(words[1:]).topic, command
         elif words[:2] == ["eos-sink", "migrate"]:
             # tests/cli/test_migrate.py runs those of docs/migrate.md.
             assert cli.parser().parse_args(words[1:]).inputs, command

@@ -26,6 +26,7 @@ from eos_sink.cli import (
     resolve,
     status,
     transactions,
+    verify,
     watch,
 )
 from eos_sink.cli.connection import ENVIRONMENT
@@ -41,6 +42,7 @@ COMMANDS = (
     explain,
     exporter,
     resolve,
+    verify,
     migrate,
     completion,
 )
@@ -89,6 +91,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Whoever read it has seen enough; Python would complain once more when it closes stdout.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _CANNOT_RUN
+    if report.interrupted:
+        return _INTERRUPTED
     return 0 if report.ok else _FAILED
 
 

@@ -72,14 +72,16 @@ def add_connection(parser: argparse.ArgumentParser, *, timeout: float = _TIMEOUT
     add_timeout(parser, timeout)
 
 
-def add_timeout(parser: argparse.ArgumentParser, seconds: float) -> None:
-    """Declare `--timeout`: all that the command waits for, together."""
+def add_timeout(
+    parser: argparse.ArgumentParser, seconds: float, meaning: str = "seconds that it may take"
+) -> None:
+    """Declare `--timeout`: all that the command waits for, together, unless it means another."""
     parser.add_argument(
         "--timeout",
         type=_seconds,
         default=_default("--timeout") or str(seconds),
         metavar="S",
-        help=f"seconds that it may take ({seconds:g})",
+        help=f"{meaning} ({seconds:g})",
     )
 
 

@@ -40,6 +40,7 @@ class Report:
         ok: False makes the command's exit code 1.
         document: the same for a program, JSON-compatible.
         left: so many columns are set left, the others right.
+        interrupted: it was ended with Ctrl-C and tells what it knows; makes the exit code 130.
     """
 
     columns: tuple[str, ...]
@@ -48,3 +49,4 @@ class Report:
     ok: bool
     document: Mapping[str, Any]
     left: int = 1
+    interrupted: bool = False

@@ -9,7 +9,8 @@ import html
 from collections.abc import Callable, Iterable, Sequence
 
 _STYLE = """
-:root { --ink: #1f2937; --soft: #6b7280; --line: #e5e7eb; --good: #047857; --bad: #b91c1c; }
+:root { --ink: #1f2937; --soft: #6b7280; --line: #e5e7eb; --good: #047857; --bad: #b91c1c;
+        --doubt: #b45309; }
 * { box-sizing: border-box; }
 body { margin: 0; font: 15px/1.5 Inter, "Segoe UI", Helvetica, Arial, sans-serif;
        color: var(--ink); background: #f9fafb; }
@@ -20,13 +21,17 @@ p.sub { color: var(--soft); margin: 0 0 22px; }
 .verdict { display: inline-block; padding: 3px 12px; border-radius: 999px; color: #fff;
            font-size: 14px; font-weight: 600; vertical-align: 4px; margin-left: 10px; }
 .good { background: var(--good); } .bad { background: var(--bad); }
-.tiles { display: grid; grid-template-columns: repeat(auto-fill, minmax(148px, 1fr)); gap: 12px; }
+.tiles { display: grid; grid-template-columns: repeat(auto-fill, minmax(132px, 1fr)); gap: 12px; }
 .tile, .card { background: #fff; border: 1px solid var(--line); border-radius: 10px; }
 .tile { padding: 12px 14px; } .card { padding: 14px; overflow-x: auto; }
 .tile b { display: block; font-size: 24px; font-weight: 650; line-height: 1.25;
           font-variant-numeric: tabular-nums; }
 .tile span { color: var(--soft); font-size: 13px; }
 .tile.alarm b { color: var(--bad); } .tile.zero b { color: var(--good); }
+.tile.doubt b { color: var(--doubt); } .tile.unchecked b { color: var(--soft); }
+span.alarm { color: var(--bad); font-weight: 600; } span.zero { color: var(--good); }
+span.doubt { color: var(--doubt); } span.unchecked { color: var(--soft); }
+code { overflow-wrap: anywhere; }
 table { border-collapse: collapse; width: 100%; font-size: 14px;
         font-variant-numeric: tabular-nums; }
 th, td { text-align: left; padding: 6px 10px; border-bottom: 1px solid var(--line);
@@ -58,7 +63,8 @@ def section(title: str, content: str, note: str = "") -> str:
 
 
 def tile(value: str, label: str, mark: str = "") -> str:
-    """A large figure; `mark` is "zero" for one that is as it should be, "alarm" for the others."""
+    """A large figure; `mark` is "zero" for one that is as it should be, "alarm" for one that is
+    not, "doubt" or "unchecked" where that is open."""
     return f'<div class="tile {mark}"><b>{value}</b><span>{label}</span></div>'
 
 

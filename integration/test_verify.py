@@ -1,0 +1,355 @@
+"""`eos-sink verify` on a real Kafka: it sees what a reader is given, and accuses nobody."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import signal
+import subprocess
+import sys
+import uuid
+from collections.abc import Callable, Iterable
+from contextlib import redirect_stderr, redirect_stdout
+from datetime import datetime, timezone
+from html.parser import HTMLParser
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+
+from eos_sink import cli
+from eos_sink.acls import Acl, Resource
+from eos_sink.testing import KafkaCluster
+from eos_sink.testing.tails import ReaderError, Source
+from eos_sink.verify.examine import examine
+from eos_sink.verify.question import Lens, Question
+from eos_sink.verify.reader import Scan, Span
+from tests.snippets import ROOT, snippets_of
+
+FINE, WRONG, REFUSED, INTERRUPTED = 0, 1, 2, 130
+HOSTILE = b"<script>alert(1)</script>\x1b[2J\"'&\xff"
+START_MS = 1_790_000_000_000
+
+
+class Topic:
+    """A topic of two partitions that real transactions are written to."""
+
+    def __init__(self, kafka: KafkaCluster, **config: object) -> None:
+        self.bootstrap = kafka.bootstrap_servers
+        self.start_ms: int | None = START_MS
+        self.name = f"orders-{uuid.uuid4().hex[:8]}"
+        kafka.create_topic(self.name, partitions=2, config=config)
+
+    def write(self, rows: Iterable[int | tuple[bytes, Any]], end: str = "commit") -> Producer:
+        """One transaction, rows by their number in turns on both partitions; `end` is commit,
+        abort or neither."""
+        producer = Producer(
+            {
+                "bootstrap.servers": self.bootstrap,
+                "transactional.id": f"etl-{uuid.uuid4().hex[:8]}",
+                "linger.ms": 0,
+                "log_level": 0,
+            }
+        )
+        producer.init_transactions(30)
+        producer.begin_transaction()
+        for row in rows:
+            key, value = (f"{row}".encode(), {"id": row}) if isinstance(row, int) else row
+            number = value.get("id", 0) if isinstance(value, dict) else 0
+            producer.produce(
+                self.name,
+                json.dumps(value).encode() if value is not None else None,
+                key=key,
+                partition=number % 2,
+                timestamp=self.start_ms + number * 1_000 if self.start_ms else 0,
+            )
+        producer.flush(30)
+        if end == "commit":
+            producer.commit_transaction(30)
+        elif end == "abort":
+            producer.abort_transaction(30)
+        return producer
+
+    def verify(self, *more: str, expect: int = FINE, topic: str | None = None) -> str:
+        """Types the command; the imports are paid once."""
+        words = ["verify", topic or self.name, "--bootstrap-server", self.bootstrap]
+        with redirect_stdout(StringIO()) as out, redirect_stderr(StringIO()) as err:
+            code = cli.main([*words, "--wait", "0.5", *more])
+        said = out.getvalue() + err.getvalue()
+        assert code == expect, said
+        return said
+
+    def sees(self, *more: str, expect: int = FINE) -> dict[str, Any]:
+        said = self.verify("--json", "--quiet", *more, expect=expect)
+        found: dict[str, Any] = json.loads(said)
+        found["by_name"] = {check["name"]: check for check in found["checks"]}
+        return found
+
+
+NUMBERS = ("--identity", "json:id", "--number")
+
+
+def outcome(found: dict[str, Any], name: str) -> tuple[str, int]:
+    check = found["by_name"][name]
+    return check["status"], check["found"]
+
+
+@pytest.fixture
+def topic(kafka: KafkaCluster) -> Topic:
+    return Topic(kafka)
+
+
+def test_a_whole_topic_is_good(topic: Topic) -> None:
+    topic.write(range(50))
+    topic.write(range(50, 60), "abort")
+    topic.write(range(50, 100))
+    found = topic.sees(*NUMBERS, "--expected", "100", "--order", "json:id", "--aborted")
+    assert {check["status"] for check in found["checks"]} == {"good"}
+    assert (found["rows"], sum(p["aborted"] for p in found["partitions"])) == (100, 10)
+    assert "10 aborted rows, the others markers" in " ".join(found["notes"])
+
+
+def test_each_flaw_is_found_where_it_is(topic: Topic, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    topic.write([0, 1, 2, 3, 4, (b"4", {"id": 6})])  # 5 is lost
+    topic.write([7, 8, 9, 2, (HOSTILE, {"id": 10}), (b"x", {"no": 1}), (b"y", None)])
+    topic.write([11, 12], "abort")
+    topic.write([11, 12, (b"4", {"id": 4})])  # a second time, and behind 6
+    writer = topic.write([13], "neither")
+    try:
+        more = ("--order", "json:id", "--html", str(page))
+        found = topic.sees(*NUMBERS, *more, expect=WRONG)
+        assert outcome(found, "lost") == ("wrong", 1)
+        assert found["by_name"]["lost"]["examples"] == ["5"]
+        assert outcome(found, "doubled") == ("wrong", 2)
+        two, four = sorted(found["by_name"]["doubled"]["examples"])
+        assert (two.split(": ")[0], four.split(": ")[0]) == ("2", "4")
+        assert two.count("0@") == four.count("0@") == 2
+        assert outcome(found, "out of order") == ("wrong", 1)
+        assert "has 4 after 6" in found["by_name"]["out of order"]["examples"][0]
+        assert outcome(found, "without identity") == ("wrong", 2)
+        assert outcome(found, "held up") == ("wrong", 1)
+        (held,) = [p for p in found["partitions"] if p["behind"]]
+        assert (held["partition"], held["held_up_by"][:4]) == (1, "etl-")
+        told = topic.verify("--identity", "key", expect=WRONG)
+        assert "\x1b" not in told
+    finally:
+        writer.abort_transaction(30)
+    assert outcome(topic.sees(*NUMBERS, expect=WRONG), "held up") == ("good", 0)
+    assert b"\x1b" not in page.read_bytes()
+
+
+class Tags(HTMLParser):
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.seen: set[str] = set()
+        self.attributes: set[str] = set()
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.seen.add(tag)
+        self.attributes |= {name for name, _ in attrs}
+
+
+def test_nothing_from_the_topic_is_evaluated_on_the_page(topic: Topic, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    image = b"<img src=x onerror=alert(1)>"
+    topic.write([(HOSTILE, {"id": 0}), (HOSTILE, {"id": 2}), (image, {"id": 4})])
+    topic.write([(image, {"id": 6}), (HOSTILE, {"id": -2})])
+    more = ("--identity", "key", "--order", "json:id", "--html", str(page))
+    said = topic.verify(*more, expect=WRONG)
+    assert str(page) in said
+    text = page.read_text()
+    assert "&lt;script&gt;" in text
+    assert "&lt;img" in text
+    tags = Tags(text)
+    assert tags.seen >= {"html", "table", "svg", "style"}
+    assert not tags.seen & {"script", "img", "iframe", "object", "link"}
+    assert not {name for name in tags.attributes if name.startswith("on")}
+    assert "default-src 'none'" in text
+
+
+def test_the_source_says_what_is_lost_and_what_is_foreign(topic: Topic, tmp_path: Path) -> None:
+    keys = tmp_path / "keys.txt"
+    keys.write_bytes(b"a\nb\r\n\nb\nc\nd\n")
+    topic.write([(key, {"id": 0}) for key in (b"a", b"a", b"b", b"c", b"z")])
+    found = topic.sees("--expected-from", str(keys), expect=WRONG)
+    assert outcome(found, "lost") == ("wrong", 2)  # one b and d
+    assert sorted(found["by_name"]["lost"]["examples"]) == ["b", "d"]
+    assert outcome(found, "doubled") == ("wrong", 1)
+    assert found["by_name"]["doubled"]["examples"][0].startswith("a: 0@")
+    assert outcome(found, "foreign") == ("wrong", 1)
+    assert found["by_name"]["foreign"]["examples"][0].startswith("z: 0@")
+    assert "nowhere.txt" in topic.verify("--expected-from", "nowhere.txt", expect=REFUSED)
+
+
+def test_a_hash_accuses_nobody(topic: Topic, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All identities look alike to the first pass; the records themselves tell them apart."""
+    monkeypatch.setattr(Lens, "_hash", lambda _self, _row: (7, 0))
+    topic.write(range(20))
+    found = topic.sees()
+    assert outcome(found, "doubled") == ("good", 0)
+    assert "20 identities shared a 64-bit hash" in " ".join(found["notes"])
+    topic.write([3])
+    assert outcome(topic.sees(expect=WRONG), "doubled") == ("wrong", 1)
+
+
+def test_numbers_count_anew_in_each_group(topic: Topic) -> None:
+    rows = [(b"a", 0), (b"b", 5), (b"a", 2), (b"b", 6), (b"a", 4)]
+    topic.write([(key, {"id": 2 * number}) for key, number in rows])
+    grouped = ("--identity", "regex:: ([0-9]+)", "--group", "key")
+    found = topic.sees(*grouped, expect=WRONG)
+    assert outcome(found, "lost") == ("wrong", 7)
+    some = sorted(found["by_name"]["lost"]["examples"])
+    assert some == ["a: 1 to 3 (3)", "a: 5 to 7 (3)", "b: 11"]
+
+
+def test_what_retention_has_deleted_is_no_loss(kafka: KafkaCluster, topic: Topic) -> None:
+    topic.write(range(40))
+    kafka.delete_records(topic.name)
+    topic.write(range(60, 100))
+    found = topic.sees(*NUMBERS)
+    assert outcome(found, "lost") == ("good", 0)
+    assert "2 of 2 partitions do not begin at offset 0" in " ".join(found["notes"])
+    topic.write(range(104, 110))
+    assert outcome(topic.sees(*NUMBERS, expect=WRONG), "lost") == ("wrong", 4)
+    found = topic.sees("--identity", "json:id", "--expected", "110", expect=WRONG)
+    assert outcome(found, "lost") == ("wrong", 64)
+    assert "retention" in found["by_name"]["lost"]["told"]
+
+
+def test_a_beginning_that_is_cut_off_while_it_is_read_is_told(
+    kafka: KafkaCluster, topic: Topic
+) -> None:
+    topic.write(range(10))
+    kafka.delete_records(topic.name)
+    topic.write(range(10))
+    scan = Scan(Source(topic.bootstrap, topic.name), committed=True, stall_s=30)
+    try:
+        with pytest.raises(ReaderError, match="was cut while it was read, at offset 0"):
+            list(scan.read([Span(0, 0, 10)]))
+    finally:
+        scan.close()
+
+
+def test_a_gap_in_a_compacted_topic_proves_nothing(kafka: KafkaCluster) -> None:
+    topic = Topic(kafka, **{"cleanup.policy": "compact"})
+    topic.write([0, 1, 5])
+    assert outcome(topic.sees(*NUMBERS), "lost") == ("no proof", 3)
+
+
+def test_a_part_of_a_topic_is_read(topic: Topic) -> None:
+    topic.start_ms = None
+    for first in (0, 20, 40):
+        topic.write(range(first, first + 20))
+    moment = datetime.now(timezone.utc).isoformat()
+    for first in (60, 80):
+        topic.write(range(first, first + 20))
+    last = topic.sees(*NUMBERS, "--last", "22")
+    assert (last["rows"], outcome(last, "lost")) == (40, ("good", 0))
+    since = topic.sees(*NUMBERS, "--since", moment)
+    assert (since["rows"], outcome(since, "lost")) == (40, ("good", 0))
+    one = topic.sees(*NUMBERS, "--partitions", "1")
+    assert (one["rows"], one["by_name"]["lost"]["status"]) == (50, "not checked")
+    assert "and no 7" in topic.verify("--partitions", "1,7", expect=REFUSED)
+
+
+def test_an_empty_topic_and_one_that_is_not_there(topic: Topic) -> None:
+    assert "no row that a reader is given" in topic.verify()
+    topic.verify("--identity", "json:id", "--expected", "3", expect=WRONG)
+    said = topic.verify(topic=f"{topic.name}s", expect=REFUSED)
+    assert "does not exist" in said
+    assert topic.name in said.replace(f"{topic.name}s", "")
+    admin = AdminClient({"bootstrap.servers": topic.bootstrap})
+    assert f"{topic.name}s" not in admin.list_topics(timeout=30).topics
+
+
+class Writes:
+    """A meter that writes as soon as the reading has begun."""
+
+    def __init__(self, act: Callable[[], object]) -> None:
+        self._act: Callable[[], object] | None = act
+
+    def step(self, what: str, offsets: int) -> None:
+        if self._act is not None:
+            act, self._act = self._act, None
+            act()
+
+    def at(self, offsets: int, rows: int) -> None: ...
+
+
+def test_a_gap_that_is_filled_while_the_topic_grows_is_none(topic: Topic) -> None:
+    def question(wait_s: float) -> Question:
+        source = Source(topic.bootstrap, topic.name)
+        return Question(source, "json:id", numbered=True, wait_s=wait_s)
+
+    topic.write([0, 1, 2, 4, 6])
+    result = examine(question(0.5), Writes(lambda: topic.write([3, 9])), lambda _: {})
+    assert [check.found for check in result.checks if check.name == "lost"] == [1]
+    assert [check.examples for check in result.checks if check.name == "lost"] == [("5",)]
+
+
+def test_a_reader_needs_read_on_the_topic_and_nothing_else(
+    secured: KafkaCluster, tmp_path: Path
+) -> None:
+    topic = Topic(secured)
+    topic.write(range(4))
+    config = tmp_path / "client.properties"
+    options = secured.access.options("ann")
+    lines = [f"{name.removeprefix('kafka.')}={value}" for name, value in options.items()]
+    config.write_text("\n".join(line.replace("\\", "\\\\").replace("\n", "\\n") for line in lines))
+    login = ("--command-config", str(config))
+    topic.bootstrap = options["kafka.bootstrap.servers"]
+    secured.access.allow("ann", Acl("Describe", Resource.TOPIC, topic.name))
+    said = topic.verify(*login, expect=REFUSED)
+    assert f"lacks Read on topic {topic.name}" in said
+    assert "kafka-acls" in said
+    secured.access.allow("ann", Acl("Read", Resource.TOPIC, topic.name))
+    found = topic.sees(*login, *NUMBERS)
+    assert found["rows"] == 4
+    assert "may not be seen (DescribeConfigs" in " ".join(found["notes"])
+
+
+def test_ctrl_c_tells_what_was_read(topic: Topic) -> None:
+    topic.write([*range(10), 3])
+    words = ["verify", topic.name, "--bootstrap-server", topic.bootstrap, "--follow", "600"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "eos_sink", *words, "--json"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if "11 rows" in line:
+                break
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == INTERRUPTED, err
+    found = json.loads(out)
+    assert (found["interrupted"], found["rows"]) == (True, 11)
+    checks = {check["name"]: check["status"] for check in found["checks"]}
+    assert (checks["lost"], checks["doubled"]) == ("not checked", "no proof")
+
+
+def test_the_commands_of_the_page_run(topic: Topic, tmp_path: Path) -> None:
+    rows = [(b"a" if n % 2 else b"b", {"id": n, "seq": n // 2}) for n in range(1_000)]
+    topic.write(rows)
+    (tmp_path / "keys.txt").write_text("a\nb\n" * 500)
+    ran = 0
+    for snippet in snippets_of(ROOT / "docs" / "verify.md"):
+        for command in snippet.commands if snippet.language == "sh" else ():
+            words = shlex.split(command)
+            words[words.index("orders")] = topic.name
+            for file in ("keys.txt", "orders.html"):
+                words = [str(tmp_path / file) if word == file else word for word in words]
+            words[words.index("localhost:9092")] = topic.bootstrap
+            with redirect_stdout(StringIO()) as out, redirect_stderr(StringIO()):
+                assert cli.main(words[1:]) == FINE, out.getvalue()
+            ran += 1
+    assert ran == 4
+    assert (tmp_path / "orders.html").exists()

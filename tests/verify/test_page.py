@@ -1,0 +1,48 @@
+"""The page shows what was found, and nothing from a topic becomes a part of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from eos_sink.verify.result import Check, Result, Status, Stretch
+
+pytest.importorskip("matplotlib")
+
+from eos_sink.verify.page import page
+
+EVIL = "<script>alert(1)</script><b onclick='x'>&"
+
+
+def result(**more: object) -> Result:
+    stretches = (
+        Stretch(0, kept=0, start=0, stop=40, end=50, rows=30, aborted=4, holder=EVIL),
+        Stretch(1, kept=5, start=5, stop=5, end=5, rows=0),
+    )
+    checks = (
+        Check("lost", Status.UNCHECKED, 0, EVIL),
+        Check("doubled", Status.WRONG, 1_234, "told", (EVIL,)),
+        Check("held up", Status.UNPROVEN, 2, "told"),
+    )
+    return Result(EVIL, EVIL, checks, stretches, (EVIL,), {0: 5, 2_000: 7}, {2_000: 1})
+
+
+def test_nothing_from_the_topic_is_html() -> None:
+    text = page(result())
+    assert "<script" not in text
+    assert "onclick='" not in text
+    assert text.count("&lt;script&gt;") >= 7
+    assert "1,234" in text
+    assert text.count("<svg") == 2
+
+
+@pytest.mark.parametrize("times", [{}, {0: 1}, {-5_000: 1, 2**62: 3}, {2**62: 1}])
+def test_any_times_can_be_drawn(times: dict[int, int]) -> None:
+    plain = Result("t", "key", (), (Stretch(0, 0, 0, 0, 0, 0),), (), times, times)
+    assert "<svg" in page(plain)
+
+
+def test_a_thousand_partitions_are_not_all_drawn() -> None:
+    many = tuple(Stretch(number, 0, 0, 9, 9, 9) for number in range(1_000))
+    text = page(Result("t", "key", (), many))
+    assert "960 more partitions" in text
+    assert "800 more partitions" in text

@@ -1,0 +1,41 @@
+"""What a result says as a whole, and as a report."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from eos_sink.cli.render import render
+from eos_sink.cli.verify import report_of
+from eos_sink.verify.count import Repeats
+from eos_sink.verify.judge import doubled
+from eos_sink.verify.result import Check, Result, Status, Stretch
+from tests.verify.test_scope import question
+
+
+@pytest.mark.parametrize(
+    ("status", "good"),
+    [
+        (Status.GOOD, True),
+        (Status.UNCHECKED, True),
+        (Status.UNPROVEN, True),
+        (Status.WRONG, False),
+    ],
+)
+def test_only_what_is_wrong_fails(status: Status, good: bool) -> None:
+    check = Check("lost", status, 3, "told", ("17",))
+    result = Result("orders", "key", (check,), (Stretch(0, 0, 2, 9, 9, 5),), ("Note.",))
+    report = report_of(result)
+    assert (result.good, report.ok, report.interrupted) == (good, good, False)
+    json.dumps(report.document)
+    assert status.value in render(report)
+    assert report.document["partitions"][0]["rows"] == 5
+
+
+def test_what_could_not_be_looked_at_again_is_proof_of_numbers_only() -> None:
+    found = Repeats(doubled=3)
+    by_hash = doubled(question(), found, None, "interrupted")
+    assert (by_hash.status, by_hash.found) == (Status.UNPROVEN, 3)
+    assert "hashes" in by_hash.told
+    assert doubled(question(numbered=True), found, None, "interrupted").status is Status.WRONG
