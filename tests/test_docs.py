@@ -19,6 +19,7 @@ from eos_sink.cli.connection import ENVIRONMENT
 from eos_sink.defaults import PREFIX, Defaults
 from eos_sink.identity import DEFAULT_PREFIX
 from eos_sink.kafka_settings import SETTINGS
+from eos_sink.operate.doctor.finding import Check, Level
 from eos_sink.options import OPTIONS, parse_options
 from eos_sink.properties import read_properties
 from eos_sink.testing.access import parse_kafka_acls
@@ -79,6 +80,9 @@ def test_each_command_is_one_that_works(snippet: Snippet) -> None:
         elif words[:2] == ["eos-sink", "exporter"]:
             # integration/test_metrics.py and integration/test_runbook.py run them.
             assert cli.parser().parse_args(words[1:]).port, command
+        elif words[:2] == ["eos-sink", "doctor"]:
+            # integration/test_doctor.py runs those of docs/doctor.md.
+            assert cli.parser().parse_args(words[1:]).command, command
         elif words[:2] == ["eos-sink", "resolve"]:
             # integration/test_resolve.py runs those of docs/resolve.md.
             assert cli.parser().parse_args(words[1:]).query, command
@@ -100,6 +104,9 @@ def test_each_command_is_one_that_works(snippet: Snippet) -> None:
         elif snippet.page.name == "ways.md":
             # integration/test_ways.py follows its sections.
             assert section_of(snippet) in (ROOT / "integration" / "test_ways.py").read_text()
+        elif words[0] == "spark-submit" and "doctor" in words:
+            # integration/test_doctor.py runs it.
+            assert cli.parser().parse_args(words[words.index("doctor") :]).spark, command
         elif words[0] == "spark-submit":
             # integration/test_docs.py hands the block of that name on the same page to it.
             assert words[1] in {s.file_name for s in snippets_of(snippet.page)}, command
@@ -160,6 +167,15 @@ def test_the_permissions_are_the_code_s() -> None:
     assert sorted(map(str, (acl for _, acls in commands for acl in acls))) == sorted(
         map(str, expected)
     )
+
+
+def test_the_checks_of_the_doctor_are_the_code_s() -> None:
+    page = ROOT / "docs" / "doctor.md"
+    text = page.read_text().partition("## What is looked at")[2]
+    expected = [f"| {check.title} | {check.meaning} |" for check in Check]
+    rows = [line for line in text.splitlines() if line.startswith("| ")][1:]
+    assert [row[0] for row in table(page)] == [level.value for level in Level]
+    assert rows == expected, f"{page} needs:\n" + "\n".join(expected)
 
 
 def test_the_errors_table_is_the_code_s() -> None:

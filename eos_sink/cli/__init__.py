@@ -20,6 +20,7 @@ from eos_sink.cli import (
     bench,
     completion,
     demo,
+    doctor,
     explain,
     exporter,
     migrate,
@@ -36,6 +37,7 @@ from eos_sink.cli.report import CommandError
 COMMANDS = (
     demo,
     bench,
+    doctor,
     status,
     watch,
     transactions,

@@ -50,13 +50,17 @@ def add_brokers(parser: argparse.ArgumentParser, *, needed: bool = True) -> None
     )
 
 
-def add_connection(parser: argparse.ArgumentParser, *, timeout: float = _TIMEOUT_S) -> None:
+def add_connection(
+    parser: argparse.ArgumentParser, *, needed: bool = True, timeout: float = _TIMEOUT_S
+) -> None:
     """Declare all that a command needs that looks at queries.
 
     Args:
+        parser: of the command.
+        needed: `--bootstrap-server` has to be given.
         timeout: seconds that it may take unless it is told otherwise.
     """
-    add_brokers(parser)
+    add_brokers(parser, needed=needed)
     add = parser.add_argument
     add(
         "--log-topic",

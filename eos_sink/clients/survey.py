@@ -154,7 +154,8 @@ class ConfluentSurvey(ConfluentObservation):
             error: KafkaError = raised.args[0]
             if error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
                 return None
-            return _failed(error, Acl("Describe", Resource.TOPIC, name))
+            needed = [Acl(each, Resource.TOPIC, name) for each in ("Describe", "DescribeConfigs")]
+            return _failed(error, *needed)
         operations = described.authorized_operations
         return TopicFacts(
             name=name,
@@ -216,7 +217,8 @@ class ConfluentSurvey(ConfluentObservation):
         return Probes(self.control().wire)
 
 
-def _failed(error: KafkaError, needed: Acl | None = None) -> Unseen:
-    if error.code() in _DENIED and needed is not None:
-        return Unseen(f"this principal lacks {needed}", (needed,))
-    return Unseen(error.str().rstrip("."), ())
+def _failed(error: KafkaError, *needed: Acl) -> Unseen:
+    """The first one is what was refused, all of them are what would show everything."""
+    if error.code() in _DENIED and needed:
+        return Unseen(f"this principal lacks {needed[0]}", needed)
+    return Unseen(error.str().rstrip("."))

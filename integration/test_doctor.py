@@ -1,0 +1,327 @@
+"""`eos-sink doctor` on real brokers: a healthy one, one set up wrong, a secured one, and none."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+
+from eos_sink import cli
+from eos_sink.acls import Acl, Resource
+from eos_sink.deadline import Deadline
+from eos_sink.testing import KafkaCluster, java_home, start_kafka
+from eos_sink.testing.probe import Topic, create_topic
+from integration.conftest import MakeRun
+from integration.kafka_tools import carry_out
+from integration.secured_query import SecuredQuery
+from tests.snippets import ROOT, snippets_of
+
+pytestmark = pytest.mark.timeout(300)
+
+PAGE = ROOT / "docs" / "doctor.md"
+
+SOON_S = 20
+FINE, FAILS, CANNOT_RUN = 0, 1, 2
+
+
+@dataclass
+class Told:
+    """What the command has said."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def findings(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = json.loads(self.out)["findings"]
+        return found
+
+    def of(self, level: str) -> dict[str, str]:
+        """What was found, by its check; several of one check are joined."""
+        found: dict[str, str] = {}
+        for each in self.findings:
+            if each["level"] == level:
+                found[each["check"]] = "; ".join(
+                    filter(None, (found.get(each["check"]), each["what"]))
+                )
+        return found
+
+    def commands(self, *checks: str) -> list[str]:
+        return [
+            line
+            for each in self.findings
+            for line in each["remedy"]
+            if each["check"] in checks and line.startswith("kafka-")
+        ]
+
+
+def doctor(*words: str, code: int | None = None) -> Told:
+    with redirect_stdout(StringIO()) as out, redirect_stderr(StringIO()) as err:
+        told = Told(cli.main(["doctor", *words]), "", "")
+    told.out, told.err = out.getvalue(), err.getvalue()
+    assert code in (None, told.code), told
+    return told
+
+
+def topics_of(cluster: KafkaCluster) -> set[str]:
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
+    return set(admin.list_topics(timeout=SOON_S).topics)
+
+
+def test_on_a_healthy_broker_nothing_fails(kafka: KafkaCluster, run: MakeRun) -> None:
+    topic, prefix, log = (f"{name}-{uuid.uuid4().hex[:8]}" for name in ("rows", "own", "log"))
+    kafka.create_topic(topic, partitions=2)
+    query = run(kafka, topic=topic, eos_log_topic=log, eos_transactional_id_prefix=f"{prefix}-")
+    query.write(value=["a"])
+    words = ["--bootstrap-server", kafka.bootstrap_servers, "--log-topic", log]
+    told = doctor(*words, "--prefix", f"{prefix}-", "--json", code=FINE)
+    assert told.of("failure") == told.of("not seen") == {}
+    # One broker: nothing has a second copy.
+    assert set(told.of("warning")) == {"topic", "internal topics", "decision log"}
+    # The decided topic is known from the log.
+    assert topic in told.of("warning")["topic"]
+    assert "1 query, all readable" in told.of("ok")["log records"]
+    text = doctor(*words, "--prefix", f"{prefix}-", "--topic", topic, code=FINE)
+    assert "0 failure" not in text.out
+    assert " ok, " in text.out.splitlines()[-1]
+
+
+@pytest.fixture(scope="module")
+def odd() -> Iterator[KafkaCluster]:
+    """As it should not be."""
+    properties = {
+        "auto.create.topics.enable": "true",
+        "transaction.max.timeout.ms": 600_000,
+        "group.max.session.timeout.ms": 300_000,
+        "transaction.partition.verification.enable": "false",
+        "transactional.id.expiration.ms": 3_600_000,
+    }
+    with start_kafka(properties=properties) as cluster:
+        yield cluster
+
+
+def test_it_makes_no_topic_where_there_is_none_yet(odd: KafkaCluster) -> None:
+    """Not even the internal topics, which whoever looks for a coordinator makes."""
+    before = topics_of(odd)
+    doctor("--bootstrap-server", odd.bootstrap_servers, "--topic", "new", code=FAILS)
+    assert topics_of(odd) == before
+
+
+def set_up_wrong(cluster: KafkaCluster, directory: Path) -> Path:
+    """Topics with names of their own; the options of a query that uses them."""
+    strict, log, missing = (f"{name}-{uuid.uuid4().hex[:8]}" for name in ("strict", "log", "none"))
+    servers, soon = cluster.bootstrap_servers, Deadline(SOON_S)
+    create_topic(servers, Topic(strict, 1, None, {"min.insync.replicas": "2"}), soon)
+    create_topic(servers, Topic(log, 3, None, {}), soon)
+    file = directory / "query.properties"
+    file.write_text(
+        f"kafka.bootstrap.servers={servers}\neos.id=odd\neos.log.topic={log}\n"
+        f"eos.destinations={strict}:0-1, {missing}\nkafka.metrics.num.samples=3\n"
+    )
+    return file
+
+
+def test_on_a_misconfigured_broker_each_fault_is_told(odd: KafkaCluster, tmp_path: Path) -> None:
+    words = ["--options", str(set_up_wrong(odd, tmp_path)), "--json"]
+    told = doctor(*words, code=FAILS)
+    failed = told.of("failure")
+    assert "transaction.max.timeout.ms=600000" in failed["transaction time-out"]
+    assert "group.max.session.timeout.ms=300000" in failed["group session"]
+    assert "has 3 partitions instead of 8" in failed["decision log"]
+    assert "cleanup.policy=delete" in failed["decision log"]
+    assert "has 1 copy and min.insync.replicas=2" in failed["topic"]
+    assert "eos.destinations declares partition 1" in failed["topic"]
+    assert "does not exist" in failed["topic"]
+    warned = told.of("warning")
+    assert {"verification", "expiry", "decision log", "options"} <= set(warned)
+    assert warned["options"].startswith("Option kafka.metrics.num.samples")
+    shorter = doctor(*words, "--transaction-timeout-ms", "240000")
+    assert not {"transaction time-out", "group session"} & set(shorter.of("failure"))
+
+
+@pytest.mark.long
+def test_the_commands_mend_what_takes_no_restart(odd: KafkaCluster, tmp_path: Path) -> None:
+    words = ["--options", str(set_up_wrong(odd, tmp_path)), "--json"]
+    for command in doctor(*words, code=FAILS).commands("topic", "decision log", "verification"):
+        carry_out(command)
+    mended = doctor(*words, code=FAILS)
+    assert set(mended.of("failure")) == {"transaction time-out", "group session"}
+    assert "verification" in mended.of("ok")
+    doctor(*words, "--transaction-timeout-ms", "240000", code=FINE)
+
+
+def test_records_that_are_not_the_sink_s_are_told(odd: KafkaCluster) -> None:
+    log = f"log-{uuid.uuid4().hex[:8]}"
+    create_topic(
+        odd.bootstrap_servers, Topic(log, 8, None, {"cleanup.policy": "compact"}), Deadline(SOON_S)
+    )
+    producer = Producer({"bootstrap.servers": odd.bootstrap_servers})
+    producer.produce(log, b"hello", key=b"somebody")
+    producer.produce(log, b"hello", key=b"query-0123456789")
+    producer.produce(log, b'{"format": 99}', key=b"newer-0123456789")
+    assert producer.flush(SOON_S) == 0
+    told = doctor("--bootstrap-server", odd.bootstrap_servers, "--log-topic", log, "--json")
+    assert "'somebody'" in told.of("warning")["log records"]
+    failed = told.of("failure")["log records"]
+    assert "query-0123456789" in failed
+    assert "newer-0123456789" in failed
+    assert "format 99" in failed
+
+
+def test_on_a_secured_cluster_what_lacks_is_named_and_the_rest_is_shown(
+    secured: KafkaCluster, tmp_path: Path
+) -> None:
+    query = SecuredQuery(secured, tmp_path, eos_log_topic=f"log-{uuid.uuid4().hex[:8]}")
+    try:
+        query.plan()
+        file = tmp_path / "query.properties"
+        given = {k: v for k, v in query._given.items() if v}
+        file.write_text("".join(f"{name}={value}\n" for name, value in given.items()))
+        words = ["--options", str(file), "--json"]
+        told = doctor(*words, code=FINE)
+        # A query is not permitted to look at the cluster's settings, and needs not.
+        hidden = told.of("not seen")
+        assert {"controller", "clock", "transaction time-out", "group session"} <= set(hidden)
+        assert "DescribeConfigs on the cluster" in hidden["group session"]
+        assert "permissions" in told.of("ok")
+        for acl in query.needs[:-1]:  # Create is needed for a log that is not there.
+            query.revoke(acl)
+            lacking = doctor(*words, code=FAILS)
+            assert str(acl) in lacking.of("failure")["permissions"]
+            assert "decision log" in {
+                **lacking.of("ok"),
+                **lacking.of("warning"),
+                **lacking.of("not seen"),
+            }
+            for command in lacking.commands("permissions"):
+                assert f"User:{query.user}" in command
+                secured.access.run(command.replace(" --command-config admin.properties", ""))
+            assert acl in query.access.permissions(query.user)
+        # And with the commands for what was not seen, all is seen.
+        for command in told.commands(*hidden):
+            secured.access.run(command.replace(" --command-config admin.properties", ""))
+        assert doctor(*words, code=FINE).of("not seen") == {}
+    finally:
+        query.close()
+
+
+def test_that_a_log_may_not_be_made_is_told_with_the_command_that_makes_it(
+    secured: KafkaCluster, tmp_path: Path
+) -> None:
+    query = SecuredQuery(secured, tmp_path, eos_log_topic=f"log-{uuid.uuid4().hex[:8]}")
+    try:
+        file = tmp_path / "query.properties"
+        given = {k: v for k, v in query._given.items() if v}
+        file.write_text("".join(f"{name}={value}\n" for name, value in given.items()))
+        query.revoke(Acl("Create", Resource.TOPIC, query.options.log_topic))
+        told = doctor("--options", str(file), "--json", code=FAILS)
+        assert "cannot be made" in told.of("failure")["decision log"]
+        (command,) = told.commands("decision log")
+        carry_out(
+            command.replace(" --command-config admin.properties", "").replace(
+                query.options.kafka["bootstrap.servers"], secured.bootstrap_servers
+            )
+        )
+        doctor("--options", str(file), code=FINE)
+    finally:
+        query.close()
+
+
+def test_a_refused_login_is_one_line(secured: KafkaCluster, tmp_path: Path) -> None:
+    file = tmp_path / "client.properties"
+    user = f"user-{uuid.uuid4().hex[:8]}"
+    secured.access.add_user(user, uuid.uuid4().hex)
+    login = secured.access.options(user)
+    login["kafka.sasl.jaas.config"] = login["kafka.sasl.jaas.config"].replace(
+        'password="', 'password="wrong'
+    )
+    file.write_text("".join(f"{n.removeprefix('kafka.')}={v}\n" for n, v in login.items()))
+    words = ["--bootstrap-server", login["kafka.bootstrap.servers"], "--command-config", str(file)]
+    told = doctor(*words, code=CANNOT_RUN)
+    assert "do not accept each other" in told.err
+    assert told.err.count("\n") == 1
+    assert not told.out
+
+
+@pytest.mark.long
+def test_inside_spark_it_looks_at_the_session_and_its_executors(
+    kafka: KafkaCluster, tmp_path: Path, spark_classes: Path
+) -> None:
+    """The command of docs/doctor.md, with options as conf/query.properties has them."""
+    topic = f"rows-{uuid.uuid4().hex[:8]}"
+    kafka.create_topic(topic)
+    text = (ROOT / "conf" / "query.properties").read_text()
+    text = text.replace("topic=readings", f"topic={topic}")
+    file = tmp_path / "query.properties"
+    file.write_text(text.replace("localhost:9092", kafka.bootstrap_servers))
+    (snippet,) = (s for s in snippets_of(PAGE) if "spark-submit" in s.text)
+    (command,) = snippet.commands
+    options = "--master 'local[2]' --conf spark.speculation=true --conf spark.ui.enabled=false"
+    command = command.replace("spark-submit", f"spark-submit {options}", 1)
+    command = command.replace("conf/query.properties", str(file))
+    bin_directory = Path(sys.executable).parent
+    done = subprocess.run(
+        ["sh", "-c", f"{command} --json"],
+        cwd=tmp_path,
+        env={
+            **os.environ,
+            "JAVA_HOME": str(java_home()),
+            "PATH": f"{bin_directory}:{os.environ['PATH']}",
+            "PYSPARK_PYTHON": sys.executable,
+            "PYTHONPATH": str(ROOT),
+        },
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    told = Told(done.returncode, done.stdout, done.stderr)
+    assert told.code == FAILS, told
+    assert told.of("failure") == {"Spark settings": "spark.speculation=true"}
+    assert "finds kafka-eos" in told.of("ok")["format"]
+    assert sys.executable in told.of("ok")["executors"]
+    assert "all brokers reached" in told.of("ok")["executors"]
+
+
+def test_the_commands_of_the_page_run(kafka: KafkaCluster, tmp_path: Path) -> None:
+    topic = f"rows-{uuid.uuid4().hex[:8]}"
+    kafka.create_topic(topic)
+    file = tmp_path / "query.properties"
+    text = (ROOT / "conf" / "query.properties").read_text().replace("=readings\n", f"={topic}\n")
+    file.write_text(text.replace("localhost:9092", kafka.bootstrap_servers))
+    commands = [c for s in snippets_of(PAGE) for c in s.commands if c.startswith("eos-sink doctor")]
+    assert len(commands) == 2
+    here = {
+        "localhost:9092": kafka.bootstrap_servers,
+        "conf/query.properties": str(file),
+        "readings": topic,
+    }
+    for command in commands:
+        doctor(*(here.get(word, word) for word in command.split()[2:]), code=FINE)
+
+
+@pytest.mark.parametrize("kind", ["dead port", "black hole"])
+def test_where_nobody_answers_it_is_one_line_in_seconds(kind: str) -> None:
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        port = listening.getsockname()[1]
+        if kind == "black hole":
+            listening.listen()
+        told = doctor("--bootstrap-server", f"127.0.0.1:{port}", "--timeout", "2", code=CANNOT_RUN)
+    assert f"No broker of 127.0.0.1:{port} answers within 2 s" in told.err
+    assert told.err.count("\n") == 1
+    assert not told.out
