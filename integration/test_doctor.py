@@ -258,6 +258,25 @@ def test_a_refused_login_is_one_line(secured: KafkaCluster, tmp_path: Path) -> N
 
 
 @pytest.mark.long
+def test_a_broker_that_cannot_be_reached_from_here_is_told_and_the_rest_is_shown(
+    cluster: KafkaCluster,
+) -> None:
+    """The others answer, and tell its address; nothing else waits for it for long."""
+    cluster.create_topic("three", partitions=6)
+    words = ["--bootstrap-server", cluster.bootstrap_servers, "--topic", "three", "--json"]
+    assert "3 brokers answer" in doctor(*words, code=FINE).of("ok")["brokers"]
+    far = cluster.brokers[-1]
+    far.link.cut()
+    try:
+        told = doctor(*words, "--timeout", "60", code=FAILS)
+    finally:
+        far.link.heal()
+    assert set(told.of("failure")) == {"brokers"}
+    assert f"broker {far.id} cannot be reached at" in told.of("failure")["brokers"]
+    assert {"versions", "controller", "topic", "group session"} <= set(told.of("ok"))
+
+
+@pytest.mark.long
 def test_inside_spark_it_looks_at_the_session_and_its_executors(
     kafka: KafkaCluster, tmp_path: Path, spark_classes: Path
 ) -> None:

@@ -10,9 +10,12 @@ from confluent_kafka.admin import ConfigResource, NewTopic, ResourceType
 
 from eos_sink.acls import Acl, Resource
 from eos_sink.clients.cluster import LOG_PARTITIONS
+from eos_sink.clients.control import KafkaPythonControl
 from eos_sink.clients.observation import ConfluentObservation
 from eos_sink.clients.probes import Probes, reach
+from eos_sink.clients.settings import kafka_python_settings
 from eos_sink.deadline import Deadline
+from eos_sink.errors import ClusterError
 from eos_sink.facts import (
     Broker,
     BrokerSetting,
@@ -48,6 +51,8 @@ class ConfluentSurvey(ConfluentObservation):
         addresses = {node.id: (node.host, node.port) for node in described.nodes}
         unreachable = reach(addresses, deadline)
         reached = [node for node in addresses if not unreachable[node]]
+        if reached:
+            self._begin([addresses[node] for node in reached], deadline)
         soon = deadline.within(_ANSWER_S)
         answers = self._probes().api_versions(reached, soon) if reached else {}
         self._answers = {node: answer for node, answer in answers.items() if answer}
@@ -126,8 +131,9 @@ class ConfluentSurvey(ConfluentObservation):
             )
         except KafkaException as raised:
             return _failed(raised.args[0])
-        if listed.errors and not listed.valid:
-            return _failed(listed.errors[0].args[0])
+        if listed.errors:
+            # Each broker lists its own, so what there is would be told in part only.
+            return Unseen(f"not all brokers tell: {listed.errors[0]}")
         names = (str(group.group_id) for group in listed.valid)
         return sorted(name for name in names if name.startswith(prefix))
 
@@ -146,6 +152,23 @@ class ConfluentSurvey(ConfluentObservation):
             MemberFacts(str(each.group_instance_id or ""), str(each.client_id), str(each.host))
             for each in described.members
         ]
+
+    def _begin(self, addresses: Sequence[tuple[str, int]], deadline: Deadline) -> None:
+        """Let kafka-python begin with each broker in turn: it would choose one of them by chance,
+        and give up if that one takes connections and never answers."""
+        if self._control is not None:
+            return
+        settings = kafka_python_settings(self._connection)
+        for number, (host, port) in enumerate(addresses, start=1):
+            begin = {**settings, "bootstrap_servers": [f"{host}:{port}"]}
+            try:
+                soon = deadline.within(_ANSWER_S)
+                self._control = KafkaPythonControl(begin, self._permissions.transactions, soon)
+            except ClusterError:
+                if number == len(addresses):
+                    raise
+            else:
+                return
 
     def _topic(self, name: str, future: Any, deadline: Deadline) -> TopicFacts | Unseen | None:
         try:
