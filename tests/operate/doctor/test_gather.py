@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from eos_sink.acls import Resource
@@ -35,7 +37,7 @@ def look(survey: FakeSurvey, subject: Subject = SUBJECT) -> Facts:
 
 def test_an_empty_cluster_is_not_asked_for_what_would_make_a_topic() -> None:
     survey = FakeSurvey(cluster()).prepare()
-    found = look(survey)
+    found = look(survey, replace(SUBJECT, query="rows-0123456789"))
     asked = [question for question, _ in survey.asked]
     assert "group_members" not in asked
     assert isinstance(found.transactions, Unseen)

@@ -480,6 +480,11 @@ def test_the_latest_batch_is_held_against_the_time_out_that_is_asked_about() -> 
     assert "took 120 s of 100 s" in worst(facts(**batch_of(120_000)), Check.TIMEOUT, shorter)
 
 
+def test_a_copy_that_writes_to_another_topic_is_no_twin() -> None:
+    other_topic = log(written(), written(OTHER, topic="audit"))
+    assert worst(facts(log=other_topic), Check.NAMES) == ""
+
+
 def test_two_frames_of_one_query_are_no_twins() -> None:
     frame = BatchId("foreach:x", 4)
     other_topic = log(written(batch=frame), written(OTHER, topic="audit", batch=frame))
