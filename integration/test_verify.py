@@ -25,6 +25,7 @@ from eos_sink.acls import Acl, Resource
 from eos_sink.testing import KafkaCluster
 from eos_sink.testing.tails import ReaderError, Source
 from eos_sink.verify.examine import examine
+from eos_sink.verify.gather import Gathering
 from eos_sink.verify.question import Lens, Question
 from eos_sink.verify.reader import Scan, Span
 from tests.snippets import ROOT, snippets_of
@@ -220,6 +221,14 @@ def test_what_retention_has_deleted_is_no_loss(kafka: KafkaCluster, topic: Topic
     found = topic.sees("--identity", "json:id", "--expected", "110", expect=WRONG)
     assert outcome(found, "lost") == ("wrong", 64)
     assert "retention" in found["by_name"]["lost"]["told"]
+
+
+def test_leaders_that_do_not_answer_hold_nobody_up(
+    topic: Topic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic.write(range(4))
+    monkeypatch.setattr(Gathering, "_stable", lambda _: {})
+    assert "leader" in topic.verify(expect=REFUSED)
 
 
 def test_a_beginning_that_is_cut_off_while_it_is_read_is_told(

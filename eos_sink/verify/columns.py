@@ -17,7 +17,7 @@ Numbers = NDArray[np.int64]
 
 CHUNK = 65_536
 _BUCKET = 4_000_000
-_MOST_BUCKETS = 64
+_MOST_BUCKETS = 256
 
 
 @dataclass(frozen=True)

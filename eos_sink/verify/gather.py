@@ -10,7 +10,7 @@ from typing import Protocol
 from confluent_kafka import KafkaException
 
 from eos_sink.deadline import Deadline
-from eos_sink.testing.tails import Ends
+from eos_sink.testing.tails import Ends, ReaderError
 from eos_sink.verify.columns import Columns
 from eos_sink.verify.identity import Row
 from eos_sink.verify.order import Order
@@ -114,7 +114,6 @@ class Gathering:
         self._meter.step("reading", sum(self.ends.values()) - begun)
         while True:
             stable = self._stable()
-            # A leader that does not answer has nothing to say yet, not nothing at all.
             reach = {p: min(end, stable.get(p, 0)) for p, end in self.ends.items()}
             self._read(reach)
             self._meter.at(sum(self.positions.values()) - begun, self.rows.total())
@@ -122,6 +121,9 @@ class Gathering:
                 return
             patience = patience or Deadline(self._question.wait_s)
             if patience.passed:
+                if not stable:
+                    # Nobody may be said to hold readers up when nobody was asked.
+                    raise ReaderError("not every partition has a leader that answers")
                 return
             time.sleep(_LOOK_AGAIN_S)
 
@@ -167,6 +169,7 @@ class Gathering:
         return self._asked_for(self._offsets_of.settled_high(deadline))
 
     def _stable(self) -> dict[int, int]:
+        """Empty: a leader does not answer."""
         try:
             return self._asked_for(self._offsets_of.stable())
         except KafkaException:

@@ -106,10 +106,6 @@ class Result:
         """Nothing is wrong in what was checked."""
         return all(check.status is not Status.WRONG for check in self.checks)
 
-    @property
-    def held_up(self) -> list[Stretch]:
-        return [stretch for stretch in self.stretches if stretch.behind]
-
     def document(self) -> dict[str, Any]:
         """The same for a program."""
         return {
