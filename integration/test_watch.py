@@ -18,9 +18,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from eos_sink.testing import KafkaCluster
+from eos_sink.testing import KafkaCluster, start_kafka
 from integration.conftest import MakeRun
-from integration.in_process import new_topic
+from integration.in_process import Run, new_topic
 from tests.snippets import ROOT, snippets_of
 
 PATIENCE_S = 60
@@ -115,6 +115,28 @@ def test_a_terminal_is_left_as_it_was(
         assert output.text.rindex(off) > output.text.rindex(on)
     # Nothing is left on the screen that was there before.
     assert ESCAPES.sub("", output.text.partition("\x1b[?1049h")[0]).strip() == ""
+
+
+def test_a_broker_that_comes_back_is_seen_again() -> None:
+    with start_kafka() as kafka:
+        topic = new_topic(kafka, "watched")
+        query = Run(kafka, {"topic": topic, "eos.id": topic})
+        query.write(value=["a"])
+        with subprocess.Popen(
+            command(kafka, "--timeout", "5"), stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        ) as process:
+            assert process.stdout is not None
+            output = Output(process.stdout.fileno())
+            output.wait_for(lambda text: "settled" in text)
+            kafka.nodes[0].kill()
+            output.wait_for(lambda text: "! " in text)
+            kafka.nodes[0].restart()
+            query.write(value=["b", "c"])
+            query.close()
+            output.wait_for(lambda text: "decided, 2 rows" in text)
+            process.send_signal(signal.SIGINT)
+            assert process.wait(PATIENCE_S) == 0
+    assert output.text.count("decided, 1 rows") == 1
 
 
 def test_the_commands_of_the_page_run(kafka: KafkaCluster, run: MakeRun) -> None:

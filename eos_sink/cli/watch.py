@@ -14,7 +14,7 @@ from eos_sink.errors import EosSinkError
 
 if TYPE_CHECKING:
     from eos_sink.cli.views import View
-    from eos_sink.observing import Observation
+    from eos_sink.clients.observation import ConfluentObservation
 
 NAME = "watch"
 HELP = "Watch batches as they are decided and settled, until Ctrl-C."
@@ -66,7 +66,7 @@ def run(arguments: argparse.Namespace) -> None:
         kafka.close()
 
 
-def _watch(kafka: Observation, view: View, arguments: argparse.Namespace) -> None:
+def _watch(kafka: ConfluentObservation, view: View, arguments: argparse.Namespace) -> None:
     """Raises:
     EosSinkError: of the first look; a later one that fails is shown, and the next one tried.
     """
@@ -76,7 +76,7 @@ def _watch(kafka: Observation, view: View, arguments: argparse.Namespace) -> Non
 
     observer, pacer, looks = Observer(kafka, arguments.prefix), Pacer(), 0
     while True:
-        began = time.monotonic()
+        began, silent = time.monotonic(), True
         try:
             look = observer.look(Deadline(arguments.timeout))
             happened = pacer.take(look)
@@ -85,6 +85,7 @@ def _watch(kafka: Observation, view: View, arguments: argparse.Namespace) -> Non
             known = {each.query for each in look.queries}
             happened = [each for each in happened if each.query in known]
             view.show(look, pacer.paces(look, ends), happened)
+            silent = look.silent
         except EosSinkError as error:
             if not looks:
                 raise
@@ -92,6 +93,10 @@ def _watch(kafka: Observation, view: View, arguments: argparse.Namespace) -> Non
         looks += 1
         if looks == arguments.looks:
             return
+        if silent:
+            # It makes new clients: librdkafka (2.16) may go on waiting for a coordinator long after
+            # its broker was started again.
+            kafka.close()
         time.sleep(max(0.0, arguments.interval - (time.monotonic() - began)))
 
 

@@ -78,7 +78,7 @@ class Scraper:
             self._let_go()
             return Look(None, (), 0, self._clock() - begun, str(error))
         ends, unseen = _ends(self._kafka, snapshot, deadline)
-        if not all(problem.missing for problem in snapshot.problems):
+        if snapshot.silent:
             self._let_go()
         now = self._clock()
         self._standstill = self._standstill.then(ends, now)

@@ -208,6 +208,11 @@ class Snapshot:
     problems: tuple[Problem, ...]
     records: tuple[Written, ...] = ()
 
+    @property
+    def silent(self) -> bool:
+        """A part of the cluster did not answer; what may not be seen is another matter."""
+        return not all(problem.missing for problem in self.problems)
+
     def query(self, name: str) -> QueryStatus | None:
         return next((each for each in self.queries if each.query == name), None)
 
