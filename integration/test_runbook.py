@@ -135,6 +135,14 @@ def test_a_run_that_is_fenced_says_by_whom(on_call: OnCall) -> None:
     query.check()
 
 
+def test_the_doctor_says_why_a_query_will_not_start(on_call: OnCall) -> None:
+    (command,) = commands("Will not start")
+    code, seen = on_call.types(command.replace("--topic readings", "--topic nowhere"))
+    assert code == 1
+    assert "kafka-topics" in seen
+    assert "--topic nowhere" in seen
+
+
 def test_the_first_command_and_the_exporter_s_run(on_call: OnCall) -> None:
     on_call.query("readings").finish()
     first = PAGE.read_text().split("```sh\n")[1].split("\n")[0]
