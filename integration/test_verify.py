@@ -42,6 +42,8 @@ class Topic:
         self.bootstrap = kafka.bootstrap_servers
         self.start_ms: int | None = START_MS
         self.name = f"orders-{uuid.uuid4().hex[:8]}"
+        # What is written bears a time that the usual retention would have ended.
+        config = {"retention.ms": -1, **config}
         kafka.create_topic(self.name, partitions=2, config=config)
 
     def write(self, rows: Iterable[int | tuple[bytes, Any]], end: str = "commit") -> Producer:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import cast
@@ -24,7 +23,6 @@ from eos_sink.verify.identity import Row
 
 _AT_ONCE = 5_000
 _WAIT_S = 0.2
-_REFUSALS = 10
 # What else is said, such as of a group, which it does not use, a reader outlives.
 _FINAL = frozenset(
     {
@@ -68,7 +66,6 @@ class Scan:
                 "enable.partition.eof": True,
             }
         )
-        self._refused: Counter[int] = Counter()
         # Where the next record of each partition is looked for.
         self.position: dict[int, int] = {}
 
@@ -120,31 +117,14 @@ class Scan:
         if code == KafkaError._PARTITION_EOF:
             self.position[partition] = max(self.position[partition], offset)
         elif code == KafkaError._AUTO_OFFSET_RESET:
-            self._read_on(partition, error)
+            raise ReaderError(
+                f"{self._topic}[{partition}] was cut while it was read, at offset "
+                f"{self.position[partition]}: {error.str()}. Run it again, or read the newest "
+                "rows only, with --last"
+            )
         elif error.fatal() or code in _FINAL:
             raise ReaderError(f"{self._topic}[{partition}] cannot be read: {error.str()}")
         return False
-
-    def _read_on(self, partition: int, error: KafkaError) -> None:
-        """Go on where the partition was, if the offset that a broker did not have is there. Seen
-        once, on a topic that was seconds old: a leader that is new may not have it yet.
-
-        Raises:
-            ReaderError: it is gone.
-        """
-        place = TopicPartition(self._topic, partition, self.position[partition])
-        self._refused[partition] += 1
-        try:
-            low, high = self._consumer.get_watermark_offsets(place, timeout=self._stall_s)
-        except KafkaException:
-            low, high = place.offset, place.offset
-        if not low <= place.offset <= high or self._refused[partition] > _REFUSALS:
-            raise ReaderError(
-                f"{self._topic}[{partition}] was cut while it was read, at offset {place.offset}: "
-                f"{error.str()}. Run it again, or read the newest rows only, with --last"
-            )
-        self._consumer.incremental_unassign([place])
-        self._consumer.incremental_assign([place])
 
 
 class Offsets:
