@@ -211,6 +211,7 @@ def test_numbers_count_anew_in_each_group(topic: Topic) -> None:
     assert some == ["a: 1 to 3 (3)", "a: 5 to 7 (3)", "b: 11"]
 
 
+@pytest.mark.long
 def test_what_retention_has_deleted_is_no_loss(kafka: KafkaCluster, topic: Topic) -> None:
     topic.write(range(40))
     kafka.delete_records(topic.name)
@@ -253,6 +254,7 @@ def test_a_gap_in_a_compacted_topic_proves_nothing(kafka: KafkaCluster) -> None:
     assert outcome(topic.sees(*NUMBERS), "lost") == ("no proof", 3)
 
 
+@pytest.mark.long
 def test_a_part_of_a_topic_is_read(topic: Topic) -> None:
     topic.start_ms = None
     for first in (0, 20, 40):
