@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import importlib.util
 import signal
 import sys
@@ -54,6 +55,13 @@ def test_the_table_sets_both_runs_side_by_side() -> None:
     assert lines["out of order"] == "250"
     assert lines["zombie drivers"] == "1 of 1 refused"
     assert "Each row was read once" in text
+
+
+def test_both_runs_are_told_to_a_program() -> None:
+    report = report_of(DemoResult(OURS, OTHER, planned=4, work=None))
+    ours, other = json.loads(render(report, as_json=True))["runs"]
+    assert (ours["perfect"], ours["audit"]["count"]["doubled"]) == (True, 0)
+    assert (other["perfect"], other["audit"]["count"]["doubled"]) == (False, 300)
 
 
 def test_a_doubled_row_beside_it_does_not_fail_the_demo() -> None:
