@@ -140,14 +140,14 @@ def test_a_broker_that_comes_back_is_seen_again() -> None:
 
 
 def test_the_commands_of_the_page_run(kafka: KafkaCluster, run: MakeRun) -> None:
-    topic = "readings"
-    kafka.create_topic(topic)
+    topic = new_topic(kafka, "watched")
     run(kafka, topic=topic, eos_id=topic).write(value=["a"])
     page = snippets_of(ROOT / "docs" / "watch.md")
     commands = [each for s in page if s.language == "sh" for each in s.commands]
     assert len(commands) == 4
     for each in commands:
         words = each.replace("localhost:9092", kafka.bootstrap_servers).split()[1:]
+        words = [topic if word == "readings" else word for word in words]
         # What would go on until Ctrl-C ends after a look.
         ends = [] if "--looks" in words else ["--looks", "1"]
         done = subprocess.run(
