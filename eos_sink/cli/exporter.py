@@ -12,6 +12,7 @@ from threading import Event
 from typing import TYPE_CHECKING, NoReturn
 
 from eos_sink.cli.connection import add_connection, sink_options
+from eos_sink.cli.numbers import some_seconds
 from eos_sink.cli.report import CommandError, Report
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add(
         "--interval",
-        type=float,
+        type=some_seconds,
         metavar="S",
         help=f"seconds for which a look at the cluster serves ({_INTERVAL_S:g}), or between two "
         f"writes of the file ({_TEXTFILE_INTERVAL_S:g})",

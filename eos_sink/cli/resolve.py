@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from typing import TYPE_CHECKING
 
+from eos_sink.cli.confirm import confirm
 from eos_sink.cli.connection import add_connection, sink_options
 from eos_sink.cli.names import meant
 from eos_sink.cli.report import CommandError, Report
@@ -119,14 +119,12 @@ def _confirm(
         )
     if arguments.yes:
         return
-    if not sys.stdin.isatty():
-        raise CommandError("nobody is there to confirm: add --yes")
     query = options.names.query
-    print(f"--{choice.value}: {_CHOICES[choice.value]}.", file=sys.stderr)
-    print(f"A run of {query} that is alive is refused from then on.", file=sys.stderr)
-    print("Type the query's name to go on: ", end="", file=sys.stderr, flush=True)
-    if sys.stdin.readline().strip() != query:
-        raise CommandError("not confirmed; nothing was changed")
+    warnings = (
+        f"--{choice.value}: {_CHOICES[choice.value]}.",
+        f"A run of {query} that is alive is refused from then on.",
+    )
+    confirm(warnings, query, "the query's name", "--yes")
 
 
 def _numbers(text: str) -> tuple[int, ...]:

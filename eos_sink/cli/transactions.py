@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from eos_sink.cli.confirm import confirm
 from eos_sink.cli.connection import add_connection, command_line, sink_options
 from eos_sink.cli.ledger import describe_report, done_report, list_report
 from eos_sink.cli.report import CommandError, Report
@@ -270,12 +271,8 @@ def _confirm(arguments: argparse.Namespace, query: str, verb: str, what: str) ->
     """Raises CommandError unless a person, or a script in a person's name, means it."""
     if arguments.yes:
         return
-    if not sys.stdin.isatty():
-        raise CommandError("nobody is there to confirm: add --yes")
-    print(f"{verb} {len(arguments.ids)} of {query}: {what}.", file=sys.stderr)
-    print("Type the query's name to go on: ", end="", file=sys.stderr, flush=True)
-    if sys.stdin.readline().strip() != query:
-        raise CommandError("not confirmed; nothing was changed")
+    warning = f"{verb} {len(arguments.ids)} of {query}: {what}."
+    confirm([warning], query, "the query's name", "--yes")
 
 
 def _confirm_force(arguments: argparse.Namespace, line: Line) -> None:
@@ -285,13 +282,9 @@ def _confirm_force(arguments: argparse.Namespace, line: Line) -> None:
         f"No decision names {name}. Once committed, its rows stay visible, the other tasks' of its "
         "batch may not, and when the query replays the batch they come a second time."
     )
-    print(warning, file=sys.stderr)
-    if arguments.yes:
-        if arguments.confirm != name:
-            raise CommandError(f"--force needs --confirm {name} beside --yes; nothing was changed")
-        return
-    if not sys.stdin.isatty():
-        raise CommandError(f"nobody is there to confirm: add --yes --confirm {name}")
-    print("Type the transactional id to go on: ", end="", file=sys.stderr, flush=True)
-    if sys.stdin.readline().strip() != name:
-        raise CommandError("not confirmed; nothing was changed")
+    if not arguments.yes:
+        confirm([warning], name, "the transactional id", f"--yes --confirm {name}")
+    elif arguments.confirm != name:
+        raise CommandError(f"--force needs --confirm {name} beside --yes; nothing was changed")
+    else:
+        print(warning, file=sys.stderr)

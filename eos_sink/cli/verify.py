@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eos_sink.cli.connection import add_brokers, add_timeout, kafka_settings
+from eos_sink.cli.numbers import positive, seconds
 from eos_sink.cli.progress import progress
 from eos_sink.cli.report import Cell, CommandError, Mood, Report
 from eos_sink.deadline import Deadline
@@ -48,16 +49,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--identity", default="key", metavar="PLACE", help="what tells rows apart (key)")
     add("--number", action="store_true", help="identities are whole numbers: look for gaps")
     add("--group", metavar="PLACE", help="numbers count anew in each group (with --number)")
-    add("--expected", type=_positive, metavar="N", help="rows are numbered from 0 to N - 1")
+    add("--expected", type=positive, metavar="N", help="rows are numbered from 0 to N - 1")
     add("--expected-from", type=Path, metavar="FILE", help="the source's identities, one a line")
     add("--order", metavar="PLACE", help="must never fall along a key")
     add("--partitions", type=_partitions, metavar="P,P-P", help="only these")
-    add("--last", type=_positive, metavar="N", help="only the last N offsets of each partition")
+    add("--last", type=positive, metavar="N", help="only the last N offsets of each partition")
     add("--since", type=_time, metavar="TIME", help="only rows since then (2026-11-01T00:00)")
-    add("--follow", type=_seconds, default=0.0, metavar="S", help="go on reading for S seconds")
+    add("--follow", type=seconds, default=0.0, metavar="S", help="go on reading for S seconds")
     add(
         "--wait",
-        type=_seconds,
+        type=seconds,
         default=10.0,
         metavar="S",
         help="how long a transaction may be open before it holds readers up (10)",
@@ -193,20 +194,6 @@ def _write(file: Path, result: Result) -> None:
         file.write_text(page(result), encoding="utf-8")
     except OSError as error:
         raise CommandError(f"--html {file}: {error.strerror}") from error
-
-
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text} is less than 1")
-    return number
-
-
-def _seconds(text: str) -> float:
-    number = float(text)
-    if not 0 <= number < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text} is no number of seconds")
-    return number
 
 
 def _partitions(text: str) -> frozenset[int]:

@@ -8,6 +8,7 @@ import time
 from typing import TYPE_CHECKING
 
 from eos_sink.cli.connection import add_connection, command_line, sink_options
+from eos_sink.cli.numbers import positive, seconds
 from eos_sink.cli.report import CommandError
 from eos_sink.deadline import Deadline
 from eos_sink.errors import EosSinkError
@@ -34,8 +35,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("query", nargs="*", metavar="QUERY", help="these only")
     add_connection(parser)
     add = parser.add_argument
-    add("--interval", type=_seconds, default=1.0, metavar="S", help="between two looks (1)")
-    add("--looks", type=_count, metavar="N", help="leave after so many")
+    add("--interval", type=seconds, default=1.0, metavar="S", help="between two looks (1)")
+    add("--looks", type=positive, metavar="N", help="leave after so many")
     add("--lines", action="store_true", help="a line an event on a terminal, too")
 
 
@@ -98,19 +99,3 @@ def _watch(kafka: ConfluentObservation, view: View, arguments: argparse.Namespac
             # its broker was started again.
             kafka.close()
         time.sleep(max(0.0, arguments.interval - (time.monotonic() - began)))
-
-
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = -1
-    if not 0 <= seconds < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds")
-    return seconds
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal() or not int(text):
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number above 0")
-    return int(text)
