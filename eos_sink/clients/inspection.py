@@ -1,4 +1,4 @@
-"""A cluster as a person looks at it: `eos-sink resolve` and nothing else uses this."""
+"""A cluster as a person looks at it: the query itself needs none of this."""
 
 from __future__ import annotations
 

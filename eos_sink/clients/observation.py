@@ -22,7 +22,7 @@ from eos_sink.ports import TransactionState
 
 _POLL_S = 0.1
 _FETCH_MS = 1
-_DENIED = {
+DENIED = {
     KafkaError.TOPIC_AUTHORIZATION_FAILED,
     KafkaError.GROUP_AUTHORIZATION_FAILED,
     KafkaError.CLUSTER_AUTHORIZATION_FAILED,
@@ -226,7 +226,7 @@ def _topic_error(error: KafkaError, topic: str) -> EosSinkError:
 
 def _judged(error: KafkaError, what: str, needs: list[Acl]) -> EosSinkError:
     """As an error of the port, whatever it would mean for a producer."""
-    if error.code() in _DENIED:
+    if error.code() in DENIED:
         return unseen(what, needs)
     found = judged(error, what)
     if isinstance(found, EosSinkError):

@@ -11,7 +11,7 @@ from confluent_kafka.admin import ConfigResource, NewTopic, ResourceType
 from eos_sink.acls import Acl, Resource
 from eos_sink.clients.cluster import LOG_PARTITIONS
 from eos_sink.clients.control import KafkaPythonControl
-from eos_sink.clients.observation import ConfluentObservation
+from eos_sink.clients.observation import DENIED, ConfluentObservation
 from eos_sink.clients.probes import Probes, reach
 from eos_sink.clients.settings import kafka_python_settings
 from eos_sink.deadline import Deadline
@@ -28,11 +28,6 @@ from eos_sink.facts import (
 from eos_sink.options import SinkOptions
 
 _CLUSTER = "kafka-cluster"
-_DENIED = {
-    KafkaError.TOPIC_AUTHORIZATION_FAILED,
-    KafkaError.GROUP_AUTHORIZATION_FAILED,
-    KafkaError.CLUSTER_AUTHORIZATION_FAILED,
-}
 # One broker that does not answer must not take the time of all other questions.
 _ANSWER_S = 5.0
 
@@ -105,7 +100,7 @@ class ConfluentSurvey(ConfluentObservation):
             self._answer(futures[topic], deadline)
         except KafkaException as raised:
             error: KafkaError = raised.args[0]
-            if error.code() in _DENIED:
+            if error.code() in DENIED:
                 return f"this principal lacks {self._permissions.log_create}"
             return _failed(error) if error.retriable() else str(error.str())
         return ""
@@ -242,6 +237,6 @@ class ConfluentSurvey(ConfluentObservation):
 
 def _failed(error: KafkaError, *needed: Acl) -> Unseen:
     """The first one is what was refused, all of them are what would show everything."""
-    if error.code() in _DENIED and needed:
+    if error.code() in DENIED and needed:
         return Unseen(f"this principal lacks {needed[0]}", needed)
     return Unseen(error.str().rstrip("."))

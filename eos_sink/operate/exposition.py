@@ -148,10 +148,8 @@ def _decided(status: QueryStatus) -> Iterator[Sample]:
     decision, labels = status.decision, (status.query,)
     if decision is None:
         return
-    told = status.record.stats.decided_ms if status.record else 0
-    decided_ms = told or status.decided_at_ms
-    if decided_ms:
-        yield Sample(Gauge.LAST_DECISION, labels, decided_ms / _MS)
+    if status.decided_at_ms:
+        yield Sample(Gauge.LAST_DECISION, labels, status.decided_at_ms / _MS)
     yield Sample(Gauge.LAST_ROWS, labels, status.rows)
     yield Sample(Gauge.LAST_BYTES, labels, status.bytes)
     yield Sample(Gauge.LAST_PARTITIONS, labels, status.partitions)

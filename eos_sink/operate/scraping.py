@@ -12,6 +12,7 @@ from eos_sink.errors import EosSinkError
 from eos_sink.observing import Observation, PartitionEnds
 from eos_sink.operate.exposition import Look, Standstill
 from eos_sink.operate.observer import Observer
+from eos_sink.operate.pace import topics_of
 from eos_sink.operate.snapshot import Snapshot
 
 _CLOSE_S = 1.0
@@ -94,12 +95,11 @@ def _ends(
     kafka: Observation, snapshot: Snapshot, deadline: Deadline
 ) -> tuple[dict[str, tuple[PartitionEnds, ...]], int]:
     """Of the topics that the latest decisions name; how many could not be seen."""
-    decisions = [each.decision for each in snapshot.queries]
-    topics = {topic for decision in decisions if decision for topic in decision.topics}
+    topics = topics_of(snapshot)
     if not topics:
         return {}, 0
     try:
-        answers = kafka.ends(sorted(topics), deadline)
+        answers = kafka.ends(topics, deadline)
     except EosSinkError:
         return {}, 1
     seen = {name: ends for name, ends in answers.items() if not isinstance(ends, EosSinkError)}
