@@ -133,22 +133,32 @@ def _summary(
 
 def _row(status: QueryStatus, now_ms: int) -> tuple[Cell, ...]:
     decided = [each for each in status.open if each.decided]
-    age = status.decided_at_ms and span(max(0, now_ms - status.decided_at_ms))
     oldest = max((each.age_ms(now_ms) for each in status.open), default=None)
-    left = min((each.left_ms(now_ms) for each in status.open), default=None)
     return (
         Cell(status.query),
         Cell(batch_name(status.batch)),
         state_of(status),
         Cell(f"{status.rows:,}" if status.decision else "-"),
-        Cell(f"{age} ago" if age else "-"),
+        Cell(decided_ago(status, now_ms)),
         Cell(status.driver.value),
         Cell(str(len(decided))),
         Cell(str(len(status.undecided))),
         Cell("-" if oldest is None else span(oldest)),
-        Cell("-" if left is None else span(left)),
+        Cell(time_left(status, now_ms)),
         Cell(status.names.prefix),
     )
+
+
+def decided_ago(status: QueryStatus, now_ms: int) -> str:
+    """How long it is since the latest decision."""
+    at_ms = status.decided_at_ms
+    return "-" if at_ms is None else f"{span(max(0, now_ms - at_ms))} ago"
+
+
+def time_left(status: QueryStatus, now_ms: int) -> str:
+    """Until Kafka aborts the first of the open transactions."""
+    left = min((each.left_ms(now_ms) for each in status.open), default=None)
+    return "-" if left is None else span(left)
 
 
 def state_of(status: QueryStatus) -> Cell:

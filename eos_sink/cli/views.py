@@ -11,8 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, TextIO
 
 from eos_sink.cli.report import CommandError, Mood
-from eos_sink.cli.status import batch_name, query_document, state_of
-from eos_sink.cli.words import span
+from eos_sink.cli.status import batch_name, decided_ago, query_document, state_of, time_left
 from eos_sink.operate.concerns import concerns
 from eos_sink.operate.happenings import Happening, Kind
 from eos_sink.operate.pace import Pace
@@ -236,8 +235,6 @@ def cells(pace: Pace, now_ms: int) -> list[str | Text]:
     from rich.text import Text
 
     status, state = pace.status, state_of(pace.status)
-    age = None if status.decided_at_ms is None else span(max(0, now_ms - status.decided_at_ms))
-    left = min((each.left_ms(now_ms) for each in status.open), default=None)
     decided = sum(each.decided for each in status.open)
     open_ = f"{len(status.undecided)} + {decided} decided" if decided else len(status.undecided)
     return [
@@ -247,9 +244,9 @@ def cells(pace: Pace, now_ms: int) -> list[str | Text]:
         f"{pace.rows_per_s:,.0f}",
         f"{pace.batches_per_min:,.0f}",
         bars(pace.recent),
-        f"{age} ago" if age else "-",
+        decided_ago(status, now_ms),
         str(open_),
-        "-" if left is None else span(left),
+        time_left(status, now_ms),
         "?" if pace.behind is None else f"{pace.behind:,}",
         status.driver.value,
     ]
