@@ -1063,11 +1063,12 @@ end:
 #endif
   atomic {
     if
-    :: rec -> plm = mem; plq = pq; plb = pb_; pls = ps_; pld = pd_; COPY1(ple,pe_); COPY1(pll,pl_);
+    :: last != id -> skip                              /* the planner of an older JVM */
+    :: last == id && rec -> plm = mem; plq = pq; plb = pb_; pls = ps_; pld = pd_; COPY1(ple,pe_); COPY1(pll,pl_);
 #ifdef NO_PLANREAD
        COPY1(plv,bv)
 #endif
-    :: else -> NO_PLANNER
+    :: last == id && !rec -> NO_PLANNER
     fi }
 dead:
   atomic {

@@ -11,12 +11,11 @@ from tools.guards.model import rows
 
 SPEC = Path(__file__).resolve().parent.parent / "spec"
 _RULE = re.compile(r"\b(?:M|NO)_[A-Z]+\b")
-_INTERNAL = {"NO_PLANNER", "NO_HANG"}
 
 
 def rules_of_the_model() -> set[str]:
     conditions = re.findall(r"^#\s*(?:if|ifdef|ifndef|elif)\b.*$", _model(), re.MULTILINE)
-    return set(_RULE.findall("\n".join(conditions))) - _INTERNAL
+    return set(_RULE.findall("\n".join(conditions)))
 
 
 def _model() -> str:
