@@ -1,43 +1,103 @@
-"""The model, its rows and its page name the same rules."""
+"""Tallies add up the same in any order, and a decision finds its transactions."""
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
+import pickle
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from tools.guards.model import rows
+from eos_sink.identity import QueryNames
+from eos_sink.model import (
+    BatchId,
+    Decision,
+    LogRecord,
+    Numbering,
+    Prepared,
+    Tally,
+    Transaction,
+    Witness,
+)
 
-SPEC = Path(__file__).resolve().parent.parent / "spec"
-_RULE = re.compile(r"\b(?:M|NO)_[A-Z]+\b")
+words = st.integers(0, 2**64 - 1)
+tallies = st.builds(Tally, st.integers(0, 10**9), st.integers(0, 10**12), words)
+NAMES = QueryNames("p-", "q-0123456789")
 
 
-def rules_of_the_model() -> set[str]:
-    conditions = re.findall(r"^#\s*(?:if|ifdef|ifndef|elif)\b.*$", _model(), re.MULTILINE)
-    return set(_RULE.findall("\n".join(conditions)))
+@given(st.lists(tallies), st.randoms(use_true_random=False))
+def test_a_total_does_not_depend_on_the_order(parts: list[Tally], chance: object) -> None:
+    shuffled = list(parts)
+    chance.shuffle(shuffled)  # type: ignore[attr-defined]
+    assert Tally.total(shuffled) == Tally.total(parts)
 
 
-def _model() -> str:
-    return (SPEC / "eos.pml").read_text()
+@given(st.lists(tallies), st.lists(tallies))
+def test_a_total_does_not_depend_on_the_grouping(some: list[Tally], others: list[Tally]) -> None:
+    assert Tally.total(some) + Tally.total(others) == Tally.total([*some, *others])
 
 
-def test_each_rule_that_the_model_can_take_back_has_a_row() -> None:
-    assert rules_of_the_model() == {
-        switch for row in rows() for switch in row.switches if _RULE.fullmatch(switch)
+@given(tallies)
+def test_nothing_adds_nothing(tally: Tally) -> None:
+    assert tally + Tally() == tally == Tally() + tally
+    assert Tally.total([]) == Tally()
+
+
+@given(tallies, tallies)
+def test_a_fingerprint_stays_within_64_bits(one: Tally, other: Tally) -> None:
+    assert 0 <= (one + other).fingerprint < 2**64
+
+
+def test_batches_of_different_streams_are_different_batches() -> None:
+    assert BatchId("old", 0) != BatchId("new", 0)
+    assert BatchId("old", 0) == BatchId("old", 0)
+
+
+def test_a_decision_names_each_transaction_by_id_producer_and_epoch() -> None:
+    entries = tuple(Prepared(p, 100 + p, 3, Tally(1, 2, 3), Witness("t", p, 7)) for p in (0, 2))
+    decision = Decision(BatchId("s", 4), 1, 3, Tally(2, 4, 6), entries)
+    assert decision.transactions(NAMES) == {
+        Transaction("p-q-0123456789-1-0", 100, 3): entries[0],
+        Transaction("p-q-0123456789-1-2", 102, 3): entries[1],
     }
+    assert pickle.loads(pickle.dumps(decision)) == decision
 
 
-@pytest.mark.parametrize("rule", sorted(rules_of_the_model()))
-def test_each_rule_is_in_the_table_of_the_page(rule: str) -> None:
-    assert f"`{rule}`" in (SPEC / "README.md").read_text()
+def decided(stream: str, batch: int) -> Decision:
+    return Decision(BatchId(stream, batch), 0, 1, Tally(), ())
 
 
-def test_each_switch_of_a_row_is_one_of_the_model() -> None:
-    known = set(re.findall(r"\b[A-Z][A-Z0-9_]*\b", _model()))
-    assert {switch for row in rows() for switch in row.switches} <= known
+def test_a_record_remembers_the_last_batch_of_each_stream_before() -> None:
+    record = LogRecord(0, None, "")
+    for stream, batch in [("a", 0), ("a", 1), ("b", 0), ("a", 2), ("c", 0)]:
+        record = record.next(decided(stream, batch), "w")
+    assert record.earlier == (BatchId("b", 0), BatchId("a", 2))
+    assert record.seq == 5
 
 
-def test_no_two_rows_have_one_name() -> None:
-    names = [row.name for row in rows()]
-    assert sorted(names) == sorted(set(names))
+def test_a_void_forgets_no_stream() -> None:
+    record = LogRecord(1, decided("b", 0), "w", (BatchId("a", 7),))
+    assert record.next(record.decision, "v") == LogRecord(2, record.decision, "v", record.earlier)
+
+
+def test_a_record_does_not_grow_without_end() -> None:
+    record = LogRecord(0, None, "")
+    for number in range(100):
+        record = record.next(decided(f"stream-{number}", 0), "w")
+    assert [batch.stream for batch in record.earlier] == [f"stream-{n}" for n in range(83, 99)]
+
+
+@given(st.sampled_from(list(Numbering)), st.uuids().map(str), st.integers(0, 2**63 - 1))
+def test_who_numbers_a_batch_is_read_from_its_stream(
+    numbering: Numbering, source: str, number: int
+) -> None:
+    batch = BatchId.numbered_by(numbering, source, number)
+    assert (batch.numbering, batch.batch) == (numbering, number)
+    assert source in str(batch)
+    assert numbering is Numbering.ONCE or str(number) in str(batch)
+
+
+@pytest.mark.parametrize("source", ["once:1", "foreach:1", "txn:1", ":", ""])
+def test_no_name_of_an_application_passes_for_another_numbering(source: str) -> None:
+    batch = BatchId.numbered_by(Numbering.VERSION, source, 1)
+    assert batch.numbering is Numbering.VERSION
