@@ -96,7 +96,8 @@ class SinkWriter:
         if self._check_settings is not None:
             # A setting can only be asked for by its whole name; these are not all known.
             self._check_settings(getattr(context, "_localProperties", None) or {})
-        if context.getLocalProperty("spark.speculation") == "true":
+        # Spark trims a setting and takes it in any case.
+        if (context.getLocalProperty("spark.speculation") or "").strip().lower() == "true":
             # Two attempts of a task would take one transactional id from each other, and the
             # later one can abort what the earlier one has prepared.
             raise ConfigurationError(

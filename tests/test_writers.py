@@ -134,9 +134,10 @@ def test_a_job_group_that_is_not_the_query_s_run_is_refused(
         write(writer(), **given)
 
 
-def test_speculation_is_refused(world: World, write: Callable[..., Report]) -> None:
+@pytest.mark.parametrize("on", ["true", "True", " TRUE "])
+def test_speculation_is_refused(world: World, write: Callable[..., Report], on: str) -> None:
     with pytest.raises(ConfigurationError, match="speculation"):
-        write(writer(), **{"spark.speculation": "true"})
+        write(writer(), **{"spark.speculation": on})
 
 
 def test_overwrite_is_refused() -> None:

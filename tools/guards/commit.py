@@ -28,7 +28,7 @@ _VOID_OR_LEAVE = (
 )
 _ABORT = "        abort_all(self._kafka, given_up, deadline)\n"
 _WRITE = "        self._register.write(token, decision, deadline, figures)\n"
-_DECIDE_IT = _WRITE + ("        clock.end(Step.DECIDE)\n        phase.move(Phase.DECIDED)\n")
+_DECIDE_IT = _WRITE + "        clock.end(Step.DECIDE)\n"
 _SETTLE_IT = (
     "        lost = settle(self._kafka, self._names, decision, deadline, just_decided=True)\n"
 )
@@ -268,8 +268,8 @@ GUARDS = (
         (
             Removal(
                 _COMMITTER,
-                _VOID_OR_LEAVE + "        phase.move(Phase.VOIDED)\n" + _ABORT,
-                _ABORT + _VOID_OR_LEAVE + "        phase.move(Phase.VOIDED)\n",
+                _VOID_OR_LEAVE + _ABORT,
+                _ABORT + _VOID_OR_LEAVE,
             ),
         ),
         proofs(
@@ -283,11 +283,7 @@ GUARDS = (
         "What was begun under a plan made after the void is not touched.",
         (
             Removal(_COMMITTER, _LIST),
-            Removal(
-                _COMMITTER,
-                "        phase.move(Phase.VOIDED)\n",
-                "        phase.move(Phase.VOIDED)\n" + _LIST,
-            ),
+            Removal(_COMMITTER, _VOID_OR_LEAVE, _VOID_OR_LEAVE + _LIST),
         ),
         proofs(
             _STORY
