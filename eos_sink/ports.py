@@ -340,6 +340,9 @@ class Kafka(Protocol):
     ) -> Mapping[str, TopicView | None]:
         """Each topic as it is now; None: it does not exist."""
 
+    def close(self) -> None:
+        """Close what the process shares; the next call that needs it makes it again."""
+
 
 class Inspection(Kafka, Protocol):
     """A cluster as a person looks at it (`eos-sink resolve`); changes nothing by itself."""

@@ -175,7 +175,6 @@ class ConfluentKafka:
         return view_topics(self._admin(deadline), topics, deadline)
 
     def close(self) -> None:
-        """Let go of what the process shares; a process that lives as long as this need not."""
         if self._control is not None:
             self._control.close()
         self._control = self._admin_client = None

@@ -124,6 +124,11 @@ class Committer:
         abort_all(self._kafka, given_up, deadline)
         self._journal.aborted(reports, len(given_up))
 
+    def close(self) -> None:
+        """Leave no client behind."""
+        self._register.close()
+        self._kafka.close()
+
     def _decide(
         self,
         reports: Sequence[TaskReport],

@@ -110,6 +110,7 @@ class Planner:
         """Leave no client behind, and no member that would go on with its heartbeats."""
         self._forget()
         self._register.close()
+        self._kafka.close()
 
     def _joined(self) -> bool:
         if self._member is None:

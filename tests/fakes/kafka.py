@@ -224,6 +224,9 @@ class FakeKafka:
         known = self.cluster.topics
         return {name: _view(known[name]) if name in known else None for name in topics}
 
+    def close(self) -> None:
+        pass
+
     def _visibility(self, witness: Witness) -> Visibility | None:
         topic = self.cluster.topics.get(witness.topic)
         if topic is None or witness.partition >= len(topic.partitions):
