@@ -101,6 +101,15 @@ class MemberContract:
         task.commit()
         assert values(harness, topic) == [b"a"]
 
+    def test_a_member_that_was_idle_for_too_long_has_expired_and_a_new_one_joins(
+        self, harness: Harness
+    ) -> None:
+        idle = harness.idle_member()
+        assert idle.state() is MemberState.EXPIRED
+        idle.close()
+        member, _ = join(harness)
+        assert member.state() is MemberState.CURRENT
+
     def test_the_group_is_stable_without_pending_offsets(self, harness: Harness) -> None:
         member, _ = join(harness)
         assert member.wait_stable(harness.deadline())

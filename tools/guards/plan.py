@@ -102,6 +102,22 @@ GUARDS = (
         rows=("M_EXPIRED",),
     ),
     Guard(
+        "an idle member has expired",
+        "A membership that its own client has ended is joined again before the next plan.",
+        (
+            Removal(
+                "eos_sink/clients/member.py",
+                "            error = self._poll(0)\n",
+                "            error = self._check(0)\n",
+            ),
+        ),
+        proofs(
+            "integration/test_contract.py::TestMember::"
+            "test_a_member_that_was_idle_for_too_long_has_expired_and_a_new_one_joins[4.3.0]"
+        ),
+        outside="the model's member lives as long as its process",
+    ),
+    Guard(
         "a sweep lists",
         "What an earlier run has left open is looked for and aborted.",
         (Removal(_PLANNER, _LIST, "        listed = []\n"),),
