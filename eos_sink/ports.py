@@ -240,6 +240,7 @@ class GroupMember(Protocol):
 
         Raises:
             MemberRefused: replaced by a newer one while joining.
+            ConfigurationError: the brokers grant no session of this length.
         """
 
     def state(self) -> MemberState: ...
@@ -315,6 +316,10 @@ class Kafka(Protocol):
         """For records of the decision log."""
 
     def member(self, group: str, instance_id: str, session_ms: int) -> GroupMember: ...
+
+    def longest_session(self, deadline: Deadline) -> int | None:
+        """The longest session in ms that every broker grants to a member; None: this principal may
+        not see it, or not all brokers answer soon."""
 
     def control(self) -> TransactionControl:
         """Shared by the process; do not close."""

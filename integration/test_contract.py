@@ -73,6 +73,7 @@ class KafkaHarness:
     """Implements `tests.contract.harness.Harness`."""
 
     max_timeout_ms = 900_000
+    max_session_ms = 1_800_000
 
     def __init__(
         self, cluster: KafkaCluster, admin: KafkaAdminClient, *, native: bool = True

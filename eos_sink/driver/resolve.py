@@ -205,7 +205,8 @@ def carry_out(
                 "the query is alive. Stop it, then look again."
             )
         owner = replace(this_process(options), tool=TOOL)
-        token = PlanToken(names, entry.seq, entry.position, member.join(deadline), owner)
+        metadata = member.join(deadline)
+        token = PlanToken(names, entry.seq, entry.position, metadata, owner, SESSION_MS)
         register.expect(token, deadline)
         if decision is None:
             _end_what_is_decided(kafka, evidence, deadline)

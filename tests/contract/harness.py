@@ -54,6 +54,10 @@ class Harness(Protocol):
     def max_timeout_ms(self) -> int:
         """The brokers' `transaction.max.timeout.ms`."""
 
+    @property
+    def max_session_ms(self) -> int:
+        """The brokers' `group.max.session.timeout.ms`."""
+
     def kafka(self, **settings: str) -> Kafka:
         """The cluster as a process of its own sees it; `settings` are options, `_` for a dot."""
 

@@ -27,6 +27,7 @@ class FakeHarness:
         self.cluster = FakeCluster()
         self.names = QueryNames("eos-sink-", "contract-0123456789")
         self.max_timeout_ms = self.cluster.max_timeout_ms
+        self.max_session_ms = self.cluster.max_session_ms
 
     def kafka(self, **settings: str) -> FakeKafka:
         return FakeKafka(self.cluster)

@@ -102,6 +102,19 @@ GUARDS = (
         rows=("M_EXPIRED",),
     ),
     Guard(
+        "a plan lives for the longest session",
+        "Tasks may write under a plan whose process is gone for as long as the brokers allow it.",
+        (
+            Removal(
+                _PLANNER,
+                "self._join_for(longest_session_ms(timeout_ms, allowed_ms), deadline)",
+                "self._join_for(group_session_ms(timeout_ms), deadline)",
+            ),
+        ),
+        proofs(_GUARD + "test_a_plan_outlives_its_process_for_the_longest_session"),
+        outside="the model has no clock",
+    ),
+    Guard(
         "an idle member has expired",
         "A membership that its own client has ended is joined again before the next plan.",
         (
@@ -201,7 +214,7 @@ GUARDS = (
         (
             Removal(
                 _PLANNER,
-                "            while not self._member.wait_stable("
+                "            while not member.wait_stable("
                 "Deadline(min(_STABLE_TRY_S, deadline.left))):\n",
                 "            while False:\n",
             ),
