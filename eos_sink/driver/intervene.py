@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from eos_sink.deadline import Deadline
-from eos_sink.driver.planner import this_process
+from eos_sink.driver.processes import this_process
 from eos_sink.driver.resolve import SESSION_MS, RefusedChoice, read_log
 from eos_sink.driver.sweep import void
 from eos_sink.log import DecisionRegister, Entry

@@ -8,16 +8,12 @@ optimisation; each plan reads the log to its end.
 from __future__ import annotations
 
 import logging
-import os
-import socket
-import sys
-import time
-from pathlib import Path
 
 from eos_sink import events
 from eos_sink.deadline import Deadline
 from eos_sink.destinations import Destinations, check_destinations
 from eos_sink.driver.journal import PlanJournal, superseded_run
+from eos_sink.driver.processes import this_process
 from eos_sink.driver.settle import settle
 from eos_sink.driver.sweep import abort_all, list_undecided, void
 from eos_sink.errors import ConfigurationError, EosSinkError, OutcomeUnknownError
@@ -29,33 +25,6 @@ from eos_sink.verdicts import check_unrecorded, group_session_ms, longest_sessio
 
 _STABLE_TRY_S = 2.0
 _LOGGER = logging.getLogger("eos_sink.driver")
-
-
-def this_process(options: SinkOptions) -> Owner:
-    """How this run is named to a run that it replaces."""
-    now_ms = int(time.time() * 1000)
-    return Owner(socket.gethostname(), os.getpid(), now_ms, options.origin, session=_session())
-
-
-def _session() -> str:
-    """What all planner processes of a Spark session share: who has started them.
-
-    That is Spark's Python daemon, or its JVM. A process that Spark has not started has none.
-    """
-    spec = getattr(sys.modules.get("__main__"), "__spec__", None)
-    if spec is None or not spec.name.startswith("pyspark."):
-        return ""
-    return process_name(os.getppid())
-
-
-def process_name(pid: int) -> str:
-    """A process of this machine, told from an earlier one of the same number where Linux tells."""
-    try:
-        # Field 22: since when it runs.
-        since = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
-    except OSError:
-        since = ""
-    return f"{pid}@{since}"
 
 
 class Planner:
