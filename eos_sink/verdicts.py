@@ -226,7 +226,7 @@ def check_unmoved(
 def group_session_ms(transaction_timeout_ms: int) -> int:
     """The shortest session of the driver's membership in its group. Spark may end an idle planner
     process during a batch, and the metadata of its member must outlive the batch."""
-    return transaction_timeout_ms + _SESSION_MARGIN_MS
+    return min(transaction_timeout_ms + _SESSION_MARGIN_MS, _CLIENTS_SESSION_MS)
 
 
 def longest_session_ms(transaction_timeout_ms: int, allowed_ms: int | None) -> int:

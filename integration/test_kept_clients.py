@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterator
 
@@ -53,6 +54,8 @@ def await_at_most(threads: int, files: int) -> None:
     """Clients end their threads in the background."""
     deadline = Deadline(30)
     while True:
+        # kafka-python leaves sockets that could not connect to the garbage collector.
+        gc.collect()
         now = threads_and_files()
         if now[0] <= threads and now[1] <= files:
             return
@@ -128,4 +131,18 @@ def test_a_planner_and_a_committer_that_are_closed_leave_nothing_behind(
     committer.commit([task.write(BatchId("stream", 0), 0, rows)])
     planner.close()
     committer.close()
+    await_at_most(threads, files)
+
+
+def test_a_planner_that_is_closed_after_its_broker_has_gone_leaves_nothing_behind() -> None:
+    threads, files = threads_and_files()
+    with start_kafka() as gone:
+        topic = new_topic(gone, "gone", partitions=1)
+        servers = gone.bootstrap_servers
+        options = parse_options(
+            {"kafka.bootstrap.servers": servers, "topic": topic, "eos.id": topic}
+        )
+        planner = Planner(ConfluentKafka(options), options)
+        planner.plan()
+    planner.close()
     await_at_most(threads, files)

@@ -390,8 +390,16 @@ def test_only_the_querys_own_ids_show_it() -> None:
         (900_000, 86_400_000, 3_600_000),
         (900_000, None, 1_800_000),
         (2_400_000, None, 2_460_000),
+        (7_200_000, None, 3_600_000),
     ],
-    ids=["all", "too little", "more than the client takes", "untold", "untold and too little"],
+    ids=[
+        "all",
+        "too little",
+        "more than the client takes",
+        "untold",
+        "untold and too little",
+        "cap",
+    ],
 )
 def test_the_driver_asks_for_the_longest_session_but_for_no_less_than_it_needs(
     timeout_ms: int, allowed_ms: int | None, asked_ms: int

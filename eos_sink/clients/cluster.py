@@ -5,6 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FuturesTimeoutError
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -126,9 +127,12 @@ class ConfluentKafka:
                 admin.describe_configs([broker], request_timeout=soon.left)[broker]
                 for broker in brokers
             ]
-            return min(int(self._answer(each, soon)[_LONGEST_SESSION].value) for each in asked)
-        except KafkaException:
+            entries = [self._answer(each, soon).get(_LONGEST_SESSION) for each in asked]
+        except (KafkaException, FuturesTimeoutError):
             return None
+        # Brokers of a hosted Kafka may keep settings to themselves.
+        values = [entry.value for entry in entries if entry is not None and entry.value]
+        return min(map(int, values)) if values and len(values) == len(entries) else None
 
     def control(self) -> KafkaPythonControl:
         if self._control is None:

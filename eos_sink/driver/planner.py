@@ -148,11 +148,13 @@ class Planner:
         return entry
 
     def _join(self, deadline: Deadline) -> GroupMember:
-        """Join for the longest session that the brokers grant."""
+        """Join for the longest session that the brokers grant; once known, it is not asked for."""
         timeout_ms = self._options.transaction_timeout_ms
-        allowed_ms = self._kafka.longest_session(deadline)
+        longest_ms = self._session_ms
+        if not longest_ms:
+            longest_ms = longest_session_ms(timeout_ms, self._kafka.longest_session(deadline))
         try:
-            return self._join_for(longest_session_ms(timeout_ms, allowed_ms), deadline)
+            return self._join_for(longest_ms, deadline)
         except ConfigurationError:
             # If they refuse the shortest one too, the error says what to do.
             self._close_member()
@@ -160,8 +162,9 @@ class Planner:
 
     def _join_for(self, session_ms: int, deadline: Deadline) -> GroupMember:
         member = self._kafka.member(self._names.group, self._names.driver, session_ms)
-        self._member, self._session_ms = member, session_ms
+        self._member = member
         self._metadata = member.join(deadline)
+        self._session_ms = session_ms
         return member
 
     def _check(self, deadline: Deadline) -> None:

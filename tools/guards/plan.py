@@ -107,8 +107,8 @@ GUARDS = (
         (
             Removal(
                 _PLANNER,
-                "self._join_for(longest_session_ms(timeout_ms, allowed_ms), deadline)",
-                "self._join_for(group_session_ms(timeout_ms), deadline)",
+                "            return self._join_for(longest_ms, deadline)\n",
+                "            return self._join_for(group_session_ms(timeout_ms), deadline)\n",
             ),
         ),
         proofs(_GUARD + "test_a_plan_outlives_its_process_for_the_longest_session"),
