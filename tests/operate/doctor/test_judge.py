@@ -85,8 +85,8 @@ CASES: list[tuple[Check, Level, dict[str, Any], str, str]] = [
         Check.VERSIONS,
         FAILURE,
         {"brokers": (replace(broker(), newest={10: 3}),)},
-        "is too old: it lacks ListTransactions",
-        "Kafka 3.0",
+        "is too old: it lacks AddPartitionsToTxn",
+        "Kafka 3.6",
     ),
     (
         Check.CONTROLLER,
@@ -390,7 +390,7 @@ CASES: list[tuple[Check, Level, dict[str, Any], str, str]] = [
     ),
     (
         Check.VERIFICATION,
-        WARNING,
+        FAILURE,
         {"brokers": (broker(1), broker(2, transaction_partition_verification_enable="false"))},
         "false on kafka-2:9092",
         "--entity-type brokers --entity-default --add-config "
