@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import uuid
+from collections.abc import Callable
 
 from eos_sink.deadline import Deadline
 from eos_sink.errors import (
@@ -133,6 +134,7 @@ class DecisionRegister:
         decision: Decision | None,
         deadline: Deadline,
         figures: Stats | None = None,
+        before_commit: Callable[[], None] | None = None,
     ) -> Entry:
         """Write the next record if the plan's is still the latest one.
 
@@ -141,6 +143,9 @@ class DecisionRegister:
 
         Args:
             figures: what comes to the query's figures with this record.
+            before_commit: called each time that the write is tried, when the record and the offset
+                are in the driver's transaction. What it raises aborts that transaction and is
+                raised; but after ProducerFenced the write is tried again.
 
         Raises:
             SupersededError: the log has moved on, or the plan's member was replaced.
@@ -149,6 +154,18 @@ class DecisionRegister:
             OutcomeUnknownError: no answer by the deadline.
         """
         writer = uuid.uuid4().hex
+        refusals: list[BaseException] = []
+
+        def check() -> None:
+            try:
+                if before_commit is not None:
+                    before_commit()
+            except ProducerFenced:
+                raise
+            except BaseException as error:
+                refusals.append(error)
+                raise
+
         while True:
             try:
                 entry = self._current(token, deadline)
@@ -157,9 +174,9 @@ class DecisionRegister:
                 self._compare(token, entry)
                 prefix = token.names.prefix
                 record = entry.record.next(decision, writer, token.owner, prefix, figures)
-                return self._append(token, record, deadline)
+                return self._append(token, record, check, deadline)
             except BaseException as error:
-                if not _repeatable(error):
+                if error in refusals or not _repeatable(error):
                     self._abandon()
                     raise self._explained(token, error) from error
                 self._let_go()
@@ -189,7 +206,13 @@ class DecisionRegister:
             self._let_go()
             raise superseded(token, entry)
 
-    def _append(self, token: PlanToken, record: LogRecord, deadline: Deadline) -> Entry:
+    def _append(
+        self,
+        token: PlanToken,
+        record: LogRecord,
+        before_commit: Callable[[], None],
+        deadline: Deadline,
+    ) -> Entry:
         producer = self._producer
         assert producer is not None
         at: list[int] = []
@@ -205,6 +228,8 @@ class DecisionRegister:
             on_offset=lambda _, offset: at.append(offset),
         )
         producer.send_offset(place, token.member, answer)
+        before_commit()
+        answer = deadline.within(deadline.seconds / _TRIES)
         producer.commit(answer)
         producer.flush(answer)
         if not at:
