@@ -323,8 +323,8 @@ class Kafka(Protocol):
         """Creates the decision log's topic where it is missing."""
 
     def log_records(self, deadline: Deadline) -> Mapping[str, bytes]:
-        """The latest record of every query in the decision log, by key, up to the first open
-        transaction of each partition. Reads all of the log."""
+        """The latest committed record of every query in the decision log, by key, up to the high
+        watermarks at the call. Reads all of the log."""
 
     def visibility(
         self, witnesses: Sequence[Witness], deadline: Deadline
@@ -356,8 +356,8 @@ class Inspection(Kafka, Protocol):
         Each of their rows is handed to `on_row`. Empty if the topic cannot be seen."""
 
     def queries(self, deadline: Deadline) -> list[str] | None:
-        """The queries that the decision log has records of, sorted; None: there is no such topic,
-        and none is made."""
+        """The queries that the decision log has records of before the first open transaction of
+        each partition, sorted; None: there is no such topic, and none is made."""
 
     def members(self, group: str, deadline: Deadline) -> list[str]:
         """The hosts of a group's members, as far as its coordinator knows."""

@@ -135,8 +135,12 @@ class ConfluentKafka:
         return ConfluentLogReader(self._connection, group, self._home, end)
 
     def log_records(self, deadline: Deadline) -> Mapping[str, bytes]:
-        group = self._options.names.group
-        return read_log(self._connection, group, self._permissions, deadline)
+        group, needs = self._options.names.group, self._permissions
+        end = EndOffset(self._connection, group, (needs.log_read, needs.group))
+        try:
+            return read_log(self._connection, group, needs, deadline, end)
+        finally:
+            end.close()
 
     def visibility(
         self, witnesses: Sequence[Witness], deadline: Deadline

@@ -13,13 +13,8 @@ import uuid
 from collections.abc import Callable
 
 from eos_sink.deadline import Deadline
-from eos_sink.errors import (
-    ClusterError,
-    FailureKind,
-    OperatorNeededError,
-    OutcomeUnknownError,
-)
-from eos_sink.identity import QueryNames
+from eos_sink.errors import ClusterError, FailureKind, OutcomeUnknownError
+from eos_sink.identity import QUERY_NAME, QueryNames
 from eos_sink.log.record import decode, encode
 from eos_sink.log.refusals import (
     Entry,
@@ -90,13 +85,17 @@ class DecisionRegister:
         return entry
 
     def elsewhere(self, deadline: Deadline) -> dict[str, LogRecord]:
-        """The latest record of every other query, without those that this version cannot read."""
-        records = {}
-        for query, value in self._kafka.log_records(deadline).items():
-            if query != self._names.query:
-                with contextlib.suppress(OperatorNeededError):
-                    records[query] = decode(value, query)
-        return records
+        """The latest record of every other query. A tombstone is no record, nor is anything under
+        a key that no query has.
+
+        Raises:
+            OperatorNeededError: this version cannot read one, which may decide anything.
+        """
+        return {
+            query: decode(value, query)
+            for query, value in self._kafka.log_records(deadline).items()
+            if value and query != self._names.query and QUERY_NAME.fullmatch(query)
+        }
 
     def glance(self) -> Entry | None:
         """The latest record if it is readable soon; for messages, so it raises nothing."""

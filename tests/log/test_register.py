@@ -152,3 +152,31 @@ def test_a_plan_is_refused_by_a_log_that_has_lost_its_record(cluster: FakeCluste
     with pytest.raises(OperatorNeededError, match="is at seq 5, offset 8"):
         Writer(cluster).register.write(token, None, writer.deadline)
     assert writer.register.read(writer.deadline).seq == 5
+
+
+def append(writer: Writer, key: str, value: bytes) -> None:
+    position = writer.register.reach(writer.deadline).position(key)
+    producer = writer.kafka.log_producer("stranger", 60_000)
+    producer.init(writer.deadline)
+    producer.begin()
+    producer.produce(position.topic, value, key=key.encode(), partition=position.partition)
+    producer.commit(writer.deadline)
+
+
+def test_a_record_of_another_query_that_cannot_be_read_is_not_passed_over(
+    cluster: FakeCluster,
+) -> None:
+    """It may decide the very batch that is asked about."""
+    writer = Writer(cluster)
+    append(writer, "other-0123456789", b'{"format": 99}')
+    with pytest.raises(OperatorNeededError):
+        writer.register.elsewhere(writer.deadline)
+
+
+def test_tombstones_and_records_under_keys_of_no_query_are_passed_over(
+    cluster: FakeCluster,
+) -> None:
+    writer = Writer(cluster)
+    append(writer, "gone-0123456789", b"")
+    append(writer, "anything", b"else")
+    assert writer.register.elsewhere(writer.deadline) == {}
