@@ -188,8 +188,9 @@ class TransactionalProducer(Protocol):
         on_offset: Callable[[int, int], None] | None = None,
     ) -> None:
         """Queue a record; blocks while the queue is full. `on_offset(partition, offset)` is called
-        from `flush` or a later `produce` once the record is on the broker. `timestamp` is the
-        record's CreateTime in milliseconds since the epoch, at least 1; None: now.
+        from `flush` or a later `produce` once the record is on the broker, unless the client does
+        not know the offset (it was acknowledged with another one). `timestamp` is the record's
+        CreateTime in milliseconds since the epoch, at least 1; None: now.
 
         Raises:
             ProduceFailed: the client refuses the record (too large, unknown partition, ...).
@@ -200,7 +201,7 @@ class TransactionalProducer(Protocol):
     ) -> None:
         """Queue records, as `produce` does with each; those for one partition keep their order.
         `on_offset(topic, partition, offset)` is called once, with one of them that is on the
-        broker, from `flush` or before. The rows may be let go of on return.
+        broker at a known offset, from `flush` or before. The rows may be let go of on return.
 
         Raises:
             ProduceFailed: the client refuses one of the records. Others may be queued.

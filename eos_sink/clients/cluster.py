@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import zlib
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
@@ -14,7 +13,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, Resourc
 
 from eos_sink.acls import Acl, Permissions, denied, operation_name
 from eos_sink.clients.admin import connected_admin
-from eos_sink.clients.librdkafka import judged
+from eos_sink.clients.librdkafka import LOGGER, judged
 from eos_sink.clients.member import ConfluentMember
 from eos_sink.clients.producer import ConfluentProducer
 from eos_sink.clients.readers import ConfluentLogReader, EndOffset, read_log
@@ -34,8 +33,6 @@ from eos_sink.ports import TopicView, Visibility
 
 if TYPE_CHECKING:
     from eos_sink.clients.control import KafkaPythonControl
-
-_LOGGER = logging.getLogger("eos_sink.kafka")
 
 # Fixed, since a query's key is looked for in one partition: with another number it would be looked
 # for in another place, and a decision would seem never to have been made.
@@ -228,7 +225,7 @@ class ConfluentKafka:
     def _check_policy(self, topic: str, deadline: Deadline) -> None:
         policy, wanted = self._policy(topic, deadline), LOG_CONFIGURATION[_POLICY]
         if isinstance(policy, KafkaError):
-            _LOGGER.warning(
+            LOGGER.warning(
                 "Whether the decision log %s is compacted may not be seen (%s). If it is not, "
                 "decisions are deleted with time. DescribeConfigs on the topic shows it.",
                 topic,

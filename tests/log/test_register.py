@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,7 @@ from eos_sink.model import BatchId, Decision, LogPosition, PlanToken, Tally
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.kafka import FakeKafka
 from tests.fakes.process import Moment
+from tests.fakes.producer import FakeProducer
 
 NAMES = QueryNames("p-", "q-0123456789")
 
@@ -180,3 +182,19 @@ def test_tombstones_and_records_under_keys_of_no_query_are_passed_over(
     append(writer, "gone-0123456789", b"")
     append(writer, "anything", b"else")
     assert writer.register.elsewhere(writer.deadline) == {}
+
+
+def test_a_record_that_was_committed_at_an_unknown_offset_is_read_back(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = Writer(cluster)
+    member = writer.join()
+    produce = FakeProducer.produce
+
+    def without_offset(self: FakeProducer, *record: Any, on_offset: object, **named: Any) -> None:
+        produce(self, *record, **named)
+
+    monkeypatch.setattr(FakeProducer, "produce", without_offset)
+    written = writer.write(member, 0)
+    assert written == Writer(cluster).register.read(writer.deadline)
+    assert written.seq == 1
