@@ -29,7 +29,6 @@ from eos_sink.model import (
     Transaction,
 )
 from eos_sink.options import SinkOptions
-from eos_sink.phases import BatchPhase, Phase
 from eos_sink.ports import Kafka, ProducerFenced, TransactionStatus
 from eos_sink.stats import StepClock
 from eos_sink.verdicts import (
@@ -121,7 +120,6 @@ class Committer:
         token = reports[0].token if reports else token
         if token is None:
             return
-        phase = BatchPhase()
         listed = list_undecided(self._kafka, self._names, decision, deadline)
         decided = decision.transactions(self._names).keys() if decision else frozenset()
         prepared = {r.prepared.transaction(self._names, r.slot) for r in reports if r.prepared}
@@ -131,10 +129,13 @@ class Committer:
                 void(self._register, token, entry, deadline, self._journal.aborting())
         except SupersededError:
             return  # A newer driver owns the query; its recovery cleans up.
-        phase.move(Phase.VOIDED)
         abort_all(self._kafka, given_up, deadline)
-        phase.move(Phase.ABORTED)
         self._journal.aborted(reports, len(given_up))
+
+    def close(self) -> None:
+        """Leave no client behind."""
+        self._register.close()
+        self._kafka.close()
 
     def _decide(
         self,
