@@ -188,8 +188,9 @@ class TransactionalProducer(Protocol):
         on_offset: Callable[[int, int], None] | None = None,
     ) -> None:
         """Queue a record; blocks while the queue is full. `on_offset(partition, offset)` is called
-        from `flush` or a later `produce` once the record is on the broker. `timestamp` is the
-        record's CreateTime in milliseconds since the epoch, at least 1; None: now.
+        from `flush` or a later `produce` once the record is on the broker, unless the client does
+        not know the offset (it was acknowledged with another one). `timestamp` is the record's
+        CreateTime in milliseconds since the epoch, at least 1; None: now.
 
         Raises:
             ProduceFailed: the client refuses the record (too large, unknown partition, ...).
@@ -200,7 +201,7 @@ class TransactionalProducer(Protocol):
     ) -> None:
         """Queue records, as `produce` does with each; those for one partition keep their order.
         `on_offset(topic, partition, offset)` is called once, with one of them that is on the
-        broker, from `flush` or before. The rows may be let go of on return.
+        broker at a known offset, from `flush` or before. The rows may be let go of on return.
 
         Raises:
             ProduceFailed: the client refuses one of the records. Others may be queued.
@@ -328,8 +329,8 @@ class Kafka(Protocol):
         """Creates the decision log's topic where it is missing."""
 
     def log_records(self, deadline: Deadline) -> Mapping[str, bytes]:
-        """The latest record of every query in the decision log, by key, up to the first open
-        transaction of each partition. Reads all of the log."""
+        """The latest committed record of every query in the decision log, by key, up to the high
+        watermarks at the call. Reads all of the log."""
 
     def visibility(
         self, witnesses: Sequence[Witness], deadline: Deadline
@@ -364,8 +365,8 @@ class Inspection(Kafka, Protocol):
         Each of their rows is handed to `on_row`. Empty if the topic cannot be seen."""
 
     def queries(self, deadline: Deadline) -> list[str] | None:
-        """The queries that the decision log has records of, sorted; None: there is no such topic,
-        and none is made."""
+        """The queries that the decision log has records of before the first open transaction of
+        each partition, sorted; None: there is no such topic, and none is made."""
 
     def members(self, group: str, deadline: Deadline) -> list[str]:
         """The hosts of a group's members, as far as its coordinator knows."""

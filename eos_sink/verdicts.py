@@ -254,6 +254,9 @@ def check_vote(
 ) -> None:
     """Every prepared transaction is still ongoing under its own epoch and far from its time-out.
 
+    Args:
+        now_ms: by the brokers' clocks.
+
     Raises:
         CommitFailedError: one is not; nothing is decided.
     """

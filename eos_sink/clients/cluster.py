@@ -14,7 +14,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, Resourc
 
 from eos_sink.acls import Acl, Permissions, denied, operation_name
 from eos_sink.clients.admin import connected_admin
-from eos_sink.clients.librdkafka import judged
+from eos_sink.clients.librdkafka import LOGGER, judged
 from eos_sink.clients.member import ConfluentMember
 from eos_sink.clients.producer import ConfluentProducer
 from eos_sink.clients.readers import ConfluentLogReader, EndOffset, read_log
@@ -38,8 +38,9 @@ if TYPE_CHECKING:
 # Fixed, since a query's key is looked for in one partition: with another number it would be looked
 # for in another place, and a decision would seem never to have been made.
 LOG_PARTITIONS = 8
+_POLICY = "cleanup.policy"
 LOG_CONFIGURATION = {
-    "cleanup.policy": "compact",
+    _POLICY: "compact",
     # A decision has about 100 bytes a task.
     "max.message.bytes": str(16 * 1024 * 1024),
     # A start reads a partition whole, so superseded records must not pile up to Kafka's 1 GB.
@@ -78,6 +79,7 @@ class ConfluentKafka:
         self._permissions = Permissions(options.names.prefix, options.log_topic)
         self._control: KafkaPythonControl | None = None
         self._admin_client: AdminClient | None = None
+        self._policy_checked = False
         self._home = LogPosition(
             options.log_topic,
             home_of(options.names.query),
@@ -155,8 +157,12 @@ class ConfluentKafka:
         return ConfluentLogReader(self._connection, group, self._home, end)
 
     def log_records(self, deadline: Deadline) -> Mapping[str, bytes]:
-        group = self._options.names.group
-        return read_log(self._connection, group, self._permissions, deadline)
+        group, needs = self._options.names.group, self._permissions
+        end = EndOffset(self._connection, group, (needs.log_read, needs.group))
+        try:
+            return read_log(self._connection, group, needs, deadline, end)
+        finally:
+            end.close()
 
     def visibility(
         self, witnesses: Sequence[Witness], deadline: Deadline
@@ -211,6 +217,7 @@ class ConfluentKafka:
                 return error
 
         partitions = look()
+        existed = isinstance(partitions, int)
         if isinstance(partitions, KafkaError):
             if partitions.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
                 raise judged(partitions, f"The decision log {topic} cannot be seen", needs)
@@ -229,6 +236,27 @@ class ConfluentKafka:
                 remedy="Name another topic with option eos.log.topic and let the sink make it, or "
                 f"make it with {LOG_PARTITIONS} partitions and cleanup.policy=compact. "
                 "Nothing was written.",
+            )
+        if existed and not self._policy_checked:
+            self._check_policy(topic, deadline)
+            self._policy_checked = True
+
+    def _check_policy(self, topic: str, deadline: Deadline) -> None:
+        policy, wanted = self._policy(topic, deadline), LOG_CONFIGURATION[_POLICY]
+        if isinstance(policy, KafkaError):
+            LOGGER.warning(
+                "Whether the decision log %s is compacted may not be seen (%s). If it is not, "
+                "decisions are deleted with time. DescribeConfigs on the topic shows it.",
+                topic,
+                policy.str(),
+            )
+        elif policy != wanted:
+            raise ConfigurationError(
+                f"The decision log {topic} has {_POLICY}={policy} instead of {wanted}: decisions "
+                "would be deleted with time.",
+                remedy=f"kafka-configs --bootstrap-server HOST:PORT --alter --entity-type topics "
+                f"--entity-name {topic} --add-config {_POLICY}={wanted}. Nothing was written.",
+                data={"topic": topic, _POLICY: policy},
             )
 
     def _create_log(self, deadline: Deadline) -> None:
@@ -283,16 +311,23 @@ class ConfluentKafka:
         return self._answer(futures[topic], deadline)
 
     def _may_be_compacted(self, topic: str, deadline: Deadline) -> bool:
+        policy = self._policy(topic, deadline)
+        if isinstance(policy, str):
+            return "compact" in policy
+        if policy.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+            what = f"Whether topic {topic} is compacted cannot be seen"
+            raise judged(policy, what, self._permissions.witness(topic)[1:])
+        return True
+
+    def _policy(self, topic: str, deadline: Deadline) -> str | KafkaError:
+        """What `cleanup.policy` the topic has, or why that is not told."""
         resource = ConfigResource(ResourceType.TOPIC, topic)
         futures = self._admin(deadline).describe_configs([resource], request_timeout=deadline.left)
         try:
-            entries = self._answer(futures[resource], deadline)
+            return str(self._answer(futures[resource], deadline)[_POLICY].value)
         except KafkaException as raised:
-            if raised.args[0].code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
-                what = f"Whether topic {topic} is compacted cannot be seen"
-                raise judged(raised.args[0], what, self._permissions.witness(topic)[1:]) from raised
-            return True
-        return "compact" in str(entries["cleanup.policy"].value)
+            error: KafkaError = raised.args[0]
+            return error
 
     def _admin(self, deadline: Deadline) -> AdminClient:
         if self._admin_client is None:

@@ -9,6 +9,7 @@ from confluent_kafka.admin import OffsetSpec
 
 from eos_sink.clients.cluster import ConfluentKafka
 from eos_sink.clients.librdkafka import judged
+from eos_sink.clients.readers import read_log
 from eos_sink.clients.tails import TailReader
 from eos_sink.deadline import Deadline
 from eos_sink.ports import OnRow, PartitionTail, ProducerIdentity
@@ -55,7 +56,9 @@ class ConfluentInspection(ConfluentKafka):
             needs = [self._permissions.log_read]
             what = f"The decision log {options.log_topic} cannot be seen"
             raise judged(error, what, needs) from raised
-        return sorted(self.log_records(deadline))
+        # What stands behind an open transaction is not waited for.
+        group = options.names.group
+        return sorted(read_log(self._connection, group, self._permissions, deadline))
 
     def members(self, group: str, deadline: Deadline) -> list[str]:
         futures = self._admin(deadline).describe_consumer_groups(

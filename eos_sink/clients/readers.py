@@ -198,32 +198,55 @@ def end_offset(
 
 
 def read_log(
-    settings: dict[str, str], group: str, permissions: Permissions, deadline: Deadline
+    settings: dict[str, str],
+    group: str,
+    permissions: Permissions,
+    deadline: Deadline,
+    end: EndOffset | None = None,
 ) -> dict[str, bytes]:
-    """The latest committed record of each key, up to the first open transaction."""
+    """The latest committed record of each key.
+
+    Args:
+        end: each partition is read to its high watermark at the call, and open transactions before
+            it are waited for; None: each is read to its first open transaction.
+    """
     topic, needs = permissions.log, (permissions.log_read, permissions.group)
     consumer = committed_consumer(settings, group, "earliest", _FETCH_MS)
-    try:
-        partitions = consumer.list_topics(topic, timeout=deadline.left).topics[topic].partitions
-        places = [TopicPartition(topic, number, 0) for number in partitions]
-        consumer.assign(places)
-        latest, unread = dict[bytes, bytes](), set(partitions)
-        while unread and not deadline.passed:
+    latest = dict[bytes, bytes]()
+    following = dict[int, int]()
+
+    def read_stable(ends: dict[int, int]) -> bool:
+        """Whether each partition is read to its end. Assigned only while it reads, so that nothing
+        is fetched while a transaction is waited for."""
+        unread = {number for number, at in ends.items() if following.get(number, -1) < at}
+        left = set(unread)
+        consumer.assign([TopicPartition(topic, n, following.get(n, 0)) for n in unread])
+        while left and not deadline.passed:
             message = consumer.poll(min(_POLL_S, deadline.left))
             if message is None:
                 continue
-            error = message.error()
+            error, number, offset = message.error(), message.partition() or 0, message.offset() or 0
             if error is None:
                 latest[message.key() or b""] = message.value() or b""
+                following[number] = offset + 1
             elif error.code() == KafkaError._PARTITION_EOF:
-                unread.discard(message.partition() or 0)
+                following[number] = max(following.get(number, 0), offset)
+                left.discard(number)
             elif not transient(error):
                 raise judged(error, f"The decision log {topic} is unreadable", needs)
-        if unread:
+        consumer.unassign()
+        return all(following.get(number, -1) >= at for number, at in ends.items())
+
+    try:
+        partitions = consumer.list_topics(topic, timeout=deadline.left).topics[topic].partitions
+        ends = {n: end(LogPosition(topic, n, 0), deadline) if end else 0 for n in partitions}
+        if not until(deadline, lambda: read_stable(ends), bool):
+            unread = sorted(n for n, at in ends.items() if following.get(n, -1) < at)
             raise OutcomeUnknownError(
-                f"The decision log {topic} could not be read whole within {deadline.seconds:.0f} "
-                f"s: partitions {sorted(unread)} are missing.",
-                remedy="Check their leaders, then try again.",
+                f"The decision log {topic} could not be read to its end within "
+                f"{deadline.seconds:.0f} s: partitions {unread} are missing.",
+                remedy="An open transaction on it, of another query's driver, ends by its "
+                "time-out; check the partitions' leaders, then try again.",
             )
         return {key.decode(errors="replace"): value for key, value in latest.items()}
     finally:

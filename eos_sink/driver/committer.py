@@ -19,9 +19,17 @@ from eos_sink.driver.sweep import abort_all, list_undecided, void
 from eos_sink.errors import SupersededError, UnfinishedError
 from eos_sink.log import DecisionRegister, check_forward, superseded
 from eos_sink.metrics import Step
-from eos_sink.model import Decision, Numbering, PlanToken, Prepared, Tally, TaskReport
+from eos_sink.model import (
+    Decision,
+    Numbering,
+    PlanToken,
+    Prepared,
+    Tally,
+    TaskReport,
+    Transaction,
+)
 from eos_sink.options import SinkOptions
-from eos_sink.ports import Kafka
+from eos_sink.ports import Kafka, ProducerFenced, TransactionStatus
 from eos_sink.stats import StepClock
 from eos_sink.verdicts import (
     check_replay,
@@ -143,11 +151,15 @@ class Committer:
             check_unmoved(self._names, decision, self._register.elsewhere(deadline))
         self._check_topics(decision, deadline)
         clock = StepClock(self._clock)
-        self._vote([r for r in reports if r.prepared], deadline)
-        clock.end(Step.VOTE)
         figures = self._journal.deciding(decision, reports, rewritten, clock, self._now_ms())
+        prepared = [r.prepared.transaction(self._names, r.slot) for r in reports if r.prepared]
+
+        def vote() -> None:
+            with clock.inner(Step.VOTE):
+                self._vote(prepared, deadline)
+
         clock.begin()
-        self._register.write(token, decision, deadline, figures)
+        self._register.write(token, decision, deadline, figures, before_commit=vote)
         clock.end(Step.DECIDE)
         lost = settle(self._kafka, self._names, decision, deadline, just_decided=True)
         clock.end(Step.SETTLE)
@@ -168,15 +180,18 @@ class Committer:
             self._kafka.check_topic(topic, deadline)
             self._checked.add(topic)
 
-    def _vote(self, reports: Sequence[TaskReport], deadline: Deadline) -> None:
-        transactions = [r.prepared.transaction(self._names, r.slot) for r in reports if r.prepared]
-        states = self._kafka.control().describe(
-            [t.transactional_id for t in transactions], deadline
-        )
+    def _vote(self, prepared: Sequence[Transaction], deadline: Deadline) -> None:
+        """Called within the driver's own transaction, which has just begun: its start is the time
+        by the brokers' clocks, as those of the tasks are. This machine's clock may be wrong."""
+        driver = self._names.driver
+        ids = [transaction.transactional_id for transaction in prepared]
+        states = self._kafka.control().describe([driver, *ids], deadline)
+        own = states.pop(driver)
+        if own.status is not TransactionStatus.ONGOING:
+            raise ProducerFenced(f"The transaction of {driver} is {own.status.value}.")
         margin = vote_margin_ms(self._options.transaction_timeout_ms)
-        now_ms = self._now_ms()
-        check_vote(transactions, states, now_ms, margin)
-        self._journal.voted(states.values(), now_ms)
+        check_vote(prepared, states, own.started_ms, margin)
+        self._journal.voted(states.values(), own.started_ms)
 
     def _commit_replay(self, reports: Sequence[TaskReport], deadline: Deadline) -> None:
         token, lost = reports[0].token, reports[0].lost

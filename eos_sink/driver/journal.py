@@ -21,6 +21,8 @@ from eos_sink.ports import TransactionState
 from eos_sink.stats import Stats, StepClock
 
 _TASK_STEPS = (Step.OPEN, Step.WRITE)
+# They end when the batch's record is written.
+_LATE_STEPS = (Step.VOTE, Step.DECIDE, Step.SETTLE)
 
 
 class CommitJournal:
@@ -73,7 +75,7 @@ class CommitJournal:
         """All of the decision is visible, but for what was lost."""
         with contextlib.suppress(Exception):
             took = clock.took
-            known: dict[Step, float] = {s: took[s] for s in (Step.DECIDE, Step.SETTLE) if s in took}
+            known: dict[Step, float] = {s: took[s] for s in _LATE_STEPS if s in took}
             self._later += Stats.of_steps(known)
             events.tell(
                 Event.REWRITTEN if rewritten else Event.COMMITTED,

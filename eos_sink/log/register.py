@@ -10,15 +10,11 @@ from __future__ import annotations
 
 import contextlib
 import uuid
+from collections.abc import Callable
 
 from eos_sink.deadline import Deadline
-from eos_sink.errors import (
-    ClusterError,
-    FailureKind,
-    OperatorNeededError,
-    OutcomeUnknownError,
-)
-from eos_sink.identity import QueryNames
+from eos_sink.errors import ClusterError, FailureKind, OutcomeUnknownError
+from eos_sink.identity import QUERY_NAME, QueryNames
 from eos_sink.log.record import decode, encode
 from eos_sink.log.refusals import (
     Entry,
@@ -89,13 +85,17 @@ class DecisionRegister:
         return entry
 
     def elsewhere(self, deadline: Deadline) -> dict[str, LogRecord]:
-        """The latest record of every other query, without those that this version cannot read."""
-        records = {}
-        for query, value in self._kafka.log_records(deadline).items():
-            if query != self._names.query:
-                with contextlib.suppress(OperatorNeededError):
-                    records[query] = decode(value, query)
-        return records
+        """The latest record of every other query. A tombstone is no record, nor is anything under
+        a key that no query has.
+
+        Raises:
+            OperatorNeededError: this version cannot read one, which may decide anything.
+        """
+        return {
+            query: decode(value, query)
+            for query, value in self._kafka.log_records(deadline).items()
+            if value and query != self._names.query and QUERY_NAME.fullmatch(query)
+        }
 
     def glance(self) -> Entry | None:
         """The latest record if it is readable soon; for messages, so it raises nothing."""
@@ -133,6 +133,7 @@ class DecisionRegister:
         decision: Decision | None,
         deadline: Deadline,
         figures: Stats | None = None,
+        before_commit: Callable[[], None] | None = None,
     ) -> Entry:
         """Write the next record if the plan's is still the latest one.
 
@@ -141,6 +142,9 @@ class DecisionRegister:
 
         Args:
             figures: what comes to the query's figures with this record.
+            before_commit: called each time that the write is tried, when the record and the offset
+                are in the driver's transaction. What it raises aborts that transaction and is
+                raised; but after ProducerFenced the write is tried again.
 
         Raises:
             SupersededError: the log has moved on, or the plan's member was replaced.
@@ -149,6 +153,18 @@ class DecisionRegister:
             OutcomeUnknownError: no answer by the deadline.
         """
         writer = uuid.uuid4().hex
+        refusals: list[BaseException] = []
+
+        def check() -> None:
+            try:
+                if before_commit is not None:
+                    before_commit()
+            except ProducerFenced:
+                raise
+            except BaseException as error:
+                refusals.append(error)
+                raise
+
         while True:
             try:
                 entry = self._current(token, deadline)
@@ -157,9 +173,9 @@ class DecisionRegister:
                 self._compare(token, entry)
                 prefix = token.names.prefix
                 record = entry.record.next(decision, writer, token.owner, prefix, figures)
-                return self._append(token, record, deadline)
+                return self._append(token, record, check, deadline)
             except BaseException as error:
-                if not _repeatable(error):
+                if error in refusals or not _repeatable(error):
                     self._abandon()
                     raise self._explained(token, error) from error
                 self._let_go()
@@ -189,7 +205,13 @@ class DecisionRegister:
             self._let_go()
             raise superseded(token, entry)
 
-    def _append(self, token: PlanToken, record: LogRecord, deadline: Deadline) -> Entry:
+    def _append(
+        self,
+        token: PlanToken,
+        record: LogRecord,
+        before_commit: Callable[[], None],
+        deadline: Deadline,
+    ) -> Entry:
         producer = self._producer
         assert producer is not None
         at: list[int] = []
@@ -205,6 +227,8 @@ class DecisionRegister:
             on_offset=lambda _, offset: at.append(offset),
         )
         producer.send_offset(place, token.member, answer)
+        before_commit()
+        answer = deadline.within(deadline.seconds / _TRIES)
         producer.commit(answer)
         producer.flush(answer)
         if not at:

@@ -76,6 +76,20 @@ class LogContract:
         records = harness.kafka().log_records(harness.deadline())
         assert records == {KEY: b"2", "another-0123456789": b"other"}
 
+    def test_all_records_are_those_behind_an_open_transaction_too(self, harness: Harness) -> None:
+        """It ends by its time-out; what stands behind it may be a decision of the same batch."""
+        kafka = harness.kafka()
+        dead = kafka.log_producer(f"{harness.names.driver}-dead", 3_000)
+        dead.init(harness.deadline())
+        dead.begin()
+        home = kafka.log_reader(harness.deadline()).position(KEY)
+        dead.produce(home.topic, b"never", key=b"dead-0123456789", partition=home.partition)
+        dead.flush(harness.deadline())
+        append(harness, b"1")
+        assert KEY not in (harness.inspection().queries(harness.deadline(5)) or ())
+        assert harness.kafka().log_records(harness.deadline(60)) == {KEY: b"1"}
+        dead.close()
+
     def test_one_reader_reads_what_was_written_since_it_last_read(self, harness: Harness) -> None:
         reader = harness.kafka().log_reader(harness.deadline())
         assert reader.latest(KEY, harness.deadline()) is None

@@ -205,6 +205,14 @@ class FakeKafka:
 
     @port("log_records")
     def log_records(self, deadline: Deadline) -> Mapping[str, bytes]:
+        logs = self.cluster.topics[self._log_topic].partitions
+        ends = [log.end for log in logs]
+
+        def stable() -> bool:
+            return all(log.last_stable >= end for log, end in zip(logs, ends, strict=True))
+
+        if not self.cluster.clock.wait(stable, deadline.left):
+            raise OutcomeUnknownError("The log ends in an open transaction.", remedy="Wait.")
         found = self.cluster.topics[self._log_topic].committed()
         return {(each.key or b"").decode(): each.value or b"" for each in found}
 

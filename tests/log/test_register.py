@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,7 @@ from eos_sink.model import BatchId, Decision, LogPosition, PlanToken, Tally
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.kafka import FakeKafka
 from tests.fakes.process import Moment
+from tests.fakes.producer import FakeProducer
 
 NAMES = QueryNames("p-", "q-0123456789")
 
@@ -152,3 +154,47 @@ def test_a_plan_is_refused_by_a_log_that_has_lost_its_record(cluster: FakeCluste
     with pytest.raises(OperatorNeededError, match="is at seq 5, offset 8"):
         Writer(cluster).register.write(token, None, writer.deadline)
     assert writer.register.read(writer.deadline).seq == 5
+
+
+def append(writer: Writer, key: str, value: bytes) -> None:
+    position = writer.register.reach(writer.deadline).position(key)
+    producer = writer.kafka.log_producer("stranger", 60_000)
+    producer.init(writer.deadline)
+    producer.begin()
+    producer.produce(position.topic, value, key=key.encode(), partition=position.partition)
+    producer.commit(writer.deadline)
+
+
+def test_a_record_of_another_query_that_cannot_be_read_is_not_passed_over(
+    cluster: FakeCluster,
+) -> None:
+    """It may decide the very batch that is asked about."""
+    writer = Writer(cluster)
+    append(writer, "other-0123456789", b'{"format": 99}')
+    with pytest.raises(OperatorNeededError):
+        writer.register.elsewhere(writer.deadline)
+
+
+def test_tombstones_and_records_under_keys_of_no_query_are_passed_over(
+    cluster: FakeCluster,
+) -> None:
+    writer = Writer(cluster)
+    append(writer, "gone-0123456789", b"")
+    append(writer, "anything", b"else")
+    assert writer.register.elsewhere(writer.deadline) == {}
+
+
+def test_a_record_that_was_committed_at_an_unknown_offset_is_read_back(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = Writer(cluster)
+    member = writer.join()
+    produce = FakeProducer.produce
+
+    def without_offset(self: FakeProducer, *record: Any, on_offset: object, **named: Any) -> None:
+        produce(self, *record, **named)
+
+    monkeypatch.setattr(FakeProducer, "produce", without_offset)
+    written = writer.write(member, 0)
+    assert written == Writer(cluster).register.read(writer.deadline)
+    assert written.seq == 1

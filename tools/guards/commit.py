@@ -12,6 +12,7 @@ _WRITERS = "eos_sink/writers.py"
 _STORY = "tests/protocol/test_stories.py::"
 _GUARD = "tests/protocol/test_guards.py::"
 _VERDICT = "tests/test_verdicts.py::"
+_CLOCKS = "tests/protocol/test_clocks.py::"
 _ZOMBIE = "integration/test_zombies.py::"
 _REPLAY = "integration/test_replays.py::"
 _CRASH = "integration/test_crash_points.py::"
@@ -33,7 +34,7 @@ _VOID_OR_LEAVE = (
     + "            return  # A newer driver owns the query; its recovery cleans up.\n"
 )
 _ABORT = "        abort_all(self._kafka, given_up, deadline)\n"
-_WRITE = "        self._register.write(token, decision, deadline, figures)\n"
+_WRITE = "        self._register.write(token, decision, deadline, figures, before_commit=vote)\n"
 _DECIDE_IT = _WRITE + "        clock.end(Step.DECIDE)\n"
 _SETTLE_IT = (
     "        lost = settle(self._kafka, self._names, decision, deadline, just_decided=True)\n"
@@ -45,7 +46,9 @@ GUARDS = (
         "A batch is decided only if each of its transactions is open.",
         (
             Removal(
-                _COMMITTER, "        self._vote([r for r in reports if r.prepared], deadline)\n"
+                _COMMITTER,
+                "                self._vote(prepared, deadline)\n",
+                "                pass\n",
             ),
         ),
         proofs(
@@ -81,6 +84,56 @@ GUARDS = (
             _STORY + "test_a_batch_too_near_its_time_out_is_not_decided",
         ),
         outside="the model has no clock: a time-out may strike at any step, also after the vote",
+    ),
+    Guard(
+        "vote by the brokers' clocks",
+        "How old a transaction is does not depend on the clock of the driver's machine.",
+        (
+            Removal(
+                _COMMITTER,
+                "        check_vote(prepared, states, own.started_ms, margin)\n",
+                "        check_vote(prepared, states, self._now_ms(), margin)\n",
+            ),
+        ),
+        proofs(
+            _CLOCKS + "test_a_driver_with_a_wrong_clock_decides[3600000]",
+            _CLOCKS + "test_a_driver_with_a_wrong_clock_decides_nothing_near_a_time_out[-3600000]",
+        ),
+        outside="the model has no clock",
+    ),
+    Guard(
+        "vote within the driver's own transaction",
+        "A driver that was fenced before its vote is told that it is stale.",
+        (
+            Removal(
+                _COMMITTER,
+                "        if own.status is not TransactionStatus.ONGOING:\n",
+                "        if False:\n",
+            ),
+        ),
+        proofs(_CLOCKS + "test_a_driver_that_was_fenced_before_its_vote_learns_that_it_is_stale"),
+        outside="the write compares again; this one only names the cause",
+    ),
+    Guard(
+        "a decision that is written again is voted on again",
+        "A write that was fenced and repeated decides nothing that has ended meanwhile.",
+        (
+            Removal(
+                "eos_sink/log/register.py",
+                "        before_commit()\n        answer",
+                "        if not self._voted:\n"
+                "            before_commit()\n"
+                "        self._voted = True\n"
+                "        answer",
+            ),
+            Removal(
+                "eos_sink/log/register.py",
+                "        self._seen: Entry | None = None\n",
+                "        self._seen: Entry | None = None\n        self._voted = False\n",
+            ),
+        ),
+        proofs(_CLOCKS + "test_a_decision_that_is_written_again_is_voted_on_again"),
+        rows=("M_NOVOTE",),
     ),
     Guard(
         "decide, then commit",

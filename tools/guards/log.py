@@ -36,6 +36,38 @@ GUARDS = (
         rows=("NO_CAS",),
     ),
     Guard(
+        "a log that deletes is refused",
+        "A decision stays as long as its key has no later one.",
+        (
+            Removal(
+                "eos_sink/clients/cluster.py",
+                "        elif policy != wanted:\n",
+                "        elif False:\n",
+            ),
+        ),
+        proofs(
+            "integration/test_log_topic.py::"
+            "test_a_log_that_deletes_is_refused_before_anything_is_written[4.3.0-delete]"
+        ),
+        outside="the model's log keeps everything",
+    ),
+    Guard(
+        "look for a moved checkpoint in all of the log",
+        "A decision of another identity is seen behind an open transaction too.",
+        (
+            Removal(
+                "eos_sink/clients/cluster.py",
+                "            return read_log(self._connection, group, needs, deadline, end)\n",
+                "            return read_log(self._connection, group, needs, deadline)\n",
+            ),
+        ),
+        proofs(
+            "integration/test_contract.py::TestLog::"
+            "test_all_records_are_those_behind_an_open_transaction_too[4.3.0]"
+        ),
+        outside="the model has one identity",
+    ),
+    Guard(
         "compare before the vote",
         "A stale plan is told that it is stale, not that its transactions are gone.",
         (

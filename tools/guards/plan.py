@@ -6,6 +6,7 @@ from tools.guards.guard import Guard, Removal, proofs
 
 _PLANNER = "eos_sink/driver/planner.py"
 _SWEEP = "eos_sink/driver/sweep.py"
+_VERSIONS = "eos_sink/versions.py"
 _STORY = "tests/protocol/test_stories.py::"
 _GUARD = "tests/protocol/test_guards.py::"
 _ZOMBIE = "integration/test_zombies.py::"
@@ -30,6 +31,28 @@ GUARDS = (
         ),
         proofs(_STORY + "test_batches_take_turns_with_the_slots"),
         rows=("NO_PLANREAD",),
+    ),
+    Guard(
+        "brokers that can verify transactions",
+        "Without it an aborted row of a live task is committed by the next attempt.",
+        (
+            Removal(
+                _VERSIONS,
+                '    Ability(24, "AddPartitionsToTxn", 4, (3, 6), "KIP-890"),\n',
+            ),
+        ),
+        proofs("tests/test_versions.py::test_a_broker_that_cannot_verify_transactions_is_too_old"),
+        outside="the model's brokers take no row of an ended transaction",
+    ),
+    Guard(
+        "brokers that do verify transactions",
+        "The check of the brokers can be switched off on each of them.",
+        (Removal(_VERSIONS, '    if value == "false":\n', "    if False:\n"),),
+        proofs(
+            "tests/test_versions.py::test_a_broker_that_does_not_verify_is_refused_and_an_"
+            "unreadable_setting_is_not"
+        ),
+        outside="the model's brokers take no row of an ended transaction",
     ),
     Guard(
         "a plan settles first",

@@ -26,6 +26,23 @@ _LAST = (
 
 GUARDS = (
     Guard(
+        "a witness has a known offset",
+        "A record that is acknowledged without an offset says nothing about where it is.",
+        (
+            Removal(
+                "eos_sink/clients/producer.py",
+                "            if error is None and partition is not None and offset is not None and "
+                "offset >= 0:\n",
+                "            if error is None:\n",
+            ),
+        ),
+        proofs(
+            "tests/clients/test_offsets.py::"
+            "test_the_first_row_with_a_known_offset_is_told_and_no_other"
+        ),
+        outside="the model's records have offsets",
+    ),
+    Guard(
         "a task's transaction carries the plan's member",
         "Kafka refuses the task of a driver whose group member was replaced.",
         (Removal(_WRITER, _FIRST), Removal(_WRITER, _LAST)),

@@ -85,12 +85,11 @@ def _settings(topic: TopicFacts, commands: Commands) -> Findings:
         return
     name, settings = topic.name, topic.settings
     policy = settings.get(_POLICY, LOG_CONFIGURATION[_POLICY])
-    if "delete" in policy:
+    if policy != LOG_CONFIGURATION[_POLICY]:
         yield failure(
             Check.LOG,
             f"{name} has {_POLICY}={policy}",
-            "Decisions are deleted with time. A query whose decision is gone stops, and a person "
-            "has to find out what was written.",
+            "Decisions would be deleted with time: the query is refused at its start.",
             commands.set_topic(name, {_POLICY: LOG_CONFIGURATION[_POLICY]}),
         )
     wanted = int(LOG_CONFIGURATION[_LARGEST])
