@@ -29,14 +29,20 @@ GONE_TOPIC = {
 }
 
 
-def committed_consumer(
-    settings: dict[str, str], group: str, when_out_of_range: str, fetch_ms: int
+def assigned_consumer(
+    settings: dict[str, str],
+    group: str,
+    when_out_of_range: str,
+    fetch_ms: int,
+    *,
+    committed: bool = True,
 ) -> Consumer:
+    """A consumer of partitions that are assigned to it, which never commits offsets."""
     configuration: dict[str, Any] = {
         **settings,
         "group.id": group,
         "enable.auto.commit": False,
-        "isolation.level": "read_committed",
+        "isolation.level": "read_committed" if committed else "read_uncommitted",
         "enable.partition.eof": True,
         "fetch.wait.max.ms": fetch_ms,
         "auto.offset.reset": when_out_of_range,
@@ -57,7 +63,7 @@ class ConfluentLogReader:
         self._needs = end.needs
         self._home = position
         self._end = end
-        self._consumer = committed_consumer(settings, group, "earliest", _FETCH_MS)
+        self._consumer = assigned_consumer(settings, group, "earliest", _FETCH_MS)
         self._next = 0
         self._latest: tuple[LogPosition, bytes] | None = None
 
@@ -202,7 +208,7 @@ def read_log(
 ) -> dict[str, bytes]:
     """The latest committed record of each key, up to the first open transaction."""
     topic, needs = permissions.log, (permissions.log_read, permissions.group)
-    consumer = committed_consumer(settings, group, "earliest", _FETCH_MS)
+    consumer = assigned_consumer(settings, group, "earliest", _FETCH_MS)
     try:
         partitions = consumer.list_topics(topic, timeout=deadline.left).topics[topic].partitions
         places = [TopicPartition(topic, number, 0) for number in partitions]

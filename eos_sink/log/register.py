@@ -133,6 +133,8 @@ class DecisionRegister:
         decision: Decision | None,
         deadline: Deadline,
         figures: Stats | None = None,
+        *,
+        settled: bool = False,
     ) -> Entry:
         """Write the next record if the plan's is still the latest one.
 
@@ -141,6 +143,7 @@ class DecisionRegister:
 
         Args:
             figures: what comes to the query's figures with this record.
+            settled: the decision was seen visible as a whole.
 
         Raises:
             SupersededError: the log has moved on, or the plan's member was replaced.
@@ -156,12 +159,17 @@ class DecisionRegister:
                     return entry
                 self._compare(token, entry)
                 prefix = token.names.prefix
-                record = entry.record.next(decision, writer, token.owner, prefix, figures)
+                record = entry.record.next(
+                    decision, writer, token.owner, prefix, figures, settled=settled
+                )
                 return self._append(token, record, deadline)
             except BaseException as error:
                 if not _repeatable(error):
                     self._abandon()
-                    raise self._explained(token, error) from error
+                    explained = self._explained(token, error)
+                    if explained is None:
+                        raise
+                    raise explained from error
                 self._let_go()
                 if deadline.passed:
                     cause = getattr(error, "message", error)
@@ -225,7 +233,8 @@ class DecisionRegister:
             self._producer.close()
         self._producer = self._held = None
 
-    def _explained(self, token: PlanToken, error: BaseException) -> BaseException:
+    def _explained(self, token: PlanToken, error: BaseException) -> BaseException | None:
+        """The error that tells the user what to do; None: that is the error itself."""
         if isinstance(error, MemberRefused):
             return refused_member(token.names, error, token.owner, self.glance())
         if isinstance(error, ProduceFailed):
@@ -234,7 +243,7 @@ class DecisionRegister:
                 remedy="Raise max.message.bytes of the decision log's topic, or use fewer "
                 "partitions a batch.",
             )
-        return error
+        return None
 
 
 def _entry(found: tuple[LogPosition, bytes]) -> Entry:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from enum import Enum
 
 from eos_sink.identity import DEFAULT_PREFIX, QueryNames
-from eos_sink.operate.snapshot import Driver, OpenTransaction, QueryStatus, Settled, Snapshot
+from eos_sink.operate.snapshot import Driver, OpenTransaction, QueryStatus, Snapshot
+from eos_sink.outcome import Outcome
 
 # A driver settles a batch within seconds, and tries again until its step's time-out (2 minutes).
 _LONG_MS = 120_000
@@ -106,12 +107,12 @@ def _of_query(status: QueryStatus, now_ms: int, reach: str) -> Iterator[Concern]
 
 
 def _of_decision(status: QueryStatus, now_ms: int, reach: str) -> Iterator[Concern]:
-    query, settled = status.query, status.settled
+    query, outcome = status.query, status.outcome
     age_ms = now_ms - (status.decided_at_ms or now_ms)
     open_ = [each for each in status.open if each.decided]
     near = any(_is_near(each, now_ms) for each in open_)
     stalled = status.driver is Driver.GONE or age_ms > _LONG_MS or near
-    if settled is Settled.IN_DOUBT:
+    if outcome is Outcome.IN_DOUBT:
         yield Concern(
             Kind.IN_DOUBT,
             query,
@@ -119,7 +120,7 @@ def _of_decision(status: QueryStatus, now_ms: int, reach: str) -> Iterator[Conce
             "neither coordinator nor topic can tell.",
             f"See the evidence and choose: eos-sink resolve {query} {reach}".rstrip(),
         )
-    elif settled is Settled.OPEN and stalled:
+    elif outcome is Outcome.OPEN and stalled:
         first = f" {_id(open_[0])}" if open_ else " ID"
         left = (
             f" Kafka aborts the first of them in {_seconds(min(t.left_ms(now_ms) for t in open_))}."
@@ -134,7 +135,7 @@ def _of_decision(status: QueryStatus, now_ms: int, reach: str) -> Iterator[Conce
             "Start the query, which commits them first; or commit each at once: "
             f"eos-sink transactions commit{first} {reach}".rstrip(),
         )
-    elif settled is Settled.LOST and stalled:
+    elif outcome is Outcome.LOST and stalled:
         yield Concern(
             Kind.LOST,
             query,

@@ -8,7 +8,7 @@ from enum import Enum
 
 from eos_sink.metrics import Count
 from eos_sink.model import LogRecord
-from eos_sink.operate.history import Written, same_decision
+from eos_sink.operate.history import Written
 
 
 class Kind(Enum):
@@ -73,7 +73,7 @@ def _kind(before: LogRecord | None, record: LogRecord) -> Kind:
     if record.owner is not None and record.owner.tool:
         return Kind.RULED
     earlier = before.decision if before else None
-    if not same_decision(earlier, record.decision) and record.decision is not None:
+    if record.decision is not None and not record.decision.repeats(earlier):
         if earlier is not None and earlier.batch == record.decision.batch:
             return Kind.REWRITTEN
         return Kind.DECIDED

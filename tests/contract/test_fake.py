@@ -10,12 +10,19 @@ from tests.contract.harness import Record
 from tests.contract.inspecting import InspectionContract
 from tests.contract.members import MemberContract
 from tests.contract.observing import ObservationContract
-from tests.contract.reading import LogContract, TopicContract, VisibilityContract
+from tests.contract.reading import (
+    CompactionContract,
+    LogContract,
+    MarkerContract,
+    TopicContract,
+    VisibilityContract,
+)
 from tests.contract.rows import RowsContract
 from tests.contract.transactions import ControlContract, ProducerContract
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.inspection import FakeInspection
 from tests.fakes.kafka import FakeKafka
+from tests.fakes.log import Outcome, Txn
 from tests.fakes.observation import FakeObservation
 
 
@@ -43,6 +50,13 @@ class FakeHarness:
 
     def delete_records(self, topic: str, partition: int, before: int) -> None:
         self.cluster.topics[topic].partitions[partition].delete_before(before)
+
+    def compact(self, topic: str) -> None:
+        log = self.cluster.topics[topic].partitions[0]
+        txn = Txn("compacting", 1, 0)
+        log.append(txn, b"k", b"last", (), 0)
+        txn.finish(Outcome.COMMITTED)
+        log.compact()
 
     def read_committed(self, topic: str) -> list[tuple[bytes | None, bytes | None]]:
         return [(entry.key, entry.value) for entry in self.cluster.read_committed(topic)]
@@ -87,6 +101,14 @@ class TestLog(LogContract):
 
 
 class TestVisibility(VisibilityContract):
+    pass
+
+
+class TestCompaction(CompactionContract):
+    pass
+
+
+class TestMarkers(MarkerContract):
     pass
 
 

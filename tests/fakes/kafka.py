@@ -212,6 +212,13 @@ class FakeKafka:
         self.cluster.clock.wait(lambda: len(look()) == len(set(witnesses)), deadline.left)
         return look()
 
+    @port("markers")
+    def markers(
+        self, asked: Mapping[Witness, Transaction], deadline: Deadline
+    ) -> Mapping[Witness, bool]:
+        found = {witness: self._marker(witness, asked[witness]) for witness in asked}
+        return {witness: marker for witness, marker in found.items() if marker is not None}
+
     @port("check_topic")
     def check_topic(self, topic: str, deadline: Deadline) -> None:
         if topic not in self.cluster.topics:
@@ -229,6 +236,12 @@ class FakeKafka:
         if topic is None or witness.partition >= len(topic.partitions):
             return Visibility.UNREADABLE
         return topic.partitions[witness.partition].visibility(witness.offset)
+
+    def _marker(self, witness: Witness, transaction: Transaction) -> bool | None:
+        topic = self.cluster.topics.get(witness.topic)
+        if topic is None or witness.partition >= len(topic.partitions):
+            return None
+        return topic.partitions[witness.partition].marker(witness.offset, transaction)
 
 
 def _view(topic: Topic) -> TopicView:
