@@ -312,7 +312,6 @@ class TestVisibility(VisibilityContract):
     pass
 
 
-@pytest.mark.long
 @pytest.mark.kafka("4.3.0")
 class TestCompaction(CompactionContract):
     pass

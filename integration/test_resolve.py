@@ -153,7 +153,7 @@ def test_partitions_may_have_different_fates(
 
 def test_a_choice_against_the_evidence_is_refused(query: Query, person: Person) -> None:
     query.run_killed_at(FaultPoint.COMMITTER_SETTLE_AMID)
-    states = {t["partition"]: t["standing"] for t in person.sees()["transactions"]}
+    states = {t["partition"]: t["outcome"] for t in person.sees()["transactions"]}
     assert sorted(states.values()) == ["committed", "open", "open"]
     committed = next(p for p, standing in states.items() if standing == "committed")
     open_ = next(p for p, standing in states.items() if standing == "open")
@@ -187,7 +187,7 @@ def test_the_end_of_the_topic_tells_what_the_coordinator_has_forgotten(
         },
     )
     seen = person.sees(expect=WAITING)
-    doubtful = [t for t in seen["transactions"] if t["standing"] == "in doubt"]
+    doubtful = [t for t in seen["transactions"] if t["outcome"] == "in doubt"]
     assert doubtful
     assert {t["at_the_end"]["marker"] for t in doubtful} == {"commit"}
     assert all(0 < t["at_the_end"]["rows"] <= t["rows"] for t in seen["transactions"])

@@ -117,7 +117,7 @@ class WitnessReader:
         return found
 
     def _judged(self, error: KafkaError, witness: Witness) -> Exception:
-        needs = (self._permissions.group, *self._permissions.witness(witness.topic)[:1])
+        needs = (self._permissions.group, self._permissions.witness(witness.topic))
         return judged(error, f"{witness} is unreadable", needs)
 
     def close(self) -> None:

@@ -166,6 +166,14 @@ def test_what_was_lost_is_not_kept_as_settled(world: World) -> None:
     assert world.visible() == [b"a", b"b"]
 
 
+def test_a_new_decision_is_settled_again(world: World) -> None:
+    Driver(world).run(0, [b"a"])
+    decide_only(Driver(world), world, 1, [b"b"])
+    assert [record.settled for record in log(world)][-2:] == [True, False]
+    Driver(world).planner.plan()
+    assert world.visible() == [b"a", b"b"]
+
+
 def test_what_a_ruling_calls_visible_is_not_kept_as_seen(world: World) -> None:
     decide_only(Driver(world), world, 0, [b"a"])
     forget_open(world)
