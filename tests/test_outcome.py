@@ -55,11 +55,11 @@ STATES = [
 WITNESSES = [*Visibility, None]
 TOLD = [True, False, None]
 ENDS = [*EndOutcome, None]
+NONE = frozenset[int]()
 RULINGS = [
     Ruling(visible, lost, accepted)
-    for visible, lost in (((), ()), ((0,), ()), ((), (0,)))
+    for visible, lost in ((NONE, NONE), (NONE | {0}, NONE), (NONE, NONE | {0}))
     for accepted in (False, True)
-    for visible, lost in [(frozenset(visible), frozenset(lost))]
 ]
 IS_OPEN = {TransactionStatus.ONGOING, TransactionStatus.PREPARE_COMMIT}
 
@@ -116,7 +116,7 @@ class Canned:
 def settled_to(kafka: Canned) -> Outcome:
     """What the sink makes of it, where it has not to send EndTxn."""
     try:
-        found = settle(kafka, NAMES, kafka.record, Deadline(1), just_decided=False)  # type: ignore[arg-type]
+        found = settle(kafka, NAMES, kafka.record, Deadline(1), just_decided=False)
     except UnfinishedError:
         return Outcome.UNKNOWN
     if found.lost or found.doubtful:
@@ -125,24 +125,24 @@ def settled_to(kafka: Canned) -> Outcome:
 
 
 def status_of(kafka: Canned) -> Outcome | None:
-    status = Observer(kafka, NAMES.prefix).look(Deadline(9)).queries[0]  # type: ignore[arg-type]
+    status = Observer(kafka, NAMES.prefix).look(Deadline(9)).queries[0]
     assert bool(status.lost) == (status.outcome is Outcome.LOST)
     assert bool(status.doubtful) == (status.outcome is Outcome.IN_DOUBT)
     return status.outcome
 
 
 def explained(kafka: Canned) -> object:
-    observer = Observer(kafka, NAMES.prefix)  # type: ignore[arg-type]
+    observer = Observer(kafka, NAMES.prefix)
     observer.look(Deadline(9))
     history = observer.history(NAMES.query)
     assert history is not None
     case = case_of(history, DECISION.batch.batch)
-    known = ask_all(kafka, evidence_of(case, NAMES), Deadline(9))  # type: ignore[arg-type]
+    known = ask_all(kafka, evidence_of(case, NAMES), Deadline(9))
     return fates_of(case, known)[0].fate
 
 
 def resolved(kafka: Canned) -> Outcome:
-    found = look(kafka, OPTIONS, 10, Deadline(9))  # type: ignore[arg-type]
+    found = look(kafka, OPTIONS, 10, Deadline(9))
     assert bool(found.in_doubt) == (found.accounts[0].outcome is Outcome.IN_DOUBT)
     return found.accounts[0].outcome
 

@@ -152,3 +152,13 @@ def test_a_plan_is_refused_by_a_log_that_has_lost_its_record(cluster: FakeCluste
     with pytest.raises(OperatorNeededError, match="is at seq 5, offset 8"):
         Writer(cluster).register.write(token, None, writer.deadline)
     assert writer.register.read(writer.deadline).seq == 5
+
+
+def test_an_error_that_needs_no_explanation_is_not_its_own_cause(cluster: FakeCluster) -> None:
+    one, other = Writer(cluster), Writer(cluster)
+    member = one.join()
+    one.write(member, 0)
+    other.write(member, 1)
+    with pytest.raises(SupersededError) as refused:
+        one.write(member, 1)
+    assert refused.value.__cause__ is not refused.value

@@ -170,8 +170,8 @@ GUARDS = (
     ),
     Guard(
         "a record that is gone proves no abort",
-        "Retention or compaction may have removed a committed record: only one that is still there, "
-        "and not given to readers, was aborted.",
+        "Retention or compaction removes committed records too: only one that is still there, and "
+        "not given to readers, was aborted.",
         (
             Removal(
                 "eos_sink/clients/witnesses.py",
