@@ -32,8 +32,8 @@ class Happening:
     """One event of a query.
 
     Attributes:
-        at_ms: milliseconds since the epoch, by the clock of the record's driver; SETTLED: of
-            whoever looked.
+        at_ms: milliseconds since the epoch, by the clock of the record's driver; SETTLED, unless
+            a record says it: by the clock of the one who looked.
         batch: the decided batch; empty: there is none.
         rows: that were decided by it; 0 for everything but DECIDED.
         who: the run that began, or that was replaced by a person's choice; else empty.
@@ -79,4 +79,6 @@ def _kind(before: LogRecord | None, record: LogRecord) -> Kind:
         return Kind.DECIDED
     counts: Mapping[Count, int] = before.stats.counts if before else {}
     grown = [kind for count, kind in _COUNTED if record.stats.count(count) > counts.get(count, 0)]
-    return grown[0] if grown else Kind.REPEATED
+    if grown:
+        return grown[0]
+    return Kind.SETTLED if record.settled and before and not before.settled else Kind.REPEATED

@@ -59,6 +59,8 @@ class Pacer:
             found.append(happening)
             if happening.kind is Kind.DECIDED:
                 self._decided.setdefault(written.query, []).append(happening)
+            elif happening.kind is Kind.SETTLED and written.record.decision is not None:
+                self._settled[written.query] = written.record.decision
         found += self._newly_settled(look)
         for decided in self._decided.values():
             old = [each for each in decided if each.at_ms < look.at_ms - WINDOW_MS]

@@ -103,7 +103,7 @@ def test_an_empty_cluster_is_said_plainly(person: Person) -> None:
     found = person.status()
     assert found.ok
     assert "There is no decision log __eos_sink_log" in render(found)
-    person.world.cluster.create_topic("__eos_sink_log", compacted=True)
+    person.world.cluster.create_topic("__eos_sink_log")
     assert "has no query yet" in render(person.status())
 
 

@@ -45,7 +45,7 @@ class FakeHarness:
 
     def create_topic(self, partitions: int = 1, *, compacted: bool = False) -> str:
         name = f"topic-{len(self.cluster.topics)}"
-        self.cluster.create_topic(name, partitions, compacted=compacted)
+        self.cluster.create_topic(name, partitions)
         return name
 
     def delete_records(self, topic: str, partition: int, before: int) -> None:

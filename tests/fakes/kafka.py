@@ -132,7 +132,7 @@ class FakeLogReader:
         self.process = process
         self._cluster = cluster
         self._name = topic
-        cluster.create_topic(topic, compacted=True)
+        cluster.create_topic(topic)
 
     @port("latest")
     def latest(self, key: str, deadline: Deadline) -> tuple[LogPosition, bytes] | None:

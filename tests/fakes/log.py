@@ -55,10 +55,9 @@ class Entry:
 class PartitionLog:
     """One partition. Offsets never shift: deleted and compacted entries leave gaps."""
 
-    def __init__(self, topic: str, partition: int, *, compacted: bool = False) -> None:
+    def __init__(self, topic: str, partition: int) -> None:
         self.topic = topic
         self.partition = partition
-        self.compacted = compacted
         self.start = 0
         self._entries: list[Entry | None] = []
 
@@ -136,11 +135,9 @@ class PartitionLog:
 class Topic:
     """A topic and how records spread over its partitions."""
 
-    def __init__(self, name: str, partitions: int, *, compacted: bool = False) -> None:
+    def __init__(self, name: str, partitions: int) -> None:
         self.name = name
-        self.partitions = [
-            PartitionLog(name, number, compacted=compacted) for number in range(partitions)
-        ]
+        self.partitions = [PartitionLog(name, number) for number in range(partitions)]
         self._next = 0
 
     def log_for(self, key: bytes | None, partition: int | None) -> PartitionLog:

@@ -128,7 +128,7 @@ def test_a_log_that_has_lost_what_was_read_is_not_read_on(cluster: FakeCluster) 
     for seq in range(2):
         writer.write(member, seq)
     log = cluster.topics.pop("__eos_sink_log")
-    cluster.create_topic("__eos_sink_log", compacted=True)
+    cluster.create_topic("__eos_sink_log")
     with pytest.raises(OperatorNeededError, match="has no record where this run has read seq 2"):
         writer.register.read(writer.deadline)
     other = Writer(cluster)

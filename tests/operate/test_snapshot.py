@@ -174,7 +174,7 @@ def test_a_log_that_was_made_again_replaces_what_was_read(world: World) -> None:
     driver.run(0, [b"a"])
     assert eye.snapshot().queries
     del world.cluster.topics[world.options.log_topic]
-    world.cluster.create_topic(world.options.log_topic, compacted=True)
+    world.cluster.create_topic(world.options.log_topic)
     assert eye.snapshot().queries == ()
 
 
