@@ -236,7 +236,7 @@ class DecisionRegister:
     def _explained(self, token: PlanToken, error: BaseException) -> BaseException | None:
         """The error that tells the user what to do; None: that is the error itself."""
         if isinstance(error, MemberRefused):
-            return refused_member(token.names, error, token.owner, self.glance())
+            return refused_member(token.names, error, token.owner, self.glance(), token.session_ms)
         if isinstance(error, ProduceFailed):
             return ClusterError(
                 f"The decision log refuses the record: {error}",

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from eos_sink.deadline import Deadline
 from eos_sink.driver.evidence import ask_topics
-from eos_sink.driver.resolve import died_here
+from eos_sink.driver.processes import died_here
 from eos_sink.errors import EosSinkError
 from eos_sink.identity import QueryNames
 from eos_sink.model import Decision, Transaction

@@ -22,7 +22,7 @@ _TASK_ID = re.compile(r"(.*-[0-9a-f]{10})-(?:driver|([01])-(0|[1-9][0-9]*))", re
 
 class Driver(Enum):
     """Whether somebody drives the query. A driver that died counts as live until its session ends,
-    a minute after the transaction time-out, unless it died on this machine."""
+    which the brokers allow to last half an hour by default, unless it died on this machine."""
 
     LIVE = "live"
     GONE = "gone"
