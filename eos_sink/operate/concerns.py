@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from eos_sink.identity import DEFAULT_PREFIX, QueryNames
 from eos_sink.operate.snapshot import Driver, OpenTransaction, QueryStatus, Snapshot
-from eos_sink.outcome import Outcome
+from eos_sink.outcome import Outcome, proves_commit
 
 # A driver settles a batch within seconds, and tries again until its step's time-out (2 minutes).
 _LONG_MS = 120_000
@@ -118,7 +118,8 @@ def _of_decision(status: QueryStatus, now_ms: int, reach: str) -> Iterator[Conce
             query,
             f"of {status.batch}, partitions {list(status.doubtful)} may be committed or not: "
             "neither coordinator nor topic can tell.",
-            f"See the evidence and choose: eos-sink resolve {query} {reach}".rstrip(),
+            f"{_noted_by_spark(status)}See the evidence and choose: eos-sink resolve {query} "
+            f"{reach}".rstrip(),
         )
     elif outcome is Outcome.OPEN and stalled:
         first = f" {_id(open_[0])}" if open_ else " ID"
@@ -144,6 +145,16 @@ def _of_decision(status: QueryStatus, now_ms: int, reach: str) -> Iterator[Conce
             "Start the query with its checkpoint: Spark replays the batch and exactly these are "
             "written again.",
         )
+
+
+def _noted_by_spark(status: QueryStatus) -> str:
+    batch = status.batch
+    if batch is None or not proves_commit(replace(batch, batch=batch.batch + 1), batch):
+        return ""
+    return (
+        f"If the checkpoint has commits/{batch.batch}, Spark has noted the batch as done, and its "
+        "next one goes on by itself. Else only a replay stops. "
+    )
 
 
 def _of_log(snapshot: Snapshot) -> Iterator[Concern]:

@@ -141,3 +141,11 @@ def test_transactions_of_no_query_matter_when_they_last() -> None:
 def test_what_could_not_be_seen_needs_somebody() -> None:
     (found,) = concerns(replace(snapshot(), problems=(Problem("no Read", ("Read",)),)))
     assert (found.kind, str(found)) == (Kind.UNSEEN, "no Read ")
+
+
+def test_a_doubt_of_a_batch_that_spark_numbers_names_its_commit_log() -> None:
+    (of_stream,) = concerns(snapshot(status(Outcome.IN_DOUBT)), REACH)
+    assert "commits/7" in of_stream.action
+    record = replace(RECORD, decision=replace(RECORD.decision, batch=BatchId("txn:a", 7)))  # type: ignore[type-var]
+    (of_version,) = concerns(snapshot(replace(status(Outcome.IN_DOUBT), record=record)), REACH)
+    assert "commits/" not in of_version.action
