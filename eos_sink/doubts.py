@@ -6,12 +6,12 @@ and the command that shows the evidence and carries out the choice.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from eos_sink.errors import OperatorNeededError
 from eos_sink.identity import DEFAULT_PREFIX, QueryNames
-from eos_sink.model import BatchId, Decision, LogPosition, Numbering, Prepared
+from eos_sink.model import BatchId, Decision, LogPosition, Numbering
 
 _SHOWN_IDS = 5
 _AGAIN = "Start the query with the checkpoint of that stream, so that Spark replays the batch."
@@ -45,10 +45,11 @@ def resolve_command(names: QueryNames) -> str:
 
 
 def in_doubt(
-    names: QueryNames, decision: Decision, entries: Sequence[Prepared]
+    names: QueryNames, decision: Decision, doubtful: Collection[int]
 ) -> OperatorNeededError:
-    """Neither coordinator nor topic can tell any more what became of transactions."""
-    partitions = sorted(entry.partition for entry in entries)
+    """Neither coordinator nor topic can tell any more what became of these partitions."""
+    partitions = sorted(doubtful)
+    entries = [entry for entry in decision.prepared if entry.partition in doubtful]
     rows = sum(entry.tally.rows for entry in entries)
     places = ", ".join(
         f"{e.witness.topic}[{e.witness.partition}]@{e.witness.offset}" for e in entries

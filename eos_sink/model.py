@@ -163,6 +163,10 @@ class Decision:
     def transactions(self, names: QueryNames) -> dict[Transaction, Prepared]:
         return {entry.transaction(names, self.slot): entry for entry in self.prepared}
 
+    def repeats(self, other: Decision | None) -> bool:
+        """A void, a ruling or a new run of `foreachBatch` repeats a decision; no rewrite does."""
+        return other is not None and (self.batch, self.prepared) == (other.batch, other.prepared)
+
 
 @dataclass(frozen=True)
 class Owner:
@@ -202,7 +206,9 @@ class LogRecord:
     `writer` is unique to each write, so that a write of unknown outcome is recognised. `earlier`
     has the last decided batch of each other stream that ran under the query's name (a deleted
     checkpoint, or a second application by mistake), the latest last, the latest ones only.
-    `owner` is the run that it was written for, None in records of older versions.
+    `owner` is the run that it was written for, None in records of older versions. `settled` says
+    that the decision, which this record repeats, was seen visible as a whole: Kafka forgets that,
+    the log does not.
 
     `prefix` is what the query's names begin with, "" in older records, and `stats` are its figures.
     Both are for people who look at the log: nothing of the protocol depends on them.
@@ -215,24 +221,29 @@ class LogRecord:
     owner: Owner | None = None
     prefix: str = field(default="", compare=False)
     stats: Stats = field(default_factory=Stats, compare=False)
+    settled: bool = False
 
     def knows(self, stream: str) -> bool:
         """Whether a batch of the stream was decided here, as far as is kept."""
         batches = (*self.earlier, self.decision.batch) if self.decision else self.earlier
         return any(batch.stream == stream for batch in batches)
 
-    def next(
+    def next(  # noqa: PLR0913
         self,
         decision: Decision | None,
         writer: str,
         owner: Owner | None = None,
         prefix: str = "",
         figures: Stats | None = None,
+        *,
+        settled: bool = False,
     ) -> LogRecord:
         """The record that follows this one; without a decision where a person has dropped it.
 
         Args:
             figures: what comes to those that there are.
+            settled: the decision was seen visible as a whole. A record that repeats the decision
+                keeps that.
         """
         known = (*self.earlier, self.decision.batch) if self.decision else self.earlier
         now = decision.batch.stream if decision else None
@@ -240,7 +251,10 @@ class LogRecord:
         repeated = (batch for batch in known if batch.numbering is not Numbering.ONCE)
         earlier = tuple(batch for batch in repeated if batch.stream != now)[-_EARLIER_STREAMS:]
         stats = self.stats if figures is None else self.stats + figures
-        return LogRecord(self.seq + 1, decision, writer, earlier, owner, prefix, stats)
+        settled = settled or (
+            self.settled and decision is not None and decision.repeats(self.decision)
+        )
+        return LogRecord(self.seq + 1, decision, writer, earlier, owner, prefix, stats, settled)
 
 
 @dataclass(frozen=True)
@@ -272,14 +286,16 @@ class PlanToken:
 class Plan:
     """All that a task needs to know of the query before it writes a batch.
 
-    `decision` is the latest one; `lost` are those of its partitions that were aborted after it;
-    `earlier` are the last decided batches of other streams.
+    `decision` is the latest one; `lost` are those of its partitions that were aborted after it, and
+    `doubtful` those of which Kafka can no longer tell; `earlier` are the last decided batches of
+    other streams.
     """
 
     token: PlanToken
     decision: Decision | None
     lost: frozenset[int] = frozenset()
     earlier: tuple[BatchId, ...] = ()
+    doubtful: frozenset[int] = frozenset()
 
     def wrote(self, partition: int) -> bool:
         """Whether the partition had rows in the decided batch."""

@@ -64,7 +64,7 @@ class Visibility(Enum):
     COMMITTED = auto()
     ABORTED = auto()
     UNREADABLE = auto()
-    """Retention or compaction keeps the answer from us."""
+    """The record is not there any more, so that its absence proves nothing."""
 
 
 class EndOutcome(Enum):
@@ -337,6 +337,12 @@ class Kafka(Protocol):
     ) -> Mapping[Witness, Visibility]:
         """What a read_committed reader finds at each, once the last stable offset is past it. One
         that stays open until the deadline is left out."""
+
+    def markers(
+        self, asked: Mapping[Witness, Transaction], deadline: Deadline
+    ) -> Mapping[Witness, bool]:
+        """Whether the marker behind each witness commits or aborts its transaction, as far as one
+        is found by the deadline; the witness itself may be gone."""
 
     def check_topic(self, topic: str, deadline: Deadline) -> None:
         """Raises ClusterError if the topic does not exist or may not be seen."""

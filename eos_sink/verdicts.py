@@ -23,7 +23,8 @@ from eos_sink.model import (
     TaskReport,
     Transaction,
 )
-from eos_sink.ports import TransactionState, TransactionStatus, Visibility
+from eos_sink.outcome import proves_commit
+from eos_sink.ports import TransactionState, TransactionStatus
 
 _SESSION_MARGIN_MS = 60_000
 # The default of group.max.session.timeout.ms, and the most that librdkafka takes.
@@ -69,47 +70,6 @@ def control_answer(error_code: int) -> Answer:
 
 
 _COMMITTED = {TransactionStatus.PREPARE_COMMIT, TransactionStatus.COMPLETE_COMMIT}
-
-
-class Settling(Enum):
-    """The next step for one transaction of a decision."""
-
-    COMMITTED = auto()
-    END = auto()
-    LOOK = auto()
-    """The coordinator can no longer tell: read the witness."""
-
-
-def settling(transaction: Transaction, state: TransactionState) -> Settling:
-    """Judged by (id, producer id, epoch): under another epoch the coordinator speaks of a later
-    attempt's transaction."""
-    if state.transaction != transaction:
-        return Settling.LOOK
-    if state.status is TransactionStatus.COMPLETE_COMMIT:
-        return Settling.COMMITTED
-    if state.status in (TransactionStatus.ONGOING, TransactionStatus.PREPARE_COMMIT):
-        return Settling.END
-    return Settling.LOOK
-
-
-def lost_partitions(
-    names: QueryNames, decision: Decision, seen: Mapping[Transaction, Visibility]
-) -> frozenset[int]:
-    """The partitions whose transactions were aborted after the decision.
-
-    Raises:
-        OperatorNeededError: a witness cannot be read, so nobody can tell.
-    """
-    if decision.ruling.accepted:
-        return frozenset()
-    entries, ruled = decision.transactions(names), decision.ruling
-    unreadable = [entries[t] for t, v in seen.items() if v is Visibility.UNREADABLE]
-    doubtful = [e for e in unreadable if e.partition not in ruled.visible | ruled.lost]
-    if doubtful:
-        raise doubts.in_doubt(names, decision, doubtful)
-    aborted = [entries[t] for t, v in seen.items() if v is Visibility.ABORTED]
-    ruled_lost = [entry for entry in unreadable if entry.partition in ruled.lost]
-    return frozenset(entry.partition for entry in aborted + ruled_lost)
 
 
 def undecided(
@@ -171,8 +131,9 @@ def assignment(plan: Plan, batch: BatchId, partition: int, run: str = "") -> Ass
 
     Raises:
         OperatorNeededError: the batch is older than the decision, or was decided before another
-            stream took the query's name, or the decision has lost partitions and Spark no longer
-            replays its batch.
+            stream took the query's name; or the decision has lost partitions and Spark no longer
+            replays its batch; or nothing tells what became of partitions, and the batch is their
+            own or does not prove that they were committed.
     """
     decision = plan.decision
     if decision is None:
@@ -181,6 +142,8 @@ def assignment(plan: Plan, batch: BatchId, partition: int, run: str = "") -> Ass
         if run and run == decision.run:
             # One run calls foreachBatch once for a batch, so this is no replay.
             return Assignment(Role.REFUSE, decision.slot)
+        if plan.doubtful:
+            raise doubts.in_doubt(plan.token.names, decision, plan.doubtful)
         role = Role.WRITE if partition in plan.lost else Role.COUNT
         return Assignment(role, decision.slot)
     names = plan.token.names
@@ -191,6 +154,8 @@ def assignment(plan: Plan, batch: BatchId, partition: int, run: str = "") -> Ass
     for earlier in plan.earlier:
         if earlier.stream == batch.stream and earlier.batch >= batch.batch:
             raise doubts.other_stream(names, batch, decision)
+    if plan.doubtful and not proves_commit(batch, decision.batch):
+        raise doubts.in_doubt(names, decision, plan.doubtful)
     if plan.lost and not _came_to_nothing(decision, plan.lost):
         raise doubts.unrepaired(names, batch, decision, plan.lost)
     return Assignment(Role.WRITE, 1 - decision.slot)

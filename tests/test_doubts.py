@@ -19,7 +19,7 @@ DECISION = Decision(BatchId("stream", 41), 1, 3, Tally(23, 2, 2), ENTRIES)
 NOW = BatchId("stream", 40)
 
 KNOWN = {
-    "in_doubt": doubts.in_doubt(NAMES, DECISION, ENTRIES),
+    "in_doubt": doubts.in_doubt(NAMES, DECISION, {e.partition for e in ENTRIES}),
     "old_checkpoint": doubts.old_checkpoint(NAMES, NOW, DECISION),
     "unrepaired": doubts.unrepaired(NAMES, NOW, DECISION, frozenset({31, 32})),
     "other_rows": doubts.other_rows(NAMES, DECISION, "it has 23 rows", [31, 32]),

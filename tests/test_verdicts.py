@@ -23,12 +23,11 @@ from eos_sink.model import (
     Transaction,
     Witness,
 )
-from eos_sink.ports import TransactionState, TransactionStatus, Visibility
+from eos_sink.ports import TransactionState, TransactionStatus
 from eos_sink.verdicts import (
     Answer,
     Assignment,
     Role,
-    Settling,
     assignment,
     check_replay,
     check_rewrite,
@@ -36,8 +35,6 @@ from eos_sink.verdicts import (
     check_vote,
     control_answer,
     longest_session_ms,
-    lost_partitions,
-    settling,
     undecided,
 )
 
@@ -94,57 +91,6 @@ def test_every_listed_code_is_tested_above_and_any_other_means_stop() -> None:
     assert verdicts._CONTROL_ANSWERS.keys() == listed
     for code in set(range(-1, 150)) - listed:
         assert control_answer(code) is Answer.STOP
-
-
-# --- settling
-
-
-@pytest.mark.parametrize("status", list(TransactionStatus))
-def test_what_to_do_with_a_decided_transaction_follows_from_its_state(
-    status: TransactionStatus,
-) -> None:
-    expected = {
-        TransactionStatus.COMPLETE_COMMIT: Settling.COMMITTED,
-        TransactionStatus.ONGOING: Settling.END,
-        TransactionStatus.PREPARE_COMMIT: Settling.END,
-    }
-    assert settling(T0, state(T0, status)) is expected.get(status, Settling.LOOK)
-
-
-@pytest.mark.parametrize("status", list(TransactionStatus))
-@pytest.mark.parametrize(
-    "other",
-    [
-        replace(T0, epoch=T0.epoch + 1),
-        replace(T0, epoch=T0.epoch - 1),
-        replace(T0, producer_id=999),
-        replace(T0, producer_id=-1, epoch=-1),
-    ],
-)
-def test_under_another_epoch_or_producer_only_the_witness_can_tell(
-    other: Transaction, status: TransactionStatus
-) -> None:
-    assert settling(T0, state(other, status)) is Settling.LOOK
-
-
-def test_committed_witnesses_lose_nothing() -> None:
-    assert lost_partitions(NAMES, DECISION, {}) == frozenset()
-    seen = {T0: Visibility.COMMITTED, T2: Visibility.COMMITTED}
-    assert lost_partitions(NAMES, DECISION, seen) == frozenset()
-
-
-def test_an_aborted_witness_is_a_lost_partition() -> None:
-    seen = {T0: Visibility.COMMITTED, T2: Visibility.ABORTED}
-    assert lost_partitions(NAMES, DECISION, seen) == {2}
-
-
-@pytest.mark.parametrize("other", list(Visibility))
-def test_an_unreadable_witness_is_in_doubt_whatever_the_others_say(other: Visibility) -> None:
-    with pytest.raises(OperatorNeededError, match=r"t\[2\]@9") as error:
-        lost_partitions(NAMES, DECISION, {T0: other, T2: Visibility.UNREADABLE})
-    doubtful = [0, 2] if other is Visibility.UNREADABLE else [2]
-    assert error.value.data["partitions"] == doubtful
-    assert error.value.data["batch"] == 5
 
 
 # --- what may be aborted
@@ -217,6 +163,26 @@ def test_a_batch_after_lost_partitions_stops(batch: BatchId) -> None:
     with pytest.raises(OperatorNeededError, match="aborted after their decision") as error:
         assignment(plan(DECISION, 2), batch, 0)
     assert error.value.data == {"batch": 5, "partitions": [2], "rows": 3}
+
+
+DOUBTFUL = replace(plan(), doubtful=frozenset({2}))
+
+
+@pytest.mark.parametrize("batch", [BATCH, BatchId("new", 6), BatchId("once:x", 0)])
+def test_a_doubt_stops_a_replay_and_what_does_not_prove_the_commit(batch: BatchId) -> None:
+    with pytest.raises(OperatorNeededError) as error:
+        assignment(DOUBTFUL, batch, 0)
+    assert error.value.data == {"batch": 5, "partitions": [2], "rows": 3}
+
+
+def test_the_next_batch_of_the_stream_goes_on_in_spite_of_a_doubt() -> None:
+    assert assignment(DOUBTFUL, BatchId("stream", 6), 0) == Assignment(Role.WRITE, 0)
+
+
+def test_a_doubt_beside_a_loss_does_not_let_the_loss_pass() -> None:
+    with pytest.raises(OperatorNeededError) as error:
+        assignment(replace(DOUBTFUL, lost=frozenset({0})), BatchId("stream", 6), 0)
+    assert error.value.data["partitions"] == [0]
 
 
 # --- the vote
@@ -322,35 +288,8 @@ def test_a_rewrite_with_other_totals_stops() -> None:
         check_rewrite(NAMES, DECISION, frozenset({2}), [*reports(2)[:2], report(2, Tally(1, 1, 1))])
 
 
-# --- what a person has ruled
-
-UNREADABLE = {T0: Visibility.UNREADABLE, T2: Visibility.UNREADABLE}
-
-
-def with_ruling(visible: set[int], lost: set[int], *, accepted: bool = False) -> Decision:
-    return replace(DECISION, ruling=Ruling(frozenset(visible), frozenset(lost), accepted))
-
-
-def test_a_ruling_stands_in_for_an_unreadable_witness() -> None:
-    assert lost_partitions(NAMES, with_ruling({0}, {2}), UNREADABLE) == {2}
-    assert lost_partitions(NAMES, with_ruling({0, 2}, set()), UNREADABLE) == frozenset()
-
-
-def test_what_is_not_ruled_about_stays_in_doubt() -> None:
-    with pytest.raises(OperatorNeededError) as stop:
-        lost_partitions(NAMES, with_ruling({0}, set()), UNREADABLE)
-    assert stop.value.data == {"batch": 5, "partitions": [2], "rows": 3}
-
-
-def test_a_witness_that_can_be_read_goes_before_a_ruling() -> None:
-    seen = {T0: Visibility.COMMITTED, T2: Visibility.ABORTED}
-    assert lost_partitions(NAMES, with_ruling({2}, {0}), seen) == {2}
-
-
-def test_an_accepted_decision_has_lost_nothing_and_takes_any_replay() -> None:
-    accepted = with_ruling(set(), set(), accepted=True)
-    seen = {T0: Visibility.UNREADABLE, T2: Visibility.ABORTED}
-    assert lost_partitions(NAMES, accepted, seen) == frozenset()
+def test_an_accepted_decision_takes_any_replay() -> None:
+    accepted = replace(DECISION, ruling=Ruling(accepted=True))
     check_replay(NAMES, accepted, [])
     check_replay(NAMES, accepted, [report(0, Tally(9, 9, 9))])
 

@@ -14,7 +14,7 @@ from eos_sink.errors import EosSinkError
 
 if TYPE_CHECKING:
     from eos_sink.clients.inspection import ConfluentInspection
-    from eos_sink.driver.resolve import Choice, Evidence
+    from eos_sink.driver.resolve import Choice, Found
     from eos_sink.options import SinkOptions
 
 NAME = "resolve"
@@ -106,7 +106,7 @@ def _connect(
 
 
 def _confirm(
-    arguments: argparse.Namespace, options: SinkOptions, evidence: Evidence, choice: Choice
+    arguments: argparse.Namespace, options: SinkOptions, evidence: Found, choice: Choice
 ) -> None:
     """Raises CommandError unless a person, or a script in a person's name, means it."""
     from eos_sink.driver.processes import runs_here

@@ -45,7 +45,7 @@ _COLUMNS = (
     "prefix",
 )
 _MOODS = {
-    "settled": Mood.GOOD,
+    "committed": Mood.GOOD,
     "open": Mood.WARN,
     "lost": Mood.BAD,
     "in doubt": Mood.BAD,
@@ -165,7 +165,7 @@ def state_of(status: QueryStatus) -> Cell:
     """What became of the latest decision."""
     if status.hidden is not None:
         return Cell("unreadable", Mood.BAD)
-    state = status.settled.value if status.settled else "-"
+    state = status.outcome.value if status.outcome else "-"
     return Cell(state, _MOODS.get(state, Mood.PLAIN))
 
 
@@ -208,7 +208,7 @@ def query_document(status: QueryStatus, now_ms: int) -> dict[str, Any]:
         "bytes": status.bytes,
         "partitions": status.partitions,
         "decided_at_ms": status.decided_at_ms,
-        "settled": status.settled and status.settled.value,
+        "outcome": status.outcome and status.outcome.value,
         "lost": list(status.lost),
         "in_doubt": list(status.doubtful),
         "driver": status.driver.value,

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FuturesTimeoutError
-from functools import cache
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from confluent_kafka import KafkaError, KafkaException, TopicCollection
-from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
+from confluent_kafka import (
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    TopicCollection,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec, ResourceType
 
 from eos_sink.acls import Acl, Permissions, denied, operation_name
 from eos_sink.clients.admin import connected_admin
-from eos_sink.clients.librdkafka import LOGGER, judged
+from eos_sink.clients.librdkafka import LOGGER, judged, transient
 from eos_sink.clients.member import ConfluentMember
 from eos_sink.clients.producer import ConfluentProducer
 from eos_sink.clients.readers import ConfluentLogReader, EndOffset, read_log
@@ -25,15 +31,16 @@ from eos_sink.clients.settings import (
     librdkafka_settings,
 )
 from eos_sink.clients.topics import view_topics
-from eos_sink.clients.witnesses import WitnessReader
+from eos_sink.clients.witnesses import WitnessReader, look_until
 from eos_sink.deadline import Deadline
 from eos_sink.errors import ClusterError, ConfigurationError
-from eos_sink.model import LogPosition, Witness
+from eos_sink.model import LogPosition, Transaction, Witness
 from eos_sink.options import SinkOptions
 from eos_sink.ports import TopicView, Visibility
 
 if TYPE_CHECKING:
     from eos_sink.clients.control import KafkaPythonControl
+    from eos_sink.clients.tails import MarkerReader
 
 # Fixed, since a query's key is looked for in one partition: with another number it would be looked
 # for in another place, and a decision would seem never to have been made.
@@ -168,17 +175,45 @@ class ConfluentKafka:
         self, witnesses: Sequence[Witness], deadline: Deadline
     ) -> Mapping[Witness, Visibility]:
         group = self._options.names.group
-        reader = WitnessReader(self._connection, group, self._permissions)
-        compacted = cache(lambda topic: self._may_be_compacted(topic, deadline))
-        seen: dict[Witness, Visibility] = {}
+        return look_until(
+            deadline,
+            witnesses,
+            lambda committed: WitnessReader(
+                self._connection, group, self._permissions, committed=committed
+            ),
+        )
+
+    def markers(
+        self, asked: Mapping[Witness, Transaction], deadline: Deadline
+    ) -> Mapping[Witness, bool]:
+        from eos_sink.clients.tails import MarkerReader
+
+        found: dict[Witness, bool] = {}
+        for place in sorted({(each.topic, each.partition) for each in asked}):
+            here = {w: t for w, t in asked.items() if (w.topic, w.partition) == place}
+            reader = MarkerReader(self.control().wire, here)
+            # Again, since the partition may have found another leader meanwhile.
+            until(deadline, partial(self._read_markers, reader, place, deadline), bool)
+            found |= reader.found
+        return found
+
+    def _read_markers(
+        self, reader: MarkerReader, place: tuple[str, int], deadline: Deadline
+    ) -> bool:
+        """False: it may be tried again."""
+        topic, number = place
+        earliest: OffsetSpec = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
+        latest: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
         try:
-            for witness, answer in reader.look(witnesses, deadline):
-                # A compacted topic drops committed records too: their absence proves nothing.
-                doubtful = answer is Visibility.ABORTED and compacted(witness.topic)
-                seen[witness] = Visibility.UNREADABLE if doubtful else answer
-        finally:
-            reader.close()
-        return seen
+            leaders = {p.id: p.leader for p in self._describe(topic, deadline).partitions}
+            if number not in leaders:
+                return True
+            (start,) = self._offsets(topic, [number], earliest, deadline).values()
+            (end,) = self._offsets(topic, [number], latest, deadline).values()
+        except KafkaException as raised:
+            return not transient(raised.args[0])
+        leader = leaders[number]
+        return leader is not None and reader.read(leader.id, start, end, deadline)
 
     def check_topic(self, topic: str, deadline: Deadline) -> None:
         needs = self._permissions.topic(topic)
@@ -310,15 +345,6 @@ class ConfluentKafka:
         )
         return self._answer(futures[topic], deadline)
 
-    def _may_be_compacted(self, topic: str, deadline: Deadline) -> bool:
-        policy = self._policy(topic, deadline)
-        if isinstance(policy, str):
-            return "compact" in policy
-        if policy.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
-            what = f"Whether topic {topic} is compacted cannot be seen"
-            raise judged(policy, what, self._permissions.witness(topic)[1:])
-        return True
-
     def _policy(self, topic: str, deadline: Deadline) -> str | KafkaError:
         """What `cleanup.policy` the topic has, or why that is not told."""
         resource = ConfigResource(ResourceType.TOPIC, topic)
@@ -328,6 +354,20 @@ class ConfluentKafka:
         except KafkaException as raised:
             error: KafkaError = raised.args[0]
             return error
+
+    def _offsets(
+        self,
+        topic: str,
+        partitions: Iterable[int],
+        spec: OffsetSpec,
+        deadline: Deadline,
+        level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
+    ) -> dict[int, int]:
+        places = {TopicPartition(topic, number): spec for number in partitions}
+        answers = self._admin(deadline).list_offsets(
+            places, isolation_level=level, request_timeout=deadline.left
+        )
+        return {p.partition: self._answer(a, deadline).offset for p, a in answers.items()}
 
     def _admin(self, deadline: Deadline) -> AdminClient:
         if self._admin_client is None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException
 from confluent_kafka.admin import OffsetSpec
 
 from eos_sink.clients.cluster import ConfluentKafka
@@ -69,17 +67,3 @@ class ConfluentInspection(ConfluentKafka):
         except KafkaException:
             return []
         return sorted(str(member.host) for member in described.members)
-
-    def _offsets(
-        self,
-        topic: str,
-        partitions: Iterable[int],
-        spec: OffsetSpec,
-        deadline: Deadline,
-        level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
-    ) -> dict[int, int]:
-        places = {TopicPartition(topic, number): spec for number in partitions}
-        answers = self._admin(deadline).list_offsets(
-            places, isolation_level=level, request_timeout=deadline.left
-        )
-        return {p.partition: self._answer(a, deadline).offset for p, a in answers.items()}

@@ -29,14 +29,20 @@ GONE_TOPIC = {
 }
 
 
-def committed_consumer(
-    settings: dict[str, str], group: str, when_out_of_range: str, fetch_ms: int
+def assigned_consumer(
+    settings: dict[str, str],
+    group: str,
+    when_out_of_range: str,
+    fetch_ms: int,
+    *,
+    committed: bool = True,
 ) -> Consumer:
+    """A consumer of partitions that are assigned to it, which never commits offsets."""
     configuration: dict[str, Any] = {
         **settings,
         "group.id": group,
         "enable.auto.commit": False,
-        "isolation.level": "read_committed",
+        "isolation.level": "read_committed" if committed else "read_uncommitted",
         "enable.partition.eof": True,
         "fetch.wait.max.ms": fetch_ms,
         "auto.offset.reset": when_out_of_range,
@@ -57,7 +63,7 @@ class ConfluentLogReader:
         self._needs = end.needs
         self._home = position
         self._end = end
-        self._consumer = committed_consumer(settings, group, "earliest", _FETCH_MS)
+        self._consumer = assigned_consumer(settings, group, "earliest", _FETCH_MS)
         self._next = 0
         self._latest: tuple[LogPosition, bytes] | None = None
 
@@ -211,7 +217,7 @@ def read_log(
             it are waited for; None: each is read to its first open transaction.
     """
     topic, needs = permissions.log, (permissions.log_read, permissions.group)
-    consumer = committed_consumer(settings, group, "earliest", _FETCH_MS)
+    consumer = assigned_consumer(settings, group, "earliest", _FETCH_MS)
     latest = dict[bytes, bytes]()
     following = dict[int, int]()
 

@@ -11,13 +11,13 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from eos_sink import events
+from eos_sink import doubts, events
 from eos_sink.deadline import Deadline
 from eos_sink.driver.journal import CommitJournal, superseded_run
 from eos_sink.driver.settle import settle
 from eos_sink.driver.sweep import abort_all, list_undecided, void
 from eos_sink.errors import SupersededError, UnfinishedError
-from eos_sink.log import DecisionRegister, check_forward, superseded
+from eos_sink.log import DecisionRegister, Entry, check_forward, superseded
 from eos_sink.metrics import Step
 from eos_sink.model import (
     Decision,
@@ -40,6 +40,7 @@ from eos_sink.verdicts import (
 )
 
 _LOGGER = logging.getLogger("eos_sink.driver")
+_NOTE_S = 10.0
 
 
 def _now_ms() -> int:
@@ -116,7 +117,7 @@ class Committer:
         entry = self._register.open(deadline)
         decision = entry.decision
         if decision is not None:
-            settle(self._kafka, self._names, decision, deadline, just_decided=False)
+            settle(self._kafka, self._names, entry.record, deadline, just_decided=False)
         token = reports[0].token if reports else token
         if token is None:
             return
@@ -159,20 +160,39 @@ class Committer:
                 self._vote(prepared, deadline)
 
         clock.begin()
-        self._register.write(token, decision, deadline, figures, before_commit=vote)
+        entry = self._register.write(token, decision, deadline, figures, before_commit=vote)
         clock.end(Step.DECIDE)
-        lost = settle(self._kafka, self._names, decision, deadline, just_decided=True)
+        found = settle(self._kafka, self._names, entry.record, deadline, just_decided=True)
         clock.end(Step.SETTLE)
-        if lost:
+        if found.doubtful:
+            raise doubts.in_doubt(self._names, decision, found.doubtful)
+        if found.lost:
             raise UnfinishedError(
                 f"Query {self._names.query}: {decision.batch} is decided, but its partitions "
-                f"{sorted(lost)} were aborted meanwhile, by their time-out or a late attempt of "
-                "their tasks.",
+                f"{sorted(found.lost)} were aborted meanwhile, by their time-out or a late attempt "
+                "of their tasks.",
                 remedy="Start the query again: Spark replays the batch and these are written "
                 "again.",
-                data={"batch": decision.batch.batch, "partitions": sorted(lost)},
+                data={"batch": decision.batch.batch, "partitions": sorted(found.lost)},
             )
         self._journal.committed(decision, rewritten, clock, token.seq + 1)
+        if found.seen and decision.batch.numbering in (Numbering.VERSION, Numbering.ONCE):
+            self._keep_settled(token, entry, deadline)
+
+    def _keep_settled(self, token: PlanToken, entry: Entry, deadline: Deadline) -> None:
+        """Note in the log that the batch is visible. The next batch of a stream proves it, but
+        nothing does for a batch write, whose next one may come when Kafka has forgotten."""
+        try:
+            figures, soon = self._journal.next(), deadline.within(_NOTE_S)
+            void(self._register, token, entry, soon, figures, settled=True)
+        except Exception as error:  # noqa: BLE001 - the batch is visible whatever fails here
+            _LOGGER.warning(
+                "Query %s: %s is committed, but the decision log could not be told so: %s. The "
+                "next write asks Kafka for it.",
+                self._names.query,
+                entry.decision and entry.decision.batch,
+                error,
+            )
 
     def _check_topics(self, decision: Decision, deadline: Deadline) -> None:
         """Topics of the column are known only now. What may not be read back is not decided."""

@@ -30,6 +30,8 @@ def encode(record: LogRecord) -> bytes:
         document["prefix"] = record.prefix
     if record.stats != Stats():
         document["stats"] = of_stats(record.stats)
+    if record.settled:
+        document["settled"] = True
     if decision is not None:
         topics = decision.topics
         document["decision"] = {
@@ -77,6 +79,7 @@ def decode(value: bytes, where: str) -> LogRecord:
             owner=_owner(document["owner"]) if "owner" in document else None,
             prefix=_text(document.get("prefix", "")),
             stats=read_stats(document["stats"]) if "stats" in document else Stats(),
+            settled=document.get("settled") is True,
         )
     except (ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
         raise doubts.unreadable_record(where, error) from error

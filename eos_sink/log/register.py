@@ -127,13 +127,15 @@ class DecisionRegister:
         self._compare(token, entry)
         return entry
 
-    def write(
+    def write(  # noqa: PLR0913
         self,
         token: PlanToken,
         decision: Decision | None,
         deadline: Deadline,
         figures: Stats | None = None,
+        *,
         before_commit: Callable[[], None] | None = None,
+        settled: bool = False,
     ) -> Entry:
         """Write the next record if the plan's is still the latest one.
 
@@ -145,6 +147,7 @@ class DecisionRegister:
             before_commit: called each time that the write is tried, when the record and the offset
                 are in the driver's transaction. What it raises aborts that transaction and is
                 raised; but after ProducerFenced the write is tried again.
+            settled: the decision was seen visible as a whole.
 
         Raises:
             SupersededError: the log has moved on, or the plan's member was replaced.
@@ -172,12 +175,17 @@ class DecisionRegister:
                     return entry
                 self._compare(token, entry)
                 prefix = token.names.prefix
-                record = entry.record.next(decision, writer, token.owner, prefix, figures)
+                record = entry.record.next(
+                    decision, writer, token.owner, prefix, figures, settled=settled
+                )
                 return self._append(token, record, check, deadline)
             except BaseException as error:
                 if error in refusals or not _repeatable(error):
                     self._abandon()
-                    raise self._explained(token, error) from error
+                    explained = self._explained(token, error)
+                    if explained is None:
+                        raise
+                    raise explained from error
                 self._let_go()
                 if deadline.passed:
                     cause = getattr(error, "message", error)
@@ -249,7 +257,8 @@ class DecisionRegister:
             self._producer.close()
         self._producer = self._held = None
 
-    def _explained(self, token: PlanToken, error: BaseException) -> BaseException:
+    def _explained(self, token: PlanToken, error: BaseException) -> BaseException | None:
+        """The error that tells the user what to do; None: that is the error itself."""
         if isinstance(error, MemberRefused):
             return refused_member(token.names, error, token.owner, self.glance(), token.session_ms)
         if isinstance(error, ProduceFailed):
@@ -258,7 +267,7 @@ class DecisionRegister:
                 remedy="Raise max.message.bytes of the decision log's topic, or use fewer "
                 "partitions a batch.",
             )
-        return error
+        return None
 
 
 def _entry(found: tuple[LogPosition, bytes]) -> Entry:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from eos_sink.errors import OperatorNeededError
 from eos_sink.identity import QUERY_NAME
 from eos_sink.log.record import decode
-from eos_sink.model import BatchId, Decision, LogPosition, LogRecord
+from eos_sink.model import BatchId, LogPosition, LogRecord
 from eos_sink.observing import LogLine
 
 
@@ -63,11 +63,12 @@ class History:
     def decided(self) -> Written | None:
         """The first kept record with the latest decision: later ones repeat it."""
         latest = self.latest
-        if latest is None or latest.record.decision is None:
+        decision = latest.record.decision if latest else None
+        if latest is None or decision is None:
             return None
         found = latest
         for earlier in reversed(self.records[:-1]):
-            if not same_decision(earlier.record.decision, latest.record.decision):
+            if not decision.repeats(earlier.record.decision):
                 break
             found = earlier
         return found
@@ -122,10 +123,3 @@ def histories(records: Iterable[Written], unreadable: Iterable[Unreadable]) -> d
         behind = latest if latest and latest.position.offset > end else None
         found[query] = History(query, known, behind)
     return {query: history for query, history in found.items() if history.records or history.hidden}
-
-
-def same_decision(one: Decision | None, other: Decision | None) -> bool:
-    """A void, a ruling and a new run of `foreachBatch` repeat a decision; a rewrite does not."""
-    if one is None or other is None:
-        return False
-    return (one.batch, one.prepared) == (other.batch, other.prepared)

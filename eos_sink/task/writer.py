@@ -120,7 +120,10 @@ class TaskWriter:
             try:
                 producer = opening.end()
             except BaseException as error:
-                raise self._explained(error, transactional_id) from error
+                explained = self._explained(error, transactional_id)
+                if explained is None:
+                    raise
+                raise explained from error
         self._clock.begin()
         try:
             producer.begin()
@@ -128,7 +131,10 @@ class TaskWriter:
             identity = producer.identity(Deadline(self._options.step_timeout))
         except BaseException as error:
             _give_up(producer)
-            raise self._explained(error, transactional_id) from error
+            explained = self._explained(error, transactional_id)
+            if explained is None:
+                raise
+            raise explained from error
         self._clock.end(Step.WRITE)
         producer.close()
         return Prepared(partition, identity.producer_id, identity.epoch, tallier.tally, witness)
@@ -198,8 +204,8 @@ class TaskWriter:
         finally:
             register.close()
 
-    def _explained(self, error: BaseException, transactional_id: str) -> BaseException:
-        """The error that tells the user what to do."""
+    def _explained(self, error: BaseException, transactional_id: str) -> BaseException | None:
+        """The error that tells the user what to do; None: that is the error itself."""
         token = self._plan.token
         if isinstance(error, MemberRefused):
             return refused_member(
@@ -229,7 +235,7 @@ class TaskWriter:
                 remedy=_REMEDIES[error.kind],
                 data={"kind": error.kind.value},
             )
-        return error
+        return None
 
 
 class _Opening:

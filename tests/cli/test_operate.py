@@ -103,7 +103,7 @@ def test_an_empty_cluster_is_said_plainly(person: Person) -> None:
     found = person.status()
     assert found.ok
     assert "There is no decision log __eos_sink_log" in render(found)
-    person.world.cluster.create_topic("__eos_sink_log", compacted=True)
+    person.world.cluster.create_topic("__eos_sink_log")
     assert "has no query yet" in render(person.status())
 
 
@@ -112,7 +112,19 @@ def test_a_settled_query_is_a_row_and_needs_nobody(world: World, person: Person)
     world.cluster.clock.advance(180)
     found = person.status()
     assert found.ok
-    row = [person.query, "0", "settled", "2", "3 min ago", "live", "0", "0", "-", "-", "eos-sink-"]
+    row = [
+        person.query,
+        "0",
+        "committed",
+        "2",
+        "3 min ago",
+        "live",
+        "0",
+        "0",
+        "-",
+        "-",
+        "eos-sink-",
+    ]
     assert cells(found) == [row]
     assert render(found).endswith("Nothing needs anybody.")
 
@@ -127,7 +139,7 @@ def test_what_a_dead_driver_left_needs_somebody(world: World, person: Person) ->
     assert command in render(found)
     document: dict[str, Any] = json.loads(render(found, as_json=True))
     (query,) = document["queries"]
-    assert (query["settled"], query["driver"], query["rows"]) == ("open", "gone", 2)
+    assert (query["outcome"], query["driver"], query["rows"]) == ("open", "gone", 2)
     assert [each["left_ms"] for each in query["open"]] == [40_000] * 2
     assert [each["kind"] for each in document["concerns"]] == ["decided and not settled"]
 
@@ -150,7 +162,7 @@ def test_foreign_and_newer_records_are_told_and_the_rest_is_shown(
     put(world, "garbage", b"hello")
     found = person.status()
     assert not found.ok
-    assert cells(found)[0][2] == "settled"
+    assert cells(found)[0][2] == "committed"
     assert "has 1 records that this version does not read" in render(found)
     put(world, person.query, b'{"format":2}')
     found = person.status()
@@ -309,8 +321,8 @@ def test_each_task_of_a_batch_is_explained(world: World, person: Person) -> None
     found = person.explains(0)
     assert not found.ok
     assert [row[:3] for row in cells(found)] == [
-        ["0", "1", "decided, open"],
-        ["1", "1", "decided, open"],
+        ["0", "1", "open"],
+        ["1", "1", "open"],
         ["2", "0", "no rows"],
     ]
     world.cluster.coordinator.time_out()
@@ -358,7 +370,7 @@ def test_a_document_has_all_that_is_told(world: World, person: Person) -> None:
     decide_and_die(world)
     document = json.loads(render(person.explains(0), as_json=True))
     assert (document["known"], document["rows"], document["seq"]) == ("the latest decision", 2, 2)
-    assert [task["fate"] for task in document["tasks"]] == ["decided, open"] * 2 + ["no rows"]
+    assert [task["fate"] for task in document["tasks"]] == ["open"] * 2 + ["no rows"]
 
 
 @pytest.mark.parametrize(

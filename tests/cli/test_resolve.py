@@ -19,7 +19,7 @@ from eos_sink.cli.names import meant
 from eos_sink.cli.render import render
 from eos_sink.cli.report import CommandError
 from eos_sink.deadline import Deadline
-from eos_sink.driver.resolve import Choice, Evidence, look
+from eos_sink.driver.resolve import Choice, Found, look
 from eos_sink.identity import query_identity
 from eos_sink.log import Entry
 from eos_sink.model import LogPosition, LogRecord, Owner
@@ -99,9 +99,9 @@ def test_only_one_choice_is_made() -> None:
 # --- confirmation
 
 
-def evidence(owner: Owner | None) -> Evidence:
+def evidence(owner: Owner | None) -> Found:
     entry = Entry(LogRecord(3, None, "w", owner=owner), LogPosition("log", 0, 7))
-    return Evidence(entry, (), (), (), (), ())
+    return Found(entry, (), (), (), (), ())
 
 
 def confirm(*words: str, owner: Owner | None = None) -> None:
@@ -145,7 +145,7 @@ def test_a_doubt_is_shown_as_text_and_as_json(world: World) -> None:
     report = report_of(world.options, seen)
     assert not report.ok
     text = render(report)
-    for part in ("in doubt", "unreadable", "batch 0 of stream", "--visible", "seq 2 at offset"):
+    for part in ("in doubt", "unreadable", "batch 0 of stream", "--visible", "seq 3 at offset"):
         assert part in text
     document = json.loads(render(report, as_json=True))
     assert document["in_doubt"] == [0, 1]

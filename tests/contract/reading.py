@@ -154,6 +154,123 @@ class LogContract:
         assert harness.kafka().log_reader(harness.deadline()).position(KEY).offset == 0
 
 
+def keyed(task: Task, topic: str, key: bytes = b"k") -> Witness:
+    """Write one record with a key; where it is."""
+    offsets: list[int] = []
+    task.producer.produce(
+        topic, b"v", key=key, partition=0, on_offset=lambda _, offset: offsets.append(offset)
+    )
+    task.producer.flush(task.harness.deadline())
+    return Witness(topic, 0, offsets[0])
+
+
+def two_of_one_key(harness: Harness, topic: str) -> list[Witness]:
+    """An aborted record, then a committed one."""
+    task, found = Task.start(harness), []
+    for finish in (task.abort, task.commit):
+        found.append(keyed(task, topic))
+        finish()
+        task.producer.begin()
+    return found
+
+
+class CompactionContract:
+    def test_a_record_that_was_compacted_away_is_unreadable_whatever_became_of_it(
+        self, harness: Harness
+    ) -> None:
+        topic = harness.create_topic(compacted=True)
+        first, second = Task.start(harness, 0), Task.start(harness, 1)
+        gone = [keyed(task, topic) for task in (first, second)]
+        first.commit()
+        second.abort()
+        first.state(), second.state()
+        harness.compact(topic)
+        seen = harness.kafka().visibility(gone, harness.deadline())
+        assert seen == dict.fromkeys(gone, Visibility.UNREADABLE)
+        asked = dict(zip(gone, (first.transaction, second.transaction), strict=True))
+        markers = harness.kafka().markers(asked, harness.deadline())
+        assert markers == {gone[0]: True, gone[1]: False}
+
+
+class MarkerContract:
+    """The marker behind a witness tells what became of the transaction."""
+
+    def test_a_marker_tells_when_the_witness_is_deleted(self, harness: Harness) -> None:
+        topic = harness.create_topic()
+        first, second = Task.start(harness, 0), Task.start(harness, 1)
+        asked = {}
+        for task in (first, second):
+            (offset,) = task.write(topic, b"a")
+            asked[Witness(topic, 0, offset)] = task.transaction
+        first.commit()
+        first.state()
+        second.abort()
+        second.state()
+        harness.delete_records(topic, 0, 2)
+        markers = harness.kafka().markers(asked, harness.deadline())
+        assert list(markers.values()) == [True, False]
+
+    def test_the_marker_of_a_late_attempt_that_took_the_id_tells_of_the_abort(
+        self, harness: Harness
+    ) -> None:
+        """InitProducerId aborts under the next epoch."""
+        topic = harness.create_topic()
+        task = Task.start(harness)
+        first, second = task.write(topic, b"a", b"b")
+        asked = {Witness(topic, 0, first): task.transaction}
+        later = Task.start(harness)
+        later.state()
+        harness.delete_records(topic, 0, second)
+        assert harness.kafka().markers(asked, harness.deadline()) == dict.fromkeys(asked, False)
+
+    def test_the_marker_of_the_next_epoch_proves_nothing_where_the_own_one_may_be_gone(
+        self, harness: Harness
+    ) -> None:
+        topic = harness.create_topic()
+        task = Task.start(harness)
+        (offset,) = task.write(topic, b"a")
+        asked = {Witness(topic, 0, offset): task.transaction}
+        task.commit()
+        task.state()
+        later = Task.start(harness)
+        (next_offset,) = later.write(topic, b"b")
+        later.abort()
+        later.state()
+        harness.delete_records(topic, 0, next_offset)
+        assert harness.kafka().markers(asked, harness.deadline()) == {}
+
+    def test_a_marker_before_the_witness_is_of_an_earlier_transaction(
+        self, harness: Harness
+    ) -> None:
+        topic = harness.create_topic()
+        task = Task.start(harness)
+        task.write(topic, b"a")
+        task.commit()
+        task.producer.begin()
+        (offset,) = task.write(topic, b"b")
+        asked = {Witness(topic, 0, offset): task.transaction}
+        assert harness.kafka().markers(asked, harness.deadline(5)) == {}
+        task.abort()
+        task.state()
+        found = harness.kafka().markers(asked, harness.deadline())
+        assert found == dict.fromkeys(asked, False)
+
+    def test_without_markers_or_topic_nothing_is_told(self, harness: Harness) -> None:
+        topic = harness.create_topic()
+        task = Task.start(harness)
+        (offset,) = task.write(topic, b"a")
+        task.commit()
+        task.state()
+        harness.delete_records(topic, 0, offset + 2)
+        asked = {
+            Witness(topic, 0, offset): task.transaction,
+            Witness(topic, 7, 0): task.transaction,
+            Witness(f"missing-{harness.names.query}", 0, 3): task.transaction,
+        }
+        assert harness.kafka().markers(asked, harness.deadline()) == {}
+        assert harness.kafka().markers({}, harness.deadline()) == {}
+
+
 class VisibilityContract:
     def test_committed_aborted_and_open_records_are_told_apart(self, harness: Harness) -> None:
         topic = harness.create_topic(partitions=3)
@@ -226,22 +343,13 @@ class VisibilityContract:
         seen = harness.kafka().visibility([witness], harness.deadline())
         assert seen == {witness: Visibility.UNREADABLE}
 
-    def test_a_record_that_a_compacted_topic_does_not_show_is_in_doubt(
+    def test_an_aborted_record_that_is_still_there_proves_the_abort_in_a_compacted_topic_too(
         self, harness: Harness
     ) -> None:
         topic = harness.create_topic(compacted=True)
-        task = Task.start(harness)
-        offsets = []
-        for finish in (task.abort, task.commit):
-            task.producer.produce(
-                topic, b"v", key=b"k", partition=0, on_offset=lambda _, o: offsets.append(o)
-            )
-            task.producer.flush(harness.deadline())
-            finish()
-            task.producer.begin()
-        missing, there = (Witness(topic, 0, offset) for offset in offsets)
-        seen = harness.kafka().visibility([missing, there], harness.deadline())
-        assert seen == {missing: Visibility.UNREADABLE, there: Visibility.COMMITTED}
+        aborted, there = two_of_one_key(harness, topic)
+        seen = harness.kafka().visibility([aborted, there], harness.deadline())
+        assert seen == {aborted: Visibility.ABORTED, there: Visibility.COMMITTED}
 
     def test_no_witness_is_no_question(self, harness: Harness) -> None:
         assert harness.kafka().visibility([], harness.deadline()) == {}

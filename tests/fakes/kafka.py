@@ -136,7 +136,7 @@ class FakeLogReader:
         self.process = process
         self._cluster = cluster
         self._name = topic
-        cluster.create_topic(topic, compacted=True)
+        cluster.create_topic(topic)
 
     @port("latest")
     def latest(self, key: str, deadline: Deadline) -> tuple[LogPosition, bytes] | None:
@@ -227,6 +227,13 @@ class FakeKafka:
         self.cluster.clock.wait(lambda: len(look()) == len(set(witnesses)), deadline.left)
         return look()
 
+    @port("markers")
+    def markers(
+        self, asked: Mapping[Witness, Transaction], deadline: Deadline
+    ) -> Mapping[Witness, bool]:
+        found = {witness: self._marker(witness, asked[witness]) for witness in asked}
+        return {witness: marker for witness, marker in found.items() if marker is not None}
+
     @port("check_topic")
     def check_topic(self, topic: str, deadline: Deadline) -> None:
         if topic not in self.cluster.topics:
@@ -247,6 +254,12 @@ class FakeKafka:
         if topic is None or witness.partition >= len(topic.partitions):
             return Visibility.UNREADABLE
         return topic.partitions[witness.partition].visibility(witness.offset)
+
+    def _marker(self, witness: Witness, transaction: Transaction) -> bool | None:
+        topic = self.cluster.topics.get(witness.topic)
+        if topic is None or witness.partition >= len(topic.partitions):
+            return None
+        return topic.partitions[witness.partition].marker(witness.offset, transaction)
 
 
 def _view(topic: Topic) -> TopicView:

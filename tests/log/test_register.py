@@ -130,7 +130,7 @@ def test_a_log_that_has_lost_what_was_read_is_not_read_on(cluster: FakeCluster) 
     for seq in range(2):
         writer.write(member, seq)
     log = cluster.topics.pop("__eos_sink_log")
-    cluster.create_topic("__eos_sink_log", compacted=True)
+    cluster.create_topic("__eos_sink_log")
     with pytest.raises(OperatorNeededError, match="has no record where this run has read seq 2"):
         writer.register.read(writer.deadline)
     other = Writer(cluster)
@@ -198,3 +198,13 @@ def test_a_record_that_was_committed_at_an_unknown_offset_is_read_back(
     written = writer.write(member, 0)
     assert written == Writer(cluster).register.read(writer.deadline)
     assert written.seq == 1
+
+
+def test_an_error_that_needs_no_explanation_is_not_its_own_cause(cluster: FakeCluster) -> None:
+    one, other = Writer(cluster), Writer(cluster)
+    member = one.join()
+    one.write(member, 0)
+    other.write(member, 1)
+    with pytest.raises(SupersededError) as refused:
+        one.write(member, 1)
+    assert refused.value.__cause__ is not refused.value

@@ -195,8 +195,8 @@ GUARDS = (
         (
             Removal(
                 _READERS,
-                '        "isolation.level": "read_committed",\n        "enable.partition.eof"',
-                '        "isolation.level": "read_uncommitted",\n        "enable.partition.eof"',
+                '"read_committed" if committed else "read_uncommitted"',
+                '"read_uncommitted"',
             ),
         ),
         proofs(
@@ -212,8 +212,8 @@ GUARDS = (
         (
             Removal(
                 _READERS,
-                '        "enable.auto.commit": False,\n        "isolation.level": "read_committed"',
-                '        "isolation.level": "read_committed"',
+                '        "enable.auto.commit": False,\n        "isolation.level": "read_comm',
+                '        "isolation.level": "read_comm',
             ),
         ),
         proofs(_ON_KAFKA + "test_reading_leaves_the_querys_group_as_it_is[4.3.0]"),

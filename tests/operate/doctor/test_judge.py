@@ -112,8 +112,8 @@ CASES: list[tuple[Check, Level, dict[str, Any], str, str]] = [
         Check.PERMISSIONS,
         FAILURE,
         {"topics": {"readings": replace(topic("readings"), allowed=frozenset({"WRITE"}))}},
-        "lacks Read on topic readings, DescribeConfigs on topic readings",
-        "--operation Read --operation DescribeConfigs --topic readings",
+        "lacks Read on topic readings",
+        "--operation Read --topic readings",
     ),
     (
         Check.PERMISSIONS,
