@@ -21,7 +21,8 @@
  *   AGAIN      the query is started again after an operator stop too
  *   KEEP       the process of commit() and abort() is kept, with its producer, over restarts too
  * Fault budgets (-D, default 0):
- *   NTIMEOUT   a transaction times out (EARLYT: only while no commit() is in progress)
+ *   NTIMEOUT   a transaction times out (EARLYT: only what is not decided, and while no commit() is
+ *              in progress)
  *   NSESSION   the session of the group's member ends
  *   NABANDON   commit() is interrupted and lives on while abort() runs
  *   NZTASK     a second attempt of a task runs whenever it likes
@@ -147,9 +148,9 @@
 #define A1(x) assert(x)
 #endif
 #if defined(EARLYT) && R == 2
-#define TGUARD && creq[0] == 0 && creq[1] == 0
+#define TGUARD(t) && creq[0] == 0 && creq[1] == 0 && !(DECIDED(t,ep[t]))
 #else
-#define TGUARD
+#define TGUARD(t)
 #endif
 
 /* states of a transaction: Empty, Ongoing, CompleteCommit, CompleteAbort */
@@ -1177,13 +1178,13 @@ inline TIMEOUT_(t) { ntimeout--; printf("MSC: time-out\n"); INITPID(t); NOQUIET 
 proctype Fault() {
 end_f:
   do
-  :: atomic { ntimeout > 0 TGUARD && st[0] == ONG -> TIMEOUT_(0) }
+  :: atomic { ntimeout > 0 TGUARD(0) && st[0] == ONG -> TIMEOUT_(0) }
 #if NT > 1
-  :: atomic { ntimeout > 0 TGUARD && st[1] == ONG -> TIMEOUT_(1) }
+  :: atomic { ntimeout > 0 TGUARD(1) && st[1] == ONG -> TIMEOUT_(1) }
 #endif
 #if NT > 2
-  :: atomic { ntimeout > 0 TGUARD && st[2] == ONG -> TIMEOUT_(2) }
-  :: atomic { ntimeout > 0 TGUARD && st[3] == ONG -> TIMEOUT_(3) }
+  :: atomic { ntimeout > 0 TGUARD(2) && st[2] == ONG -> TIMEOUT_(2) }
+  :: atomic { ntimeout > 0 TGUARD(3) && st[3] == ONG -> TIMEOUT_(3) }
 #endif
 #if NFORGET
   :: atomic { nforget > 0 && DONE_(0) -> FORGET_(0) }
