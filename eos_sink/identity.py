@@ -43,16 +43,35 @@ class QueryNames:
 
     Attributes:
         prefix: what all names start with; one prefixed ACL covers them.
-        query: the sink's stable identity of the query, also its key in the decision log.
+        query: the sink's stable identity of the query under that prefix.
     """
 
     prefix: str
     query: str
 
+    @staticmethod
+    def of_record(key: str, prefix: str) -> QueryNames:
+        """The names that a record's key and its prefix tell.
+
+        Args:
+            key: `log_key`, or the query alone, as older versions wrote it.
+            prefix: as the record has it, "" in the oldest ones.
+        """
+        prefix = prefix or DEFAULT_PREFIX
+        query = key.removeprefix(prefix)
+        is_new = query != key and QUERY_NAME.fullmatch(query)
+        return QueryNames(prefix, query if is_new else key)
+
     @property
     def group(self) -> str:
         """The consumer group whose one static member is the query's planner (KIP-447)."""
         return f"{self.prefix}{self.query}"
+
+    @property
+    def log_key(self) -> str:
+        """The key of its records in the decision log. It has to be the identity that fences: two
+        drivers that never fence each other would overwrite each other's decisions under one key."""
+        return self.group
 
     @property
     def driver(self) -> str:

@@ -51,6 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             f"--{name}", dest="choice", action="store_const", const=name, help=meaning
         )
     add("--partitions", type=_numbers, default=(), metavar="P,P", help="with --visible or --lost")
+    add("--stream", metavar="ID", help="with --accept or --forget: its batch, not the latest one")
     add("--yes", action="store_true", help="do not ask for the query's name to confirm a choice")
     add("--take-over", action="store_true", help="choose although the last run is alive here")
 
@@ -63,7 +64,14 @@ def run(arguments: argparse.Namespace) -> Report:
     """
     # Imported here: other commands do without the Kafka clients.
     from eos_sink.cli.evidence import report_of
-    from eos_sink.driver.resolve import Choice, RefusedChoice, carry_out, look, ruled
+    from eos_sink.driver.resolve import (
+        Choice,
+        RefusedChoice,
+        carry_out,
+        look,
+        ruled,
+        ruled_earlier,
+    )
 
     deadline = Deadline(arguments.timeout)
     kafka: ConfluentInspection | None = None
@@ -73,9 +81,15 @@ def run(arguments: argparse.Namespace) -> Report:
         if arguments.choice is None:
             return report_of(options, evidence)
         choice = Choice(arguments.choice)
-        decision = ruled(evidence, choice, arguments.partitions)
+        earlier = None
+        if arguments.stream:
+            decision, earlier = ruled_earlier(evidence, choice, arguments.stream)
+        else:
+            decision = ruled(evidence, choice, arguments.partitions)
         _confirm(arguments, options, evidence, choice)
-        written = carry_out(kafka, options, evidence, decision, Deadline(arguments.timeout))
+        written = carry_out(
+            kafka, options, evidence, decision, Deadline(arguments.timeout), earlier
+        )
         return report_of(options, evidence, choice, written)
     except (EosSinkError, RefusedChoice) as error:
         raise CommandError(str(error)) from error

@@ -104,7 +104,7 @@ class Planner:
             raise
         self._planned = entry
         lost = self._settle(entry, deadline)
-        return Plan(self._token(entry), entry.decision, lost, entry.record.earlier)
+        return Plan(self._token(entry), entry.decision, lost)
 
     def close(self) -> None:
         """Leave no client behind, and no member that would go on with its heartbeats."""

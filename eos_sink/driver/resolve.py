@@ -16,7 +16,15 @@ from eos_sink.deadline import Deadline
 from eos_sink.driver.planner import process_name, this_process
 from eos_sink.driver.sweep import list_undecided
 from eos_sink.log import DecisionRegister, Entry
-from eos_sink.model import Decision, Owner, PlanToken, Prepared, Tally, Transaction
+from eos_sink.model import (
+    Decision,
+    Earlier,
+    Owner,
+    PlanToken,
+    Prepared,
+    Tally,
+    Transaction,
+)
 from eos_sink.options import SinkOptions
 from eos_sink.ports import (
     EndOutcome,
@@ -182,14 +190,39 @@ def ruled(evidence: Evidence, choice: Choice, partitions: Sequence[int]) -> Deci
     return replace(decision, ruling=ruling)
 
 
-def carry_out(
+def ruled_earlier(
+    evidence: Evidence, choice: Choice, stream: str
+) -> tuple[Decision | None, tuple[Earlier, ...] | None]:
+    """The decision and the earlier streams' batches as a choice about one stream leaves them; the
+    decision's own stream may be named as well.
+
+    Raises:
+        RefusedChoice: the log knows no batch of the stream, or the choice is about partitions.
+    """
+    decision = evidence.decision
+    if decision is not None and decision.batch.stream == stream:
+        return ruled(evidence, choice, ()), None
+    known = evidence.entry.record.earlier_of(stream) if evidence.entry else None
+    if evidence.entry is None or known is None:
+        raise RefusedChoice(f"The log knows no decided batch of stream {stream}.")
+    if choice not in (Choice.ACCEPT, Choice.FORGET):
+        raise RefusedChoice(f"--{choice.value} is about the latest decision, not about a stream.")
+    changed = replace(known, accepted=True) if choice is Choice.ACCEPT else None
+    return decision, evidence.entry.record.earlier_with(stream, changed)
+
+
+def carry_out(  # noqa: PLR0913, PLR0917
     kafka: Inspection,
     options: SinkOptions,
     evidence: Evidence,
     decision: Decision | None,
     deadline: Deadline,
+    earlier: tuple[Earlier, ...] | None = None,
 ) -> Entry:
     """Write the record that follows from a choice; every older run is refused from here on.
+
+    Args:
+        earlier: what is kept of other streams; None: what there was.
 
     Raises:
         RefusedChoice: the log or a transaction has moved since the evidence was gathered.
@@ -209,7 +242,7 @@ def carry_out(
         register.expect(token, deadline)
         if decision is None:
             _end_what_is_decided(kafka, evidence, deadline)
-        return register.write(token, decision, deadline)
+        return register.write(token, decision, deadline, earlier=earlier)
     except MemberRefused as refused:
         raise RefusedChoice(f"A run of the query has started meanwhile: {refused}") from refused
     finally:
