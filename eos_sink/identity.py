@@ -20,6 +20,7 @@ DEFAULT_PREFIX = "eos-sink-"
 QUERY_NAME = re.compile(r"[A-Za-z0-9._]+-[0-9a-f]{10}")
 """A query's whole name, as `query_identity` makes it."""
 
+_SHOWN = re.compile(rf"(.*?)({QUERY_NAME.pattern})", re.DOTALL)
 _READABLE_LIMIT = 48
 _UNREADABLE = re.compile(r"[^A-Za-z0-9._]+")
 _ABSOLUTE = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*:/|/)")
@@ -54,13 +55,24 @@ class QueryNames:
         """The names that a record's key and its prefix tell.
 
         Args:
-            key: `log_key`, or the query alone, as older versions wrote it.
+            key: `log_key`; or the query alone, as it is shown or as older versions wrote it.
             prefix: as the record has it, "" in the oldest ones.
         """
         prefix = prefix or DEFAULT_PREFIX
         query = key.removeprefix(prefix)
         is_new = query != key and QUERY_NAME.fullmatch(query)
         return QueryNames(prefix, query if is_new else key)
+
+    @staticmethod
+    def of_shown(shown: str) -> QueryNames | None:
+        """The names that are shown like this; None: nothing of the sink is."""
+        match = _SHOWN.fullmatch(shown)
+        return QueryNames(match[1] or DEFAULT_PREFIX, match[2]) if match else None
+
+    @property
+    def shown(self) -> str:
+        """Tells it from all others of a log: two prefixes may have one query's name."""
+        return self.query if self.prefix == DEFAULT_PREFIX else self.group
 
     @property
     def group(self) -> str:

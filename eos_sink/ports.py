@@ -367,9 +367,8 @@ class Inspection(Kafka, Protocol):
         """What the last `most` offsets of each partition show of transactions, committed or not.
         Each of their rows is handed to `on_row`. Empty if the topic cannot be seen."""
 
-    def queries(self, deadline: Deadline) -> list[str] | None:
-        """The queries that the decision log has records of, sorted; None: there is no such topic,
-        and none is made."""
+    def records(self, deadline: Deadline) -> Mapping[str, bytes] | None:
+        """`log_records`; None: there is no such topic, and none is made."""
 
     def members(self, group: str, deadline: Deadline) -> list[str]:
         """The hosts of a group's members, as far as its coordinator knows."""

@@ -134,7 +134,8 @@ def report_of(found: Found, arguments: argparse.Namespace) -> Report:
 def _query(
     snapshot: Snapshot, observer: Any, arguments: argparse.Namespace
 ) -> tuple[QueryStatus, History]:
-    name = meant(arguments.query, [q.query for q in snapshot.queries] if snapshot.log else None)
+    known = [each.query for each in snapshot.queries] if snapshot.log else None
+    name = meant(arguments.query, known, arguments.prefix)
     status, history = snapshot.query(name), observer.history(name)
     if status is None or history is None:
         why = f" {snapshot.problems[0].what}" if snapshot.problems else ""
@@ -198,7 +199,7 @@ def _told(found: Found, arguments: argparse.Namespace) -> Iterator[str]:
         yield "The log knows no decided batch of this stream, so nothing of it is visible."
     if any(each.fate.value == "unknown" for each in found.fates):
         reach = reach_of(status.names, command_line(arguments))
-        yield f"See also: eos-sink resolve {status.query} {reach}".rstrip()
+        yield f"See also: eos-sink resolve {status.names.query} {reach}".rstrip()
     if found.streams:
         yield (
             f"Other streams ran under this query, with batches of their own (--stream): "
@@ -237,7 +238,7 @@ def _time(ms: int) -> str:
 def _document(found: Found) -> dict[str, Any]:
     case, written = found.case, found.case.written
     return {
-        "query": found.status.query,
+        "query": found.status.names.query,
         "stream": case.stream,
         "batch": case.batch,
         "known": case.known.value,

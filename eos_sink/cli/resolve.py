@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from eos_sink.cli.confirm import confirm
 from eos_sink.cli.connection import add_connection, sink_options
-from eos_sink.cli.names import meant
+from eos_sink.cli.names import meant, names_of, queries_in
 from eos_sink.cli.report import CommandError, Report
 from eos_sink.deadline import Deadline
 from eos_sink.errors import EosSinkError
@@ -110,12 +111,12 @@ def _connect(
 
     options = sink_options(arguments, arguments.query)
     kafka = ConfluentInspection(options)
-    known = kafka.queries(deadline)
-    query = meant(arguments.query, known)
-    if query == options.names.query:
+    known = queries_in(kafka.records(deadline))
+    names = names_of(meant(arguments.query, known, arguments.prefix))
+    if names == options.names:
         return kafka, options
     kafka.close()
-    options = sink_options(arguments, query)
+    options = replace(options, names=names)
     return ConfluentInspection(options), options
 
 

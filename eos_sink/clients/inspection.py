@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import OffsetSpec
@@ -44,7 +44,7 @@ class ConfluentInspection(ConfluentKafka):
             found.append(reader.read(leader, tail, deadline))
         return found
 
-    def queries(self, deadline: Deadline) -> list[str] | None:
+    def records(self, deadline: Deadline) -> Mapping[str, bytes] | None:
         options = self._options
         try:
             self._describe(options.log_topic, deadline)
@@ -55,7 +55,7 @@ class ConfluentInspection(ConfluentKafka):
             needs = [self._permissions.log_read]
             what = f"The decision log {options.log_topic} cannot be seen"
             raise judged(error, what, needs) from raised
-        return sorted(self.log_records(deadline))
+        return self.log_records(deadline)
 
     def members(self, group: str, deadline: Deadline) -> list[str]:
         futures = self._admin(deadline).describe_consumer_groups(

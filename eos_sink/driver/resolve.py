@@ -281,7 +281,7 @@ def _is_running(pid: int) -> bool:
 
 def read_log(kafka: Inspection, options: SinkOptions, deadline: Deadline) -> Entry | None:
     """The query's latest record; None, without making it, where there is no log."""
-    if kafka.queries(deadline) is None:
+    if kafka.records(deadline) is None:
         return None
     register = DecisionRegister(kafka, options.names)
     try:

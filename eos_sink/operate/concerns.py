@@ -117,7 +117,7 @@ def _of_decision(status: QueryStatus, now_ms: int, reach: str) -> Iterator[Conce
             query,
             f"of {status.batch}, partitions {list(status.doubtful)} may be committed or not: "
             "neither coordinator nor topic can tell.",
-            f"See the evidence and choose: eos-sink resolve {query} {reach}".rstrip(),
+            f"See the evidence and choose: eos-sink resolve {status.names.query} {reach}".rstrip(),
         )
     elif settled is Settled.OPEN and stalled:
         first = f" {_id(open_[0])}" if open_ else " ID"

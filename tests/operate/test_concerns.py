@@ -35,7 +35,7 @@ def status(
     lost = (1,) if settled is Settled.LOST else ()
     doubtful = (1,) if settled is Settled.IN_DOUBT else ()
     return QueryStatus(
-        NAMES, RECORD, NOW - age_ms, settled, lost, doubtful, open_, driver, (), hidden
+        NAMES, RECORD, NOW - age_ms, settled, lost, doubtful, open_, driver, (), hidden, NAMES.shown
     )
 
 
