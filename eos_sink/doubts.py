@@ -101,11 +101,12 @@ def older_than_earlier(names: QueryNames, batch: BatchId, known: Earlier) -> Ope
 
 
 def unknown_earlier(names: QueryNames, batch: BatchId) -> OperatorNeededError:
-    """Spark replays a batch whose rows an older version did not note when another stream came."""
+    """Spark replays a batch that another stream has followed and whose rows are not known."""
     return _needed(
         f"Query {names.query}: Spark replays {batch}, which was decided before another stream "
-        "wrote under this identity. The version of eos-sink that noted it did not keep which rows "
-        "its partitions had, so the replay cannot be compared, and could be written twice.",
+        "wrote under this identity. Which rows its partitions had is not known (an older version "
+        "of eos-sink did not keep them, or the decision was dropped), so they could be written "
+        "twice.",
         "Look for the batch's rows in the topic. If they are there: "
         f"{resolve_command(names)} {ACCEPT} {_of(batch.stream)}, then start the query again. "
         f"{_on_purpose(names, batch.stream)}",

@@ -172,7 +172,8 @@ class Earlier:
     nothing is visible, and single writes are not kept.
 
     Attributes:
-        total: None: not known, since an older version wrote the record.
+        total: None: not known, since an older version wrote the record, or a person has dropped
+            the decision.
         run: as in a decision.
         accepted: any rows count as a replay of it.
     """
@@ -259,13 +260,16 @@ class LogRecord:
         return tuple(each for each in every if each is not None)
 
     def followed_by(self, decision: Decision | None) -> tuple[Earlier, ...]:
-        """The other streams' batches once this is decided; without one, a person has dropped the
-        decision, and its batch is no longer known."""
-        latest = (Earlier.of(self.decision),) if self.decision and decision else ()
+        """The other streams' batches once this is decided. Without one, a person drops the latest
+        decision: its batch is no replay when it comes again, so its rows are not kept."""
+        every = self.earlier
+        if self.decision:
+            latest = Earlier.of(self.decision)
+            every = (*every, latest if decision else Earlier(latest.batch))
         now = decision.batch.stream if decision else None
         return tuple(
             each
-            for each in (*self.earlier, *latest)
+            for each in every
             # A single batch write never comes again.
             if each.batch.stream != now and each.batch.numbering is not Numbering.ONCE
         )

@@ -210,8 +210,10 @@ def check_unmoved(
     batch, topics = decision.batch, set(decision.topics)
     for other, record in elsewhere:
         latest = record.decision
+        if latest is None:
+            continue  # Nothing was decided there, or a person has dropped it.
         # What topics an earlier stream's batch went to is not kept.
-        same_topic = latest is None or topics & {*latest.topics}
+        same_topic = topics & {*latest.topics}
         decided = record.decided if same_topic else [each.batch for each in record.earlier]
         for its in decided:
             if its.stream in batch.namesakes and its.batch >= batch.batch:
@@ -232,6 +234,8 @@ def is_visible(
     known = record.earlier_of(batch.stream)
     if known is None or known.batch.batch < batch.batch:
         return False
+    if known.total is None and record.decision is None:
+        return False  # A person has dropped its decision, so that it is written.
     if known.batch.batch > batch.batch:
         raise doubts.older_than_earlier(names, batch, known)
     if run and run == known.run:

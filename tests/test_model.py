@@ -88,9 +88,10 @@ def test_a_record_forgets_no_stream() -> None:
     assert [each.batch.stream for each in record.earlier] == [f"stream-{n}" for n in range(99)]
 
 
-def test_a_dropped_decision_is_forgotten_and_nothing_else() -> None:
-    record = LogRecord(1, decided("b", 0), "w", (Earlier(BatchId("a", 7)),))
-    assert record.next(None, "v") == LogRecord(2, None, "v", record.earlier)
+def test_the_rows_of_a_dropped_decision_are_forgotten_and_no_others() -> None:
+    record = LogRecord(1, decided("b", 0), "w", (Earlier(BatchId("a", 7), Tally(1)),))
+    earlier = (*record.earlier, Earlier(BatchId("b", 0)))
+    assert record.next(None, "v") == LogRecord(2, None, "v", earlier)
 
 
 @given(st.sampled_from(list(Numbering)), st.uuids().map(str), st.integers(0, 2**63 - 1))
