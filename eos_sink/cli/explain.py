@@ -134,12 +134,15 @@ def report_of(found: Found, arguments: argparse.Namespace) -> Report:
 def _query(
     snapshot: Snapshot, observer: Any, arguments: argparse.Namespace
 ) -> tuple[QueryStatus, History]:
-    known = [each.query for each in snapshot.queries] if snapshot.log else None
-    name = meant(arguments.query, known, arguments.prefix)
-    status, history = snapshot.query(name), observer.history(name)
+    known = [each.names for each in snapshot.queries] if snapshot.log else None
+    names = meant(arguments.query, known, arguments.prefix)
+    status = next((each for each in snapshot.queries if each.names == names), None)
+    history = observer.history(status.query) if status else None
     if status is None or history is None:
         why = f" {snapshot.problems[0].what}" if snapshot.problems else ""
-        raise CommandError(f"the decision log {arguments.log_topic} knows no query {name}.{why}")
+        raise CommandError(
+            f"the decision log {arguments.log_topic} knows no query {names.shown}.{why}"
+        )
     return status, history
 
 

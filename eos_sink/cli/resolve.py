@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from eos_sink.cli.confirm import confirm
 from eos_sink.cli.connection import add_connection, sink_options
-from eos_sink.cli.names import meant, names_of, queries_in
+from eos_sink.cli.names import meant, queries_in
 from eos_sink.cli.report import CommandError, Report
 from eos_sink.deadline import Deadline
 from eos_sink.errors import EosSinkError
@@ -112,7 +112,7 @@ def _connect(
     options = sink_options(arguments, arguments.query)
     kafka = ConfluentInspection(options)
     known = queries_in(kafka.records(deadline))
-    names = names_of(meant(arguments.query, known, arguments.prefix))
+    names = meant(arguments.query, known, arguments.prefix)
     if names == options.names:
         return kafka, options
     kafka.close()

@@ -106,12 +106,12 @@ def chosen(found: Snapshot, queries: Sequence[str], prefix: str) -> Snapshot:
     """
     if not queries:
         return found
-    known = [each.query for each in found.queries] if found.log else None
-    names = {meant(name, known, prefix) for name in queries}
-    missing = sorted(names - {each.query for each in found.queries})
+    known = [each.names for each in found.queries]
+    named = {meant(name, known if found.log else None, prefix) for name in queries}
+    missing = sorted(names.shown for names in named.difference(known))
     if missing:
         raise CommandError(f"the decision log knows no query {', '.join(missing)}")
-    wanted = tuple(each for each in found.queries if each.query in names)
+    wanted = tuple(each for each in found.queries if each.names in named)
     hidden = tuple(each.hidden for each in wanted if each.hidden)
     return replace(found, queries=wanted, strangers=(), unreadable=hidden)
 

@@ -260,6 +260,8 @@ def names_of(history: History, open_: Iterable[TransactionState], prefix: str) -
     where the record is of an older version, else under the given one."""
     if history.latest and history.latest.record.prefix:
         return QueryNames.of_record(history.query, history.latest.record.prefix)
+    if prefix and history.query.startswith(prefix):
+        return QueryNames.of_record(history.query, prefix)
     shown = QueryNames.of_shown(history.query)
     if shown and shown.shown != shown.query:
         return shown
