@@ -240,7 +240,7 @@ class ConfluentProducer:
 
     def _flush(self, deadline: Deadline) -> int:
         try:
-            return self._producer.flush(deadline.left)
+            return int(self._producer.flush(deadline.left))
         except SystemError as error:
             # confluent-kafka raises a fatal error where it hears of it, and goes on to call the
             # callbacks of records, in which any call of the client then fails like this.
