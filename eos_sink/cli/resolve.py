@@ -71,7 +71,7 @@ def run(arguments: argparse.Namespace) -> Report:
         carry_out,
         look,
         ruled,
-        ruled_earlier,
+        ruled_about,
     )
 
     deadline = Deadline(arguments.timeout)
@@ -84,7 +84,9 @@ def run(arguments: argparse.Namespace) -> Report:
         choice = Choice(arguments.choice)
         earlier = None
         if arguments.stream:
-            decision, earlier = ruled_earlier(evidence, choice, arguments.stream)
+            decision, earlier = ruled_about(
+                evidence, choice, arguments.partitions, arguments.stream
+            )
         else:
             decision = ruled(evidence, choice, arguments.partitions)
         _confirm(arguments, options, evidence, choice)

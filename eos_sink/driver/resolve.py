@@ -190,8 +190,8 @@ def ruled(evidence: Evidence, choice: Choice, partitions: Sequence[int]) -> Deci
     return replace(decision, ruling=ruling)
 
 
-def ruled_earlier(
-    evidence: Evidence, choice: Choice, stream: str
+def ruled_about(
+    evidence: Evidence, choice: Choice, partitions: Sequence[int], stream: str
 ) -> tuple[Decision | None, tuple[Earlier, ...] | None]:
     """The decision and the earlier streams' batches as a choice about one stream leaves them; the
     decision's own stream may be named as well.
@@ -201,11 +201,11 @@ def ruled_earlier(
     """
     decision = evidence.decision
     if decision is not None and decision.batch.stream == stream:
-        return ruled(evidence, choice, ()), None
+        return ruled(evidence, choice, partitions), None
     known = evidence.entry.record.earlier_of(stream) if evidence.entry else None
     if evidence.entry is None or known is None:
         raise RefusedChoice(f"The log knows no decided batch of stream {stream}.")
-    if choice not in (Choice.ACCEPT, Choice.FORGET):
+    if partitions or choice not in (Choice.ACCEPT, Choice.FORGET):
         raise RefusedChoice(f"--{choice.value} is about the latest decision, not about a stream.")
     changed = replace(known, accepted=True) if choice is Choice.ACCEPT else None
     return decision, evidence.entry.record.earlier_with(stream, changed)

@@ -18,7 +18,7 @@ from eos_sink.driver.resolve import (
     carry_out,
     look,
     ruled,
-    ruled_earlier,
+    ruled_about,
     runs_here,
 )
 from eos_sink.errors import OperatorNeededError, SupersededError
@@ -51,9 +51,9 @@ class Person:
         decision = ruled(evidence, choice, partitions)
         return carry_out(self._kafka, self._world.options, evidence, decision, Deadline(30))
 
-    def chooses_about(self, stream: str, choice: Choice) -> Entry:
+    def chooses_about(self, stream: str, choice: Choice, *partitions: int) -> Entry:
         evidence = self.looks()
-        decision, earlier = ruled_earlier(evidence, choice, stream)
+        decision, earlier = ruled_about(evidence, choice, partitions, stream)
         deadline = Deadline(30)
         return carry_out(self._kafka, self._world.options, evidence, decision, deadline, earlier)
 
@@ -276,6 +276,8 @@ def test_a_choice_about_a_stream_is_refused_where_it_says_nothing(
     before = log(world)
     with pytest.raises(RefusedChoice):
         person.chooses_about(stream, choice)
+    with pytest.raises(RefusedChoice):
+        person.chooses_about("one", Choice.FORGET, 0)
     assert log(world) == before
 
 
