@@ -102,6 +102,8 @@ class DecisionRegister:
         """The latest record of every other query, without those that this version cannot read."""
         records = []
         for key, value in self._kafka.log_records(deadline).items():
+            if is_moved(value):
+                continue
             with contextlib.suppress(OperatorNeededError):
                 record = decode(value, key)
                 records.append((QueryNames.of_record(key, record.prefix), record))
