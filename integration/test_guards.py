@@ -15,7 +15,8 @@ from eos_sink.clients.readers import EndOffset
 from eos_sink.deadline import Deadline
 from eos_sink.errors import CommitFailedError, ConfigurationError, SupersededError
 from eos_sink.log import DecisionRegister
-from eos_sink.model import BatchId, Decision, LogPosition, PlanToken, Tally, Witness
+from eos_sink.log.record import decode, encode, is_moved
+from eos_sink.model import BatchId, Decision, LogPosition, LogRecord, PlanToken, Tally, Witness
 from eos_sink.options import SinkOptions, parse_options
 from eos_sink.ports import Visibility
 from eos_sink.testing import KafkaCluster
@@ -138,3 +139,23 @@ def test_a_query_that_writes_behind_others_records_opens_the_log_once(query: Que
     other.close()
     register.close()
     member.close()
+
+
+def test_a_query_goes_on_from_a_record_of_the_version_before(query: Query) -> None:
+    """Which finds a marker in its place from then on, in the same partition."""
+    names, reader = query.options.names, query.kafka.log_reader(deadline())
+    place = reader.position(names.query)
+    reader.close()
+    former = query.kafka.log_producer(names.driver, 30_000)
+    former.init(deadline())
+    former.begin()
+    record = encode(LogRecord(5, None, "w", prefix=names.prefix))
+    former.produce(place.topic, record, key=names.query.encode(), partition=place.partition)
+    former.commit(deadline())
+    former.close()
+    query.finish()
+    query.check()
+    assert query.log().seq > 5
+    records = query.kafka.log_records(deadline())
+    assert is_moved(records[names.query])
+    assert decode(records[names.log_key], "log").seq == query.log().seq
