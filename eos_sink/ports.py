@@ -288,17 +288,29 @@ class TransactionControl(Protocol):
 
 
 class LogReader(Protocol):
-    """Reads the decision log."""
+    """Reads the decision log for one query, whose `keys` are the same in every call."""
 
-    def latest(self, key: str, deadline: Deadline) -> tuple[LogPosition, bytes] | None:
-        """The latest committed record under `key`, up to the high watermark at the call."""
+    @property
+    def reached(self) -> int:
+        """The offset up to which it has read."""
 
-    def known(self, key: str, deadline: Deadline) -> bool:
-        """Whether there is a committed record under `key` before the first open transaction, which
-        is not waited for."""
+    def latest(
+        self, keys: Sequence[str], deadline: Deadline
+    ) -> Mapping[str, tuple[LogPosition, bytes]]:
+        """The latest committed record under each key, up to the high watermark at the call."""
 
-    def position(self, key: str) -> LogPosition:
-        """Where records under `key` go (offset 0), for the first write."""
+    def known(
+        self, keys: Sequence[str], deadline: Deadline
+    ) -> Mapping[str, tuple[LogPosition, bytes]]:
+        """The same up to the first open transaction, which is not waited for."""
+
+    def written(self, keys: Sequence[str], start: int, end: int, deadline: Deadline) -> bool:
+        """Whether a record under one of the keys lies from `start` to before `end`, whatever became
+        of its transaction. There is a record at `end`, so the next `latest` reads past it, whatever
+        end a deposed leader tells."""
+
+    def position(self, query: str) -> LogPosition:
+        """Where the query's records go (offset 0), for the first write."""
 
     def close(self) -> None: ...
 
@@ -370,9 +382,9 @@ class Inspection(Kafka, Protocol):
         """What the last `most` offsets of each partition show of transactions, committed or not.
         Each of their rows is handed to `on_row`. Empty if the topic cannot be seen."""
 
-    def queries(self, deadline: Deadline) -> list[str] | None:
-        """The queries that the decision log has records of before the first open transaction of
-        each partition, sorted; None: there is no such topic, and none is made."""
+    def records(self, deadline: Deadline) -> Mapping[str, bytes] | None:
+        """The latest record of each query in the decision log before the first open transaction of
+        each partition, by key; None: there is no such topic, and none is made."""
 
     def members(self, group: str, deadline: Deadline) -> list[str]:
         """The hosts of a group's members, as far as its coordinator knows."""

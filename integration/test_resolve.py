@@ -362,3 +362,29 @@ def test_two_queries_under_one_identity_are_named(query: Query) -> None:
     assert "SECRET" not in text
     assert "SECRET" not in repr(query.log())
     query.check()
+
+
+def test_a_stream_that_another_one_has_followed_is_replayed_without_a_person(
+    query: Query, person: Person
+) -> None:
+    """And a person is asked where its rows are others than before."""
+    second = f"second-{uuid.uuid4().hex[:8]}"
+    first, rows = query.stream, [rows_of(0), rows_of(5), rows_of(6)]
+    query.batches = rows[:1]
+    query.finish()
+    restore_checkpoint(query, 0)
+    query.stream, query.batches = second, [rows_of(3)]
+    query.finish()
+    restore_checkpoint(query, 0)
+    query.stream, query.batches = first, rows
+    query.finish()
+    query.batches = [*rows, rows_of(3)]
+    query.check()
+    restore_checkpoint(query, 0)
+    query.stream, query.batches = second, [rows_of(4)]
+    error = stopped(query)
+    assert error["data"]["stream"] == second
+    person.chooses("accept", "--stream", second)
+    query.finish()
+    query.batches = [*rows, rows_of(3)]
+    query.check()

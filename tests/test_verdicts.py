@@ -7,13 +7,15 @@ from dataclasses import replace
 import pytest
 from kafka import errors as kafka_errors
 
-from eos_sink import verdicts
-from eos_sink.errors import BatchFailedError, OperatorNeededError
+from eos_sink import doubts, verdicts
+from eos_sink.errors import BatchFailedError, ConfigurationError, OperatorNeededError
 from eos_sink.identity import QueryNames
 from eos_sink.model import (
     BatchId,
     Decision,
+    Earlier,
     LogPosition,
+    LogRecord,
     Plan,
     PlanToken,
     Prepared,
@@ -25,15 +27,18 @@ from eos_sink.model import (
 )
 from eos_sink.ports import TransactionState, TransactionStatus
 from eos_sink.verdicts import (
+    MAX_STREAMS,
     Answer,
     Assignment,
     Role,
     assignment,
     check_replay,
     check_rewrite,
+    check_streams,
     check_unrecorded,
     check_vote,
     control_answer,
+    is_visible,
     longest_session_ms,
     undecided,
 )
@@ -150,12 +155,58 @@ def test_a_batch_older_than_the_decision_stops(number: int) -> None:
         assignment(plan(), BatchId("stream", number), 0)
 
 
-@pytest.mark.parametrize("number", [0, 3])
-def test_a_batch_decided_before_another_stream_took_over_stops(number: int) -> None:
-    two = replace(plan(), earlier=(BatchId("first", 3), BatchId("other", 9)))
-    with pytest.raises(OperatorNeededError, match="write under one identity"):
-        assignment(two, BatchId("first", number), 0)
-    assert assignment(two, BatchId("first", 4), 0).role is Role.WRITE
+ROWS = Tally(2, 20, 7)
+FIRST = Earlier(BatchId("first", 3), ROWS, "run-1")
+
+
+def known_visible(number: int, total: Tally = ROWS, run: str = "", known: Earlier = FIRST) -> bool:
+    record = LogRecord(9, DECISION, "w", (Earlier(BatchId("other", 9), Tally(1)), known))
+    return is_visible(NAMES, record, BatchId("first", number), total, run)
+
+
+def test_the_last_batch_of_an_earlier_stream_is_visible_and_a_later_one_new() -> None:
+    assert known_visible(3)
+    assert known_visible(3, run="run-2")
+    assert not known_visible(4)
+    assert not is_visible(NAMES, LogRecord(9, DECISION, "w", (FIRST,)), BATCH, Tally(), "")
+
+
+@pytest.mark.parametrize("number", [0, 2])
+def test_an_older_batch_of_an_earlier_stream_stops(number: int) -> None:
+    with pytest.raises(OperatorNeededError) as stop:
+        known_visible(number)
+    assert stop.value.data["stream"] == "first"
+    assert f"{doubts.FORGET} {doubts.STREAM} first" in stop.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("total", "known"),
+    [
+        (Tally(3, 20, 7), FIRST),
+        (Tally(2, 21, 7), FIRST),
+        (Tally(2, 20, 8), FIRST),
+        (Tally(2, 20, 7), Earlier(FIRST.batch)),
+    ],
+    ids=["rows", "bytes", "fingerprint", "unknown"],
+)
+def test_a_batch_of_an_earlier_stream_with_other_rows_stops(total: Tally, known: Earlier) -> None:
+    with pytest.raises(OperatorNeededError):
+        known_visible(3, total, known=known)
+    assert known_visible(3, total, known=replace(known, accepted=True))
+
+
+def test_a_second_frame_is_no_replay_after_another_stream_has_written() -> None:
+    with pytest.raises(ConfigurationError):
+        known_visible(3, run="run-1")
+
+
+def test_one_stream_more_than_a_record_keeps_is_refused() -> None:
+    every = tuple(Earlier(BatchId(f"s-{n}", 0), Tally()) for n in range(MAX_STREAMS - 1))
+    record = LogRecord(9, DECISION, "w", every)
+    check_streams(NAMES, record, replace(DECISION, batch=every[0].batch))
+    check_streams(NAMES, record, DECISION)
+    with pytest.raises(ConfigurationError):
+        check_streams(NAMES, record, replace(DECISION, batch=BatchId("new", 0)))
 
 
 @pytest.mark.parametrize("batch", [BatchId("stream", 6), BatchId("new", 0), BatchId("new", 5)])

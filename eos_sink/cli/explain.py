@@ -138,11 +138,15 @@ def report_of(found: Found, arguments: argparse.Namespace) -> Report:
 def _query(
     snapshot: Snapshot, observer: Any, arguments: argparse.Namespace
 ) -> tuple[QueryStatus, History]:
-    name = meant(arguments.query, [q.query for q in snapshot.queries] if snapshot.log else None)
-    status, history = snapshot.query(name), observer.history(name)
+    known = [each.names for each in snapshot.queries] if snapshot.log else None
+    names = meant(arguments.query, known, arguments.prefix)
+    status = next((each for each in snapshot.queries if each.names == names), None)
+    history = observer.history(status.query) if status else None
     if status is None or history is None:
         why = f" {snapshot.problems[0].what}" if snapshot.problems else ""
-        raise CommandError(f"the decision log {arguments.log_topic} knows no query {name}.{why}")
+        raise CommandError(
+            f"the decision log {arguments.log_topic} knows no query {names.shown}.{why}"
+        )
     return status, history
 
 
@@ -187,7 +191,7 @@ def _told(found: Found, arguments: argparse.Namespace) -> Iterator[str]:
         yield "The log knows no decided batch of this stream, so nothing of it is visible."
     if any(each.fate in (Outcome.IN_DOUBT, Outcome.UNKNOWN) for each in found.fates):
         reach = reach_of(status.names, command_line(arguments))
-        yield f"See also: eos-sink resolve {status.query} {reach}".rstrip()
+        yield f"See also: eos-sink resolve {status.names.query} {reach}".rstrip()
     if found.streams:
         yield (
             f"Other streams ran under this query, with batches of their own (--stream): "
@@ -226,7 +230,7 @@ def _time(ms: int) -> str:
 def _document(found: Found) -> dict[str, Any]:
     case, written = found.case, found.case.written
     return {
-        "query": found.status.query,
+        "query": found.status.names.query,
         "stream": case.stream,
         "batch": case.batch,
         "known": case.known.value,

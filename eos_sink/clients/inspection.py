@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException
 from confluent_kafka.admin import OffsetSpec
 
@@ -43,7 +45,7 @@ class ConfluentInspection(ConfluentKafka):
             found.append(reader.read(leader, tail, deadline))
         return found
 
-    def queries(self, deadline: Deadline) -> list[str] | None:
+    def records(self, deadline: Deadline) -> Mapping[str, bytes] | None:
         options = self._options
         try:
             self._describe(options.log_topic, deadline)
@@ -56,7 +58,7 @@ class ConfluentInspection(ConfluentKafka):
             raise judged(error, what, needs) from raised
         # What stands behind an open transaction is not waited for.
         group = options.names.group
-        return sorted(read_log(self._connection, group, self._permissions, deadline))
+        return read_log(self._connection, group, self._permissions, deadline)
 
     def members(self, group: str, deadline: Deadline) -> list[str]:
         futures = self._admin(deadline).describe_consumer_groups(

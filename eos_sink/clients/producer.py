@@ -186,10 +186,10 @@ class ConfluentProducer:
 
     def flush(self, deadline: Deadline) -> None:
         with step(f"Records of {self._id} were not delivered", self._needs):
-            left = self._producer.flush(deadline.within(_HEARD_S).left)
+            left = self._flush(deadline.within(_HEARD_S))
             # Records behind one that has failed the transaction are not sent before it is aborted.
             while left and not self._heard.trouble and not deadline.passed:
-                left = self._producer.flush(deadline.within(_HEARD_S).left)
+                left = self._flush(deadline.within(_HEARD_S))
         if self._heard.trouble:
             return
         # A record counts until its report was served, by whichever thread, so that each offset that
@@ -234,6 +234,16 @@ class ConfluentProducer:
         last = [self._producer]
         del self._producer
         threading.Thread(target=last.clear, name="librdkafka-close", daemon=True).start()
+
+    def _flush(self, deadline: Deadline) -> int:
+        try:
+            return int(self._producer.flush(deadline.left))
+        except SystemError as error:
+            # confluent-kafka raises a fatal error where it hears of it, and goes on to call the
+            # callbacks of records, in which any call of the client then fails like this.
+            if isinstance(error.__cause__, KafkaException):
+                raise error.__cause__ from error
+            raise
 
     def _call(self, what: str, call: Callable[[], None], deadline: Deadline) -> None:
         with step(what, self._needs):

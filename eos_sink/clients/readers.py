@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
@@ -51,7 +52,7 @@ def assigned_consumer(
 
 
 class ConfluentLogReader:
-    """Implements `eos_sink.ports.LogReader` for one query's key; reads on from where it was."""
+    """Implements `eos_sink.ports.LogReader` for one query; reads on from where it was."""
 
     def __init__(
         self,
@@ -64,31 +65,44 @@ class ConfluentLogReader:
         self._home = position
         self._end = end
         self._consumer = assigned_consumer(settings, group, "earliest", _FETCH_MS)
-        self._next = 0
-        self._latest: tuple[LogPosition, bytes] | None = None
+        self._next = self._at_least = 0
+        self._latest: dict[str, tuple[LogPosition, bytes]] = {}
 
-    def position(self, key: str) -> LogPosition:  # noqa: ARG002 - made for one key
+    @property
+    def reached(self) -> int:
+        return self._next
+
+    def position(self, query: str) -> LogPosition:  # noqa: ARG002 - made for one query
         return self._home
 
-    def latest(self, key: str, deadline: Deadline) -> tuple[LogPosition, bytes] | None:
+    def latest(
+        self, keys: Sequence[str], deadline: Deadline
+    ) -> Mapping[str, tuple[LogPosition, bytes]]:
         """The target is the high watermark, not the last stable offset: a record of this query
         may lie behind another query's open transaction, and is waited for."""
-        self._read_on(self._end(self._home, deadline), key, deadline)
-        return self._latest
+        at_least, self._at_least = self._at_least, 0
+        self._read_on(max(self._end(self._home, deadline), at_least), keys, deadline)
+        return dict(self._latest)
 
-    def known(self, key: str, deadline: Deadline) -> bool:
+    def known(
+        self, keys: Sequence[str], deadline: Deadline
+    ) -> Mapping[str, tuple[LogPosition, bytes]]:
         stable = end_offset(self._consumer, self._home, self._needs, deadline)
-        self._read_on(stable, key, deadline)
-        return self._latest is not None
+        self._read_on(stable, keys, deadline)
+        return dict(self._latest)
 
-    def _read_on(self, end: int, key: str, deadline: Deadline) -> None:
+    def written(self, keys: Sequence[str], start: int, end: int, deadline: Deadline) -> bool:
+        self._at_least = end + 1
+        return self._end.written(self._home, keys, range(start, end), deadline)
+
+    def _read_on(self, end: int, keys: Sequence[str], deadline: Deadline) -> None:
         if end < self._next:
             # The topic was deleted and made again, so that nothing known holds.
-            self._latest, self._next = None, 0
+            self._latest, self._next = {}, 0
 
         def reached() -> bool:
             if self._next < end:
-                self._read_stable(end, key, deadline)
+                self._read_stable(end, keys, deadline)
             return self._next >= end
 
         if not until(deadline, reached, bool):
@@ -100,7 +114,7 @@ class ConfluentLogReader:
                 "time-out; check the partition's leader, then start the query again.",
             )
 
-    def _read_stable(self, end: int, key: str, deadline: Deadline) -> None:
+    def _read_stable(self, end: int, keys: Sequence[str], deadline: Deadline) -> None:
         """Read on to the end, or to the first open transaction before it."""
         # Assigned only while it reads, so that an idle process, or one that waits for another
         # query's transaction, fetches nothing.
@@ -109,19 +123,20 @@ class ConfluentLogReader:
         try:
             while self._next < end and not deadline.passed:
                 message = self._consumer.poll(min(_POLL_S, deadline.left))
-                if message is not None and self._take(message, key):
+                if message is not None and self._take(message, keys):
                     return
         finally:
             self._consumer.unassign()
 
-    def _take(self, message: Message, key: str) -> bool:
+    def _take(self, message: Message, keys: Sequence[str]) -> bool:
         """Whether the stable end is reached."""
         error, offset = message.error(), message.offset() or 0
         if error is None:
             self._next = offset + 1
-            if message.key() == key.encode():
+            key = (message.key() or b"").decode(errors="replace")
+            if key in keys:
                 place = LogPosition(self._home.topic, self._home.partition, offset)
-                self._latest = (place, message.value() or b"")
+                self._latest[key] = (place, message.value() or b"")
         elif error.code() == KafkaError._PARTITION_EOF:
             self._next = max(self._next, offset)
             return True
@@ -153,6 +168,7 @@ class EndOffset:
                 "group.id": group,
                 "enable.auto.commit": False,
                 "isolation.level": "read_uncommitted",
+                "auto.offset.reset": "earliest",
             },
             logger=LOGGER,
         )
@@ -162,6 +178,36 @@ class EndOffset:
 
     def __call__(self, position: LogPosition, deadline: Deadline) -> int:
         return end_offset(self._consumer, position, self.needs, deadline)
+
+    def written(
+        self, home: LogPosition, keys: Sequence[str], offsets: range, deadline: Deadline
+    ) -> bool:
+        """Whether a record under one of the keys lies there; a later record is known to be."""
+        wanted = {key.encode() for key in keys}
+        with contextlib.suppress(KafkaException):
+            # librdkafka would go on with the leader that it remembers.
+            self._consumer.list_topics(home.topic, timeout=deadline.within(_ANSWERS_S).left)
+        self._consumer.assign([TopicPartition(home.topic, home.partition, offsets.start)])
+        try:
+            while not deadline.passed:
+                message = self._consumer.poll(min(_POLL_S, deadline.left))
+                if message is None:
+                    continue
+                error = message.error()
+                if error is None:
+                    if (message.offset() or 0) >= offsets.stop:
+                        return False
+                    if message.key() in wanted:
+                        return True
+                elif not transient(error):
+                    raise judged(error, f"The decision log {home.topic} is unreadable", self.needs)
+        finally:
+            self._consumer.unassign()
+        raise OutcomeUnknownError(
+            f"The decision log {home.topic}[{home.partition}] could not be read from "
+            f"{offsets.start} to {offsets.stop} within {deadline.seconds:.0f} s.",
+            remedy="Check the partition's leader, then start the query again.",
+        )
 
 
 def end_offset(

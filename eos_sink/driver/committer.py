@@ -21,6 +21,7 @@ from eos_sink.log import DecisionRegister, Entry, check_forward, superseded
 from eos_sink.metrics import Step
 from eos_sink.model import (
     Decision,
+    LogRecord,
     Numbering,
     PlanToken,
     Prepared,
@@ -34,8 +35,10 @@ from eos_sink.stats import StepClock
 from eos_sink.verdicts import (
     check_replay,
     check_rewrite,
+    check_streams,
     check_unmoved,
     check_vote,
+    is_visible,
     vote_margin_ms,
 )
 
@@ -75,8 +78,9 @@ class Committer:
             CommitFailedError, SupersededError: nothing is decided.
             UnfinishedError: decided; a restart finishes it.
             OutcomeUnknownError: unknown which; a restart finds out.
-            OperatorNeededError: a replay with other rows than decided, or a checkpoint that has
-                moved to another identity amid a batch.
+            ConfigurationError: a second frame, or too many streams, under one identity.
+            OperatorNeededError: a replay with other rows than decided, an old checkpoint, or one
+                that has moved to another identity amid a batch.
         """
         with superseded_run(self._names):
             self._commit(reports, Deadline(self._options.step_timeout))
@@ -102,7 +106,12 @@ class Committer:
                 prepared=_prepared(reports),
                 run=reports[0].run,
             )
-            self._decide(reports, decision, deadline)
+            record = self._register.expect(reports[0].token, deadline).record
+            if is_visible(self._names, record, decision.batch, decision.total, decision.run):
+                self._pass_over(reports, record, deadline)
+            else:
+                check_streams(self._names, record, decision)
+                self._decide(reports, decision, deadline)
 
     def abort(self, reports: Sequence[TaskReport], token: PlanToken | None = None) -> None:
         """Give up a batch unless it is decided: what the decision names is settled instead.
@@ -194,6 +203,22 @@ class Committer:
                 error,
             )
 
+    def _pass_over(
+        self, reports: Sequence[TaskReport], record: LogRecord, deadline: Deadline
+    ) -> None:
+        """What the tasks have written was visible before another stream took the query's names.
+        The record makes their plan undecidable, as a void does, before they are aborted."""
+        batch = reports[0].batch
+        known = record.earlier_of(batch.stream)
+        assert known is not None
+        # So that a second frame of this run is not taken for one more replay.
+        earlier = record.earlier_with(batch.stream, replace(known, run=reports[0].run))
+        figures = self._journal.next()
+        self._register.write(reports[0].token, record.decision, deadline, figures, earlier=earlier)
+        prepared = [r.prepared.transaction(self._names, r.slot) for r in reports if r.prepared]
+        abort_all(self._kafka, prepared, deadline)
+        self._journal.replayed(batch)
+
     def _check_topics(self, decision: Decision, deadline: Deadline) -> None:
         """Topics of the column are known only now. What may not be read back is not decided."""
         for topic in set(decision.topics) - self._checked:
@@ -226,7 +251,7 @@ class Committer:
         run = reports[0].run
         if not lost:
             check_replay(self._names, decision, reports)
-            self._journal.replayed(decision)
+            self._journal.replayed(decision.batch)
             if run != decision.run:
                 # So that a second frame of this run is not taken for one more replay.
                 figures = self._journal.next()

@@ -91,11 +91,11 @@ class CommitJournal:
                 time_left_seconds=None if self._left_ms is None else self._left_ms / 1000,
             )
 
-    def replayed(self, decision: Decision) -> None:
+    def replayed(self, batch: BatchId) -> None:
         """A repeated batch was found to be written already; most often there is no record of it."""
         with contextlib.suppress(Exception):
             self._later += Stats({Count.REPLAYS: 1})
-            events.tell(Event.REPLAYED, self._query, **_named(decision.batch))
+            events.tell(Event.REPLAYED, self._query, **_named(batch))
 
     def next(self) -> Stats:
         """What a record adds that decides no new batch."""

@@ -75,8 +75,7 @@ class Planner:
             raise
         self._planned = entry
         found = self._settle(entry, deadline)
-        earlier = entry.record.earlier
-        return Plan(self._token(entry), entry.decision, found.lost, earlier, found.doubtful)
+        return Plan(self._token(entry), entry.decision, found.lost, found.doubtful)
 
     def close(self) -> None:
         """Leave no client behind, and no member that would go on with its heartbeats."""

@@ -15,7 +15,15 @@ from eos_sink.driver.evidence import ask_all
 from eos_sink.driver.processes import this_process
 from eos_sink.driver.sweep import list_undecided
 from eos_sink.log import DecisionRegister, Entry
-from eos_sink.model import Decision, Owner, PlanToken, Prepared, Tally, Transaction
+from eos_sink.model import (
+    Decision,
+    Earlier,
+    Owner,
+    PlanToken,
+    Prepared,
+    Tally,
+    Transaction,
+)
 from eos_sink.options import SinkOptions
 from eos_sink.outcome import Evidence, Outcome, evidence_in_log, outcome
 from eos_sink.ports import (
@@ -169,14 +177,39 @@ def ruled(evidence: Found, choice: Choice, partitions: Sequence[int]) -> Decisio
     return replace(decision, ruling=ruling)
 
 
-def carry_out(
+def ruled_about(
+    evidence: Found, choice: Choice, partitions: Sequence[int], stream: str
+) -> tuple[Decision | None, tuple[Earlier, ...] | None]:
+    """The decision and the earlier streams' batches as a choice about one stream leaves them; the
+    decision's own stream may be named as well.
+
+    Raises:
+        RefusedChoice: the log knows no batch of the stream, or the choice is about partitions.
+    """
+    decision = evidence.decision
+    if decision is not None and decision.batch.stream == stream:
+        return ruled(evidence, choice, partitions), None
+    known = evidence.entry.record.earlier_of(stream) if evidence.entry else None
+    if evidence.entry is None or known is None:
+        raise RefusedChoice(f"The log knows no decided batch of stream {stream}.")
+    if partitions or choice not in (Choice.ACCEPT, Choice.FORGET):
+        raise RefusedChoice(f"--{choice.value} is about the latest decision, not about a stream.")
+    changed = replace(known, accepted=True) if choice is Choice.ACCEPT else None
+    return decision, evidence.entry.record.earlier_with(stream, changed)
+
+
+def carry_out(  # noqa: PLR0913, PLR0917
     kafka: Inspection,
     options: SinkOptions,
     evidence: Found,
     decision: Decision | None,
     deadline: Deadline,
+    earlier: tuple[Earlier, ...] | None = None,
 ) -> Entry:
     """Write the record that follows from a choice; every older run is refused from here on.
+
+    Args:
+        earlier: what is kept of other streams; None: what there was.
 
     Raises:
         RefusedChoice: the log or a transaction has moved since the evidence was gathered.
@@ -197,7 +230,7 @@ def carry_out(
         register.expect(token, deadline)
         if decision is None:
             _end_what_is_decided(kafka, evidence, deadline)
-        return register.write(token, decision, deadline)
+        return register.write(token, decision, deadline, earlier=earlier)
     except MemberRefused as refused:
         raise RefusedChoice(f"A run of the query has started meanwhile: {refused}") from refused
     finally:
@@ -207,7 +240,7 @@ def carry_out(
 
 def read_log(kafka: Inspection, options: SinkOptions, deadline: Deadline) -> Entry | None:
     """The query's latest record; None, without making it, where there is no log."""
-    if kafka.queries(deadline) is None:
+    if kafka.records(deadline) is None:
         return None
     register = DecisionRegister(kafka, options.names)
     try:

@@ -118,8 +118,8 @@ def _of_decision(status: QueryStatus, now_ms: int, reach: str) -> Iterator[Conce
             query,
             f"of {status.batch}, partitions {list(status.doubtful)} may be committed or not: "
             "neither coordinator nor topic can tell.",
-            f"{_noted_by_spark(status)}See the evidence and choose: eos-sink resolve {query} "
-            f"{reach}".rstrip(),
+            f"{_noted_by_spark(status)}See the evidence and choose: "
+            f"eos-sink resolve {status.names.query} {reach}".rstrip(),
         )
     elif outcome is Outcome.OPEN and stalled:
         first = f" {_id(open_[0])}" if open_ else " ID"

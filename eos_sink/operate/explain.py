@@ -244,9 +244,7 @@ def _was_dropped(history: History, written: Written) -> bool:
 
 def _latest_of(history: History, stream: str) -> BatchId | None:
     for written in reversed(history.records):
-        decision = written.record.decision
-        batches = [*written.record.earlier, *([decision.batch] if decision else [])]
-        found = [batch for batch in batches if batch.stream == stream]
+        found = [batch for batch in written.record.decided if batch.stream == stream]
         if found:
             return found[-1]
     return None

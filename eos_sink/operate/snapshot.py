@@ -77,6 +77,7 @@ class QueryStatus:
     """One query.
 
     Attributes:
+        query: as it is shown, `QueryNames.shown`.
         names: its names in Kafka, under the prefix that its record or its open transactions tell,
             else the one that was given.
         record: the latest readable one; None: there is none.
@@ -100,10 +101,7 @@ class QueryStatus:
     driver: Driver
     hosts: tuple[str, ...]
     hidden: Unreadable | None = None
-
-    @property
-    def query(self) -> str:
-        return self.names.query
+    query: str = ""
 
     @property
     def seq(self) -> int:
@@ -241,7 +239,12 @@ def names_of(history: History, open_: Iterable[TransactionState], prefix: str) -
     """The query's names in Kafka: under the prefix that its record tells, or its open transactions
     where the record is of an older version, else under the given one."""
     if history.latest and history.latest.record.prefix:
-        return QueryNames(history.latest.record.prefix, history.query)
+        return QueryNames.of_record(history.query, history.latest.record.prefix)
+    if prefix and history.query.startswith(prefix):
+        return QueryNames.of_record(history.query, prefix)
+    shown = QueryNames.of_shown(history.query)
+    if shown and shown.shown != shown.query:
+        return shown
     ids = [state.transaction.transactional_id for state in open_]
     given = QueryNames(prefix, history.query)
     if any(name.startswith(f"{given.group}-") for name in ids):
@@ -276,6 +279,7 @@ def _status(
         driver=_driver(hosts, dead=history.query in facts.dead or _is_of_a_tool(record)),
         hosts=hosts or (),
         hidden=history.hidden,
+        query=history.query,
     )
 
 

@@ -22,8 +22,9 @@ from eos_sink.operate.observer import Observer
 from tests.fakes.log import Outcome, Txn
 from tests.fakes.observation import FakeObservation
 from tests.fakes.process import Killed, Moment
+from tests.protocol.test_prefixes import as_before
 from tests.protocol.test_stories import At, Driver, late_attempt, log, open_ids
-from tests.protocol.world import TOPIC, World
+from tests.protocol.world import TOPIC, World, options
 
 
 @pytest.fixture
@@ -379,3 +380,65 @@ def test_a_document_has_all_that_is_told(world: World, person: Person) -> None:
 )
 def test_a_span_is_read_at_a_glance(ms: int, text: str) -> None:
     assert span(ms) == text
+
+
+# --- one query's name under two prefixes
+
+
+def twins() -> tuple[World, World]:
+    """Both have decided a batch; the second's prefix is its own."""
+    one = World([])
+    made = options(**{"eos.transactional.id.prefix": "team-", "topic": "other"})
+    one.cluster.create_topic("other", 2)
+    other = World([], cluster=one.cluster, options=made)
+    Driver(one).run(0, [b"a"])
+    Driver(other, "stream-2").run(3, [b"b"], [b"c"])
+    return one, other
+
+
+def test_two_prefixes_of_one_query_are_two_rows(world: World) -> None:
+    one, _ = twins()
+    person = Person(one)
+    found = person.status()
+    assert found.document is not None
+    told = {(q["query"], q["prefix"]): q["batch"]["number"] for q in found.document["queries"]}
+    assert told == {(person.query, "eos-sink-"): 0, (person.query, "team-"): 3}
+    assert found.document["unreadable"] == []
+
+
+@pytest.mark.parametrize("words", [["--prefix", "team-"], []], ids=["prefix", "name"])
+def test_a_query_is_found_under_its_prefix_and_not_guessed(world: World, words: list[str]) -> None:
+    person = Person(twins()[0])
+    with pytest.raises(CommandError, match=f"eos-sink-{person.query} or team-{person.query}"):
+        person.status(person.query)
+    name = person.query if words else f"team-{person.query}"
+    found = person.status(name, *words)
+    assert found.document is not None
+    assert [q["prefix"] for q in found.document["queries"]] == ["team-"]
+
+
+def test_transactions_are_of_the_query_of_their_prefix(world: World) -> None:
+    person = Person(twins()[0])
+    document = person.types("list", "--prefix", "").document
+    assert document is not None
+    batches = {
+        (t["transactional_id"], t["batch"]) for t in document["transactions"] if t["decided"]
+    }
+    assert batches == {
+        (f"eos-sink-{person.query}-0-0", 0),
+        (f"team-{person.query}-0-0", 3),
+        (f"team-{person.query}-0-1", 3),
+    }
+
+
+def test_a_query_that_was_upgraded_is_one_row(world: World) -> None:
+    """What the version before wrote under the query's name, and the marker there, are its own."""
+    Driver(world).run(0, [b"a"])
+    as_before(world)
+    Driver(world).run(1, [b"b"])
+    person = Person(world)
+    found = person.status()
+    assert found.document is not None
+    assert [q["batch"]["number"] for q in found.document["queries"]] == [1]
+    assert found.document["unreadable"] == []
+    assert person.explains(0).ok

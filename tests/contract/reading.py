@@ -9,7 +9,7 @@ from eos_sink.model import Witness
 from eos_sink.ports import Visibility
 from tests.contract.harness import TIMEOUT_MS, Harness, Task
 
-KEY = "query-0123456789"
+KEY, FORMER = "team-query-0123456789", "query-0123456789"
 
 
 def append(harness: Harness, value: bytes, key: str = KEY, *, commit: bool = True) -> int:
@@ -38,7 +38,7 @@ def append(harness: Harness, value: bytes, key: str = KEY, *, commit: bool = Tru
 def latest(harness: Harness, key: str = KEY) -> tuple[int, bytes] | None:
     """Offset and value of the latest record, read by a reader of its own."""
     reader = harness.kafka().log_reader(harness.deadline())
-    found = reader.latest(key, harness.deadline())
+    found = reader.latest([key], harness.deadline()).get(key)
     expected = reader.position(key)
     reader.close()
     if found is None:
@@ -68,6 +68,49 @@ class LogContract:
         append(harness, b"other", "another-0123456789")
         assert latest(harness) == (offset, b"1")
 
+    def test_the_latest_of_each_key_is_read_and_no_other_ones(self, harness: Harness) -> None:
+        offsets = [append(harness, value, key) for value, key in ((b"1", KEY), (b"2", FORMER))]
+        append(harness, b"other", "another-0123456789")
+        reader = harness.kafka().log_reader(harness.deadline())
+        found = reader.latest([KEY, FORMER], harness.deadline())
+        assert {key: (at.offset, value) for key, (at, value) in found.items()} == {
+            KEY: (offsets[0], b"1"),
+            FORMER: (offsets[1], b"2"),
+        }
+        assert reader.reached > offsets[1]
+        reader.close()
+
+    def test_what_lies_before_a_record_is_read_whatever_became_of_it(
+        self, harness: Harness
+    ) -> None:
+        """Markers and other keys are passed over; what is open is not waited for."""
+        kafka = harness.kafka()
+        reader = kafka.log_reader(harness.deadline())
+        reader.latest([KEY, FORMER], harness.deadline())
+        start, home = reader.reached, reader.position(KEY)
+        append(harness, b"other", "another-0123456789")
+        mine = kafka.log_producer(f"{harness.names.driver}-mine", TIMEOUT_MS)
+        mine.init(harness.deadline())
+        mine.begin()
+        at: list[int] = []
+        mine.produce(
+            home.topic,
+            b"2",
+            key=FORMER.encode(),
+            partition=home.partition,
+            on_offset=lambda _, offset: at.append(offset),
+        )
+        mine.flush(harness.deadline())
+        end = append(harness, b"other", "another-0123456789")
+        assert not reader.written([KEY, FORMER], start, at[0], harness.deadline())
+        assert reader.written([KEY, FORMER], start, end, harness.deadline())
+        assert not reader.written([KEY], start, end, harness.deadline())
+        mine.abort(harness.deadline())
+        assert reader.written([KEY, FORMER], start, end, harness.deadline())
+        assert reader.latest([KEY, FORMER], harness.deadline()) == {}
+        mine.close()
+        reader.close()
+
     def test_all_records_are_the_latest_of_each_key(self, harness: Harness) -> None:
         append(harness, b"1")
         append(harness, b"2")
@@ -86,19 +129,19 @@ class LogContract:
         dead.produce(home.topic, b"never", key=b"dead-0123456789", partition=home.partition)
         dead.flush(harness.deadline())
         append(harness, b"1")
-        assert KEY not in (harness.inspection().queries(harness.deadline(5)) or ())
+        assert KEY not in (harness.inspection().records(harness.deadline(5)) or ())
         assert harness.kafka().log_records(harness.deadline(60)) == {KEY: b"1"}
         dead.close()
 
     def test_one_reader_reads_what_was_written_since_it_last_read(self, harness: Harness) -> None:
         reader = harness.kafka().log_reader(harness.deadline())
-        assert reader.latest(KEY, harness.deadline()) is None
+        assert reader.latest([KEY], harness.deadline()) == {}
         for value in (b"1", b"2"):
             append(harness, value)
-            found = reader.latest(KEY, harness.deadline())
+            found = reader.latest([KEY], harness.deadline()).get(KEY)
             assert found is not None
             assert found[1] == value
-        again = reader.latest(KEY, harness.deadline())
+        again = reader.latest([KEY], harness.deadline()).get(KEY)
         assert again == found
         reader.close()
 
@@ -117,9 +160,9 @@ class LogContract:
         other.flush(harness.deadline())
         offset = append(harness, b"2")
         with pytest.raises(OutcomeUnknownError):
-            reader.latest(KEY, harness.deadline(1))
+            reader.latest([KEY], harness.deadline(1))
         other.abort(harness.deadline())
-        found = reader.latest(KEY, harness.deadline())
+        found = reader.latest([KEY], harness.deadline()).get(KEY)
         assert found is not None
         assert (found[0].offset, found[1]) == (offset, b"2")
         other.close()
@@ -132,20 +175,20 @@ class LogContract:
         kafka = harness.kafka()
         reader = kafka.log_reader(harness.deadline())
         home = reader.position(KEY)
-        assert not reader.known(KEY, harness.deadline())
+        assert not reader.known([KEY], harness.deadline())
         append(harness, b"1", commit=False)
-        assert not reader.known(KEY, harness.deadline())
+        assert not reader.known([KEY], harness.deadline())
         for known in (False, True):
             other = kafka.log_producer(f"{harness.names.driver}-{known}", TIMEOUT_MS)
             other.init(harness.deadline())
             other.begin()
             other.produce(home.topic, b"2", key=KEY.encode(), partition=home.partition)
             other.flush(harness.deadline())
-            assert reader.known(KEY, harness.deadline(5)) is known
+            assert (KEY in reader.known([KEY], harness.deadline(5))) is known
             other.commit(harness.deadline())
             other.close()
         append(harness, b"other", "another-0123456789")
-        found = reader.latest(KEY, harness.deadline())
+        found = reader.latest([KEY], harness.deadline()).get(KEY)
         assert found is not None
         assert found[1] == b"2"
         reader.close()

@@ -19,7 +19,7 @@ from eos_sink.ports import (
 )
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.group import Membership
-from tests.fakes.log import Topic
+from tests.fakes.log import PartitionLog, Topic
 from tests.fakes.process import Process, port
 from tests.fakes.producer import FakeProducer
 
@@ -128,7 +128,11 @@ class FakeControl:
 
 
 class FakeLogReader:
-    """Implements `eos_sink.ports.LogReader`."""
+    """Implements `eos_sink.ports.LogReader`.
+
+    Attributes:
+        stale_end: the end that a deposed leader tells, as long as it is set.
+    """
 
     role = "log"
 
@@ -136,19 +140,48 @@ class FakeLogReader:
         self.process = process
         self._cluster = cluster
         self._name = topic
+        self.stale_end: int | None = None
+        self._reached = self._at_least = 0
         cluster.create_topic(topic)
 
+    @property
+    def reached(self) -> int:
+        return self._reached
+
     @port("latest")
-    def latest(self, key: str, deadline: Deadline) -> tuple[LogPosition, bytes] | None:
-        log = self._topic.partitions[self._topic.position(key.encode())]
-        end = log.end
+    def latest(
+        self, keys: Sequence[str], deadline: Deadline
+    ) -> Mapping[str, tuple[LogPosition, bytes]]:
+        log = self._log
+        end = log.end if self.stale_end is None else max(self.stale_end, self._at_least)
+        self._at_least = 0
         if not self._cluster.clock.wait(lambda: log.last_stable >= end, deadline.left):
             raise OutcomeUnknownError("The log ends in an open transaction.", remedy="Wait.")
-        mine = [e for e in log.committed() if e.key == key.encode() and e.offset < end]
-        if not mine:
-            return None
-        position = LogPosition(self._topic.name, log.partition, mine[-1].offset)
-        return position, mine[-1].value or b""
+        self._reached = end
+        return self._found(keys, end)
+
+    @port("written")
+    def written(self, keys: Sequence[str], start: int, end: int, deadline: Deadline) -> bool:
+        self._at_least = end + 1
+        between = [e for e in self._log.all_from(start) if e.offset < end and not e.marker]
+        return any((entry.key or b"").decode() in keys for entry in between)
+
+    def _found(self, keys: Sequence[str], end: int) -> dict[str, tuple[LogPosition, bytes]]:
+        log = self._log
+        return {
+            (entry.key or b"").decode(): (
+                LogPosition(log.topic, log.partition, entry.offset),
+                entry.value or b"",
+            )
+            for entry in log.committed()
+            if entry.offset < end and (entry.key or b"").decode() in keys
+        }
+
+    @property
+    def _log(self) -> PartitionLog:
+        """The fake's log has one partition."""
+        (log,) = self._topic.partitions
+        return log
 
     @property
     def _topic(self) -> Topic:
@@ -158,12 +191,13 @@ class FakeLogReader:
         return self._cluster.topics[self._name]
 
     @port("known")
-    def known(self, key: str, deadline: Deadline) -> bool:
-        log = self._topic.partitions[self._topic.position(key.encode())]
-        return any(entry.key == key.encode() for entry in log.committed())
+    def known(
+        self, keys: Sequence[str], deadline: Deadline
+    ) -> Mapping[str, tuple[LogPosition, bytes]]:
+        return self._found(keys, self._log.end)
 
-    def position(self, key: str) -> LogPosition:
-        return LogPosition(self._topic.name, self._topic.position(key.encode()), 0)
+    def position(self, query: str) -> LogPosition:
+        return LogPosition(self._topic.name, self._topic.position(query.encode()), 0)
 
     @port("close")
     def close(self) -> None:

@@ -35,7 +35,7 @@ def status(
     lost = (1,) if outcome is Outcome.LOST else ()
     doubtful = (1,) if outcome is Outcome.IN_DOUBT else ()
     return QueryStatus(
-        NAMES, RECORD, NOW - age_ms, outcome, lost, doubtful, open_, driver, (), hidden
+        NAMES, RECORD, NOW - age_ms, outcome, lost, doubtful, open_, driver, (), hidden, NAMES.shown
     )
 
 

@@ -11,6 +11,7 @@ from eos_sink.identity import QueryNames
 from eos_sink.model import (
     BatchId,
     Decision,
+    Earlier,
     LogPosition,
     LogRecord,
     Prepared,
@@ -46,7 +47,7 @@ def decision(
     return Decision(BatchId(stream, batch), batch % 2, 3, total, entries, ruling or Ruling())
 
 
-def history(*decided: tuple[int, Decision | None], earlier: tuple[BatchId, ...] = ()) -> History:
+def history(*decided: tuple[int, Decision | None], earlier: tuple[Earlier, ...] = ()) -> History:
     """Of records with these seqs."""
     return History(
         NAMES.query,
@@ -65,7 +66,7 @@ def history(*decided: tuple[int, Decision | None], earlier: tuple[BatchId, ...] 
 WHOLE = history((1, None), (2, decision(0)), (3, decision(1)), (4, decision(3)), (5, decision(3)))
 DROPPED = history((1, None), (2, decision(1)), (3, None), (4, decision(3)))
 COMPACTED = history((40, decision(7)))
-TWO_STREAMS = history((9, decision(2, "new")), earlier=(BatchId("old", 40),))
+TWO_STREAMS = history((9, decision(2, "new")), earlier=(Earlier(BatchId("old", 40)),))
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from eos_sink.driver.resolve import (
     carry_out,
     look,
     ruled,
+    ruled_about,
 )
 from eos_sink.errors import OperatorNeededError, SupersededError
 from eos_sink.log import Entry
@@ -49,6 +50,12 @@ class Person:
         evidence = seen or self.looks()
         decision = ruled(evidence, choice, partitions)
         return carry_out(self._kafka, self._world.options, evidence, decision, Deadline(30))
+
+    def chooses_about(self, stream: str, choice: Choice, *partitions: int) -> Entry:
+        evidence = self.looks()
+        decision, earlier = ruled_about(evidence, choice, partitions, stream)
+        deadline = Deadline(30)
+        return carry_out(self._kafka, self._world.options, evidence, decision, deadline, earlier)
 
 
 @pytest.fixture
@@ -216,14 +223,61 @@ def test_a_dropped_decision_lets_the_other_stream_write_and_protects_from_the_fi
 ) -> None:
     Driver(world, stream="one").run(0, [b"one"])
     Driver(world, stream="two").run(0, [b"two"])
-    with pytest.raises(OperatorNeededError, match="two streams"):
-        Driver(world, stream="one").run(0, [b"one"])
     person.chooses(Choice.FORGET)
-    Driver(world, stream="one").run(0, [b"one again"])
+    Driver(world, stream="one").run(0, [b"one"])
     Driver(world, stream="one").run(1, [b"and on"])
-    with pytest.raises(OperatorNeededError, match="two streams"):
+    with pytest.raises(OperatorNeededError) as stop:
         Driver(world, stream="two").run(0, [b"two"])
-    assert world.visible() == [b"and on", b"one", b"one again", b"two"]
+    assert "--forget --stream two" in stop.value.remedy
+    assert world.visible() == [b"and on", b"one", b"two"]
+
+
+def test_a_dropped_batch_is_written_when_its_stream_comes_next(
+    world: World, person: Person
+) -> None:
+    Driver(world, stream="one").run(0, [b"a"])
+    person.chooses(Choice.FORGET)
+    Driver(world, stream="one").run(0, [b"a"])
+    assert world.visible() == [b"a", b"a"]
+
+
+@pytest.mark.parametrize("choice", [Choice.FORGET, Choice.ACCEPT])
+def test_a_person_chooses_about_a_stream_that_another_one_has_followed(
+    world: World, person: Person, choice: Choice
+) -> None:
+    Driver(world, stream="one").run(0, [b"one"])
+    Driver(world, stream="two").run(0, [b"two"])
+    with pytest.raises(OperatorNeededError) as stop:
+        Driver(world, stream="one").run(0, [b"other"])
+    assert f"--{choice.value} --stream one" in stop.value.remedy
+    person.chooses_about("one", choice)
+    Driver(world, stream="one").run(0, [b"other"])
+    Driver(world, stream="two").run(0, [b"two"])
+    again = [b"other"] if choice is Choice.FORGET else []
+    assert world.visible() == sorted([b"one", b"two", *again])
+
+
+def test_a_choice_about_a_stream_may_name_the_latest_one(world: World, person: Person) -> None:
+    Driver(world, stream="one").run(0, [b"a"])
+    person.chooses_about("one", Choice.FORGET)
+    Driver(world, stream="one").run(0, [b"a"])
+    assert world.visible() == [b"a", b"a"]
+
+
+@pytest.mark.parametrize(
+    ("stream", "choice"), [("three", Choice.FORGET), ("one", Choice.VISIBLE), ("one", Choice.LOST)]
+)
+def test_a_choice_about_a_stream_is_refused_where_it_says_nothing(
+    world: World, person: Person, stream: str, choice: Choice
+) -> None:
+    Driver(world, stream="one").run(0, [b"one"])
+    Driver(world, stream="two").run(0, [b"two"])
+    before = log(world)
+    with pytest.raises(RefusedChoice):
+        person.chooses_about(stream, choice)
+    with pytest.raises(RefusedChoice):
+        person.chooses_about("one", Choice.FORGET, 0)
+    assert log(world) == before
 
 
 def test_what_is_decided_is_committed_before_it_is_dropped(world: World, person: Person) -> None:

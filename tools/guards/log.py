@@ -308,4 +308,61 @@ GUARDS = (
         proofs(_LOST + "test_an_abort_does_not_begin_a_lost_log_anew"),
         outside="the model's log is never deleted",
     ),
+    Guard(
+        "the log is keyed by what fences",
+        "Two drivers that do not fence each other have records of their own.",
+        (
+            Removal(
+                "eos_sink/identity.py",
+                'under one key."""\n        return self.group\n',
+                'under one key."""\n        return self.query\n',
+            ),
+        ),
+        proofs(
+            "tests/protocol/test_prefixes.py::"
+            "test_two_prefixes_of_one_id_never_overwrite_each_others_decisions"
+        ),
+        outside="the model has one identity",
+    ),
+    Guard(
+        "an older version's record is left behind with a marker",
+        "That version stops there, and decides nothing from a record that is outdated.",
+        (Removal(_REGISTER, "        if entry.adopted:\n", "        if False:\n"),),
+        proofs(_IN_REGISTER + "test_the_version_before_stops_once_its_record_was_gone_on_from"),
+        outside="the model has one version",
+    ),
+    Guard(
+        "an older version's record is its own query's only",
+        "Under one name it may be of a query with another prefix.",
+        (
+            Removal(
+                _REGISTER,
+                "        return replace(former, adopted=True) if is_own else None\n",
+                "        return replace(former, adopted=True)\n",
+            ),
+        ),
+        proofs(
+            _IN_REGISTER
+            + "test_a_record_of_the_version_before_under_another_prefix_is_another_querys"
+        ),
+        outside="the model has one version",
+    ),
+    Guard(
+        "the first write reads what lies before it",
+        "The end that was read may have come from a leader that was deposed.",
+        (
+            Removal(
+                _REGISTER,
+                "            self._check_end(at, self._unproven, answer)\n",
+                "            pass\n",
+            ),
+        ),
+        proofs(
+            _IN_REGISTER
+            + "test_a_record_behind_the_end_that_a_deposed_leader_tells_is_not_overwritten",
+            _ON_KAFKA + "test_a_record_behind_an_end_that_is_told_too_low_is_not_overwritten"
+            "[4.3.0]",
+        ),
+        outside="the model reads the log in one step",
+    ),
 )

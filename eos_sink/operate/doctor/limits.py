@@ -40,7 +40,7 @@ def judge_batches(subject: Subject, facts: Facts) -> Findings:
         return
     for query, written in sorted(facts.log.records.items()):
         stats = written.record.stats
-        if subject.query not in (None, query) or stats.left_ms is None or not stats.timeout_ms:
+        if subject.shown not in (None, query) or stats.left_ms is None or not stats.timeout_ms:
             continue
         took_ms = stats.timeout_ms - stats.left_ms
         # The time-out that is judged, where one query is; else each has its own.
