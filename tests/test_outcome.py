@@ -105,7 +105,7 @@ class Canned:
 
     def log_reader(self, deadline: Deadline) -> Any:
         return SimpleNamespace(
-            latest=lambda key, _: (LogPosition("log", 0, 9), encode(self.record)),
+            latest=lambda keys, _: {keys[0]: (LogPosition("log", 0, 9), encode(self.record))},
             close=lambda: None,
         )
 

@@ -30,7 +30,8 @@ class FakeInspection(FakeKafka):
     def records(self, deadline: Deadline) -> Mapping[str, bytes] | None:
         if self._log_topic not in self.cluster.topics:
             return None
-        return self.log_records(deadline)
+        found = self.cluster.topics[self._log_topic].committed()
+        return {(each.key or b"").decode(): each.value or b"" for each in found}
 
     def members(self, group: str, deadline: Deadline) -> list[str]:
         return ["fake-host"] if self.cluster.groups.has_member(group) else []

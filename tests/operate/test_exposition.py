@@ -156,8 +156,10 @@ def test_the_driver_s_own_transaction_with_its_short_time_out_is_none_of_them(
 
 def test_every_metric_of_the_table_can_be_told_and_no_other(world: World) -> None:
     driver = Timed(world)
+    # What a vote says comes with the next record of its process.
     driver.run(0, [b"a"])
-    driver.write(driver.planner.plan(), 1, [b"c"], [b"d"])
+    driver.run(1, [b"b"])
+    driver.write(driver.planner.plan(), 2, [b"c"], [b"d"])
     found = Scraped(world).samples()
     assert found.keys() == {*METRICS, f"{STEP_SECONDS}_sum", f"{STEP_SECONDS}_count"}
 
