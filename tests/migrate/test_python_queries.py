@@ -6,8 +6,8 @@ import textwrap
 
 import pytest
 
-from eos_sink.migrate.model import Given, Query, Source, Way
-from eos_sink.migrate.python_file import read_python
+from eos_sink.migrate.python_queries import read_python
+from eos_sink.migrate.queries import Given, Query, Source, Way
 
 
 def read(text: str) -> Source:
