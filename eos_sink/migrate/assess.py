@@ -32,7 +32,7 @@ _NO_UPDATE = (
 _APPEND = '.mode("append"): Spark allows a sink in Python no other mode that adds rows.'
 _NO_BATCHES = (
     Verdict.REFUSED,
-    "The sink decides micro-batches, and this trigger has none: use processingTime or availableNow.",
+    "The trigger has no micro-batches, which the sink needs: use processingTime or availableNow.",
 )
 _CALLS = {
     "format": {KAFKA: (Verdict.TRANSLATED, f'format("{EOS}")'), EOS: _SAME},

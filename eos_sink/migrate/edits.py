@@ -12,6 +12,7 @@ from eos_sink.migrate.queries import EOS, KAFKA, Finding, Source, Way
 from eos_sink.properties import line_of_properties, read_properties
 
 _LEFT_OUT = "# eos-sink migrate: "
+_LINE_END = re.compile(r"\r\n|\n|\r")
 _LINES = re.compile(r"(?<=\n)|(?<=\r)(?!\n)")
 
 
@@ -50,18 +51,13 @@ def write_options_file(source: Source, findings: Iterable[Finding]) -> str:
 def diff_python(old: str, new: str, file: str, findings: Iterable[Finding]) -> str:
     """A unified diff of a Python file; empty if a changed line has a text that may be secret."""
     known = {KAFKA, EOS} | {text for finding in findings for text in (finding.name, finding.value)}
-    before, after = old.splitlines(), new.splitlines()
-    opcodes = difflib.SequenceMatcher(None, before, after).get_opcodes()
-    changed = {
-        number
-        for tag, first, last, _, _ in opcodes
-        if tag != "equal"
-        for number in range(first + 1, last + 1)
-    }
+    # Lines as Python's parser counts them; str.splitlines splits at more characters.
+    before, after = _LINE_END.split(old), _LINE_END.split(new)
+    diff = list(difflib.unified_diff(before, after, file, f"{file} (migrated)", n=0, lineterm=""))
+    removed = {line[1:] for line in diff[2:] if line.startswith("-")}
     for node in ast.walk(ast.parse(old)):
         if isinstance(node, ast.Constant) and isinstance(node.value, str | bytes):
-            lines = range(node.lineno, (node.end_lineno or node.lineno) + 1)
-            if changed.intersection(lines) and node.value not in known:
+            lines = before[node.lineno - 1 : node.end_lineno]
+            if node.value not in known and removed.intersection(lines):
                 return ""
-    diff = difflib.unified_diff(before, after, file, f"{file} (migrated)", n=0, lineterm="")
     return "\n".join(diff)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
+from collections.abc import Iterator
 from typing import TypeAlias
 
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
-_SCOPES = (ast.Module, ast.ClassDef, *_FUNCTIONS, *_COMPREHENSIONS)
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+_SCOPES = (ast.Module, ast.ClassDef, *FUNCTIONS, *_COMPREHENSIONS)
 
 Variable: TypeAlias = "tuple[ast.AST, str]"
 """The scope that binds a name, and the name."""
@@ -38,10 +39,9 @@ class Names:
         for node in nodes:
             for name in _names_bound_by(node):
                 scope = self._scope(node)
-                while isinstance(self.parent(node), ast.NamedExpr) and isinstance(
-                    scope, _COMPREHENSIONS
-                ):
-                    scope = self._scope(scope)
+                if isinstance(self.parent(node), ast.NamedExpr):
+                    while isinstance(scope, _COMPREHENSIONS):
+                        scope = self._scope(scope)
                 if (scope, name) in declared:
                     outer.append((name, node))
                 else:
@@ -52,6 +52,10 @@ class Names:
 
     def parent(self, node: ast.AST) -> ast.AST | None:
         return self._parents.get(node)
+
+    def ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
+        while above := self._parents.get(node):
+            yield (node := above)
 
     def variable(self, name: ast.Name) -> Variable | None:
         """The variable that a name refers to; None if the file does not bind it."""
@@ -89,10 +93,8 @@ class Names:
         return value
 
     def _scope(self, node: ast.AST) -> ast.AST:
-        above = self._parents.get(node)
-        while above is not None and not isinstance(above, _SCOPES):
-            above = self._parents.get(above)
-        return above or self._module
+        above = self.ancestors(node)
+        return next((each for each in above if isinstance(each, _SCOPES)), self._module)
 
     def _find(self, name: str, at: ast.AST) -> Variable | None:
         scope = nearest = self._scope(at)

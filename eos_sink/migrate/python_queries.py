@@ -5,18 +5,18 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import accumulate
 
 from eos_sink.migrate.option_inputs import sort_settings
-from eos_sink.migrate.python_names import Names, UnreadError, Variable
-from eos_sink.migrate.python_values import Values, as_text
+from eos_sink.migrate.python_names import FUNCTIONS, Names, UnreadError, Variable
+from eos_sink.migrate.python_values import Values
 from eos_sink.migrate.queries import EOS, KAFKA, Edit, Given, Place, Query, Source, Way
 
 _WAYS = {"writeStream": Way.STREAM, "write": Way.BATCH}
 _READERS = {"readStream", "read"}
-_OPTIONS = {"option", "options"}
 _CALLS = {"format", "outputMode", "mode", "queryName"}
-# The positional parameters of pyspark's methods.
+# The positional parameters of pyspark's functions.
 _PARAMETERS = {
     "option": ("key", "value"),
     "start": ("path", "format", "outputMode", "partitionBy", "queryName"),
@@ -48,18 +48,15 @@ class _Reader:
         self._line_starts = list(accumulate(lengths, initial=0))
         module = ast.parse(text, filename=file)
         self._nodes = list(ast.walk(module))
+        self._calls = [node for node in self._nodes if isinstance(node, ast.Call)]
+        self._calls.sort(key=lambda call: _end_of(call.func))
         self._names = Names(module)
         self._values = Values(self._names)
-        # Functions and lambdas that are passed to foreachBatch.
-        handlers = [
-            part
-            for call in self._method_calls({"foreachBatch"})
-            for argument in call.args[:1]
-            for part in ast.walk(argument)
-        ]
-        self._lambdas = {part for part in handlers if isinstance(part, ast.Lambda)}
-        self._functions = {part.id for part in handlers if isinstance(part, ast.Name)} | {
-            part.attr for part in handlers if isinstance(part, ast.Attribute)
+        self._handlers = {
+            getattr(part, "id", None) or getattr(part, "attr", part)
+            for call in self._calls
+            if _name_of(call) == "foreachBatch" and call.args
+            for part in ast.walk(call.args[0])
         }
 
     def read_queries(self) -> Iterator[Query]:
@@ -69,31 +66,23 @@ class _Reader:
                 calls = list(self._calls_on(node, set()))
                 followed.update(calls)
                 yield self._query(_WAYS[node.attr], node, calls)
-        for call in self._method_calls(_OPTIONS):
-            chain = list(_descend(call))
-            if call not in followed and not self._reads(chain):
+        for call in self._calls:
+            if _name_of(call) == "create_sink":
+                yield self._sink(call)
+            elif _name_of(call) in ("option", "options") and call not in followed:
+                chain = list(_descend(call))
                 calls = list(self._calls_on(chain[-1], set()))
                 followed.update(calls)
-                yield self._query(Way.OPTIONS, calls[0].func, calls)
-        for node in self._nodes:
-            match node:
-                case ast.Call(func=ast.Name(id="create_sink") | ast.Attribute(attr="create_sink")):
-                    yield self._sink(node)
+                if calls and not self._reads(chain):
+                    yield self._query(Way.OPTIONS, calls[0].func, calls)
 
     def read_session(self) -> Iterator[Given]:
         """Read calls of `config` and `set` with a name that starts with `spark.`."""
-        for call in self._method_calls({"config", "set"}):
-            if len(call.args) == 2:
-                place = self._at(call.args[0])
-                name = self._given(None, call.args[0], place).value
-                if name is not None and name.startswith("spark."):
-                    yield self._given(name, call.args[1], place)
-
-    def _method_calls(self, methods: set[str]) -> list[ast.Call]:
-        """Calls of these methods, in order."""
-        calls = [node for node in self._nodes if isinstance(node, ast.Call)]
-        found = [call for call in calls if _method(call) in methods]
-        return sorted(found, key=lambda call: (call.func.end_lineno, call.func.end_col_offset))
+        for call in self._calls:
+            if _name_of(call) in ("config", "set") and len(call.args) == 2:
+                name = self._given(None, call.args[0], call.args[0].lineno)
+                if name.value is not None and name.value.startswith("spark."):
+                    yield self._given(name.value, call.args[1], name.place.line)
 
     def _called(self, node: ast.AST) -> bool:
         parent = self._names.parent(node)
@@ -104,7 +93,7 @@ class _Reader:
         while isinstance(parent := self._names.parent(node), ast.Attribute) or self._called(node):
             assert isinstance(parent, ast.Attribute | ast.Call)
             node = parent
-            if isinstance(node, ast.Call) and _method(node):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
                 yield node
         match parent:
             case (
@@ -129,68 +118,61 @@ class _Reader:
         options: list[Given] = []
         others: list[Given] = []
         for call in calls:
-            match method := _method(call):
-                case "option":
-                    options.append(self._option(call))
-                case "options":
-                    why = "options are given by keywords only"
-                    options += (Given(None, None, self._at(each), why) for each in call.args)
-                    options += self._keywords(call.keywords)
-                case "trigger":
-                    others += self._trigger(call)
-                case "start" | "save":
-                    for given in self._keywords(_settings(call)):
-                        (others if given.name in _CALLS else options).append(given)
-                case _ if method in _CALLS:
-                    for keyword in _arguments(call)[:1]:
-                        edit = self._renaming(call) if method == "format" else None
-                        others.append(self._given(method, keyword.value, self._at(call.func), edit))
-        place = Place(self._file, start.end_lineno or start.lineno)
-        return Query(way, place, tuple(options), tuple(others), self._handler(start))
+            name, line = _name_of(call), _end_of(call.func)[0]
+            if name == "option":
+                options.append(self._option(call, line))
+            elif name == "options":
+                for argument in call.args:
+                    place, why = Place(self._file, argument.lineno), "options are keywords only"
+                    options.append(Given(None, None, place, why))
+                options += self._keywords(call.keywords)
+            elif name == "trigger":
+                for given in self._keywords(_without_defaults(call)):
+                    trigger = f"trigger.{given.name}" if given.name else name
+                    others.append(replace(given, name=trigger))
+            elif name in ("start", "save"):
+                for given in self._keywords(_without_defaults(call)):
+                    (others if given.name in _CALLS else options).append(given)
+            elif name in _CALLS:
+                for keyword in _arguments(call)[:1]:
+                    edit = self._renaming(call) if name == "format" else None
+                    others.append(self._given(name, keyword.value, line, edit))
+        above = (each for each in self._names.ancestors(start) if isinstance(each, FUNCTIONS))
+        named = ((each, getattr(each, "name", "lambda")) for each in above)
+        inside = next((name for each, name in named if {each, name} & self._handlers), "")
+        place = Place(self._file, _end_of(start)[0])
+        return Query(way, place, tuple(options), tuple(others), inside)
 
     def _sink(self, call: ast.Call) -> Query:
         """A call of `pyspark.pipelines.create_sink(name, format, options)`."""
         given = {keyword.arg: keyword.value for keyword in _arguments(call)}
-        place = self._at(call)
-        calls = [self._given("format", given["format"], place)] if "format" in given else []
+        calls = [self._given("format", given["format"], call.lineno)] if "format" in given else []
         options = [ast.keyword(None, given["options"])] if "options" in given else []
+        place = Place(self._file, call.lineno)
         return Query(Way.PIPELINE, place, tuple(self._keywords(options)), tuple(calls))
 
-    def _option(self, call: ast.Call) -> Given:
+    def _option(self, call: ast.Call, line: int) -> Given:
         given = {keyword.arg: keyword.value for keyword in _arguments(call)}
-        place = self._at(call.func)
         if not {"key", "value"} <= given.keys():
-            return Given(None, None, place, "the arguments are not written out")
-        name = self._given(None, given["key"], place)
+            return Given(None, None, Place(self._file, line), "the arguments are not written out")
+        name = self._given(None, given["key"], line)
         if name.value is None:
             return name
-        return self._given(name.value, given["value"], place, self._removal(call))
+        return self._given(name.value, given["value"], line, self._removal(call))
 
-    def _keywords(self, keywords: Iterable[ast.keyword]) -> Iterator[Given]:
-        for keyword in keywords:
-            if keyword.arg is not None:
-                yield self._given(keyword.arg, keyword.value, self._at(keyword.value))
-                continue
-            for entry in self._values.entries(keyword.value):
-                place = Place(self._file, entry.line)
-                if isinstance(entry.value, UnreadError):
-                    yield Given(entry.name, None, place, str(entry.value))
-                else:
-                    yield Given(entry.name, as_text(entry.value), place)
-
-    def _trigger(self, call: ast.Call) -> Iterator[Given]:
-        for keyword in _settings(call):
-            place = self._at(call.func)
-            if keyword.arg is None:
-                yield Given("trigger", None, place, "the trigger is not written out")
+    def _keywords(self, keywords: list[ast.keyword]) -> Iterator[Given]:
+        for name, value, line in self._values.of_keywords(keywords):
+            if isinstance(name, UnreadError):
+                yield Given(None, None, Place(self._file, line), str(name))
             else:
-                yield self._given(f"trigger.{keyword.arg}", keyword.value, place)
+                yield self._given(name, value, line)
 
     def _given(
-        self, name: str | None, node: ast.expr, place: Place, edit: Edit | None = None
+        self, name: str | None, value: ast.expr, line: int, edit: Edit | None = None
     ) -> Given:
+        place = Place(self._file, line)
         try:
-            return Given(name, self._values.text(node), place, edit=edit)
+            return Given(name, self._values.text(value), place, edit=edit)
         except UnreadError as error:
             return Given(name, None, place, str(error))
 
@@ -213,32 +195,20 @@ class _Reader:
         return None
 
     def _span(self, node: ast.expr) -> tuple[int, int]:
-        assert node.end_lineno is not None
-        assert node.end_col_offset is not None
+        line, column = _end_of(node)
         start = self._line_starts[node.lineno - 1] + node.col_offset
-        return start, self._line_starts[node.end_lineno - 1] + node.end_col_offset
-
-    def _at(self, node: ast.expr) -> Place:
-        """A method is where its name is, not where its chain begins."""
-        line = node.end_lineno if isinstance(node, ast.Attribute) else node.lineno
-        return Place(self._file, line or node.lineno)
-
-    def _handler(self, node: ast.AST) -> str:
-        """The function passed to `foreachBatch` that contains the node, or empty."""
-        above = self._names.parent(node)
-        while above is not None:
-            if above in self._lambdas:
-                return "lambda"
-            if isinstance(above, ast.FunctionDef | ast.AsyncFunctionDef) and (
-                above.name in self._functions
-            ):
-                return above.name
-            above = self._names.parent(above)
-        return ""
+        return start, self._line_starts[line - 1] + column
 
 
-def _method(call: ast.Call) -> str:
-    return call.func.attr if isinstance(call.func, ast.Attribute) else ""
+def _end_of(node: ast.expr) -> tuple[int, int]:
+    assert node.end_lineno is not None
+    assert node.end_col_offset is not None
+    return node.end_lineno, node.end_col_offset
+
+
+def _name_of(call: ast.Call) -> str | None:
+    """The name of the function or method that is called."""
+    return getattr(call.func, "id", None) or getattr(call.func, "attr", None)
 
 
 def _descend(node: ast.expr) -> Iterator[ast.expr]:
@@ -251,13 +221,12 @@ def _descend(node: ast.expr) -> Iterator[ast.expr]:
 
 def _arguments(call: ast.Call) -> list[ast.keyword]:
     """All arguments by name."""
-    called = call.func.id if isinstance(call.func, ast.Name) else _method(call)
-    named = zip(_PARAMETERS.get(called, ("value",)), call.args, strict=False)
+    named = zip(_PARAMETERS.get(_name_of(call) or "", ("value",)), call.args, strict=False)
     return [*(ast.keyword(name, value) for name, value in named), *call.keywords]
 
 
-def _settings(call: ast.Call) -> list[ast.keyword]:
-    """The arguments of a call, without defaults and without those that are not for the sink."""
+def _without_defaults(call: ast.Call) -> list[ast.keyword]:
+    """The arguments that matter to the sink."""
     return [
         keyword
         for keyword in _arguments(call)

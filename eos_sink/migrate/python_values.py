@@ -7,20 +7,18 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from eos_sink.migrate.python_names import Names, UnreadError
 
 Plain: TypeAlias = "str | int | float | bool"
 
 
-@dataclass(frozen=True)
-class Entry:
-    """One entry of a dictionary; without a name, entries that cannot be read."""
+class Entry(NamedTuple):
+    """One entry of a dictionary; if its name is an error, any number of entries."""
 
-    name: str | None
-    value: Plain | UnreadError
+    name: str | UnreadError
+    value: ast.expr
     line: int
 
 
@@ -32,20 +30,21 @@ class Values:
         self._active: set[ast.expr] = set()
 
     def text(self, node: ast.expr) -> str:
-        """The text that Spark's writer makes of a value.
+        """The text that `DataStreamWriter.option` makes of a value.
 
         Raises:
             UnreadError: the value is known only when the program runs.
         """
-        return as_text(self._plain(node))
+        value = self._plain(node)
+        return str(value).lower() if isinstance(value, bool) else str(value)
 
     def entries(self, node: ast.expr) -> list[Entry]:
         """The entries of a dictionary, in order."""
         try:
             found = self._evaluate(node)
+            return found if isinstance(found, list) else [Entry(_unknown(node), node, node.lineno)]
         except UnreadError as error:
-            return [Entry(None, error, node.lineno)]
-        return found if isinstance(found, list) else [Entry(None, _unknown(node), node.lineno)]
+            return [Entry(error, node, node.lineno)]
 
     def _plain(self, node: ast.expr) -> Plain:
         found = self._evaluate(node)
@@ -58,11 +57,11 @@ class Values:
             raise UnreadError("it is defined by itself")
         self._active.add(node)
         try:
-            return self._by_shape(node)
+            return self._as_plain(node)
         finally:
             self._active.remove(node)
 
-    def _by_shape(self, node: ast.expr) -> Plain | list[Entry]:  # noqa: PLR0911
+    def _as_plain(self, node: ast.expr) -> Plain | list[Entry]:  # noqa: PLR0911
         match node:
             case ast.Constant(value=None):
                 raise UnreadError("None is no value of an option")
@@ -77,53 +76,60 @@ class Values:
             case ast.Call(func=ast.Name(id="str"), args=[value], keywords=[]):
                 return str(self._plain(value))
             case ast.BinOp(op=ast.Add(), left=left, right=right):
-                first, second = self._plain(left), self._plain(right)
-                if isinstance(first, str) and isinstance(second, str):
-                    return first + second
+                both = [self._plain(left), self._plain(right)]
+                if all(isinstance(part, str) for part in both):
+                    return "".join(map(str, both))
             case ast.Subscript(value=ast.Name() as name, slice=key):
                 return self._item(name, self._plain(key))
             case ast.Name():
                 found = self._evaluate(self._names.expression(node))
                 return [*found, *self._changes(node)] if isinstance(found, list) else found
+        return self._as_entries(node)
+
+    def _as_entries(self, node: ast.expr) -> list[Entry]:
+        match node:
             case ast.Dict(keys=keys, values=values):
                 pairs = zip(keys, values, strict=True)
                 return [entry for key, value in pairs for entry in self._of_pair(key, value)]
             case ast.Call(func=ast.Name(id="dict"), args=[] | [_]):
-                given = [e for argument in node.args for e in self.entries(argument)]
-                for keyword in node.keywords:
-                    key = ast.Constant(keyword.arg, lineno=keyword.value.lineno)
-                    given += self._of_pair(key if keyword.arg else None, keyword.value)
-                return given
+                given = [entry for argument in node.args for entry in self.entries(argument)]
+                return given + self.of_keywords(node.keywords)
             case ast.Call(func=ast.Attribute(attr="copy", value=inner), args=[]):
                 return self.entries(inner)
             case ast.BinOp(op=ast.BitOr(), left=left, right=right):
                 return [*self.entries(left), *self.entries(right)]
         raise _unknown(node)
 
-    def _item(self, name: ast.Name, key: Plain) -> Plain:
-        entries = self.entries(name)
-        found = [entry.value for entry in entries if entry.name == key]
-        if any(entry.name is None for entry in entries) or len(found) != 1:
-            raise UnreadError(f"{name.id}[...] is known only when the program runs")
-        if isinstance(found[0], UnreadError):
-            raise found[0]
-        return found[0]
+    def of_keywords(self, keywords: list[ast.keyword]) -> list[Entry]:
+        """The entries that a function's `**options` get."""
+        return [
+            entry
+            for keyword in keywords
+            for entry in (
+                [Entry(keyword.arg, keyword.value, keyword.value.lineno)]
+                if keyword.arg
+                else self.entries(keyword.value)
+            )
+        ]
 
     def _of_pair(self, key: ast.expr | None, value: ast.expr) -> list[Entry]:
         """The entries of `key: value`, or of `**value`."""
         if key is None:
             return self.entries(value)
         try:
-            name = str(self._plain(key))
+            return [Entry(str(self._plain(key)), value, key.lineno)]
         except UnreadError as error:
-            return [Entry(None, error, key.lineno)]
-        try:
-            return [Entry(name, self._plain(value), key.lineno)]
-        except UnreadError as error:
-            return [Entry(name, error, key.lineno)]
+            return [Entry(error, value, key.lineno)]
+
+    def _item(self, name: ast.Name, key: Plain) -> Plain:
+        entries = self.entries(name)
+        found = [entry.value for entry in entries if entry.name == key]
+        if any(isinstance(entry.name, UnreadError) for entry in entries) or len(found) != 1:
+            raise UnreadError(f"{name.id}[...] is known only when the program runs")
+        return self._plain(found[0])
 
     def _changes(self, name: ast.Name) -> Iterator[Entry]:
-        """Entries that a dictionary gets after it was made, or may get."""
+        """The entries that a dictionary gets after it was made, or may get."""
         variable = self._names.variable(name)
         for use in self._names.uses(variable) if variable else []:
             parent = self._names.parent(use)
@@ -142,13 +148,8 @@ class Values:
                 ):
                     pass
                 case _:
-                    why = f"{name.id} may be changed in line {use.lineno}"
-                    yield Entry(None, UnreadError(why), use.lineno)
-
-
-def as_text(value: Plain) -> str:
-    """Return what `DataStreamWriter.option` makes of a value."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
+                    error = UnreadError(f"{name.id} may be changed in line {use.lineno}")
+                    yield Entry(error, use, use.lineno)
 
 
 def _unknown(node: ast.expr) -> UnreadError:

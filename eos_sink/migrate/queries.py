@@ -31,21 +31,13 @@ class Edit:
 
 @dataclass(frozen=True)
 class Given:
-    """One option, or one argument of a call such as `trigger(...)`.
+    """One option, or one argument of a call such as `trigger(...)`."""
 
-    Attributes:
-        name: as written; None if it cannot be read, as in `.options(**load())`.
-        value: the text that Spark would pass on; None if it cannot be read. May be a secret.
-        place: where it is given.
-        unread: why the name or the value cannot be read; empty if both can.
-        edit: renames the format, or removes the option; None if that is not one plain call.
-    """
-
-    name: str | None
-    value: str | None = field(repr=False)
+    name: str | None  # None if it cannot be read, as in `.options(**load())`.
+    value: str | None = field(repr=False)  # None if it cannot be read. May be a secret.
     place: Place
-    unread: str = ""
-    edit: Edit | None = None
+    unread: str = ""  # Why the name or the value cannot be read.
+    edit: Edit | None = None  # Renames the format or removes the option, if it is one plain call.
 
     @property
     def key(self) -> str:
@@ -70,21 +62,13 @@ class Way(Enum):
 
 @dataclass(frozen=True)
 class Query:
-    """One writer, or one set of options.
-
-    Attributes:
-        way: how it writes.
-        place: where it begins.
-        options: in the order given; the later of two with the same name applies.
-        calls: `format`, `outputMode`, `mode`, `trigger.NAME`, `queryName`, in the same order.
-        inside: the function passed to `foreachBatch` that contains it, or empty.
-    """
+    """One writer, or one set of options."""
 
     way: Way
     place: Place
-    options: tuple[Given, ...] = ()
-    calls: tuple[Given, ...] = ()
-    inside: str = ""
+    options: tuple[Given, ...] = ()  # The later of two with the same name applies.
+    calls: tuple[Given, ...] = ()  # `format`, `outputMode`, `mode`, `trigger.NAME`, `queryName`.
+    inside: str = ""  # The function passed to `foreachBatch` that contains it.
 
     def call(self, name: str) -> Given | None:
         """The last call with that name."""
@@ -93,14 +77,11 @@ class Query:
 
 @dataclass(frozen=True)
 class Source:
-    """One input: the queries in it that write to Kafka, or may, and `spark....` settings.
+    """One input."""
 
-    `name` is the file's name, `-`, or empty for the command line.
-    """
-
-    name: str
-    queries: tuple[Query, ...] = ()
-    session: tuple[Given, ...] = ()
+    name: str  # The file's name, `-` for standard input, empty for the command line.
+    queries: tuple[Query, ...] = ()  # Those that write to Kafka, or may.
+    session: tuple[Given, ...] = ()  # Settings `spark....`.
 
 
 class Verdict(Enum):
@@ -122,22 +103,12 @@ class Verdict(Enum):
 
 @dataclass(frozen=True)
 class Finding:
-    """The verdict on one option or call.
-
-    Attributes:
-        name: as written.
-        value: safe to print; empty if there is none, or if it may be a secret.
-        place: where it is given.
-        verdict: how the sink treats it.
-        note: the reason, and what to use instead.
-        superfluous: the sink refuses the option because it sets it itself, so it can be removed.
-        edit: the change of a Python file that this finding needs.
-    """
+    """The verdict on one option or call."""
 
     name: str
-    value: str
+    value: str  # Safe to print.
     place: Place
     verdict: Verdict
-    note: str = ""
-    superfluous: bool = False
-    edit: Edit | None = None
+    note: str = ""  # The reason, and what to use instead.
+    superfluous: bool = False  # The sink sets the option itself, so it can be removed.
+    edit: Edit | None = None  # The change of a Python file that the finding needs.

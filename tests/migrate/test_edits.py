@@ -114,7 +114,8 @@ def test_a_diff_shows_the_changed_lines_only() -> None:
     ],
 )
 def test_a_diff_with_what_may_be_a_secret_is_not_shown(secret: str) -> None:
-    text = f"r.writeStream.format('kafka'){secret}.start()\n"
+    # A form feed ends no line for Python.
+    text = f"# \f page\nr.writeStream.format('kafka'){secret}.start()\n"
     assert python(text) != text
     assert diff_python(text, python(text), "job.py", found(text)) == ""
 

@@ -236,6 +236,15 @@ def test_each_query_of_a_file_is_told_apart() -> None:
     assert shown(source.queries[2].options) == {"topic": "d"}
 
 
+def test_a_function_with_the_name_of_a_method_is_no_query() -> None:
+    assert read("option('kafka.acks', '1')\noptions(1)\nformat('kafka')").queries == ()
+
+
+def test_a_writer_may_be_kept_in_two_variables() -> None:
+    query = only("a = d.writeStream.format('kafka')\nb = a.option('x', 1)\nb.option('y', 2)")
+    assert shown(query.options) == {"x": "1", "y": "2"}
+
+
 def test_options_whose_writer_is_elsewhere_are_read_too() -> None:
     source = read(
         """
