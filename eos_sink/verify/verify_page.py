@@ -22,7 +22,7 @@ def render_verify_page(result: Result) -> str:
         marks=_MARKS,
         most_rows=_MOST_ROWS,
         when=time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
-        over_time=topic_plots.over_time(result) if result.rows_at else "",
-        by_partition=topic_plots.by_partition(result),
-        not_drawn=topic_plots.left_out(result),
+        over_time=topic_plots.plot_rows_over_time(result) if result.rows_at else "",
+        by_partition=topic_plots.plot_partitions(result),
+        not_drawn=topic_plots.count_left_out(result),
     )
