@@ -66,12 +66,6 @@ class Names:
         same = (n for n in self._loads if n.id == variable[1] and self.variable(n) == variable)
         return sorted(same, key=lambda name: name.lineno)
 
-    def values(self, name: ast.Name) -> list[ast.expr]:
-        """Every expression that is assigned to the variable."""
-        variable = self.variable(name)
-        bindings = self._bindings[variable] if variable else []
-        return [value for node in bindings if (value := self._assigned(node)) is not None]
-
     def expression(self, name: ast.Name) -> ast.expr:
         """The only expression that a name can stand for.
 
@@ -82,13 +76,13 @@ class Names:
         if variable is None:
             raise UnreadError(f"{name.id} is not set in this file")
         first, *more = nodes = self._bindings[variable]
-        lines = ", ".join(str(line) for line in sorted(line_of(node) for node in nodes))
+        lines = ", ".join(map(str, sorted(map(_line_of, nodes))))
         if more:
             raise UnreadError(f"{name.id} is set more than once: lines {lines}")
         value = self._assigned(first)
         if value is None:
             raise UnreadError(f"{name.id} is known only when the program runs: line {lines}")
-        if any(line_of(star) > line_of(first) for star in self._bindings[self._module, "*"]):
+        if any(_line_of(star) > _line_of(first) for star in self._bindings[self._module, "*"]):
             raise UnreadError(f"{name.id} may come from an import of *")
         return value
 
@@ -137,5 +131,5 @@ def _names_bound_by(node: ast.AST) -> list[str]:
     return []
 
 
-def line_of(node: ast.AST) -> int:
+def _line_of(node: ast.AST) -> int:
     return getattr(node, "lineno", 0)

@@ -13,9 +13,8 @@ from eos_sink.migrate.python_names import FUNCTIONS, Names, UnreadError, Variabl
 from eos_sink.migrate.python_values import Values
 from eos_sink.migrate.queries import EOS, KAFKA, Edit, Given, Place, Query, Source, Way
 
-_WAYS = {"writeStream": Way.STREAM, "write": Way.BATCH}
-_READERS = {"readStream", "read"}
-_CALLS = {"format", "outputMode", "mode", "queryName"}
+_WAYS = {"writeStream": Way.STREAM, "write": Way.BATCH, "readStream": None, "read": None}
+_CALLS = {"format", "outputMode", "mode", "queryName", "trigger"}
 # The positional parameters of pyspark's functions.
 _PARAMETERS = {
     "option": ("key", "value"),
@@ -65,15 +64,17 @@ class _Reader:
             if isinstance(node, ast.Attribute) and node.attr in _WAYS and not self._called(node):
                 calls = list(self._calls_on(node, set()))
                 followed.update(calls)
-                yield self._query(_WAYS[node.attr], node, calls)
+                if way := _WAYS[node.attr]:
+                    yield self._query(way, node, calls)
         for call in self._calls:
             if _name_of(call) == "create_sink":
-                yield self._sink(call)
+                yield self._query(Way.PIPELINE, call.func, [call])
             elif _name_of(call) in ("option", "options") and call not in followed:
-                chain = list(_descend(call))
-                calls = list(self._calls_on(chain[-1], set()))
-                followed.update(calls)
-                if calls and not self._reads(chain):
+                root: ast.expr = call
+                while isinstance(root, ast.Attribute | ast.Call):
+                    root = root.value if isinstance(root, ast.Attribute) else root.func
+                if calls := list(self._calls_on(root, set())):
+                    followed.update(calls)
                     yield self._query(Way.OPTIONS, calls[0].func, calls)
 
     def read_session(self) -> Iterator[Given]:
@@ -107,49 +108,44 @@ class _Reader:
                     for use in self._names.uses(variable):
                         yield from self._calls_on(use, seen)
 
-    def _reads(self, chain: list[ast.expr]) -> bool:
-        """The chain, or what its first name is assigned, belongs to a reader."""
-        root = chain[-1]
-        values = self._names.values(root) if isinstance(root, ast.Name) else []
-        parts = [*chain, *(part for value in values for part in ast.walk(value))]
-        return any(isinstance(part, ast.Attribute) and part.attr in _READERS for part in parts)
-
     def _query(self, way: Way, start: ast.expr, calls: Iterable[ast.Call]) -> Query:
         options: list[Given] = []
         others: list[Given] = []
         for call in calls:
-            name, line = _name_of(call), _end_of(call.func)[0]
-            if name == "option":
-                options.append(self._option(call, line))
-            elif name == "options":
-                for argument in call.args:
-                    place, why = Place(self._file, argument.lineno), "options are keywords only"
-                    options.append(Given(None, None, place, why))
-                options += self._keywords(call.keywords)
-            elif name == "trigger":
-                for given in self._keywords(_without_defaults(call)):
-                    trigger = f"trigger.{given.name}" if given.name else name
-                    others.append(replace(given, name=trigger))
-            elif name in ("start", "save"):
-                for given in self._keywords(_without_defaults(call)):
-                    (others if given.name in _CALLS else options).append(given)
-            elif name in _CALLS:
-                for keyword in _arguments(call)[:1]:
-                    edit = self._renaming(call) if name == "format" else None
-                    others.append(self._given(name, keyword.value, line, edit))
+            explicit = _name_of(call) in ("option", "options")
+            for given in self._givens(call):
+                is_call = not explicit and (given.name or "").partition(".")[0] in _CALLS
+                (others if is_call else options).append(given)
         above = (each for each in self._names.ancestors(start) if isinstance(each, FUNCTIONS))
         named = ((each, getattr(each, "name", "lambda")) for each in above)
         inside = next((name for each, name in named if {each, name} & self._handlers), "")
         place = Place(self._file, _end_of(start)[0])
         return Query(way, place, tuple(options), tuple(others), inside)
 
-    def _sink(self, call: ast.Call) -> Query:
-        """A call of `pyspark.pipelines.create_sink(name, format, options)`."""
-        given = {keyword.arg: keyword.value for keyword in _arguments(call)}
-        calls = [self._given("format", given["format"], call.lineno)] if "format" in given else []
-        options = [ast.keyword(None, given["options"])] if "options" in given else []
-        place = Place(self._file, call.lineno)
-        return Query(Way.PIPELINE, place, tuple(self._keywords(options)), tuple(calls))
+    def _givens(self, call: ast.Call) -> Iterator[Given]:
+        line = _end_of(call.func)[0]
+        match _name_of(call):
+            case "option":
+                yield self._option(call, line)
+            case "options":
+                for argument in call.args:
+                    place = Place(self._file, argument.lineno)
+                    yield Given(None, None, place, "options are given by keywords only")
+                yield from self._keywords(call.keywords)
+            case "trigger":
+                for given in self._keywords(_without_defaults(call)):
+                    yield replace(given, name=f"trigger.{given.name}" if given.name else "trigger")
+            case "start" | "save":
+                yield from self._keywords(_without_defaults(call))
+            case "create_sink":
+                names = {"format": "format", "options": None}
+                for each in _arguments(call):
+                    if each.arg in names:
+                        yield from self._keywords([ast.keyword(names[each.arg], each.value)])
+            case "format" | "outputMode" | "mode" | "queryName" as name:
+                for keyword in _arguments(call)[:1]:
+                    edit = self._renaming(call) if name == "format" else None
+                    yield self._given(name, keyword.value, line, edit)
 
     def _option(self, call: ast.Call, line: int) -> Given:
         given = {keyword.arg: keyword.value for keyword in _arguments(call)}
@@ -161,11 +157,12 @@ class _Reader:
         return self._given(name.value, given["value"], line, self._removal(call))
 
     def _keywords(self, keywords: list[ast.keyword]) -> Iterator[Given]:
-        for name, value, line in self._values.of_keywords(keywords):
-            if isinstance(name, UnreadError):
-                yield Given(None, None, Place(self._file, line), str(name))
-            else:
-                yield self._given(name, value, line)
+        for keyword in keywords:
+            for name, value, line in self._values.of_pair(keyword.arg, keyword.value):
+                if isinstance(name, UnreadError):
+                    yield Given(None, None, Place(self._file, line), str(name))
+                else:
+                    yield self._given(name, value, line)
 
     def _given(
         self, name: str | None, value: ast.expr, line: int, edit: Edit | None = None
@@ -209,14 +206,6 @@ def _end_of(node: ast.expr) -> tuple[int, int]:
 def _name_of(call: ast.Call) -> str | None:
     """The name of the function or method that is called."""
     return getattr(call.func, "id", None) or getattr(call.func, "attr", None)
-
-
-def _descend(node: ast.expr) -> Iterator[ast.expr]:
-    """The node, and each expression that it is an attribute or a call of."""
-    yield node
-    while isinstance(node, ast.Attribute | ast.Call):
-        node = node.value if isinstance(node, ast.Attribute) else node.func
-        yield node
 
 
 def _arguments(call: ast.Call) -> list[ast.keyword]:

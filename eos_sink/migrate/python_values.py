@@ -90,32 +90,22 @@ class Values:
         match node:
             case ast.Dict(keys=keys, values=values):
                 pairs = zip(keys, values, strict=True)
-                return [entry for key, value in pairs for entry in self._of_pair(key, value)]
+                return [entry for key, value in pairs for entry in self.of_pair(key, value)]
             case ast.Call(func=ast.Name(id="dict"), args=[] | [_]):
-                given = [entry for argument in node.args for entry in self.entries(argument)]
-                return given + self.of_keywords(node.keywords)
+                given = [ast.keyword(None, argument) for argument in node.args] + node.keywords
+                return [entry for each in given for entry in self.of_pair(each.arg, each.value)]
             case ast.Call(func=ast.Attribute(attr="copy", value=inner), args=[]):
                 return self.entries(inner)
             case ast.BinOp(op=ast.BitOr(), left=left, right=right):
                 return [*self.entries(left), *self.entries(right)]
         raise _unknown(node)
 
-    def of_keywords(self, keywords: list[ast.keyword]) -> list[Entry]:
-        """The entries that a function's `**options` get."""
-        return [
-            entry
-            for keyword in keywords
-            for entry in (
-                [Entry(keyword.arg, keyword.value, keyword.value.lineno)]
-                if keyword.arg
-                else self.entries(keyword.value)
-            )
-        ]
-
-    def _of_pair(self, key: ast.expr | None, value: ast.expr) -> list[Entry]:
-        """The entries of `key: value`, or of `**value`."""
+    def of_pair(self, key: ast.expr | str | None, value: ast.expr) -> list[Entry]:
+        """The entries of `key: value` or `key=value`; without a key, of `**value`."""
         if key is None:
             return self.entries(value)
+        if isinstance(key, str):
+            return [Entry(key, value, value.lineno)]
         try:
             return [Entry(str(self._plain(key)), value, key.lineno)]
         except UnreadError as error:
@@ -138,7 +128,7 @@ class Values:
                     ast.Subscript(value=changed, ctx=ast.Store(), slice=key),
                     ast.Assign(value=value),
                 ) if changed is use:
-                    yield from self._of_pair(key, value)
+                    yield from self.of_pair(key, value)
                 case (
                     (ast.keyword(arg=None) | ast.Dict() | ast.BinOp() | ast.Compare(), _)
                     | (ast.FormattedValue() | ast.Subscript(ctx=ast.Load()), _)
