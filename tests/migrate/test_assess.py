@@ -1,4 +1,4 @@
-"""What is said of an option is what the sink would do with it."""
+"""The verdict on an option is what the sink does with it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is written is the same input, but for what is sure to be needed."""
+"""A migrated file differs from its input only in the changes that are certainly needed."""
 
 from __future__ import annotations
 

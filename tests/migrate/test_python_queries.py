@@ -1,4 +1,4 @@
-"""A Python file is read without being run, and what is not plain in it is said, not guessed."""
+"""A Python file is read without being run; a value that is not plain is reported, not guessed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Of the session's settings, those that matter to the sink are told of."""
+"""The session settings that concern the sink are assessed."""
 
 from __future__ import annotations
 

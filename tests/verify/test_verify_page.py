@@ -1,4 +1,4 @@
-"""The page shows what was found, and nothing from a topic becomes a part of it."""
+"""The page shows the result; no text of a topic becomes HTML."""
 
 from __future__ import annotations
 
