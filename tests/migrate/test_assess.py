@@ -225,12 +225,12 @@ def test_options_that_cannot_be_read_may_hold_what_is_missing() -> None:
     hidden = Given(None, None, Place("job.py", 2), "load() is known only when the program runs")
     found = assess_query(Query(Way.STREAM, Place("job.py", 1), (hidden,)))
     assert verdicts(found) == {"?": Verdict.UNREAD}
-    assert found[0].note == "load() is known only when the program runs."
+    assert hidden.unread in found[0].note
 
 
 def test_a_value_that_cannot_be_read_is_fine_where_any_will_do() -> None:
     assert of("topic", None).verdict is Verdict.SAME
-    assert "cannot be read here" in of("topic", None).note
+    assert "f(...)" in of("topic", None).note
     assert of("kafka.sasl.password", None).verdict.fine
     assert of("kafka.acks", None).verdict is Verdict.UNREAD
     assert of("kafka.linger.ms", None).verdict is Verdict.UNREAD

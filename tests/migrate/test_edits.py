@@ -93,6 +93,47 @@ def test_a_continued_line_stays_whole() -> None:
     assert python(text) == "d.writeStream.format('kafka-eos') \\\n  .start()\n"
 
 
+GAPS = st.sampled_from(["", " ", "\n", "\\\n", "  # why\n", "\r\n", "\t", "\f"])
+CALLS = st.sampled_from(
+    [
+        "format('kafka')",
+        'format(\n"Kafka" )',
+        "format('kaf' 'ka')",
+        "format(F)",
+        "option('kafka.acks', '1')",
+        "option( 'kafka.acks' ,\n'1' )",
+        "option('kafka.acks', '# 1')",
+        "option(key='kafka.acks', value='1')",
+        "option('kafka.transactional.id', f('é'))",
+        "option('topic', 'é')",
+    ]
+)
+
+
+@given(st.lists(st.tuples(GAPS, CALLS, GAPS, st.booleans()), max_size=8))
+def test_an_edited_file_has_the_same_queries_but_for_its_edits(
+    calls: list[tuple[str, str, str, bool]],
+) -> None:
+    chain = "é.writeStream"
+    for before, call, after, enclosed in calls:
+        chain = f"({chain}){before}.{after}{call}" if enclosed else f"{chain}{before}.{after}{call}"
+    text = f"F = 'kafka'; x = '\f'\nquery = ({chain})\n"
+    findings = found(text)
+    made = {finding.edit for finding in findings if finding.edit}
+    old, new = read_python(text, "f"), read_python(edit_python(text, findings), "f")
+    assert [(given.name, given.value) for query in new.queries for given in query.options] == [
+        (given.name, given.value)
+        for query in old.queries
+        for given in query.options
+        if given.edit not in made
+    ]
+    assert [given.value for query in new.queries for given in query.calls] == [
+        "kafka-eos" if given.edit in made else given.value
+        for query in old.queries
+        for given in query.calls
+    ]
+
+
 def test_a_diff_shows_the_changed_lines_only() -> None:
     text = "d = 1\n(r.writeStream\n.format('kafka')\n.option('kafka.acks', '1')\n.start())\n"
     shown = diff_python(text, python(text), "job.py", found(text))
