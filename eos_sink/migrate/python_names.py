@@ -11,8 +11,7 @@ _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _SCOPES = (ast.Module, ast.ClassDef, *FUNCTIONS, *_COMPREHENSIONS)
 
-Variable: TypeAlias = "tuple[ast.AST, str]"
-"""The scope that binds a name, and the name."""
+_Variable: TypeAlias = "tuple[ast.AST, str]"  # The scope that binds a name, and the name.
 
 
 class UnreadError(Exception):
@@ -27,28 +26,24 @@ class Names:
         self._module = module
         self._parents = {child: node for node in nodes for child in ast.iter_child_nodes(node)}
         self._loads = [n for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)]
-        self._bindings: defaultdict[Variable, list[ast.AST]] = defaultdict(list)
-        declared = {
+        # The names that a scope declares: whether as global, else as nonlocal.
+        self._declared = {
             (self._scope(node), name): isinstance(node, ast.Global)
             for node in nodes
             if isinstance(node, ast.Global | ast.Nonlocal)
             for name in node.names
         }
-        self._globals = {variable for variable, is_global in declared.items() if is_global}
-        outer: list[tuple[str, ast.AST]] = []
+        self._binding: defaultdict[str, list[ast.AST]] = defaultdict(list)
+        self._variables: set[_Variable] = set()
         for node in nodes:
             for name in _names_bound_by(node):
                 scope = self._scope(node)
                 if isinstance(self.parent(node), ast.NamedExpr):
                     while isinstance(scope, _COMPREHENSIONS):
                         scope = self._scope(scope)
-                if (scope, name) in declared:
-                    outer.append((name, node))
-                else:
-                    self._bindings[scope, name].append(node)
-        # Which scope a nonlocal name belongs to depends on all other bindings.
-        for name, node in outer:
-            self._bindings[self._find(name, node) or (module, name)].append(node)
+                self._binding[name].append(node)
+                if (scope, name) not in self._declared:
+                    self._variables.add((scope, name))
 
     def parent(self, node: ast.AST) -> ast.AST | None:
         return self._parents.get(node)
@@ -57,14 +52,11 @@ class Names:
         while above := self._parents.get(node):
             yield (node := above)
 
-    def variable(self, name: ast.Name) -> Variable | None:
-        """The variable that a name refers to; None if the file does not bind it."""
-        return self._find(name.id, name)
-
-    def uses(self, variable: Variable) -> list[ast.Name]:
+    def uses(self, name: ast.Name) -> list[ast.Name]:
         """Every place that reads the variable, in order."""
-        same = (n for n in self._loads if n.id == variable[1] and self.variable(n) == variable)
-        return sorted(same, key=lambda name: name.lineno)
+        variable = self._find(name.id, name)
+        same = (n for n in self._loads if n.id == name.id and self._find(n.id, n) == variable)
+        return sorted(same, key=lambda use: use.lineno) if variable else []
 
     def expression(self, name: ast.Name) -> ast.expr:
         """The only expression that a name can stand for.
@@ -72,17 +64,18 @@ class Names:
         Raises:
             UnreadError: it may stand for another value when the program runs.
         """
-        variable = self.variable(name)
+        variable = self._find(name.id, name)
         if variable is None:
             raise UnreadError(f"{name.id} is not set in this file")
-        first, *more = nodes = self._bindings[variable]
+        same = (n for n in self._binding[name.id] if self._find(name.id, n) == variable)
+        first, *more = nodes = list(same)
         lines = ", ".join(map(str, sorted(map(_line_of, nodes))))
         if more:
             raise UnreadError(f"{name.id} is set more than once: lines {lines}")
         value = self._assigned(first)
         if value is None:
             raise UnreadError(f"{name.id} is known only when the program runs: line {lines}")
-        if any(_line_of(star) > _line_of(first) for star in self._bindings[self._module, "*"]):
+        if any(_line_of(star) > _line_of(first) for star in self._binding["*"]):
             raise UnreadError(f"{name.id} may come from an import of *")
         return value
 
@@ -90,14 +83,15 @@ class Names:
         above = self.ancestors(node)
         return next((each for each in above if isinstance(each, _SCOPES)), self._module)
 
-    def _find(self, name: str, at: ast.AST) -> Variable | None:
+    def _find(self, name: str, at: ast.AST) -> _Variable | None:
+        """The variable that a name refers to; None if the file does not bind it."""
         scope = nearest = self._scope(at)
         while True:
-            if (scope, name) in self._globals:
-                scope = self._module
+            if self._declared.get((scope, name)):
+                return self._module, name
             # Functions do not see the names of the class that contains them.
             visible = scope is nearest or not isinstance(scope, ast.ClassDef)
-            if visible and self._bindings.get((scope, name)):
+            if visible and (scope, name) in self._variables:
                 return scope, name
             if scope is self._module:
                 return None

@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import accumulate
 
 from eos_sink.migrate.option_inputs import sort_settings
-from eos_sink.migrate.python_names import FUNCTIONS, Names, UnreadError, Variable
+from eos_sink.migrate.python_names import FUNCTIONS, Names, UnreadError
 from eos_sink.migrate.python_values import Values
 from eos_sink.migrate.queries import EOS, KAFKA, Edit, Given, Place, Query, Source, Way
 
@@ -89,7 +89,7 @@ class _Reader:
         parent = self._names.parent(node)
         return isinstance(parent, ast.Call) and parent.func is node
 
-    def _calls_on(self, node: ast.expr, seen: set[Variable]) -> Iterator[ast.Call]:
+    def _calls_on(self, node: ast.expr, seen: set[ast.Name]) -> Iterator[ast.Call]:
         """The method calls that follow an expression, also through the variables that hold it."""
         while isinstance(parent := self._names.parent(node), ast.Attribute) or self._called(node):
             assert isinstance(parent, ast.Attribute | ast.Call)
@@ -102,10 +102,9 @@ class _Reader:
                 | ast.AnnAssign(target=ast.Name() as target)
                 | ast.NamedExpr(target=target)
             ):
-                variable = self._names.variable(target)
-                if variable is not None and variable not in seen:
-                    seen.add(variable)
-                    for use in self._names.uses(variable):
+                for use in self._names.uses(target):
+                    if use not in seen:
+                        seen.add(use)
                         yield from self._calls_on(use, seen)
 
     def _query(self, way: Way, start: ast.expr, calls: Iterable[ast.Call]) -> Query:

@@ -120,8 +120,7 @@ class Values:
 
     def _changes(self, name: ast.Name) -> Iterator[Entry]:
         """The entries that a dictionary gets after it was made, or may get."""
-        variable = self._names.variable(name)
-        for use in self._names.uses(variable) if variable else []:
+        for use in self._names.uses(name):
             parent = self._names.parent(use)
             match parent, self._names.parent(parent) if parent else None:
                 case (
