@@ -72,8 +72,8 @@ def try_options(query: Query, defaults: Sequence[Given] = ()) -> Acceptance:
             (word for word in words if word.startswith(("kafka.", "eos."))), ""
         )
         # A value that was given and refused is not missing as well.
-        given = IDENTITY if missing == "eos.id" else {missing}
-        if not hidden and not given & answer.errors.keys():
+        alternatives = IDENTITY if missing == "eos.id" else {missing}
+        if not hidden and not alternatives & answer.errors.keys():
             answer.lacking[missing] = error
         if missing not in _NEEDED:
             # Each setting is checked by itself before all of them together: none is left.
