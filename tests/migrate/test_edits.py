@@ -117,7 +117,8 @@ def test_an_edited_file_has_the_same_queries_but_for_its_edits(
     chain = "é.writeStream"
     for before, call, after, enclosed in calls:
         chain = f"({chain}){before}.{after}{call}" if enclosed else f"{chain}{before}.{after}{call}"
-    text = f"F = 'kafka'; x = '\f'\nquery = ({chain})\n"
+    # An option for Kafka makes it a query for Kafka, whatever the format.
+    text = f"F = 'kafka'; x = '\f'\nquery = ({chain}.option('kafka.linger.ms', '5'))\n"
     findings = found(text)
     made = {finding.edit for finding in findings if finding.edit}
     old, new = read_python(text, "f"), read_python(edit_python(text, findings), "f")
