@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives import serialization
 
 from eos_sink.clients.settings import Hidden, connection_settings, kafka_python_settings
 from eos_sink.clients.settings import librdkafka_settings as translated
@@ -18,12 +19,11 @@ from eos_sink.clients.stores import PKCS12_REQUIREMENT, store_settings
 from eos_sink.errors import ConfigurationError
 from eos_sink.kafka_settings import Store
 from eos_sink.testing.certificates import STORE_PASSWORD, Authority
-from tests.clients.certificates import authority as made
 
 
 @pytest.fixture(scope="module")
 def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    return made(tmp_path_factory.mktemp("authority"))
+    return Authority(tmp_path_factory.mktemp("authority"))
 
 
 def key_store(location: Path, kind: str = "", password: str | None = STORE_PASSWORD) -> Store:
@@ -78,6 +78,7 @@ def test_a_store_without_a_key_is_no_key_store(authority: Authority) -> None:
 def test_without_the_package_the_error_says_how_to_get_it(
     authority: Authority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    store = key_store(authority.identity("ann").pkcs12)
     really = builtins.__import__
 
     def without(name: str, *rest: Any) -> Any:
@@ -86,7 +87,7 @@ def test_without_the_package_the_error_says_how_to_get_it(
         return really(name, *rest)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    message = refused(key_store(authority.identity("ann").pkcs12))
+    message = refused(store)
     assert f"pip install '{PKCS12_REQUIREMENT}'" in message
 
 
@@ -190,21 +191,17 @@ def test_nobody_else_can_open_an_inline_key_meanwhile(
 
 
 def test_an_encrypted_key_without_its_password_is_an_error_and_no_question(
-    authority: Authority, tmp_path: Path
+    authority: Authority,
 ) -> None:
     ann = authority.identity("ann")
-    locked = tmp_path / "locked.pem"
-    subprocess.run(
-        [
-            *("openssl", "pkcs8", "-topk8", "-in", str(ann.key), "-out", str(locked)),
-            *("-passout", f"pass:{STORE_PASSWORD}"),
-        ],
-        check=True,
-        capture_output=True,
-        timeout=60,
+    key = serialization.load_pem_private_key(ann.key.read_bytes(), password=None)
+    locked = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.BestAvailableEncryption(STORE_PASSWORD.encode()),
     )
     settings = {
-        "ssl.keystore.key": locked.read_text(),
+        "ssl.keystore.key": locked.decode(),
         "ssl.keystore.certificate.chain": ann.chain.read_text(),
     }
     with pytest.raises(ConfigurationError, match=r"kafka\.ssl\.key\.password is not set"):
