@@ -15,7 +15,7 @@ from typing import Any
 
 from eos_sink.deadline import Deadline
 from eos_sink.testing import KafkaCluster, java_home, victims
-from eos_sink.testing.checker import ReaderError
+from eos_sink.testing.topic_scan import ReaderError
 from eos_sink.testing.waiting import wait_until
 from matrix.cells import Cell
 from matrix.outcome import Outcome, Verdict

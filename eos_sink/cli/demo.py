@@ -99,7 +99,7 @@ def _column(side: SideResult) -> dict[str, Cell]:
         "doubled": _judged(count.doubled, count.doubled == 0),
         "unknown": _judged(count.foreign, count.foreign == 0),
         "out of order": _judged(count.out_of_order, count.out_of_order == 0),
-        "aborted rows, kept from readers": Cell(f"{audit.hidden:,}"),
+        "aborted rows, kept from readers": Cell(f"{audit.aborted:,}"),
         "partitions that hold readers up": _judged(len(audit.held_up), not audit.held_up),
         "driver killed": Cell(f"{side.kills}, {side.mid_commit} in mid-commit"),
         "zombie drivers": Cell(zombies, Mood.PLAIN if side.refused == side.zombies else Mood.BAD),

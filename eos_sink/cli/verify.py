@@ -77,7 +77,7 @@ def run(arguments: argparse.Namespace) -> Report:
     """
     # Imported here: other commands do without numpy and the Kafka clients.
     from eos_sink.clients.subject import Subject
-    from eos_sink.testing.tails import ReaderError
+    from eos_sink.testing.topic_scan import ReaderError
     from eos_sink.verify.examine import examine
     from eos_sink.verify.identity import PlaceError
     from eos_sink.verify.source_file import SourceFileError
@@ -158,7 +158,7 @@ def _check(arguments: argparse.Namespace) -> None:
 
 
 def _question(arguments: argparse.Namespace, subject: Subject, view: View) -> Question:
-    from eos_sink.testing.tails import Source
+    from eos_sink.testing.topic_scan import Source
     from eos_sink.verify.question import Question
 
     unknown = sorted((arguments.partitions or frozenset()) - view.leaders.keys())

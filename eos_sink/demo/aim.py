@@ -101,7 +101,7 @@ class Aim:
             return None
         if not self._watch.decides:
             return f"batch {batch}, all rows written, Spark not told that it is done"
-        rows, visible = self._batches[batch], self._watch.visible.seen_of(batch)
+        rows, visible = self._batches[batch], self._watch.visible(batch)
         if visible == rows and self._missed + 1 < TRIES_FOR_THE_MIDDLE:
             return None
         return f"batch {batch}, decided, {visible:,} of its {rows:,} rows visible"

@@ -18,7 +18,6 @@ from eos_sink.demo.errors import DemoError
 from eos_sink.demo.events import DemoResult, Screen, SideResult
 from eos_sink.demo.flights import Flights
 from eos_sink.demo.launch import FALLBACK, Program
-from eos_sink.demo.reader import audit
 from eos_sink.demo.side import Side
 from eos_sink.demo.spark_jars import spark_kafka_jars
 from eos_sink.demo.strikes import Strike, plan_strikes
@@ -26,6 +25,7 @@ from eos_sink.demo.watch import Watch
 from eos_sink.testing import start_kafka
 from eos_sink.testing.cache import cache_root
 from eos_sink.testing.errors import DownloadError
+from eos_sink.testing.topic_scan import ReaderError, Source
 
 PARTITIONS = 6
 LOG_TOPIC = "__eos_sink_log"
@@ -141,10 +141,12 @@ def _run_side(
     contest.screen.say(f"{name}: writeStream.format('{sink}') to topic {topic}")
     batches = contest.flights.batches
     log_topic = LOG_TOPIC if sink == "kafka-eos" else None
-    watch = Watch(contest.bootstrap, topic, PARTITIONS, batches, log_topic)
+    watch = Watch(Source(contest.bootstrap, topic), batches, log_topic)
     try:
         toll = Side(program, watch, batches, contest.strikes, contest.screen).run()
-        found = audit(contest.bootstrap, topic, batches, _AUDIT_TIMEOUT_S)
+        found = watch.audit(_AUDIT_TIMEOUT_S)
+    except ReaderError as error:
+        raise DemoError(f"The reader did not get to the end of {topic}: {error}") from error
     finally:
         watch.close()
         if not keep:

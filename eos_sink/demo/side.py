@@ -172,14 +172,13 @@ class Side:
             self._look(last_call=True)
 
     def _show(self) -> None:
-        visible = self._watch.visible
         self._screen.progress(
             self._name,
             Progress(
-                visible=visible.distinct,
+                visible=self._watch.seen,
                 expected=sum(self._batches),
-                doubled=visible.doubled,
-                batches=visible.whole_batches,
+                doubled=self._watch.doubled,
+                batches=self._watch.whole_batches,
                 of_batches=len(self._batches),
             ),
         )

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from eos_sink.testing.tails import ReaderError
+from eos_sink.testing.topic_scan import ReaderError, Scan, Span
 from eos_sink.verify import judge
 from eos_sink.verify.again import Confirmed, look_again
 from eos_sink.verify.columns import Chunk
@@ -15,7 +15,6 @@ from eos_sink.verify.gather import Gathering, Meter
 from eos_sink.verify.identity import shown
 from eos_sink.verify.notes import notes
 from eos_sink.verify.question import Question
-from eos_sink.verify.reader import Scan, Span
 from eos_sink.verify.result import Check, Result, Stretch
 from eos_sink.verify.scope import Reading, Scope, scope, seen_so_far
 from eos_sink.verify.source_file import SourceFile
@@ -130,7 +129,7 @@ def _aborted(question: Question, gathered: Gathering, meter: Meter) -> dict[int,
     try:
         for rows in scan.read(spans):
             for row in rows:
-                seen[row.partition() or 0] += 1
+                seen[row.partition()] += 1
             meter.at(sum(scan.position[s.partition] - s.start for s in spans), sum(seen.values()))
     except KeyboardInterrupt:
         gathered.interrupted = True

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from eos_sink.testing.row_check import KeyOrder
 from eos_sink.verify.again import Confirmed, Seen
 from eos_sink.verify.count import MOST_SUSPECTS, Gaps, Range, Repeats
+from eos_sink.verify.gather import MOST_KEYS
 from eos_sink.verify.identity import shown
-from eos_sink.verify.order import MOST_KEYS, Order
 from eos_sink.verify.question import Question
 from eos_sink.verify.result import Check, Status, Stretch
 from eos_sink.verify.scope import Reading, Scope
@@ -83,7 +84,7 @@ def foreign(question: Question, number: int, examples: Sequence[str]) -> Check:
     return Check("foreign", status, number, told, tuple(examples[:_EXAMPLES]))
 
 
-def out_of_order(question: Question, order: Order) -> Check:
+def out_of_order(question: Question, order: KeyOrder) -> Check:
     """Rows that are older than an earlier one of their key."""
     if question.order is None:
         return Check("out of order", Status.UNCHECKED, 0, "needs --order")
@@ -92,8 +93,8 @@ def out_of_order(question: Question, order: Order) -> Check:
         told += f"; {order.silent:,} rows have nothing to compare there"
     if order.unfollowed:
         told += f"; {order.unfollowed:,} rows of keys beyond {MOST_KEYS:,} were left out"
-    if order.keys_in_several:
-        told += f"; {order.keys_in_several:,} keys are in more than one partition"
+    if split := order.find_split_keys():
+        told += f"; {len(split):,} keys are in more than one partition"
     examples = tuple(
         f"{shown(key)}: {partition}@{offset} has {shown(str(place))} after {shown(str(before))}"
         for partition, offset, key, place, before in order.examples[:_EXAMPLES]

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from eos_sink.testing.tails import Source
-from eos_sink.verify.identity import Places, Row, as_number, as_order, as_text
+from eos_sink.testing.topic_scan import Row, Source
+from eos_sink.verify.identity import Places, as_number, as_order, as_text
 
 Numbered = Callable[[Row], "tuple[int, int] | None"]
 

@@ -8,7 +8,6 @@ from typing import cast
 import pytest
 
 from eos_sink.demo.aim import TRIES_FOR_A_COMMIT, TRIES_FOR_THE_MIDDLE, Aim
-from eos_sink.demo.ledger import Ledger
 from eos_sink.demo.strikes import Kind, Strike
 from eos_sink.demo.victim import Victim
 from eos_sink.demo.watch import Watch
@@ -21,7 +20,7 @@ class FakeWatch:
 
     def __init__(self, *, decides: bool = True) -> None:
         self.decides = decides
-        self.visible = Ledger(BATCHES)
+        self.shown = dict.fromkeys(range(len(BATCHES)), 0)
         self.rows = dict.fromkeys(range(len(BATCHES)), 0)
         self.decisions: set[int] = set()
         self.batch: int | None = None
@@ -33,8 +32,7 @@ class FakeWatch:
         self.rows[batch] = rows
 
     def show(self, batch: int, rows: int) -> None:
-        for row in range(batch * 10, batch * 10 + rows):
-            self.visible.add(0, b"key", row)
+        self.shown[batch] = rows
 
     def look(self, wait_s: float) -> None:
         """The decision comes after some steps of the driver."""
@@ -48,6 +46,9 @@ class FakeWatch:
 
     def current_batch(self) -> int | None:
         return self.batch
+
+    def visible(self, batch: int) -> int:
+        return self.shown[batch]
 
     def written(self, batch: int) -> int:
         return self.rows[batch]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from eos_sink.testing.tails import Source
+from eos_sink.testing.topic_scan import Source
 from eos_sink.verify.columns import Chunk, Columns
 from eos_sink.verify.count import Bounds
 from eos_sink.verify.judge import lost
