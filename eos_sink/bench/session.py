@@ -71,5 +71,6 @@ def clock_of(spark: SparkSession, kafka: KafkaCluster | None) -> CpuClock:
         from eos_sink.testing.node_process import NodeProcess
 
         nodes = [node for node in kafka.nodes if isinstance(node, NodeProcess)]
-        accounts["broker"] = [Account(node.pid, Part.OWN) for node in nodes]
+        if nodes:
+            accounts["broker"] = [Account(node.pid, Part.OWN) for node in nodes]
     return CpuClock(accounts)
