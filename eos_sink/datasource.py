@@ -17,6 +17,7 @@ from pyspark.sql.types import StructType
 
 from eos_sink.defaults import Defaults
 from eos_sink.errors import ConfigurationError
+from eos_sink.kept import Kept
 from eos_sink.model import Plan
 from eos_sink.options import SinkOptions, check_options, parse_batch_options, parse_options
 from eos_sink.writers import (
@@ -34,9 +35,7 @@ if TYPE_CHECKING:
 
 FORMAT = "kafka-eos"
 
-# One process serves all queries of a session and their restarts, so what it keeps is keyed by the
-# query; changed options make it anew.
-_planners: dict[str, tuple[SinkOptions, Planner]] = {}
+_planners: Kept[Planner] = Kept()
 
 
 def connect(options: SinkOptions) -> Kafka:
@@ -122,9 +121,4 @@ def with_defaults(defaults: Defaults) -> type[KafkaEosDataSource]:
 def _planner(options: SinkOptions, connect: Connect) -> Planner:
     from eos_sink.driver.planner import Planner
 
-    key = options.names.group
-    if key in _planners and _planners[key][0] != options:
-        _planners.pop(key)[1].close()
-    if key not in _planners:
-        _planners[key] = (options, Planner(connect(options), options))
-    return _planners[key][1]
+    return _planners.get(options, lambda: Planner(connect(options), options))

@@ -256,7 +256,8 @@ class LogPosition:
 class PlanToken:
     """What makes a plan current: the driver's group metadata and the log as the plan saw it.
 
-    `member` is opaque consumer group metadata (KIP-447), `owner` the run that plans.
+    `member` is opaque consumer group metadata (KIP-447), which the group accepts for `session_ms`
+    after the planner's process has ended; `owner` is the run that plans.
     """
 
     names: QueryNames
@@ -264,6 +265,7 @@ class PlanToken:
     position: LogPosition
     member: bytes = field(repr=False)
     owner: Owner | None = None
+    session_ms: int = 0
 
 
 @dataclass(frozen=True)

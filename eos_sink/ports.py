@@ -240,6 +240,7 @@ class GroupMember(Protocol):
 
         Raises:
             MemberRefused: replaced by a newer one while joining.
+            ConfigurationError: the brokers grant no session of this length.
         """
 
     def state(self) -> MemberState: ...
@@ -316,6 +317,10 @@ class Kafka(Protocol):
 
     def member(self, group: str, instance_id: str, session_ms: int) -> GroupMember: ...
 
+    def longest_session(self, deadline: Deadline) -> int | None:
+        """The longest session in ms that every broker grants to a member; None: this principal may
+        not see it, or not all brokers answer soon."""
+
     def control(self) -> TransactionControl:
         """Shared by the process; do not close."""
 
@@ -339,6 +344,9 @@ class Kafka(Protocol):
         self, topics: Sequence[str], deadline: Deadline
     ) -> Mapping[str, TopicView | None]:
         """Each topic as it is now; None: it does not exist."""
+
+    def close(self) -> None:
+        """Close what the process shares; the next call that needs it makes it again."""
 
 
 class Inspection(Kafka, Protocol):

@@ -26,6 +26,9 @@ from eos_sink.model import (
 from eos_sink.ports import TransactionState, TransactionStatus, Visibility
 
 _SESSION_MARGIN_MS = 60_000
+# The default of group.max.session.timeout.ms, and the most that librdkafka takes.
+_KAFKAS_SESSION_MS = 1_800_000
+_CLIENTS_SESSION_MS = 3_600_000
 _VOTE_MARGIN_SHARE, _VOTE_MARGIN_MS = 10, 10_000
 
 
@@ -221,9 +224,20 @@ def check_unmoved(
 
 
 def group_session_ms(transaction_timeout_ms: int) -> int:
-    """How long the driver's membership in its group outlives it: a planner process may be idle, or
-    gone, during a long batch, and the metadata of its member must outlive the batch."""
-    return transaction_timeout_ms + _SESSION_MARGIN_MS
+    """The shortest session of the driver's membership in its group. Spark may end an idle planner
+    process during a batch, and the metadata of its member must outlive the batch."""
+    return min(transaction_timeout_ms + _SESSION_MARGIN_MS, _CLIENTS_SESSION_MS)
+
+
+def longest_session_ms(transaction_timeout_ms: int, allowed_ms: int | None) -> int:
+    """The session that the driver asks for first: before its first row a batch may take long, and
+    the plan must outlive that too.
+
+    Args:
+        allowed_ms: the brokers' `group.max.session.timeout.ms`; None: they do not tell it.
+    """
+    allowed_ms = _KAFKAS_SESSION_MS if allowed_ms is None else allowed_ms
+    return max(min(allowed_ms, _CLIENTS_SESSION_MS), group_session_ms(transaction_timeout_ms))
 
 
 def vote_margin_ms(transaction_timeout_ms: int) -> int:

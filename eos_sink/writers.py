@@ -6,10 +6,10 @@ query, also of one whose `foreachBatch` writes; the user numbers a batch write, 
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -27,6 +27,7 @@ from eos_sink.errors import (
     OutcomeUnknownError,
     UnfinishedError,
 )
+from eos_sink.kept import Kept
 from eos_sink.model import BatchId, Numbering, Plan, TaskReport
 from eos_sink.options import SinkOptions, Version
 
@@ -45,12 +46,10 @@ CheckSettings = Callable[[Mapping[str, str]], None]
 _QUERY, _BATCH = "sql.streaming.queryId", "streaming.sql.batchId"
 _RUN = "spark.jobGroup.id"
 
-# One process serves all queries of a session and their restarts, so what it keeps is keyed by the
-# query; changed options make it anew.
-_committers: dict[str, tuple[SinkOptions, Committer]] = {}
+_committers: Kept[Committer] = Kept()
 
 
-@contextmanager
+@contextlib.contextmanager
 def in_this_python() -> Iterator[None]:
     """Spark's workers often run another Python than the driver's program."""
     try:
@@ -96,7 +95,8 @@ class SinkWriter:
         if self._check_settings is not None:
             # A setting can only be asked for by its whole name; these are not all known.
             self._check_settings(getattr(context, "_localProperties", None) or {})
-        if context.getLocalProperty("spark.speculation") == "true":
+        # Spark trims a setting and takes it in any case.
+        if (context.getLocalProperty("spark.speculation") or "").strip().lower() == "true":
             # Two attempts of a task would take one transactional id from each other, and the
             # later one can abort what the earlier one has prepared.
             raise ConfigurationError(
@@ -104,8 +104,9 @@ class SinkWriter:
                 "one has written.",
                 remedy="Start the session with spark.speculation=false. Nothing was written.",
             )
-        task = TaskWriter(self._connect(self._options), self._options, self._plan)
-        return Report(task.write(batch, context.partitionId(), rows, run))
+        with contextlib.closing(self._connect(self._options)) as kafka:
+            task = TaskWriter(kafka, self._options, self._plan)
+            return Report(task.write(batch, context.partitionId(), rows, run))
 
     def _commit(self, messages: list[WriterCommitMessage | None]) -> None:
         reports = _reports(messages)
@@ -119,11 +120,9 @@ class SinkWriter:
     def _committer(self) -> Committer:
         from eos_sink.driver.committer import Committer
 
-        key = self._options.names.group
-        if key not in _committers or _committers[key][0] != self._options:
-            kafka = self._connect(self._options)
-            _committers[key] = (self._options, Committer(kafka, self._options))
-        return _committers[key][1]
+        return _committers.get(
+            self._options, lambda: Committer(self._connect(self._options), self._options)
+        )
 
 
 class StreamWriter(SinkWriter, DataSourceStreamArrowWriter):
@@ -224,7 +223,7 @@ _REMEDIES: dict[type[EosSinkError], str] = {
 }
 
 
-@contextmanager
+@contextlib.contextmanager
 def told_of_a_batch_write() -> Iterator[None]:
     """Errors speak of queries, which are started again; a batch write is run again, or not."""
     try:

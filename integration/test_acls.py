@@ -35,6 +35,8 @@ from integration.test_resolve import Person
 from tests.snippets import ROOT, snippets_of
 
 SOON_S = 20
+# Kafka's default of group.max.session.timeout.ms.
+KAFKAS_SESSION_MS = 1_800_000
 # The order of docs/security.md; a test says so if it changes.
 WRITE, READ, CONFIGS, TRANSACTIONS, GROUP, LOG_READ, LOG_WRITE, LOG_CREATE = range(8)
 EACH = ["Write", "Read", "DescribeConfigs", "ids", "group", "log-Read", "log-Write", "log-Create"]
@@ -351,3 +353,13 @@ def test_a_refused_login_ends_the_start_within_seconds(
     error = query.refused()
     assert time.monotonic() - began < SOON_S
     assert "do not accept each other" in str(error)
+
+
+def test_the_longest_session_is_seen_with_a_permission_that_a_query_does_not_need(
+    start: Start,
+) -> None:
+    query, see = start(), Acl("DescribeConfigs", Resource.CLUSTER, "kafka-cluster")
+    assert query.kafka.longest_session(Deadline(SOON_S)) is None
+    assert query.plan().token.session_ms == KAFKAS_SESSION_MS
+    query.access.allow(query.user, see)
+    assert query.kafka.longest_session(Deadline(SOON_S)) == KAFKAS_SESSION_MS

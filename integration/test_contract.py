@@ -12,6 +12,7 @@ from confluent_kafka import Consumer, KafkaError, TopicPartition
 from kafka import KafkaAdminClient
 from kafka.structs import TopicPartition as AdminPartition
 
+from eos_sink.clients import member as member_module
 from eos_sink.clients.cluster import ConfluentKafka
 from eos_sink.clients.inspection import ConfluentInspection
 from eos_sink.clients.member import ConfluentMember
@@ -26,7 +27,7 @@ from eos_sink.ports import ProduceFailed, ProducerFenced
 from eos_sink.rows import Rows
 from eos_sink.testing import KafkaCluster
 from eos_sink.testing.topic_scan import Offsets, Source
-from tests.contract.harness import Record, Task
+from tests.contract.harness import SESSION_MS, Record, Task
 from tests.contract.inspecting import InspectionContract
 from tests.contract.members import MemberContract
 from tests.contract.observing import ObservationContract
@@ -72,6 +73,7 @@ class KafkaHarness:
     """Implements `tests.contract.harness.Harness`."""
 
     max_timeout_ms = 900_000
+    max_session_ms = 1_800_000
 
     def __init__(
         self, cluster: KafkaCluster, admin: KafkaAdminClient, *, native: bool = True
@@ -147,6 +149,17 @@ class KafkaHarness:
             return [each for number in partitions for each in _read(consumer, topic, number)]
         finally:
             consumer.close()
+
+    def idle_member(self) -> ConfluentMember:
+        kafka = self.kafka()
+        kafka.log_reader(self.deadline())
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(member_module, "_LONGEST_POLL_INTERVAL_MS", SESSION_MS)
+            member = kafka.member(self.names.group, self.names.driver, SESSION_MS)
+        member.join(self.deadline())
+        # Its client has ended the heartbeats by itself.
+        self.expire_session(self.names.group)
+        return member
 
     def expire_session(self, group: str) -> None:
         deadline = self.deadline()

@@ -21,6 +21,7 @@ from eos_sink.testing import KafkaCluster
 from eos_sink.testing.faults import FaultPoint
 from integration.query import PARTITIONS, PATIENCE_S, ROWS, Query
 from tests.snippets import ROOT, snippets_of
+from tests.test_imports import FOR_ROWS, imported
 
 FINE, LOOK, REFUSED = 0, 1, 2
 
@@ -260,3 +261,12 @@ def test_a_cluster_that_does_not_answer_is_one_line(on_call: OnCall) -> None:
         said = on_call.types(*words, expect=REFUSED)
         assert said.count("\n") == 1, said
         assert "127.0.0.1:1" in said
+
+
+def test_status_imports_nothing_for_rows(kafka: KafkaCluster) -> None:
+    words = ["status", "--bootstrap-server", kafka.bootstrap_servers]
+    program = (
+        "import contextlib\nfrom eos_sink import cli\n"
+        f"with contextlib.suppress(SystemExit): cli.main({words})"
+    )
+    assert imported(program).isdisjoint(FOR_ROWS)

@@ -12,6 +12,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 from eos_sink import datasource, writers
 from eos_sink.datasource import KafkaEosDataSource
 from eos_sink.errors import EosSinkError
+from eos_sink.kept import Kept
 from eos_sink.model import BatchId
 from eos_sink.options import SinkOptions
 from eos_sink.writers import Report, StreamWriter
@@ -42,8 +43,8 @@ class FakeDataSource(KafkaEosDataSource):
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> World:
     """With processes that keep nothing of an earlier test."""
-    monkeypatch.setattr(datasource, "_planners", {})
-    monkeypatch.setattr(writers, "_committers", {})
+    monkeypatch.setattr(datasource, "_planners", Kept())
+    monkeypatch.setattr(writers, "_committers", Kept())
     worlds.append(World([], cluster=FakeCluster(clock=FakeClock(time.time()))))
     return worlds[-1]
 
@@ -75,7 +76,7 @@ def test_the_process_of_commits_does_not_take_the_planners_place(
     source = FakeDataSource(OPTIONS)
     plan = source.streamWriter(SCHEMA, overwrite=False)
     before = log_records(world)
-    monkeypatch.setattr(datasource, "_planners", {})
+    monkeypatch.setattr(datasource, "_planners", Kept())
     arrived: FakeDataSource = pickle.loads(pickle.dumps(source))
     committing = arrived.streamWriter(SCHEMA, overwrite=False)
     assert log_records(world) == before, "it has recovered"

@@ -35,6 +35,7 @@ from eos_sink.verdicts import (
     check_unrecorded,
     check_vote,
     control_answer,
+    longest_session_ms,
     lost_partitions,
     settling,
     undecided,
@@ -376,3 +377,31 @@ def test_only_the_querys_own_ids_show_it() -> None:
     for name in (NAMES.driver, NAMES.task(1, 12)):
         with pytest.raises(OperatorNeededError, match=name):
             check_unrecorded(NAMES, "log", [state(Transaction(name, 1, 1), committed)])
+
+
+# --- the group's session
+
+
+@pytest.mark.parametrize(
+    ("timeout_ms", "allowed_ms", "asked_ms"),
+    [
+        (900_000, 1_200_000, 1_200_000),
+        (900_000, 600_000, 960_000),
+        (900_000, 86_400_000, 3_600_000),
+        (900_000, None, 1_800_000),
+        (2_400_000, None, 2_460_000),
+        (7_200_000, None, 3_600_000),
+    ],
+    ids=[
+        "all",
+        "too little",
+        "more than the client takes",
+        "untold",
+        "untold and too little",
+        "cap",
+    ],
+)
+def test_the_driver_asks_for_the_longest_session_but_for_no_less_than_it_needs(
+    timeout_ms: int, allowed_ms: int | None, asked_ms: int
+) -> None:
+    assert longest_session_ms(timeout_ms, allowed_ms) == asked_ms

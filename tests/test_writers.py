@@ -24,6 +24,7 @@ from eos_sink.errors import (
     OutcomeUnknownError,
     UnfinishedError,
 )
+from eos_sink.kept import Kept
 from eos_sink.model import BatchId, Numbering
 from eos_sink.options import SinkOptions
 from eos_sink.writers import BatchWriter, Report, SinkWriter, told_of_a_batch_write
@@ -63,8 +64,8 @@ class Task:
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> World:
     """With processes that keep nothing of an earlier test."""
-    monkeypatch.setattr(datasource, "_planners", {})
-    monkeypatch.setattr(writers, "_committers", {})
+    monkeypatch.setattr(datasource, "_planners", Kept())
+    monkeypatch.setattr(writers, "_committers", Kept())
     worlds.append(World([], cluster=FakeCluster(clock=FakeClock(time.time()))))
     return worlds[-1]
 
@@ -134,9 +135,10 @@ def test_a_job_group_that_is_not_the_query_s_run_is_refused(
         write(writer(), **given)
 
 
-def test_speculation_is_refused(world: World, write: Callable[..., Report]) -> None:
+@pytest.mark.parametrize("on", ["true", "True", " TRUE "])
+def test_speculation_is_refused(world: World, write: Callable[..., Report], on: str) -> None:
     with pytest.raises(ConfigurationError, match="speculation"):
-        write(writer(), **{"spark.speculation": "true"})
+        write(writer(), **{"spark.speculation": on})
 
 
 def test_overwrite_is_refused() -> None:
@@ -163,12 +165,9 @@ def test_a_write_with_a_task_that_has_not_reported_is_not_decided_and_leaves_not
 
 
 def test_a_process_serves_many_versions_with_the_clients_that_it_has(world: World) -> None:
-    for number in range(3):
-        writer(txnAppId="app", txnVersion=str(number))
-    assert len(datasource._planners) == 1
-    ((_, planner),) = datasource._planners.values()
-    writer(txnAppId="app", txnVersion="3")
-    assert [kept for _, kept in datasource._planners.values()] == [planner]
+    planned = [writer(txnAppId="app", txnVersion=str(number))._plan for number in range(3)]
+    owners = {plan.token.owner for plan in planned if plan is not None}
+    assert len(owners) == 1, "more than one planner"
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from eos_sink.cli.report import Cell, Mood, Report
-from eos_sink.driver.resolve import Account, Choice, Evidence, Standing, runs_here
+from eos_sink.driver.processes import runs_here
+from eos_sink.driver.resolve import Account, Choice, Evidence, Standing
 from eos_sink.log import Entry
 from eos_sink.model import Decision, Tally
 from eos_sink.options import SinkOptions

@@ -109,7 +109,7 @@ def _confirm(
     arguments: argparse.Namespace, options: SinkOptions, evidence: Evidence, choice: Choice
 ) -> None:
     """Raises CommandError unless a person, or a script in a person's name, means it."""
-    from eos_sink.driver.resolve import runs_here
+    from eos_sink.driver.processes import runs_here
 
     owner = evidence.owner
     if owner is not None and not arguments.take_over and runs_here(owner):

@@ -250,7 +250,7 @@ def _one_query(
 
 def _check_driver(status: QueryStatus, arguments: argparse.Namespace) -> None:
     """A run that is alive is not replaced by mistake; it would be safe, but it would stop."""
-    from eos_sink.driver.resolve import runs_here
+    from eos_sink.driver.processes import runs_here
     from eos_sink.operate.snapshot import Driver
 
     owner = status.owner

@@ -5,6 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FuturesTimeoutError
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -46,6 +47,8 @@ LOG_CONFIGURATION = {
     "min.cleanable.dirty.ratio": "0.1",
     "unclean.leader.election.enable": "false",
 }
+_LONGEST_SESSION = "group.max.session.timeout.ms"
+_SETTINGS_S = 5.0
 # librdkafka looks for a broker to connect to no more often than each half of this time, and drops
 # the connection of the bootstrap as soon as it has the first one's answer: with its default of
 # 100 ms the first answer takes a client 54 ms instead of 15, and a join 62 instead of 21 (measured;
@@ -114,6 +117,23 @@ class ConfluentKafka:
         needs = (self._permissions.group, self._permissions.log_read)
         return ConfluentMember(self._connection, group, instance_id, session_ms, self._home, needs)
 
+    def longest_session(self, deadline: Deadline) -> int | None:
+        soon = deadline.within(_SETTINGS_S)
+        try:
+            admin = self._admin(deadline)
+            nodes = self._answer(admin.describe_cluster(request_timeout=soon.left), soon).nodes
+            brokers = [ConfigResource(ResourceType.BROKER, str(node.id)) for node in nodes]
+            asked = [
+                admin.describe_configs([broker], request_timeout=soon.left)[broker]
+                for broker in brokers
+            ]
+            entries = [self._answer(each, soon).get(_LONGEST_SESSION) for each in asked]
+        except (KafkaException, FuturesTimeoutError):
+            return None
+        # Brokers of a hosted Kafka may keep settings to themselves.
+        values = [entry.value for entry in entries if entry is not None and entry.value]
+        return min(map(int, values)) if values and len(values) == len(entries) else None
+
     def control(self) -> KafkaPythonControl:
         if self._control is None:
             # Tasks never need kafka-python, whose import takes longer than their transaction.
@@ -175,7 +195,6 @@ class ConfluentKafka:
         return view_topics(self._admin(deadline), topics, deadline)
 
     def close(self) -> None:
-        """Let go of what the process shares; a process that lives as long as this need not."""
         if self._control is not None:
             self._control.close()
         self._control = self._admin_client = None

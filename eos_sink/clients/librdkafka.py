@@ -131,7 +131,7 @@ _RESOURCES = {
 }
 _CORRECTIONS = {
     KafkaError._INVALID_ARG: "Correct the kafka.* option that it names.",
-    KafkaError.INVALID_SESSION_TIMEOUT: "The group session lasts a minute longer than the "
+    KafkaError.INVALID_SESSION_TIMEOUT: "The group session has to last a minute longer than a "
     "transaction: lower eos.transaction.timeout.ms or raise group.max.session.timeout.ms on the "
     "brokers.",
 }

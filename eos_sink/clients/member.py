@@ -41,6 +41,7 @@ class ConfluentMember:
         self._needs = needs
         self._position = position
         self._group = group
+        self._ended = f"Membership in group {group} ended"
         self._assigned = False
         self._fatal: KafkaError | None = None
         self._joined_as: bytes | None = None
@@ -74,21 +75,25 @@ class ConfluentMember:
                     remedy="Check that the group coordinator (topic __consumer_offsets) is "
                     "available and that the principal may read the group, then start again.",
                 )
-            self._poll(min(_JOIN_POLL_S, deadline.left))
+            self._check(min(_JOIN_POLL_S, deadline.left))
         self._joined_as = self._metadata()
         return self._joined_as
 
     def state(self) -> MemberState:
         try:
-            self._poll(0)
+            error = self._poll(0)
         except MemberRefused:
             return MemberState.REPLACED
-        return MemberState.CURRENT if self._metadata() == self._joined_as else MemberState.EXPIRED
+        # Whatever ended the membership (a permission, 24 hours without a call), the planner joins
+        # again: that mends it, or fails with the cause.
+        if error is not None or self._metadata() != self._joined_as:
+            return MemberState.EXPIRED
+        return MemberState.CURRENT
 
     def wait_stable(self, deadline: Deadline) -> bool:
         partition = TopicPartition(self._position.topic, self._position.partition)
         while True:
-            self._poll(0)
+            self._check(0)
             try:
                 answers = self._consumer.committed(
                     [partition], timeout=max(_POLL_S, min(_STABLE_TRY_S, deadline.left))
@@ -103,7 +108,7 @@ class ConfluentMember:
                         error, f"Group {self._group} is unreadable", self._needs
                     ) from raised
                 # A coordinator that has moved is told at once, without a wait.
-                self._poll(min(_POLL_S, deadline.left))
+                self._check(min(_POLL_S, deadline.left))
             if deadline.passed:
                 return False
 
@@ -111,7 +116,17 @@ class ConfluentMember:
         # A static member does not leave its group on close (KIP-345), so nothing is lost by it.
         self._consumer.close()
 
-    def _poll(self, seconds: float) -> None:
+    def _check(self, seconds: float) -> None:
+        error = self._poll(seconds)
+        if error is not None:
+            raise judged(error, self._ended, self._needs)
+
+    def _poll(self, seconds: float) -> KafkaError | None:
+        """An error that neither mends itself nor means that the member was replaced.
+
+        Raises:
+            MemberRefused: it was.
+        """
         try:
             message = self._consumer.poll(seconds)
             error = None if message is None else message.error()
@@ -119,13 +134,11 @@ class ConfluentMember:
             error = raised.args[0]
         if error is not None and error.code() == KafkaError._FATAL:
             self._fatal = error
-        what = f"Membership in group {self._group} ended"
         if self._fatal is not None:
             # librdkafka says it once and names no cause (_FATAL), but a member of a classic
             # group has one fatal error only: FENCED_INSTANCE_ID.
-            raise MemberRefused(f"{what}: {self._fatal.str()}.", replaced=True)
-        if error is not None and not transient(error):
-            raise judged(error, what, self._needs)
+            raise MemberRefused(f"{self._ended}: {self._fatal.str()}.", replaced=True)
+        return None if error is None or transient(error) else error
 
     def _metadata(self) -> bytes:
         metadata: bytes = self._consumer.consumer_group_metadata()

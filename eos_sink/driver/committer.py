@@ -21,7 +21,6 @@ from eos_sink.log import DecisionRegister, check_forward, superseded
 from eos_sink.metrics import Step
 from eos_sink.model import Decision, Numbering, PlanToken, Prepared, Tally, TaskReport
 from eos_sink.options import SinkOptions
-from eos_sink.phases import BatchPhase, Phase
 from eos_sink.ports import Kafka
 from eos_sink.stats import StepClock
 from eos_sink.verdicts import (
@@ -113,7 +112,6 @@ class Committer:
         token = reports[0].token if reports else token
         if token is None:
             return
-        phase = BatchPhase()
         listed = list_undecided(self._kafka, self._names, decision, deadline)
         decided = decision.transactions(self._names).keys() if decision else frozenset()
         prepared = {r.prepared.transaction(self._names, r.slot) for r in reports if r.prepared}
@@ -123,10 +121,13 @@ class Committer:
                 void(self._register, token, entry, deadline, self._journal.aborting())
         except SupersededError:
             return  # A newer driver owns the query; its recovery cleans up.
-        phase.move(Phase.VOIDED)
         abort_all(self._kafka, given_up, deadline)
-        phase.move(Phase.ABORTED)
         self._journal.aborted(reports, len(given_up))
+
+    def close(self) -> None:
+        """Leave no client behind."""
+        self._register.close()
+        self._kafka.close()
 
     def _decide(
         self,
@@ -135,7 +136,6 @@ class Committer:
         deadline: Deadline,
         rewritten: frozenset[int] = frozenset(),
     ) -> None:
-        phase = BatchPhase()
         token = reports[0].token
         record = self._register.expect(token, deadline).record
         if decision.batch.namesakes and not record.knows(decision.batch.stream):
@@ -145,12 +145,10 @@ class Committer:
         clock = StepClock(self._clock)
         self._vote([r for r in reports if r.prepared], deadline)
         clock.end(Step.VOTE)
-        phase.move(Phase.VOTED)
         figures = self._journal.deciding(decision, reports, rewritten, clock, self._now_ms())
         clock.begin()
         self._register.write(token, decision, deadline, figures)
         clock.end(Step.DECIDE)
-        phase.move(Phase.DECIDED)
         lost = settle(self._kafka, self._names, decision, deadline, just_decided=True)
         clock.end(Step.SETTLE)
         if lost:
@@ -162,7 +160,6 @@ class Committer:
                 "again.",
                 data={"batch": decision.batch.batch, "partitions": sorted(lost)},
             )
-        phase.move(Phase.SETTLED)
         self._journal.committed(decision, rewritten, clock, token.seq + 1)
 
     def _check_topics(self, decision: Decision, deadline: Deadline) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from eos_sink.deadline import Deadline
-from eos_sink.driver.planner import this_process
+from eos_sink.driver.processes import this_process
 from eos_sink.driver.resolve import SESSION_MS, RefusedChoice, read_log
 from eos_sink.driver.sweep import void
 from eos_sink.log import DecisionRegister, Entry
@@ -71,7 +71,8 @@ def end_undecided(  # noqa: PLR0913
     member = kafka.member(names.group, names.driver, SESSION_MS)
     try:
         owner = replace(this_process(options), tool=TOOL)
-        token = PlanToken(names, entry.seq, entry.position, member.join(deadline), owner)
+        metadata = member.join(deadline)
+        token = PlanToken(names, entry.seq, entry.position, metadata, owner, SESSION_MS)
         # In this order: what was described before the void belongs to a plan before it.
         written = void(register, token, entry, deadline)
         return written, kafka.control().end(transactions, commit=commit, deadline=deadline)

@@ -8,54 +8,23 @@ optimisation; each plan reads the log to its end.
 from __future__ import annotations
 
 import logging
-import os
-import socket
-import sys
-import time
-from pathlib import Path
 
 from eos_sink import events
 from eos_sink.deadline import Deadline
 from eos_sink.destinations import Destinations, check_destinations
 from eos_sink.driver.journal import PlanJournal, superseded_run
+from eos_sink.driver.processes import this_process
 from eos_sink.driver.settle import settle
 from eos_sink.driver.sweep import abort_all, list_undecided, void
-from eos_sink.errors import EosSinkError, OutcomeUnknownError
+from eos_sink.errors import ConfigurationError, EosSinkError, OutcomeUnknownError
 from eos_sink.log import DecisionRegister, Entry, refused_member, replaced
 from eos_sink.model import Decision, Owner, Plan, PlanToken
 from eos_sink.options import SinkOptions
 from eos_sink.ports import GroupMember, Kafka, MemberRefused, MemberState
-from eos_sink.verdicts import check_unrecorded, group_session_ms
+from eos_sink.verdicts import check_unrecorded, group_session_ms, longest_session_ms
 
 _STABLE_TRY_S = 2.0
 _LOGGER = logging.getLogger("eos_sink.driver")
-
-
-def this_process(options: SinkOptions) -> Owner:
-    """How this run is named to a run that it replaces."""
-    now_ms = int(time.time() * 1000)
-    return Owner(socket.gethostname(), os.getpid(), now_ms, options.origin, session=_session())
-
-
-def _session() -> str:
-    """What all planner processes of a Spark session share: who has started them.
-
-    That is Spark's Python daemon, or its JVM. A process that Spark has not started has none.
-    """
-    spec = getattr(sys.modules.get("__main__"), "__spec__", None)
-    if spec is None or not spec.name.startswith("pyspark."):
-        return ""
-    return process_name(os.getppid())
-
-
-def process_name(pid: int) -> str:
-    """A process of this machine, told from an earlier one of the same number where Linux tells."""
-    try:
-        # Field 22: since when it runs.
-        since = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
-    except OSError:
-        since = ""
-    return f"{pid}@{since}"
 
 
 class Planner:
@@ -70,6 +39,7 @@ class Planner:
         self._journal = PlanJournal(options.names, self._owner)
         self._member: GroupMember | None = None
         self._metadata = b""
+        self._session_ms = 0
         self._checked = False
         self._planned: Entry | None = None
         self._settled: tuple[Decision, frozenset[int]] | None = None
@@ -97,7 +67,9 @@ class Planner:
         except MemberRefused as refused:
             self._forget()
             latest = self._register.glance()
-            raise refused_member(self._names, refused, self._owner, latest) from refused
+            raise refused_member(
+                self._names, refused, self._owner, latest, self._session_ms
+            ) from refused
         except EosSinkError:
             # Whatever was half done, the next plan recovers.
             self._forget()
@@ -110,6 +82,7 @@ class Planner:
         """Leave no client behind, and no member that would go on with its heartbeats."""
         self._forget()
         self._register.close()
+        self._kafka.close()
 
     def _joined(self) -> bool:
         if self._member is None:
@@ -153,15 +126,13 @@ class Planner:
         if not self._checked:
             self._check(deadline)
             self._checked = True
-        session_ms = group_session_ms(self._options.transaction_timeout_ms)
-        self._member = self._kafka.member(self._names.group, self._names.driver, session_ms)
         try:
-            self._metadata = self._member.join(deadline)
+            member = self._join(deadline)
             entry = self._register.open(deadline)
             self._tell_of_another_query(entry)
             self._settle(entry, deadline)
             entry = self._sweep(entry, deadline, always_void=True)
-            while not self._member.wait_stable(Deadline(min(_STABLE_TRY_S, deadline.left))):
+            while not member.wait_stable(Deadline(min(_STABLE_TRY_S, deadline.left))):
                 if deadline.passed:
                     raise OutcomeUnknownError(
                         f"Group {self._names.group} has pending offsets: a transaction of the "
@@ -175,6 +146,26 @@ class Planner:
             self._forget()
             raise
         return entry
+
+    def _join(self, deadline: Deadline) -> GroupMember:
+        """Join for the longest session that the brokers grant; once known, it is not asked for."""
+        timeout_ms = self._options.transaction_timeout_ms
+        longest_ms = self._session_ms
+        if not longest_ms:
+            longest_ms = longest_session_ms(timeout_ms, self._kafka.longest_session(deadline))
+        try:
+            return self._join_for(longest_ms, deadline)
+        except ConfigurationError:
+            # If they refuse the shortest one too, the error says what to do.
+            self._close_member()
+            return self._join_for(group_session_ms(timeout_ms), deadline)
+
+    def _join_for(self, session_ms: int, deadline: Deadline) -> GroupMember:
+        member = self._kafka.member(self._names.group, self._names.driver, session_ms)
+        self._member = member
+        self._metadata = member.join(deadline)
+        self._session_ms = session_ms
+        return member
 
     def _check(self, deadline: Deadline) -> None:
         """What can be wrong is found before the driver that runs now, if any, is replaced."""
@@ -234,10 +225,15 @@ class Planner:
         return self._settled[1]
 
     def _token(self, entry: Entry) -> PlanToken:
-        return PlanToken(self._names, entry.seq, entry.position, self._metadata, self._owner)
+        return PlanToken(
+            self._names, entry.seq, entry.position, self._metadata, self._owner, self._session_ms
+        )
 
     def _forget(self) -> None:
+        self._close_member()
+        self._checked = False
+
+    def _close_member(self) -> None:
         if self._member is not None:
             self._member.close()
         self._member = None
-        self._checked = False

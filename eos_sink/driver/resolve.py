@@ -6,14 +6,12 @@ open the log, compare, write. Whatever still runs is refused from then on.
 
 from __future__ import annotations
 
-import os
-import socket
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
 from eos_sink.deadline import Deadline
-from eos_sink.driver.planner import process_name, this_process
+from eos_sink.driver.processes import this_process
 from eos_sink.driver.sweep import list_undecided
 from eos_sink.log import DecisionRegister, Entry
 from eos_sink.model import Decision, Owner, PlanToken, Prepared, Tally, Transaction
@@ -205,7 +203,8 @@ def carry_out(
                 "the query is alive. Stop it, then look again."
             )
         owner = replace(this_process(options), tool=TOOL)
-        token = PlanToken(names, entry.seq, entry.position, member.join(deadline), owner)
+        metadata = member.join(deadline)
+        token = PlanToken(names, entry.seq, entry.position, metadata, owner, SESSION_MS)
         register.expect(token, deadline)
         if decision is None:
             _end_what_is_decided(kafka, evidence, deadline)
@@ -215,35 +214,6 @@ def carry_out(
     finally:
         member.close()
         register.close()
-
-
-def runs_here(owner: Owner) -> bool:
-    """Whether the run that wrote last is alive on this machine."""
-    return _is_local(owner) and _is_running(owner.pid)
-
-
-def died_here(owner: Owner) -> bool:
-    """Whether the run that wrote last is known to have died, since it ran on this machine. Spark
-    ends idle planner processes: the run lives on while the process does that has started them."""
-    if not _is_local(owner) or _is_running(owner.pid):
-        return False
-    parent = owner.session.partition("@")[0]
-    lives = parent.isdecimal() and _is_running(int(parent))
-    return not (lives and process_name(int(parent)) == owner.session)
-
-
-def _is_local(owner: Owner) -> bool:
-    return not owner.tool and owner.host == socket.gethostname()
-
-
-def _is_running(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
 
 
 def read_log(kafka: Inspection, options: SinkOptions, deadline: Deadline) -> Entry | None:

@@ -59,11 +59,12 @@ def superseded(token: PlanToken, entry: Entry) -> SupersededError:
     )
 
 
-def refused_member(
+def refused_member(  # noqa: PLR0913
     names: QueryNames,
     refused: MemberRefused,
     mine: Owner | None,
     latest: Entry | None,
+    session_ms: int,
     *,
     while_writing: bool = False,
 ) -> SupersededError | BatchFailedError:
@@ -71,15 +72,21 @@ def refused_member(
 
     Args:
         latest: what the log says by now, if it could be read.
+        session_ms: of the member that the plan was made with.
     """
     if refused.replaced:
         return replaced(names, mine, latest)
     failed = ProduceFailedError if while_writing else CommitFailedError
+    kind = {"kind": FailureKind.TRANSACTION_FAILED.value} if while_writing else {}
     return failed(
-        f"Query {names.query}: the driver's membership in group {names.group} has ended: "
-        f"{refused} Nothing of the batch is visible.",
-        remedy="Start the query again: Spark replays the batch.",
-        data={"kind": FailureKind.TRANSACTION_FAILED.value} if while_writing else {},
+        f"Query {names.query}: the driver's membership in group {names.group} has ended, "
+        f"{session_ms / 60_000:g} min after its process ended or stood still: {refused} Nothing "
+        "of the batch is visible.",
+        remedy="Start the query again: Spark replays the batch. If that fails the same way, the "
+        f"batch is planned more than {session_ms / 60_000:g} min before its last row is written: "
+        "make batches smaller, or raise group.max.session.timeout.ms on the brokers (at most an "
+        "hour of it is used).",
+        data={"session_ms": session_ms, **kind},
     )
 
 

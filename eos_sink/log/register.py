@@ -227,7 +227,7 @@ class DecisionRegister:
 
     def _explained(self, token: PlanToken, error: BaseException) -> BaseException:
         if isinstance(error, MemberRefused):
-            return refused_member(token.names, error, token.owner, self.glance())
+            return refused_member(token.names, error, token.owner, self.glance(), token.session_ms)
         if isinstance(error, ProduceFailed):
             return ClusterError(
                 f"The decision log refuses the record: {error}",

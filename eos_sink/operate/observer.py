@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable
 
 from eos_sink.deadline import Deadline
-from eos_sink.driver.resolve import died_here
+from eos_sink.driver.processes import died_here
 from eos_sink.errors import EosSinkError
 from eos_sink.identity import QueryNames
 from eos_sink.model import Decision, Witness

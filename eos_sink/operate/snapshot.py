@@ -38,7 +38,7 @@ class Settled(Enum):
 
 class Driver(Enum):
     """Whether somebody drives the query. A driver that died counts as live until its session ends,
-    a minute after the transaction time-out, unless it died on this machine."""
+    which the brokers allow to last half an hour by default, unless it died on this machine."""
 
     LIVE = "live"
     GONE = "gone"

@@ -203,7 +203,12 @@ class TaskWriter:
         token = self._plan.token
         if isinstance(error, MemberRefused):
             return refused_member(
-                token.names, error, token.owner, self._latest(), while_writing=True
+                token.names,
+                error,
+                token.owner,
+                self._latest(),
+                token.session_ms,
+                while_writing=True,
             )
         if isinstance(error, ProducerFenced):
             latest = self._latest()

@@ -16,7 +16,7 @@ from eos_sink.cli.render import render
 from eos_sink.cli.report import CommandError, Report
 from eos_sink.cli.words import span
 from eos_sink.deadline import Deadline
-from eos_sink.driver import resolve
+from eos_sink.driver import processes
 from eos_sink.driver.resolve import RefusedChoice
 from eos_sink.operate.observer import Observer
 from tests.fakes.log import Outcome, Txn
@@ -30,7 +30,7 @@ from tests.protocol.world import TOPIC, World
 def world(monkeypatch: pytest.MonkeyPatch) -> World:
     world = World([])
     # The process of the tests is the run's, and lives on.
-    monkeypatch.setattr(resolve, "runs_here", lambda _: False)
+    monkeypatch.setattr(processes, "runs_here", lambda _: False)
     monkeypatch.setattr(Observer.__init__, "__defaults__", (lambda: world.cluster.clock.ms,))
     monkeypatch.setattr(sys.stdin, "isatty", lambda: False, raising=False)
     return world

@@ -10,6 +10,7 @@ from eos_sink.identity import QueryNames
 from eos_sink.model import LogPosition, Transaction
 from eos_sink.observing import Observation
 from eos_sink.ports import (
+    GroupMember,
     Inspection,
     Kafka,
     ProducerIdentity,
@@ -53,6 +54,10 @@ class Harness(Protocol):
     def max_timeout_ms(self) -> int:
         """The brokers' `transaction.max.timeout.ms`."""
 
+    @property
+    def max_session_ms(self) -> int:
+        """The brokers' `group.max.session.timeout.ms`."""
+
     def kafka(self, **settings: str) -> Kafka:
         """The cluster as a process of its own sees it; `settings` are options, `_` for a dot."""
 
@@ -75,6 +80,10 @@ class Harness(Protocol):
 
     def expire_session(self, group: str) -> None:
         """Return when the group's member, which is closed already, has lost its session."""
+
+    def idle_member(self) -> GroupMember:
+        """The query's member, joined in a process that lives on without calling it for longer than
+        its client allows; its session has ended."""
 
     def deadline(self, seconds: float = 30) -> Deadline: ...
 

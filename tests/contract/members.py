@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from eos_sink.errors import ConfigurationError
 from eos_sink.model import LogPosition
 from eos_sink.ports import GroupMember, MemberRefused, MemberState, TransactionStatus
 from tests.contract.harness import SESSION_MS, Harness, Task, values
@@ -100,6 +101,26 @@ class MemberContract:
         task.send_offset(log_position(harness), metadata)
         task.commit()
         assert values(harness, topic) == [b"a"]
+
+    def test_the_longest_session_is_told_and_a_longer_one_is_refused(
+        self, harness: Harness
+    ) -> None:
+        kafka, names = harness.kafka(), harness.names
+        kafka.log_reader(harness.deadline()).close()
+        longest = kafka.longest_session(harness.deadline())
+        assert longest == harness.max_session_ms
+        with pytest.raises(ConfigurationError):
+            kafka.member(names.group, names.driver, longest + 1).join(harness.deadline())
+        kafka.member(names.group, names.driver, longest).join(harness.deadline())
+
+    def test_a_member_that_was_idle_for_too_long_has_expired_and_a_new_one_joins(
+        self, harness: Harness
+    ) -> None:
+        idle = harness.idle_member()
+        assert idle.state() is MemberState.EXPIRED
+        idle.close()
+        member, _ = join(harness)
+        assert member.state() is MemberState.CURRENT
 
     def test_the_group_is_stable_without_pending_offsets(self, harness: Harness) -> None:
         member, _ = join(harness)

@@ -6,7 +6,7 @@ import pytest
 
 from eos_sink.deadline import Deadline
 from eos_sink.identity import QueryNames
-from tests.contract.harness import Record
+from tests.contract.harness import SESSION_MS, Record
 from tests.contract.inspecting import InspectionContract
 from tests.contract.members import MemberContract
 from tests.contract.observing import ObservationContract
@@ -14,8 +14,9 @@ from tests.contract.reading import LogContract, TopicContract, VisibilityContrac
 from tests.contract.rows import RowsContract
 from tests.contract.transactions import ControlContract, ProducerContract
 from tests.fakes.cluster import FakeCluster
+from tests.fakes.group import POLL_INTERVAL_MS
 from tests.fakes.inspection import FakeInspection
-from tests.fakes.kafka import FakeKafka
+from tests.fakes.kafka import FakeKafka, FakeMember
 from tests.fakes.observation import FakeObservation
 
 
@@ -26,6 +27,7 @@ class FakeHarness:
         self.cluster = FakeCluster()
         self.names = QueryNames("eos-sink-", "contract-0123456789")
         self.max_timeout_ms = self.cluster.max_timeout_ms
+        self.max_session_ms = self.cluster.max_session_ms
 
     def kafka(self, **settings: str) -> FakeKafka:
         return FakeKafka(self.cluster)
@@ -53,6 +55,12 @@ class FakeHarness:
             for log in self.cluster.topics[topic].partitions
             for entry in log.committed()
         ]
+
+    def idle_member(self) -> FakeMember:
+        member = self.kafka().member(self.names.group, self.names.driver, SESSION_MS)
+        member.join(self.deadline())
+        self.cluster.clock.advance((POLL_INTERVAL_MS + SESSION_MS) / 1000)
+        return member
 
     def expire_session(self, group: str) -> None:
         self.cluster.clock.advance(3600)

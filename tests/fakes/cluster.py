@@ -16,10 +16,14 @@ class FakeCluster:
 
     Attributes:
         max_timeout_ms: the brokers' `transaction.max.timeout.ms`.
+        max_session_ms: their `group.max.session.timeout.ms`.
+        tells_settings: whether a query may see that one.
     """
 
     clock: FakeClock = field(default_factory=FakeClock)
     max_timeout_ms: int = 900_000
+    max_session_ms: int = 1_800_000
+    tells_settings: bool = True
     topics: dict[str, Topic] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -8,6 +8,9 @@ from itertools import count
 from eos_sink.ports import MemberRefused, MemberState
 from tests.fakes.clock import FakeClock
 
+POLL_INTERVAL_MS = 86_400_000
+"""A client ends its heartbeats by itself when nothing has called it for this long."""
+
 
 @dataclass
 class Membership:
@@ -16,8 +19,16 @@ class Membership:
     group: str
     generation: int
     session_ms: int
+    called_ms: int
+    """When its process last called it."""
     silent_since_ms: int | None = None
-    """When its heartbeats ended; None while they go on."""
+    """When its process ended or let go of it; None while neither has happened."""
+
+    @property
+    def heard_ms(self) -> int:
+        """Until when the client has sent heartbeats, or will without another call."""
+        by_itself = self.called_ms + POLL_INTERVAL_MS
+        return by_itself if self.silent_since_ms is None else min(self.silent_since_ms, by_itself)
 
     @property
     def metadata(self) -> bytes:
@@ -36,13 +47,14 @@ class Groups:
 
     def join(self, group: str, session_ms: int) -> Membership:
         """A static member replaces the one before it at once."""
-        membership = Membership(group, next(self._generations), session_ms)
+        membership = Membership(group, next(self._generations), session_ms, self._clock.ms)
         self._members[group] = membership
         return membership
 
     def state(self, membership: Membership) -> MemberState:
         current = self._members.get(membership.group)
         if current is membership:
+            membership.called_ms = self._clock.ms
             return MemberState.CURRENT
         return MemberState.EXPIRED if current is None else MemberState.REPLACED
 
@@ -59,9 +71,7 @@ class Groups:
 
     def expire(self) -> None:
         for member in list(self._members.values()):
-            if member is None or member.silent_since_ms is None:
-                continue
-            if member.silent_since_ms + member.session_ms <= self._clock.ms:
+            if member is not None and member.heard_ms + member.session_ms <= self._clock.ms:
                 self.end_session(member.group)
 
     def end_session(self, group: str) -> None:

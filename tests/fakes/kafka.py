@@ -41,6 +41,10 @@ class FakeMember:
 
     @port("join")
     def join(self, deadline: Deadline) -> bytes:
+        if self._session_ms > self._cluster.max_session_ms:
+            raise ConfigurationError(
+                f"{self._session_ms} ms is above group.max.session.timeout.ms.", remedy="Lower it."
+            )
         self._membership = self._cluster.groups.join(self._group, self._session_ms)
         return self._membership.metadata
 
@@ -189,6 +193,9 @@ class FakeKafka:
     def member(self, group: str, instance_id: str, session_ms: int) -> FakeMember:
         return FakeMember(self.cluster, self.process, group, session_ms)
 
+    def longest_session(self, deadline: Deadline) -> int | None:
+        return self.cluster.max_session_ms if self.cluster.tells_settings else None
+
     def control(self) -> FakeControl:
         return FakeControl(self.cluster, self.process)
 
@@ -223,6 +230,9 @@ class FakeKafka:
     ) -> Mapping[str, TopicView | None]:
         known = self.cluster.topics
         return {name: _view(known[name]) if name in known else None for name in topics}
+
+    def close(self) -> None:
+        pass
 
     def _visibility(self, witness: Witness) -> Visibility | None:
         topic = self.cluster.topics.get(witness.topic)

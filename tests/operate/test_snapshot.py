@@ -13,7 +13,7 @@ import pytest
 
 from eos_sink.acls import Resource
 from eos_sink.deadline import Deadline
-from eos_sink.driver.resolve import died_here
+from eos_sink.driver.processes import died_here, process_name
 from eos_sink.identity import QueryNames, TaskId
 from eos_sink.model import (
     BatchId,
@@ -347,8 +347,6 @@ def test_a_run_that_died_on_this_machine_is_gone_at_once() -> None:
 
 
 def test_an_idle_planner_process_that_was_ended_is_no_death() -> None:
-    from eos_sink.driver.planner import process_name
-
     process = subprocess.Popen([sys.executable, "-c", ""])
     process.wait()
     session = process_name(os.getpid())

@@ -379,3 +379,22 @@ def test_a_partition_of_empty_arrow_batches_opens_nothing(world: World, driver: 
     report = task.write(BatchId(STREAM, 0), 0, [empty, empty])
     assert report.prepared is None
     assert open_ids(world) == []
+
+
+# --- the group's session
+
+
+def test_a_plan_outlives_its_process_for_the_longest_session(world: World, driver: Driver) -> None:
+    plan = driver.planner.plan()
+    driver.planner.close()
+    world.cluster.clock.advance(world.cluster.max_session_ms / 1000 - 1)
+    report = driver.task(plan, 0, 0, [b"late"])
+    assert report.prepared is not None
+
+
+def test_a_plan_is_made_also_where_the_longest_session_is_not_told(
+    world: World, driver: Driver
+) -> None:
+    world.cluster.tells_settings = False
+    world.cluster.max_session_ms = 120_000
+    assert driver.planner.plan().token.session_ms == 120_000

@@ -10,6 +10,7 @@ import pytest
 
 from eos_sink.deadline import Deadline
 from eos_sink.driver import resolve
+from eos_sink.driver.processes import runs_here
 from eos_sink.driver.resolve import (
     Choice,
     Evidence,
@@ -18,7 +19,6 @@ from eos_sink.driver.resolve import (
     carry_out,
     look,
     ruled,
-    runs_here,
 )
 from eos_sink.errors import OperatorNeededError, SupersededError
 from eos_sink.log import Entry

@@ -17,7 +17,13 @@ _REPLAY = "integration/test_replays.py::"
 _CRASH = "integration/test_crash_points.py::"
 _CONTRACT = "integration/test_contract.py::"
 
-_LIST = "        listed = list_undecided(self._kafka, self._names, decision, deadline)\n"
+_LIST = (
+    "        listed = list_undecided(self._kafka, self._names, decision, deadline)\n"
+    "        decided = decision.transactions(self._names).keys() if decision else frozenset()\n"
+    "        prepared = {r.prepared.transaction(self._names, r.slot) for r in reports "
+    "if r.prepared}\n"
+    "        given_up = {*listed, *prepared} - decided\n"
+)
 _VOID = "                void(self._register, token, entry, deadline, self._journal.aborting())\n"
 _VOID_OR_LEAVE = (
     "        try:\n"
@@ -28,7 +34,7 @@ _VOID_OR_LEAVE = (
 )
 _ABORT = "        abort_all(self._kafka, given_up, deadline)\n"
 _WRITE = "        self._register.write(token, decision, deadline, figures)\n"
-_DECIDE_IT = _WRITE + ("        clock.end(Step.DECIDE)\n        phase.move(Phase.DECIDED)\n")
+_DECIDE_IT = _WRITE + "        clock.end(Step.DECIDE)\n"
 _SETTLE_IT = (
     "        lost = settle(self._kafka, self._names, decision, deadline, just_decided=True)\n"
 )
@@ -268,8 +274,8 @@ GUARDS = (
         (
             Removal(
                 _COMMITTER,
-                _VOID_OR_LEAVE + "        phase.move(Phase.VOIDED)\n" + _ABORT,
-                _ABORT + _VOID_OR_LEAVE + "        phase.move(Phase.VOIDED)\n",
+                _VOID_OR_LEAVE + _ABORT,
+                _ABORT + _VOID_OR_LEAVE,
             ),
         ),
         proofs(
@@ -283,11 +289,7 @@ GUARDS = (
         "What was begun under a plan made after the void is not touched.",
         (
             Removal(_COMMITTER, _LIST),
-            Removal(
-                _COMMITTER,
-                "        phase.move(Phase.VOIDED)\n",
-                "        phase.move(Phase.VOIDED)\n" + _LIST,
-            ),
+            Removal(_COMMITTER, _VOID_OR_LEAVE, _VOID_OR_LEAVE + _LIST),
         ),
         proofs(
             _STORY

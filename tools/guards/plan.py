@@ -102,6 +102,35 @@ GUARDS = (
         rows=("M_EXPIRED",),
     ),
     Guard(
+        "a plan lives for the longest session",
+        "Tasks may write under a plan whose process is gone for as long as the brokers allow it.",
+        (
+            Removal(
+                _PLANNER,
+                "            return self._join_for(longest_ms, deadline)\n",
+                "            return self._join_for(group_session_ms(timeout_ms), deadline)\n",
+            ),
+        ),
+        proofs(_GUARD + "test_a_plan_outlives_its_process_for_the_longest_session"),
+        outside="the model has no clock",
+    ),
+    Guard(
+        "an idle member has expired",
+        "A membership that its own client has ended is joined again before the next plan.",
+        (
+            Removal(
+                "eos_sink/clients/member.py",
+                "            error = self._poll(0)\n",
+                "            error = self._check(0)\n",
+            ),
+        ),
+        proofs(
+            "integration/test_contract.py::TestMember::"
+            "test_a_member_that_was_idle_for_too_long_has_expired_and_a_new_one_joins[4.3.0]"
+        ),
+        outside="the model's member lives as long as its process",
+    ),
+    Guard(
         "a sweep lists",
         "What an earlier run has left open is looked for and aborted.",
         (Removal(_PLANNER, _LIST, "        listed = []\n"),),
@@ -185,7 +214,7 @@ GUARDS = (
         (
             Removal(
                 _PLANNER,
-                "            while not self._member.wait_stable("
+                "            while not member.wait_stable("
                 "Deadline(min(_STABLE_TRY_S, deadline.left))):\n",
                 "            while False:\n",
             ),

@@ -42,7 +42,10 @@ class Check(Enum):
     LOG = "decision log", "it is as the sink makes it, or can be made"
     RECORDS = "log records", "each record of the decision log can be read, and lies in its place"
     TIMEOUT = "transaction time-out", "the brokers allow it; recent batches stay well below it"
-    SESSION = "group session", "the brokers allow the driver's, a minute longer than a transaction"
+    SESSION = (
+        "group session",
+        "the brokers allow the driver's, at least a minute longer than a transaction",
+    )
     EXPIRY = "expiry", "ids of transactions and producers are remembered for long enough"
     VERIFICATION = "verification", "brokers refuse rows of transactions that they do not know of"
     NAMES = "names", "no other application uses the query's names; no two queries are one"

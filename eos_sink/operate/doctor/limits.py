@@ -9,7 +9,7 @@ from eos_sink.operate.doctor.finding import Check, Findings, failure, ok, unseen
 from eos_sink.verdicts import group_session_ms, vote_margin_ms
 
 _MAX_TIMEOUT = "transaction.max.timeout.ms"
-_MAX_SESSION, _MIN_SESSION = "group.max.session.timeout.ms", "group.min.session.timeout.ms"
+_MAX_SESSION = "group.max.session.timeout.ms"
 _IDS = "transactional.id.expiration.ms"
 _VERIFICATION = "transaction.partition.verification.enable"
 _OWN = "eos.transaction.timeout.ms"
@@ -61,18 +61,14 @@ def judge_batches(subject: Subject, facts: Facts) -> Findings:
 
 
 def judge_session(subject: Subject, facts: Facts, commands: Commands) -> Findings:
-    """The group coordinator refuses a member whose session is outside its bounds."""
+    """The driver asks for the longest session that the brokers allow, and refuses to do with less
+    than its transactions need."""
     wanted = group_session_ms(subject.transaction_timeout_ms)
-    most, least = facts.setting(_MAX_SESSION), facts.setting(_MIN_SESSION)
+    most = facts.setting(_MAX_SESSION)
     if isinstance(most, Unseen):
         yield unseen(Check.SESSION, f"the brokers' {_MAX_SESSION}", most, commands)
         return
-    meaning = (
-        "The driver cannot join its group: the brokers answer INVALID_SESSION_TIMEOUT, and the "
-        "query is refused at its start."
-    )
     highest, setting = _least(most)
-    lowest = 0 if isinstance(least, Unseen) else max(int(each.value) for each in least.values())
     if highest < wanted:
         lower = subject.transaction_timeout_ms - (wanted - highest)
         way = (
@@ -80,20 +76,14 @@ def judge_session(subject: Subject, facts: Facts, commands: Commands) -> Finding
         )
         yield failure(
             Check.SESSION,
-            f"the driver asks for {wanted} ms, a minute more than {_OWN}, and "
+            f"the driver needs {wanted} ms, a minute more than {_OWN}, and "
             f"{_at(most, _MAX_SESSION, highest)}",
-            meaning,
+            "The driver cannot join its group: the brokers answer INVALID_SESSION_TIMEOUT, and the "
+            "query is refused at its start.",
             way + commands.set_brokers({_MAX_SESSION: wanted}, fixed=setting.fixed),
         )
-    elif lowest > wanted:
-        yield failure(
-            Check.SESSION,
-            f"the driver asks for {wanted} ms, and the brokers have {_MIN_SESSION}={lowest}",
-            meaning,
-            f"Give the query {_OWN}={subject.transaction_timeout_ms + lowest - wanted} or more.",
-        )
     else:
-        yield ok(Check.SESSION, f"the driver asks for {wanted} ms; the brokers allow {highest}")
+        yield ok(Check.SESSION, f"the driver needs {wanted} ms; the brokers allow {highest}")
 
 
 def judge_expiry(facts: Facts, commands: Commands) -> Findings:

@@ -110,7 +110,7 @@ def _judge_settings(facts: SparkFacts) -> Findings:
 
 
 def _speculation(facts: SparkFacts) -> Iterator[Finding]:
-    if facts.settings.get("spark.speculation", "false").lower() == "true":
+    if facts.settings.get("spark.speculation", "false").strip().lower() == "true":
         yield failure(
             Check.SPARK,
             "spark.speculation=true",

@@ -87,7 +87,7 @@ CASES: list[tuple[Check, Level, dict[str, Any], str, str]] = [
     (
         Check.SPARK,
         Level.FAILURE,
-        setting("spark.speculation", "true"),
+        setting("spark.speculation", " True "),
         "spark.speculation=true",
         "--conf spark.speculation=false",
     ),

@@ -1,0 +1,147 @@
+"""A process that Spark keeps for many queries holds no client that it does not need."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pytest
+from pyspark import TaskContext
+from pyspark.sql.types import BinaryType, StructField, StructType
+
+from eos_sink import datasource, writers
+from eos_sink.clients.cluster import ConfluentKafka
+from eos_sink.datasource import KafkaEosDataSource
+from eos_sink.deadline import Deadline
+from eos_sink.driver.committer import Committer
+from eos_sink.driver.planner import Planner
+from eos_sink.kept import Kept
+from eos_sink.model import BatchId
+from eos_sink.options import parse_options
+from eos_sink.task.writer import TaskWriter
+from eos_sink.testing import KafkaCluster, start_kafka
+from integration.checker import read_topic
+from integration.in_process import new_topic
+
+SCHEMA = StructType([StructField("value", BinaryType())])
+
+
+class Frame:
+    """Stands for the TaskContext of a write inside foreachBatch."""
+
+    def __init__(self, batch: int) -> None:
+        self._properties = {
+            "sql.streaming.queryId": "5e4e4a6e-0000-4000-8000-000000000001",
+            "spark.jobGroup.id": "5e4e4a6e-0000-4000-8000-000000000002",
+            "streaming.sql.batchId": str(batch),
+        }
+
+    def getLocalProperty(self, name: str) -> str | None:  # noqa: N802 - Spark's name
+        return self._properties.get(name)
+
+    def partitionId(self) -> int:  # noqa: N802 - Spark's name
+        return 0
+
+
+def threads_and_files() -> tuple[int, int]:
+    """Of this process, librdkafka's threads included."""
+    return len(os.listdir("/proc/self/task")), len(os.listdir("/proc/self/fd"))
+
+
+def await_at_most(threads: int, files: int) -> None:
+    """Clients end their threads in the background."""
+    deadline = Deadline(30)
+    while True:
+        now = threads_and_files()
+        if now[0] <= threads and now[1] <= files:
+            return
+        assert not deadline.passed, f"{now} threads and files, more than {(threads, files)}"
+
+
+@pytest.fixture(scope="module")
+def other() -> Iterator[KafkaCluster]:
+    with start_kafka() as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """One that keeps nothing of other tests, and leaves nothing to them."""
+    planners: Kept[Planner] = Kept()
+    committers: Kept[Committer] = Kept()
+    monkeypatch.setattr(datasource, "_planners", planners)
+    monkeypatch.setattr(writers, "_committers", committers)
+    yield
+    for kept in (planners, committers):
+        for entry in kept._entries.values():
+            entry.value.close()
+
+
+@pytest.mark.usefixtures("process")
+def test_batches_that_write_one_topic_on_two_clusters_leave_no_clients_behind(
+    kafka: KafkaCluster, other: KafkaCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a foreachBatch does that copies its rows: both writes have one identity and one group."""
+    topic = new_topic(kafka, "copied", partitions=1)
+    other.create_topic(topic, partitions=1)
+
+    def write(batch: int) -> None:
+        monkeypatch.setattr(TaskContext, "get", lambda: Frame(batch))
+        for cluster in (kafka, other):
+            options = {"kafka.bootstrap.servers": cluster.bootstrap_servers, "topic": topic}
+            writer = KafkaEosDataSource(options).writer(SCHEMA, overwrite=False)
+            rows = [pa.RecordBatch.from_pydict({"value": [b"%d" % batch]})]
+            writer.commit([writer.write(iter(rows))])
+
+    write(0)
+    write(1)
+    threads, files = threads_and_files()
+    batches = 8
+    for batch in range(2, 2 + batches):
+        write(batch)
+    # One client that is kept of each batch would be more.
+    await_at_most(threads + batches // 2, files + batches)
+    for cluster in (kafka, other):
+        rows = read_topic(cluster.bootstrap_servers, topic)
+        assert rows.values() == [str(batch) for batch in range(2 + batches)]
+
+
+def test_a_planner_and_a_committer_that_are_closed_leave_nothing_behind(
+    kafka: KafkaCluster,
+) -> None:
+    """kafka-python's thread would look for an ended broker, and log that, for ever."""
+    topic = new_topic(kafka, "closed", partitions=1)
+    options = parse_options(
+        {
+            "kafka.bootstrap.servers": kafka.bootstrap_servers,
+            "topic": topic,
+            "eos.id": topic,
+        }
+    )
+    threads, files = threads_and_files()
+    planner = Planner(ConfluentKafka(options), options)
+    committer = Committer(ConfluentKafka(options), options)
+    rows = [pa.RecordBatch.from_pydict({"value": [b"row"]})]
+    plan = planner.plan()
+    task = TaskWriter(ConfluentKafka(options), options, plan)
+    committer.commit([task.write(BatchId("stream", 0), 0, rows)])
+    planner.close()
+    committer.close()
+    await_at_most(threads, files)
+
+
+def test_a_planner_that_is_closed_after_its_broker_has_gone_leaves_nothing_behind() -> None:
+    threads, _ = threads_and_files()
+    with start_kafka() as gone:
+        topic = new_topic(gone, "gone", partitions=1)
+        servers = gone.bootstrap_servers
+        options = parse_options(
+            {"kafka.bootstrap.servers": servers, "topic": topic, "eos.id": topic}
+        )
+        planner = Planner(ConfluentKafka(options), options)
+        planner.plan()
+    planner.close()
+    # The errors that pytest has captured hold sockets that could not connect.
+    await_at_most(threads, sys.maxsize)

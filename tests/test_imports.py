@@ -1,0 +1,41 @@
+"""What starts in a fraction of a second does so because it imports next to nothing."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+CLIENTS = ["confluent_kafka", "kafka", "tenacity"]
+FOR_ROWS = ["pyarrow", "numpy", "pandas", "eos_sink.task"]
+
+
+def imported(program: str) -> set[str]:
+    """All modules that a process has when the program has run in it."""
+    tell = "\nimport sys; print(*sys.modules, sep='\\n', file=sys.stderr)"
+    ended = subprocess.run(
+        [sys.executable, "-c", program + tell], check=True, capture_output=True, text=True
+    )
+    return set(ended.stderr.split())
+
+
+@pytest.mark.parametrize("command", [["--help"], ["status", "--help"], ["resolve", "--help"]])
+def test_help_imports_no_client_and_nothing_for_rows(command: list[str]) -> None:
+    program = (
+        "import contextlib\nfrom eos_sink import cli\n"
+        f"with contextlib.suppress(SystemExit): cli.main({command})"
+    )
+    assert imported(program).isdisjoint([*CLIENTS, *FOR_ROWS, "pyspark"])
+
+
+def test_the_lookup_of_the_format_imports_no_client_and_nothing_for_rows() -> None:
+    """Spark does that in its Python processes, whatever format a query asks for."""
+    found = imported("from pyspark_kafka_eos import DefaultSource; DefaultSource.name()")
+    assert found.isdisjoint([*CLIENTS, *FOR_ROWS])
+
+
+def test_what_status_looks_with_imports_nothing_for_rows() -> None:
+    modules = "eos_sink.cli.status, eos_sink.clients.observation, eos_sink.clients.control"
+    looked_with = f"import {modules}, eos_sink.operate.observer, eos_sink.operate.concerns"
+    assert imported(looked_with).isdisjoint([*FOR_ROWS, "pyspark"])
