@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from eos_sink.cli.screen import PlainScreen
-from eos_sink.demo.events import DemoResult
-from eos_sink.demo.run import DemoOptions, run_demo
+from eos_sink.demo.demo_events import DemoResult
+from eos_sink.demo.run_demo import DemoOptions, run_demo
 from eos_sink.testing import KafkaCluster
 
 ROWS = 20_000

@@ -12,7 +12,7 @@ from eos_sink.cli.numbers import positive, whole
 from eos_sink.cli.report import Cell, CommandError, Mood, Report
 
 if TYPE_CHECKING:
-    from eos_sink.demo.events import DemoResult, SideResult
+    from eos_sink.demo.demo_events import DemoResult, SideResult
 
 NAME = "demo"
 HELP = "Real flights through a real Kafka while the driver is killed; under three minutes."
@@ -52,9 +52,9 @@ def run(arguments: argparse.Namespace) -> Report:
         raise CommandError(f"the demo needs {', '.join(missing)}: pip install 'eos-sink[demo]'")
     # Imported here: the other commands do without what the demo needs.
     from eos_sink.cli.screen import make_screen
-    from eos_sink.demo.errors import DemoError
+    from eos_sink.demo.demo_errors import DemoError
     from eos_sink.demo.flights import ALL_FLIGHTS
-    from eos_sink.demo.run import DemoOptions, run_demo
+    from eos_sink.demo.run_demo import DemoOptions, run_demo
     from eos_sink.testing import TestClusterError
 
     options = DemoOptions(

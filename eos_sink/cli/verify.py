@@ -20,7 +20,7 @@ from eos_sink.errors import EosSinkError
 if TYPE_CHECKING:
     from eos_sink.clients.subject import Subject, View
     from eos_sink.verify.question import Question
-    from eos_sink.verify.result import Check, Result
+    from eos_sink.verify.verify_result import Check, Result
 
 NAME = "verify"
 HELP = "Read a topic as an application does: nothing lost, doubled, out of order or held up?"
@@ -79,7 +79,7 @@ def run(arguments: argparse.Namespace) -> Report:
     from eos_sink.clients.subject import Subject
     from eos_sink.testing.topic_scan import ReaderError
     from eos_sink.verify.examine import examine
-    from eos_sink.verify.identity import PlaceError
+    from eos_sink.verify.row_identity import PlaceError
     from eos_sink.verify.source_file import SourceFileError
 
     _check(arguments)
@@ -188,10 +188,10 @@ def _question(arguments: argparse.Namespace, subject: Subject, view: View) -> Qu
 
 
 def _write(file: Path, result: Result) -> None:
-    from eos_sink.verify.page import page
+    from eos_sink.verify.page import render_page
 
     try:
-        file.write_text(page(result), encoding="utf-8")
+        file.write_text(render_page(result), encoding="utf-8")
     except OSError as error:
         raise CommandError(f"--html {file}: {error.strerror}") from error
 

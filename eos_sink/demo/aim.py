@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from eos_sink.demo.run_watch import Watch
 from eos_sink.demo.strikes import Kind, Strike
-from eos_sink.demo.watch import Watch
 from eos_sink.testing.process_tree import ProcessTree
 
 # A thaw and a freeze let the driver run for about 5 ms; its last rows and its decision take it

@@ -6,11 +6,11 @@ import time
 from dataclasses import dataclass, field
 
 from eos_sink.demo.aim import Aim
-from eos_sink.demo.errors import DemoError
-from eos_sink.demo.events import Progress, Screen
+from eos_sink.demo.demo_errors import DemoError
+from eos_sink.demo.demo_events import Progress, Screen
 from eos_sink.demo.launch import Program
+from eos_sink.demo.run_watch import Watch
 from eos_sink.demo.strikes import Kind, Strike
-from eos_sink.demo.watch import Watch
 from eos_sink.demo.zombie import Zombie
 from eos_sink.testing.process_tree import ProcessTree, find_last_error
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from textwrap import shorten
 
-from eos_sink.demo.watch import Watch
+from eos_sink.demo.run_watch import Watch
 from eos_sink.testing.process_tree import ProcessTree, find_last_error
 
 _ENDS_WITHIN_S = 60.0

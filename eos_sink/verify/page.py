@@ -6,7 +6,7 @@ import time
 
 from eos_sink.pages.html import document, section, table, text, tile
 from eos_sink.verify import plots
-from eos_sink.verify.result import Check, Result, Status, Stretch
+from eos_sink.verify.verify_result import Check, Result, Status, Stretch
 
 _MOST_ROWS = 200
 _MARKS = {
@@ -17,7 +17,7 @@ _MARKS = {
 }
 
 
-def page(result: Result) -> str:
+def render_page(result: Result) -> str:
     """The whole page."""
     parts = [
         _head(result),
@@ -27,8 +27,10 @@ def page(result: Result) -> str:
     ]
     if result.rows_at:
         what = "By the records' own timestamps."
-        parts.append(section("Rows over time", plots.over_time(result), what))
-    parts.append(section("Partitions", plots.by_partition(result), _more(plots.left_out(result))))
+        parts.append(section("Rows over time", plots.plot_over_time(result), what))
+    parts.append(
+        section("Partitions", plots.plot_partitions(result), _more(plots.count_left_out(result)))
+    )
     parts.append(section("Offsets", _stretches(result.stretches)))
     return document(f"verify {result.topic}", parts)
 

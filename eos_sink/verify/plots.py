@@ -10,7 +10,7 @@ from matplotlib import pyplot as plt
 from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
 from eos_sink.pages.drawing import BLUE, FAINT, ORANGE, RED, STYLE, WIDTH, svg
-from eos_sink.verify.result import Result, Stretch
+from eos_sink.verify.verify_result import Result, Stretch
 
 _MOST_BARS = 40
 _MOST_BINS = 360
@@ -18,7 +18,7 @@ _MOST_BINS = 360
 _LATEST_MS = 253_000_000_000_000
 
 
-def over_time(result: Result) -> str:
+def plot_over_time(result: Result) -> str:
     """Rows a minute by their own timestamps, and marks where doubled ones were written."""
     with mpl.rc_context(STYLE):
         figure, axes = plt.subplots(figsize=(WIDTH, 3.2), layout="constrained")
@@ -50,7 +50,7 @@ def over_time(result: Result) -> str:
         return svg(figure)
 
 
-def by_partition(result: Result) -> str:
+def plot_partitions(result: Result) -> str:
     """What the offsets of each partition are: rows, markers and aborted rows, waited for."""
     shown = _worst(result)
     with mpl.rc_context(STYLE):
@@ -81,7 +81,7 @@ def by_partition(result: Result) -> str:
         return svg(figure)
 
 
-def left_out(result: Result) -> int:
+def count_left_out(result: Result) -> int:
     """How many partitions the plot does not show."""
     return max(0, len(result.stretches) - _MOST_BARS)
 

@@ -17,7 +17,7 @@ from eos_sink.cli.demo import add_arguments, report_of
 from eos_sink.cli.render import render
 from eos_sink.cli.report import Cell, CommandError, Mood, Report
 from eos_sink.cli.screen import PlainScreen
-from eos_sink.demo.events import DemoResult, Progress, SideResult
+from eos_sink.demo.demo_events import DemoResult, Progress, SideResult
 from eos_sink.testing.row_check import Count
 from eos_sink.testing.topic_audit import Audit
 

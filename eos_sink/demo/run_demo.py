@@ -14,14 +14,14 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from eos_sink.demo import flights
-from eos_sink.demo.errors import DemoError
-from eos_sink.demo.events import DemoResult, Screen, SideResult
+from eos_sink.demo.demo_errors import DemoError
+from eos_sink.demo.demo_events import DemoResult, Screen, SideResult
 from eos_sink.demo.flights import Flights
 from eos_sink.demo.launch import FALLBACK, Program
+from eos_sink.demo.run_watch import Watch
 from eos_sink.demo.side import Side
 from eos_sink.demo.spark_jars import spark_kafka_jars
 from eos_sink.demo.strikes import Strike, plan_strikes
-from eos_sink.demo.watch import Watch
 from eos_sink.testing import start_kafka
 from eos_sink.testing.cache import cache_root
 from eos_sink.testing.errors import DownloadError

@@ -6,7 +6,14 @@ from typing import Any
 
 import pytest
 
-from eos_sink.verify.identity import PlaceError, Places, as_number, as_order, as_text, shown
+from eos_sink.verify.row_identity import (
+    PlaceError,
+    Places,
+    as_number,
+    as_order,
+    as_text,
+    escape_text,
+)
 from tests.testing.fake_row import FakeRow
 
 RECORD = FakeRow(
@@ -81,9 +88,11 @@ def test_what_is_found_as_text_number_and_order(
 
 
 def test_nothing_that_is_shown_steers_a_terminal() -> None:
-    said = shown(b"a\x1b[2J\r\n\x00\xff\xc2\x9b" + "\u202e\ud83d".encode("utf-8", "surrogatepass"))
+    said = escape_text(
+        b"a\x1b[2J\r\n\x00\xff\xc2\x9b" + "\u202e\ud83d".encode("utf-8", "surrogatepass")
+    )
     assert said.isprintable()
     assert said.startswith(r"a\x1b[2J\r\n\x00\xff\x9b")
-    assert len(shown(b"x" * 5000)) == 60
-    assert shown("\ud800").isprintable()
-    assert shown(None) == "none"
+    assert len(escape_text(b"x" * 5000)) == 60
+    assert escape_text("\ud800").isprintable()
+    assert escape_text(None) == "none"

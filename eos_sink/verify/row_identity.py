@@ -105,7 +105,7 @@ def as_order(found: Any) -> int | float | str | None:
     return found if isinstance(found, (int, float)) else None
 
 
-def shown(found: bytes | str | None) -> str:
+def escape_text(found: bytes | str | None) -> str:
     """A text from the topic for people: nothing in it can steer a terminal."""
     if found is None:
         return "none"

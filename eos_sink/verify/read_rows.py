@@ -10,9 +10,9 @@ from typing import Protocol
 from eos_sink.deadline import Deadline
 from eos_sink.testing.row_check import KeyOrder
 from eos_sink.testing.topic_scan import Offsets, ReaderError, Row, Scan, Span
-from eos_sink.verify.columns import Columns
 from eos_sink.verify.question import Lens, Question
-from eos_sink.verify.timeline import Timeline
+from eos_sink.verify.row_columns import Columns
+from eos_sink.verify.time_bins import Timeline
 
 _LOOK_AGAIN_S = 0.1
 _EXAMPLES = 20
