@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eos_sink.verify import columns
+from eos_sink.verify import row_columns
 from eos_sink.verify.count_rows import (
     Bounds,
     compare_with_source,
@@ -27,8 +27,8 @@ wide = st.lists(st.sampled_from([LEAST, LEAST + 1, -1, 0, 5, GREATEST - 1, GREAT
 
 @pytest.fixture(autouse=True)
 def _many_buckets_and_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(columns, "_BUCKET", 5)
-    monkeypatch.setattr(columns, "CHUNK", 7)
+    monkeypatch.setattr(row_columns, "_BUCKET", 5)
+    monkeypatch.setattr(row_columns, "CHUNK", 7)
 
 
 def chunks(numbers: list[int], groups: list[int] | None = None) -> list[Chunk]:
