@@ -78,22 +78,29 @@ class Authority:
         return found
 
     def _issue(self, name: str, to: Identity) -> None:
-        from cryptography.hazmat.primitives.serialization import (
-            Encoding,
-            NoEncryption,
-            PrivateFormat,
-            load_pem_private_key,
-        )
-
         leaf = self._authority.issue_cert("localhost", HOST, common_name=name)
-        key = load_pem_private_key(leaf.private_key_pem.bytes(), password=None)
         # Java reads a PEM key as PKCS#8 only.
-        pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+        key = _to_pkcs8(leaf.private_key_pem.bytes())
         chain = leaf.cert_chain_pems[0].bytes() + self.ca.read_bytes()
-        to.key.write_bytes(pem)
+        to.key.write_bytes(key)
         to.chain.write_bytes(chain)
-        to.both.write_bytes(pem + chain)
-        to.pkcs12.write_bytes(_to_pkcs12(pem, chain, name))
+        to.both.write_bytes(key + chain)
+        to.pkcs12.write_bytes(_to_pkcs12(key, chain, name))
+
+
+def encrypt_key(identity: Identity) -> str:
+    """The key as PEM, encrypted with `STORE_PASSWORD`."""
+    return _to_pkcs8(identity.key.read_bytes(), STORE_PASSWORD).decode()
+
+
+def _to_pkcs8(pem: bytes, password: str | None = None) -> bytes:
+    from cryptography.hazmat.primitives import serialization as form
+
+    return form.load_pem_private_key(pem, password=None).private_bytes(
+        form.Encoding.PEM,
+        form.PrivateFormat.PKCS8,
+        form.BestAvailableEncryption(password.encode()) if password else form.NoEncryption(),
+    )
 
 
 def _to_pkcs12(key: bytes | None, chain: bytes, name: str = "") -> bytes:

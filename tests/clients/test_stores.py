@@ -11,14 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cryptography.hazmat.primitives import serialization
 
 from eos_sink.clients.settings import Hidden, connection_settings, kafka_python_settings
 from eos_sink.clients.settings import librdkafka_settings as translated
 from eos_sink.clients.stores import PKCS12_REQUIREMENT, store_settings
 from eos_sink.errors import ConfigurationError
 from eos_sink.kafka_settings import Store
-from eos_sink.testing.certificates import STORE_PASSWORD, Authority
+from eos_sink.testing.certificates import STORE_PASSWORD, Authority, encrypt_key
 
 
 @pytest.fixture(scope="module")
@@ -194,14 +193,8 @@ def test_an_encrypted_key_without_its_password_is_an_error_and_no_question(
     authority: Authority,
 ) -> None:
     ann = authority.identity("ann")
-    key = serialization.load_pem_private_key(ann.key.read_bytes(), password=None)
-    locked = key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.BestAvailableEncryption(STORE_PASSWORD.encode()),
-    )
     settings = {
-        "ssl.keystore.key": locked.decode(),
+        "ssl.keystore.key": encrypt_key(ann),
         "ssl.keystore.certificate.chain": ann.chain.read_text(),
     }
     with pytest.raises(ConfigurationError, match=r"kafka\.ssl\.key\.password is not set"):
