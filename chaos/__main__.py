@@ -11,9 +11,9 @@ import sys
 import time
 from pathlib import Path
 
+from chaos.chaos_page import render_chaos_page
 from chaos.figures import Figures, figures
 from chaos.kinds import Master
-from chaos.page import page
 from chaos.result import Settings
 from chaos.run import run
 
@@ -54,7 +54,7 @@ def main() -> int:
 def write(home: Path, found: Figures) -> None:
     """The report: all figures as JSON, and the page."""
     (home / "report.json").write_text(json.dumps(found, indent=1) + "\n")
-    (home / "report.html").write_text(page(found))
+    (home / "report.html").write_text(render_chaos_page(found))
     verdict = {name: found["verdict"].get(name) for name in _TOLD}
     sys.stderr.write(
         f"{found['faults']} faults in {found['minutes']} minutes, {verdict}: "

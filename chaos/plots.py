@@ -10,7 +10,18 @@ from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 
 from chaos.families import Family, family_of
-from eos_sink.pages.drawing import BLUE, GREEN, INK, ORANGE, RED, STYLE, VIOLET, WIDTH, plain, svg
+from eos_sink.pages.plot_style import (
+    BLUE,
+    GREEN,
+    INK,
+    ORANGE,
+    RED,
+    STYLE,
+    VIOLET,
+    WIDTH,
+    label_plain_numbers,
+    render_svg,
+)
 
 Figures = dict[str, Any]
 
@@ -54,7 +65,7 @@ def latency(figures: Figures) -> str:
         axes.plot(minutes, middle, color=BLUE, linewidth=1.1, label="median row")
         axes.set_yscale("log")
         axes.set_ylabel("seconds from fed to visible")
-        plain(axes.yaxis)
+        label_plain_numbers(axes.yaxis)
         axes.legend(loc="upper right", ncols=2, fontsize=9)
 
     return _over_time(figures, draw)
@@ -76,12 +87,12 @@ def recoveries(figures: Figures) -> str:
             part = [(place + 1) / len(ordered) * 100 for place in range(len(ordered))]
             axes.step(ordered, part, where="post", color=color, linewidth=1.6, label=label)
         axes.set_xscale("log")
-        plain(axes.xaxis)
+        label_plain_numbers(axes.xaxis)
         axes.set_xlabel("seconds from SIGKILL to the first newly visible row")
         axes.set_ylabel("% of kills")
         axes.set_ylim(0, 101)
         axes.legend(loc="center", bbox_to_anchor=(0.58, 0.5), fontsize=9)
-        return svg(figure)
+        return render_svg(figure)
 
 
 def _over_time(figures: Figures, draw: Callable[[Axes], None]) -> str:
@@ -98,7 +109,7 @@ def _over_time(figures: Figures, draw: Callable[[Axes], None]) -> str:
         axes.set_xlabel("minutes")
         axes.set_xlim(0, max(1.0, _last(figures) / 60))
         _mark(marks, axes, figures)
-        return svg(figure)
+        return render_svg(figure)
 
 
 def _mark(marks: Axes, axes: Axes, figures: Figures) -> None:

@@ -91,14 +91,14 @@ class Permissions:
         return Acl("Create", Resource.TOPIC, self.log)
 
     @staticmethod
-    def witness(topic: str) -> tuple[Acl, ...]:
-        """To read back what became of a transaction, and to know whether absence tells anything."""
-        return tuple(Acl(each, Resource.TOPIC, topic) for each in ("Read", "DescribeConfigs"))
+    def witness(topic: str) -> Acl:
+        """To read back what became of a transaction."""
+        return Acl("Read", Resource.TOPIC, topic)
 
     @classmethod
     def topic(cls, name: str) -> tuple[Acl, ...]:
         """On a topic that rows go to."""
-        return (Acl("Write", Resource.TOPIC, name), *cls.witness(name))
+        return (Acl("Write", Resource.TOPIC, name), cls.witness(name))
 
 
 def kafka_acls(

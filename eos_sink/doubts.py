@@ -6,12 +6,13 @@ and the command that shows the evidence and carries out the choice.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import shlex
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from eos_sink.errors import OperatorNeededError
 from eos_sink.identity import DEFAULT_PREFIX, QueryNames
-from eos_sink.model import BatchId, Decision, LogPosition, Numbering, Prepared
+from eos_sink.model import BatchId, Decision, Earlier, LogPosition, Numbering, Tally
 
 _SHOWN_IDS = 5
 _AGAIN = "Start the query with the checkpoint of that stream, so that Spark replays the batch."
@@ -36,6 +37,7 @@ _SAME_ROWS = {
     Numbering.ONCE: _INPUT,
 }
 VISIBLE, LOST, ACCEPT, FORGET = "--visible", "--lost", "--accept", "--forget"
+STREAM = "--stream"
 
 
 def resolve_command(names: QueryNames) -> str:
@@ -45,10 +47,11 @@ def resolve_command(names: QueryNames) -> str:
 
 
 def in_doubt(
-    names: QueryNames, decision: Decision, entries: Sequence[Prepared]
+    names: QueryNames, decision: Decision, doubtful: Collection[int]
 ) -> OperatorNeededError:
-    """Neither coordinator nor topic can tell any more what became of transactions."""
-    partitions = sorted(entry.partition for entry in entries)
+    """Neither coordinator nor topic can tell any more what became of these partitions."""
+    partitions = sorted(doubtful)
+    entries = [entry for entry in decision.prepared if entry.partition in doubtful]
     rows = sum(entry.tally.rows for entry in entries)
     places = ", ".join(
         f"{e.witness.topic}[{e.witness.partition}]@{e.witness.offset}" for e in entries
@@ -83,15 +86,31 @@ def old_checkpoint(names: QueryNames, batch: BatchId, decision: Decision) -> Ope
     )
 
 
-def other_stream(names: QueryNames, batch: BatchId, decision: Decision) -> OperatorNeededError:
-    """Spark runs a batch that was decided before another stream took the query's name."""
+def older_than_earlier(names: QueryNames, batch: BatchId, known: Earlier) -> OperatorNeededError:
+    """Spark runs a batch that is older than the last one of its stream, which another followed."""
     return _needed(
-        f"Query {names.query}: Spark runs {batch}, which was decided before {decision.batch}: two "
-        "streams, that is two checkpoints, write under one identity. What became of the older "
-        "one's partitions and rows is no longer known here, and they could be written twice.",
-        "Give each of two queries an eos.id of its own. If one checkpoint replaced the other, use "
-        "the newer one. To write what Spark runs now on purpose: look for its rows in the topic, "
-        f"then {resolve_command(names)} {FORGET}",
+        f"Query {names.query}: Spark runs {batch}, but batch {known.batch.batch} of the same "
+        "stream was decided before another stream wrote under this identity, so an old copy of the "
+        "checkpoint is in use. The batch's partitions and rows would be written twice.",
+        f"Restore the newest copy of the checkpoint. {_on_purpose(names, batch.stream)}",
+        batch.batch,
+        [],
+        known.total.rows if known.total else None,
+        decided=known.batch.batch,
+        stream=batch.stream,
+    )
+
+
+def unknown_earlier(names: QueryNames, batch: BatchId) -> OperatorNeededError:
+    """Spark replays a batch that another stream has followed and whose rows are not known."""
+    return _needed(
+        f"Query {names.query}: Spark replays {batch}, which was decided before another stream "
+        "wrote under this identity. Which rows its partitions had is not known (an older version "
+        "of eos-sink did not keep them, or the decision was dropped), so they could be written "
+        "twice.",
+        "Look for the batch's rows in the topic. If they are there: "
+        f"{resolve_command(names)} {ACCEPT} {_of(batch.stream)}, then start the query again. "
+        f"{_on_purpose(names, batch.stream)}",
         batch.batch,
         [],
         None,
@@ -99,24 +118,46 @@ def other_stream(names: QueryNames, batch: BatchId, decision: Decision) -> Opera
     )
 
 
+def other_rows_than_earlier(
+    names: QueryNames, batch: BatchId, decided: Tally, now: Tally
+) -> OperatorNeededError:
+    """Spark replays, with other rows, a batch that was decided before another stream came."""
+    return _needed(
+        f"Query {names.query}: {batch} was decided before another stream wrote under this "
+        f"identity, and Spark replays it with other rows: the replay has {now.rows} rows and "
+        f"{now.bytes} bytes (fingerprint {now.fingerprint:016x}), the decision {decided.rows} rows "
+        f"and {decided.bytes} bytes (fingerprint {decided.fingerprint:016x}); in which partitions "
+        "they were is no longer known. Going on would lose or double rows.",
+        f"{_SAME_ROWS[batch.numbering]} Otherwise, to keep what is in Kafka (rows that only the "
+        f"replay has are not written): {resolve_command(names)} {ACCEPT} {_of(batch.stream)}. "
+        f"{_on_purpose(names, batch.stream)}",
+        batch.batch,
+        [],
+        decided.rows,
+        stream=batch.stream,
+    )
+
+
 def moved_checkpoint(
-    names: QueryNames, batch: BatchId, other: str, decided: BatchId
+    names: QueryNames, batch: BatchId, other: QueryNames, decided: BatchId
 ) -> OperatorNeededError:
     """The stream was written under another identity, further than where it begins now."""
     return _needed(
         f"Query {names.query}: Spark runs {batch}, but batch {decided.batch} of that very query "
-        f"was decided under another identity, {other}: its checkpoint was moved or copied, its "
-        "eos.id was changed, or it has begun or ceased to write with foreachBatch, before Spark "
-        "had noted its last batch as done. The batch's partitions and rows would be written twice.",
+        f"was decided under another identity, {other.group}: its checkpoint was moved or copied, "
+        "its eos.id or eos.transactional.id.prefix was changed, or it has begun or ceased to write "
+        "with foreachBatch, before Spark had noted its last batch as done. The batch's partitions "
+        "and rows would be written twice.",
         "Put all of that back as it was, start the query once, so that it finishes its batch, and "
         "change it then. Or look for the batch's rows in the topic, and to "
         "write them again on purpose: "
-        f"{resolve_command(QueryNames(names.prefix, other))} {FORGET}",
+        f"{resolve_command(other)} {FORGET} {_of(decided.stream)}",
         batch.batch,
         [],
         None,
         stream=batch.stream,
-        query=other,
+        query=other.query,
+        prefix=other.prefix,
     )
 
 
@@ -218,6 +259,16 @@ def _needed(
 ) -> OperatorNeededError:
     data = {"batch": batch, "partitions": partitions, "rows": rows, **more}
     return OperatorNeededError(message, remedy=remedy, data=data)
+
+
+def _on_purpose(names: QueryNames, stream: str) -> str:
+    return (
+        f"To write what Spark runs now on purpose: {resolve_command(names)} {FORGET} {_of(stream)}"
+    )
+
+
+def _of(stream: str) -> str:
+    return f"{STREAM} {shlex.quote(stream)}"
 
 
 def _partitions(decision: Decision) -> list[int]:

@@ -20,6 +20,7 @@ DEFAULT_PREFIX = "eos-sink-"
 QUERY_NAME = re.compile(r"[A-Za-z0-9._]+-[0-9a-f]{10}")
 """A query's whole name, as `query_identity` makes it."""
 
+_SHOWN = re.compile(rf"(.*?)({QUERY_NAME.pattern})", re.DOTALL)
 _READABLE_LIMIT = 48
 _UNREADABLE = re.compile(r"[^A-Za-z0-9._]+")
 _ABSOLUTE = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*:/|/)")
@@ -43,16 +44,46 @@ class QueryNames:
 
     Attributes:
         prefix: what all names start with; one prefixed ACL covers them.
-        query: the sink's stable identity of the query, also its key in the decision log.
+        query: the sink's stable identity of the query under that prefix.
     """
 
     prefix: str
     query: str
 
+    @staticmethod
+    def of_record(key: str, prefix: str) -> QueryNames:
+        """The names that a record's key and its prefix tell.
+
+        Args:
+            key: `log_key`; or the query alone, as it is shown or as older versions wrote it.
+            prefix: as the record has it, "" in the oldest ones.
+        """
+        prefix = prefix or DEFAULT_PREFIX
+        query = key.removeprefix(prefix)
+        is_new = query != key and QUERY_NAME.fullmatch(query)
+        return QueryNames(prefix, query if is_new else key)
+
+    @staticmethod
+    def of_shown(shown: str) -> QueryNames | None:
+        """The names that are shown like this; None: nothing of the sink is."""
+        match = _SHOWN.fullmatch(shown)
+        return QueryNames(match[1] or DEFAULT_PREFIX, match[2]) if match else None
+
+    @property
+    def shown(self) -> str:
+        """Tells it from all others of a log: two prefixes may have one query's name."""
+        return self.query if self.prefix == DEFAULT_PREFIX else self.group
+
     @property
     def group(self) -> str:
         """The consumer group whose one static member is the query's planner (KIP-447)."""
         return f"{self.prefix}{self.query}"
+
+    @property
+    def log_key(self) -> str:
+        """The key of its records in the decision log. It has to be the identity that fences: two
+        drivers that never fence each other would overwrite each other's decisions under one key."""
+        return self.group
 
     @property
     def driver(self) -> str:

@@ -12,7 +12,6 @@ from eos_sink.metrics import Step
 from eos_sink.stats import Stats
 
 _WORD = 2**64
-_EARLIER_STREAMS = 16
 
 
 class Numbering(Enum):
@@ -163,6 +162,35 @@ class Decision:
     def transactions(self, names: QueryNames) -> dict[Transaction, Prepared]:
         return {entry.transaction(names, self.slot): entry for entry in self.prepared}
 
+    def repeats(self, other: Decision | None) -> bool:
+        """A void, a ruling or a new run of `foreachBatch` repeats a decision; no rewrite does."""
+        return other is not None and (self.batch, self.prepared) == (other.batch, other.prepared)
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """The last decided batch of a stream that another one has followed.
+
+    All of it is visible, or a person has accepted it as it is: a batch of another stream is not
+    decided over lost partitions (`verdicts.assignment`), but for a single batch write of which
+    nothing is visible, and single writes are not kept.
+
+    Attributes:
+        total: None: not known, since an older version wrote the record, or a person has dropped
+            the decision.
+        run: as in a decision.
+        accepted: any rows count as a replay of it.
+    """
+
+    batch: BatchId
+    total: Tally | None = None
+    run: str = ""
+    accepted: bool = False
+
+    @staticmethod
+    def of(decision: Decision) -> Earlier:
+        return Earlier(decision.batch, decision.total, decision.run, decision.ruling.accepted)
+
 
 @dataclass(frozen=True)
 class Owner:
@@ -200,47 +228,82 @@ class LogRecord:
 
     `seq` grows by one with each write, a void included, which repeats `decision`.
     `writer` is unique to each write, so that a write of unknown outcome is recognised. `earlier`
-    has the last decided batch of each other stream that ran under the query's name (a deleted
-    checkpoint, or a second application by mistake), the latest last, the latest ones only.
-    `owner` is the run that it was written for, None in records of older versions.
+    has the last decided batch of every other stream that ran under the query's names (a deleted
+    checkpoint, frames of several queries to one topic, or a second application by mistake), the
+    latest last.
+    `owner` is the run that it was written for, None in records of older versions. `settled` says
+    that the decision, which this record repeats, was seen visible as a whole: Kafka forgets that,
+    the log does not.
 
-    `prefix` is what the query's names begin with, "" in older records, and `stats` are its figures.
-    Both are for people who look at the log: nothing of the protocol depends on them.
+    `prefix` is what the query's names begin with, "" in the oldest records; it tells whose a record
+    of an older version is. `stats` are figures, on which nothing of the protocol depends.
     """
 
     seq: int
     decision: Decision | None
     writer: str
-    earlier: tuple[BatchId, ...] = ()
+    earlier: tuple[Earlier, ...] = ()
     owner: Owner | None = None
     prefix: str = field(default="", compare=False)
     stats: Stats = field(default_factory=Stats, compare=False)
+    settled: bool = False
+
+    @property
+    def decided(self) -> tuple[BatchId, ...]:
+        """The last decided batch of each stream, the latest last."""
+        earlier = tuple(each.batch for each in self.earlier)
+        return (*earlier, self.decision.batch) if self.decision else earlier
 
     def knows(self, stream: str) -> bool:
-        """Whether a batch of the stream was decided here, as far as is kept."""
-        batches = (*self.earlier, self.decision.batch) if self.decision else self.earlier
-        return any(batch.stream == stream for batch in batches)
+        """Whether a batch of the stream was decided here."""
+        return any(batch.stream == stream for batch in self.decided)
 
-    def next(
+    def earlier_of(self, stream: str) -> Earlier | None:
+        return next((each for each in self.earlier if each.batch.stream == stream), None)
+
+    def earlier_with(self, stream: str, changed: Earlier | None) -> tuple[Earlier, ...]:
+        """The other streams' batches with this stream's one changed, or forgotten."""
+        every = (changed if e.batch.stream == stream else e for e in self.earlier)
+        return tuple(each for each in every if each is not None)
+
+    def followed_by(self, decision: Decision | None) -> tuple[Earlier, ...]:
+        """The other streams' batches once this is decided. Without one, a person drops the latest
+        decision: its batch is no replay when it comes again, so its rows are not kept."""
+        every = self.earlier
+        if self.decision:
+            latest = Earlier.of(self.decision)
+            every = (*every, latest if decision else Earlier(latest.batch))
+        now = decision.batch.stream if decision else None
+        return tuple(
+            each
+            for each in every
+            # A single batch write never comes again.
+            if each.batch.stream != now and each.batch.numbering is not Numbering.ONCE
+        )
+
+    def next(  # noqa: PLR0913
         self,
         decision: Decision | None,
         writer: str,
         owner: Owner | None = None,
         prefix: str = "",
         figures: Stats | None = None,
+        *,
+        settled: bool = False,
     ) -> LogRecord:
         """The record that follows this one; without a decision where a person has dropped it.
 
         Args:
             figures: what comes to those that there are.
+            settled: the decision was seen visible as a whole. A record that repeats the decision
+                keeps that.
         """
-        known = (*self.earlier, self.decision.batch) if self.decision else self.earlier
-        now = decision.batch.stream if decision else None
-        # A single batch write never comes again, and would push out what may.
-        repeated = (batch for batch in known if batch.numbering is not Numbering.ONCE)
-        earlier = tuple(batch for batch in repeated if batch.stream != now)[-_EARLIER_STREAMS:]
+        earlier = self.followed_by(decision)
         stats = self.stats if figures is None else self.stats + figures
-        return LogRecord(self.seq + 1, decision, writer, earlier, owner, prefix, stats)
+        settled = settled or (
+            self.settled and decision is not None and decision.repeats(self.decision)
+        )
+        return LogRecord(self.seq + 1, decision, writer, earlier, owner, prefix, stats, settled)
 
 
 @dataclass(frozen=True)
@@ -272,14 +335,14 @@ class PlanToken:
 class Plan:
     """All that a task needs to know of the query before it writes a batch.
 
-    `decision` is the latest one; `lost` are those of its partitions that were aborted after it;
-    `earlier` are the last decided batches of other streams.
+    `decision` is the latest one; `lost` are those of its partitions that were aborted after it, and
+    `doubtful` those of which Kafka can no longer tell.
     """
 
     token: PlanToken
     decision: Decision | None
     lost: frozenset[int] = frozenset()
-    earlier: tuple[BatchId, ...] = ()
+    doubtful: frozenset[int] = frozenset()
 
     def wrote(self, partition: int) -> bool:
         """Whether the partition had rows in the decided batch."""

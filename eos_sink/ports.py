@@ -64,7 +64,7 @@ class Visibility(Enum):
     COMMITTED = auto()
     ABORTED = auto()
     UNREADABLE = auto()
-    """Retention or compaction keeps the answer from us."""
+    """The record is not there any more, so that its absence proves nothing."""
 
 
 class EndOutcome(Enum):
@@ -188,8 +188,9 @@ class TransactionalProducer(Protocol):
         on_offset: Callable[[int, int], None] | None = None,
     ) -> None:
         """Queue a record; blocks while the queue is full. `on_offset(partition, offset)` is called
-        from `flush` or a later `produce` once the record is on the broker. `timestamp` is the
-        record's CreateTime in milliseconds since the epoch, at least 1; None: now.
+        from `flush` or a later `produce` once the record is on the broker, unless the client does
+        not know the offset (it was acknowledged with another one). `timestamp` is the record's
+        CreateTime in milliseconds since the epoch, at least 1; None: now.
 
         Raises:
             ProduceFailed: the client refuses the record (too large, unknown partition, ...).
@@ -200,7 +201,7 @@ class TransactionalProducer(Protocol):
     ) -> None:
         """Queue records, as `produce` does with each; those for one partition keep their order.
         `on_offset(topic, partition, offset)` is called once, with one of them that is on the
-        broker, from `flush` or before. The rows may be let go of on return.
+        broker at a known offset, from `flush` or before. The rows may be let go of on return.
 
         Raises:
             ProduceFailed: the client refuses one of the records. Others may be queued.
@@ -287,17 +288,29 @@ class TransactionControl(Protocol):
 
 
 class LogReader(Protocol):
-    """Reads the decision log."""
+    """Reads the decision log for one query, whose `keys` are the same in every call."""
 
-    def latest(self, key: str, deadline: Deadline) -> tuple[LogPosition, bytes] | None:
-        """The latest committed record under `key`, up to the high watermark at the call."""
+    @property
+    def reached(self) -> int:
+        """The offset up to which it has read."""
 
-    def known(self, key: str, deadline: Deadline) -> bool:
-        """Whether there is a committed record under `key` before the first open transaction, which
-        is not waited for."""
+    def latest(
+        self, keys: Sequence[str], deadline: Deadline
+    ) -> Mapping[str, tuple[LogPosition, bytes]]:
+        """The latest committed record under each key, up to the high watermark at the call."""
 
-    def position(self, key: str) -> LogPosition:
-        """Where records under `key` go (offset 0), for the first write."""
+    def known(
+        self, keys: Sequence[str], deadline: Deadline
+    ) -> Mapping[str, tuple[LogPosition, bytes]]:
+        """The same up to the first open transaction, which is not waited for."""
+
+    def written(self, keys: Sequence[str], start: int, end: int, deadline: Deadline) -> bool:
+        """Whether a record under one of the keys lies from `start` to before `end`, whatever became
+        of its transaction. There is a record at `end`, so the next `latest` reads past it, whatever
+        end a deposed leader tells."""
+
+    def position(self, query: str) -> LogPosition:
+        """Where the query's records go (offset 0), for the first write."""
 
     def close(self) -> None: ...
 
@@ -328,14 +341,20 @@ class Kafka(Protocol):
         """Creates the decision log's topic where it is missing."""
 
     def log_records(self, deadline: Deadline) -> Mapping[str, bytes]:
-        """The latest record of every query in the decision log, by key, up to the first open
-        transaction of each partition. Reads all of the log."""
+        """The latest committed record of every query in the decision log, by key, up to the high
+        watermarks at the call. Reads all of the log."""
 
     def visibility(
         self, witnesses: Sequence[Witness], deadline: Deadline
     ) -> Mapping[Witness, Visibility]:
         """What a read_committed reader finds at each, once the last stable offset is past it. One
         that stays open until the deadline is left out."""
+
+    def markers(
+        self, asked: Mapping[Witness, Transaction], deadline: Deadline
+    ) -> Mapping[Witness, bool]:
+        """Whether the marker behind each witness commits or aborts its transaction, as far as one
+        is found by the deadline; the witness itself may be gone."""
 
     def check_topic(self, topic: str, deadline: Deadline) -> None:
         """Raises ClusterError if the topic does not exist or may not be seen."""
@@ -363,9 +382,9 @@ class Inspection(Kafka, Protocol):
         """What the last `most` offsets of each partition show of transactions, committed or not.
         Each of their rows is handed to `on_row`. Empty if the topic cannot be seen."""
 
-    def queries(self, deadline: Deadline) -> list[str] | None:
-        """The queries that the decision log has records of, sorted; None: there is no such topic,
-        and none is made."""
+    def records(self, deadline: Deadline) -> Mapping[str, bytes] | None:
+        """The latest record of each query in the decision log before the first open transaction of
+        each partition, by key; None: there is no such topic, and none is made."""
 
     def members(self, group: str, deadline: Deadline) -> list[str]:
         """The hosts of a group's members, as far as its coordinator knows."""

@@ -7,7 +7,8 @@ out rather than raised.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from eos_sink.metrics import Count, Step
@@ -49,12 +50,12 @@ class Stats:
 
     Attributes:
         counts: from the query's first record with figures on; what is not in it is 0.
-        steps: the same of times. Those of a batch's decide and settle are known only when its
-            record is written, so they come with the next record of the same process.
+        steps: the same of times. Those of a batch's vote, decide and settle are known only when
+            its record is written, so they come with the next record of the same process.
         decided_ms: when the latest batch was decided, by the clock of the process that did it,
             milliseconds since the epoch; 0: unknown.
-        left_ms: what was left of the transaction time-out at the latest vote, the least of all
-            tasks.
+        left_ms: what was left of the transaction time-out at the latest vote before this record,
+            the least of all tasks.
         timeout_ms: that time-out.
     """
 
@@ -109,3 +110,11 @@ class StepClock:
         begun = self._since
         self.begin()
         self.took[step] = self._since - begun
+
+    @contextmanager
+    def inner(self, step: Step) -> Iterator[None]:
+        """Time a step that is part of the one under way, which is timed without it."""
+        begun = self._now()
+        yield
+        self.took[step] = self._now() - begun
+        self._since += self.took[step]

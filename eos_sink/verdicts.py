@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from eos_sink import doubts
-from eos_sink.errors import CommitFailedError
+from eos_sink.errors import CommitFailedError, ConfigurationError
 from eos_sink.identity import QueryNames
 from eos_sink.model import (
     BatchId,
@@ -23,13 +23,16 @@ from eos_sink.model import (
     TaskReport,
     Transaction,
 )
-from eos_sink.ports import TransactionState, TransactionStatus, Visibility
+from eos_sink.outcome import proves_commit
+from eos_sink.ports import TransactionState, TransactionStatus
 
 _SESSION_MARGIN_MS = 60_000
 # The default of group.max.session.timeout.ms, and the most that librdkafka takes.
 _KAFKAS_SESSION_MS = 1_800_000
 _CLIENTS_SESSION_MS = 3_600_000
 _VOTE_MARGIN_SHARE, _VOTE_MARGIN_MS = 10, 10_000
+MAX_STREAMS = 1_000
+"""Under one identity: a record keeps some 100 bytes of each."""
 
 
 class Answer(Enum):
@@ -69,47 +72,6 @@ def control_answer(error_code: int) -> Answer:
 
 
 _COMMITTED = {TransactionStatus.PREPARE_COMMIT, TransactionStatus.COMPLETE_COMMIT}
-
-
-class Settling(Enum):
-    """The next step for one transaction of a decision."""
-
-    COMMITTED = auto()
-    END = auto()
-    LOOK = auto()
-    """The coordinator can no longer tell: read the witness."""
-
-
-def settling(transaction: Transaction, state: TransactionState) -> Settling:
-    """Judged by (id, producer id, epoch): under another epoch the coordinator speaks of a later
-    attempt's transaction."""
-    if state.transaction != transaction:
-        return Settling.LOOK
-    if state.status is TransactionStatus.COMPLETE_COMMIT:
-        return Settling.COMMITTED
-    if state.status in (TransactionStatus.ONGOING, TransactionStatus.PREPARE_COMMIT):
-        return Settling.END
-    return Settling.LOOK
-
-
-def lost_partitions(
-    names: QueryNames, decision: Decision, seen: Mapping[Transaction, Visibility]
-) -> frozenset[int]:
-    """The partitions whose transactions were aborted after the decision.
-
-    Raises:
-        OperatorNeededError: a witness cannot be read, so nobody can tell.
-    """
-    if decision.ruling.accepted:
-        return frozenset()
-    entries, ruled = decision.transactions(names), decision.ruling
-    unreadable = [entries[t] for t, v in seen.items() if v is Visibility.UNREADABLE]
-    doubtful = [e for e in unreadable if e.partition not in ruled.visible | ruled.lost]
-    if doubtful:
-        raise doubts.in_doubt(names, decision, doubtful)
-    aborted = [entries[t] for t, v in seen.items() if v is Visibility.ABORTED]
-    ruled_lost = [entry for entry in unreadable if entry.partition in ruled.lost]
-    return frozenset(entry.partition for entry in aborted + ruled_lost)
 
 
 def undecided(
@@ -170,9 +132,9 @@ def assignment(plan: Plan, batch: BatchId, partition: int, run: str = "") -> Ass
         run: the run of the query whose `foreachBatch` writes.
 
     Raises:
-        OperatorNeededError: the batch is older than the decision, or was decided before another
-            stream took the query's name, or the decision has lost partitions and Spark no longer
-            replays its batch.
+        OperatorNeededError: the batch is older than the decision, or the decision has lost
+            partitions and Spark no longer replays its batch; or nothing tells what became of
+            partitions, and the batch is their own or does not prove that they were committed.
     """
     decision = plan.decision
     if decision is None:
@@ -181,6 +143,8 @@ def assignment(plan: Plan, batch: BatchId, partition: int, run: str = "") -> Ass
         if run and run == decision.run:
             # One run calls foreachBatch once for a batch, so this is no replay.
             return Assignment(Role.REFUSE, decision.slot)
+        if plan.doubtful:
+            raise doubts.in_doubt(plan.token.names, decision, plan.doubtful)
         role = Role.WRITE if partition in plan.lost else Role.COUNT
         return Assignment(role, decision.slot)
     names = plan.token.names
@@ -188,9 +152,8 @@ def assignment(plan: Plan, batch: BatchId, partition: int, run: str = "") -> Ass
         if batch.numbering is Numbering.VERSION:
             return Assignment(Role.SKIP, decision.slot)
         raise doubts.old_checkpoint(names, batch, decision)
-    for earlier in plan.earlier:
-        if earlier.stream == batch.stream and earlier.batch >= batch.batch:
-            raise doubts.other_stream(names, batch, decision)
+    if plan.doubtful and not proves_commit(batch, decision.batch):
+        raise doubts.in_doubt(names, decision, plan.doubtful)
     if plan.lost and not _came_to_nothing(decision, plan.lost):
         raise doubts.unrepaired(names, batch, decision, plan.lost)
     return Assignment(Role.WRITE, 1 - decision.slot)
@@ -203,7 +166,7 @@ def _came_to_nothing(decision: Decision, lost: frozenset[int]) -> bool:
 
 
 def check_unmoved(
-    names: QueryNames, decision: Decision, elsewhere: Mapping[str, LogRecord]
+    names: QueryNames, decision: Decision, elsewhere: Iterable[tuple[QueryNames, LogRecord]]
 ) -> None:
     """The query has not written further under another identity: a checkpoint that was moved, or
     copied, amid a batch, or a query that has changed between writing by itself and `foreachBatch`.
@@ -213,14 +176,74 @@ def check_unmoved(
         OperatorNeededError: it was.
     """
     batch, topics = decision.batch, set(decision.topics)
-    for query, record in elsewhere.items():
+    for other, record in elsewhere:
         latest = record.decision
         if latest is None:
             continue  # Nothing was decided there, or a person has dropped it.
-        decided = (*record.earlier, latest.batch) if topics & {*latest.topics} else record.earlier
-        for other in decided:
-            if other.stream in batch.namesakes and other.batch >= batch.batch:
-                raise doubts.moved_checkpoint(names, batch, query, other)
+        # What topics an earlier stream's batch went to is not kept.
+        same_topic = topics & {*latest.topics}
+        decided = record.decided if same_topic else [each.batch for each in record.earlier]
+        for its in decided:
+            if its.stream in batch.namesakes and its.batch >= batch.batch:
+                raise doubts.moved_checkpoint(names, batch, other, its)
+
+
+def is_visible(
+    names: QueryNames, record: LogRecord, batch: BatchId, total: Tally, run: str
+) -> bool:
+    """Whether a batch was decided before another stream took the query's names, and so is visible:
+    what is written of it now has to be aborted. Otherwise it is new.
+
+    Raises:
+        OperatorNeededError: the stream has gone further than this batch, or has decided it with
+            other rows, or an older version did not note with which.
+        ConfigurationError: the same run of the query has written it.
+    """
+    known = record.earlier_of(batch.stream)
+    if known is None or known.batch.batch < batch.batch:
+        return False
+    if known.total is None and record.decision is None:
+        return False  # A person has dropped its decision, so that it is written.
+    if known.batch.batch > batch.batch:
+        raise doubts.older_than_earlier(names, batch, known)
+    if run and run == known.run:
+        raise second_frame(names, batch)
+    if known.accepted:
+        return True
+    if known.total is None:
+        raise doubts.unknown_earlier(names, batch)
+    if known.total != total:
+        raise doubts.other_rows_than_earlier(names, batch, known.total, total)
+    return True
+
+
+def second_frame(names: QueryNames, batch: BatchId) -> ConfigurationError:
+    return ConfigurationError(
+        f"Query {names.query}: {batch} is written a second time under this identity in one run: "
+        "another frame to the same topic, or the same write tried again. A repetition of the one "
+        "could not be told from the other. What was written first is visible, nothing of this "
+        "write is.",
+        remedy="Leave the first write as it is, give each further one an eos.id of its own "
+        "(.option('eos.id', '<query and frame>')), and start the query again. If it is the same "
+        "write tried again, let the error end the query instead.",
+        data={"batch": batch.batch},
+    )
+
+
+def check_streams(names: QueryNames, record: LogRecord, decision: Decision) -> None:
+    """The record has room for one more stream, since none is forgotten.
+
+    Raises:
+        ConfigurationError: it has not; nothing is decided.
+    """
+    if len(record.followed_by(decision)) >= MAX_STREAMS:
+        raise ConfigurationError(
+            f"Query {names.query}: {decision.batch} is of one more stream, and {MAX_STREAMS} have "
+            "written under this identity already. The decision log keeps the last batch of each, "
+            "so that none is written twice. Nothing of this batch is visible.",
+            remedy="Give each job an eos.id of its own (.option('eos.id', '<job>')).",
+            data={"streams": MAX_STREAMS},
+        )
 
 
 def group_session_ms(transaction_timeout_ms: int) -> int:
@@ -253,6 +276,9 @@ def check_vote(
     margin_ms: int,
 ) -> None:
     """Every prepared transaction is still ongoing under its own epoch and far from its time-out.
+
+    Args:
+        now_ms: by the brokers' clocks.
 
     Raises:
         CommitFailedError: one is not; nothing is decided.

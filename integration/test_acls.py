@@ -38,8 +38,8 @@ SOON_S = 20
 # Kafka's default of group.max.session.timeout.ms.
 KAFKAS_SESSION_MS = 1_800_000
 # The order of docs/security.md; a test says so if it changes.
-WRITE, READ, CONFIGS, TRANSACTIONS, GROUP, LOG_READ, LOG_WRITE, LOG_CREATE = range(8)
-EACH = ["Write", "Read", "DescribeConfigs", "ids", "group", "log-Read", "log-Write", "log-Create"]
+WRITE, READ, TRANSACTIONS, GROUP, LOG_READ, LOG_WRITE, LOG_CREATE = range(7)
+EACH = ["Write", "Read", "ids", "group", "log-Read", "log-Write", "log-Create"]
 
 Start = Callable[..., SecuredQuery]
 
@@ -98,7 +98,7 @@ def test_without_create_where_the_log_was_made_as_the_page_says(
     query.check()
 
 
-@pytest.mark.parametrize("number", range(8), ids=EACH)
+@pytest.mark.parametrize("number", range(7), ids=EACH)
 def test_a_start_names_the_permission_that_is_missing(start: Start, number: int) -> None:
     query = start(eos_log_topic=f"log-{uuid.uuid4().hex[:8]}")
     if number != LOG_CREATE:
@@ -149,12 +149,7 @@ def test_a_permission_lost_amid_a_batch_is_named_and_nothing_is_lost(
     query.check()
 
 
-@pytest.mark.parametrize(
-    "number",
-    [READ, pytest.param(CONFIGS, marks=pytest.mark.long)],
-    ids=["Read", "DescribeConfigs"],
-)
-def test_a_witness_that_may_not_be_read_is_no_doubt(start: Start, number: int) -> None:
+def test_a_witness_that_may_not_be_read_is_no_doubt(start: Start) -> None:
     """A person could only guess what a permission will tell."""
     query = start()
     query.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
@@ -162,10 +157,10 @@ def test_a_witness_that_may_not_be_read_is_no_doubt(start: Start, number: int) -
     point = FaultPoint.PLANNER_WITNESS_BEFORE
     process = query.run(pause_at(point, batch=1))
     process.paused_at(point)
-    query.revoke(query.need(number))
+    query.revoke(query.need(READ))
     process.wake()
     error = process.stopped(ClusterError, OperatorNeededError)
-    assert error["data"].get("missing") == [str(query.need(number))]
+    assert error["data"].get("missing") == [str(query.need(READ))]
     query.grant_as_told(error["text"])
     query.finish()
     query.check()

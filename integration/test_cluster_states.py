@@ -7,6 +7,7 @@ from __future__ import annotations
 import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import TypeVar
 
@@ -21,12 +22,13 @@ from eos_sink.errors import (
     SupersededError,
     UnfinishedError,
 )
+from eos_sink.model import Numbering
 from eos_sink.ports import TransactionStatus
 from eos_sink.testing import KafkaCluster, start_kafka
 from eos_sink.testing.faults import FaultPoint
 from eos_sink.testing.waiting import wait_until
 from integration.cluster_query import SITES, ClusterQuery
-from integration.query import PATIENCE_S, Process, rows_of
+from integration.query import PATIENCE_S, Process, Query, rows_of
 
 pytestmark = pytest.mark.timeout(400)
 
@@ -144,6 +146,54 @@ def test_nobody_can_tell_when_the_records_are_deleted_as_well(forgotten: Cluster
     error = forgotten.run().stopped(OperatorNeededError)
     assert error["data"]["batch"] == 1
     assert error["data"]["partitions"] == [0, 1, 2]
+
+
+def week_passes(query: Query, broker: KafkaCluster) -> None:
+    """The coordinator forgets the ids, and retention removes the rows."""
+    names = query.options.names
+    ids = [names.task(slot, partition) for slot in (0, 1) for partition in range(3)]
+
+    def forgotten() -> bool:
+        states = query.kafka.control().describe(ids, Deadline(PATIENCE_S)).values()
+        return {state.status for state in states} == {TransactionStatus.MISSING}
+
+    wait_until(forgotten, Deadline(PATIENCE_S), "the broker has forgotten the ids")
+    broker.delete_records(query.topic)
+
+
+@pytest.mark.parametrize(
+    "numbering",
+    [
+        Numbering.STREAM,
+        Numbering.VERSION,
+        pytest.param(Numbering.FOREACH, marks=pytest.mark.long),
+    ],
+)
+def test_a_query_that_runs_once_a_week_needs_no_operator(
+    forgetful: KafkaCluster, tmp_path: Path, numbering: Numbering
+) -> None:
+    with closing(Query(forgetful, tmp_path, stream=f"{numbering.value}weekly")) as query:
+        for week in range(3):
+            query.batches = [rows_of(batch) for batch in range(week + 1)]
+            query.run().finished()
+            expected = [row for part in rows_of(week) for row in part]
+            assert sorted(query.visible().values()) == sorted(expected)
+            week_passes(query, forgetful)
+
+
+@pytest.mark.long
+def test_a_single_write_once_a_week_needs_no_operator(
+    forgetful: KafkaCluster, tmp_path: Path
+) -> None:
+    with closing(Query(forgetful, tmp_path, stream=f"{Numbering.ONCE.value}0")) as query:
+        for week in range(3):
+            query.stream = f"{Numbering.ONCE.value}{week}"
+            query.checkpoint = tmp_path / f"checkpoint-{week}"
+            query.batches = [rows_of(week)]
+            query.run().finished()
+            expected = [row for part in rows_of(week) for row in part]
+            assert sorted(query.visible().values()) == sorted(expected)
+            week_passes(query, forgetful)
 
 
 # Epochs are used up.

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from confluent_kafka import Consumer, KafkaError, TopicPartition
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from kafka import KafkaAdminClient
 from kafka.structs import TopicPartition as AdminPartition
 
@@ -31,12 +32,20 @@ from tests.contract.harness import SESSION_MS, Record, Task
 from tests.contract.inspecting import InspectionContract
 from tests.contract.members import MemberContract
 from tests.contract.observing import ObservationContract
-from tests.contract.reading import LogContract, TopicContract, VisibilityContract
+from tests.contract.reading import (
+    CompactionContract,
+    LogContract,
+    MarkerContract,
+    TopicContract,
+    VisibilityContract,
+)
 from tests.contract.rows import RowsContract
 from tests.contract.transactions import ControlContract, ProducerContract
 
 pytestmark = pytest.mark.kafka("4.3.0", "3.9.1")
 
+# A broker's cleaner looks for work every 15 seconds.
+_CLEANED_S = 60.0
 ENDING = ["PrepareCommit", "PrepareAbort", "PrepareEpochFence"]
 
 
@@ -119,7 +128,10 @@ class KafkaHarness:
     def create_topic(self, partitions: int = 1, *, compacted: bool = False) -> str:
         self._topics += 1
         name = f"{self.names.query}-{self._topics}"
-        config = {"cleanup.policy": "compact"} if compacted else None
+        config: dict[str, object] | None = None
+        if compacted:
+            config = {"cleanup.policy": "compact", "segment.ms": 100}
+            config["min.cleanable.dirty.ratio"] = 0.001
         self._cluster.create_topic(name, partitions, config=config)
         return name
 
@@ -128,6 +140,19 @@ class KafkaHarness:
         while Offsets(Source(servers, topic)).find_high()[partition] < before:
             assert not deadline.passed, f"{topic} does not reach {before}: a marker is missing"
         self._admin.delete_records({AdminPartition(topic, partition): before})
+
+    def compact(self, topic: str) -> None:
+        producer = Producer({"bootstrap.servers": self._cluster.bootstrap_servers})
+        place, deadline = TopicPartition(topic, 0, 0), self.deadline(_CLEANED_S)
+        while True:
+            # The segment that is being written is not cleaned: later records close it.
+            for key in (b"k", b"other"):
+                producer.produce(topic, b"v", key=key, partition=0)
+                producer.flush(10)
+            if _first_offset(self._cluster, place) > 0:
+                return
+            assert not deadline.passed, f"{topic} is not cleaned"
+            time.sleep(0.5)
 
     def read_committed(self, topic: str) -> list[tuple[bytes | None, bytes | None]]:
         return [(record.key, record.value) for record in self.read_records(topic)]
@@ -173,6 +198,25 @@ class KafkaHarness:
         deadline = self.deadline()
         while any(self._admin.list_transactions(state_filters=ENDING).values()):
             assert not deadline.passed, "markers are still on their way"
+
+
+def _first_offset(cluster: KafkaCluster, place: TopicPartition) -> int:
+    """Of the first record that is there, committed or not."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": cluster.bootstrap_servers,
+            "group.id": "contract-reader",
+            "isolation.level": "read_uncommitted",
+            "auto.offset.reset": "earliest",
+        }
+    )
+    try:
+        consumer.assign([place])
+        message = consumer.poll(30)
+        assert message is not None
+        return message.offset() or 0
+    finally:
+        consumer.close()
 
 
 def _read(consumer: Consumer, topic: str, partition: int) -> list[Record]:
@@ -278,6 +322,15 @@ class TestLog(LogContract):
 
 
 class TestVisibility(VisibilityContract):
+    pass
+
+
+@pytest.mark.kafka("4.3.0")
+class TestCompaction(CompactionContract):
+    pass
+
+
+class TestMarkers(MarkerContract):
     pass
 
 

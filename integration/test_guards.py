@@ -11,9 +11,12 @@ from confluent_kafka.admin import AdminClient
 from kafka.partitioner.default import murmur2
 
 from eos_sink.clients.cluster import LOG_PARTITIONS, ConfluentKafka
+from eos_sink.clients.readers import EndOffset
 from eos_sink.deadline import Deadline
-from eos_sink.errors import CommitFailedError, ConfigurationError
-from eos_sink.model import Witness
+from eos_sink.errors import CommitFailedError, ConfigurationError, SupersededError
+from eos_sink.log import DecisionRegister
+from eos_sink.log.record import decode, encode, is_moved
+from eos_sink.model import BatchId, Decision, LogPosition, LogRecord, PlanToken, Tally, Witness
 from eos_sink.options import SinkOptions, parse_options
 from eos_sink.ports import Visibility
 from eos_sink.testing import KafkaCluster
@@ -91,3 +94,68 @@ def test_a_decision_log_of_another_size_is_refused(
             other.log_reader(deadline())
     finally:
         other.close()
+
+
+def test_a_record_behind_an_end_that_is_told_too_low_is_not_overwritten(
+    query: Query, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A deposed leader tells such an end; the producer finds the new leader."""
+    names = query.options.names
+    member = query.kafka.member(names.group, names.driver, 30_000)
+    metadata = member.join(deadline())
+    one, other = (DecisionRegister(query.kafka, names) for _ in range(2))
+    token = PlanToken(names, 0, one.read(deadline()).position, metadata)
+    decided = Decision(BatchId("stream", 7), 0, 0, Tally(), ())
+    one.write(token, decided, deadline())
+    with monkeypatch.context() as patched:
+        patched.setattr(EndOffset, "__call__", lambda *_: 0)
+        assert other.read(deadline()).seq == 0
+        with pytest.raises(SupersededError):
+            other.write(token, None, deadline())
+    last = one.read(deadline())
+    assert (last.seq, last.decision) == (1, decided)
+    for register in (one, other):
+        register.close()
+    member.close()
+
+
+def test_a_query_that_writes_behind_others_records_opens_the_log_once(query: Query) -> None:
+    names = query.options.names
+    member = query.kafka.member(names.group, names.driver, 30_000)
+    metadata = member.join(deadline())
+    register = DecisionRegister(query.kafka, names)
+    token = PlanToken(names, 0, register.open(deadline()).position, metadata)
+    opened = register._producer
+    other = query.kafka.log_producer(f"{names.driver}-other", 30_000)
+    other.init(deadline())
+    place: LogPosition = token.position
+    for finish in (other.abort, other.commit):
+        other.begin()
+        other.produce(place.topic, b"1", key=b"other", partition=place.partition)
+        other.flush(deadline())
+        finish(deadline())
+    assert register.write(token, None, deadline()).seq == 1
+    assert register._producer is opened
+    other.close()
+    register.close()
+    member.close()
+
+
+def test_a_query_goes_on_from_a_record_of_the_version_before(query: Query) -> None:
+    """Which finds a marker in its place from then on, in the same partition."""
+    names, reader = query.options.names, query.kafka.log_reader(deadline())
+    place = reader.position(names.query)
+    reader.close()
+    former = query.kafka.log_producer(names.driver, 30_000)
+    former.init(deadline())
+    former.begin()
+    record = encode(LogRecord(5, None, "w", prefix=names.prefix))
+    former.produce(place.topic, record, key=names.query.encode(), partition=place.partition)
+    former.commit(deadline())
+    former.close()
+    query.finish()
+    query.check()
+    assert query.log().seq > 5
+    records = query.kafka.log_records(deadline())
+    assert is_moved(records[names.query])
+    assert decode(records[names.log_key], "log").seq == query.log().seq

@@ -83,7 +83,7 @@ def test_figures_add_up_over_abort_replay_rewrite_and_restarts(
     }
     assert figured.visible() == stats.count(Count.ROWS)
     assert all(stats.step(step).last > 0 for step in Step)
-    assert [stats.step(step).count for step in (Step.OPEN, Step.VOTE, Step.DECIDE)] == [6, 6, 2]
+    assert [stats.step(step).count for step in (Step.OPEN, Step.VOTE, Step.DECIDE)] == [6, 2, 2]
     assert stats.left_ms is not None
     assert 0 < stats.left_ms <= (stats.timeout_ms or 0) == 120_000
 

@@ -90,7 +90,7 @@ def test_a_query_that_runs_well_needs_nobody(on_call: OnCall) -> None:
     assert status["prefix"] == on_call.query.options.names.prefix
     assert status["batch"]["number"] == 2
     assert (status["rows"], status["partitions"]) == (PARTITIONS * ROWS, PARTITIONS)
-    assert (status["settled"], status["driver"], status["open"]) == ("settled", "gone", [])
+    assert (status["outcome"], status["driver"], status["open"]) == ("committed", "gone", [])
     assert began <= status["decided_at_ms"] <= time.time() * 1000
     assert "Nothing needs anybody" in on_call.types("status", on_call.name)
     said = on_call.types("status", f"{on_call.name[:-11]}x", expect=REFUSED)
@@ -137,10 +137,10 @@ def test_what_was_decided_is_committed_and_never_aborted(on_call: OnCall) -> Non
     query = on_call.query
     query.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
     status = on_call.status(expect=LOOK)
-    assert (status["settled"], status["batch"]["number"]) == ("open", 1)
+    assert (status["outcome"], status["batch"]["number"]) == ("open", 1)
     assert [each["decided"] for each in status["open"]] == [True] * PARTITIONS
     first, *others = on_call.ids(query.slot())
-    assert on_call.fates(1, expect=LOOK) == ["decided, open"] * PARTITIONS
+    assert on_call.fates(1, expect=LOOK) == ["open"] * PARTITIONS
     before = query.log()
     for more in ((), ("--take-over",)):
         words = ("transactions", "abort", first, "--yes", *more)
@@ -151,7 +151,7 @@ def test_what_was_decided_is_committed_and_never_aborted(on_call: OnCall) -> Non
     assert query.log() == before
     query.check(batches=2)
     assert on_call.fates(1) == ["committed"] * PARTITIONS
-    assert on_call.status()["settled"] == "settled"
+    assert on_call.status()["outcome"] == "committed"
     assert query.finish().written(1) == []
     query.check()
 
@@ -180,7 +180,7 @@ def test_what_was_lost_is_told_and_written_again(on_call: OnCall) -> None:
     for transactional_id in (on_call.id(query.slot(), p) for p in (0, 2)):
         on_call.types("transactions", "commit", transactional_id, "--yes")
     status = on_call.status(expect=LOOK)
-    assert (status["settled"], status["lost"], status["open"]) == ("lost", [1], [])
+    assert (status["outcome"], status["lost"], status["open"]) == ("lost", [1], [])
     assert on_call.fates(1, expect=LOOK) == ["committed", "lost", "committed"]
     query.run_killed_at(FaultPoint.COMMITTER_SETTLE_AFTER)
     assert on_call.fates(1) == ["committed", "committed", "lost, written again", "committed"]
@@ -195,7 +195,7 @@ def test_what_timed_out_is_lost(kafka: KafkaCluster, tmp_path: Path) -> None:
     on_call = OnCall(kafka, query)
     query.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
     deadline = Deadline(PATIENCE_S)
-    while (status := on_call.status(expect=LOOK))["settled"] != "lost":
+    while (status := on_call.status(expect=LOOK))["outcome"] != "lost":
         assert not deadline.passed, status
     assert status["lost"] == list(range(PARTITIONS))
     query.finish()
@@ -215,7 +215,7 @@ def test_foreign_and_newer_records_are_told_and_the_rest_is_shown(
     document = on_call.reads("status", expect=LOOK)
     (foreign,) = document["unreadable"]
     assert foreign["key"] == "greeting"
-    assert document["queries"][0]["settled"] == "settled"
+    assert document["queries"][0]["outcome"] == "committed"
     newer = b'{"format":99,"seq":7,"writer":"x"}'
     producer.produce(place.topic, newer, key=on_call.name, partition=place.partition)
     producer.flush(30)

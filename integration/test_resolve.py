@@ -153,7 +153,7 @@ def test_partitions_may_have_different_fates(
 
 def test_a_choice_against_the_evidence_is_refused(query: Query, person: Person) -> None:
     query.run_killed_at(FaultPoint.COMMITTER_SETTLE_AMID)
-    states = {t["partition"]: t["standing"] for t in person.sees()["transactions"]}
+    states = {t["partition"]: t["outcome"] for t in person.sees()["transactions"]}
     assert sorted(states.values()) == ["committed", "open", "open"]
     committed = next(p for p, standing in states.items() if standing == "committed")
     open_ = next(p for p, standing in states.items() if standing == "open")
@@ -171,7 +171,7 @@ def test_a_choice_against_the_evidence_is_refused(query: Query, person: Person) 
 
 
 @VERSIONS
-def test_the_end_of_the_topic_tells_what_the_coordinator_has_forgotten(
+def test_markers_tell_what_the_coordinator_has_forgotten(
     kafka: KafkaCluster, query: Query, person: Person
 ) -> None:
     """Only the first records are gone, the witnesses among them."""
@@ -186,14 +186,13 @@ def test_the_end_of_the_topic_tells_what_the_coordinator_has_forgotten(
             for p in {w.partition for w in witnesses}
         },
     )
-    seen = person.sees(expect=WAITING)
-    doubtful = [t for t in seen["transactions"] if t["standing"] == "in doubt"]
-    assert doubtful
-    assert {t["at_the_end"]["marker"] for t in doubtful} == {"commit"}
+    seen = person.sees()
+    gone = [t for t in seen["transactions"] if t["witness"]["found"] == "unreadable"]
+    assert gone
+    assert {t["outcome"] for t in seen["transactions"]} == {"committed"}
+    assert {t["at_the_end"]["marker"] for t in gone} == {"commit"}
     assert all(0 < t["at_the_end"]["rows"] <= t["rows"] for t in seen["transactions"])
-    said = person.is_refused("lost", "--yes")
-    assert "was committed: the topic has the marker" in said
-    person.chooses("visible")
+    assert "Nothing is in doubt" in person.is_refused("lost", "--yes")
     assert query.finish().written(1) == []
 
 
@@ -362,4 +361,30 @@ def test_two_queries_under_one_identity_are_named(query: Query) -> None:
         assert f"checkpoint 's3a://bucket/{place}'" in text
     assert "SECRET" not in text
     assert "SECRET" not in repr(query.log())
+    query.check()
+
+
+def test_a_stream_that_another_one_has_followed_is_replayed_without_a_person(
+    query: Query, person: Person
+) -> None:
+    """And a person is asked where its rows are others than before."""
+    second = f"second-{uuid.uuid4().hex[:8]}"
+    first, rows = query.stream, [rows_of(0), rows_of(5), rows_of(6)]
+    query.batches = rows[:1]
+    query.finish()
+    restore_checkpoint(query, 0)
+    query.stream, query.batches = second, [rows_of(3)]
+    query.finish()
+    restore_checkpoint(query, 0)
+    query.stream, query.batches = first, rows
+    query.finish()
+    query.batches = [*rows, rows_of(3)]
+    query.check()
+    restore_checkpoint(query, 0)
+    query.stream, query.batches = second, [rows_of(4)]
+    error = stopped(query)
+    assert error["data"]["stream"] == second
+    person.chooses("accept", "--stream", second)
+    query.finish()
+    query.batches = [*rows, rows_of(3)]
     query.check()

@@ -19,11 +19,6 @@ BEFORE_THE_DECISION = [
 ]
 
 
-def refusal(point: FaultPoint) -> type[Exception]:
-    """Before the vote its transactions are found gone, after it the log has moved."""
-    return BatchFailedError if point is FaultPoint.COMMITTER_VOTE_BEFORE else SupersededError
-
-
 @pytest.mark.kafka("4.3.0", "3.9.1")
 @pytest.mark.parametrize(
     "point",
@@ -48,14 +43,14 @@ def test_a_stale_driver_decides_nothing(query: Query, point: FaultPoint) -> None
     query.finish()
     before = query.log()
     stale.wake()
-    stale.stopped(refusal(point))
+    stale.stopped(SupersededError)
     assert query.log() == before
     query.check()
 
 
 def test_a_driver_whose_member_is_replaced_decides_nothing(query: Query) -> None:
-    stale = query.run(pause_at(FaultPoint.COMMITTER_VOTE_AFTER, batch=1, partition=2))
-    stale.paused_at(FaultPoint.COMMITTER_VOTE_AFTER)
+    stale = query.run(pause_at(FaultPoint.TASK_PREPARED_AFTER, batch=1, partition=2))
+    stale.paused_at(FaultPoint.TASK_PREPARED_AFTER)
     newer = query.run(pause_at(FaultPoint.PLANNER_JOIN_AFTER, batch=1))
     newer.paused_at(FaultPoint.PLANNER_JOIN_AFTER)
     before = query.log()
@@ -76,7 +71,7 @@ def test_a_commit_that_wakes_up_after_its_abort_is_refused(query: Query, point: 
     query.finish()
     before = query.log()
     interrupted.wake()
-    interrupted.stopped(refusal(point))
+    interrupted.stopped(SupersededError)
     assert query.log() == before
     query.check()
 

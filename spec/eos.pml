@@ -12,18 +12,25 @@
  *              visible (the coordinator opens a new transaction under the same epoch)
  *   FEW        of those a task with few rows: the group offset comes behind them only
  *   EMPTYB=n   batch n has no rows: nothing is prepared, nothing is decided
+ *   NOVERIFY   brokers before Kafka 3.6, which do not verify that a transaction is open before they
+ *              append to it (with HALF)
  *   OLD        the query has run before: a batch is decided, each of its transactions committed,
  *              open or lost
+ *   OLD=2      ... each committed, and forgotten by its coordinator; either Spark has noted the batch,
+ *              or the record says that it is settled; NWITNESS is about that batch only
  *   AGAIN      the query is started again after an operator stop too
  *   KEEP       the process of commit() and abort() is kept, with its producer, over restarts too
  * Fault budgets (-D, default 0):
- *   NTIMEOUT   a transaction times out (EARLYT: only while no commit() is in progress)
+ *   NTIMEOUT   a transaction times out (EARLYT: only what is not decided, and while no commit() is
+ *              in progress)
  *   NSESSION   the session of the group's member ends
  *   NABANDON   commit() is interrupted and lives on while abort() runs
  *   NZTASK     a second attempt of a task runs whenever it likes
  *   NTDIE      a task dies with its transaction open, and reports nothing
  *   NFAIL      a step of abort() or of a plan's sweep raises; its processes live on
  *   NHIDE      a list of open transactions misses one (its coordinator is moving); recovery copes
+ *   NSTALE     a read of the log ends before its latest record (a deposed leader answers)
+ *   NFORGET    a coordinator forgets a completed transaction (transactional.id.expiration.ms)
  *   NREPLY     the log's answer to the decisive request is lost
  *   NWITNESS   reading a witness fails: unreadable, or no answer in time
  *   NDELETE    the checkpoint is deleted, or a deleted one put back: another stream id
@@ -37,7 +44,7 @@
  *   NOHUMAN    the stop for an operator is not reached
  *   LIVE       nothing of (4) but two formulas, under weak fairness: `ends` and `closed`
  * Mutations (-D), one rule taken back each: see run.sh and README.md.
- *   NOA1 is none: (1) about aborts is off, to see what a reader gets.
+ *   NOA1 is none: (1) is off, to see what a reader gets.
  */
 #ifndef NB
 #define NB 2
@@ -72,6 +79,12 @@
 #ifndef NHIDE
 #define NHIDE 0
 #endif
+#ifndef NSTALE
+#define NSTALE 0
+#endif
+#ifndef NFORGET
+#define NFORGET 0
+#endif
 #ifndef NREPLY
 #define NREPLY 0
 #endif
@@ -83,6 +96,9 @@
 #endif
 #ifndef NRESTORE
 #define NRESTORE 0
+#endif
+#ifndef M_DOUBTANY
+#define M_DOUBTANY 0
 #endif
 #ifndef EMPTYB
 #define EMPTYB 99
@@ -99,8 +115,17 @@
 #endif
 #define STREAM(g) ((g)/NB)
 #define END_OF(s) (((s)+1)*NB)
+/* M_SHAREDKEY: each run is another identity, with transactional ids, driver's id and group of its own */
+#ifdef M_SHAREDKEY
+#define NT (R*K*NP)
+#define ID_(s,p) ((id*K+(s))*NP+(p))
+#define OWN(t) ((t)/(K*NP) == id)
+#else
 #define NT (K*NP)
 #define ID_(s,p) ((s)*NP+(p))
+#define OWN(t) true
+#endif
+#define SLOT(t) ((t)/NP%K)
 
 #if NP == 1
 #define BOTH(F) F(0)
@@ -123,9 +148,9 @@
 #define A1(x) assert(x)
 #endif
 #if defined(EARLYT) && R == 2
-#define TGUARD && creq[0] == 0 && creq[1] == 0
+#define TGUARD(t) && creq[0] == 0 && creq[1] == 0 && !(DECIDED(t,ep[t]))
 #else
-#define TGUARD
+#define TGUARD(t)
 #endif
 
 /* states of a transaction: Empty, Ongoing, CompleteCommit, CompleteAbort */
@@ -151,25 +176,51 @@ byte st[NT];
 byte cb[NT];             /* batch in the open transaction */
 bit  cv[NT];             /* variant in the open transaction */
 byte half[NT];           /* which halves of the rows are in the open transaction */
+#ifdef NOVERIFY
+byte hang[NT], hb[NT];   /* halves that a partition took after the end of their transaction; their batch */
+#endif
 bit  off[NT];            /* group offset pending in the open transaction */
 #ifndef NO_WITNESS
 short cmt[NT];           /* bit e: the transaction of epoch e was committed: what a witness tells */
 #endif
 /* ---- the driver's id: its open transaction on the log ---- */
+#ifdef M_SHAREDKEY
+typedef DRV { byte dep, pb, pseq, ps, pe[NP], member; bit dong, pv[NP], pset };
+DRV drv[R];
+#define dep drv[id].dep
+#define dong drv[id].dong
+#define pb drv[id].pb
+#define pseq drv[id].pseq
+#define ps drv[id].ps
+#define pe drv[id].pe
+#define pv drv[id].pv
+#define pset drv[id].pset
+#define member drv[id].member
+#else
 byte dep;                /* who has it: the pid that inited it last; only that is compared */
 bit  dong;
-byte pb, pseq, ps; byte pe[NP]; bit pv[NP];
+byte pb, pseq, ps; byte pe[NP]; bit pv[NP], pset;
+#endif
 /* ---- decision log: the query's latest committed record ---- */
 byte lb;                 /* batch+1; 0: none */
-byte lseq, ls; byte le[NP]; bit lv[NP];
+byte lseq, ls; byte le[NP]; bit lv[NP];  /* a record's offset is its number here */
+bit  lset;               /* [settled] all of the decision was seen committed */
 #if NDELETE
-byte lx;                 /* [earlier] last decided batch+1 of the other stream */
+byte lx; bit lxv;        /* [earlier] last decided batch+1 of the other stream, and its total (GROW) */
+#endif
+#if NSTALE
+byte ob, oseq, os, oe[NP]; bit ov[NP], oset;   /* the record before it */
+#if NDELETE
+byte ox; bit oxv;
+#endif
 #endif
 #if NREPLY
 byte lw;                 /* [writer] here the driver epoch that it was written under */
 #endif
 /* ---- group ---- */
+#ifndef M_SHAREDKEY
 byte member;             /* current static member: 1+run (+R: its second one; 0: none) */
+#endif
 /* ---- Spark's logs, one pair a checkpoint ---- */
 byte clog[NS], olog[NS], cur;  /* next batch of the commit and offset log; checkpoint in use */
 /* ---- what a read_committed reader sees: copies of (batch, row), or of its halves ---- */
@@ -186,7 +237,7 @@ byte res[R], last; bit fin;
 byte rs[R];
 #endif
 /* the planner process that the driver JVM keeps: its member (0: not recovered) and [_planned] */
-byte plm, plq, plb, pls, ple[NP]; bit pll[NP];
+byte plm, plq, plb, pls, ple[NP]; bit pll[NP], pld;
 #ifdef NO_PLANREAD
 bit  plv[NP];
 #endif
@@ -194,30 +245,33 @@ bit  plv[NP];
 byte creq[R]; byte cm_b[R], cm_mem[R], cm_seq[R], cm_s[R];
 byte cm_e[R*NP]; bit cm_n[R*NP], cm_v[R*NP];   /* epochs, written by this run?, variants */
 bit  cm_rep[R], cm_bad[R];                      /* [replayed]; tallies differ from the decision's */
+#if NDELETE
+byte cm_x[R];            /* what [earlier] says of the batch: 1 decided with this total, 2 anything else */
+#endif
 #ifdef KEEP
 byte kh[R], kd[R]; bit kgone[R];   /* what the kept process of commit() and abort() holds */
 #endif
 /* a late attempt of a task */
 byte z; byte zt, zb, zmem; bit zv;
 byte ntimeout = NTIMEOUT, nsession = NSESSION, nabandon = NABANDON, nztask = NZTASK,
-     ntdie = NTDIE, nfail = NFAIL, nhide = NHIDE, nreply = NREPLY, nwitness = NWITNESS,
-     ndelete = NDELETE, nrestore = NRESTORE;
+     ntdie = NTDIE, nfail = NFAIL, nhide = NHIDE, nstale = NSTALE, nforget = NFORGET,
+     nreply = NREPLY, nwitness = NWITNESS, ndelete = NDELETE, nrestore = NRESTORE;
 byte quiet;              /* 1+run: this run has met no fault and no other process */
 
 #define NOQUIET quiet = 0
-#define OFF_(t) off[t]
+#define OFF_(t) (off[t] && OWN(t))
 #define NOPENDING (!(ANYT(OFF_)))
 #define SL_(t) (sl[t] != 0)
 #define LISTED (ANYT(SL_))
 /* [undecided]: open, and not named by the decision that was read */
 #ifdef M_UNDBYID
-#define UND(t) (st[t] == ONG && !(bb != 0 && (t)/NP == bs && be[(t)%NP] != 0))
+#define UND(t) (st[t] == ONG && OWN(t) && !(bb != 0 && SLOT(t) == bs && be[(t)%NP] != 0))
 #else
-#define UND(t) (st[t] == ONG && !(bb != 0 && (t)/NP == bs && be[(t)%NP] == ep[t]))
+#define UND(t) (st[t] == ONG && OWN(t) && !(bb != 0 && SLOT(t) == bs && be[(t)%NP] == ep[t]))
 #endif
 #define UNDECIDED (ANYT(UND))
 #define ONG_(t) (st[t] == ONG)
-#define DECIDED(t,e) (lb != 0 && (t)/NP == ls && le[(t)%NP] == (e))
+#define DECIDED(t,e) (lb != 0 && SLOT(t) == ls && le[(t)%NP] == (e))
 #ifdef GROW
 #define ROW(p,v) (p)
 #define PARTS(v) ((v) -> 3 : 1)
@@ -227,6 +281,12 @@ byte quiet;              /* 1+run: this run has met no fault and no other proces
 #else
 #define ROW(p,v) (p)
 #define PARTS(v) 1
+#endif
+/* what of a variant the totals of a batch tell */
+#ifdef GROW
+#define TOTAL(v) (v)
+#else
+#define TOTAL(v) 0
 #endif
 #define VIS(b,r,h) vis[((b)*NP+(r))*NH+(h)]
 #if defined(GROW)
@@ -242,20 +302,28 @@ byte quiet;              /* 1+run: this run has met no fault and no other proces
 
 #define PASSED(q) (le[q] == 0 || VIS(lb-1, ROW(q,lv[q]), 0) == 1)
 
-inline clr(t) { cb[t] = 0; cv[t] = 0; half[t] = 0; off[t] = 0 }
+#ifdef NOVERIFY
+#define NO_HANG(t) hang[t] = 0; hb[t] = 0      /* the marker ends these too */
+#else
+#define NO_HANG(t) skip
+#endif
+inline clr(t) { cb[t] = 0; cv[t] = 0; half[t] = 0; off[t] = 0; NO_HANG(t) }
 
 /* InitProducerId: aborts an open transaction, raises the epoch */
-inline INITPID(t) { printf("MSC: pid%d InitProducerId id%d -> epoch %d (was st %d)\n", _pid, t, ep[t]+1, st[t]); st[t] = EMPTY; clr(t); ep[t]++; assert(ep[t] < 15) }
+inline INITPID(t) { printf("MSC: pid%d InitProducerId id%d -> epoch %d (was st %d)\n", _pid, t, ep[t]+1, st[t]); if :: st[t] == ONG -> clr(t) :: else fi; st[t] = EMPTY; ep[t]++; assert(ep[t] < 15) }
 
 /* EndTxn(commit) */
 inline COMMIT_T(t,e,r) {
   if
   :: ep[t] != e -> printf("MSC: pid%d EndTxn(commit) id%d epoch %d: FENCED\n", _pid, t, e); r = BAD
   :: ep[t] == e && st[t] == ONG ->
-       assert(DECIDED(t,e));                        /* (1) never before the decision */
+       A1(DECIDED(t,e));                            /* (1) never before the decision */
        if :: half[t] & 1 -> VIS(cb[t], ROW((t)%NP,cv[t]), 0)++; assert(VIS(cb[t], ROW((t)%NP,cv[t]), 0) < 2) /* (2) */ :: else fi;
 #if NH == 2
        if :: half[t] & 2 -> VIS(cb[t], ROW((t)%NP,cv[t]), 1)++; assert(VIS(cb[t], ROW((t)%NP,cv[t]), 1) < 2) /* (2) */ :: else fi;
+#endif
+#ifdef NOVERIFY
+       if :: hang[t] & 2 -> VIS(hb[t], (t)%NP, 1)++; assert(VIS(hb[t], (t)%NP, 1) < 2) /* (2) */ :: else fi;
 #endif
 #ifndef NO_WITNESS
        cmt[t] = cmt[t] | (1 << e);
@@ -282,13 +350,26 @@ inline ABORT_T(t,e) {
 #else
 #define COMMITTED_(t,e) ((cmt[t] >> (e)) & 1)
 #endif
+#ifdef M_SHAREDKEY       /* of the other identity's transaction the witness tells too; an open one is waited for */
+#define OTHER(t) (((t)+K*NP)%NT)
+#define SEEN_COMMITTED(t,e) (COMMITTED_(t,e) || COMMITTED_(OTHER(t),e))
+#define SEEN_OPEN(t,e) (ep[OTHER(t)] == e && st[OTHER(t)] == ONG)
+#else
+#define SEEN_COMMITTED(t,e) COMMITTED_(t,e)
+#define SEEN_OPEN(t,e) false
+#endif
+#if OLD == 2             /* the old batch's records are past their retention time, no others */
+#define GONE_(t,e) ((t) < NP && e == 1)
+#else
+#define GONE_(t,e) true
+#endif
 inline SETTLE_T(t,e,LO,DB) {
   COMMIT_T(t,e,r);
   if
   :: r == OKAY -> LO = 0
 #if NWITNESS
-  :: r == BAD && nwitness > 0 -> nwitness--; NOQUIET; printf("MSC: pid%d no answer from the witness of id%d epoch %d\n", _pid, t, e); DB = SILENT
-  :: r == BAD && nwitness > 0 -> nwitness--; NOQUIET; printf("MSC: pid%d the witness of id%d epoch %d is unreadable\n", _pid, t, e);
+  :: r == BAD && nwitness > 0 && GONE_(t,e) -> nwitness--; NOQUIET; printf("MSC: pid%d no answer from the witness of id%d epoch %d\n", _pid, t, e); DB = SILENT
+  :: r == BAD && nwitness > 0 && GONE_(t,e) -> nwitness--; NOQUIET; printf("MSC: pid%d the witness of id%d epoch %d is unreadable\n", _pid, t, e);
 #if defined(M_UNREADLOST)
        LO = 1
 #elif defined(M_UNREADOK)
@@ -297,7 +378,8 @@ inline SETTLE_T(t,e,LO,DB) {
        if :: DB == 0 -> DB = DOUBT :: else fi
 #endif
 #endif
-  :: r == BAD -> LO = !(COMMITTED_(t,e))
+  :: r == BAD && SEEN_OPEN(t,e) -> DB = SILENT
+  :: r == BAD && !(SEEN_OPEN(t,e)) -> LO = !(SEEN_COMMITTED(t,e))
   fi;
   r = 0 }
 #ifdef M_NOSETTLE
@@ -325,12 +407,25 @@ inline SETTLE(ID) { SETTLE1(ID,0); SETTLE1(ID,1) }
 #endif
 
 /* ---- the decision log [DecisionRegister] ---- */
-inline READLOG() { printf("MSC: pid%d reads log: decision of batch %d, seq %d\n", _pid, lb-1, lseq); bb = lb; bseq = lseq; bs = ls; COPY1(be,le); COPY1(bv,lv);
+inline READLOG() {
+#if NSTALE
+  if
+  :: nstale > 0 -> nstale--; NOQUIET; printf("MSC: pid%d reads log, STALE: decision of batch %d, seq %d\n", _pid, ob-1, oseq);
+     bb = ob; bseq = oseq; bs = os; bset = oset; COPY1(be,oe); COPY1(bv,ov);
 #if NDELETE
-  bx = lx
+     bx = ox; bxv = oxv
+#endif
+  :: true ->
+#endif
+  printf("MSC: pid%d reads log: decision of batch %d, seq %d\n", _pid, lb-1, lseq); bb = lb; bseq = lseq; bs = ls; bset = lset; COPY1(be,le); COPY1(bv,lv);
+#if NDELETE
+  bx = lx; bxv = lxv
+#endif
+#if NSTALE
+  fi
 #endif
 }
-inline DRV_CLR() { dong = 0; pb = 0; ps = 0; pseq = 0; ZERO(pe); ZERO(pv) }
+inline DRV_CLR() { dong = 0; pb = 0; ps = 0; pseq = 0; pset = 0; ZERO(pe); ZERO(pv) }
 inline DRV_INIT() { printf("MSC: pid%d inits driver id\n", _pid); dep = _pid; DRV_CLR(); myd = _pid }
 /* [open]: fence every other writer, then read */
 inline OPEN(ID) {
@@ -346,22 +441,32 @@ inline OPEN(ID) {
 #ifdef NO_CAS
 #define SAME(seq) true
 #else
-#define SAME(seq) (lseq == seq)
+#define SAME(seq) (READ_ == seq)
+#endif
+#if NSTALE
+#define READ_ got
+#define READSEQ() if :: nstale > 0 -> nstale--; NOQUIET; printf("MSC: pid%d reads log, STALE: seq %d\n", _pid, oseq); got = oseq :: true -> got = lseq fi
+#else
+#define READ_ lseq
+#define READSEQ() skip
 #endif
 inline COMPARE(ID,seq) {
-  atomic { LIVING(ID);
+  atomic { LIVING(ID); READSEQ();
     if
 #if NREPLY && !defined(NO_WRITER)
-    :: w != 0 && lw == w && lseq == seq+1 -> printf("MSC: pid%d reads its own record\n", _pid); ok = 1; fen = 4; hd = lseq+1
+    :: w != 0 && lw == w && lseq == seq+1 && READ_ == lseq -> printf("MSC: pid%d reads its own record\n", _pid); ok = 1; fen = 4; hd = lseq+1
     :: else ->
 #else
     :: true ->
 #endif
        if
-       :: SAME(seq) -> ok = 1; hd = lseq+1
-       :: else -> printf("MSC: pid%d compares: seq %d, planned from %d\n", _pid, lseq, seq); ok = 0; hd = 0
+       :: SAME(seq) -> ok = 1; hd = READ_+1
+       :: else -> printf("MSC: pid%d compares: seq %d, planned from %d\n", _pid, READ_, seq); ok = 0; hd = 0
        fi
     fi;
+#if NSTALE
+    got = 0;
+#endif
 #if NREPLY
     w = 0
 #endif
@@ -384,7 +489,14 @@ inline EXPECT(ID,seq) {
      atomic { LIVING(ID); DRV_INIT() }
 #endif
   fi }
-/* [_append]: record and group offset, which is checked against the group's member; then EndTxn */
+/* [_append]: record and group offset, which is checked against the group's member; the vote; EndTxn.
+ * If the record's offset is not the end that was read, a record of the query lies in between: the
+ * transaction is aborted, and the log opened again. */
+#if NSTALE && !defined(M_STALEEND)
+#define AT_END (hd == lseq+1)
+#else
+#define AT_END true
+#endif
 #ifdef M_NOMEMBER
 #define ACCEPTS(mm) true
 #else
@@ -395,20 +507,27 @@ inline EXPECT(ID,seq) {
 #else
 #define SET1(x,a,b) x[0] = a; x[1] = b
 #endif
-inline DRV_SEND(nb,ns,n0,n1,w0,w1,mm) {
+inline DRV_SEND(nb,ns,n0,n1,w0,w1,t,mm) {
   if
   :: dep != myd -> printf("MSC: pid%d log write FENCED\n", _pid); ok = 0; hd = 0; fen++
-  :: dep == myd && ACCEPTS(mm) -> printf("MSC: pid%d sends record+offset of batch %d (open)\n", _pid, nb-1); dong = 1; pb = nb; ps = ns; SET1(pe,n0,n1); SET1(pv,w0,w1); pseq = hd
-  :: dep == myd && !(ACCEPTS(mm)) -> printf("MSC: pid%d log write REFUSED (member)\n", _pid); ok = 0; hd = 0; fen = 3
+  :: dep == myd && !(AT_END) -> printf("MSC: pid%d log write: records of the query before its own\n", _pid); ok = 0; hd = 0; fen++
+  :: dep == myd && AT_END && ACCEPTS(mm) -> printf("MSC: pid%d sends record+offset of batch %d (open)\n", _pid, nb-1); dong = 1; pb = nb; ps = ns; pset = t; SET1(pe,n0,n1); SET1(pv,w0,w1); pseq = hd
+  :: dep == myd && AT_END && !(ACCEPTS(mm)) -> printf("MSC: pid%d log write REFUSED (member)\n", _pid); ok = 0; hd = 0; fen = 3
   fi }
 inline DRV_END() {
   if
-  :: dep == myd && dong -> printf("MSC: pid%d log record durable: batch %d seq %d epochs %d\n", _pid, pb-1, pseq, pe[0]);
+  :: dep == myd && dong -> printf("MSC: pid%d log record durable: batch %d seq %d epochs %d settled %d\n", _pid, pb-1, pseq, pe[0], pset);
+#if NSTALE
+     ob = lb; oseq = lseq; os = ls; oset = lset; COPY1(oe,le); COPY1(ov,lv);
 #if NDELETE
-     if :: lb != 0 && pb != 0 && STREAM(lb-1) != STREAM(pb-1) -> lx = lb :: else fi;
+     ox = lx; oxv = lxv;
+#endif
+#endif
+#if NDELETE
+     if :: lb != 0 && pb != 0 && STREAM(lb-1) != STREAM(pb-1) -> lx = lb; lxv = TOTAL(lv[0]) :: else fi;
 #endif
      assert(lb == 0 || pb == lb || BOTH(PASSED));     /* (3) the log goes on from a visible decision only */
-     lb = pb; ls = ps; COPY1(le,pe); COPY1(lv,pv); lseq = pseq; hd = lseq+1;
+     lb = pb; ls = ps; lset = pset; COPY1(le,pe); COPY1(lv,pv); lseq = pseq; hd = lseq+1;
 #if NREPLY
      lw = dep;
 #endif
@@ -420,14 +539,30 @@ inline DRV_END() {
   fi }
 /* [write]: fenced, or no answer: open and compare once more, then send again; after the second
  * time the deadline has passed */
-inline REG_WRITE(ID,nb,ns,n0,n1,w0,w1,seq,mm) {
+#ifdef M_NOVOTE
+#define VOTERS 0
+#else
+#define VOTERS NP
+#endif
+/* [_vote] a prepared transaction is no longer open: the driver's own is aborted */
+inline VOTE(ID) {
+  if
+  :: cm_n[ID*NP+p] && !(ep[ID_(cm_s[ID],p)] == cm_e[ID*NP+p] && st[ID_(cm_s[ID],p)] == ONG) ->
+       printf("MSC: pid%d the vote fails\n", _pid); if :: dep == myd -> DRV_CLR() :: else fi; ok = 0; hd = 0; fen = 3; p = 0
+  :: else -> p++
+  fi }
+inline REG_WRITE(ID,nb,ns,n0,n1,w0,w1,t,seq,mm,voters) {
   fen = 0;
   do
   :: fen < 2 ->
      EXPECT(ID,seq);
      if :: !ok || fen == 4 -> break :: else fi;
-     atomic { LIVING(ID); DRV_SEND(nb,ns,n0,n1,w0,w1,mm) }
-     if :: ok -> atomic { LIVING(ID); DRV_END() } :: else fi;
+     atomic { LIVING(ID); DRV_SEND(nb,ns,n0,n1,w0,w1,t,mm) }
+     do
+     :: ok && p < voters -> atomic { LIVING(ID); VOTE(ID) }
+     :: ok && p >= voters -> atomic { LIVING(ID); DRV_END(); if :: voters > 0 -> p = 0 :: else fi }; break
+     :: !ok -> break
+     od;
 #ifdef NO_REOPEN
      break
 #else
@@ -451,7 +586,13 @@ inline SENDOFF(t,e,mm) {
   fi }
 inline PRODUCE(t,e,b,v,h) {
   if
-  :: ep[t] == e -> printf("MSC: pid%d produces to id%d epoch %d batch %d half %d\n", _pid, t, e, b, h); st[t] = ONG; cb[t] = b; cv[t] = v; half[t] = half[t] | h   /* also from CA: a new transaction, same epoch */
+#ifdef NOVERIFY          /* the second half goes to a partition that the task has added before */
+  :: ep[t] == e && h == 2 && st[t] != ONG -> printf("MSC: pid%d produces to id%d epoch %d batch %d half %d, in NO transaction\n", _pid, t, e, b, h); hang[t] = 2; hb[t] = b
+  :: ep[t] == e && (h != 2 || st[t] == ONG) ->
+#else
+  :: ep[t] == e ->
+#endif
+     printf("MSC: pid%d produces to id%d epoch %d batch %d half %d\n", _pid, t, e, b, h); st[t] = ONG; cb[t] = b; cv[t] = v; half[t] = half[t] | h   /* also from CA: a new transaction, same epoch */
   :: else -> ok = 0
   fi }
 inline WRITE(ID,t,e,b,v,mm) {
@@ -495,17 +636,34 @@ inline SWEEP(ID) { i = 0;
 inline UNLIST() { i = 0; do :: i < NT -> sl[i] = 0; i++ :: else -> break od; i = 0 }
 /* [void]: the latest record once more, under the next number */
 #ifdef NO_VOID
-inline VOID(ID) { ok = 1 }
+inline VOID(ID,T) { ok = 1 }
 #elif NP == 1
-inline VOID(ID) {
+inline VOID(ID,T) {
   printf("MSC: pid%d voids\n", _pid);
-  REG_WRITE(ID,bb,bs,be[0],0,bv[0],0,bseq,mem);
-  if :: ok -> bseq++ :: else fi }
+  REG_WRITE(ID,bb,bs,be[0],0,bv[0],0,T,bseq,mem,0);
+  if :: ok -> bseq++; bset = T :: else fi }
 #else
-inline VOID(ID) {
+inline VOID(ID,T) {
   printf("MSC: pid%d voids\n", _pid);
-  REG_WRITE(ID,bb,bs,be[0],be[1],bv[0],bv[1],bseq,mem);
-  if :: ok -> bseq++ :: else fi }
+  REG_WRITE(ID,bb,bs,be[0],be[1],bv[0],bv[1],T,bseq,mem,0);
+  if :: ok -> bseq++; bset = T :: else fi }
+#endif
+/* [settled] what a plan's void says: this or an earlier settle has seen all of the decision committed */
+#ifdef M_SETTLEDBLIND
+#define ALL_SEEN (bb != 0)
+#else
+#define ALL_SEEN (bset || (bb != 0 && !(EITHER(LOST_)) && doubt == 0))
+#endif
+/* a new decision is not settled */
+#ifdef M_SETTLEDKEPT
+#define NEW_SET lset
+#else
+#define NEW_SET 0
+#endif
+#ifdef NO_SETTLEDBIT
+#define SETTLED false
+#else
+#define SETTLED bset
 #endif
 
 /* a step raises, and the process lives on */
@@ -538,11 +696,11 @@ inline VOID(ID) {
 #ifdef M_SETTLEDBATCH
 #define KNOWN (pb_ != 0 && bb == pb_)
 #else
-#define KNOWN (pb_ != 0 && SAME_DECISION)
+#define KNOWN (pb_ != 0 && SAME_DECISION && !pd_)
 #endif
 /* an open transaction that this plan leaves to hold up readers: a lost partition's is ended when its
    task inits */
-#define HOLDS(t) (st[t] == ONG && !(bb == b+1 && (t)/NP == bs && lost[(t)%NP]))
+#define HOLDS(t) (st[t] == ONG && OWN(t) && !(bb == b+1 && SLOT(t) == bs && lost[(t)%NP]))
 #define HELDUP (ANYT(HOLDS))
 
 #ifdef AGAIN
@@ -550,23 +708,32 @@ inline VOID(ID) {
 #else
 #define STOPPED(x) (x == ERR)
 #endif
+#if NDELETE
+#define CMX_CLR cm_x[id] = 0
+#else
+#define CMX_CLR skip
+#endif
 #if NP == 1
-#define CM_CLR creq[id] = 0; cm_b[id] = 0; cm_mem[id] = 0; cm_seq[id] = 0; cm_s[id] = 0; cm_rep[id] = 0; cm_bad[id] = 0; \
+#define CM_CLR CMX_CLR; creq[id] = 0; cm_b[id] = 0; cm_mem[id] = 0; cm_seq[id] = 0; cm_s[id] = 0; cm_rep[id] = 0; cm_bad[id] = 0; \
   cm_e[id] = 0; cm_n[id] = 0; cm_v[id] = 0
 #else
-#define CM_CLR creq[id] = 0; cm_b[id] = 0; cm_mem[id] = 0; cm_seq[id] = 0; cm_s[id] = 0; cm_rep[id] = 0; cm_bad[id] = 0; \
+#define CM_CLR CMX_CLR; creq[id] = 0; cm_b[id] = 0; cm_mem[id] = 0; cm_seq[id] = 0; cm_s[id] = 0; cm_rep[id] = 0; cm_bad[id] = 0; \
   cm_e[id*2] = 0; cm_n[id*2] = 0; cm_v[id*2] = 0; cm_e[id*2+1] = 0; cm_n[id*2+1] = 0; cm_v[id*2+1] = 0
 #endif
-#define NO_PLANNER plm = 0; plq = 0; plb = 0; pls = 0; ZERO(ple); ZERO(pll)
+#define NO_PLANNER plm = 0; plq = 0; plb = 0; pls = 0; pld = 0; ZERO(ple); ZERO(pll)
 /* the committer's request: was partition p written by this run? */
 #if NP == 1
 #define WRITTEN (cm_n[id])
 #define CME1 0
 #define CMV1 0
+#define LE1 0
+#define LV1 0
 #else
 #define WRITTEN (cm_n[id*NP] || cm_n[id*NP+1])
 #define CME1 cm_e[id*NP+1]
 #define CMV1 cm_v[id*NP+1]
+#define LE1 le[1]
+#define LV1 lv[1]
 #endif
 
 /* [assignment] */
@@ -583,10 +750,24 @@ inline VOID(ID) {
 #else
 #define OLDER (bb > b+1 && STREAM(bb-1) == STREAM(b))
 #endif
-#if NDELETE && !defined(M_NOEARLIER)
-#define EARLIER (bx >= b+1 && STREAM(bx-1) == STREAM(b))
+/* a decision in doubt: a later batch of its stream proves that its commit() returned */
+#if M_DOUBTANY == 1
+#define DOUBT_SAME false
 #else
-#define EARLIER false
+#define DOUBT_SAME (doubt == DOUBT)
+#endif
+#if defined(M_DOUBTSTOPS)
+#define DOUBT_OTHER (doubt == DOUBT)
+#elif M_DOUBTANY == 2
+#define DOUBT_OTHER false
+#else
+#define DOUBT_OTHER (doubt == DOUBT && STREAM(bb-1) != STREAM(b))
+#endif
+/* the earlier decision of the batch has the totals of the one that is written now */
+#ifdef M_EARLIERTALLY
+#define EQUAL_X true
+#else
+#define EQUAL_X (bxv == TOTAL(v))
 #endif
 #ifdef M_LOSTGONE
 #define LOST_GONE false
@@ -597,10 +778,10 @@ inline VOID(ID) {
 proctype Run(byte id) {
   byte mem, jc, b, r, i, bb, bseq, bs, myd, hd, s, att, fen, p, doubt, pq, pb_, ps_;
   byte e[NP], be[NP], pe_[NP], sl[NT];
-  bit bv[NP], lost[NP], pl_[NP], n[NP];       /* n: written by this run */
+  bit bv[NP], bset, lost[NP], pl_[NP], pd_, n[NP];       /* n: written by this run */
   bit ok, v, rec, rep, hum;                   /* rep: a task has reported; rec: this planner has recovered */
 #if NDELETE
-  byte bx, str;
+  byte bx, str; bit bxv;
 #define STR str
 #else
 #define STR 0
@@ -608,9 +789,12 @@ proctype Run(byte id) {
 #if NREPLY
   byte w;                      /* a record of this process whose outcome is unknown */
 #endif
+#if NSTALE
+  byte got;
+#endif
   started[id];
   if
-  :: reuse[id] -> atomic { mem = plm; rec = (mem != 0); pq = plq; pb_ = plb; ps_ = pls; COPY1(pe_,ple); COPY1(pl_,pll);
+  :: reuse[id] -> atomic { mem = plm; rec = (mem != 0); pq = plq; pb_ = plb; ps_ = pls; pd_ = pld; COPY1(pe_,ple); COPY1(pl_,pll);
 #ifdef NO_PLANREAD
        bb = plb; bseq = plq; bs = pls; COPY1(be,ple); COPY1(bv,plv);
 #endif
@@ -649,10 +833,11 @@ plan: /* [Planner.plan] */
      atomic { LIVING(id); READLOG() }
 #endif
      if
-     :: KNOWN -> COPY1(lost,pl_)
+     :: SETTLED -> ZERO(lost)
+     :: !(SETTLED) && KNOWN -> COPY1(lost,pl_)
      :: else -> SETTLE(id)
      fi;
-     if :: doubt -> goto forget :: else fi;
+     if :: doubt == SILENT -> goto forget :: else fi;
 #ifndef NO_REPLAN
      /* the plan before came to nothing, or the log has moved otherwise than by its decision: list, and
         only if there is something, void and abort */
@@ -662,7 +847,7 @@ plan: /* [Planner.plan] */
         if
         :: LISTED ->
            MAYFAIL(forget);
-           VOID(id);
+           VOID(id,ALL_SEEN);
            if :: !ok -> goto forget :: else fi;
            MAYFAIL(forget);
            SWEEP(id)
@@ -677,14 +862,17 @@ plan: /* [Planner.plan] */
      atomic { LIVING(id); mem = 1+id+R*jc; jc++; member = mem; printf("MSC: run %d joins as member %d\n", id, mem);
        assert(jc <= 1+NSESSION) }                     /* (4) no run joins again when it is replaced: they would take turns */
      OPEN(id);
-     SETTLE(id);
-     if :: doubt -> goto forget :: else fi;
+     if
+     :: SETTLED -> ZERO(lost)
+     :: else -> SETTLE(id)
+     fi;
+     if :: doubt == SILENT -> goto forget :: else fi;
 #ifndef M_VOIDFIRST
      LIST(id);
-     VOID(id);
+     VOID(id,ALL_SEEN);
      if :: !ok -> goto forget :: else fi;
 #else
-     VOID(id);
+     VOID(id,ALL_SEEN);
      if :: !ok -> goto forget :: else fi;
      LIST(id);
 #endif
@@ -701,7 +889,7 @@ plan: /* [Planner.plan] */
      :: atomic { alive[id] && !NOPENDING && UNDECIDED -> LIST_() }       /* and list again */
         if
         :: LISTED ->
-           VOID(id);
+           VOID(id,ALL_SEEN);
            if :: !ok -> goto forget :: else fi;
            SWEEP(id)
         :: else
@@ -712,7 +900,7 @@ plan: /* [Planner.plan] */
   fi;
   atomic {
     hd = 0; myd = 0; fen = 0; ok = 0;
-    pq = bseq; pb_ = bb; ps_ = bs; COPY1(pe_,be); COPY1(pl_,lost);
+    pq = bseq; pb_ = bb; ps_ = bs; pd_ = (doubt == DOUBT); COPY1(pe_,be); COPY1(pl_,lost);
 #ifdef QUIETCHK
     assert(!(alive[id] && quiet == id+1 && HELDUP)); /* (4) no transaction is left that holds up readers */
 #endif
@@ -722,15 +910,17 @@ plan: /* [Planner.plan] */
     ZERO(e); ZERO(n); rep = 0; att = 0; p = 0;
     /* [assignment] */
     if
-    :: THIS_BATCH -> s = bs
-    :: !(THIS_BATCH) && (OLDER || EARLIER || LOST_GONE) -> hum = 1
-    :: !(THIS_BATCH) && !(OLDER || EARLIER || LOST_GONE) ->
+    :: THIS_BATCH && !(DOUBT_SAME) -> s = bs
+    :: THIS_BATCH && (DOUBT_SAME) -> hum = 1
+    :: !(THIS_BATCH) && (OLDER || DOUBT_OTHER || LOST_GONE) -> hum = 1
+    :: !(THIS_BATCH) && !(OLDER || DOUBT_OTHER || LOST_GONE) ->
 #ifndef NO_SLOT
        s = (bb == 0 -> 0 : (bs+1)%K)
 #else
        s = b%K
 #endif
-    fi }
+    fi;
+    doubt = 0 }
   if :: hum -> goto abort :: else fi;
 
   /* the tasks, one after the other; each has two attempts */
@@ -759,6 +949,15 @@ plan: /* [Planner.plan] */
   /* commit() runs in the committer process */
   atomic { LIVING(id); cm_b[id] = b; cm_mem[id] = mem; cm_seq[id] = pq; cm_s[id] = s; p = 0; ok = 0;
     cm_rep[id] = THIS_BATCH; cm_bad[id] = 0;
+#if NDELETE && !defined(M_NOEARLIER)
+    /* [earlier] of the plan's record, which is the one that commit() finds, or it writes nothing */
+    if
+    :: THIS_BATCH -> cm_x[id] = 0
+    :: !(THIS_BATCH) && bx == b+1 && EQUAL_X -> cm_x[id] = 1
+    :: !(THIS_BATCH) && bx >= b+1 && STREAM(bx-1) == STREAM(b) && !(bx == b+1 && EQUAL_X) -> cm_x[id] = 2
+    :: else
+    fi;
+#endif
     do
     :: p < NP ->
        cm_n[id*NP+p] = n[p];
@@ -802,17 +1001,20 @@ abort: /* [Committer.abort], in a fresh process, or in the kept one, where it op
 #endif
   OPEN(id);
 #ifndef M_ABORTBLIND
-  doubt = 0;
-  SETTLE(id);
-  if :: doubt -> goto fail :: else fi;
+  if
+  :: SETTLED -> skip
+  :: else -> SETTLE(id)
+  fi;
+  /* a doubt is the next plan's matter, as lost partitions are */
+  if :: doubt == SILENT -> goto fail :: else -> doubt = 0 fi;
   /* without any report the plan is unknown, and with it the member: the next plan cleans up */
   if :: !rep -> goto fail :: else fi;
 #ifndef M_VOIDFIRST
   LIST(id);
   MAYFAIL(fail);
-  VOID(id);
+  VOID(id,bset);
 #else
-  VOID(id);
+  VOID(id,bset);
   LIST(id);
 #endif
 #ifdef M_ABORTANYWAY
@@ -844,7 +1046,6 @@ fail:
 #ifdef KEEP
   atomic { kh[id] = hd; kd[id] = (hd != 0 -> myd : 0) }
 #endif
-  if :: doubt == DOUBT -> hum = 1 :: else fi;
   printf("MSC: run %d stops with an error (operator needed: %d)\n", id, hum);
   atomic {
     if
@@ -863,11 +1064,12 @@ end:
 #endif
   atomic {
     if
-    :: rec -> plm = mem; plq = pq; plb = pb_; pls = ps_; COPY1(ple,pe_); COPY1(pll,pl_);
+    :: last != id -> skip                              /* the planner of an older JVM */
+    :: last == id && rec -> plm = mem; plq = pq; plb = pb_; pls = ps_; pld = pd_; COPY1(ple,pe_); COPY1(pll,pl_);
 #ifdef NO_PLANREAD
        COPY1(plv,bv)
 #endif
-    :: else -> NO_PLANNER
+    :: last == id && !rec -> NO_PLANNER
     fi }
 dead:
   atomic {
@@ -875,9 +1077,9 @@ dead:
     UNLIST();
     b = 0; r = 0; bb = 0; bseq = 0; bs = 0; myd = 0; hd = 0; s = 0; att = 0; p = 0; doubt = 0; pq = 0; pb_ = 0; ps_ = 0;
     ZERO(e); ZERO(be); ZERO(pe_); ZERO(bv); ZERO(lost); ZERO(pl_); ZERO(n);
-    ok = 0; v = 0; rec = 0; rep = 0; mem = 0; fen = 0; hum = 0; jc = 0;
+    ok = 0; v = 0; rec = 0; rep = 0; mem = 0; fen = 0; hum = 0; jc = 0; bset = 0; pd_ = 0;
 #if NDELETE
-    bx = 0; str = 0;
+    bx = 0; bxv = 0; str = 0;
 #endif
     skip }
 }
@@ -888,6 +1090,9 @@ proctype Committer(byte id) {
 #if NREPLY
   byte w;
 #endif
+#if NSTALE
+  byte got;
+#endif
 end_idle:
   do
   :: !alive[id] -> goto dead
@@ -897,36 +1102,45 @@ end_idle:
 #endif
      if
      :: cm_rep[id] -> /* [_commit_replay] */
-        atomic { LIVING(id); if :: !(SAME(cm_seq[id])) -> ok = 0 :: else -> if :: cm_bad[id] -> doubt = DOUBT; ok = 0 :: else fi fi }
+        atomic { LIVING(id); READSEQ(); if :: !(SAME(cm_seq[id])) -> ok = 0 :: else -> if :: cm_bad[id] -> doubt = DOUBT; ok = 0 :: else fi fi;
+#if NSTALE
+          got = 0
+#endif
+        }
      :: else
      fi;
      if
-     :: ok && WRITTEN -> /* [_decide] */
-prepared:
+#if NDELETE
+     :: ok && WRITTEN && cm_x[id] != 0 -> /* the batch, or a later one, was decided before another stream came */
         EXPECT(id,cm_seq[id]);
-#ifndef M_NOVOTE
-        do
-        :: ok && p < NP -> atomic { LIVING(id); if :: cm_n[id*NP+p] && !(ep[ID_(cm_s[id],p)] == cm_e[id*NP+p] && st[ID_(cm_s[id],p)] == ONG) -> ok = 0 :: else fi; p++ }
-        :: else -> break
-        od;
-        p = 0;
+        if
+        :: ok && cm_x[id] == 1 -> /* it is visible: the plan is voided, and what was prepared aborted */
+#ifndef M_EARLIERNOVOID
+           REG_WRITE(id,lb,ls,le[0],LE1,lv[0],LV1,lset,cm_seq[id],cm_mem[id],0);
 #endif
-        if
-        :: ok ->
-voted:     REG_WRITE(id,cm_b[id]+1,cm_s[id],cm_e[id*NP],CME1,cm_v[id*NP],CMV1,cm_seq[id],cm_mem[id])
+           do
+           :: ok && p < NP -> atomic { LIVING(id); if :: cm_n[id*NP+p] -> ABORT_T(ID_(cm_s[id],p),cm_e[id*NP+p]) :: else fi; p++ }
+           :: else -> break
+           od;
+           p = 0
+        :: ok && cm_x[id] == 2 -> doubt = DOUBT; ok = 0
         :: else
-        fi;
+        fi
+     :: ok && WRITTEN && cm_x[id] == 0 -> /* [_decide] */
+#else
+     :: ok && WRITTEN -> /* [_decide] */
+#endif
+        REG_WRITE(id,cm_b[id]+1,cm_s[id],cm_e[id*NP],CME1,cm_v[id*NP],CMV1,NEW_SET,cm_seq[id],cm_mem[id],VOTERS);
         if
         :: ok ->
-decided:   do
+           do /* [settle] */
            :: p < NP && cm_e[id*NP+p] != 0 -> atomic { LIVING(id); SETTLE_T(ID_(cm_s[id],p), cm_e[id*NP+p], lo, doubt); if :: lo -> ok = 0 :: else fi; lo = 0; p++ }
            :: p < NP && cm_e[id*NP+p] == 0 -> p++
            :: else -> break
            od;
            p = 0
         :: else
-        fi;
-settled:   skip
+        fi
      :: else
      fi;
      atomic {
@@ -939,6 +1153,7 @@ dead:
   atomic { cgone[id] = 1; r = 0; ok = 0; lo = 0; p = 0; doubt = 0; fen = 0; hd = 0; myd = 0; CM_CLR }
 }
 
+#if NZTASK
 /* a late attempt of a task: does its steps whenever it likes */
 proctype ZTask() {
   byte e; bit ok;
@@ -948,28 +1163,44 @@ end_z:
 dead:
   atomic { e = 0; ok = 0; z = 2; zt = 0; zb = 0; zmem = 0; zv = 0 }
 }
+#endif
 
 #ifdef LIVE
 /* a step is always possible, so that being stuck is an endless run too */
 proctype Clock() { bit tick; do :: timeout -> tick = 1-tick od }
 #endif
 
+#if NTIMEOUT + NSESSION + NFORGET
+#define DONE_(t) (st[t] == CC || st[t] == CA)
+/* its producer id goes with it, so that what is left of the producer is refused */
+inline FORGET_(t) { nforget--; printf("MSC: the coordinator forgets id%d\n", t); st[t] = EMPTY; ep[t]++ }
 inline TIMEOUT_(t) { ntimeout--; printf("MSC: time-out\n"); INITPID(t); NOQUIET }
 proctype Fault() {
 end_f:
   do
-  :: atomic { ntimeout > 0 TGUARD && st[0] == ONG -> TIMEOUT_(0) }
+  :: atomic { ntimeout > 0 TGUARD(0) && st[0] == ONG -> TIMEOUT_(0) }
 #if NT > 1
-  :: atomic { ntimeout > 0 TGUARD && st[1] == ONG -> TIMEOUT_(1) }
+  :: atomic { ntimeout > 0 TGUARD(1) && st[1] == ONG -> TIMEOUT_(1) }
 #endif
 #if NT > 2
-  :: atomic { ntimeout > 0 TGUARD && st[2] == ONG -> TIMEOUT_(2) }
-  :: atomic { ntimeout > 0 TGUARD && st[3] == ONG -> TIMEOUT_(3) }
+  :: atomic { ntimeout > 0 TGUARD(2) && st[2] == ONG -> TIMEOUT_(2) }
+  :: atomic { ntimeout > 0 TGUARD(3) && st[3] == ONG -> TIMEOUT_(3) }
+#endif
+#if NFORGET
+  :: atomic { nforget > 0 && DONE_(0) -> FORGET_(0) }
+#if NT > 1
+  :: atomic { nforget > 0 && DONE_(1) -> FORGET_(1) }
+#endif
+#if NT > 2
+  :: atomic { nforget > 0 && DONE_(2) -> FORGET_(2) }
+  :: atomic { nforget > 0 && DONE_(3) -> FORGET_(3) }
+#endif
 #endif
   :: atomic { ntimeout > 0 && dong -> ntimeout--; dep = 0; DRV_CLR(); NOQUIET }
   :: atomic { nsession > 0 && member != 0 -> nsession--; printf("MSC: session ends: group empty\n"); member = 0; NOQUIET }
   od
 }
+#endif
 
 /* a batch of stream 0 is decided, in slot 0, and Spark has not noted it yet */
 #ifdef NO_WITNESS
@@ -979,14 +1210,21 @@ end_f:
 #endif
 inline START_OLD() {
   lb = 1; lseq = 1; ls = 0; olog[0] = 1; i = 0;
+#if OLD == 2
+  if :: clog[0] = 1 :: lset = 1 fi;
+#endif
   do
   :: i < NP -> le[i] = 1; ep[i] = 1;
+#if OLD == 2
+     ep[i] = 2; VIS(0,i,0) = 1; WITNESS_OLD;
+#else
      if
      :: st[i] = CC; VIS(0,i,0) = 1; WITNESS_OLD
      :: st[i] = CA; ep[i] = 2; VIS(0,i,0) = 1; WITNESS_OLD     /* a late attempt has taken the id since */
      :: st[i] = ONG; half[i] = 1; off[i] = 1
      :: st[i] = CA
      fi;
+#endif
      i++
   :: else -> break
   od }
@@ -1004,12 +1242,15 @@ init {
     if :: ndelete--; cur = 1 :: true fi; rs[0] = cur;
 #endif
 #endif
+#ifdef M_SHAREDKEY       /* its producer ids are others, so no epoch of theirs is equal */
+    i = K*NP; do :: i < NT -> ep[i] = 7; i++ :: else -> break od;
+#endif
     i = 0;
     do :: i < R -> alive[i] = 1; run Run(i); run Committer(i); i++ :: else -> break od;
 #if NZTASK
     run ZTask();
 #endif
-#if NTIMEOUT + NSESSION
+#if NTIMEOUT + NSESSION + NFORGET
     run Fault();
 #endif
 #ifdef LIVE
@@ -1022,7 +1263,9 @@ init {
        if
        :: res[i-1] == RUNNING -> alive[i-1] = 0; (gone[i-1] && cgone[i-1]); NO_PLANNER      /* crashed */
        :: res[i-1] == RUNNING -> NO_PLANNER                      /* zombie */
+#ifndef M_SHAREDKEY
        :: STOPPED(res[i-1]) && plm != 0 -> reuse[i] = 1          /* same driver JVM, planner process kept */
+#endif
        :: STOPPED(res[i-1]) -> NO_PLANNER                        /* a fresh planner process */
        fi;
 #if NDELETE

@@ -73,16 +73,29 @@ row "a list misses a transaction" clean "$P1 -DNHIDE=1 $Q"
 row "a list misses a transaction, two partitions" tried "$ONE -DNHIDE=1 $Q"
 row "the log's answer is lost" clean "$P1 -DNREPLY=1 $Q"
 row "the log's answer is lost, two partitions" tried "$ONE -DNREPLY=1 $Q"
+row "a read of the log is stale" clean "$P1 -DNSTALE=1 $Q" short
+row "a read of the log is stale, an older decision" clean "$P1 -DOLD -DNSTALE=1 $Q"
+row "a read of the log is stale, two partitions" tried "$ONE -DNSTALE=1 $Q"
+row "a coordinator forgets, an older decision" clean "$P1 -DOLD -DNFORGET=1 $Q"
+row "a coordinator forgets, two partitions" tried "$ONE -DOLD -DNFORGET=1 $Q"
 row "a witness cannot be read" clean "$P1 -DOLD -DNWITNESS=1 -DAGAIN -DQUIETCHK" short
 row "a witness cannot be read, two partitions" tried "$ONE -DOLD -DNWITNESS=1 -DAGAIN -DQUIETCHK"
 row "a witness cannot be read, then a restart" tried "-DR=3 -DNB=1 -DNP=1 -DOLD -DNWITNESS=2 -DAGAIN"
+row "a witness cannot be read, two batches" tried "$TWO -DNP=1 -DOLD -DNWITNESS=1 -DAGAIN -DQUIETCHK"
+row "a witness cannot be read, the checkpoint is deleted" tried "$P1 -DOLD -DNWITNESS=1 -DNDELETE=1 -DAGAIN -DQUIETCHK"
+row "forgotten and unreadable" clean "$P1 -DOLD -DNFORGET=1 -DNWITNESS=1 -DAGAIN -DQUIETCHK"
+W="-DOLD=2 -DNWITNESS=3"
+row "finished, forgotten and unreadable: no operator" clean "$TWO -DNP=1 $W $Q" short
+row "finished, forgotten and unreadable, two partitions" tried "$TWO $W $Q"
 row "the checkpoint is deleted" tried "$ONE -DNDELETE=1 -DQUIETCHK"
 row "deleted, an older decision" tried "$ONE -DOLD -DNDELETE=1 -DQUIETCHK"
 row "deleted and put back, an older decision" clean "$P1 -DOLD -DNDELETE=2 -DQUIETCHK"
+row "deleted and put back, a replay with more rows" clean "$P1 -DOLD -DGROW -DNDELETE=2 -DQUIETCHK"
+row "deleted and put back, two batches" tried "$TWO -DNP=1 -DOLD -DNDELETE=2 -DQUIETCHK"
 row "an older copy of the checkpoint" clean "$TWO -DNP=1 -DNRESTORE=1 -DQUIETCHK"
 
 head_ "two faults more, one partition (they may be cut)"
-FAULTS="NTIMEOUT NSESSION NABANDON NZTASK NTDIE NFAIL NHIDE NREPLY NDELETE NWITNESS"
+FAULTS="NTIMEOUT NSESSION NABANDON NZTASK NTDIE NFAIL NHIDE NREPLY NSTALE NFORGET NDELETE NWITNESS"
 set -- $FAULTS
 while [ $# -gt 0 ]; do
   a=$1; for b in "$@"; do
@@ -111,6 +124,8 @@ row "NO_PLANREAD" violation "$ONE -DNO_PLANREAD -DNABANDON=1 $Q" short
 row "NO_PLANREAD NO_CAS" violation "$ONE -DNO_PLANREAD -DNO_CAS -DNABANDON=1 -DNOA1"
 row "NO_CAS" violation "$ONE -DNO_CAS -DNABANDON=1" short
 row "M_READFIRST" violation "$P1 -DM_READFIRST" short
+row "M_STALEEND" violation "$P1 -DNSTALE=1 -DM_STALEEND" short
+row "M_SHAREDKEY" violation "$P1 -DM_SHAREDKEY -DNOA1" short
 row "NO_WRITER" violation "$P1 -DNO_WRITER -DNREPLY=1 $Q" short
 row "M_HELD" violation "$P1 -DM_HELD -DKEEP -DNTDIE=1 $Q" short
 row "NO_REOPEN" clean "$ONE -DNO_REOPEN $Q"
@@ -123,6 +138,12 @@ row "NO_WITNESS" violation "$P1 -DOLD -DNO_WITNESS" short
 row "NO_WITNESS, a late task attempt" violation "$P1 -DNO_WITNESS -DNZTASK=1"
 row "M_UNREADLOST" violation "$P1 -DOLD -DNWITNESS=1 -DM_UNREADLOST" short
 row "M_UNREADOK" violation "$P1 -DOLD -DNWITNESS=1 -DM_UNREADOK" short
+row "M_DOUBTANY, the same batch" violation "$P1 -DOLD -DNWITNESS=1 -DM_DOUBTANY=1" short
+row "M_DOUBTANY, another stream" violation "$P1 -DOLD -DNWITNESS=1 -DNDELETE=1 -DM_DOUBTANY=2"
+row "M_DOUBTSTOPS" violation "$TWO -DNP=1 $W -DM_DOUBTSTOPS $Q" short
+row "M_SETTLEDBLIND" violation "$P1 -DOLD -DM_SETTLEDBLIND" short
+row "M_SETTLEDKEPT" violation "$TWO -DNP=1 -DNTIMEOUT=1 -DM_SETTLEDKEPT" short
+row "NO_SETTLEDBIT" violation "$TWO -DNP=1 $W -DNO_SETTLEDBIT $Q"
 row "M_NOSETTLE" violation "$P1 -DM_NOSETTLE $Q" short
 row "M_SETTLEDBATCH" violation "$P1 -DOLD -DM_SETTLEDBATCH -DNABANDON=1" short
 row "NO_VOID" violation "$P1 -DNO_VOID -DNABANDON=1" short
@@ -130,6 +151,7 @@ row "M_VOIDFIRST" violation "$P1 -DM_VOIDFIRST" short
 row "M_ABORTANYWAY" violation "$ONE -DM_ABORTANYWAY" short
 row "NO_SWEEP" violation "$ONE -DNO_SWEEP" short
 row "NO_SWEEP, two requests" violation "$ONE -DNO_SWEEP -DHALF -DNOA1"
+row "NOVERIFY" violation "$P1 -DHALF -DNOVERIFY" short
 row "M_NOSWEEP" violation "$P1 -DM_NOSWEEP" short
 row "M_UNDBYID" violation "$P1 -DOLD -DM_UNDBYID" short
 row "M_ABORTBLIND" violation "$P1 -DM_ABORTBLIND -DNABANDON=1" short
@@ -148,6 +170,8 @@ row "M_NOOLDER" violation "$TWO -DNP=1 -DNRESTORE=1 -DM_NOOLDER" short
 row "M_REWRITE" violation "$P1 -DOLD -DM_REWRITE" short
 row "M_NUMBER" violation "$P1 -DOLD -DNDELETE=1 -DM_NUMBER" short
 row "M_NOEARLIER" violation "$P1 -DOLD -DNDELETE=2 -DM_NOEARLIER" short
+row "M_EARLIERTALLY" violation "$P1 -DOLD -DGROW -DNDELETE=2 -DM_EARLIERTALLY" short
+row "M_EARLIERNOVOID" clean "$P1 -DOLD -DNDELETE=2 -DM_EARLIERNOVOID"
 row "M_LOSTGONE" violation "$P1 -DOLD -DNDELETE=1 -DM_LOSTGONE" short
 row "M_NOTALLY" violation "$P1 -DOLD -DGROW -DM_NOTALLY" short
 row "M_NOFINGER" violation "$ONE -DOLD -DNONDET -DM_NOFINGER" short

@@ -30,7 +30,7 @@ def test_each_resource_is_granted_by_one_command() -> None:
     assert commands == [
         f"{start} --allow-principal User:NAME {rest}"
         for rest in (
-            "--operation Write --operation Read --operation DescribeConfigs --topic 'my orders'",
+            "--operation Write --operation Read --topic 'my orders'",
             "--operation Write --transactional-id eos-sink- --resource-pattern-type prefixed",
             "--operation DescribeConfigs --cluster",
         )

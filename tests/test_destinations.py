@@ -89,7 +89,7 @@ def test_a_missing_topic_and_a_missing_partition_are_errors_with_kafkas_name() -
 
 @pytest.mark.parametrize(
     ("missing", "name"),
-    [("WRITE", "Write"), ("READ", "Read"), ("DESCRIBE_CONFIGS", "DescribeConfigs")],
+    [("WRITE", "Write"), ("READ", "Read")],
 )
 def test_a_permission_that_is_missing_is_named(missing: str, name: str) -> None:
     view = replace(HEALTHY, allowed=frozenset(OPERATIONS - {missing}))

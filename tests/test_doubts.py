@@ -9,9 +9,10 @@ import pytest
 from eos_sink import doubts
 from eos_sink.errors import OperatorNeededError
 from eos_sink.identity import DEFAULT_PREFIX, QueryNames
-from eos_sink.model import BatchId, Decision, LogPosition, Prepared, Tally, Witness
+from eos_sink.model import BatchId, Decision, Earlier, LogPosition, Prepared, Tally, Witness
 
 NAMES = QueryNames(DEFAULT_PREFIX, "q-0123456789")
+OTHER = QueryNames("team-", "r-0123456789")
 ENTRIES = tuple(
     Prepared(p, 100 + p, 4, Tally(p - 20, 1, 1), Witness("topic", 7, 99)) for p in (31, 32)
 )
@@ -19,15 +20,17 @@ DECISION = Decision(BatchId("stream", 41), 1, 3, Tally(23, 2, 2), ENTRIES)
 NOW = BatchId("stream", 40)
 
 KNOWN = {
-    "in_doubt": doubts.in_doubt(NAMES, DECISION, ENTRIES),
+    "in_doubt": doubts.in_doubt(NAMES, DECISION, {e.partition for e in ENTRIES}),
     "old_checkpoint": doubts.old_checkpoint(NAMES, NOW, DECISION),
     "unrepaired": doubts.unrepaired(NAMES, NOW, DECISION, frozenset({31, 32})),
     "other_rows": doubts.other_rows(NAMES, DECISION, "it has 23 rows", [31, 32]),
     "went_back": doubts.went_back(NAMES, 5, LogPosition("log", 1, 2), "is at seq 3", DECISION),
 }
 UNKNOWN = {
-    "other_stream": doubts.other_stream(NAMES, NOW, DECISION),
-    "moved_checkpoint": doubts.moved_checkpoint(NAMES, NOW, "r-0123456789", NOW),
+    "older_than_earlier": doubts.older_than_earlier(NAMES, NOW, Earlier.of(DECISION)),
+    "unknown_earlier": doubts.unknown_earlier(NAMES, NOW),
+    "other_rows_than_earlier": doubts.other_rows_than_earlier(NAMES, NOW, Tally(3), Tally(4)),
+    "moved_checkpoint": doubts.moved_checkpoint(NAMES, NOW, OTHER, NOW),
     "no_record": doubts.no_record(NAMES, "log", [NAMES.driver], [31, 32]),
     "unreadable_record": doubts.unreadable_record("log[1]@2", ValueError("x")),
 }

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from eos_sink.errors import ConfigurationError
 from eos_sink.identity import (
+    DEFAULT_PREFIX,
     SLOTS,
     Origin,
     QueryNames,
@@ -211,3 +212,25 @@ def test_an_origin_says_what_is_known() -> None:
     assert str(Origin("x", "/a", "n")) == "eos.id 'x', checkpoint '/a', query name 'n'"
     assert str(Origin()) == "no name"
     assert str(Origin("x", batch=True)) == "batch write, eos.id 'x'"
+
+
+@given(
+    st.sampled_from([DEFAULT_PREFIX, "team-", "a_b-", "eos-sink-x-"]),
+    st.text("abcXYZ019._", min_size=1, max_size=20),
+    st.text("0123456789abcdef", min_size=10, max_size=10),
+)
+def test_names_follow_from_key_and_prefix_and_from_how_a_query_is_shown(
+    prefix: str, readable: str, digest: str
+) -> None:
+    names = QueryNames(prefix, f"{readable}-{digest}")
+    assert QueryNames.of_record(names.log_key, prefix) == names
+    # As versions before wrote it, the oldest without a prefix.
+    assert QueryNames.of_record(names.query, prefix) == names
+    assert (QueryNames.of_record(names.query, "") == names) == (prefix == DEFAULT_PREFIX)
+    assert QueryNames.of_record(names.shown, prefix) == names
+    assert QueryNames.of_shown(names.shown) == names
+
+
+@pytest.mark.parametrize("key", ["", "garbage", "orders-012345678", "orders-0123456789-0-1"])
+def test_what_ends_in_no_name_of_a_query_is_none(key: str) -> None:
+    assert QueryNames.of_shown(key) is None

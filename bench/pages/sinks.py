@@ -19,7 +19,7 @@ from bench.pages.publication import (
 )
 from eos_sink.bench.result import Result, Series
 from eos_sink.bench.spread import Spread, ratio, spread
-from eos_sink.pages.drawing import BLUE, FAINT, GREEN, INK, ORANGE, STYLE, WIDTH, svg
+from eos_sink.pages.plot_style import BLUE, FAINT, GREEN, INK, ORANGE, STYLE, WIDTH, render_svg
 
 _NAME = "sinks"
 OURS, THEIRS = "kafka-eos", "kafka"
@@ -199,7 +199,7 @@ def ratio_plot(results: Results) -> str:
         axes.set_yticks(range(len(found)), [name for name, _ in found])
         axes.set_xlim(left=0)
         axes.set_xlabel("times the rows of Spark's own sink in the same time")
-        return svg(figure)
+        return render_svg(figure)
 
 
 def latency_plot(results: Results) -> str:
@@ -224,7 +224,7 @@ def latency_plot(results: Results) -> str:
         axes.set_ylabel("% of batches")
         if longest:
             axes.legend(loc="lower right", fontsize=9)
-        return svg(figure)
+        return render_svg(figure)
 
 
 TARGETS = Publication("targets", "bench.md", (_NAME,), targets)

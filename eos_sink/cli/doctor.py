@@ -15,6 +15,7 @@ from eos_sink.cli.connection import add_connection, sink_options
 from eos_sink.cli.report import Cell, CommandError, Mood, Report
 from eos_sink.deadline import Deadline
 from eos_sink.errors import EosSinkError
+from eos_sink.identity import QueryNames
 from eos_sink.properties import read_properties
 
 if TYPE_CHECKING:
@@ -150,12 +151,13 @@ def _subject(
 
     declared = options.destinations.topics if options.destinations else []
     topics = [*arguments.topic, *([options.topic] if options.topic else declared)]
+    named = _query(arguments, options, survey, deadline)
     largest = translate(options.kafka).settings.get("message.max.bytes", "1000000")
     return Subject(
-        prefix=options.names.prefix,
+        prefix=(named or options.names).prefix,
         log=options.log_topic,
         transaction_timeout_ms=options.transaction_timeout_ms,
-        query=_query(arguments, options, survey, deadline),
+        query=named.query if named else None,
         topics=tuple(dict.fromkeys(topics)),
         destinations=options.destinations,
         log_copies=options.log_replication,
@@ -170,14 +172,15 @@ def _query(
     options: SinkOptions,
     survey: ConfluentSurvey,
     deadline: Deadline,
-) -> str | None:
-    """The name in the decision log that is meant; None: all of them are."""
+) -> QueryNames | None:
+    """The query that is meant; None: all of them are."""
     if arguments.query is not None:
-        from eos_sink.cli.names import meant
+        from eos_sink.cli.names import meant, queries_in
 
-        return meant(arguments.query, survey.queries(deadline.within(_LOG_S)))
+        known = queries_in(survey.records(deadline.within(_LOG_S)))
+        return meant(arguments.query, known, options.names.prefix)
     unnamed = arguments.options is None or options.origin.eos_id == _NOBODY
-    return None if unnamed else options.names.query
+    return None if unnamed else options.names
 
 
 def _spark(here: Python, facts: Facts, options: SinkOptions, commands: Commands) -> list[Finding]:

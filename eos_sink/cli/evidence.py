@@ -7,10 +7,11 @@ from typing import Any
 
 from eos_sink.cli.report import Cell, Mood, Report
 from eos_sink.driver.processes import runs_here
-from eos_sink.driver.resolve import Account, Choice, Evidence, Standing
+from eos_sink.driver.resolve import Account, Choice, Found
 from eos_sink.log import Entry
 from eos_sink.model import Decision, Tally
 from eos_sink.options import SinkOptions
+from eos_sink.outcome import Outcome
 from eos_sink.ports import PartitionTail, Visibility
 
 _WITNESS = {
@@ -18,14 +19,14 @@ _WITNESS = {
     Visibility.ABORTED: "skipped",
     Visibility.UNREADABLE: "unreadable",
 }
-_MOODS = {Standing.COMMITTED: Mood.GOOD, Standing.IN_DOUBT: Mood.BAD, Standing.LOST: Mood.BAD}
+_MOODS = {Outcome.COMMITTED: Mood.GOOD, Outcome.IN_DOUBT: Mood.BAD, Outcome.LOST: Mood.BAD}
 _MARKERS = {True: "commit", False: "abort", None: "none"}
-_COLUMNS = ("partition", "rows", "coordinator", "witness", "rows at the end", "marker", "standing")
+_COLUMNS = ("partition", "rows", "coordinator", "witness", "rows at the end", "marker", "outcome")
 
 
 def report_of(
     options: SinkOptions,
-    evidence: Evidence,
+    evidence: Found,
     choice: Choice | None = None,
     written: Entry | None = None,
 ) -> Report:
@@ -38,23 +39,23 @@ def report_of(
 
 
 def _row(account: Account) -> tuple[Cell, ...]:
-    trace, state = account.trace, account.state
+    trace, state, known = account.trace, account.evidence.state, account.evidence
     at_end = f"{trace.rows}"
     if account.same_rows:
         at_end += ", the decided ones"
-    other = "" if state.transaction == account.transaction else " (of another)"
+    other = " (of another)" if state and state.transaction != account.transaction else ""
     return (
         Cell(str(account.entry.partition)),
         Cell(f"{account.entry.tally.rows}"),
-        Cell(f"{state.status.value}{other}"),
-        Cell(_WITNESS[account.witness] if account.witness else "not asked"),
+        Cell(f"{state.status.value}{other}" if state else "not asked"),
+        Cell(_WITNESS[known.witness] if known.witness else "not asked"),
         Cell(at_end),
-        Cell(_MARKERS[trace.committed]),
-        Cell(account.standing.value, _MOODS.get(account.standing, Mood.PLAIN)),
+        Cell(_MARKERS[_marker(account)]),
+        Cell(account.outcome.value, _MOODS.get(account.outcome, Mood.PLAIN)),
     )
 
 
-def _notes(options: SinkOptions, evidence: Evidence) -> Iterator[str]:
+def _notes(options: SinkOptions, evidence: Found) -> Iterator[str]:
     names, entry, decision = options.names, evidence.entry, evidence.decision
     yield f"Query {names.query}, group {names.group}"
     if entry is None:
@@ -76,9 +77,8 @@ def _notes(options: SinkOptions, evidence: Evidence) -> Iterator[str]:
             f"{_shown(decision.total)}."
         )
         yield from _ruling(decision)
-    for account in evidence.accounts:
-        if account.standing is Standing.IN_DOUBT:
-            yield _doubt(account)
+    for account in evidence.in_doubt:
+        yield _doubt(account)
     for tail in evidence.tails:
         yield _tail(tail)
     if evidence.committed:
@@ -120,7 +120,7 @@ def _tail(tail: PartitionTail) -> str:
     )
 
 
-def _next(evidence: Evidence, choice: Choice | None, written: Entry | None) -> Iterator[str]:
+def _next(evidence: Found, choice: Choice | None, written: Entry | None) -> Iterator[str]:
     if choice is not None and written is not None:
         yield f"--{choice.value} is carried out: seq {written.seq}. Start the query again."
     elif evidence.in_doubt:
@@ -139,7 +139,7 @@ def _shown(tally: Tally) -> str:
 
 
 def _document(
-    options: SinkOptions, evidence: Evidence, choice: Choice | None, written: Entry | None
+    options: SinkOptions, evidence: Found, choice: Choice | None, written: Entry | None
 ) -> dict[str, Any]:
     entry, decision, owner = evidence.entry, evidence.decision, evidence.owner
     return {
@@ -199,16 +199,23 @@ def _decision(decision: Decision) -> dict[str, Any]:
     }
 
 
+def _marker(account: Account) -> bool | None:
+    """What the marker says, behind the witness or at the end of the topic."""
+    marker = account.evidence.marker
+    return account.trace.committed if marker is None else marker
+
+
 def _account(account: Account) -> dict[str, Any]:
-    entry, state = account.entry, account.state
+    entry, known, state = account.entry, account.evidence, account.evidence.state
     return {
         "partition": entry.partition,
         "transactional_id": account.transaction.transactional_id,
         "producer_id": entry.producer_id,
         "epoch": entry.epoch,
         **_tally(entry.tally),
-        "standing": account.standing.value,
-        "coordinator": {
+        "outcome": account.outcome.value,
+        "coordinator": state
+        and {
             "state": state.status.value,
             "producer_id": state.transaction.producer_id,
             "epoch": state.transaction.epoch,
@@ -217,13 +224,13 @@ def _account(account: Account) -> dict[str, Any]:
             "topic": entry.witness.topic,
             "partition": entry.witness.partition,
             "offset": entry.witness.offset,
-            "found": _WITNESS[account.witness] if account.witness else None,
+            "found": _WITNESS[known.witness] if known.witness else None,
         },
         "at_the_end": {
             **_tally(account.found),
             "rows": account.trace.rows,
             "hidden": account.trace.hidden,
-            "marker": _MARKERS[account.trace.committed],
+            "marker": _MARKERS[_marker(account)],
             "same_rows": account.same_rows,
         },
     }

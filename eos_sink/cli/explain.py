@@ -16,12 +16,10 @@ from eos_sink.errors import EosSinkError
 from eos_sink.model import BatchId, Numbering
 
 if TYPE_CHECKING:
-    from eos_sink.driver.resolve import Account
     from eos_sink.observing import Observation
     from eos_sink.operate.explain import Case, TaskFate
     from eos_sink.operate.history import History
     from eos_sink.operate.snapshot import QueryStatus, Snapshot
-    from eos_sink.options import SinkOptions
 
 NAME = "explain"
 HELP = "Show what became of one batch, task by task, and from what evidence."
@@ -34,9 +32,14 @@ exit code: 0 each task of the batch is committed or had no rows; 1 not so, or no
 no such query, or no broker answers
 """
 
-_TAIL = 100_000
 _ALL_RECORDS = 1_000_000
-_MOODS = {"committed": Mood.GOOD, "lost": Mood.BAD, "unknown": Mood.BAD, "aborted": Mood.WARN}
+_MOODS = {
+    "committed": Mood.GOOD,
+    "lost": Mood.BAD,
+    "in doubt": Mood.BAD,
+    "unknown": Mood.BAD,
+    "aborted": Mood.WARN,
+}
 _COLUMNS = ("task", "rows", "fate", "known from")
 
 
@@ -57,7 +60,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("query", metavar="QUERY", help="the query, as the error or the decision log names it")
     add("batch", metavar="BATCH", type=int, help="Spark's number of the batch, or the txnVersion")
     add("--stream", metavar="ID", help="Spark's id of the query, if its checkpoint was replaced")
-    add("--tail", type=int, default=_TAIL, metavar="N", help="offsets to read of each partition")
     add_connection(parser)
 
 
@@ -85,7 +87,8 @@ def gather(kafka: Observation, arguments: argparse.Namespace, deadline: Deadline
     Raises:
         CommandError: there is no such query.
     """
-    from eos_sink.operate.explain import case_of, fates_of, open_fates
+    from eos_sink.driver.evidence import ask_all
+    from eos_sink.operate.explain import case_of, evidence_of, fates_of, open_fates
     from eos_sink.operate.observer import Observer
 
     observer = Observer(kafka, arguments.prefix)
@@ -95,12 +98,12 @@ def gather(kafka: Observation, arguments: argparse.Namespace, deadline: Deadline
     unseen = [problem.what for problem in snapshot.problems]
     fates: list[TaskFate] = []
     if case.decision is not None:
-        accounts: list[Account] = []
+        known = evidence_of(case, status.names)
         try:
-            accounts = _accounts(kafka, case, status, arguments, deadline)
+            known = ask_all(kafka, known, deadline)
         except EosSinkError as error:
             unseen.append(str(error))
-        fates = fates_of(case, accounts)
+        fates = fates_of(case, known)
     elif case.latest is not None and case.latest.batch < case.batch:
         try:
             states = kafka.transactions(f"{status.names.group}-", deadline, ended=True)
@@ -114,8 +117,9 @@ def gather(kafka: Observation, arguments: argparse.Namespace, deadline: Deadline
 def report_of(found: Found, arguments: argparse.Namespace) -> Report:
     """A row a task; below it what the log says of the batch."""
     from eos_sink.operate.explain import Fate
+    from eos_sink.outcome import Outcome
 
-    good = {Fate.COMMITTED, Fate.NO_ROWS, Fate.REWRITTEN}
+    good = {Outcome.COMMITTED, Fate.NO_ROWS, Fate.REWRITTEN}
     sure = bool(found.case.decision) or _is_past(found.case)
     rows = tuple(
         (
@@ -134,28 +138,16 @@ def report_of(found: Found, arguments: argparse.Namespace) -> Report:
 def _query(
     snapshot: Snapshot, observer: Any, arguments: argparse.Namespace
 ) -> tuple[QueryStatus, History]:
-    name = meant(arguments.query, [q.query for q in snapshot.queries] if snapshot.log else None)
-    status, history = snapshot.query(name), observer.history(name)
+    known = [each.names for each in snapshot.queries] if snapshot.log else None
+    names = meant(arguments.query, known, arguments.prefix)
+    status = next((each for each in snapshot.queries if each.names == names), None)
+    history = observer.history(status.query) if status else None
     if status is None or history is None:
         why = f" {snapshot.problems[0].what}" if snapshot.problems else ""
-        raise CommandError(f"the decision log {arguments.log_topic} knows no query {name}.{why}")
+        raise CommandError(
+            f"the decision log {arguments.log_topic} knows no query {names.shown}.{why}"
+        )
     return status, history
-
-
-def _accounts(
-    kafka: Observation,
-    case: Case,
-    status: QueryStatus,
-    arguments: argparse.Namespace,
-    deadline: Deadline,
-) -> list[Account]:
-    from dataclasses import replace
-
-    from eos_sink.driver.resolve import accounts_of
-
-    options: SinkOptions = replace(sink_options(arguments), names=status.names)
-    assert case.decision is not None
-    return accounts_of(kafka, options, case.decision, arguments.tail, deadline)[0]
 
 
 def _is_past(case: Case) -> bool:
@@ -167,6 +159,7 @@ def _is_past(case: Case) -> bool:
 def _told(found: Found, arguments: argparse.Namespace) -> Iterator[str]:
     from eos_sink.operate.concerns import reach_of
     from eos_sink.operate.explain import Known
+    from eos_sink.outcome import Outcome
 
     case, status = found.case, found.status
     what = BatchId(case.stream, case.batch)
@@ -178,7 +171,7 @@ def _told(found: Found, arguments: argparse.Namespace) -> Iterator[str]:
             f"{place.offset}, {_time(case.written.at_ms)}: {total.rows:,} rows, {total.bytes:,} "
             f"bytes, slot {case.decision.slot}, {case.decision.partitions} tasks."
         )
-    if case.known is Known.LATEST and any(f.fate.value.startswith("decided") for f in found.fates):
+    if case.known is Known.LATEST and any(each.fate is Outcome.OPEN for each in found.fates):
         yield "What is decided and open is committed by the driver, or by the query's next start."
     if case.known is Known.GONE:
         yield _gone(case)
@@ -196,9 +189,9 @@ def _told(found: Found, arguments: argparse.Namespace) -> Iterator[str]:
         )
     elif case.known is Known.NO_STREAM:
         yield "The log knows no decided batch of this stream, so nothing of it is visible."
-    if any(each.fate.value == "unknown" for each in found.fates):
+    if any(each.fate in (Outcome.IN_DOUBT, Outcome.UNKNOWN) for each in found.fates):
         reach = reach_of(status.names, command_line(arguments))
-        yield f"See also: eos-sink resolve {status.query} {reach}".rstrip()
+        yield f"See also: eos-sink resolve {status.names.query} {reach}".rstrip()
     if found.streams:
         yield (
             f"Other streams ran under this query, with batches of their own (--stream): "
@@ -237,7 +230,7 @@ def _time(ms: int) -> str:
 def _document(found: Found) -> dict[str, Any]:
     case, written = found.case, found.case.written
     return {
-        "query": found.status.query,
+        "query": found.status.names.query,
         "stream": case.stream,
         "batch": case.batch,
         "known": case.known.value,

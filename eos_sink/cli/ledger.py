@@ -70,7 +70,7 @@ def _told(snapshot: Snapshot, line: Line, now_ms: int) -> Iterator[str]:
     if line.names is None:
         yield "The decision log knows no query that it could be of."
         return
-    status = snapshot.query(line.names.query)
+    status = snapshot.query(line.query)
     driver = f"; its driver is {status.driver.value}" if status else ""
     yield f"Query {line.names.query}{driver}."
     written, entry = line.written, line.entry

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from eos_sink.cli.confirm import confirm
 from eos_sink.cli.connection import add_connection, sink_options
-from eos_sink.cli.names import meant
+from eos_sink.cli.names import meant, queries_in
 from eos_sink.cli.report import CommandError, Report
 from eos_sink.deadline import Deadline
 from eos_sink.errors import EosSinkError
 
 if TYPE_CHECKING:
     from eos_sink.clients.inspection import ConfluentInspection
-    from eos_sink.driver.resolve import Choice, Evidence
+    from eos_sink.driver.resolve import Choice, Found
     from eos_sink.options import SinkOptions
 
 NAME = "resolve"
@@ -51,6 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             f"--{name}", dest="choice", action="store_const", const=name, help=meaning
         )
     add("--partitions", type=_numbers, default=(), metavar="P,P", help="with --visible or --lost")
+    add("--stream", metavar="ID", help="with --accept or --forget: its batch, not the latest one")
     add("--yes", action="store_true", help="do not ask for the query's name to confirm a choice")
     add("--take-over", action="store_true", help="choose although the last run is alive here")
 
@@ -63,7 +65,14 @@ def run(arguments: argparse.Namespace) -> Report:
     """
     # Imported here: other commands do without the Kafka clients.
     from eos_sink.cli.evidence import report_of
-    from eos_sink.driver.resolve import Choice, RefusedChoice, carry_out, look, ruled
+    from eos_sink.driver.resolve import (
+        Choice,
+        RefusedChoice,
+        carry_out,
+        look,
+        ruled,
+        ruled_about,
+    )
 
     deadline = Deadline(arguments.timeout)
     kafka: ConfluentInspection | None = None
@@ -73,9 +82,17 @@ def run(arguments: argparse.Namespace) -> Report:
         if arguments.choice is None:
             return report_of(options, evidence)
         choice = Choice(arguments.choice)
-        decision = ruled(evidence, choice, arguments.partitions)
+        earlier = None
+        if arguments.stream:
+            decision, earlier = ruled_about(
+                evidence, choice, arguments.partitions, arguments.stream
+            )
+        else:
+            decision = ruled(evidence, choice, arguments.partitions)
         _confirm(arguments, options, evidence, choice)
-        written = carry_out(kafka, options, evidence, decision, Deadline(arguments.timeout))
+        written = carry_out(
+            kafka, options, evidence, decision, Deadline(arguments.timeout), earlier
+        )
         return report_of(options, evidence, choice, written)
     except (EosSinkError, RefusedChoice) as error:
         raise CommandError(str(error)) from error
@@ -96,17 +113,17 @@ def _connect(
 
     options = sink_options(arguments, arguments.query)
     kafka = ConfluentInspection(options)
-    known = kafka.queries(deadline)
-    query = meant(arguments.query, known)
-    if query == options.names.query:
+    known = queries_in(kafka.records(deadline))
+    names = meant(arguments.query, known, arguments.prefix)
+    if names == options.names:
         return kafka, options
     kafka.close()
-    options = sink_options(arguments, query)
+    options = replace(options, names=names)
     return ConfluentInspection(options), options
 
 
 def _confirm(
-    arguments: argparse.Namespace, options: SinkOptions, evidence: Evidence, choice: Choice
+    arguments: argparse.Namespace, options: SinkOptions, evidence: Found, choice: Choice
 ) -> None:
     """Raises CommandError unless a person, or a script in a person's name, means it."""
     from eos_sink.driver.processes import runs_here

@@ -45,7 +45,7 @@ _COLUMNS = (
     "prefix",
 )
 _MOODS = {
-    "settled": Mood.GOOD,
+    "committed": Mood.GOOD,
     "open": Mood.WARN,
     "lost": Mood.BAD,
     "in doubt": Mood.BAD,
@@ -86,7 +86,7 @@ def report_of(found: Snapshot, arguments: argparse.Namespace) -> Report:
     """
     from eos_sink.operate.concerns import concerns
 
-    found = chosen(found, arguments.query)
+    found = chosen(found, arguments.query, arguments.prefix)
     worries = concerns(found, command_line(arguments))
     rows = tuple(_row(each, found.at_ms) for each in found.queries)
     return Report(
@@ -98,7 +98,7 @@ def report_of(found: Snapshot, arguments: argparse.Namespace) -> Report:
     )
 
 
-def chosen(found: Snapshot, queries: Sequence[str]) -> Snapshot:
+def chosen(found: Snapshot, queries: Sequence[str], prefix: str) -> Snapshot:
     """The same with these queries only; with all if none is named.
 
     Raises:
@@ -106,12 +106,12 @@ def chosen(found: Snapshot, queries: Sequence[str]) -> Snapshot:
     """
     if not queries:
         return found
-    known = [each.query for each in found.queries] if found.log else None
-    names = {meant(name, known) for name in queries}
-    missing = sorted(names - {each.query for each in found.queries})
+    known = [each.names for each in found.queries]
+    named = {meant(name, known if found.log else None, prefix) for name in queries}
+    missing = sorted(names.shown for names in named.difference(known))
     if missing:
         raise CommandError(f"the decision log knows no query {', '.join(missing)}")
-    wanted = tuple(each for each in found.queries if each.query in names)
+    wanted = tuple(each for each in found.queries if each.names in named)
     hidden = tuple(each.hidden for each in wanted if each.hidden)
     return replace(found, queries=wanted, strangers=(), unreadable=hidden)
 
@@ -135,7 +135,7 @@ def _row(status: QueryStatus, now_ms: int) -> tuple[Cell, ...]:
     decided = [each for each in status.open if each.decided]
     oldest = max((each.age_ms(now_ms) for each in status.open), default=None)
     return (
-        Cell(status.query),
+        Cell(status.names.query),
         Cell(batch_name(status.batch)),
         state_of(status),
         Cell(f"{status.rows:,}" if status.decision else "-"),
@@ -165,7 +165,7 @@ def state_of(status: QueryStatus) -> Cell:
     """What became of the latest decision."""
     if status.hidden is not None:
         return Cell("unreadable", Mood.BAD)
-    state = status.settled.value if status.settled else "-"
+    state = status.outcome.value if status.outcome else "-"
     return Cell(state, _MOODS.get(state, Mood.PLAIN))
 
 
@@ -199,7 +199,7 @@ def query_document(status: QueryStatus, now_ms: int) -> dict[str, Any]:
     """A query for a program."""
     batch, owner = status.batch, status.owner
     return {
-        "query": status.query,
+        "query": status.names.query,
         "prefix": status.names.prefix,
         "group": status.names.group,
         "seq": status.seq,
@@ -208,7 +208,7 @@ def query_document(status: QueryStatus, now_ms: int) -> dict[str, Any]:
         "bytes": status.bytes,
         "partitions": status.partitions,
         "decided_at_ms": status.decided_at_ms,
-        "settled": status.settled and status.settled.value,
+        "outcome": status.outcome and status.outcome.value,
         "lost": list(status.lost),
         "in_doubt": list(status.doubtful),
         "driver": status.driver.value,

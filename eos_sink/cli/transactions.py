@@ -66,7 +66,7 @@ class Sight:
 
     def status(self, line: Line) -> QueryStatus:
         """Raises CommandError: the id is of no query of the log."""
-        found = self.snapshot.query(line.names.query) if line.names else None
+        found = self.snapshot.query(line.query) if line.query else None
         if found is None:
             raise CommandError(
                 f"{line.state.transaction.transactional_id} is of no query of this decision log: "
@@ -245,7 +245,7 @@ def _one_query(
         )
     names = lines[0].names
     assert names is not None
-    return status, replace(sink_options(arguments, status.query), names=names)
+    return status, replace(sink_options(arguments), names=names)
 
 
 def _check_driver(status: QueryStatus, arguments: argparse.Namespace) -> None:

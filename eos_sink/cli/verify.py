@@ -150,8 +150,9 @@ def _check(arguments: argparse.Namespace) -> None:
         raise CommandError("--last and --since: one of them")
     if arguments.html is None:
         return
-    if importlib.util.find_spec("matplotlib") is None:
-        raise CommandError("--html needs matplotlib: pip install 'eos-sink[cli]'")
+    missing = [name for name in ("jinja2", "matplotlib") if importlib.util.find_spec(name) is None]
+    if missing:
+        raise CommandError(f"--html needs {', '.join(missing)}: pip install 'eos-sink[cli]'")
     place = arguments.html if arguments.html.exists() else arguments.html.absolute().parent
     if arguments.html.is_dir() or not os.access(place, os.W_OK):
         raise CommandError(f"--html {arguments.html} cannot be written")
@@ -188,10 +189,10 @@ def _question(arguments: argparse.Namespace, subject: Subject, view: View) -> Qu
 
 
 def _write(file: Path, result: Result) -> None:
-    from eos_sink.verify.page import render_page
+    from eos_sink.verify.verify_page import render_verify_page
 
     try:
-        file.write_text(render_page(result), encoding="utf-8")
+        file.write_text(render_verify_page(result), encoding="utf-8")
     except OSError as error:
         raise CommandError(f"--html {file}: {error.strerror}") from error
 

@@ -81,7 +81,7 @@ def _watch(kafka: ConfluentObservation, view: View, arguments: argparse.Namespac
         try:
             look = observer.look(Deadline(arguments.timeout))
             happened = pacer.take(look)
-            look = chosen(look, arguments.query)
+            look = chosen(look, arguments.query, arguments.prefix)
             ends = kafka.ends(topics_of(look), Deadline(arguments.timeout))
             known = {each.query for each in look.queries}
             happened = [each for each in happened if each.query in known]

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FuturesTimeoutError
-from functools import cache
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from confluent_kafka import KafkaError, KafkaException, TopicCollection
-from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
+from confluent_kafka import (
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    TopicCollection,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec, ResourceType
 
 from eos_sink.acls import Acl, Permissions, denied, operation_name
 from eos_sink.clients.admin import connected_admin
-from eos_sink.clients.librdkafka import judged
+from eos_sink.clients.librdkafka import LOGGER, judged, transient
 from eos_sink.clients.member import ConfluentMember
 from eos_sink.clients.producer import ConfluentProducer
 from eos_sink.clients.readers import ConfluentLogReader, EndOffset, read_log
@@ -25,21 +31,23 @@ from eos_sink.clients.settings import (
     librdkafka_settings,
 )
 from eos_sink.clients.topics import view_topics
-from eos_sink.clients.witnesses import WitnessReader
+from eos_sink.clients.witnesses import WitnessReader, look_until
 from eos_sink.deadline import Deadline
 from eos_sink.errors import ClusterError, ConfigurationError
-from eos_sink.model import LogPosition, Witness
+from eos_sink.model import LogPosition, Transaction, Witness
 from eos_sink.options import SinkOptions
 from eos_sink.ports import TopicView, Visibility
 
 if TYPE_CHECKING:
     from eos_sink.clients.control import KafkaPythonControl
+    from eos_sink.clients.tails import MarkerReader
 
 # Fixed, since a query's key is looked for in one partition: with another number it would be looked
 # for in another place, and a decision would seem never to have been made.
 LOG_PARTITIONS = 8
+_POLICY = "cleanup.policy"
 LOG_CONFIGURATION = {
-    "cleanup.policy": "compact",
+    _POLICY: "compact",
     # A decision has about 100 bytes a task.
     "max.message.bytes": str(16 * 1024 * 1024),
     # A start reads a partition whole, so superseded records must not pile up to Kafka's 1 GB.
@@ -78,6 +86,7 @@ class ConfluentKafka:
         self._permissions = Permissions(options.names.prefix, options.log_topic)
         self._control: KafkaPythonControl | None = None
         self._admin_client: AdminClient | None = None
+        self._policy_checked = False
         self._home = LogPosition(
             options.log_topic,
             home_of(options.names.query),
@@ -155,24 +164,56 @@ class ConfluentKafka:
         return ConfluentLogReader(self._connection, group, self._home, end)
 
     def log_records(self, deadline: Deadline) -> Mapping[str, bytes]:
-        group = self._options.names.group
-        return read_log(self._connection, group, self._permissions, deadline)
+        group, needs = self._options.names.group, self._permissions
+        end = EndOffset(self._connection, group, (needs.log_read, needs.group))
+        try:
+            return read_log(self._connection, group, needs, deadline, end)
+        finally:
+            end.close()
 
     def visibility(
         self, witnesses: Sequence[Witness], deadline: Deadline
     ) -> Mapping[Witness, Visibility]:
         group = self._options.names.group
-        reader = WitnessReader(self._connection, group, self._permissions)
-        compacted = cache(lambda topic: self._may_be_compacted(topic, deadline))
-        seen: dict[Witness, Visibility] = {}
+        return look_until(
+            deadline,
+            witnesses,
+            lambda committed: WitnessReader(
+                self._connection, group, self._permissions, committed=committed
+            ),
+        )
+
+    def markers(
+        self, asked: Mapping[Witness, Transaction], deadline: Deadline
+    ) -> Mapping[Witness, bool]:
+        from eos_sink.clients.tails import MarkerReader
+
+        found: dict[Witness, bool] = {}
+        for place in sorted({(each.topic, each.partition) for each in asked}):
+            here = {w: t for w, t in asked.items() if (w.topic, w.partition) == place}
+            reader = MarkerReader(self.control().wire, here)
+            # Again, since the partition may have found another leader meanwhile.
+            until(deadline, partial(self._read_markers, reader, place, deadline), bool)
+            found |= reader.found
+        return found
+
+    def _read_markers(
+        self, reader: MarkerReader, place: tuple[str, int], deadline: Deadline
+    ) -> bool:
+        """False: it may be tried again."""
+        topic, number = place
+        earliest: OffsetSpec = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
+        latest: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
         try:
-            for witness, answer in reader.look(witnesses, deadline):
-                # A compacted topic drops committed records too: their absence proves nothing.
-                doubtful = answer is Visibility.ABORTED and compacted(witness.topic)
-                seen[witness] = Visibility.UNREADABLE if doubtful else answer
-        finally:
-            reader.close()
-        return seen
+            leaders = {p.id: p.leader for p in self._describe(topic, deadline).partitions}
+            if number not in leaders:
+                return True
+            (start,) = self._offsets(topic, [number], earliest, deadline).values()
+            (end,) = self._offsets(topic, [number], latest, deadline).values()
+        except KafkaException as raised:
+            return not transient(raised.args[0])
+        leader = leaders[number]
+        return leader is not None and reader.read(leader.id, start, end, deadline)
 
     def check_topic(self, topic: str, deadline: Deadline) -> None:
         needs = self._permissions.topic(topic)
@@ -211,6 +252,7 @@ class ConfluentKafka:
                 return error
 
         partitions = look()
+        existed = isinstance(partitions, int)
         if isinstance(partitions, KafkaError):
             if partitions.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
                 raise judged(partitions, f"The decision log {topic} cannot be seen", needs)
@@ -229,6 +271,27 @@ class ConfluentKafka:
                 remedy="Name another topic with option eos.log.topic and let the sink make it, or "
                 f"make it with {LOG_PARTITIONS} partitions and cleanup.policy=compact. "
                 "Nothing was written.",
+            )
+        if existed and not self._policy_checked:
+            self._check_policy(topic, deadline)
+            self._policy_checked = True
+
+    def _check_policy(self, topic: str, deadline: Deadline) -> None:
+        policy, wanted = self._policy(topic, deadline), LOG_CONFIGURATION[_POLICY]
+        if isinstance(policy, KafkaError):
+            LOGGER.warning(
+                "Whether the decision log %s is compacted may not be seen (%s). If it is not, "
+                "decisions are deleted with time. DescribeConfigs on the topic shows it.",
+                topic,
+                policy.str(),
+            )
+        elif policy != wanted:
+            raise ConfigurationError(
+                f"The decision log {topic} has {_POLICY}={policy} instead of {wanted}: decisions "
+                "would be deleted with time.",
+                remedy=f"kafka-configs --bootstrap-server HOST:PORT --alter --entity-type topics "
+                f"--entity-name {topic} --add-config {_POLICY}={wanted}. Nothing was written.",
+                data={"topic": topic, _POLICY: policy},
             )
 
     def _create_log(self, deadline: Deadline) -> None:
@@ -282,17 +345,29 @@ class ConfluentKafka:
         )
         return self._answer(futures[topic], deadline)
 
-    def _may_be_compacted(self, topic: str, deadline: Deadline) -> bool:
+    def _policy(self, topic: str, deadline: Deadline) -> str | KafkaError:
+        """What `cleanup.policy` the topic has, or why that is not told."""
         resource = ConfigResource(ResourceType.TOPIC, topic)
         futures = self._admin(deadline).describe_configs([resource], request_timeout=deadline.left)
         try:
-            entries = self._answer(futures[resource], deadline)
+            return str(self._answer(futures[resource], deadline)[_POLICY].value)
         except KafkaException as raised:
-            if raised.args[0].code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
-                what = f"Whether topic {topic} is compacted cannot be seen"
-                raise judged(raised.args[0], what, self._permissions.witness(topic)[1:]) from raised
-            return True
-        return "compact" in str(entries["cleanup.policy"].value)
+            error: KafkaError = raised.args[0]
+            return error
+
+    def _offsets(
+        self,
+        topic: str,
+        partitions: Iterable[int],
+        spec: OffsetSpec,
+        deadline: Deadline,
+        level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
+    ) -> dict[int, int]:
+        places = {TopicPartition(topic, number): spec for number in partitions}
+        answers = self._admin(deadline).list_offsets(
+            places, isolation_level=level, request_timeout=deadline.left
+        )
+        return {p.partition: self._answer(a, deadline).offset for p, a in answers.items()}
 
     def _admin(self, deadline: Deadline) -> AdminClient:
         if self._admin_client is None:

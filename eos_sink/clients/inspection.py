@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 
-from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException
 from confluent_kafka.admin import OffsetSpec
 
 from eos_sink.clients.cluster import ConfluentKafka
 from eos_sink.clients.librdkafka import judged
+from eos_sink.clients.readers import read_log
 from eos_sink.clients.tails import TailReader
 from eos_sink.deadline import Deadline
 from eos_sink.ports import OnRow, PartitionTail, ProducerIdentity
@@ -44,7 +45,7 @@ class ConfluentInspection(ConfluentKafka):
             found.append(reader.read(leader, tail, deadline))
         return found
 
-    def queries(self, deadline: Deadline) -> list[str] | None:
+    def records(self, deadline: Deadline) -> Mapping[str, bytes] | None:
         options = self._options
         try:
             self._describe(options.log_topic, deadline)
@@ -55,7 +56,9 @@ class ConfluentInspection(ConfluentKafka):
             needs = [self._permissions.log_read]
             what = f"The decision log {options.log_topic} cannot be seen"
             raise judged(error, what, needs) from raised
-        return sorted(self.log_records(deadline))
+        # What stands behind an open transaction is not waited for.
+        group = options.names.group
+        return read_log(self._connection, group, self._permissions, deadline)
 
     def members(self, group: str, deadline: Deadline) -> list[str]:
         futures = self._admin(deadline).describe_consumer_groups(
@@ -66,17 +69,3 @@ class ConfluentInspection(ConfluentKafka):
         except KafkaException:
             return []
         return sorted(str(member.host) for member in described.members)
-
-    def _offsets(
-        self,
-        topic: str,
-        partitions: Iterable[int],
-        spec: OffsetSpec,
-        deadline: Deadline,
-        level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
-    ) -> dict[int, int]:
-        places = {TopicPartition(topic, number): spec for number in partitions}
-        answers = self._admin(deadline).list_offsets(
-            places, isolation_level=level, request_timeout=deadline.left
-        )
-        return {p.partition: self._answer(a, deadline).offset for p, a in answers.items()}

@@ -12,7 +12,7 @@ from confluent_kafka.admin import OffsetSpec
 from eos_sink.acls import Acl, Resource, unseen
 from eos_sink.clients.inspection import ConfluentInspection
 from eos_sink.clients.librdkafka import judged, transient
-from eos_sink.clients.readers import committed_consumer
+from eos_sink.clients.readers import assigned_consumer
 from eos_sink.deadline import Deadline
 from eos_sink.errors import ClusterError, EosSinkError, OutcomeUnknownError
 from eos_sink.model import LogPosition
@@ -185,7 +185,7 @@ class ConfluentObservation(ConfluentInspection):
     def _consumer(self) -> Consumer:
         if self._log_consumer is None:
             group = self._options.names.group
-            self._log_consumer = committed_consumer(self._connection, group, "earliest", _FETCH_MS)
+            self._log_consumer = assigned_consumer(self._connection, group, "earliest", _FETCH_MS)
         return self._log_consumer
 
     def _listed(

@@ -72,7 +72,6 @@ class ConfluentProducer:
         self._topics: set[str] = set()
         self._id = transactional_id
         self._heard = Heard()
-        self._offsets_awaited = 0
         self._closed = threading.Event()
         configuration: dict[str, Any] = {
             "partitioner": _SETTINGS["partitioner"],
@@ -145,7 +144,6 @@ class ConfluentProducer:
             optional["timestamp"] = timestamp
         if on_offset:
             optional["on_delivery"] = self._offset_callback(on_offset)
-            self._offsets_awaited += 1
         empty = False
         while True:
             try:
@@ -163,10 +161,10 @@ class ConfluentProducer:
         self, rows: Rows, on_offset: Callable[[str, int, int], None] | None = None
     ) -> None:
         self._topics.update(rows.topics[0])
+        report = None if on_offset is None else _once(on_offset)
         for value, key, topic, headers, partition, timestamp in rows:
-            report = None if on_offset is None else partial(on_offset, topic)
-            self._produce(topic, value, key, headers, partition, timestamp, report)
-            on_offset = None
+            told = None if report is None else partial(report, topic)
+            self._produce(topic, value, key, headers, partition, timestamp, told)
 
     def send_offset(self, position: LogPosition, member: bytes, deadline: Deadline) -> None:
         offsets = [TopicPartition(position.topic, position.partition, position.offset)]
@@ -188,20 +186,19 @@ class ConfluentProducer:
 
     def flush(self, deadline: Deadline) -> None:
         with step(f"Records of {self._id} were not delivered", self._needs):
-            left = self._producer.flush(deadline.within(_HEARD_S).left)
+            left = self._flush(deadline.within(_HEARD_S))
             # Records behind one that has failed the transaction are not sent before it is aborted.
             while left and not self._heard.trouble and not deadline.passed:
-                left = self._producer.flush(deadline.within(_HEARD_S).left)
+                left = self._flush(deadline.within(_HEARD_S))
         if self._heard.trouble:
             return
+        # A record counts until its report was served, by whichever thread, so that each offset that
+        # is known was told.
         if left:
             raise ProduceFailed(
                 f"{left} records of {self._id} were not delivered in time.",
                 FailureKind.DELIVERY_FAILED,
             )
-        while self._offsets_awaited and not deadline.passed:
-            # The polling thread is inside the callback.
-            self._producer.poll(_POLL_S)
 
     def identity(self, deadline: Deadline) -> ProducerIdentity:
         while self._heard.identity is None:
@@ -237,6 +234,16 @@ class ConfluentProducer:
         last = [self._producer]
         del self._producer
         threading.Thread(target=last.clear, name="librdkafka-close", daemon=True).start()
+
+    def _flush(self, deadline: Deadline) -> int:
+        try:
+            return int(self._producer.flush(deadline.left))
+        except SystemError as error:
+            # confluent-kafka raises a fatal error where it hears of it, and goes on to call the
+            # callbacks of records, in which any call of the client then fails like this.
+            if isinstance(error.__cause__, KafkaException):
+                raise error.__cause__ from error
+            raise
 
     def _call(self, what: str, call: Callable[[], None], deadline: Deadline) -> None:
         with step(what, self._needs):
@@ -286,14 +293,27 @@ class ConfluentProducer:
     ) -> Callable[[KafkaError | None, Message], None]:
         def delivered(error: KafkaError | None, message: Message) -> None:
             self._heed(error, message)
-            self._offsets_awaited -= 1
-            if error is None:
-                partition, offset = message.partition(), message.offset()
-                assert partition is not None
-                assert offset is not None
+            partition, offset = message.partition(), message.offset()
+            # Of a record that is there already when it is sent again, or that is acknowledged with
+            # a later one, librdkafka does not know where it is.
+            if error is None and partition is not None and offset is not None and offset >= 0:
                 on_offset(partition, offset)
 
         return delivered
+
+
+def _once(on_offset: Callable[[str, int, int], None]) -> Callable[[str, int, int], None]:
+    """Reports come from two threads."""
+    waiting = [on_offset]
+
+    def told(topic: str, partition: int, offset: int) -> None:
+        try:
+            report = waiting.pop()
+        except IndexError:
+            return
+        report(topic, partition, offset)
+
+    return told
 
 
 def _poll_until(producer: Producer, closed: threading.Event) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
@@ -29,14 +30,20 @@ GONE_TOPIC = {
 }
 
 
-def committed_consumer(
-    settings: dict[str, str], group: str, when_out_of_range: str, fetch_ms: int
+def assigned_consumer(
+    settings: dict[str, str],
+    group: str,
+    when_out_of_range: str,
+    fetch_ms: int,
+    *,
+    committed: bool = True,
 ) -> Consumer:
+    """A consumer of partitions that are assigned to it, which never commits offsets."""
     configuration: dict[str, Any] = {
         **settings,
         "group.id": group,
         "enable.auto.commit": False,
-        "isolation.level": "read_committed",
+        "isolation.level": "read_committed" if committed else "read_uncommitted",
         "enable.partition.eof": True,
         "fetch.wait.max.ms": fetch_ms,
         "auto.offset.reset": when_out_of_range,
@@ -45,7 +52,7 @@ def committed_consumer(
 
 
 class ConfluentLogReader:
-    """Implements `eos_sink.ports.LogReader` for one query's key; reads on from where it was."""
+    """Implements `eos_sink.ports.LogReader` for one query; reads on from where it was."""
 
     def __init__(
         self,
@@ -57,32 +64,45 @@ class ConfluentLogReader:
         self._needs = end.needs
         self._home = position
         self._end = end
-        self._consumer = committed_consumer(settings, group, "earliest", _FETCH_MS)
-        self._next = 0
-        self._latest: tuple[LogPosition, bytes] | None = None
+        self._consumer = assigned_consumer(settings, group, "earliest", _FETCH_MS)
+        self._next = self._at_least = 0
+        self._latest: dict[str, tuple[LogPosition, bytes]] = {}
 
-    def position(self, key: str) -> LogPosition:  # noqa: ARG002 - made for one key
+    @property
+    def reached(self) -> int:
+        return self._next
+
+    def position(self, query: str) -> LogPosition:  # noqa: ARG002 - made for one query
         return self._home
 
-    def latest(self, key: str, deadline: Deadline) -> tuple[LogPosition, bytes] | None:
+    def latest(
+        self, keys: Sequence[str], deadline: Deadline
+    ) -> Mapping[str, tuple[LogPosition, bytes]]:
         """The target is the high watermark, not the last stable offset: a record of this query
         may lie behind another query's open transaction, and is waited for."""
-        self._read_on(self._end(self._home, deadline), key, deadline)
-        return self._latest
+        at_least, self._at_least = self._at_least, 0
+        self._read_on(max(self._end(self._home, deadline), at_least), keys, deadline)
+        return dict(self._latest)
 
-    def known(self, key: str, deadline: Deadline) -> bool:
+    def known(
+        self, keys: Sequence[str], deadline: Deadline
+    ) -> Mapping[str, tuple[LogPosition, bytes]]:
         stable = end_offset(self._consumer, self._home, self._needs, deadline)
-        self._read_on(stable, key, deadline)
-        return self._latest is not None
+        self._read_on(stable, keys, deadline)
+        return dict(self._latest)
 
-    def _read_on(self, end: int, key: str, deadline: Deadline) -> None:
+    def written(self, keys: Sequence[str], start: int, end: int, deadline: Deadline) -> bool:
+        self._at_least = end + 1
+        return self._end.written(self._home, keys, range(start, end), deadline)
+
+    def _read_on(self, end: int, keys: Sequence[str], deadline: Deadline) -> None:
         if end < self._next:
             # The topic was deleted and made again, so that nothing known holds.
-            self._latest, self._next = None, 0
+            self._latest, self._next = {}, 0
 
         def reached() -> bool:
             if self._next < end:
-                self._read_stable(end, key, deadline)
+                self._read_stable(end, keys, deadline)
             return self._next >= end
 
         if not until(deadline, reached, bool):
@@ -94,7 +114,7 @@ class ConfluentLogReader:
                 "time-out; check the partition's leader, then start the query again.",
             )
 
-    def _read_stable(self, end: int, key: str, deadline: Deadline) -> None:
+    def _read_stable(self, end: int, keys: Sequence[str], deadline: Deadline) -> None:
         """Read on to the end, or to the first open transaction before it."""
         # Assigned only while it reads, so that an idle process, or one that waits for another
         # query's transaction, fetches nothing.
@@ -103,19 +123,20 @@ class ConfluentLogReader:
         try:
             while self._next < end and not deadline.passed:
                 message = self._consumer.poll(min(_POLL_S, deadline.left))
-                if message is not None and self._take(message, key):
+                if message is not None and self._take(message, keys):
                     return
         finally:
             self._consumer.unassign()
 
-    def _take(self, message: Message, key: str) -> bool:
+    def _take(self, message: Message, keys: Sequence[str]) -> bool:
         """Whether the stable end is reached."""
         error, offset = message.error(), message.offset() or 0
         if error is None:
             self._next = offset + 1
-            if message.key() == key.encode():
+            key = (message.key() or b"").decode(errors="replace")
+            if key in keys:
                 place = LogPosition(self._home.topic, self._home.partition, offset)
-                self._latest = (place, message.value() or b"")
+                self._latest[key] = (place, message.value() or b"")
         elif error.code() == KafkaError._PARTITION_EOF:
             self._next = max(self._next, offset)
             return True
@@ -147,6 +168,7 @@ class EndOffset:
                 "group.id": group,
                 "enable.auto.commit": False,
                 "isolation.level": "read_uncommitted",
+                "auto.offset.reset": "earliest",
             },
             logger=LOGGER,
         )
@@ -156,6 +178,36 @@ class EndOffset:
 
     def __call__(self, position: LogPosition, deadline: Deadline) -> int:
         return end_offset(self._consumer, position, self.needs, deadline)
+
+    def written(
+        self, home: LogPosition, keys: Sequence[str], offsets: range, deadline: Deadline
+    ) -> bool:
+        """Whether a record under one of the keys lies there; a later record is known to be."""
+        wanted = {key.encode() for key in keys}
+        with contextlib.suppress(KafkaException):
+            # librdkafka would go on with the leader that it remembers.
+            self._consumer.list_topics(home.topic, timeout=deadline.within(_ANSWERS_S).left)
+        self._consumer.assign([TopicPartition(home.topic, home.partition, offsets.start)])
+        try:
+            while not deadline.passed:
+                message = self._consumer.poll(min(_POLL_S, deadline.left))
+                if message is None:
+                    continue
+                error = message.error()
+                if error is None:
+                    if (message.offset() or 0) >= offsets.stop:
+                        return False
+                    if message.key() in wanted:
+                        return True
+                elif not transient(error):
+                    raise judged(error, f"The decision log {home.topic} is unreadable", self.needs)
+        finally:
+            self._consumer.unassign()
+        raise OutcomeUnknownError(
+            f"The decision log {home.topic}[{home.partition}] could not be read from "
+            f"{offsets.start} to {offsets.stop} within {deadline.seconds:.0f} s.",
+            remedy="Check the partition's leader, then start the query again.",
+        )
 
 
 def end_offset(
@@ -198,32 +250,55 @@ def end_offset(
 
 
 def read_log(
-    settings: dict[str, str], group: str, permissions: Permissions, deadline: Deadline
+    settings: dict[str, str],
+    group: str,
+    permissions: Permissions,
+    deadline: Deadline,
+    end: EndOffset | None = None,
 ) -> dict[str, bytes]:
-    """The latest committed record of each key, up to the first open transaction."""
+    """The latest committed record of each key.
+
+    Args:
+        end: each partition is read to its high watermark at the call, and open transactions before
+            it are waited for; None: each is read to its first open transaction.
+    """
     topic, needs = permissions.log, (permissions.log_read, permissions.group)
-    consumer = committed_consumer(settings, group, "earliest", _FETCH_MS)
-    try:
-        partitions = consumer.list_topics(topic, timeout=deadline.left).topics[topic].partitions
-        places = [TopicPartition(topic, number, 0) for number in partitions]
-        consumer.assign(places)
-        latest, unread = dict[bytes, bytes](), set(partitions)
-        while unread and not deadline.passed:
+    consumer = assigned_consumer(settings, group, "earliest", _FETCH_MS)
+    latest = dict[bytes, bytes]()
+    following = dict[int, int]()
+
+    def read_stable(ends: dict[int, int]) -> bool:
+        """Whether each partition is read to its end. Assigned only while it reads, so that nothing
+        is fetched while a transaction is waited for."""
+        unread = {number for number, at in ends.items() if following.get(number, -1) < at}
+        left = set(unread)
+        consumer.assign([TopicPartition(topic, n, following.get(n, 0)) for n in unread])
+        while left and not deadline.passed:
             message = consumer.poll(min(_POLL_S, deadline.left))
             if message is None:
                 continue
-            error = message.error()
+            error, number, offset = message.error(), message.partition() or 0, message.offset() or 0
             if error is None:
                 latest[message.key() or b""] = message.value() or b""
+                following[number] = offset + 1
             elif error.code() == KafkaError._PARTITION_EOF:
-                unread.discard(message.partition() or 0)
+                following[number] = max(following.get(number, 0), offset)
+                left.discard(number)
             elif not transient(error):
                 raise judged(error, f"The decision log {topic} is unreadable", needs)
-        if unread:
+        consumer.unassign()
+        return all(following.get(number, -1) >= at for number, at in ends.items())
+
+    try:
+        partitions = consumer.list_topics(topic, timeout=deadline.left).topics[topic].partitions
+        ends = {n: end(LogPosition(topic, n, 0), deadline) if end else 0 for n in partitions}
+        if not until(deadline, lambda: read_stable(ends), bool):
+            unread = sorted(n for n, at in ends.items() if following.get(n, -1) < at)
             raise OutcomeUnknownError(
-                f"The decision log {topic} could not be read whole within {deadline.seconds:.0f} "
-                f"s: partitions {sorted(unread)} are missing.",
-                remedy="Check their leaders, then try again.",
+                f"The decision log {topic} could not be read to its end within "
+                f"{deadline.seconds:.0f} s: partitions {unread} are missing.",
+                remedy="An open transaction on it, of another query's driver, ends by its "
+                "time-out; check the partitions' leaders, then try again.",
             )
         return {key.decode(errors="replace"): value for key, value in latest.items()}
     finally:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Coroutine, Mapping
+from itertools import cycle
 from typing import Any, TypeVar
 
 from kafka import KafkaAdminClient
@@ -33,6 +34,7 @@ _RETRIABLE = (
 )
 # A paused broker never answers; its coordinators move elsewhere meanwhile.
 _ATTEMPT_S = 10.0
+_FIRST_ANSWER_S = 5.0
 # Requests in flight per connection: kafka-python refuses the one after them (5 by default), so that
 # it would be sent again, and its coordinator looked up again, in another round.
 _PIPELINE = 10_000
@@ -55,23 +57,35 @@ _WITHOUT_LOGINS = _WithoutLogins()
 _LOGGERS_OF_REQUESTS = (connection.__name__, parser.__name__)
 
 
+def _connected(settings: dict[str, object], deadline: Deadline) -> KafkaAdminClient:
+    """Begin with each bootstrap server in turn: kafka-python chooses one by chance, and gives it
+    all of the time if it takes the connection and answers nothing."""
+    servers = settings["bootstrap_servers"]
+    assert isinstance(servers, list)
+    for server in cycle(servers):
+        soon = deadline.within(_FIRST_ANSWER_S if len(servers) > 1 else deadline.left)
+        try:
+            return KafkaAdminClient(
+                **{**settings, "bootstrap_servers": [server]},
+                max_in_flight_requests_per_connection=_PIPELINE,
+                bootstrap_timeout_ms=int(soon.left * 1000),
+            )
+        except kafka_errors.KafkaError as error:
+            if deadline.passed:
+                raise ClusterError(
+                    f"No broker of {', '.join(servers)} answers: {error}",
+                    remedy="Check kafka.bootstrap.servers, the network and the security settings.",
+                ) from error
+    raise AssertionError("there is no bootstrap server")
+
+
 class Wire:
     """One admin client and its event loop, which runs in a thread of its own."""
 
     def __init__(self, settings: dict[str, object], deadline: Deadline) -> None:
         for name in _LOGGERS_OF_REQUESTS:
             logging.getLogger(name).addFilter(_WITHOUT_LOGINS)
-        try:
-            self._client = KafkaAdminClient(
-                **settings,
-                max_in_flight_requests_per_connection=_PIPELINE,
-                bootstrap_timeout_ms=int(deadline.left * 1000),
-            )
-        except kafka_errors.KafkaError as error:
-            raise ClusterError(
-                f"No broker of {settings['bootstrap_servers']} answers: {error}",
-                remedy="Check kafka.bootstrap.servers, the network and the security settings.",
-            ) from error
+        self._client = _connected(settings, deadline)
         self._manager = self._client._manager
 
     def run(self, step: Callable[..., Coroutine[Any, Any, T]]) -> T:

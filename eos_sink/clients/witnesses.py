@@ -1,14 +1,15 @@
-"""What a read_committed reader finds at single offsets: there, passed by, or out of reach."""
+"""What a reader finds at single offsets: there, passed by, or out of reach."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack, closing
 
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from eos_sink.acls import Permissions
 from eos_sink.clients.librdkafka import MEANINGS, Meaning, judged
-from eos_sink.clients.readers import GONE_TOPIC, committed_consumer
+from eos_sink.clients.readers import GONE_TOPIC, assigned_consumer
 from eos_sink.deadline import Deadline
 from eos_sink.model import Witness
 from eos_sink.ports import Visibility
@@ -26,24 +27,64 @@ _GONE = {
 }
 
 
-class WitnessReader:
-    """Looks at single offsets as a read_committed reader does, in all their partitions at once."""
+def look_until(
+    deadline: Deadline,
+    witnesses: Sequence[Witness],
+    make_reader: Callable[[bool], WitnessReader],
+) -> dict[Witness, Visibility]:
+    """Each as soon as it is known; none that was still open at the deadline.
 
-    def __init__(self, settings: dict[str, str], group: str, permissions: Permissions) -> None:
-        self._consumer = committed_consumer(settings, group, "error", _FETCH_MS)
+    Retention or compaction may have removed a committed record, so that it proves nothing if a
+    read_committed reader passes it by. One that is still there after that was aborted: no record
+    ever comes back.
+
+    Args:
+        make_reader: of committed records, or of all that are there.
+    """
+    seen, passed = dict[Witness, Visibility](), set[Witness]()
+    with ExitStack() as readers:
+        committed = readers.enter_context(closing(make_reader(True)))
+        there: WitnessReader | None = None
+        while len(seen) < len(set(witnesses)) and not deadline.passed:
+            found = committed.look(set(witnesses) - seen.keys() - passed, deadline)
+            passed |= {each for each in found if found[each] is Visibility.ABORTED}
+            seen |= {each: found[each] for each in found if each not in passed}
+            if passed and there is None:
+                there = readers.enter_context(closing(make_reader(False)))
+            if there is not None:
+                for witness, answer in there.look(passed - seen.keys(), deadline).items():
+                    kept = answer is Visibility.COMMITTED
+                    seen[witness] = Visibility.ABORTED if kept else Visibility.UNREADABLE
+    return seen
+
+
+class WitnessReader:
+    """Looks at single offsets as a reader does, in all their partitions at once.
+
+    With `committed` an answer of COMMITTED or ABORTED says whether a read_committed reader is
+    given the record, else whether the record is there at all.
+    """
+
+    def __init__(
+        self,
+        settings: dict[str, str],
+        group: str,
+        permissions: Permissions,
+        *,
+        committed: bool = True,
+    ) -> None:
+        self._consumer = assigned_consumer(settings, group, "error", _FETCH_MS, committed=committed)
         self._permissions = permissions
 
-    def look(
-        self, witnesses: Iterable[Witness], deadline: Deadline
-    ) -> Iterator[tuple[Witness, Visibility]]:
-        """Each as soon as it is known; none that was still open at the deadline."""
-        waiting = Waiting(witnesses)
-        while waiting.first and not deadline.passed:
-            first = waiting.first.values()
-            self._consumer.assign([TopicPartition(w.topic, w.partition, w.offset) for w in first])
-            turn = deadline.within(_LOOK_S)
-            while waiting.first and not turn.passed:
-                yield from self._next(waiting, turn).items()
+    def look(self, witnesses: Iterable[Witness], deadline: Deadline) -> dict[Witness, Visibility]:
+        """What is known after a second at most; an open transaction keeps the others back."""
+        waiting, found = Waiting(witnesses), dict[Witness, Visibility]()
+        first = waiting.first.values()
+        self._consumer.assign([TopicPartition(w.topic, w.partition, w.offset) for w in first])
+        turn = deadline.within(_LOOK_S)
+        while waiting.first and not turn.passed:
+            found |= self._next(waiting, turn)
+        return found
 
     def _next(self, waiting: Waiting, deadline: Deadline) -> dict[Witness, Visibility]:
         """What the next answer says, and on to the next witness if that lies far behind it."""
@@ -76,7 +117,7 @@ class WitnessReader:
         return found
 
     def _judged(self, error: KafkaError, witness: Witness) -> Exception:
-        needs = (self._permissions.group, *self._permissions.witness(witness.topic)[:1])
+        needs = (self._permissions.group, self._permissions.witness(witness.topic))
         return judged(error, f"{witness} is unreadable", needs)
 
     def close(self) -> None:

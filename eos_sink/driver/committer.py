@@ -11,27 +11,39 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from eos_sink import events
+from eos_sink import doubts, events
 from eos_sink.deadline import Deadline
 from eos_sink.driver.journal import CommitJournal, superseded_run
 from eos_sink.driver.settle import settle
 from eos_sink.driver.sweep import abort_all, list_undecided, void
 from eos_sink.errors import SupersededError, UnfinishedError
-from eos_sink.log import DecisionRegister, check_forward, superseded
+from eos_sink.log import DecisionRegister, Entry, check_forward, superseded
 from eos_sink.metrics import Step
-from eos_sink.model import Decision, Numbering, PlanToken, Prepared, Tally, TaskReport
+from eos_sink.model import (
+    Decision,
+    LogRecord,
+    Numbering,
+    PlanToken,
+    Prepared,
+    Tally,
+    TaskReport,
+    Transaction,
+)
 from eos_sink.options import SinkOptions
-from eos_sink.ports import Kafka
+from eos_sink.ports import Kafka, ProducerFenced, TransactionStatus
 from eos_sink.stats import StepClock
 from eos_sink.verdicts import (
     check_replay,
     check_rewrite,
+    check_streams,
     check_unmoved,
     check_vote,
+    is_visible,
     vote_margin_ms,
 )
 
 _LOGGER = logging.getLogger("eos_sink.driver")
+_NOTE_S = 10.0
 
 
 def _now_ms() -> int:
@@ -66,8 +78,9 @@ class Committer:
             CommitFailedError, SupersededError: nothing is decided.
             UnfinishedError: decided; a restart finishes it.
             OutcomeUnknownError: unknown which; a restart finds out.
-            OperatorNeededError: a replay with other rows than decided, or a checkpoint that has
-                moved to another identity amid a batch.
+            ConfigurationError: a second frame, or too many streams, under one identity.
+            OperatorNeededError: a replay with other rows than decided, an old checkpoint, or one
+                that has moved to another identity amid a batch.
         """
         with superseded_run(self._names):
             self._commit(reports, Deadline(self._options.step_timeout))
@@ -93,7 +106,12 @@ class Committer:
                 prepared=_prepared(reports),
                 run=reports[0].run,
             )
-            self._decide(reports, decision, deadline)
+            record = self._register.expect(reports[0].token, deadline).record
+            if is_visible(self._names, record, decision.batch, decision.total, decision.run):
+                self._pass_over(reports, record, deadline)
+            else:
+                check_streams(self._names, record, decision)
+                self._decide(reports, decision, deadline)
 
     def abort(self, reports: Sequence[TaskReport], token: PlanToken | None = None) -> None:
         """Give up a batch unless it is decided: what the decision names is settled instead.
@@ -108,7 +126,7 @@ class Committer:
         entry = self._register.open(deadline)
         decision = entry.decision
         if decision is not None:
-            settle(self._kafka, self._names, decision, deadline, just_decided=False)
+            settle(self._kafka, self._names, entry.record, deadline, just_decided=False)
         token = reports[0].token if reports else token
         if token is None:
             return
@@ -143,24 +161,63 @@ class Committer:
             check_unmoved(self._names, decision, self._register.elsewhere(deadline))
         self._check_topics(decision, deadline)
         clock = StepClock(self._clock)
-        self._vote([r for r in reports if r.prepared], deadline)
-        clock.end(Step.VOTE)
         figures = self._journal.deciding(decision, reports, rewritten, clock, self._now_ms())
+        prepared = [r.prepared.transaction(self._names, r.slot) for r in reports if r.prepared]
+
+        def vote() -> None:
+            with clock.inner(Step.VOTE):
+                self._vote(prepared, deadline)
+
         clock.begin()
-        self._register.write(token, decision, deadline, figures)
+        entry = self._register.write(token, decision, deadline, figures, before_commit=vote)
         clock.end(Step.DECIDE)
-        lost = settle(self._kafka, self._names, decision, deadline, just_decided=True)
+        found = settle(self._kafka, self._names, entry.record, deadline, just_decided=True)
         clock.end(Step.SETTLE)
-        if lost:
+        if found.doubtful:
+            raise doubts.in_doubt(self._names, decision, found.doubtful)
+        if found.lost:
             raise UnfinishedError(
                 f"Query {self._names.query}: {decision.batch} is decided, but its partitions "
-                f"{sorted(lost)} were aborted meanwhile, by their time-out or a late attempt of "
-                "their tasks.",
+                f"{sorted(found.lost)} were aborted meanwhile, by their time-out or a late attempt "
+                "of their tasks.",
                 remedy="Start the query again: Spark replays the batch and these are written "
                 "again.",
-                data={"batch": decision.batch.batch, "partitions": sorted(lost)},
+                data={"batch": decision.batch.batch, "partitions": sorted(found.lost)},
             )
         self._journal.committed(decision, rewritten, clock, token.seq + 1)
+        if found.seen and decision.batch.numbering in (Numbering.VERSION, Numbering.ONCE):
+            self._keep_settled(token, entry, deadline)
+
+    def _keep_settled(self, token: PlanToken, entry: Entry, deadline: Deadline) -> None:
+        """Note in the log that the batch is visible. The next batch of a stream proves it, but
+        nothing does for a batch write, whose next one may come when Kafka has forgotten."""
+        try:
+            figures, soon = self._journal.next(), deadline.within(_NOTE_S)
+            void(self._register, token, entry, soon, figures, settled=True)
+        except Exception as error:  # noqa: BLE001 - the batch is visible whatever fails here
+            _LOGGER.warning(
+                "Query %s: %s is committed, but the decision log could not be told so: %s. The "
+                "next write asks Kafka for it.",
+                self._names.query,
+                entry.decision and entry.decision.batch,
+                error,
+            )
+
+    def _pass_over(
+        self, reports: Sequence[TaskReport], record: LogRecord, deadline: Deadline
+    ) -> None:
+        """What the tasks have written was visible before another stream took the query's names.
+        The record makes their plan undecidable, as a void does, before they are aborted."""
+        batch = reports[0].batch
+        known = record.earlier_of(batch.stream)
+        assert known is not None
+        # So that a second frame of this run is not taken for one more replay.
+        earlier = record.earlier_with(batch.stream, replace(known, run=reports[0].run))
+        figures = self._journal.next()
+        self._register.write(reports[0].token, record.decision, deadline, figures, earlier=earlier)
+        prepared = [r.prepared.transaction(self._names, r.slot) for r in reports if r.prepared]
+        abort_all(self._kafka, prepared, deadline)
+        self._journal.replayed(batch)
 
     def _check_topics(self, decision: Decision, deadline: Deadline) -> None:
         """Topics of the column are known only now. What may not be read back is not decided."""
@@ -168,15 +225,18 @@ class Committer:
             self._kafka.check_topic(topic, deadline)
             self._checked.add(topic)
 
-    def _vote(self, reports: Sequence[TaskReport], deadline: Deadline) -> None:
-        transactions = [r.prepared.transaction(self._names, r.slot) for r in reports if r.prepared]
-        states = self._kafka.control().describe(
-            [t.transactional_id for t in transactions], deadline
-        )
+    def _vote(self, prepared: Sequence[Transaction], deadline: Deadline) -> None:
+        """Called within the driver's own transaction, which has just begun: its start is the time
+        by the brokers' clocks, as those of the tasks are. This machine's clock may be wrong."""
+        driver = self._names.driver
+        ids = [transaction.transactional_id for transaction in prepared]
+        states = self._kafka.control().describe([driver, *ids], deadline)
+        own = states.pop(driver)
+        if own.status is not TransactionStatus.ONGOING:
+            raise ProducerFenced(f"The transaction of {driver} is {own.status.value}.")
         margin = vote_margin_ms(self._options.transaction_timeout_ms)
-        now_ms = self._now_ms()
-        check_vote(transactions, states, now_ms, margin)
-        self._journal.voted(states.values(), now_ms)
+        check_vote(prepared, states, own.started_ms, margin)
+        self._journal.voted(states.values(), own.started_ms)
 
     def _commit_replay(self, reports: Sequence[TaskReport], deadline: Deadline) -> None:
         token, lost = reports[0].token, reports[0].lost
@@ -191,7 +251,7 @@ class Committer:
         run = reports[0].run
         if not lost:
             check_replay(self._names, decision, reports)
-            self._journal.replayed(decision)
+            self._journal.replayed(decision.batch)
             if run != decision.run:
                 # So that a second frame of this run is not taken for one more replay.
                 figures = self._journal.next()

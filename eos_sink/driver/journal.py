@@ -21,6 +21,8 @@ from eos_sink.ports import TransactionState
 from eos_sink.stats import Stats, StepClock
 
 _TASK_STEPS = (Step.OPEN, Step.WRITE)
+# They end when the batch's record is written.
+_LATE_STEPS = (Step.VOTE, Step.DECIDE, Step.SETTLE)
 
 
 class CommitJournal:
@@ -73,7 +75,7 @@ class CommitJournal:
         """All of the decision is visible, but for what was lost."""
         with contextlib.suppress(Exception):
             took = clock.took
-            known: dict[Step, float] = {s: took[s] for s in (Step.DECIDE, Step.SETTLE) if s in took}
+            known: dict[Step, float] = {s: took[s] for s in _LATE_STEPS if s in took}
             self._later += Stats.of_steps(known)
             events.tell(
                 Event.REWRITTEN if rewritten else Event.COMMITTED,
@@ -89,11 +91,11 @@ class CommitJournal:
                 time_left_seconds=None if self._left_ms is None else self._left_ms / 1000,
             )
 
-    def replayed(self, decision: Decision) -> None:
+    def replayed(self, batch: BatchId) -> None:
         """A repeated batch was found to be written already; most often there is no record of it."""
         with contextlib.suppress(Exception):
             self._later += Stats({Count.REPLAYS: 1})
-            events.tell(Event.REPLAYED, self._query, **_named(decision.batch))
+            events.tell(Event.REPLAYED, self._query, **_named(batch))
 
     def next(self) -> Stats:
         """What a record adds that decides no new batch."""

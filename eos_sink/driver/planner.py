@@ -14,7 +14,7 @@ from eos_sink.deadline import Deadline
 from eos_sink.destinations import Destinations, check_destinations
 from eos_sink.driver.journal import PlanJournal, superseded_run
 from eos_sink.driver.processes import this_process
-from eos_sink.driver.settle import settle
+from eos_sink.driver.settle import Settlement, settle
 from eos_sink.driver.sweep import abort_all, list_undecided, void
 from eos_sink.errors import ConfigurationError, EosSinkError, OutcomeUnknownError
 from eos_sink.log import DecisionRegister, Entry, refused_member, replaced
@@ -42,7 +42,7 @@ class Planner:
         self._session_ms = 0
         self._checked = False
         self._planned: Entry | None = None
-        self._settled: tuple[Decision, frozenset[int]] | None = None
+        self._settled: tuple[Decision, Settlement] | None = None
         if options.metrics_log:
             events.show()
         for warning in options.warnings:
@@ -55,8 +55,7 @@ class Planner:
             ConfigurationError, ClusterError: something is wrong that can be seen before writing.
             SupersededError: a newer run of the query has taken over; names it.
             UnfinishedError: the decided batch could not be finished in time.
-            OperatorNeededError: it cannot be told what became of the decided batch, or the log
-                has lost what was decided.
+            OperatorNeededError: the log has lost what was decided.
         """
         with superseded_run(self._names):
             return self._plan(Deadline(self._options.step_timeout))
@@ -75,8 +74,8 @@ class Planner:
             self._forget()
             raise
         self._planned = entry
-        lost = self._settle(entry, deadline)
-        return Plan(self._token(entry), entry.decision, lost, entry.record.earlier)
+        found = self._settle(entry, deadline)
+        return Plan(self._token(entry), entry.decision, found.lost, found.doubtful)
 
     def close(self) -> None:
         """Leave no client behind, and no member that would go on with its heartbeats."""
@@ -210,18 +209,20 @@ class Planner:
         listed = list_undecided(self._kafka, self._names, entry.decision, deadline)
         if listed or always_void:
             figures = self._journal.voiding(entry, len(listed), recovers=always_void)
-            entry = void(self._register, self._token(entry), entry, deadline, figures)
+            seen = self._settle(entry, deadline).seen
+            token = self._token(entry)
+            entry = void(self._register, token, entry, deadline, figures, settled=seen)
             abort_all(self._kafka, listed, deadline)
             self._journal.voided()
         return entry
 
-    def _settle(self, entry: Entry, deadline: Deadline) -> frozenset[int]:
-        """The lost partitions of the latest decision, which is settled once a process."""
+    def _settle(self, entry: Entry, deadline: Deadline) -> Settlement:
+        """What became of the latest decision, which is settled once a process."""
         if entry.decision is None:
-            return frozenset()
+            return Settlement()
         if self._settled is None or self._settled[0] != entry.decision:
-            lost = settle(self._kafka, self._names, entry.decision, deadline, just_decided=False)
-            self._settled = (entry.decision, lost)
+            found = settle(self._kafka, self._names, entry.record, deadline, just_decided=False)
+            self._settled = (entry.decision, found)
         return self._settled[1]
 
     def _token(self, entry: Entry) -> PlanToken:

@@ -11,11 +11,21 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from eos_sink.deadline import Deadline
+from eos_sink.driver.evidence import ask_all
 from eos_sink.driver.processes import this_process
 from eos_sink.driver.sweep import list_undecided
 from eos_sink.log import DecisionRegister, Entry
-from eos_sink.model import Decision, Owner, PlanToken, Prepared, Tally, Transaction
+from eos_sink.model import (
+    Decision,
+    Earlier,
+    Owner,
+    PlanToken,
+    Prepared,
+    Tally,
+    Transaction,
+)
 from eos_sink.options import SinkOptions
+from eos_sink.outcome import Evidence, Outcome, evidence_in_log, outcome
 from eos_sink.ports import (
     EndOutcome,
     Headers,
@@ -24,14 +34,10 @@ from eos_sink.ports import (
     PartitionTail,
     ProducerIdentity,
     Trace,
-    TransactionState,
-    Visibility,
 )
 from eos_sink.task.fingerprint import Tallier
-from eos_sink.verdicts import Settling, settling
 
 SESSION_MS = 30_000
-_LOOK_S = 10.0
 TOOL = "eos-sink resolve"
 
 
@@ -48,34 +54,30 @@ class Choice(Enum):
     FORGET = "forget"
 
 
-class Standing(Enum):
-    """What is known of one transaction of the decision."""
-
-    COMMITTED = "committed"
-    OPEN = "open"
-    """Decided and not ended yet: the next start of the query commits it."""
-    LOST = "lost"
-    """Aborted: a replay of the batch writes its partition again."""
-    IN_DOUBT = "in doubt"
-
-
 @dataclass(frozen=True)
 class Account:
     """All that can be told of one transaction of the decision.
 
     Attributes:
-        witness: what a read_committed reader finds there; None: it was not asked or waits.
         trace: what the ends of its topic's partitions show of it, together.
         found: the rows behind `trace` as far as they could be looked at.
     """
 
-    entry: Prepared
-    transaction: Transaction
-    state: TransactionState
-    standing: Standing
-    witness: Visibility | None
+    evidence: Evidence
     trace: Trace
     found: Tally
+
+    @property
+    def entry(self) -> Prepared:
+        return self.evidence.entry
+
+    @property
+    def transaction(self) -> Transaction:
+        return self.evidence.transaction
+
+    @property
+    def outcome(self) -> Outcome:
+        return outcome(self.evidence)
 
     @property
     def same_rows(self) -> bool:
@@ -84,7 +86,7 @@ class Account:
 
 
 @dataclass(frozen=True)
-class Evidence:
+class Found:
     """What there is to see.
 
     Attributes:
@@ -115,28 +117,23 @@ class Evidence:
 
     @property
     def in_doubt(self) -> list[Account]:
-        """Those that nobody has ruled about yet."""
-        if self.decision is None or self.decision.ruling.accepted:
-            return []
-        ruled = self.decision.ruling.visible | self.decision.ruling.lost
-        return [
-            account
-            for account in self.accounts
-            if account.standing is Standing.IN_DOUBT and account.entry.partition not in ruled
-        ]
+        """Those that wait for a person's ruling."""
+        return [each for each in self.accounts if each.outcome is Outcome.IN_DOUBT]
 
 
-def look(kafka: Inspection, options: SinkOptions, most: int, deadline: Deadline) -> Evidence:
+def look(kafka: Inspection, options: SinkOptions, most: int, deadline: Deadline) -> Found:
     """Gather the evidence; `most` offsets of each partition's end are read for traces."""
     names = options.names
     control = kafka.control()
     entry = read_log(kafka, options, deadline)
     decision = entry.decision if entry else None
     committed = () if entry and entry.seq else control.list_committed(f"{names.group}-", deadline)
-    accounts, tails = (
-        accounts_of(kafka, options, decision, most, deadline) if decision else ([], [])
-    )
-    return Evidence(
+    accounts: list[Account] = []
+    tails: list[PartitionTail] = []
+    if entry and decision:
+        known = evidence_in_log(names, decision, settled=entry.record.settled)
+        accounts, tails = _accounts(kafka, known, most, deadline)
+    return Found(
         entry=entry,
         accounts=tuple(accounts),
         tails=tuple(tails),
@@ -146,7 +143,7 @@ def look(kafka: Inspection, options: SinkOptions, most: int, deadline: Deadline)
     )
 
 
-def ruled(evidence: Evidence, choice: Choice, partitions: Sequence[int]) -> Decision | None:
+def ruled(evidence: Found, choice: Choice, partitions: Sequence[int]) -> Decision | None:
     """The decision as the choice leaves it; None: it is dropped.
 
     Args:
@@ -171,7 +168,7 @@ def ruled(evidence: Evidence, choice: Choice, partitions: Sequence[int]) -> Deci
     for partition in sorted(chosen):
         if partition not in accounts:
             raise RefusedChoice(f"The decision has no transaction of partition {partition}.")
-        _check_doubt(accounts[partition], choice)
+        _check_doubt(accounts[partition])
     ruling = decision.ruling
     visible, lost = (chosen, frozenset()) if choice is Choice.VISIBLE else (frozenset(), chosen)
     ruling = replace(
@@ -180,14 +177,39 @@ def ruled(evidence: Evidence, choice: Choice, partitions: Sequence[int]) -> Deci
     return replace(decision, ruling=ruling)
 
 
-def carry_out(
+def ruled_about(
+    evidence: Found, choice: Choice, partitions: Sequence[int], stream: str
+) -> tuple[Decision | None, tuple[Earlier, ...] | None]:
+    """The decision and the earlier streams' batches as a choice about one stream leaves them; the
+    decision's own stream may be named as well.
+
+    Raises:
+        RefusedChoice: the log knows no batch of the stream, or the choice is about partitions.
+    """
+    decision = evidence.decision
+    if decision is not None and decision.batch.stream == stream:
+        return ruled(evidence, choice, partitions), None
+    known = evidence.entry.record.earlier_of(stream) if evidence.entry else None
+    if evidence.entry is None or known is None:
+        raise RefusedChoice(f"The log knows no decided batch of stream {stream}.")
+    if partitions or choice not in (Choice.ACCEPT, Choice.FORGET):
+        raise RefusedChoice(f"--{choice.value} is about the latest decision, not about a stream.")
+    changed = replace(known, accepted=True) if choice is Choice.ACCEPT else None
+    return decision, evidence.entry.record.earlier_with(stream, changed)
+
+
+def carry_out(  # noqa: PLR0913, PLR0917
     kafka: Inspection,
     options: SinkOptions,
-    evidence: Evidence,
+    evidence: Found,
     decision: Decision | None,
     deadline: Deadline,
+    earlier: tuple[Earlier, ...] | None = None,
 ) -> Entry:
     """Write the record that follows from a choice; every older run is refused from here on.
+
+    Args:
+        earlier: what is kept of other streams; None: what there was.
 
     Raises:
         RefusedChoice: the log or a transaction has moved since the evidence was gathered.
@@ -208,7 +230,7 @@ def carry_out(
         register.expect(token, deadline)
         if decision is None:
             _end_what_is_decided(kafka, evidence, deadline)
-        return register.write(token, decision, deadline)
+        return register.write(token, decision, deadline, earlier=earlier)
     except MemberRefused as refused:
         raise RefusedChoice(f"A run of the query has started meanwhile: {refused}") from refused
     finally:
@@ -218,7 +240,7 @@ def carry_out(
 
 def read_log(kafka: Inspection, options: SinkOptions, deadline: Deadline) -> Entry | None:
     """The query's latest record; None, without making it, where there is no log."""
-    if kafka.queries(deadline) is None:
+    if kafka.records(deadline) is None:
         return None
     register = DecisionRegister(kafka, options.names)
     try:
@@ -227,31 +249,25 @@ def read_log(kafka: Inspection, options: SinkOptions, deadline: Deadline) -> Ent
         register.close()
 
 
-def accounts_of(
-    kafka: Inspection, options: SinkOptions, decision: Decision, most: int, deadline: Deadline
+def _accounts(
+    kafka: Inspection, known: Sequence[Evidence], most: int, deadline: Deadline
 ) -> tuple[list[Account], list[PartitionTail]]:
-    """What can be told of a decision's transactions, and the ends of topics that were read."""
-    entries = decision.transactions(options.names)
-    states = kafka.control().describe([t.transactional_id for t in entries], deadline)
-    steps = {t: settling(t, states[t.transactional_id]) for t in entries}
-    looking = {entries[t].witness: t for t, step in steps.items() if step is Settling.LOOK}
-    # Whoever waits behind an open transaction waits for a time-out; a person does not.
-    soon = deadline.within(_LOOK_S)
-    seen = kafka.visibility(list(looking), soon) if looking else {}
-    found = {looking[witness]: visibility for witness, visibility in seen.items()}
-    reading = _Reading(kafka, list(entries), most, deadline)
-    tails = [tail for topic in decision.topics for tail in reading.read(topic)]
+    """What can be told of a decision's transactions, and the ends of topics that were read.
+
+    Args:
+        known: what the log says of them.
+    """
+    known = ask_all(kafka, known, deadline)
+    reading = _Reading(kafka, [each.transaction for each in known], most, deadline)
+    topics = sorted({each.entry.witness.topic for each in known})
+    tails = [tail for topic in topics for tail in reading.read(topic)]
     accounts = [
         Account(
-            entry,
-            transaction,
-            states[transaction.transactional_id],
-            _standing(steps[transaction], found.get(transaction)),
-            found.get(transaction),
-            reading.trace(transaction, tails),
-            reading.tally(transaction, entry),
+            each,
+            reading.trace(each.transaction, tails),
+            reading.tally(each.transaction, each.entry),
         )
-        for transaction, entry in entries.items()
+        for each in known
     ]
     return accounts, tails
 
@@ -300,36 +316,25 @@ class _Reading:
             tallier.add_row(row)
 
 
-def _standing(step: Settling, witness: Visibility | None) -> Standing:
-    if step is Settling.COMMITTED or witness is Visibility.COMMITTED:
-        return Standing.COMMITTED
-    if witness is Visibility.ABORTED:
-        return Standing.LOST
-    return Standing.IN_DOUBT if witness is Visibility.UNREADABLE else Standing.OPEN
-
-
 _REFUSALS = {
-    Standing.COMMITTED: "is committed, and needs no ruling",
-    Standing.OPEN: "is decided and open: the next start of the query commits it",
-    Standing.LOST: "was aborted: a replay of the batch writes it again without a ruling",
+    Outcome.COMMITTED: "is committed, and needs no ruling",
+    Outcome.OPEN: "is decided and open: the next start of the query commits it",
+    Outcome.LOST: "was aborted: a replay of the batch writes it again without a ruling",
+    Outcome.UNKNOWN: "has not been seen yet: an open transaction may hide its witness. Look again",
 }
 
 
-def _check_doubt(account: Account, choice: Choice) -> None:
-    partition = account.entry.partition
-    if account.standing is not Standing.IN_DOUBT:
-        raise RefusedChoice(f"Partition {partition} {_REFUSALS[account.standing]}.")
-    marker = account.trace.committed
-    if marker is not None and marker is not (choice is Choice.VISIBLE):
-        raise RefusedChoice(
-            f"Partition {partition} was {'committed' if marker else 'aborted'}: the topic has the "
-            f"marker of its transaction. --{choice.value} would be wrong."
-        )
+def _check_doubt(account: Account) -> None:
+    """A ruling that was made before can be changed: without it there is doubt."""
+    unruled = outcome(replace(account.evidence, ruling=None, accepted=False))
+    if unruled is not Outcome.IN_DOUBT:
+        raise RefusedChoice(f"Partition {account.entry.partition} {_REFUSALS[unruled]}.")
 
 
-def _end_what_is_decided(kafka: Inspection, evidence: Evidence, deadline: Deadline) -> None:
+def _end_what_is_decided(kafka: Inspection, evidence: Found, deadline: Deadline) -> None:
     """What is decided is never aborted: without its decision the next start would."""
-    open_ = [a.transaction for a in evidence.accounts if a.standing is Standing.OPEN]
+    unended = (Outcome.OPEN, Outcome.UNKNOWN)
+    open_ = [each.transaction for each in evidence.accounts if each.outcome in unended]
     outcomes = kafka.control().end(open_, commit=True, deadline=deadline)
     if any(outcomes.get(transaction) is not EndOutcome.DONE for transaction in open_):
         raise RefusedChoice(

@@ -7,53 +7,76 @@ id after the commit. The witness tells: a read_committed reader finds it or pass
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 from eos_sink.deadline import Deadline
+from eos_sink.driver.evidence import ask_coordinators, ask_topics
 from eos_sink.errors import UnfinishedError
 from eos_sink.identity import QueryNames
-from eos_sink.model import Decision, Transaction
-from eos_sink.ports import EndOutcome, Kafka
-from eos_sink.verdicts import Settling, lost_partitions, settling
+from eos_sink.model import Decision, LogRecord
+from eos_sink.outcome import Evidence, Outcome, evidence_in_log, outcome
+from eos_sink.ports import Kafka
+
+
+@dataclass(frozen=True)
+class Settlement:
+    """What became of a decision.
+
+    Attributes:
+        lost: partitions that were aborted after the decision, by a time-out or a late attempt.
+        doubtful: partitions of which nothing can tell any more what became of them.
+        seen: all of it was seen visible; a person's ruling does not count.
+    """
+
+    lost: frozenset[int] = frozenset()
+    doubtful: frozenset[int] = frozenset()
+    seen: bool = False
 
 
 def settle(
-    kafka: Kafka, names: QueryNames, decision: Decision, deadline: Deadline, *, just_decided: bool
-) -> frozenset[int]:
-    """Commit what the decision names; repeating it is harmless.
+    kafka: Kafka, names: QueryNames, record: LogRecord, deadline: Deadline, *, just_decided: bool
+) -> Settlement:
+    """Commit what a record's decision names; repeating it is harmless. A record that says itself
+    that all of it was seen visible is believed: coordinators and topics forget.
 
     Args:
         just_decided: all of it is open still; otherwise the coordinators are asked first, which is
             cheaper than ending again what has ended.
 
-    Returns:
-        The partitions that were aborted after the decision, by a time-out or a late attempt.
-
     Raises:
         UnfinishedError: some are open still at the deadline.
-        OperatorNeededError: a witness is unreadable.
     """
-    transactions = decision.transactions(names)
-    ending, looking = list(transactions), list[Transaction]()
+    decision = record.decision
+    if decision is None or record.settled:
+        return Settlement(seen=record.settled)
+    known = evidence_in_log(names, decision)
     if not just_decided:
-        states = kafka.control().describe([t.transactional_id for t in transactions], deadline)
-        steps = {t: settling(t, states[t.transactional_id]) for t in transactions}
-        ending = [t for t, step in steps.items() if step is Settling.END]
-        looking = [t for t, step in steps.items() if step is Settling.LOOK]
-    outcomes = kafka.control().end(ending, commit=True, deadline=deadline)
-    looking += [t for t, outcome in outcomes.items() if outcome is EndOutcome.REFUSED]
-    by_witness = {transactions[t].witness: t for t in looking}
-    found = kafka.visibility(list(by_witness), deadline) if by_witness else {}
-    seen = {by_witness[witness]: visibility for witness, visibility in found.items()}
-    unfinished = [t for t in ending if t not in outcomes] + [t for t in looking if t not in seen]
-    if unfinished:
-        raise _unfinished(names, decision, unfinished, deadline)
-    return lost_partitions(names, decision, seen)
+        known = ask_coordinators(kafka, known, deadline)
+    open_ = [e.transaction for e in known if just_decided or outcome(e) is Outcome.OPEN]
+    ended = kafka.control().end(open_, commit=True, deadline=deadline)
+    known = tuple(replace(each, end=ended.get(each.transaction)) for each in known)
+    silent = {each for each in open_ if each not in ended}
+    asked = ask_topics(kafka, (e for e in known if e.transaction not in silent), deadline)
+    found = [(each, outcome(each)) for each in asked]
+    silent |= {each.transaction for each, became in found if became is Outcome.UNKNOWN}
+    if silent:
+        raise _unfinished(names, decision, [each.transactional_id for each in silent], deadline)
+    return Settlement(
+        lost=frozenset(e.entry.partition for e, became in found if became is Outcome.LOST),
+        doubtful=frozenset(e.entry.partition for e, became in found if became is Outcome.IN_DOUBT),
+        seen=all(_seen(each) for each in asked),
+    )
+
+
+def _seen(evidence: Evidence) -> bool:
+    """Committed by Kafka's word: a person may rule otherwise tomorrow."""
+    return outcome(replace(evidence, ruling=None, accepted=False)) is Outcome.COMMITTED
 
 
 def _unfinished(
-    names: QueryNames, decision: Decision, open_: Iterable[Transaction], deadline: Deadline
+    names: QueryNames, decision: Decision, open_: Iterable[str], deadline: Deadline
 ) -> UnfinishedError:
-    ids = sorted(t.transactional_id for t in open_)
+    ids = sorted(open_)
     return UnfinishedError(
         f"Query {names.query}: {decision.batch} is decided, but {len(ids)} of its "
         f"{len(decision.prepared)} transactions could not be finished within "

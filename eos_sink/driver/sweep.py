@@ -31,24 +31,27 @@ def list_undecided(
     return undecided(names, control.describe(ids, deadline).values(), decision)
 
 
-def void(
+def void(  # noqa: PLR0913
     register: DecisionRegister,
     token: PlanToken,
     entry: Entry,
     deadline: Deadline,
     figures: Stats | None = None,
+    *,
+    settled: bool = False,
 ) -> Entry:
     """Repeat the latest record with the next seq: what was planned before cannot be decided.
 
     Args:
         figures: what the record adds to the query's figures, which it keeps.
+        settled: the decision was seen visible as a whole.
 
     Raises:
         OperatorNeededError: the log has lost what the token's plan saw; a void would begin it anew.
     """
     check_forward(token, entry)
     current = replace(token, seq=entry.seq, position=entry.position)
-    return register.write(current, entry.decision, deadline, figures)
+    return register.write(current, entry.decision, deadline, figures, settled=settled)
 
 
 def abort_all(kafka: Kafka, transactions: Iterable[Transaction], deadline: Deadline) -> None:

@@ -11,25 +11,41 @@ import json
 from typing import Any
 
 from eos_sink import doubts
-from eos_sink.identity import Origin
+from eos_sink.identity import Origin, QueryNames
 from eos_sink.log.figures import of_stats, read_stats
-from eos_sink.model import BatchId, Decision, LogRecord, Owner, Prepared, Ruling, Tally, Witness
+from eos_sink.model import (
+    BatchId,
+    Decision,
+    Earlier,
+    LogRecord,
+    Owner,
+    Prepared,
+    Ruling,
+    Tally,
+    Witness,
+)
 from eos_sink.stats import Stats
 
 FORMAT = 1
+_MOVED_FORMAT = 2
+_MOVED = "moved"
 
 
 def encode(record: LogRecord) -> bytes:
     decision = record.decision
     document: dict[str, Any] = {"format": FORMAT, "seq": record.seq, "writer": record.writer}
     if record.earlier:
-        document["earlier"] = [[batch.stream, batch.batch] for batch in record.earlier]
+        # Two fields, since an older version reads pairs, and reads past what it does not know.
+        document["earlier"] = [[each.batch.stream, each.batch.batch] for each in record.earlier]
+        document["totals"] = [_of_earlier(each) for each in record.earlier]
     if record.owner is not None:
         document["owner"] = _of_owner(record.owner)
     if record.prefix:
         document["prefix"] = record.prefix
     if record.stats != Stats():
         document["stats"] = of_stats(record.stats)
+    if record.settled:
+        document["settled"] = True
     if decision is not None:
         topics = decision.topics
         document["decision"] = {
@@ -71,15 +87,49 @@ def decode(value: bytes, where: str) -> LogRecord:
             seq=_whole(document["seq"]),
             decision=_decision(document["decision"]) if "decision" in document else None,
             writer=str(document["writer"]),
-            earlier=tuple(
-                BatchId(str(stream), _whole(batch)) for stream, batch in document.get("earlier", ())
-            ),
+            earlier=_earlier(document.get("earlier", []), document.get("totals")),
             owner=_owner(document["owner"]) if "owner" in document else None,
             prefix=_text(document.get("prefix", "")),
             stats=read_stats(document["stats"]) if "stats" in document else Stats(),
+            settled=document.get("settled") is True,
         )
     except (ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
         raise doubts.unreadable_record(where, error) from error
+
+
+def _of_earlier(earlier: Earlier) -> list[Any] | None:
+    if earlier.total is None:
+        return None
+    return [*_tally(earlier.total), earlier.run, earlier.accepted]
+
+
+def _earlier(batches: Any, totals: Any) -> tuple[Earlier, ...]:
+    if totals is None:
+        totals = [None] * len(batches)
+    found = []
+    for (stream, batch), known in zip(batches, totals, strict=True):
+        named = BatchId(str(stream), _whole(batch))
+        if known is None:
+            found.append(Earlier(named))
+            continue
+        *tally, run, accepted = known
+        found.append(Earlier(named, _read_tally(tally), _text(run), _truth(accepted)))
+    return tuple(found)
+
+
+def encode_moved(names: QueryNames) -> bytes:
+    """What lies under the key of older versions, the query without its prefix, once the query has
+    gone on under its own key: they stop at the format, and read no decision that is outdated."""
+    return json.dumps({"format": _MOVED_FORMAT, _MOVED: names.log_key}).encode()
+
+
+def is_moved(value: bytes) -> bool:
+    """Whether a record only says that its query goes on under another key: it counts as none."""
+    try:
+        document = json.loads(value)
+        return bool(document["format"] == _MOVED_FORMAT and _MOVED in document)
+    except (ValueError, KeyError, TypeError):
+        return False
 
 
 def _decision(document: Any) -> Decision:
@@ -115,12 +165,10 @@ def _of_ruling(ruling: Ruling) -> dict[str, Any]:
 
 
 def _ruling(document: Any) -> Ruling:
-    if type(document["accepted"]) is not bool:
-        raise ValueError(f"{document['accepted']!r} is neither true nor false")
     return Ruling(
         frozenset(_whole(partition) for partition in document["visible"]),
         frozenset(_whole(partition) for partition in document["lost"]),
-        document["accepted"],
+        _truth(document["accepted"]),
     )
 
 
@@ -165,6 +213,12 @@ def _read_tally(values: Any) -> Tally:
 def _whole(value: Any) -> int:
     if type(value) is not int or value < 0:
         raise ValueError(f"{value!r} is not a whole number")
+    return value
+
+
+def _truth(value: Any) -> bool:
+    if type(value) is not bool:
+        raise ValueError(f"{value!r} is neither true nor false")
     return value
 
 

@@ -24,10 +24,14 @@ from eos_sink.ports import MemberRefused
 
 @dataclass(frozen=True)
 class Entry:
-    """The query's latest record and where it lies; seq 0 where there is none yet."""
+    """The query's latest record and where it lies; seq 0 where there is none yet.
+
+    `adopted`: an older version wrote it, under the query's key without its prefix.
+    """
 
     record: LogRecord
     position: LogPosition
+    adopted: bool = False
 
     @property
     def seq(self) -> int:

@@ -10,16 +10,13 @@ from __future__ import annotations
 
 import contextlib
 import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from eos_sink.deadline import Deadline
-from eos_sink.errors import (
-    ClusterError,
-    FailureKind,
-    OperatorNeededError,
-    OutcomeUnknownError,
-)
-from eos_sink.identity import QueryNames
-from eos_sink.log.record import decode, encode
+from eos_sink.errors import ClusterError, FailureKind, OutcomeUnknownError
+from eos_sink.identity import DEFAULT_PREFIX, QueryNames
+from eos_sink.log.record import decode, encode, encode_moved, is_moved
 from eos_sink.log.refusals import (
     Entry,
     check_forward,
@@ -27,7 +24,7 @@ from eos_sink.log.refusals import (
     superseded,
     went_back,
 )
-from eos_sink.model import Decision, LogPosition, LogRecord, PlanToken
+from eos_sink.model import Decision, Earlier, LogPosition, LogRecord, PlanToken
 from eos_sink.ports import (
     Kafka,
     LogReader,
@@ -52,6 +49,10 @@ class DecisionRegister:
 
     While the process's producer holds the driver's id nobody else has written, so that opening
     and comparing again is not needed; a write that finds itself fenced does both.
+
+    Versions before this one wrote under the query's name without its prefix. A query that has no
+    record goes on from its record there; its first write then leaves a marker there, at which
+    those versions stop.
     """
 
     def __init__(self, kafka: Kafka, names: QueryNames) -> None:
@@ -61,6 +62,10 @@ class DecisionRegister:
         self._producer: TransactionalProducer | None = None
         self._held: Entry | None = None
         self._seen: Entry | None = None
+        self._keys = (names.log_key, names.query)
+        # How far the log was read when it was opened, until the first append shows that the end
+        # was not a deposed leader's.
+        self._unproven: int | None = None
 
     def reach(self, deadline: Deadline) -> LogReader:
         """Make sure that the log is there, without waiting for what is open on it."""
@@ -71,7 +76,7 @@ class DecisionRegister:
     def known(self, deadline: Deadline) -> bool:
         """Whether the query has a record already. Fences nobody, and does not wait for what a dead
         driver may have left open, behind which there may be one more."""
-        return self.reach(deadline).known(self._names.query, deadline)
+        return self._entry(self.reach(deadline).known(self._keys, deadline)) is not None
 
     def read(self, deadline: Deadline) -> Entry:
         """The latest record, without fencing anybody.
@@ -80,22 +85,27 @@ class DecisionRegister:
             OperatorNeededError: the log has lost a record that this process has seen.
         """
         reader = self.reach(deadline)
-        found = reader.latest(self._names.query, deadline)
-        entry = _entry(found) if found else Entry(_NONE, reader.position(self._names.query))
+        found = self._entry(reader.latest(self._keys, deadline))
+        entry = found or Entry(_NONE, reader.position(self._names.query))
         before = self._seen
         if before is not None and _is_behind(entry, before):
             raise went_back(self._names, before.seq, before.position, entry)
         self._seen = entry
         return entry
 
-    def elsewhere(self, deadline: Deadline) -> dict[str, LogRecord]:
-        """The latest record of every other query, without those that this version cannot read."""
-        records = {}
-        for query, value in self._kafka.log_records(deadline).items():
-            if query != self._names.query:
-                with contextlib.suppress(OperatorNeededError):
-                    records[query] = decode(value, query)
-        return records
+    def elsewhere(self, deadline: Deadline) -> list[tuple[QueryNames, LogRecord]]:
+        """The latest record of every other query. A tombstone is no record, nor is anything under
+        a key that no query has.
+
+        Raises:
+            OperatorNeededError: this version cannot read one, which may decide anything.
+        """
+        records = []
+        for key, value in self._kafka.log_records(deadline).items():
+            if value and QueryNames.of_shown(key) and not is_moved(value):
+                record = decode(value, key)
+                records.append((QueryNames.of_record(key, record.prefix), record))
+        return [(names, record) for names, record in records if names != self._names]
 
     def glance(self) -> Entry | None:
         """The latest record if it is readable soon; for messages, so it raises nothing."""
@@ -114,6 +124,7 @@ class DecisionRegister:
             raise
         entry = self.read(deadline)
         self._producer, self._held = producer, entry
+        self._unproven = self.reach(deadline).reached
         return entry
 
     def expect(self, token: PlanToken, deadline: Deadline) -> Entry:
@@ -127,12 +138,16 @@ class DecisionRegister:
         self._compare(token, entry)
         return entry
 
-    def write(
+    def write(  # noqa: PLR0913
         self,
         token: PlanToken,
         decision: Decision | None,
         deadline: Deadline,
         figures: Stats | None = None,
+        *,
+        before_commit: Callable[[], None] | None = None,
+        earlier: tuple[Earlier, ...] | None = None,
+        settled: bool = False,
     ) -> Entry:
         """Write the next record if the plan's is still the latest one.
 
@@ -141,6 +156,11 @@ class DecisionRegister:
 
         Args:
             figures: what comes to the query's figures with this record.
+            before_commit: called each time that the write is tried, when the record and the offset
+                are in the driver's transaction. What it raises aborts that transaction and is
+                raised; but after ProducerFenced the write is tried again.
+            earlier: what is kept of other streams; None: it follows from the latest record.
+            settled: the decision was seen visible as a whole.
 
         Raises:
             SupersededError: the log has moved on, or the plan's member was replaced.
@@ -149,6 +169,18 @@ class DecisionRegister:
             OutcomeUnknownError: no answer by the deadline.
         """
         writer = uuid.uuid4().hex
+        refusals: list[BaseException] = []
+
+        def check() -> None:
+            try:
+                if before_commit is not None:
+                    before_commit()
+            except ProducerFenced:
+                raise
+            except BaseException as error:
+                refusals.append(error)
+                raise
+
         while True:
             try:
                 entry = self._current(token, deadline)
@@ -156,12 +188,19 @@ class DecisionRegister:
                     return entry
                 self._compare(token, entry)
                 prefix = token.names.prefix
-                record = entry.record.next(decision, writer, token.owner, prefix, figures)
-                return self._append(token, record, deadline)
+                record = entry.record.next(
+                    decision, writer, token.owner, prefix, figures, settled=settled
+                )
+                if earlier is not None:
+                    record = replace(record, earlier=earlier)
+                return self._append(token, entry, record, check, deadline)
             except BaseException as error:
-                if not _repeatable(error):
+                if error in refusals or not _repeatable(error):
                     self._abandon()
-                    raise self._explained(token, error) from error
+                    explained = self._explained(token, error)
+                    if explained is None:
+                        raise
+                    raise explained from error
                 self._let_go()
                 if deadline.passed:
                     cause = getattr(error, "message", error)
@@ -189,7 +228,14 @@ class DecisionRegister:
             self._let_go()
             raise superseded(token, entry)
 
-    def _append(self, token: PlanToken, record: LogRecord, deadline: Deadline) -> Entry:
+    def _append(
+        self,
+        token: PlanToken,
+        entry: Entry,
+        record: LogRecord,
+        before_commit: Callable[[], None],
+        deadline: Deadline,
+    ) -> Entry:
         producer = self._producer
         assert producer is not None
         at: list[int] = []
@@ -200,17 +246,41 @@ class DecisionRegister:
         producer.produce(
             place.topic,
             encode(record),
-            key=self._names.query.encode(),
+            key=self._names.log_key.encode(),
             partition=place.partition,
             on_offset=lambda _, offset: at.append(offset),
         )
+        if entry.adopted:
+            moved, former = encode_moved(self._names), self._names.query.encode()
+            producer.produce(place.topic, moved, key=former, partition=place.partition)
+        if self._unproven is not None:
+            producer.flush(answer)
         producer.send_offset(place, token.member, answer)
+        if self._unproven is not None:
+            self._check_end(at, self._unproven, answer)
+        before_commit()
+        answer = deadline.within(deadline.seconds / _TRIES)
         producer.commit(answer)
         producer.flush(answer)
         if not at:
             raise OutcomeUnknownError("The record was committed at an unknown offset.", remedy="")
         self._held = self._seen = Entry(record, LogPosition(place.topic, place.partition, at[0]))
+        self._unproven = None
         return self._held
+
+    def _check_end(self, at: Sequence[int], reached: int, deadline: Deadline) -> None:
+        """The end that was read may have come from a leader that was deposed and does not know yet.
+        The driver's id is this process's, so a record of the query that lies between that end and
+        the new record was written before, and not compared."""
+        if at and at[0] == reached:
+            return
+        reader = self.reach(deadline)
+        if not at or at[0] < reached or reader.written(self._keys, reached, at[0], deadline):
+            # Opening again aborts what is under way, and reads at least as far as this record.
+            raise OutcomeUnknownError(
+                f"The decision log has records behind its end as it was told, {reached}.",
+                remedy="",
+            )
 
     def _abandon(self) -> None:
         """End the open transaction at once: it holds up every reader of the log partition."""
@@ -225,7 +295,18 @@ class DecisionRegister:
             self._producer.close()
         self._producer = self._held = None
 
-    def _explained(self, token: PlanToken, error: BaseException) -> BaseException:
+    def _entry(self, found: Mapping[str, tuple[LogPosition, bytes]]) -> Entry | None:
+        names = self._names
+        if names.log_key in found:
+            return _read(found[names.log_key])
+        if names.query not in found or is_moved(found[names.query][1]):
+            return None
+        former = _read(found[names.query])
+        is_own = (former.record.prefix or DEFAULT_PREFIX) == names.prefix
+        return replace(former, adopted=True) if is_own else None
+
+    def _explained(self, token: PlanToken, error: BaseException) -> BaseException | None:
+        """The error that tells the user what to do; None: that is the error itself."""
         if isinstance(error, MemberRefused):
             return refused_member(token.names, error, token.owner, self.glance(), token.session_ms)
         if isinstance(error, ProduceFailed):
@@ -234,10 +315,10 @@ class DecisionRegister:
                 remedy="Raise max.message.bytes of the decision log's topic, or use fewer "
                 "partitions a batch.",
             )
-        return error
+        return None
 
 
-def _entry(found: tuple[LogPosition, bytes]) -> Entry:
+def _read(found: tuple[LogPosition, bytes]) -> Entry:
     position, value = found
     where = f"{position.topic}[{position.partition}]@{position.offset}"
     return Entry(decode(value, where), position)

@@ -1,1 +1,1 @@
-"""`eos-sink migrate` without its printing: read what a query gives, say what becomes of it."""
+"""Reads the options of a query that writes with Spark's Kafka sink, and assesses each of them."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from eos_sink.identity import DEFAULT_PREFIX, QueryNames
-from eos_sink.operate.snapshot import Driver, OpenTransaction, QueryStatus, Settled, Snapshot
+from eos_sink.operate.snapshot import Driver, OpenTransaction, QueryStatus, Snapshot
+from eos_sink.outcome import Outcome, proves_commit
 
 # A driver settles a batch within seconds, and tries again until its step's time-out (2 minutes).
 _LONG_MS = 120_000
@@ -106,20 +107,21 @@ def _of_query(status: QueryStatus, now_ms: int, reach: str) -> Iterator[Concern]
 
 
 def _of_decision(status: QueryStatus, now_ms: int, reach: str) -> Iterator[Concern]:
-    query, settled = status.query, status.settled
+    query, outcome = status.query, status.outcome
     age_ms = now_ms - (status.decided_at_ms or now_ms)
     open_ = [each for each in status.open if each.decided]
     near = any(_is_near(each, now_ms) for each in open_)
     stalled = status.driver is Driver.GONE or age_ms > _LONG_MS or near
-    if settled is Settled.IN_DOUBT:
+    if outcome is Outcome.IN_DOUBT:
         yield Concern(
             Kind.IN_DOUBT,
             query,
             f"of {status.batch}, partitions {list(status.doubtful)} may be committed or not: "
             "neither coordinator nor topic can tell.",
-            f"See the evidence and choose: eos-sink resolve {query} {reach}".rstrip(),
+            f"{_noted_by_spark(status)}See the evidence and choose: "
+            f"eos-sink resolve {status.names.query} {reach}".rstrip(),
         )
-    elif settled is Settled.OPEN and stalled:
+    elif outcome is Outcome.OPEN and stalled:
         first = f" {_id(open_[0])}" if open_ else " ID"
         left = (
             f" Kafka aborts the first of them in {_seconds(min(t.left_ms(now_ms) for t in open_))}."
@@ -134,7 +136,7 @@ def _of_decision(status: QueryStatus, now_ms: int, reach: str) -> Iterator[Conce
             "Start the query, which commits them first; or commit each at once: "
             f"eos-sink transactions commit{first} {reach}".rstrip(),
         )
-    elif settled is Settled.LOST and stalled:
+    elif outcome is Outcome.LOST and stalled:
         yield Concern(
             Kind.LOST,
             query,
@@ -143,6 +145,16 @@ def _of_decision(status: QueryStatus, now_ms: int, reach: str) -> Iterator[Conce
             "Start the query with its checkpoint: Spark replays the batch and exactly these are "
             "written again.",
         )
+
+
+def _noted_by_spark(status: QueryStatus) -> str:
+    batch = status.batch
+    if batch is None or not proves_commit(replace(batch, batch=batch.batch + 1), batch):
+        return ""
+    return (
+        f"If the checkpoint has commits/{batch.batch}, Spark has noted the batch as done, and its "
+        "next one goes on by itself. Else only a replay stops. "
+    )
 
 
 def _of_log(snapshot: Snapshot) -> Iterator[Concern]:

@@ -11,23 +11,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from eos_sink.driver.resolve import Account, Standing
 from eos_sink.identity import QueryNames
 from eos_sink.model import BatchId, Decision, Numbering, Prepared
 from eos_sink.operate.history import History, Written
+from eos_sink.outcome import Evidence, Outcome, evidence_in_log, outcome
 from eos_sink.ports import TransactionState, TransactionStatus, Visibility
 
 
 class Fate(Enum):
-    """What became of a task's rows."""
+    """What became of a task's rows, where it is not a decided transaction."""
 
-    COMMITTED = "committed"
-    OPEN = "decided, open"
-    """To be committed by the driver or the next start."""
-    LOST = "lost"
-    """Aborted after the decision."""
     REWRITTEN = "lost, written again"
-    UNKNOWN = "unknown"
     UNDECIDED = "open, undecided"
     ABORTED = "aborted"
     NO_ROWS = "no rows"
@@ -78,7 +72,7 @@ class TaskFate:
     """
 
     partition: int
-    fate: Fate
+    fate: Outcome | Fate
     rows: int | None
     evidence: tuple[str, ...]
 
@@ -111,17 +105,27 @@ def case_of(history: History, batch: int, stream: str | None = None) -> Case:
     return Case(Known.GONE, batch, stream, latest=latest)
 
 
-def fates_of(case: Case, accounts: Iterable[Account] = ()) -> list[TaskFate]:
+def evidence_of(case: Case, names: QueryNames) -> tuple[Evidence, ...]:
+    """What the log says of a decided batch's transactions."""
+    if case.written is None or case.decision is None:
+        return ()
+    settled, later = case.written.record.settled, case.later is not None
+    return evidence_in_log(names, case.decision, settled=settled, later=later)
+
+
+def fates_of(case: Case, known: Iterable[Evidence]) -> list[TaskFate]:
     """Each task of a decided batch.
 
     Args:
-        accounts: what coordinators and topics say of its transactions, as far as they were asked.
+        known: what is known of its transactions, as far as it was asked for.
     """
     decision = case.decision
     if decision is None:
         return []
-    told = {account.entry.partition: account for account in accounts}
-    found = [_fate(case, decision, entry, told.get(entry.partition)) for entry in decision.prepared]
+    found = [
+        TaskFate(each.entry.partition, outcome(each), each.entry.tally.rows, _told(case, each))
+        for each in known
+    ]
     found += [
         TaskFate(
             entry.partition,
@@ -170,48 +174,30 @@ _WITNESS = {
     Visibility.ABORTED: "skipped by read_committed",
     Visibility.UNREADABLE: "unreadable (deleted or compacted)",
 }
-_FATES = {
-    Standing.COMMITTED: Fate.COMMITTED,
-    Standing.OPEN: Fate.OPEN,
-    Standing.LOST: Fate.LOST,
-    Standing.IN_DOUBT: Fate.UNKNOWN,
-}
 
 
-def _fate(case: Case, decision: Decision, entry: Prepared, account: Account | None) -> TaskFate:
-    fate = _FATES[account.standing] if account else Fate.UNKNOWN
-    evidence = [*_evidence(account)] if account else []
-    marker = account.trace.committed if account else None
-    if fate is Fate.UNKNOWN and marker is not None:
-        fate = Fate.COMMITTED if marker else Fate.LOST
-    ruling = decision.ruling
-    waits = account is not None and account.state.transaction != account.transaction
-    if fate is Fate.UNKNOWN or (fate is Fate.OPEN and waits):
-        if entry.partition in ruling.visible:
-            evidence.append("a person's ruling: visible")
-            fate = Fate.COMMITTED
-        elif entry.partition in ruling.lost:
-            evidence.append("a person's ruling: lost")
-            fate = Fate.LOST
-        elif ruling.accepted:
-            evidence.append("a person has accepted the batch as it is")
-        elif case.later is not None:
-            evidence.append(f"a later batch was decided (seq {case.later.record.seq})")
-            fate = Fate.COMMITTED
-    return TaskFate(entry.partition, fate, entry.tally.rows, tuple(evidence))
-
-
-def _evidence(account: Account) -> list[str]:
-    state, entry = account.state, account.entry
-    other = state.transaction != account.transaction
-    whose = f", but of a later attempt (epoch {state.transaction.epoch})" if other else ""
-    found = [f"coordinator: {state.status.value}{whose}"]
-    if account.witness is not None:
-        place = f"{entry.witness.topic}[{entry.witness.partition}]@{entry.witness.offset}"
-        found.append(f"witness {place}: {_WITNESS[account.witness]}")
-    if account.trace.committed is not None:
-        found.append(f"marker: {'commit' if account.trace.committed else 'abort'}")
-    return found
+def _told(case: Case, known: Evidence) -> tuple[str, ...]:
+    """Each thing that the outcome is known from."""
+    found, state = [], known.state
+    if known.settled and case.written is not None:
+        found.append(f"the log: all of it was seen visible (seq {case.written.record.seq})")
+    if state is not None:
+        other = state.transaction != known.transaction
+        whose = f", but of a later attempt (epoch {state.transaction.epoch})" if other else ""
+        found.append(f"coordinator: {state.status.value}{whose}")
+    if known.witness is not None:
+        witness = known.entry.witness
+        place = f"{witness.topic}[{witness.partition}]@{witness.offset}"
+        found.append(f"witness {place}: {_WITNESS[known.witness]}")
+    if known.marker is not None:
+        found.append(f"marker: {'commit' if known.marker else 'abort'}")
+    if known.ruling is not None:
+        found.append(f"a person's ruling: {'visible' if known.ruling else 'lost'}")
+    if known.accepted:
+        found.append("a person has accepted the batch as it is")
+    if case.later is not None:
+        found.append(f"a later batch was decided (seq {case.later.record.seq})")
+    return tuple(found)
 
 
 def _decided_case(
@@ -258,9 +244,7 @@ def _was_dropped(history: History, written: Written) -> bool:
 
 def _latest_of(history: History, stream: str) -> BatchId | None:
     for written in reversed(history.records):
-        decision = written.record.decision
-        batches = [*written.record.earlier, *([decision.batch] if decision else [])]
-        found = [batch for batch in batches if batch.stream == stream]
+        found = [batch for batch in written.record.decided if batch.stream == stream]
         if found:
             return found[-1]
     return None

@@ -7,17 +7,18 @@ from dataclasses import dataclass, field
 
 from eos_sink.metrics import Count, Gauge, Step
 from eos_sink.observing import PartitionEnds
-from eos_sink.operate.snapshot import Driver, QueryStatus, Settled, Snapshot
+from eos_sink.operate.snapshot import Driver, QueryStatus, Snapshot
+from eos_sink.outcome import Outcome
 from eos_sink.stats import StepTime
 
 _MS = 1000
 # What could not be seen is left out: a sample says something.
 _UNSETTLED = {
-    Settled.YES: 0,
-    Settled.ENDED: 0,
-    Settled.OPEN: 1,
-    Settled.LOST: 1,
-    Settled.IN_DOUBT: 1,
+    Outcome.COMMITTED: 0,
+    Outcome.ACCEPTED: 0,
+    Outcome.OPEN: 1,
+    Outcome.LOST: 1,
+    Outcome.IN_DOUBT: 1,
 }
 _ALIVE = {Driver.LIVE: 1, Driver.GONE: 0}
 
@@ -153,8 +154,8 @@ def _decided(status: QueryStatus) -> Iterator[Sample]:
     yield Sample(Gauge.LAST_ROWS, labels, status.rows)
     yield Sample(Gauge.LAST_BYTES, labels, status.bytes)
     yield Sample(Gauge.LAST_PARTITIONS, labels, status.partitions)
-    if status.settled in _UNSETTLED:
-        yield Sample(Gauge.UNSETTLED, labels, _UNSETTLED[status.settled])
+    if status.outcome in _UNSETTLED:
+        yield Sample(Gauge.UNSETTLED, labels, _UNSETTLED[status.outcome])
         yield Sample(Gauge.LOST, labels, len(status.lost))
         yield Sample(Gauge.DOUBTFUL, labels, len(status.doubtful))
 

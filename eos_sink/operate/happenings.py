@@ -8,7 +8,7 @@ from enum import Enum
 
 from eos_sink.metrics import Count
 from eos_sink.model import LogRecord
-from eos_sink.operate.history import Written, same_decision
+from eos_sink.operate.history import Written
 
 
 class Kind(Enum):
@@ -32,8 +32,8 @@ class Happening:
     """One event of a query.
 
     Attributes:
-        at_ms: milliseconds since the epoch, by the clock of the record's driver; SETTLED: of
-            whoever looked.
+        at_ms: milliseconds since the epoch, by the clock of the record's driver; SETTLED, unless
+            a record says it: by the clock of the one who looked.
         batch: the decided batch; empty: there is none.
         rows: that were decided by it; 0 for everything but DECIDED.
         who: the run that began, or that was replaced by a person's choice; else empty.
@@ -73,10 +73,12 @@ def _kind(before: LogRecord | None, record: LogRecord) -> Kind:
     if record.owner is not None and record.owner.tool:
         return Kind.RULED
     earlier = before.decision if before else None
-    if not same_decision(earlier, record.decision) and record.decision is not None:
+    if record.decision is not None and not record.decision.repeats(earlier):
         if earlier is not None and earlier.batch == record.decision.batch:
             return Kind.REWRITTEN
         return Kind.DECIDED
     counts: Mapping[Count, int] = before.stats.counts if before else {}
     grown = [kind for count, kind in _COUNTED if record.stats.count(count) > counts.get(count, 0)]
-    return grown[0] if grown else Kind.REPEATED
+    if grown:
+        return grown[0]
+    return Kind.SETTLED if record.settled and before and not before.settled else Kind.REPEATED

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from eos_sink.errors import OperatorNeededError
-from eos_sink.identity import QUERY_NAME
-from eos_sink.log.record import decode
-from eos_sink.model import BatchId, Decision, LogPosition, LogRecord
+from eos_sink.identity import QueryNames
+from eos_sink.log.record import decode, is_moved
+from eos_sink.model import BatchId, LogPosition, LogRecord
 from eos_sink.observing import LogLine
 
 
@@ -17,6 +17,7 @@ class Written:
     """A record as the log has it.
 
     Attributes:
+        query: as it is shown, `QueryNames.shown`.
         at_ms: when it was written, milliseconds since the epoch, by its driver's clock.
     """
 
@@ -48,6 +49,7 @@ class History:
     """What the log still has of one query.
 
     Attributes:
+        query: as it is shown, `QueryNames.shown`.
         records: the oldest first.
         hidden: the latest record, where it is unreadable: the sink stops there.
     """
@@ -63,11 +65,12 @@ class History:
     def decided(self) -> Written | None:
         """The first kept record with the latest decision: later ones repeat it."""
         latest = self.latest
-        if latest is None or latest.record.decision is None:
+        decision = latest.record.decision if latest else None
+        if latest is None or decision is None:
             return None
         found = latest
         for earlier in reversed(self.records[:-1]):
-            if not same_decision(earlier.record.decision, latest.record.decision):
+            if not decision.repeats(earlier.record.decision):
                 break
             found = earlier
         return found
@@ -82,18 +85,19 @@ class History:
         """All that are known, the latest first."""
         batches: list[BatchId] = []
         for written in reversed(self.records):
-            decision = written.record.decision
-            batches += [decision.batch] if decision else []
-            batches += reversed(written.record.earlier)
+            batches += reversed(written.record.decided)
         return list(dict.fromkeys(batch.stream for batch in batches))
 
 
 def read_records(lines: Iterable[LogLine]) -> tuple[list[Written], list[Unreadable]]:
-    """Lines as records, in their order, and those that are none."""
+    """Lines as records, in their order, and those that are none. A query that has gone on under its
+    own key keeps what older versions wrote of it."""
     records: list[Written] = []
     unreadable: list[Unreadable] = []
     for line in lines:
         place = line.position
+        if is_moved(line.value):
+            continue
         try:
             record = decode(line.value, f"{place.topic}[{place.partition}]@{place.offset}")
         except OperatorNeededError as error:
@@ -101,7 +105,8 @@ def read_records(lines: Iterable[LogLine]) -> tuple[list[Written], list[Unreadab
             why = "a tombstone" if not line.value else f"{cause}" or type(cause).__name__
             unreadable.append(Unreadable(line.key, place, why))
         else:
-            records.append(Written(line.key, record, place, line.at_ms))
+            query = QueryNames.of_record(line.key, record.prefix).shown
+            records.append(Written(query, record, place, line.at_ms))
     return records, unreadable
 
 
@@ -112,8 +117,9 @@ def histories(records: Iterable[Written], unreadable: Iterable[Unreadable]) -> d
     for written in records:
         kept.setdefault(written.query, []).append(written)
     for each in unreadable:
-        if each.key in kept or QUERY_NAME.fullmatch(each.key):
-            hidden.setdefault(each.key, []).append(each)
+        query = shown_key(each.key)
+        if query in kept or QueryNames.of_shown(query):
+            hidden.setdefault(query, []).append(each)
     found: dict[str, History] = {}
     for query in sorted(kept.keys() | hidden.keys()):
         known = tuple(sorted(kept.get(query, ()), key=lambda w: w.position.offset))
@@ -124,8 +130,6 @@ def histories(records: Iterable[Written], unreadable: Iterable[Unreadable]) -> d
     return {query: history for query, history in found.items() if history.records or history.hidden}
 
 
-def same_decision(one: Decision | None, other: Decision | None) -> bool:
-    """A void, a ruling and a new run of `foreachBatch` repeat a decision; a rewrite does not."""
-    if one is None or other is None:
-        return False
-    return (one.batch, one.prepared) == (other.batch, other.prepared)
+def shown_key(key: str) -> str:
+    """The query whose record nobody can read, by its key alone."""
+    return QueryNames.of_record(key, "").shown

@@ -18,6 +18,7 @@ class Line:
 
     Attributes:
         names: of its query; None: the log knows none that it could be of.
+        query: as it is shown, `QueryNames.shown`; empty: of none.
         task: None: the driver's own, or of no query.
         written: the latest kept record that decides this very transaction.
         latest: that is the query's latest decision.
@@ -30,6 +31,7 @@ class Line:
     written: Written | None
     latest: bool
     entry: Prepared | None
+    query: str = ""
 
     @property
     def open(self) -> bool:
@@ -76,5 +78,5 @@ def _line(state: TransactionState, names: QueryNames, history: History) -> Line:
         decision = written.record.decision
         entry = decision.transactions(names).get(state.transaction) if decision else None
         if entry is not None:
-            return Line(state, names, task, written, decision == latest, entry)
-    return Line(state, names, task, None, False, None)
+            return Line(state, names, task, written, decision == latest, entry, history.query)
+    return Line(state, names, task, None, False, None, history.query)

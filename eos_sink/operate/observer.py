@@ -4,32 +4,32 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from eos_sink.deadline import Deadline
+from eos_sink.driver.evidence import ask_topics
 from eos_sink.driver.processes import died_here
 from eos_sink.errors import EosSinkError
 from eos_sink.identity import QueryNames
-from eos_sink.model import Decision, Witness
+from eos_sink.model import Decision, Transaction
 from eos_sink.observing import LogPage, Observation
 from eos_sink.operate.history import History, Unreadable, Written, histories, read_records
 from eos_sink.operate.snapshot import (
     Facts,
     Problem,
-    Settled,
     Snapshot,
     names_of,
     placed,
     snapshot,
-    verdict,
 )
-from eos_sink.ports import TransactionState, Visibility
-from eos_sink.verdicts import Settling, settling
+from eos_sink.outcome import Evidence, Outcome, Source, evidence_in_log, missing, outcome
+from eos_sink.ports import TransactionState
 
 # Records of one query that are kept: more than voids follow each other, so that the first record
 # of the latest decision is among them.
 _KEPT = 200
 # Whoever waits behind an open transaction waits for a time-out; a person does not.
-_WITNESSES_S, _WITNESSES_AGAIN_MS = 2.0, 30_000
+_TOPICS_S, _TOPICS_AGAIN_MS = 2.0, 30_000
 # What one silent part of a cluster may cost, so that the rest is shown.
 _SHARE, _SHARE_S = 3, 15.0
 
@@ -59,8 +59,8 @@ class Observer:
         self._unreadable: list[Unreadable] = []
         self._ends: dict[int, int] = {}
         self._settled: dict[str, Decision] = {}
-        self._seen: dict[Witness, Visibility] = {}
-        self._again: dict[Witness, int] = {}
+        self._seen: dict[Transaction, Evidence] = {}
+        self._again: dict[Transaction, int] = {}
         self._problems: list[Problem] = []
         self._there = False
 
@@ -85,10 +85,9 @@ class Observer:
             query: names_of(history, by_query.get(query, ()), self._prefix)
             for query, history in known.items()
         }
-        described = self._described(known, names, deadline)
-        self._look_at_witnesses(known, names, described, deadline)
+        evidence = self._evidence(known, names, deadline)
         for query, decision in _decisions(known):
-            if verdict(decision, names[query], described, self._seen)[0] is Settled.YES:
+            if all(outcome(each) is Outcome.COMMITTED for each in evidence[query]):
                 self._settled[query] = decision
         facts = Facts(
             at_ms=self._clock_ms(),
@@ -96,9 +95,7 @@ class Observer:
             histories=known,
             unreadable=tuple(self._unreadable),
             open=tuple(open_),
-            described=described,
-            seen=self._seen,
-            settled=frozenset(self._settled),
+            evidence=evidence,
             hosts=self._hosts([each.group for each in names.values()], deadline),
             dead=frozenset(query for query, history in known.items() if _is_dead(history)),
             problems=tuple(self._problems),
@@ -149,57 +146,74 @@ class Observer:
             self._add(Problem.of(error))
             return []
 
-    def _described(
+    def _evidence(
         self, known: dict[str, History], names: dict[str, QueryNames], deadline: Deadline
+    ) -> dict[str, tuple[Evidence, ...]]:
+        """Of each query's latest decision."""
+        self._settled = {q: d for q, d in _decisions(known) if self._settled.get(q) == d}
+        found: dict[str, tuple[Evidence, ...]] = {}
+        for query, decision in _decisions(known):
+            latest = known[query].latest
+            settled = query in self._settled or bool(latest and latest.record.settled)
+            found[query] = evidence_in_log(names[query], decision, settled=settled)
+        states = self._described(names, found, deadline)
+        return {query: self._asked(known, states, deadline) for query, known in found.items()}
+
+    def _described(
+        self,
+        names: dict[str, QueryNames],
+        evidence: dict[str, tuple[Evidence, ...]],
+        deadline: Deadline,
     ) -> dict[str, TransactionState]:
         """The decided transactions that are not known to be settled."""
         share = _share(deadline)
-        self._settled = {q: d for q, d in _decisions(known) if self._settled.get(q) == d}
         wanted: dict[str, list[str]] = {}
         found: dict[str, TransactionState] = {}
-        for query, decision in _decisions(known):
-            if query not in self._settled:
-                ids = wanted.setdefault(names[query].prefix, [])
-                ids += [t.transactional_id for t in decision.transactions(names[query])]
-        for ids_of_prefix in wanted.values():
+        for query, each in evidence.items():
+            ids = wanted.setdefault(names[query].prefix, [])
+            ids += [
+                e.transaction.transactional_id for e in each if missing(e) is Source.COORDINATOR
+            ]
+        for ids_of_prefix in filter(None, wanted.values()):
             try:
                 found.update(self._kafka.described(ids_of_prefix, share))
             except EosSinkError as error:
                 self._add(Problem.of(error))
         return found
 
-    def _look_at_witnesses(
+    def _asked(
         self,
-        known: dict[str, History],
-        names: dict[str, QueryNames],
-        described: dict[str, TransactionState],
+        known: tuple[Evidence, ...],
+        states: dict[str, TransactionState],
         deadline: Deadline,
-    ) -> None:
-        """Where a coordinator can no longer tell, and nothing of the decision is open, which would
-        hide it. An answer stays true; without one it is asked for later."""
+    ) -> tuple[Evidence, ...]:
+        """With what coordinators and topics say. Topics are asked where nothing of the decision is
+        open, which would hide it. An answer stays true; without one it is asked for later."""
         now = self._clock_ms()
-        for query, decision in _decisions(known):
-            steps = {
-                entry.witness: settling(transaction, state)
-                for transaction, entry in decision.transactions(names[query]).items()
-                if (state := described.get(transaction.transactional_id))
-            }
-            if Settling.END in steps.values():
-                continue
-            wanted = [
-                witness
-                for witness, step in steps.items()
-                if step is Settling.LOOK
-                and witness not in self._seen
-                and now >= self._again.get(witness, 0)
-            ]
-            if not wanted:
-                continue
-            self._again.update(dict.fromkeys(wanted, now + _WITNESSES_AGAIN_MS))
-            try:
-                self._seen.update(self._kafka.visibility(wanted, deadline.within(_WITNESSES_S)))
-            except EosSinkError as error:
-                self._add(Problem.of(error))
+        known = tuple(self._remembered(each, states) for each in known)
+        wanted = [
+            each
+            for each in known
+            if missing(each) in (Source.WITNESS, Source.MARKER)
+            and each.state is not None
+            and now >= self._again.get(each.transaction, 0)
+        ]
+        if not wanted or any(outcome(each) is Outcome.OPEN for each in known):
+            return known
+        self._again.update(dict.fromkeys((e.transaction for e in wanted), now + _TOPICS_AGAIN_MS))
+        try:
+            asked = ask_topics(self._kafka, wanted, deadline.within(_TOPICS_S))
+        except EosSinkError as error:
+            self._add(Problem.of(error))
+            return known
+        found = {each.transaction: each for each in asked}
+        self._seen.update(found)
+        return tuple(found.get(each.transaction, each) for each in known)
+
+    def _remembered(self, known: Evidence, states: dict[str, TransactionState]) -> Evidence:
+        seen = self._seen.get(known.transaction, known)
+        state = states.get(known.transaction.transactional_id)
+        return replace(known, state=state, witness=seen.witness, marker=seen.marker)
 
     def _hosts(self, groups: Iterable[str], deadline: Deadline) -> dict[str, tuple[str, ...]]:
         found: dict[str, tuple[str, ...]] = {}

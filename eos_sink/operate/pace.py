@@ -9,7 +9,8 @@ from eos_sink.errors import EosSinkError
 from eos_sink.model import Decision, LogRecord
 from eos_sink.observing import PartitionEnds
 from eos_sink.operate.happenings import Happening, Kind, told
-from eos_sink.operate.snapshot import QueryStatus, Settled, Snapshot
+from eos_sink.operate.snapshot import QueryStatus, Snapshot
+from eos_sink.outcome import Outcome
 
 WINDOW_MS = 60_000
 """Over which a pace is told."""
@@ -58,6 +59,8 @@ class Pacer:
             found.append(happening)
             if happening.kind is Kind.DECIDED:
                 self._decided.setdefault(written.query, []).append(happening)
+            elif happening.kind is Kind.SETTLED and written.record.decision is not None:
+                self._settled[written.query] = written.record.decision
         found += self._newly_settled(look)
         for decided in self._decided.values():
             old = [each for each in decided if each.at_ms < look.at_ms - WINDOW_MS]
@@ -71,7 +74,7 @@ class Pacer:
     def _newly_settled(self, look: Snapshot) -> Iterable[Happening]:
         for status in look.queries:
             decision = status.decision
-            if decision is None or status.settled is not Settled.YES:
+            if decision is None or status.outcome is not Outcome.COMMITTED:
                 continue
             if self._settled.get(status.query) != decision:
                 self._settled[status.query] = decision

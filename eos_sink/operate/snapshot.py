@@ -12,28 +12,12 @@ from enum import Enum
 
 from eos_sink.errors import EosSinkError
 from eos_sink.identity import QueryNames, TaskId
-from eos_sink.model import BatchId, Decision, LogRecord, Owner, Transaction, Witness
+from eos_sink.model import BatchId, Decision, LogRecord, Owner, Transaction
 from eos_sink.operate.history import History, Unreadable, Written
-from eos_sink.ports import TransactionState, TransactionStatus, Visibility
-from eos_sink.verdicts import Settling, settling
+from eos_sink.outcome import Evidence, Outcome, batch_outcome, outcome
+from eos_sink.ports import TransactionState, TransactionStatus
 
 _TASK_ID = re.compile(r"(.*-[0-9a-f]{10})-(?:driver|([01])-(0|[1-9][0-9]*))", re.DOTALL)
-
-
-class Settled(Enum):
-    """What became of the transactions of the latest decision, taken together."""
-
-    YES = "settled"
-    OPEN = "open"
-    """Some have not ended: the driver, or the next start, commits them."""
-    LOST = "lost"
-    """Some were aborted after the decision: a replay of the batch writes them again."""
-    IN_DOUBT = "in doubt"
-    """For some neither coordinator nor topic can tell: `eos-sink resolve`."""
-    ENDED = "ended"
-    """All have ended; whether some were lost was not asked, or could not be seen."""
-    UNKNOWN = "unknown"
-    """It could not be seen."""
 
 
 class Driver(Enum):
@@ -93,13 +77,14 @@ class QueryStatus:
     """One query.
 
     Attributes:
+        query: as it is shown, `QueryNames.shown`.
         names: its names in Kafka, under the prefix that its record or its open transactions tell,
             else the one that was given.
         record: the latest readable one; None: there is none.
         seq: of that record.
         decided_at_ms: when its decision was written, by its driver's clock; for a record of an
             older version, when the first kept record with that decision was. None: no decision.
-        settled: None: no decision.
+        outcome: of the decision; None: there is none.
         lost, doubtful: partitions of the decision.
         open: its open transactions, by id.
         hosts: of its group's members.
@@ -109,17 +94,14 @@ class QueryStatus:
     names: QueryNames
     record: LogRecord | None
     decided_at_ms: int | None
-    settled: Settled | None
+    outcome: Outcome | None
     lost: tuple[int, ...]
     doubtful: tuple[int, ...]
     open: tuple[OpenTransaction, ...]
     driver: Driver
     hosts: tuple[str, ...]
     hidden: Unreadable | None = None
-
-    @property
-    def query(self) -> str:
-        return self.names.query
+    query: str = ""
 
     @property
     def seq(self) -> int:
@@ -166,9 +148,7 @@ class Facts:
         at_ms: when, milliseconds since the epoch.
         log: whether the log's topic is there.
         open: open transactions, cluster-wide or those under the prefix.
-        described: ids of decided transactions by their coordinators.
-        seen: at witnesses, as far as it was asked.
-        settled: queries whose latest decision was seen settled before; it stays so.
+        evidence: of the transactions of each query's latest decision, as far as it was asked for.
         hosts: by group.
         dead: queries whose latest record's run is known to have died, since it ran here.
     """
@@ -178,9 +158,7 @@ class Facts:
     histories: Mapping[str, History] = field(default_factory=dict)
     unreadable: tuple[Unreadable, ...] = ()
     open: tuple[TransactionState, ...] = ()
-    described: Mapping[str, TransactionState] = field(default_factory=dict)
-    seen: Mapping[Witness, Visibility] = field(default_factory=dict)
-    settled: frozenset[str] = frozenset()
+    evidence: Mapping[str, tuple[Evidence, ...]] = field(default_factory=dict)
     hosts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     dead: frozenset[str] = frozenset()
     problems: tuple[Problem, ...] = ()
@@ -261,7 +239,12 @@ def names_of(history: History, open_: Iterable[TransactionState], prefix: str) -
     """The query's names in Kafka: under the prefix that its record tells, or its open transactions
     where the record is of an older version, else under the given one."""
     if history.latest and history.latest.record.prefix:
-        return QueryNames(history.latest.record.prefix, history.query)
+        return QueryNames.of_record(history.query, history.latest.record.prefix)
+    if prefix and history.query.startswith(prefix):
+        return QueryNames.of_record(history.query, prefix)
+    shown = QueryNames.of_shown(history.query)
+    if shown and shown.shown != shown.query:
+        return shown
     ids = [state.transaction.transactional_id for state in open_]
     given = QueryNames(prefix, history.query)
     if any(name.startswith(f"{given.group}-") for name in ids):
@@ -271,50 +254,6 @@ def names_of(history: History, open_: Iterable[TransactionState], prefix: str) -
     return QueryNames(heads.pop(), history.query) if len(heads) == 1 else given
 
 
-def verdict(
-    decision: Decision,
-    names: QueryNames,
-    described: Mapping[str, TransactionState],
-    seen: Mapping[Witness, Visibility],
-    *,
-    repeated: bool = False,
-) -> tuple[Settled, tuple[int, ...], tuple[int, ...]]:
-    """What became of a decision; its lost and its doubtful partitions.
-
-    Args:
-        repeated: a run of the query has written the decision again, which it does only once it
-            has seen the end of each of its transactions.
-    """
-    lost: list[int] = []
-    doubtful: list[int] = []
-    found = {Settled.YES}
-    ruling = decision.ruling
-    for transaction, entry in decision.transactions(names).items():
-        state = described.get(transaction.transactional_id)
-        step = settling(transaction, state) if state else None
-        if step is Settling.COMMITTED:
-            continue
-        visibility = seen.get(entry.witness)
-        if step is Settling.END:
-            found.add(Settled.OPEN)
-        elif visibility is Visibility.ABORTED:
-            lost.append(entry.partition)
-        elif visibility is Visibility.UNREADABLE:
-            if entry.partition in ruling.lost:
-                lost.append(entry.partition)
-            elif entry.partition not in ruling.visible:
-                doubtful.append(entry.partition)
-        elif visibility is None:
-            found.add(Settled.ENDED if repeated else Settled.UNKNOWN)
-    if ruling.accepted and not found & {Settled.OPEN}:
-        return Settled.YES, tuple(sorted(lost)), ()
-    found |= {Settled.LOST} if lost else set()
-    found |= {Settled.IN_DOUBT} if doubtful else set()
-    order = (Settled.OPEN, Settled.IN_DOUBT, Settled.LOST, Settled.UNKNOWN, Settled.ENDED)
-    worst = next((each for each in order if each in found), Settled.YES)
-    return worst, tuple(sorted(lost)), tuple(sorted(doubtful))
-
-
 def _status(
     history: History, facts: Facts, open_: list[TransactionState], prefix: str
 ) -> QueryStatus:
@@ -322,25 +261,16 @@ def _status(
     record = latest.record if latest else None
     decision = record.decision if record else None
     names = names_of(history, open_, prefix)
-    settled: Settled | None = None
-    lost: tuple[int, ...] = ()
-    doubtful: tuple[int, ...] = ()
-    if decision is not None and history.query in facts.settled:
-        settled = Settled.YES
-    elif decision is not None and decided is not None and latest is not None:
-        repeated = decided is not latest and not (latest.record.owner and latest.record.owner.tool)
-        settled, lost, doubtful = verdict(
-            decision, names, facts.described, facts.seen, repeated=repeated
-        )
+    became = {e.entry.partition: outcome(e) for e in facts.evidence.get(history.query, ())}
     transactions = decision.transactions(names).keys() if decision else frozenset[Transaction]()
     hosts = facts.hosts.get(names.group)
     return QueryStatus(
         names=names,
         record=record,
         decided_at_ms=((record and record.stats.decided_ms) or decided.at_ms) if decided else None,
-        settled=settled,
-        lost=lost,
-        doubtful=doubtful,
+        outcome=batch_outcome(became.values()) if decision else None,
+        lost=tuple(sorted(p for p, each in became.items() if each is Outcome.LOST)),
+        doubtful=tuple(sorted(p for p, each in became.items() if each is Outcome.IN_DOUBT)),
         open=tuple(
             _open(state, names, transactions)
             for state in open_
@@ -349,6 +279,7 @@ def _status(
         driver=_driver(hosts, dead=history.query in facts.dead or _is_of_a_tool(record)),
         hosts=hosts or (),
         hidden=history.hidden,
+        query=history.query,
     )
 
 

@@ -1,1 +1,1 @@
-"""Pages for people: HTML that needs nothing else, and plots in it."""
+"""HTML pages that load nothing, and the style of their plots."""

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from eos_sink import events
 from eos_sink.deadline import Deadline
-from eos_sink.errors import ConfigurationError, FailureKind, ProduceFailedError
+from eos_sink.errors import FailureKind, ProduceFailedError
 from eos_sink.log import DecisionRegister, Entry, refused_member, superseded
 from eos_sink.metrics import Step
 from eos_sink.model import BatchId, Plan, Prepared, TaskReport, Witness
@@ -32,7 +32,7 @@ from eos_sink.stats import StepClock
 from eos_sink.task.columns import columns
 from eos_sink.task.declared import check_rows
 from eos_sink.task.fingerprint import Tallier
-from eos_sink.verdicts import Role, assignment
+from eos_sink.verdicts import Role, assignment, second_frame
 
 _ABORT_S = 10.0
 _REMEDIES = {
@@ -85,7 +85,7 @@ class TaskWriter:
             prepared = self._write(todo.slot, partition, filled, tallier)
         elif todo.role is Role.REFUSE:
             if next(filled, None) is not None:
-                raise _second_frame(self._plan.token.names.query, batch)
+                raise second_frame(self._plan.token.names, batch)
         else:
             for part in filled:
                 tallier.add(self._rows(part))
@@ -120,7 +120,10 @@ class TaskWriter:
             try:
                 producer = opening.end()
             except BaseException as error:
-                raise self._explained(error, transactional_id) from error
+                explained = self._explained(error, transactional_id)
+                if explained is None:
+                    raise
+                raise explained from error
         self._clock.begin()
         try:
             producer.begin()
@@ -128,7 +131,10 @@ class TaskWriter:
             identity = producer.identity(Deadline(self._options.step_timeout))
         except BaseException as error:
             _give_up(producer)
-            raise self._explained(error, transactional_id) from error
+            explained = self._explained(error, transactional_id)
+            if explained is None:
+                raise
+            raise explained from error
         self._clock.end(Step.WRITE)
         producer.close()
         return Prepared(partition, identity.producer_id, identity.epoch, tallier.tally, witness)
@@ -198,8 +204,8 @@ class TaskWriter:
         finally:
             register.close()
 
-    def _explained(self, error: BaseException, transactional_id: str) -> BaseException:
-        """The error that tells the user what to do."""
+    def _explained(self, error: BaseException, transactional_id: str) -> BaseException | None:
+        """The error that tells the user what to do; None: that is the error itself."""
         token = self._plan.token
         if isinstance(error, MemberRefused):
             return refused_member(
@@ -229,7 +235,7 @@ class TaskWriter:
                 remedy=_REMEDIES[error.kind],
                 data={"kind": error.kind.value},
             )
-        return error
+        return None
 
 
 class _Opening:
@@ -256,18 +262,6 @@ class _Opening:
             with contextlib.suppress(Exception):
                 self._begun.result().close()
         self._thread.shutdown(wait=False)
-
-
-def _second_frame(query: str, batch: BatchId) -> ConfigurationError:
-    return ConfigurationError(
-        f"Query {query}: {batch} is written a second time under this identity in one run: another "
-        "frame to the same topic, or the same write tried again. A repetition of the one could "
-        "not be told from the other. What was written first is visible, nothing of this write is.",
-        remedy="Leave the first write as it is, give each further one an eos.id of its own "
-        "(.option('eos.id', '<query and frame>')), and start the query again. If it is the same "
-        "write tried again, let the error end the query instead.",
-        data={"batch": batch.batch},
-    )
 
 
 def _give_up(producer: TransactionalProducer) -> None:

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from chaos.chaos_page import render_chaos_page
 from chaos.figures import Figures, figures
 from chaos.kinds import Kind, Master
 from chaos.outcome import Outcome
-from chaos.page import page
 from chaos.publish import lines
 from chaos.recovery import Split
 from chaos.result import OnDisk, Result, Settings
@@ -102,7 +102,7 @@ def test_a_driver_that_stopped_by_itself_is_told_by_its_error(result: Result) ->
 
 def test_a_perfect_run_is_good(result: Result) -> None:
     assert result.good
-    assert "exactly once" in page(told(result))
+    assert "exactly once" in render_chaos_page(told(result))
 
 
 @pytest.mark.parametrize("flaw", ["lost", "doubled", "foreign", "out_of_order"])
@@ -110,13 +110,13 @@ def test_a_flaw_of_the_count_fails_the_run(result: Result, flaw: str) -> None:
     changed: dict[str, Any] = {flaw: 1}
     result.audit = replace(PERFECT, count=replace(PERFECT.count, **changed))
     assert not result.good
-    assert "FAILED" in page(told(result))
+    assert "FAILED" in render_chaos_page(told(result))
 
 
 def test_readers_that_are_held_up_fail_the_run(result: Result) -> None:
     result.outcomes.append(outcome(3, CUT, held_up="row 17 is missing"))
     assert not result.good
-    assert "row 17 is missing" in page(told(result))
+    assert "row 17 is missing" in render_chaos_page(told(result))
 
 
 def test_whatever_else_is_wrong_fails_the_run(result: Result) -> None:
@@ -129,11 +129,12 @@ def test_whatever_else_is_wrong_fails_the_run(result: Result) -> None:
 
 def test_a_run_that_was_interrupted_at_its_start_has_a_report(result: Result) -> None:
     early = replace(result, outcomes=[], seconds=[], events=[], audit=None, on_disk=None)
-    assert "FAILED" in page(told(early))
+    assert "FAILED" in render_chaos_page(told(early))
 
 
 def test_the_page_needs_nothing_else(result: Result) -> None:
-    text = page(told(result))
+    text = render_chaos_page(told(replace(result, flaws=["<script>alert(1)</script>"])))
+    assert "&lt;script&gt;" in text
     assert "<svg" in text
     assert "<script" not in text
     assert 'href="http' not in text.replace('xlink:href="http', "")

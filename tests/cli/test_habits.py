@@ -235,3 +235,11 @@ def test_without_its_library_completion_says_what_to_install(
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(CommandError, match=r"pip install 'eos-sink\[cli\]'"):
         completion.run(argparse.Namespace(shell="bash"))
+
+
+def test_without_its_libraries_a_page_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert cli.main(["verify", "t", "--bootstrap-server", "b:1", "--html", "t.html"]) == 2
+    assert "jinja2, matplotlib: pip install 'eos-sink[cli]'" in capsys.readouterr().err

@@ -22,8 +22,9 @@ from eos_sink.operate.observer import Observer
 from tests.fakes.log import Outcome, Txn
 from tests.fakes.observation import FakeObservation
 from tests.fakes.process import Killed, Moment
+from tests.protocol.test_prefixes import as_before
 from tests.protocol.test_stories import At, Driver, late_attempt, log, open_ids
-from tests.protocol.world import TOPIC, World
+from tests.protocol.world import TOPIC, World, options
 
 
 @pytest.fixture
@@ -103,7 +104,7 @@ def test_an_empty_cluster_is_said_plainly(person: Person) -> None:
     found = person.status()
     assert found.ok
     assert "There is no decision log __eos_sink_log" in render(found)
-    person.world.cluster.create_topic("__eos_sink_log", compacted=True)
+    person.world.cluster.create_topic("__eos_sink_log")
     assert "has no query yet" in render(person.status())
 
 
@@ -112,7 +113,19 @@ def test_a_settled_query_is_a_row_and_needs_nobody(world: World, person: Person)
     world.cluster.clock.advance(180)
     found = person.status()
     assert found.ok
-    row = [person.query, "0", "settled", "2", "3 min ago", "live", "0", "0", "-", "-", "eos-sink-"]
+    row = [
+        person.query,
+        "0",
+        "committed",
+        "2",
+        "3 min ago",
+        "live",
+        "0",
+        "0",
+        "-",
+        "-",
+        "eos-sink-",
+    ]
     assert cells(found) == [row]
     assert render(found).endswith("Nothing needs anybody.")
 
@@ -127,7 +140,7 @@ def test_what_a_dead_driver_left_needs_somebody(world: World, person: Person) ->
     assert command in render(found)
     document: dict[str, Any] = json.loads(render(found, as_json=True))
     (query,) = document["queries"]
-    assert (query["settled"], query["driver"], query["rows"]) == ("open", "gone", 2)
+    assert (query["outcome"], query["driver"], query["rows"]) == ("open", "gone", 2)
     assert [each["left_ms"] for each in query["open"]] == [40_000] * 2
     assert [each["kind"] for each in document["concerns"]] == ["decided and not settled"]
 
@@ -150,7 +163,7 @@ def test_foreign_and_newer_records_are_told_and_the_rest_is_shown(
     put(world, "garbage", b"hello")
     found = person.status()
     assert not found.ok
-    assert cells(found)[0][2] == "settled"
+    assert cells(found)[0][2] == "committed"
     assert "has 1 records that this version does not read" in render(found)
     put(world, person.query, b'{"format":2}')
     found = person.status()
@@ -309,8 +322,8 @@ def test_each_task_of_a_batch_is_explained(world: World, person: Person) -> None
     found = person.explains(0)
     assert not found.ok
     assert [row[:3] for row in cells(found)] == [
-        ["0", "1", "decided, open"],
-        ["1", "1", "decided, open"],
+        ["0", "1", "open"],
+        ["1", "1", "open"],
         ["2", "0", "no rows"],
     ]
     world.cluster.coordinator.time_out()
@@ -358,7 +371,7 @@ def test_a_document_has_all_that_is_told(world: World, person: Person) -> None:
     decide_and_die(world)
     document = json.loads(render(person.explains(0), as_json=True))
     assert (document["known"], document["rows"], document["seq"]) == ("the latest decision", 2, 2)
-    assert [task["fate"] for task in document["tasks"]] == ["decided, open"] * 2 + ["no rows"]
+    assert [task["fate"] for task in document["tasks"]] == ["open"] * 2 + ["no rows"]
 
 
 @pytest.mark.parametrize(
@@ -367,3 +380,65 @@ def test_a_document_has_all_that_is_told(world: World, person: Person) -> None:
 )
 def test_a_span_is_read_at_a_glance(ms: int, text: str) -> None:
     assert span(ms) == text
+
+
+# --- one query's name under two prefixes
+
+
+def twins() -> tuple[World, World]:
+    """Both have decided a batch; the second's prefix is its own."""
+    one = World([])
+    made = options(**{"eos.transactional.id.prefix": "team-", "topic": "other"})
+    one.cluster.create_topic("other", 2)
+    other = World([], cluster=one.cluster, options=made)
+    Driver(one).run(0, [b"a"])
+    Driver(other, "stream-2").run(3, [b"b"], [b"c"])
+    return one, other
+
+
+def test_two_prefixes_of_one_query_are_two_rows(world: World) -> None:
+    one, _ = twins()
+    person = Person(one)
+    found = person.status()
+    assert found.document is not None
+    told = {(q["query"], q["prefix"]): q["batch"]["number"] for q in found.document["queries"]}
+    assert told == {(person.query, "eos-sink-"): 0, (person.query, "team-"): 3}
+    assert found.document["unreadable"] == []
+
+
+@pytest.mark.parametrize("words", [["--prefix", "team-"], []], ids=["prefix", "name"])
+def test_a_query_is_found_under_its_prefix_and_not_guessed(world: World, words: list[str]) -> None:
+    person = Person(twins()[0])
+    with pytest.raises(CommandError, match=f"eos-sink-{person.query} or team-{person.query}"):
+        person.status(person.query)
+    name = person.query if words else f"team-{person.query}"
+    found = person.status(name, *words)
+    assert found.document is not None
+    assert [q["prefix"] for q in found.document["queries"]] == ["team-"]
+
+
+def test_transactions_are_of_the_query_of_their_prefix(world: World) -> None:
+    person = Person(twins()[0])
+    document = person.types("list", "--prefix", "").document
+    assert document is not None
+    batches = {
+        (t["transactional_id"], t["batch"]) for t in document["transactions"] if t["decided"]
+    }
+    assert batches == {
+        (f"eos-sink-{person.query}-0-0", 0),
+        (f"team-{person.query}-0-0", 3),
+        (f"team-{person.query}-0-1", 3),
+    }
+
+
+def test_a_query_that_was_upgraded_is_one_row(world: World) -> None:
+    """What the version before wrote under the query's name, and the marker there, are its own."""
+    Driver(world).run(0, [b"a"])
+    as_before(world)
+    Driver(world).run(1, [b"b"])
+    person = Person(world)
+    found = person.status()
+    assert found.document is not None
+    assert [q["batch"]["number"] for q in found.document["queries"]] == [1]
+    assert found.document["unreadable"] == []
+    assert person.explains(0).ok

@@ -15,13 +15,14 @@ import pytest
 from eos_sink import cli
 from eos_sink.cli import connection, resolve
 from eos_sink.cli.evidence import report_of
-from eos_sink.cli.names import meant
+from eos_sink.cli.names import meant, queries_in
 from eos_sink.cli.render import render
 from eos_sink.cli.report import CommandError
 from eos_sink.deadline import Deadline
-from eos_sink.driver.resolve import Choice, Evidence, look
-from eos_sink.identity import query_identity
+from eos_sink.driver.resolve import Choice, Found, look
+from eos_sink.identity import DEFAULT_PREFIX, QueryNames, query_identity
 from eos_sink.log import Entry
+from eos_sink.log.record import encode, encode_moved
 from eos_sink.model import LogPosition, LogRecord, Owner
 from tests.fakes.inspection import FakeInspection
 from tests.protocol.test_resolve import Person, bring_into_doubt
@@ -31,7 +32,7 @@ from tests.protocol.world import World, options
 BY_ID = query_identity("sales", None, None)
 BY_PATH = query_identity(None, "/data/orders", None)
 BY_NAME = query_identity(None, None, "clicks")
-KNOWN = [BY_ID, BY_PATH, BY_NAME]
+KNOWN = [QueryNames(DEFAULT_PREFIX, name) for name in (BY_ID, BY_PATH, BY_NAME)]
 
 
 @pytest.fixture
@@ -57,7 +58,7 @@ def typed(*words: str) -> argparse.Namespace:
     ],
 )
 def test_a_query_is_meant_by_any_of_its_names(given: str, query: str) -> None:
-    assert meant(given, KNOWN) == query
+    assert meant(given, KNOWN) == QueryNames(DEFAULT_PREFIX, query)
 
 
 def test_an_unknown_query_is_answered_with_the_nearest_names() -> None:
@@ -70,11 +71,26 @@ def test_an_unknown_query_is_answered_with_the_nearest_names() -> None:
 def test_a_name_of_two_queries_is_not_guessed() -> None:
     other = query_identity(None, "/other/orders", None)
     with pytest.raises(CommandError, match=r"may be .* or "):
-        meant("orders", [*KNOWN, other])
+        meant("orders", [*KNOWN, QueryNames(DEFAULT_PREFIX, other)])
+
+
+@pytest.mark.parametrize("prefix", ["team-", "team."])
+def test_a_query_is_found_under_its_prefix(prefix: str) -> None:
+    theirs = QueryNames(prefix, BY_ID)
+    assert meant("sales", [theirs]) == theirs
+    assert meant("sales", [*KNOWN, theirs], prefix) == theirs
+    for each in (KNOWN[0], theirs):
+        assert meant(each.group, [*KNOWN, theirs]) == each
+    for given in ("sales", BY_ID):
+        with pytest.raises(CommandError):
+            meant(given, [*KNOWN, theirs])
+    record = LogRecord(1, None, "w", prefix=prefix)
+    log = {theirs.log_key: encode(record), BY_ID: encode_moved(theirs), "x": b"?"}
+    assert queries_in(log) == [theirs, QueryNames(DEFAULT_PREFIX, "x")]
 
 
 def test_without_a_log_the_whole_name_is_needed() -> None:
-    assert meant(BY_ID, None) == BY_ID
+    assert meant(BY_ID, None) == QueryNames(DEFAULT_PREFIX, BY_ID)
     with pytest.raises(CommandError, match="whole name"):
         meant("sales", None)
 
@@ -99,9 +115,9 @@ def test_only_one_choice_is_made() -> None:
 # --- confirmation
 
 
-def evidence(owner: Owner | None) -> Evidence:
+def evidence(owner: Owner | None) -> Found:
     entry = Entry(LogRecord(3, None, "w", owner=owner), LogPosition("log", 0, 7))
-    return Evidence(entry, (), (), (), (), ())
+    return Found(entry, (), (), (), (), ())
 
 
 def confirm(*words: str, owner: Owner | None = None) -> None:
@@ -145,7 +161,7 @@ def test_a_doubt_is_shown_as_text_and_as_json(world: World) -> None:
     report = report_of(world.options, seen)
     assert not report.ok
     text = render(report)
-    for part in ("in doubt", "unreadable", "batch 0 of stream", "--visible", "seq 2 at offset"):
+    for part in ("in doubt", "unreadable", "batch 0 of stream", "--visible", "seq 3 at offset"):
         assert part in text
     document = json.loads(render(report, as_json=True))
     assert document["in_doubt"] == [0, 1]

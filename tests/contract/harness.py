@@ -71,6 +71,10 @@ class Harness(Protocol):
 
     def delete_records(self, topic: str, partition: int, before: int) -> None: ...
 
+    def compact(self, topic: str) -> None:
+        """Return when the cleaner has removed the earlier records of key "k" in partition 0 of a
+        compacted topic, after writing what it takes."""
+
     def read_committed(self, topic: str) -> list[tuple[bytes | None, bytes | None]]:
         """Key and value of what a read_committed reader, not the code under test, has got once
         markers that are on their way have been written; partition after partition."""

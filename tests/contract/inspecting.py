@@ -109,15 +109,15 @@ class InspectionContract:
         tails = Look(harness, harness.create_topic(partitions=2)).tails
         assert [(tail.partition, tail.end) for tail in tails] == [(0, 0), (1, 0)]
 
-    def test_the_log_names_its_queries_and_is_not_made(self, harness: Harness) -> None:
-        assert harness.inspection().queries(harness.deadline()) is None
-        assert harness.inspection().queries(harness.deadline()) is None
+    def test_the_logs_records_are_told_and_the_log_is_not_made(self, harness: Harness) -> None:
+        assert harness.inspection().records(harness.deadline()) is None
+        assert harness.inspection().records(harness.deadline()) is None
         harness.kafka().log_reader(harness.deadline()).close()
-        assert harness.inspection().queries(harness.deadline()) == []
-        for key in ("b-0123456789", "a-0123456789", "b-0123456789"):
-            append(harness, b"1", key)
-        found = harness.inspection().queries(harness.deadline())
-        assert found == ["a-0123456789", "b-0123456789"]
+        assert harness.inspection().records(harness.deadline()) == {}
+        for value, key in ((b"1", "b-0123456789"), (b"2", "a-0123456789"), (b"3", "b-0123456789")):
+            append(harness, value, key)
+        found = harness.inspection().records(harness.deadline())
+        assert found == {"a-0123456789": b"2", "b-0123456789": b"3"}
 
     def test_a_group_shows_its_member(self, harness: Harness) -> None:
         names = harness.names

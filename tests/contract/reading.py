@@ -9,7 +9,7 @@ from eos_sink.model import Witness
 from eos_sink.ports import Visibility
 from tests.contract.harness import TIMEOUT_MS, Harness, Task
 
-KEY = "query-0123456789"
+KEY, FORMER = "team-query-0123456789", "query-0123456789"
 
 
 def append(harness: Harness, value: bytes, key: str = KEY, *, commit: bool = True) -> int:
@@ -38,7 +38,7 @@ def append(harness: Harness, value: bytes, key: str = KEY, *, commit: bool = Tru
 def latest(harness: Harness, key: str = KEY) -> tuple[int, bytes] | None:
     """Offset and value of the latest record, read by a reader of its own."""
     reader = harness.kafka().log_reader(harness.deadline())
-    found = reader.latest(key, harness.deadline())
+    found = reader.latest([key], harness.deadline()).get(key)
     expected = reader.position(key)
     reader.close()
     if found is None:
@@ -68,6 +68,49 @@ class LogContract:
         append(harness, b"other", "another-0123456789")
         assert latest(harness) == (offset, b"1")
 
+    def test_the_latest_of_each_key_is_read_and_no_other_ones(self, harness: Harness) -> None:
+        offsets = [append(harness, value, key) for value, key in ((b"1", KEY), (b"2", FORMER))]
+        append(harness, b"other", "another-0123456789")
+        reader = harness.kafka().log_reader(harness.deadline())
+        found = reader.latest([KEY, FORMER], harness.deadline())
+        assert {key: (at.offset, value) for key, (at, value) in found.items()} == {
+            KEY: (offsets[0], b"1"),
+            FORMER: (offsets[1], b"2"),
+        }
+        assert reader.reached > offsets[1]
+        reader.close()
+
+    def test_what_lies_before_a_record_is_read_whatever_became_of_it(
+        self, harness: Harness
+    ) -> None:
+        """Markers and other keys are passed over; what is open is not waited for."""
+        kafka = harness.kafka()
+        reader = kafka.log_reader(harness.deadline())
+        reader.latest([KEY, FORMER], harness.deadline())
+        start, home = reader.reached, reader.position(KEY)
+        append(harness, b"other", "another-0123456789")
+        mine = kafka.log_producer(f"{harness.names.driver}-mine", TIMEOUT_MS)
+        mine.init(harness.deadline())
+        mine.begin()
+        at: list[int] = []
+        mine.produce(
+            home.topic,
+            b"2",
+            key=FORMER.encode(),
+            partition=home.partition,
+            on_offset=lambda _, offset: at.append(offset),
+        )
+        mine.flush(harness.deadline())
+        end = append(harness, b"other", "another-0123456789")
+        assert not reader.written([KEY, FORMER], start, at[0], harness.deadline())
+        assert reader.written([KEY, FORMER], start, end, harness.deadline())
+        assert not reader.written([KEY], start, end, harness.deadline())
+        mine.abort(harness.deadline())
+        assert reader.written([KEY, FORMER], start, end, harness.deadline())
+        assert reader.latest([KEY, FORMER], harness.deadline()) == {}
+        mine.close()
+        reader.close()
+
     def test_all_records_are_the_latest_of_each_key(self, harness: Harness) -> None:
         append(harness, b"1")
         append(harness, b"2")
@@ -76,15 +119,29 @@ class LogContract:
         records = harness.kafka().log_records(harness.deadline())
         assert records == {KEY: b"2", "another-0123456789": b"other"}
 
+    def test_all_records_are_those_behind_an_open_transaction_too(self, harness: Harness) -> None:
+        """It ends by its time-out; what stands behind it may be a decision of the same batch."""
+        kafka = harness.kafka()
+        dead = kafka.log_producer(f"{harness.names.driver}-dead", 3_000)
+        dead.init(harness.deadline())
+        dead.begin()
+        home = kafka.log_reader(harness.deadline()).position(KEY)
+        dead.produce(home.topic, b"never", key=b"dead-0123456789", partition=home.partition)
+        dead.flush(harness.deadline())
+        append(harness, b"1")
+        assert KEY not in (harness.inspection().records(harness.deadline(5)) or ())
+        assert harness.kafka().log_records(harness.deadline(60)) == {KEY: b"1"}
+        dead.close()
+
     def test_one_reader_reads_what_was_written_since_it_last_read(self, harness: Harness) -> None:
         reader = harness.kafka().log_reader(harness.deadline())
-        assert reader.latest(KEY, harness.deadline()) is None
+        assert reader.latest([KEY], harness.deadline()) == {}
         for value in (b"1", b"2"):
             append(harness, value)
-            found = reader.latest(KEY, harness.deadline())
+            found = reader.latest([KEY], harness.deadline()).get(KEY)
             assert found is not None
             assert found[1] == value
-        again = reader.latest(KEY, harness.deadline())
+        again = reader.latest([KEY], harness.deadline()).get(KEY)
         assert again == found
         reader.close()
 
@@ -103,9 +160,9 @@ class LogContract:
         other.flush(harness.deadline())
         offset = append(harness, b"2")
         with pytest.raises(OutcomeUnknownError):
-            reader.latest(KEY, harness.deadline(1))
+            reader.latest([KEY], harness.deadline(1))
         other.abort(harness.deadline())
-        found = reader.latest(KEY, harness.deadline())
+        found = reader.latest([KEY], harness.deadline()).get(KEY)
         assert found is not None
         assert (found[0].offset, found[1]) == (offset, b"2")
         other.close()
@@ -118,26 +175,143 @@ class LogContract:
         kafka = harness.kafka()
         reader = kafka.log_reader(harness.deadline())
         home = reader.position(KEY)
-        assert not reader.known(KEY, harness.deadline())
+        assert not reader.known([KEY], harness.deadline())
         append(harness, b"1", commit=False)
-        assert not reader.known(KEY, harness.deadline())
+        assert not reader.known([KEY], harness.deadline())
         for known in (False, True):
             other = kafka.log_producer(f"{harness.names.driver}-{known}", TIMEOUT_MS)
             other.init(harness.deadline())
             other.begin()
             other.produce(home.topic, b"2", key=KEY.encode(), partition=home.partition)
             other.flush(harness.deadline())
-            assert reader.known(KEY, harness.deadline(5)) is known
+            assert (KEY in reader.known([KEY], harness.deadline(5))) is known
             other.commit(harness.deadline())
             other.close()
         append(harness, b"other", "another-0123456789")
-        found = reader.latest(KEY, harness.deadline())
+        found = reader.latest([KEY], harness.deadline()).get(KEY)
         assert found is not None
         assert found[1] == b"2"
         reader.close()
 
     def test_an_empty_log_that_was_just_made_has_a_position(self, harness: Harness) -> None:
         assert harness.kafka().log_reader(harness.deadline()).position(KEY).offset == 0
+
+
+def keyed(task: Task, topic: str, key: bytes = b"k") -> Witness:
+    """Write one record with a key; where it is."""
+    offsets: list[int] = []
+    task.producer.produce(
+        topic, b"v", key=key, partition=0, on_offset=lambda _, offset: offsets.append(offset)
+    )
+    task.producer.flush(task.harness.deadline())
+    return Witness(topic, 0, offsets[0])
+
+
+def two_of_one_key(harness: Harness, topic: str) -> list[Witness]:
+    """An aborted record, then a committed one."""
+    task, found = Task.start(harness), []
+    for finish in (task.abort, task.commit):
+        found.append(keyed(task, topic))
+        finish()
+        task.producer.begin()
+    return found
+
+
+class CompactionContract:
+    def test_a_record_that_was_compacted_away_is_unreadable_whatever_became_of_it(
+        self, harness: Harness
+    ) -> None:
+        topic = harness.create_topic(compacted=True)
+        first, second = Task.start(harness, 0), Task.start(harness, 1)
+        gone = [keyed(task, topic) for task in (first, second)]
+        first.commit()
+        second.abort()
+        first.state(), second.state()
+        harness.compact(topic)
+        seen = harness.kafka().visibility(gone, harness.deadline())
+        assert seen == dict.fromkeys(gone, Visibility.UNREADABLE)
+        asked = dict(zip(gone, (first.transaction, second.transaction), strict=True))
+        markers = harness.kafka().markers(asked, harness.deadline())
+        assert markers == {gone[0]: True, gone[1]: False}
+
+
+class MarkerContract:
+    """The marker behind a witness tells what became of the transaction."""
+
+    def test_a_marker_tells_when_the_witness_is_deleted(self, harness: Harness) -> None:
+        topic = harness.create_topic()
+        first, second = Task.start(harness, 0), Task.start(harness, 1)
+        asked = {}
+        for task in (first, second):
+            (offset,) = task.write(topic, b"a")
+            asked[Witness(topic, 0, offset)] = task.transaction
+        first.commit()
+        first.state()
+        second.abort()
+        second.state()
+        harness.delete_records(topic, 0, 2)
+        markers = harness.kafka().markers(asked, harness.deadline())
+        assert list(markers.values()) == [True, False]
+
+    def test_the_marker_of_a_late_attempt_that_took_the_id_tells_of_the_abort(
+        self, harness: Harness
+    ) -> None:
+        """InitProducerId aborts under the next epoch."""
+        topic = harness.create_topic()
+        task = Task.start(harness)
+        first, second = task.write(topic, b"a", b"b")
+        asked = {Witness(topic, 0, first): task.transaction}
+        later = Task.start(harness)
+        later.state()
+        harness.delete_records(topic, 0, second)
+        assert harness.kafka().markers(asked, harness.deadline()) == dict.fromkeys(asked, False)
+
+    def test_the_marker_of_the_next_epoch_proves_nothing_where_the_own_one_may_be_gone(
+        self, harness: Harness
+    ) -> None:
+        topic = harness.create_topic()
+        task = Task.start(harness)
+        (offset,) = task.write(topic, b"a")
+        asked = {Witness(topic, 0, offset): task.transaction}
+        task.commit()
+        task.state()
+        later = Task.start(harness)
+        (next_offset,) = later.write(topic, b"b")
+        later.abort()
+        later.state()
+        harness.delete_records(topic, 0, next_offset)
+        assert harness.kafka().markers(asked, harness.deadline()) == {}
+
+    def test_a_marker_before_the_witness_is_of_an_earlier_transaction(
+        self, harness: Harness
+    ) -> None:
+        topic = harness.create_topic()
+        task = Task.start(harness)
+        task.write(topic, b"a")
+        task.commit()
+        task.producer.begin()
+        (offset,) = task.write(topic, b"b")
+        asked = {Witness(topic, 0, offset): task.transaction}
+        assert harness.kafka().markers(asked, harness.deadline(5)) == {}
+        task.abort()
+        task.state()
+        found = harness.kafka().markers(asked, harness.deadline())
+        assert found == dict.fromkeys(asked, False)
+
+    def test_without_markers_or_topic_nothing_is_told(self, harness: Harness) -> None:
+        topic = harness.create_topic()
+        task = Task.start(harness)
+        (offset,) = task.write(topic, b"a")
+        task.commit()
+        task.state()
+        harness.delete_records(topic, 0, offset + 2)
+        asked = {
+            Witness(topic, 0, offset): task.transaction,
+            Witness(topic, 7, 0): task.transaction,
+            Witness(f"missing-{harness.names.query}", 0, 3): task.transaction,
+        }
+        assert harness.kafka().markers(asked, harness.deadline()) == {}
+        assert harness.kafka().markers({}, harness.deadline()) == {}
 
 
 class VisibilityContract:
@@ -212,22 +386,13 @@ class VisibilityContract:
         seen = harness.kafka().visibility([witness], harness.deadline())
         assert seen == {witness: Visibility.UNREADABLE}
 
-    def test_a_record_that_a_compacted_topic_does_not_show_is_in_doubt(
+    def test_an_aborted_record_that_is_still_there_proves_the_abort_in_a_compacted_topic_too(
         self, harness: Harness
     ) -> None:
         topic = harness.create_topic(compacted=True)
-        task = Task.start(harness)
-        offsets = []
-        for finish in (task.abort, task.commit):
-            task.producer.produce(
-                topic, b"v", key=b"k", partition=0, on_offset=lambda _, o: offsets.append(o)
-            )
-            task.producer.flush(harness.deadline())
-            finish()
-            task.producer.begin()
-        missing, there = (Witness(topic, 0, offset) for offset in offsets)
-        seen = harness.kafka().visibility([missing, there], harness.deadline())
-        assert seen == {missing: Visibility.UNREADABLE, there: Visibility.COMMITTED}
+        aborted, there = two_of_one_key(harness, topic)
+        seen = harness.kafka().visibility([aborted, there], harness.deadline())
+        assert seen == {aborted: Visibility.ABORTED, there: Visibility.COMMITTED}
 
     def test_no_witness_is_no_question(self, harness: Harness) -> None:
         assert harness.kafka().visibility([], harness.deadline()) == {}

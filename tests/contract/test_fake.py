@@ -10,13 +10,20 @@ from tests.contract.harness import SESSION_MS, Record
 from tests.contract.inspecting import InspectionContract
 from tests.contract.members import MemberContract
 from tests.contract.observing import ObservationContract
-from tests.contract.reading import LogContract, TopicContract, VisibilityContract
+from tests.contract.reading import (
+    CompactionContract,
+    LogContract,
+    MarkerContract,
+    TopicContract,
+    VisibilityContract,
+)
 from tests.contract.rows import RowsContract
 from tests.contract.transactions import ControlContract, ProducerContract
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.group import POLL_INTERVAL_MS
 from tests.fakes.inspection import FakeInspection
 from tests.fakes.kafka import FakeKafka, FakeMember
+from tests.fakes.log import Outcome, Txn
 from tests.fakes.observation import FakeObservation
 
 
@@ -40,11 +47,18 @@ class FakeHarness:
 
     def create_topic(self, partitions: int = 1, *, compacted: bool = False) -> str:
         name = f"topic-{len(self.cluster.topics)}"
-        self.cluster.create_topic(name, partitions, compacted=compacted)
+        self.cluster.create_topic(name, partitions)
         return name
 
     def delete_records(self, topic: str, partition: int, before: int) -> None:
         self.cluster.topics[topic].partitions[partition].delete_before(before)
+
+    def compact(self, topic: str) -> None:
+        log = self.cluster.topics[topic].partitions[0]
+        txn = Txn("compacting", 1, 0)
+        log.append(txn, b"k", b"last", (), 0)
+        txn.finish(Outcome.COMMITTED)
+        log.compact()
 
     def read_committed(self, topic: str) -> list[tuple[bytes | None, bytes | None]]:
         return [(entry.key, entry.value) for entry in self.cluster.read_committed(topic)]
@@ -95,6 +109,14 @@ class TestLog(LogContract):
 
 
 class TestVisibility(VisibilityContract):
+    pass
+
+
+class TestCompaction(CompactionContract):
+    pass
+
+
+class TestMarkers(MarkerContract):
     pass
 
 

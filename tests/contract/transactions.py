@@ -89,6 +89,19 @@ class ProducerContract:
             older.write_and_commit(topic, b"zombie")
         assert values(harness, topic) == []
 
+    def test_a_fenced_producer_is_told_by_flush_or_by_the_next_call(self, harness: Harness) -> None:
+        topic = harness.create_topic()
+        kafka, offsets = harness.kafka(), list[int]()
+        older, newer = (kafka.log_producer(harness.names.driver, TIMEOUT_MS) for _ in range(2))
+        for producer in (older, newer):
+            producer.init(harness.deadline())
+        older.begin()
+        with pytest.raises(ProducerFenced):  # noqa: PT012 - in either of the two
+            older.produce(topic, b"zombie", on_offset=lambda _, at: offsets.append(at))
+            older.flush(harness.deadline())
+            older.commit(harness.deadline())
+        assert offsets == []
+
     def test_a_dropped_producer_leaves_its_transaction_open(self, harness: Harness) -> None:
         topic = harness.create_topic()
         task = Task.start(harness)

@@ -30,8 +30,8 @@ class FakeCluster:
         self.groups = Groups(self.clock)
         self.coordinator = Coordinator(self.clock, self.groups)
 
-    def create_topic(self, name: str, partitions: int = 1, *, compacted: bool = False) -> Topic:
-        return self.topics.setdefault(name, Topic(name, partitions, compacted=compacted))
+    def create_topic(self, name: str, partitions: int = 1) -> Topic:
+        return self.topics.setdefault(name, Topic(name, partitions))
 
     def read_committed(self, topic: str) -> list[Entry]:
         """What a read_committed reader has got by now, partition after partition."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from eos_sink.deadline import Deadline
@@ -26,11 +27,11 @@ class FakeInspection(FakeKafka):
         logs = self.cluster.topics[topic].partitions
         return [_tail(log, producers, most, on_row) for log in logs]
 
-    def queries(self, deadline: Deadline) -> list[str] | None:
+    def records(self, deadline: Deadline) -> Mapping[str, bytes] | None:
         if self._log_topic not in self.cluster.topics:
             return None
-        entries = self.cluster.read_committed(self._log_topic)
-        return sorted({(entry.key or b"").decode() for entry in entries})
+        found = self.cluster.topics[self._log_topic].committed()
+        return {(each.key or b"").decode(): each.value or b"" for each in found}
 
     def members(self, group: str, deadline: Deadline) -> list[str]:
         return ["fake-host"] if self.cluster.groups.has_member(group) else []

@@ -19,7 +19,7 @@ from eos_sink.ports import (
 )
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.group import Membership
-from tests.fakes.log import Topic
+from tests.fakes.log import PartitionLog, Topic
 from tests.fakes.process import Process, port
 from tests.fakes.producer import FakeProducer
 
@@ -128,7 +128,11 @@ class FakeControl:
 
 
 class FakeLogReader:
-    """Implements `eos_sink.ports.LogReader`."""
+    """Implements `eos_sink.ports.LogReader`.
+
+    Attributes:
+        stale_end: the end that a deposed leader tells, as long as it is set.
+    """
 
     role = "log"
 
@@ -136,19 +140,48 @@ class FakeLogReader:
         self.process = process
         self._cluster = cluster
         self._name = topic
-        cluster.create_topic(topic, compacted=True)
+        self.stale_end: int | None = None
+        self._reached = self._at_least = 0
+        cluster.create_topic(topic)
+
+    @property
+    def reached(self) -> int:
+        return self._reached
 
     @port("latest")
-    def latest(self, key: str, deadline: Deadline) -> tuple[LogPosition, bytes] | None:
-        log = self._topic.partitions[self._topic.position(key.encode())]
-        end = log.end
+    def latest(
+        self, keys: Sequence[str], deadline: Deadline
+    ) -> Mapping[str, tuple[LogPosition, bytes]]:
+        log = self._log
+        end = log.end if self.stale_end is None else max(self.stale_end, self._at_least)
+        self._at_least = 0
         if not self._cluster.clock.wait(lambda: log.last_stable >= end, deadline.left):
             raise OutcomeUnknownError("The log ends in an open transaction.", remedy="Wait.")
-        mine = [e for e in log.committed() if e.key == key.encode() and e.offset < end]
-        if not mine:
-            return None
-        position = LogPosition(self._topic.name, log.partition, mine[-1].offset)
-        return position, mine[-1].value or b""
+        self._reached = end
+        return self._found(keys, end)
+
+    @port("written")
+    def written(self, keys: Sequence[str], start: int, end: int, deadline: Deadline) -> bool:
+        self._at_least = end + 1
+        between = [e for e in self._log.all_from(start) if e.offset < end and not e.marker]
+        return any((entry.key or b"").decode() in keys for entry in between)
+
+    def _found(self, keys: Sequence[str], end: int) -> dict[str, tuple[LogPosition, bytes]]:
+        log = self._log
+        return {
+            (entry.key or b"").decode(): (
+                LogPosition(log.topic, log.partition, entry.offset),
+                entry.value or b"",
+            )
+            for entry in log.committed()
+            if entry.offset < end and (entry.key or b"").decode() in keys
+        }
+
+    @property
+    def _log(self) -> PartitionLog:
+        """The fake's log has one partition."""
+        (log,) = self._topic.partitions
+        return log
 
     @property
     def _topic(self) -> Topic:
@@ -158,12 +191,13 @@ class FakeLogReader:
         return self._cluster.topics[self._name]
 
     @port("known")
-    def known(self, key: str, deadline: Deadline) -> bool:
-        log = self._topic.partitions[self._topic.position(key.encode())]
-        return any(entry.key == key.encode() for entry in log.committed())
+    def known(
+        self, keys: Sequence[str], deadline: Deadline
+    ) -> Mapping[str, tuple[LogPosition, bytes]]:
+        return self._found(keys, self._log.end)
 
-    def position(self, key: str) -> LogPosition:
-        return LogPosition(self._topic.name, self._topic.position(key.encode()), 0)
+    def position(self, query: str) -> LogPosition:
+        return LogPosition(self._topic.name, self._topic.position(query.encode()), 0)
 
     @port("close")
     def close(self) -> None:
@@ -205,6 +239,14 @@ class FakeKafka:
 
     @port("log_records")
     def log_records(self, deadline: Deadline) -> Mapping[str, bytes]:
+        logs = self.cluster.topics[self._log_topic].partitions
+        ends = [log.end for log in logs]
+
+        def stable() -> bool:
+            return all(log.last_stable >= end for log, end in zip(logs, ends, strict=True))
+
+        if not self.cluster.clock.wait(stable, deadline.left):
+            raise OutcomeUnknownError("The log ends in an open transaction.", remedy="Wait.")
         found = self.cluster.topics[self._log_topic].committed()
         return {(each.key or b"").decode(): each.value or b"" for each in found}
 
@@ -218,6 +260,13 @@ class FakeKafka:
 
         self.cluster.clock.wait(lambda: len(look()) == len(set(witnesses)), deadline.left)
         return look()
+
+    @port("markers")
+    def markers(
+        self, asked: Mapping[Witness, Transaction], deadline: Deadline
+    ) -> Mapping[Witness, bool]:
+        found = {witness: self._marker(witness, asked[witness]) for witness in asked}
+        return {witness: marker for witness, marker in found.items() if marker is not None}
 
     @port("check_topic")
     def check_topic(self, topic: str, deadline: Deadline) -> None:
@@ -239,6 +288,12 @@ class FakeKafka:
         if topic is None or witness.partition >= len(topic.partitions):
             return Visibility.UNREADABLE
         return topic.partitions[witness.partition].visibility(witness.offset)
+
+    def _marker(self, witness: Witness, transaction: Transaction) -> bool | None:
+        topic = self.cluster.topics.get(witness.topic)
+        if topic is None or witness.partition >= len(topic.partitions):
+            return None
+        return topic.partitions[witness.partition].marker(witness.offset, transaction)
 
 
 def _view(topic: Topic) -> TopicView:

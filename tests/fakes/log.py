@@ -55,10 +55,9 @@ class Entry:
 class PartitionLog:
     """One partition. Offsets never shift: deleted and compacted entries leave gaps."""
 
-    def __init__(self, topic: str, partition: int, *, compacted: bool = False) -> None:
+    def __init__(self, topic: str, partition: int) -> None:
         self.topic = topic
         self.partition = partition
-        self.compacted = compacted
         self.start = 0
         self._entries: list[Entry | None] = []
 
@@ -104,10 +103,7 @@ class PartitionLog:
         return [e for e in kept if e.txn.outcome is Outcome.COMMITTED]
 
     def visibility(self, offset: int) -> Visibility | None:
-        """What is to be found at an offset; None while an open transaction keeps it back.
-
-        In a compacted topic a record that is not shown may as well have been cleaned.
-        """
+        """What is to be found at an offset; None while an open transaction keeps it back."""
         if offset > self.end:
             return Visibility.UNREADABLE  # out of range: the topic was made again
         if offset >= self.last_stable:
@@ -115,30 +111,33 @@ class PartitionLog:
         entry = self._entries[offset] if offset >= self.start else None
         if entry is None:
             return Visibility.UNREADABLE
-        if entry.txn.outcome is Outcome.COMMITTED:
-            return Visibility.COMMITTED
-        return Visibility.UNREADABLE if self.compacted else Visibility.ABORTED
+        committed = entry.txn.outcome is Outcome.COMMITTED
+        return Visibility.COMMITTED if committed else Visibility.ABORTED
+
+    def marker(self, offset: int, transaction: Transaction) -> bool | None:
+        """What the first marker of the transaction behind an offset says."""
+        found = (e for e in self.all_from(offset) if e.marker and e.txn.identity == transaction)
+        return next((e.txn.outcome is Outcome.COMMITTED for e in found), None)
 
     def delete_before(self, offset: int) -> None:
         """Retention, or DeleteRecords."""
         self.start = max(self.start, min(offset, self.end))
 
     def compact(self) -> None:
-        """Keep the last committed record of each key."""
+        """Keep the last committed record of each key, and all markers."""
         last = {entry.key: entry.offset for entry in self.committed()}
-        for entry in self.committed():
-            if last[entry.key] != entry.offset:
+        for entry in self.all_from(self.start):
+            ended = not entry.marker and entry.txn.outcome is not Outcome.OPEN
+            if ended and last.get(entry.key) != entry.offset:
                 self._entries[entry.offset] = None
 
 
 class Topic:
     """A topic and how records spread over its partitions."""
 
-    def __init__(self, name: str, partitions: int, *, compacted: bool = False) -> None:
+    def __init__(self, name: str, partitions: int) -> None:
         self.name = name
-        self.partitions = [
-            PartitionLog(name, number, compacted=compacted) for number in range(partitions)
-        ]
+        self.partitions = [PartitionLog(name, number) for number in range(partitions)]
         self._next = 0
 
     def log_for(self, key: bytes | None, partition: int | None) -> PartitionLog:

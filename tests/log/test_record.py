@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import uuid
 from dataclasses import replace
 
 import pytest
@@ -10,11 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eos_sink.errors import OperatorNeededError
-from eos_sink.identity import Origin
-from eos_sink.log.record import decode, encode
+from eos_sink.identity import Origin, QueryNames
+from eos_sink.log.record import decode, encode, encode_moved, is_moved
 from eos_sink.model import (
     BatchId,
     Decision,
+    Earlier,
     LogRecord,
     Owner,
     Prepared,
@@ -22,6 +24,7 @@ from eos_sink.model import (
     Tally,
     Witness,
 )
+from eos_sink.verdicts import MAX_STREAMS
 
 numbers = st.integers(0, 2**63 - 1)
 tallies = st.builds(Tally, numbers, numbers, st.integers(0, 2**64 - 1))
@@ -44,13 +47,19 @@ names = st.none() | st.text(st.characters(codec="utf-8"), min_size=1)
 texts = st.text(st.characters(codec="utf-8"))
 origins = st.builds(Origin, names, names, names, st.booleans())
 owners = st.builds(Owner, texts, numbers, numbers, origins, texts, texts)
-batches = st.builds(BatchId, st.text(st.characters(codec="utf-8")), numbers)
+earlier = st.builds(
+    Earlier,
+    st.builds(BatchId, st.text(st.characters(codec="utf-8")), numbers),
+    tallies,
+    texts,
+    st.booleans(),
+) | st.builds(Earlier, st.builds(BatchId, texts, numbers))
 records = st.builds(
     LogRecord,
     numbers,
     st.none() | decisions,
     st.text(st.characters(codec="utf-8")),
-    st.lists(batches, max_size=3).map(tuple),
+    st.lists(earlier, max_size=3).map(tuple),
     st.none() | owners,
 )
 
@@ -81,6 +90,37 @@ def test_the_format_stays_readable_for_ever() -> None:
     )
     assert decode(written, "here") == EXAMPLE
     assert encode(EXAMPLE) == written
+
+
+def test_streams_that_an_older_version_kept_are_read_without_their_totals() -> None:
+    """And an older version reads the pairs past the totals."""
+    known = replace(EXAMPLE, earlier=(Earlier(BatchId("a", 7), Tally(1, 2, 3), "run"),))
+    document = json.loads(encode(known))
+    assert document["earlier"] == [["a", 7]]
+    del document["totals"]
+    read = decode(json.dumps(document).encode(), "here")
+    assert read == replace(EXAMPLE, earlier=(Earlier(BatchId("a", 7)),))
+
+
+def test_a_thousand_streams_fit_into_a_record_that_has_room_for_the_decision() -> None:
+    every = tuple(
+        Earlier(
+            BatchId(f"foreach:{uuid.uuid4()}", 10**6),
+            Tally(10**9, 10**12, 2**63),
+            f"{uuid.uuid4()}",
+        )
+        for _ in range(MAX_STREAMS)
+    )
+    assert len(encode(replace(EXAMPLE, earlier=every))) < 262_144
+
+
+def test_what_lies_under_an_older_versions_key_stops_it_and_counts_as_no_record() -> None:
+    moved = encode_moved(QueryNames("team-", "q-0123456789"))
+    assert is_moved(moved)
+    assert not is_moved(encode(EXAMPLE))
+    assert not is_moved(b'{"format":2}')
+    with pytest.raises(OperatorNeededError):
+        decode(moved, "here")
 
 
 def test_ten_thousand_transactions_fit_into_a_megabyte() -> None:
@@ -128,6 +168,10 @@ def broken(**changes: object) -> bytes:
         {"decision__prepared__0__8": -1},
         {"decision__topics": []},
         {"earlier": [["s"]]},
+        {"earlier": [["s", 1]], "totals": []},
+        {"earlier": [["s", 1]], "totals": [[1, 2, 3, "run"]]},
+        {"earlier": [["s", 1]], "totals": [[1, 2, 3, "run", 1]]},
+        {"earlier": [["s", 1]], "totals": [[1, 2, "run", True]]},
         {"earlier": [["s", -1]]},
         {"earlier": 7},
         {"owner": 7},

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from eos_sink.deadline import Deadline
 from eos_sink.errors import BatchFailedError, OperatorNeededError, SupersededError
-from eos_sink.identity import QueryNames
+from eos_sink.identity import DEFAULT_PREFIX, QueryNames
 from eos_sink.log import DecisionRegister, Entry
+from eos_sink.log.record import decode
 from eos_sink.model import BatchId, Decision, LogPosition, PlanToken, Tally
 from tests.fakes.cluster import FakeCluster
-from tests.fakes.kafka import FakeKafka
+from tests.fakes.kafka import FakeKafka, FakeLogReader
 from tests.fakes.process import Moment
+from tests.fakes.producer import FakeProducer
 
 NAMES = QueryNames("p-", "q-0123456789")
 
@@ -128,7 +132,7 @@ def test_a_log_that_has_lost_what_was_read_is_not_read_on(cluster: FakeCluster) 
     for seq in range(2):
         writer.write(member, seq)
     log = cluster.topics.pop("__eos_sink_log")
-    cluster.create_topic("__eos_sink_log", compacted=True)
+    cluster.create_topic("__eos_sink_log")
     with pytest.raises(OperatorNeededError, match="has no record where this run has read seq 2"):
         writer.register.read(writer.deadline)
     other = Writer(cluster)
@@ -152,3 +156,222 @@ def test_a_plan_is_refused_by_a_log_that_has_lost_its_record(cluster: FakeCluste
     with pytest.raises(OperatorNeededError, match="is at seq 5, offset 8"):
         Writer(cluster).register.write(token, None, writer.deadline)
     assert writer.register.read(writer.deadline).seq == 5
+
+
+def append(writer: Writer, key: str, value: bytes) -> None:
+    position = writer.register.reach(writer.deadline).position(key)
+    producer = writer.kafka.log_producer("stranger", 60_000)
+    producer.init(writer.deadline)
+    producer.begin()
+    producer.produce(position.topic, value, key=key.encode(), partition=position.partition)
+    producer.commit(writer.deadline)
+
+
+def test_a_record_of_another_query_that_cannot_be_read_is_not_passed_over(
+    cluster: FakeCluster,
+) -> None:
+    """It may decide the very batch that is asked about."""
+    writer = Writer(cluster)
+    append(writer, "other-0123456789", b'{"format": 99}')
+    with pytest.raises(OperatorNeededError):
+        writer.register.elsewhere(writer.deadline)
+
+
+def test_tombstones_and_records_under_keys_of_no_query_are_passed_over(
+    cluster: FakeCluster,
+) -> None:
+    writer = Writer(cluster)
+    append(writer, "gone-0123456789", b"")
+    append(writer, "anything", b"else")
+    assert writer.register.elsewhere(writer.deadline) == []
+
+
+def test_an_error_that_needs_no_explanation_is_not_its_own_cause(cluster: FakeCluster) -> None:
+    one, other = Writer(cluster), Writer(cluster)
+    member = one.join()
+    one.write(member, 0)
+    other.write(member, 1)
+    with pytest.raises(SupersededError) as refused:
+        one.write(member, 1)
+    assert refused.value.__cause__ is not refused.value
+
+
+def test_a_record_behind_the_end_that_a_deposed_leader_tells_is_not_overwritten(
+    cluster: FakeCluster,
+) -> None:
+    """The new process reads an old end, while its producer finds the new leader."""
+    one, other = Writer(cluster), Writer(cluster)
+    one.write(one.join(), 0, batch=7)
+    reader = other.register.reach(other.deadline)
+    assert isinstance(reader, FakeLogReader)
+    reader.stale_end = 0
+    with pytest.raises(SupersededError):
+        other.write(other.join(), 0, batch=8)
+    assert cluster.coordinator.list_open(NAMES.group) == []
+    assert Writer(cluster).register.read(one.deadline).decision == decision(7)
+
+
+def test_a_record_that_was_aborted_behind_a_stale_end_is_passed_over(cluster: FakeCluster) -> None:
+    one, other = Writer(cluster), Writer(cluster)
+    with pytest.raises(SupersededError):
+        one.write(stale_member(one), 0)
+    reader = other.register.reach(other.deadline)
+    assert isinstance(reader, FakeLogReader)
+    reader.stale_end = 0
+    assert other.write(other.join(), 0, batch=8).seq == 1
+
+
+def stale_member(writer: Writer) -> bytes:
+    member = writer.join()
+    writer.join()
+    return member
+
+
+def test_what_others_write_behind_the_end_that_was_read_is_passed_over(
+    cluster: FakeCluster,
+) -> None:
+    one, other = Writer(cluster), Writer(cluster, QueryNames("p-", "r-0123456789"))
+    member = one.join()
+    inits: list[str] = []
+
+    def write_meanwhile(name: str, moment: Moment) -> None:
+        if (name, moment) == ("log_producer.begin", Moment.BEFORE):
+            other.write(other.join(), 0)
+        inits.extend([name] if name == "log_producer.init" and moment is Moment.BEFORE else [])
+
+    one.kafka.process.hook = write_meanwhile
+    assert one.write(member, 0).seq == 1
+    assert inits == ["log_producer.init"]
+
+
+def test_a_record_that_was_committed_at_an_offset_that_is_not_told_is_read_back(
+    cluster: FakeCluster,
+) -> None:
+    """The first append has its offset before it commits, so this is a held producer's."""
+    writer = Writer(cluster)
+    member = writer.join()
+    writer.write(member, 0)
+    producer = writer.register._producer
+    assert isinstance(producer, FakeProducer)
+    produce = producer.produce
+
+    def without_offset(*given: Any, **named: Any) -> None:
+        produce(*given, **{**named, "on_offset": None})
+
+    producer.produce = without_offset  # type: ignore[method-assign]
+    assert writer.write(member, 1, batch=1).seq == 2
+    latest = Writer(cluster).register.read(writer.deadline)
+    assert (latest.seq, latest.decision) == (2, decision(1))
+    assert len(cluster.read_committed("__eos_sink_log")) == 2
+
+
+# --- records of the version before, under the query's name without its prefix
+
+
+class Former(DecisionRegister):
+    """The register as that version had it."""
+
+    def __init__(self, kafka: FakeKafka, names: QueryNames) -> None:
+        super().__init__(kafka, names)
+        self._keys = (names.query, names.query)
+
+    def _entry(self, found: Mapping[str, tuple[LogPosition, bytes]]) -> Entry | None:
+        for position, value in found.values():
+            return Entry(decode(value, "log"), position)
+        return None
+
+    def open(self, deadline: Deadline) -> Entry:
+        entry = super().open(deadline)
+        producer = self._producer
+        assert isinstance(producer, FakeProducer)
+        produce = producer.produce
+
+        def under_the_old_key(*given: Any, **named: Any) -> None:
+            produce(*given, **{**named, "key": self._names.query.encode()})
+
+        producer.produce = under_the_old_key  # type: ignore[method-assign]
+        return entry
+
+
+class FormerWriter(Writer):
+    def __init__(self, cluster: FakeCluster, names: QueryNames = NAMES) -> None:
+        super().__init__(cluster, names)
+        self.register = Former(self.kafka, names)
+
+
+def keys(cluster: FakeCluster) -> list[str]:
+    entries = cluster.read_committed("__eos_sink_log")
+    return [(entry.key or b"").decode() for entry in entries]
+
+
+def test_a_record_of_the_version_before_is_gone_on_from(cluster: FakeCluster) -> None:
+    old, new = FormerWriter(cluster), Writer(cluster)
+    old.write(old.join(), 0, batch=4)
+    assert new.register.known(new.deadline)
+    entry = new.register.read(new.deadline)
+    assert (entry.seq, entry.decision, entry.adopted) == (1, decision(4), True)
+    member = new.join()
+    assert new.write(member, 1, batch=5).seq == 2
+    assert new.write(member, 2, batch=6).seq == 3
+    assert keys(cluster) == [NAMES.query, NAMES.log_key, NAMES.query, NAMES.log_key]
+    again = Writer(cluster).register.read(new.deadline)
+    assert (again.seq, again.decision, again.adopted) == (3, decision(6), False)
+
+
+def test_the_version_before_stops_once_its_record_was_gone_on_from(cluster: FakeCluster) -> None:
+    """A zombie that has planned before, and a downgrade."""
+    old, new = FormerWriter(cluster), Writer(cluster)
+    member = old.join()
+    old.write(member, 0)
+    new.write(new.join(), 1, batch=1)
+    for writer in (old, FormerWriter(cluster)):
+        with pytest.raises(OperatorNeededError):
+            writer.write(member, 1, batch=1)
+    assert Writer(cluster).register.read(new.deadline).decision == decision(1)
+
+
+def test_what_the_version_before_writes_between_open_and_first_write_is_not_lost(
+    cluster: FakeCluster,
+) -> None:
+    old, new = FormerWriter(cluster), Writer(cluster)
+    member = old.join()
+    old.write(member, 0)
+    new.register.open(new.deadline)
+    old.write(member, 1, batch=7)
+    with pytest.raises(SupersededError):
+        new.write(member, 1, batch=8)
+    assert Writer(cluster).register.read(new.deadline).decision == decision(7)
+
+
+def test_a_record_of_the_version_before_under_another_prefix_is_another_querys(
+    cluster: FakeCluster,
+) -> None:
+    old, new = FormerWriter(cluster, QueryNames("other-", NAMES.query)), Writer(cluster)
+    old.write(old.join(), 0, batch=4)
+    assert not new.register.known(new.deadline)
+    assert new.write(new.join(), 0).seq == 1
+    assert keys(cluster) == [NAMES.query, NAMES.log_key]
+    found = new.register.elsewhere(new.deadline)
+    assert [(names, record.decision) for names, record in found] == [(old.names, decision(4))]
+
+
+def test_the_oldest_records_tell_no_prefix_and_are_the_default_ones(cluster: FakeCluster) -> None:
+    default = QueryNames(DEFAULT_PREFIX, NAMES.query)
+    old = FormerWriter(cluster, default)
+    old.names = replace(default, prefix="")
+    old.write(old.join(), 0, batch=4)
+    assert Writer(cluster, default).register.read(old.deadline).decision == decision(4)
+    assert Writer(cluster).register.read(old.deadline).seq == 0
+
+
+def test_other_queries_are_told_by_their_names_and_markers_are_none(cluster: FakeCluster) -> None:
+    old, new = FormerWriter(cluster), Writer(cluster)
+    old.write(old.join(), 0, batch=4)
+    new.write(new.join(), 1, batch=5)
+    other = Writer(cluster, QueryNames("team-", NAMES.query))
+    other.write(other.join(), 0)
+    found = Writer(cluster, QueryNames("p-", "r-0123456789")).register.elsewhere(new.deadline)
+    assert [(names, record.decision) for names, record in found] == [
+        (NAMES, decision(5)),
+        (other.names, decision(0)),
+    ]

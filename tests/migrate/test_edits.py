@@ -1,4 +1,4 @@
-"""What is written is the same input, but for what is sure to be needed."""
+"""A migrated file differs from its input only in the changes that are certainly needed."""
 
 from __future__ import annotations
 
@@ -8,21 +8,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eos_sink.migrate.edits import diff_of, edited_options, edited_python, options_as_file
-from eos_sink.migrate.judge import of_query
-from eos_sink.migrate.model import Finding
-from eos_sink.migrate.options_input import read_options_file, read_pairs
-from eos_sink.migrate.python_file import read_python
+from eos_sink.migrate.assess import assess_query
+from eos_sink.migrate.edits import (
+    diff_python,
+    edit_options_file,
+    edit_python,
+    write_options_file,
+)
+from eos_sink.migrate.option_inputs import read_options_file, read_pairs
+from eos_sink.migrate.python_queries import read_python
+from eos_sink.migrate.queries import Finding
 from eos_sink.properties import read_properties
 
 
 def found(text: str) -> list[Finding]:
-    return [f for query in read_python(text, "job.py").queries for f in of_query(query)]
+    return [f for query in read_python(text, "job.py").queries for f in assess_query(query)]
 
 
 def python(text: str) -> str:
     text = textwrap.dedent(text)
-    return edited_python(text, "job.py", found(text))
+    return edit_python(text, found(text))
 
 
 def test_a_python_file_changes_its_one_word_and_loses_what_the_sink_sets_itself() -> None:
@@ -88,9 +93,51 @@ def test_a_continued_line_stays_whole() -> None:
     assert python(text) == "d.writeStream.format('kafka-eos') \\\n  .start()\n"
 
 
+GAPS = st.sampled_from(["", " ", "\n", "\\\n", "  # why\n", "\r\n", "\t", "\f"])
+CALLS = st.sampled_from(
+    [
+        "format('kafka')",
+        'format(\n"Kafka" )',
+        "format('kaf' 'ka')",
+        "format(F)",
+        "option('kafka.acks', '1')",
+        "option( 'kafka.acks' ,\n'1' )",
+        "option('kafka.acks', '# 1')",
+        "option(key='kafka.acks', value='1')",
+        "option('kafka.transactional.id', f('é'))",
+        "option('topic', 'é')",
+    ]
+)
+
+
+@given(st.lists(st.tuples(GAPS, CALLS, GAPS, st.booleans()), max_size=8))
+def test_an_edited_file_has_the_same_queries_but_for_its_edits(
+    calls: list[tuple[str, str, str, bool]],
+) -> None:
+    chain = "é.writeStream"
+    for before, call, after, enclosed in calls:
+        chain = f"({chain}){before}.{after}{call}" if enclosed else f"{chain}{before}.{after}{call}"
+    # An option for Kafka makes it a query for Kafka, whatever the format.
+    text = f"F = 'kafka'; x = '\f'\nquery = ({chain}.option('kafka.linger.ms', '5'))\n"
+    findings = found(text)
+    made = {finding.edit for finding in findings if finding.edit}
+    old, new = read_python(text, "f"), read_python(edit_python(text, findings), "f")
+    assert [(given.name, given.value) for query in new.queries for given in query.options] == [
+        (given.name, given.value)
+        for query in old.queries
+        for given in query.options
+        if given.edit not in made
+    ]
+    assert [given.value for query in new.queries for given in query.calls] == [
+        "kafka-eos" if given.edit in made else given.value
+        for query in old.queries
+        for given in query.calls
+    ]
+
+
 def test_a_diff_shows_the_changed_lines_only() -> None:
     text = "d = 1\n(r.writeStream\n.format('kafka')\n.option('kafka.acks', '1')\n.start())\n"
-    shown = diff_of(text, python(text), "job.py", found(text))
+    shown = diff_python(text, python(text), "job.py", found(text))
     assert shown.splitlines()[:2] == ["--- job.py", "+++ job.py (migrated)"]
     assert [line for line in shown.splitlines()[2:] if line[0] != "@"] == [
         "-.format('kafka')",
@@ -109,15 +156,16 @@ def test_a_diff_shows_the_changed_lines_only() -> None:
     ],
 )
 def test_a_diff_with_what_may_be_a_secret_is_not_shown(secret: str) -> None:
-    text = f"r.writeStream.format('kafka'){secret}.start()\n"
+    # A form feed ends no line for Python.
+    text = f"# \f page\nr.writeStream.format('kafka'){secret}.start()\n"
     assert python(text) != text
-    assert diff_of(text, python(text), "job.py", found(text)) == ""
+    assert diff_python(text, python(text), "job.py", found(text)) == ""
 
 
 def test_a_properties_file_keeps_all_but_what_the_sink_sets_itself() -> None:
     text = "# mine\r\ntopic: t\r\nkafka.acks \\\r\n  1\r\nkafka.linger.ms=5\r\ntopics=x"
     (query,) = read_options_file(text, "f").queries
-    assert edited_options(text, of_query(query)) == (
+    assert edit_options_file(text, assess_query(query)) == (
         "# mine\r\ntopic: t\r\n# eos-sink migrate: kafka.acks \\\r\n# eos-sink migrate:   1\r\n"
         "kafka.linger.ms=5\r\ntopics=x"
     )
@@ -126,7 +174,9 @@ def test_a_properties_file_keeps_all_but_what_the_sink_sets_itself() -> None:
 def test_pairs_become_a_properties_file() -> None:
     pairs = ["topic=t", "kafka.acks=1", "kafka.sasl.password= a=b\\c", "spark.x=1"]
     source = read_pairs([*pairs, "spark.datasource.kafka-eos.eos.id=q"])
-    written = options_as_file(source, [f for query in source.queries for f in of_query(query)])
+    written = write_options_file(
+        source, [f for query in source.queries for f in assess_query(query)]
+    )
     assert written == (
         "topic=t\nkafka.sasl.password=\\ a=b\\\\c\nspark.datasource.kafka-eos.eos.id=q\nspark.x=1\n"
     )

@@ -15,9 +15,9 @@ from eos_sink.operate.snapshot import (
     OpenTransaction,
     Problem,
     QueryStatus,
-    Settled,
     Snapshot,
 )
+from eos_sink.outcome import Outcome
 
 NOW = 10_000_000
 NAMES = QueryNames("eos-sink-", "orders-0123456789")
@@ -26,16 +26,16 @@ RECORD = LogRecord(3, Decision(BatchId("s", 7), 1, 2, Tally(3, 30, 1), ()), "w")
 
 
 def status(
-    settled: Settled = Settled.YES,
+    outcome: Outcome = Outcome.COMMITTED,
     driver: Driver = Driver.LIVE,
     open_: tuple[OpenTransaction, ...] = (),
     age_ms: int = 1000,
     hidden: Unreadable | None = None,
 ) -> QueryStatus:
-    lost = (1,) if settled is Settled.LOST else ()
-    doubtful = (1,) if settled is Settled.IN_DOUBT else ()
+    lost = (1,) if outcome is Outcome.LOST else ()
+    doubtful = (1,) if outcome is Outcome.IN_DOUBT else ()
     return QueryStatus(
-        NAMES, RECORD, NOW - age_ms, settled, lost, doubtful, open_, driver, (), hidden
+        NAMES, RECORD, NOW - age_ms, outcome, lost, doubtful, open_, driver, (), hidden, NAMES.shown
     )
 
 
@@ -64,23 +64,23 @@ HIDDEN = Unreadable(NAMES.query, LogPosition("log", 3, 9), "format 2")
     [
         (status(), []),
         (status(driver=Driver.GONE), []),
-        (status(Settled.OPEN, open_=(DECIDED,)), []),
-        (status(Settled.OPEN, Driver.GONE, (DECIDED,)), [Kind.UNSETTLED]),
-        (status(Settled.OPEN, open_=(DECIDED,), age_ms=LONG_MS), [Kind.UNSETTLED]),
-        (status(Settled.OPEN, open_=(OLD_DECIDED,)), [Kind.UNSETTLED]),
+        (status(Outcome.OPEN, open_=(DECIDED,)), []),
+        (status(Outcome.OPEN, Driver.GONE, (DECIDED,)), [Kind.UNSETTLED]),
+        (status(Outcome.OPEN, open_=(DECIDED,), age_ms=LONG_MS), [Kind.UNSETTLED]),
+        (status(Outcome.OPEN, open_=(OLD_DECIDED,)), [Kind.UNSETTLED]),
         (status(open_=(UNDECIDED,)), []),
         (status(driver=Driver.UNKNOWN, open_=(UNDECIDED,)), []),
         (status(driver=Driver.GONE, open_=(UNDECIDED,)), [Kind.UNDECIDED]),
         (status(open_=(OLD,)), [Kind.NEAR_TIMEOUT]),
         (status(driver=Driver.GONE, open_=(OLD,)), [Kind.UNDECIDED]),
-        (status(Settled.LOST), []),
-        (status(Settled.LOST, Driver.GONE), [Kind.LOST]),
-        (status(Settled.IN_DOUBT), [Kind.IN_DOUBT]),
-        (status(Settled.UNKNOWN), []),
-        (status(Settled.ENDED), []),
+        (status(Outcome.LOST), []),
+        (status(Outcome.LOST, Driver.GONE), [Kind.LOST]),
+        (status(Outcome.IN_DOUBT), [Kind.IN_DOUBT]),
+        (status(Outcome.UNKNOWN), []),
+        (status(Outcome.ACCEPTED), []),
         (status(hidden=HIDDEN), [Kind.HIDDEN]),
         (
-            status(Settled.IN_DOUBT, Driver.GONE, (UNDECIDED,), hidden=HIDDEN),
+            status(Outcome.IN_DOUBT, Driver.GONE, (UNDECIDED,), hidden=HIDDEN),
             [Kind.HIDDEN, Kind.IN_DOUBT, Kind.UNDECIDED],
         ),
     ],
@@ -92,9 +92,9 @@ def test_what_needs_somebody(query: QueryStatus, expected: list[Kind]) -> None:
 @pytest.mark.parametrize(
     ("query", "command"),
     [
-        (status(Settled.IN_DOUBT), f"eos-sink resolve {NAMES.query} {REACH}"),
+        (status(Outcome.IN_DOUBT), f"eos-sink resolve {NAMES.query} {REACH}"),
         (
-            status(Settled.OPEN, Driver.GONE, (DECIDED,)),
+            status(Outcome.OPEN, Driver.GONE, (DECIDED,)),
             f"eos-sink transactions commit {NAMES.task(0, 1)} {REACH}",
         ),
         (
@@ -141,3 +141,11 @@ def test_transactions_of_no_query_matter_when_they_last() -> None:
 def test_what_could_not_be_seen_needs_somebody() -> None:
     (found,) = concerns(replace(snapshot(), problems=(Problem("no Read", ("Read",)),)))
     assert (found.kind, str(found)) == (Kind.UNSEEN, "no Read ")
+
+
+def test_a_doubt_of_a_batch_that_spark_numbers_names_its_commit_log() -> None:
+    (of_stream,) = concerns(snapshot(status(Outcome.IN_DOUBT)), REACH)
+    assert "commits/7" in of_stream.action
+    record = replace(RECORD, decision=replace(RECORD.decision, batch=BatchId("txn:a", 7)))  # type: ignore[type-var]
+    (of_version,) = concerns(snapshot(replace(status(Outcome.IN_DOUBT), record=record)), REACH)
+    assert "commits/" not in of_version.action

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from eos_sink.driver.resolve import Account, Standing
 from eos_sink.identity import QueryNames
 from eos_sink.model import (
     BatchId,
     Decision,
+    Earlier,
     LogPosition,
     LogRecord,
     Prepared,
@@ -19,9 +20,18 @@ from eos_sink.model import (
     Transaction,
     Witness,
 )
-from eos_sink.operate.explain import Case, Fate, Known, case_of, fates_of, open_fates
+from eos_sink.operate.explain import (
+    Case,
+    Fate,
+    Known,
+    case_of,
+    evidence_of,
+    fates_of,
+    open_fates,
+)
 from eos_sink.operate.history import History, Written
-from eos_sink.ports import Trace, TransactionState, TransactionStatus, Visibility
+from eos_sink.outcome import Evidence, Outcome
+from eos_sink.ports import TransactionState, TransactionStatus, Visibility
 
 NAMES = QueryNames("eos-sink-", "orders-0123456789")
 
@@ -37,7 +47,7 @@ def decision(
     return Decision(BatchId(stream, batch), batch % 2, 3, total, entries, ruling or Ruling())
 
 
-def history(*decided: tuple[int, Decision | None], earlier: tuple[BatchId, ...] = ()) -> History:
+def history(*decided: tuple[int, Decision | None], earlier: tuple[Earlier, ...] = ()) -> History:
     """Of records with these seqs."""
     return History(
         NAMES.query,
@@ -56,7 +66,7 @@ def history(*decided: tuple[int, Decision | None], earlier: tuple[BatchId, ...] 
 WHOLE = history((1, None), (2, decision(0)), (3, decision(1)), (4, decision(3)), (5, decision(3)))
 DROPPED = history((1, None), (2, decision(1)), (3, None), (4, decision(3)))
 COMPACTED = history((40, decision(7)))
-TWO_STREAMS = history((9, decision(2, "new")), earlier=(BatchId("old", 40),))
+TWO_STREAMS = history((9, decision(2, "new")), earlier=(Earlier(BatchId("old", 40)),))
 
 
 @pytest.mark.parametrize(
@@ -87,105 +97,82 @@ def test_what_the_log_says_of_a_batch(
     assert (case.written.record.seq if case.written else None) == seq
 
 
-def account(
-    entry: Prepared,
-    standing: Standing,
-    witness: Visibility | None = None,
-    *,
-    marker: bool | None = None,
-    own: bool = True,
-) -> Account:
-    transaction = entry.transaction(NAMES, 1)
-    state = TransactionState(
-        transaction if own else replace(transaction, epoch=9),
-        TransactionStatus.COMPLETE_COMMIT if own else TransactionStatus.EMPTY,
-        -1,
-        60_000,
-    )
-    trace = Trace(0, 0, marker)
-    return Account(entry, transaction, state, standing, witness, trace, Tally())
+def known_of(case: Case) -> list[Evidence]:
+    return [*evidence_of(case, NAMES)]
 
 
-def fate(case: Case, each: Account | None) -> tuple[Fate, str]:
-    found = fates_of(case, [each] if each else [])[0]
-    return found.fate, "; ".join(found.evidence)
+def fate(case: Case, **found: Any) -> tuple[Outcome | Fate, str]:
+    known = [replace(each, **found) for each in known_of(case)]
+    first = fates_of(case, known)[0]
+    return first.fate, "; ".join(first.evidence)
 
 
-DOUBT = Standing.IN_DOUBT
 LATEST = case_of(history((2, decision(7))), 7)
 EARLIER = case_of(history((2, decision(7)), (3, decision(8))), 7)
+T = known_of(LATEST)[0].transaction
+OWN = TransactionState(T, TransactionStatus.COMPLETE_COMMIT, -1, 60_000)
+OPEN = replace(OWN, status=TransactionStatus.ONGOING)
+OTHERS = replace(OWN, transaction=replace(T, epoch=9))
+UNREADABLE = {"state": OTHERS, "witness": Visibility.UNREADABLE}
 
 
 @pytest.mark.parametrize(
-    ("case", "standing", "witness", "marker", "fate_", "evidence"),
+    ("case", "found", "expected", "evidence"),
     [
-        (LATEST, Standing.COMMITTED, None, None, Fate.COMMITTED, "coordinator"),
-        (LATEST, Standing.LOST, Visibility.ABORTED, None, Fate.LOST, "skipped by read_committed"),
-        (LATEST, DOUBT, Visibility.UNREADABLE, None, Fate.UNKNOWN, "unreadable"),
-        (LATEST, DOUBT, Visibility.UNREADABLE, True, Fate.COMMITTED, "marker: commit"),
-        (LATEST, DOUBT, Visibility.UNREADABLE, False, Fate.LOST, "marker: abort"),
-        (LATEST, Standing.OPEN, None, None, Fate.OPEN, "of a later attempt"),
-        (EARLIER, DOUBT, Visibility.UNREADABLE, None, Fate.COMMITTED, "a later batch was decided"),
-        (EARLIER, Standing.OPEN, None, None, Fate.COMMITTED, "a later batch was decided (seq 3)"),
+        (LATEST, {"state": OWN}, Outcome.COMMITTED, "coordinator: CompleteCommit"),
+        (LATEST, {"state": OPEN}, Outcome.OPEN, "coordinator: Ongoing"),
+        (LATEST, {"state": OTHERS}, Outcome.UNKNOWN, "of a later attempt"),
+        (LATEST, {"state": OTHERS, "witness": Visibility.ABORTED}, Outcome.LOST, "skipped by"),
+        (LATEST, UNREADABLE, Outcome.IN_DOUBT, "unreadable"),
+        (LATEST, {**UNREADABLE, "marker": True}, Outcome.COMMITTED, "marker: commit"),
+        (LATEST, {**UNREADABLE, "marker": False}, Outcome.LOST, "marker: abort"),
+        (EARLIER, UNREADABLE, Outcome.COMMITTED, "a later batch was decided (seq 3)"),
+        (EARLIER, {"state": OTHERS}, Outcome.COMMITTED, "a later batch was decided (seq 3)"),
+        (EARLIER, {"state": OPEN}, Outcome.OPEN, "coordinator: Ongoing"),
+        (LATEST, {}, Outcome.UNKNOWN, ""),
+        (EARLIER, {}, Outcome.COMMITTED, "a later batch was decided"),
+        (LATEST, {"settled": True}, Outcome.COMMITTED, "the log: all of it was seen visible"),
     ],
 )
 def test_a_fate_and_its_evidence(
-    case: Case,
-    standing: Standing,
-    witness: Visibility | None,
-    marker: bool | None,
-    fate_: Fate,
-    evidence: str,
+    case: Case, found: dict[str, Any], expected: Outcome, evidence: str
 ) -> None:
-    assert case.decision is not None
-    own = standing is Standing.COMMITTED
-    found = account(case.decision.prepared[0], standing, witness, marker=marker, own=own)
-    assert fate(case, found)[0] is fate_
-    assert evidence in fate(case, found)[1]
-
-
-def test_what_was_not_asked_is_unknown_unless_a_later_decision_tells() -> None:
-    assert fate(LATEST, None) == (Fate.UNKNOWN, "")
-    assert fate(EARLIER, None)[0] is Fate.COMMITTED
-
-
-def test_what_the_coordinator_still_has_open_is_open_whatever_was_decided_since() -> None:
-    assert EARLIER.decision is not None
-    found = account(EARLIER.decision.prepared[0], Standing.OPEN)
-    assert fate(EARLIER, found)[0] is Fate.OPEN
+    assert fate(case, **found)[0] is expected
+    assert evidence in fate(case, **found)[1]
 
 
 @pytest.mark.parametrize(
     ("ruling", "expected"),
     [
-        (Ruling(visible=frozenset({0})), Fate.COMMITTED),
-        (Ruling(lost=frozenset({0})), Fate.LOST),
-        (Ruling(accepted=True), Fate.UNKNOWN),
+        (Ruling(visible=frozenset({0})), Outcome.COMMITTED),
+        (Ruling(lost=frozenset({0})), Outcome.LOST),
+        (Ruling(accepted=True), Outcome.ACCEPTED),
     ],
 )
 def test_a_ruling_goes_before_what_follows_from_a_later_decision(
-    ruling: Ruling, expected: Fate
+    ruling: Ruling, expected: Outcome
 ) -> None:
     log = history((2, decision(7, ruling=ruling)), (3, decision(8)))
-    assert fate(case_of(log, 7), None)[0] is expected
+    assert fate(case_of(log, 7))[0] is expected
 
 
 def test_a_decision_that_was_dropped_proves_nothing() -> None:
     log = history((2, decision(7)), (3, None), (4, decision(8)))
-    assert fate(case_of(log, 7), None)[0] is Fate.UNKNOWN
+    assert fate(case_of(log, 7))[0] is Outcome.UNKNOWN
 
 
 def test_a_single_write_that_came_to_nothing_does_not_stop_the_next() -> None:
     log = history((2, decision(0, "once:a")), (3, decision(0, "once:b")))
-    assert fate(case_of(log, 0, "once:a"), None)[0] is Fate.UNKNOWN
+    assert fate(case_of(log, 0, "once:a"))[0] is Outcome.UNKNOWN
 
 
 def test_what_was_lost_and_written_again_shows_both_and_tasks_without_rows() -> None:
     log = history((2, decision(7, "s", 1, 2)), (3, decision(7, "s", 1, 9)))
-    found = fates_of(case_of(log, 7))
+    case = case_of(log, 7)
+    found = fates_of(case, known_of(case))
     assert [(each.partition, each.fate) for each in found] == [
-        (0, Fate.UNKNOWN),
-        (1, Fate.UNKNOWN),
+        (0, Outcome.UNKNOWN),
+        (1, Outcome.UNKNOWN),
         (1, Fate.REWRITTEN),
         (2, Fate.NO_ROWS),
     ]

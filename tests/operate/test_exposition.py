@@ -24,6 +24,7 @@ from eos_sink.operate.scraping import Scraper
 from tests.fakes.observation import FakeObservation
 from tests.prometheus.promtool import METRICS, promtool
 from tests.protocol.test_figures import Timed
+from tests.protocol.test_stories import Driver
 from tests.protocol.world import TOPIC, World
 
 Samples = dict[str, dict[tuple[str, ...], float]]
@@ -155,8 +156,10 @@ def test_the_driver_s_own_transaction_with_its_short_time_out_is_none_of_them(
 
 def test_every_metric_of_the_table_can_be_told_and_no_other(world: World) -> None:
     driver = Timed(world)
+    # What a vote says comes with the next record of its process.
     driver.run(0, [b"a"])
-    driver.write(driver.planner.plan(), 1, [b"c"], [b"d"])
+    driver.run(1, [b"b"])
+    driver.write(driver.planner.plan(), 2, [b"c"], [b"d"])
     found = Scraped(world).samples()
     assert found.keys() == {*METRICS, f"{STEP_SECONDS}_sum", f"{STEP_SECONDS}_count"}
 
@@ -317,3 +320,13 @@ def test_what_cannot_be_done_is_one_line(
     err = capsys.readouterr().err.splitlines()
     assert said in err[-1]
     assert len([line for line in err if not line.startswith("eos-sink: Writing")]) == 1
+
+
+def test_two_prefixes_of_one_query_have_figures_of_their_own() -> None:
+    world = World([])
+    other = replace(world.options, names=replace(world.options.names, prefix="team-"))
+    Driver(world).run(0, [b"a"])
+    Driver(World([], cluster=world.cluster, options=other), "stream-2").run(0, [b"b", b"c"])
+    query = world.options.names.query
+    found = Scraped(world).samples()["eos_sink_rows_total"]
+    assert found == {(query,): 1, (f"team-{query}",): 2}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from eos_sink.log.record import encode
+from eos_sink.identity import QueryNames
+from eos_sink.log.record import encode, encode_moved
 from eos_sink.model import BatchId, Decision, LogPosition, LogRecord, Prepared, Tally, Witness
 from eos_sink.observing import LogLine
 from eos_sink.operate.history import History, histories, read_records
@@ -74,3 +75,23 @@ def test_an_unreadable_record_hides_a_query_only_where_it_is_the_latest() -> Non
     assert hidden is not None
     assert hidden.position.offset == 1
     assert history(line(0, b"?"), line(1, good)).hidden is None
+
+
+def test_a_query_keeps_what_was_written_before_it_had_a_key_of_its_own() -> None:
+    names = QueryNames("team-", QUERY)
+    one, two = (
+        encode(LogRecord(seq, decision(seq), f"w{seq}", prefix=names.prefix)) for seq in (1, 2)
+    )
+    lines = [
+        line(0, one),
+        line(1, two, names.log_key),
+        line(2, encode_moved(names)),
+        line(3, b"?", "other-" + QUERY),
+    ]
+    found = histories(*read_records(lines))
+    assert list(found) == ["other-" + QUERY, names.shown]
+    assert [written.record.seq for written in found[names.shown].records] == [1, 2]
+    assert found[names.shown].hidden is None
+    hidden = found["other-" + QUERY].hidden
+    assert hidden is not None
+    assert hidden.position.offset == 3

@@ -12,6 +12,7 @@ from eos_sink.errors import ClusterError
 from eos_sink.operate.happenings import Happening, Kind
 from eos_sink.operate.pace import WINDOW_MS, Ends, Pace, Pacer, topics_of
 from tests.operate.test_snapshot import Eye, decide_and_die
+from tests.protocol.test_batch import LOADS, Job, world_of
 from tests.protocol.test_resolve import Person, bring_into_doubt
 from tests.protocol.test_stories import Driver
 from tests.protocol.world import TOPIC, World
@@ -52,6 +53,16 @@ def test_a_batch_is_seen_decided_and_settled_once(world: World) -> None:
     assert (decided.kind, decided.rows, decided.query) == (Kind.DECIDED, 1, settled.query)
     assert decided.batch == settled.batch
     assert "batch 1" in settled.batch
+    assert watching.kinds() == []
+
+
+def test_a_batch_write_whose_record_says_that_it_is_settled_is_seen_settled_once() -> None:
+    world = world_of()
+    job, watching = Job(world), Watching(world)
+    job.write(LOADS(3), [b"a"])
+    job.write(LOADS(4), [b"b"])
+    once = [Kind.DECIDED, Kind.SETTLED]
+    assert watching.kinds() == [Kind.STARTED, *once, *once]
     assert watching.kinds() == []
 
 

@@ -6,7 +6,6 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
@@ -17,101 +16,24 @@ from eos_sink.driver.processes import died_here, process_name
 from eos_sink.identity import QueryNames, TaskId
 from eos_sink.model import (
     BatchId,
-    Decision,
     LogPosition,
     LogRecord,
     Owner,
-    Prepared,
-    Ruling,
-    Tally,
     Transaction,
-    Witness,
 )
 from eos_sink.operate.history import History, Written
 from eos_sink.operate.observer import Observer
 from eos_sink.operate.snapshot import Driver as Driving
-from eos_sink.operate.snapshot import QueryStatus, Settled, Snapshot, names_of, placed, verdict
-from eos_sink.ports import TransactionState, TransactionStatus, Visibility
+from eos_sink.operate.snapshot import QueryStatus, Snapshot, names_of, placed
+from eos_sink.outcome import Outcome
+from eos_sink.ports import TransactionState, TransactionStatus
 from tests.fakes.observation import FakeObservation
 from tests.fakes.process import Killed, Moment
 from tests.protocol.test_stories import At, Driver, late_attempt
 from tests.protocol.world import TOPIC, World
 
 NAMES = QueryNames("eos-sink-", "orders-0123456789")
-DECISION = Decision(
-    BatchId("s", 7),
-    1,
-    3,
-    Tally(3, 30, 1),
-    tuple(Prepared(p, 10 + p, 0, Tally(1, 10, 1), Witness("out", 0, p)) for p in (0, 1)),
-)
-GOOD, OPEN, GONE = TransactionStatus.COMPLETE_COMMIT, TransactionStatus.ONGOING, "gone"
-SEEN, SKIPPED, HIDDEN = Visibility.COMMITTED, Visibility.ABORTED, Visibility.UNREADABLE
-
-
-def described(*told: TransactionStatus | str) -> Mapping[str, TransactionState]:
-    """Of the partitions of DECISION; GONE: its id has another epoch by now."""
-    states: dict[str, TransactionState] = {}
-    for transaction, each in zip(DECISION.transactions(NAMES), told, strict=False):
-        if isinstance(each, TransactionStatus):
-            state = TransactionState(transaction, each, 5, 60_000)
-        else:
-            later = replace(transaction, epoch=4)
-            state = TransactionState(later, TransactionStatus.EMPTY, -1, 60_000)
-        states[transaction.transactional_id] = state
-    return states
-
-
-@pytest.mark.parametrize(
-    ("told", "seen", "settled", "lost", "doubtful"),
-    [
-        ((GOOD, GOOD), (), Settled.YES, (), ()),
-        ((GOOD, OPEN), (), Settled.OPEN, (), ()),
-        ((GOOD, TransactionStatus.PREPARE_COMMIT), (), Settled.OPEN, (), ()),
-        ((GOOD, GONE), (None, SEEN), Settled.YES, (), ()),
-        ((GOOD, GONE), (None, SKIPPED), Settled.LOST, (1,), ()),
-        ((GOOD, GONE), (None, HIDDEN), Settled.IN_DOUBT, (), (1,)),
-        ((GONE, GONE), (SKIPPED, HIDDEN), Settled.IN_DOUBT, (0,), (1,)),
-        ((OPEN, GONE), (None, HIDDEN), Settled.OPEN, (), (1,)),
-        ((GOOD, GONE), (), Settled.UNKNOWN, (), ()),
-        ((GOOD,), (), Settled.UNKNOWN, (), ()),
-        ((), (), Settled.UNKNOWN, (), ()),
-    ],
-)
-def test_a_decision_is_as_settled_as_its_worst_transaction(
-    told: tuple[TransactionStatus | str, ...],
-    seen: tuple[Visibility | None, ...],
-    settled: Settled,
-    lost: tuple[int, ...],
-    doubtful: tuple[int, ...],
-) -> None:
-    witnesses = {
-        entry.witness: each
-        for entry, each in zip(DECISION.prepared, seen, strict=False)
-        if each is not None
-    }
-    assert verdict(DECISION, NAMES, described(*told), witnesses) == (settled, lost, doubtful)
-
-
-def test_a_decision_that_was_written_again_has_ended() -> None:
-    """Before it writes it again a run has seen how each transaction ended."""
-    assert verdict(DECISION, NAMES, {}, {}, repeated=True)[0] is Settled.ENDED
-    # But not that what is seen to be open is not.
-    open_ = verdict(DECISION, NAMES, described(GOOD, OPEN), {}, repeated=True)
-    assert open_[0] is Settled.OPEN
-
-
-def test_a_ruling_stands_in_for_what_cannot_be_read() -> None:
-    hidden = {DECISION.prepared[1].witness: HIDDEN}
-    for ruling, expected in (
-        (Ruling(visible=frozenset({1})), (Settled.YES, (), ())),
-        (Ruling(lost=frozenset({1})), (Settled.LOST, (1,), ())),
-        (Ruling(accepted=True), (Settled.YES, (), ())),
-    ):
-        decision = replace(DECISION, ruling=ruling)
-        assert verdict(decision, NAMES, described(GOOD, GONE), hidden) == expected
-    accepted = replace(DECISION, ruling=Ruling(accepted=True))
-    assert verdict(accepted, NAMES, described(GOOD, OPEN), {})[0] is Settled.OPEN
+OPEN = TransactionStatus.ONGOING
 
 
 @pytest.mark.parametrize(
@@ -181,7 +103,7 @@ def test_a_settled_batch(world: World) -> None:
     at = world.cluster.clock.ms
     world.cluster.clock.advance(100)
     status = Eye(world).sees()
-    assert (status.settled, status.driver) == (Settled.YES, Driving.LIVE)
+    assert (status.outcome, status.driver) == (Outcome.COMMITTED, Driving.LIVE)
     assert (status.seq, status.rows, status.partitions) == (3, 3, 2)
     assert status.batch == BatchId("stream-1", 1)
     assert status.decided_at_ms == at
@@ -199,13 +121,13 @@ def test_a_prepared_batch_is_open_and_undecided_with_its_age(world: World) -> No
     assert [each.task for each in status.undecided] == [TaskId(1, 0), TaskId(1, 1)]
     assert [each.age_ms(now) for each in status.open] == [50_000] * 2
     assert [each.left_ms(now) for each in status.open] == [10_000] * 2
-    assert (status.settled, status.batch) == (Settled.YES, BatchId("stream-1", 0))
+    assert (status.outcome, status.batch) == (Outcome.COMMITTED, BatchId("stream-1", 0))
 
 
 def test_a_decided_batch_of_a_driver_that_died(world: World) -> None:
     driver = decide_and_die(world)
     status = Eye(world).sees()
-    assert status.settled is Settled.OPEN
+    assert status.outcome is Outcome.OPEN
     assert [each.decided for each in status.open] == [True, True]
     assert status.undecided == ()
     assert status.driver is Driving.LIVE
@@ -218,7 +140,7 @@ def test_a_decided_batch_that_timed_out_is_lost(world: World) -> None:
     decide_and_die(world)
     world.cluster.coordinator.time_out()
     status = Eye(world).sees()
-    assert (status.settled, status.lost, status.open) == (Settled.LOST, (0, 1), ())
+    assert (status.outcome, status.lost, status.open) == (Outcome.LOST, (0, 1), ())
 
 
 def test_a_decision_that_nobody_can_tell_about_any_more_is_in_doubt(world: World) -> None:
@@ -227,7 +149,7 @@ def test_a_decision_that_nobody_can_tell_about_any_more_is_in_doubt(world: World
     for log in world.cluster.topics[TOPIC].partitions:
         log.delete_before(log.end)
     status = Eye(world).sees()
-    assert (status.settled, status.doubtful) == (Settled.IN_DOUBT, (1,))
+    assert (status.outcome, status.doubtful) == (Outcome.IN_DOUBT, (1,))
 
 
 def test_a_later_look_asks_only_for_what_may_have_changed(world: World) -> None:
@@ -252,7 +174,7 @@ def test_a_log_that_was_made_again_replaces_what_was_read(world: World) -> None:
     driver.run(0, [b"a"])
     assert eye.snapshot().queries
     del world.cluster.topics[world.options.log_topic]
-    world.cluster.create_topic(world.options.log_topic, compacted=True)
+    world.cluster.create_topic(world.options.log_topic)
     assert eye.snapshot().queries == ()
 
 
@@ -280,7 +202,7 @@ def test_a_query_under_another_prefix_is_found(world: World) -> None:
     decide_and_die(world)
     status = Eye(world, prefix="other-").sees()
     assert status.names == world.options.names
-    assert (status.settled, status.driver) == (Settled.OPEN, Driving.LIVE)
+    assert (status.outcome, status.driver) == (Outcome.OPEN, Driving.LIVE)
 
 
 def test_open_transactions_of_nobody_under_the_prefix_are_shown(world: World) -> None:
@@ -317,10 +239,10 @@ def test_what_may_not_be_seen_is_named_and_the_rest_is_shown(
         assert len(found.strangers) == 2
         return
     (status,) = found.queries
-    assert (status.settled, status.driver, len(status.open)) == (
-        (Settled.OPEN, Driving.UNKNOWN, 2)
+    assert (status.outcome, status.driver, len(status.open)) == (
+        (Outcome.OPEN, Driving.UNKNOWN, 2)
         if kind is Resource.GROUP
-        else (Settled.UNKNOWN, Driving.LIVE, 0)
+        else (Outcome.UNKNOWN, Driving.LIVE, 0)
     )
 
 
@@ -364,5 +286,5 @@ def test_a_witness_that_does_not_answer_is_asked_again_later_only(world: World) 
     calls: list[str] = []
     eye = Eye(world)
     eye.kafka.process.hook = lambda name, moment: calls.append(name)
-    assert [eye.sees().settled for _ in range(2)] == [Settled.UNKNOWN] * 2
+    assert [eye.sees().outcome for _ in range(2)] == [Outcome.UNKNOWN] * 2
     assert calls.count("kafka.visibility") == 2  # Before and after one call.

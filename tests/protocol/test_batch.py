@@ -221,7 +221,7 @@ def test_a_single_write_is_not_kept_among_the_earlier_streams(world: World, job:
     job.write(FRAMES(0), [b"a"], run="1")
     for number in range(20):
         job.write(once(str(number)), [b"%d" % number])
-    assert log(world)[-1].earlier == (FRAMES(0),)
+    assert [each.batch for each in log(world)[-1].earlier] == [FRAMES(0)]
 
 
 # --- foreachBatch
@@ -337,14 +337,86 @@ def test_an_old_copy_of_the_checkpoint_is_refused_also_inside_foreach_batch(
         Job(world).write(FRAMES(1), [b"1"], run="2")
 
 
-def test_a_batch_that_was_decided_before_another_query_took_the_identity_is_refused(
+def test_an_older_batch_than_a_frame_had_before_another_query_wrote_is_refused(
+    world: World, job: Job
+) -> None:
+    job.write(FRAMES(0), [b"a"], run="1")
+    job.write(FRAMES(1), [b"b"], run="1")
+    job.write(OTHERS(0), [b"c"], run="9")
+    with pytest.raises(OperatorNeededError):
+        Job(world).write(FRAMES(0), [b"a"], run="2")
+    assert world.visible() == [b"a", b"b", b"c"]
+
+
+def test_a_second_frame_is_refused_also_after_another_query_has_written(
+    world: World, job: Job
+) -> None:
+    """In the run that wrote the first, and in one that found it written."""
+    job.write(FRAMES(0), [b"a"], run="1")
+    job.write(OTHERS(0), [b"b"], run="9")
+    with pytest.raises(ConfigurationError):
+        job.write(FRAMES(0), [b"a"], run="1")
+    again = Job(world)
+    again.write(FRAMES(0), [b"a"], run="2")
+    with pytest.raises(ConfigurationError):
+        again.write(FRAMES(0), [b"a"], run="2")
+    assert world.visible() == [b"a", b"b"]
+
+
+def test_a_frame_without_rows_changes_nothing_after_another_query_has_written(
     world: World, job: Job
 ) -> None:
     job.write(FRAMES(0), [b"a"], run="1")
     job.write(OTHERS(0), [b"b"], run="9")
-    with pytest.raises(OperatorNeededError, match=r"eos\.id of its own"):
-        Job(world).write(FRAMES(0), [b"a"], run="2")
+    job.planner.plan()
+    before = log(world)
+    job.write(FRAMES(0), [], run="2")
+    assert log(world)[-1].decision == before[-1].decision
+    assert log(world)[-1].earlier == before[-1].earlier
+
+
+def test_a_replay_under_a_shared_identity_whose_driver_dies_before_it_aborts_frees_readers(
+    world: World, job: Job
+) -> None:
+    job.write(FRAMES(0), [b"a"], run="1")
+    job.write(OTHERS(0), [b"b"], run="9")
+    Job(world).dies_after_the_decision(FRAMES(0), [b"a"], run="2")
+    assert len(open_ids(world)) == 1
+    Job(world).write(FRAMES(0), [b"a"], run="3")
+    Job(world).write(OTHERS(0), [b"b"], run="10")
+    assert open_ids(world) == []
     assert world.visible() == [b"a", b"b"]
+    assert world.judge.violations == []
+
+
+def test_lost_rows_of_a_frame_stop_every_query_of_its_identity(world: World, job: Job) -> None:
+    """So what is kept of a stream that another one has followed was visible as a whole."""
+    job.dies_after_the_decision(FRAMES(0), [b"a"], [b"b"], run="1")
+    late_attempt(world, 0, 1)
+    with pytest.raises(OperatorNeededError):
+        Job(world).write(OTHERS(0), [b"c"], run="9")
+    Job(world).write(FRAMES(0), [b"a"], [b"b"], run="2")
+    Job(world).write(OTHERS(0), [b"c"], run="9")
+    Job(world).write(FRAMES(0), [b"a"], [b"b"], run="3")
+    assert world.visible() == [b"a", b"b", b"c"]
+
+
+def test_one_query_too_many_under_an_identity_is_refused_before_anything_is_decided(
+    world: World, job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("eos_sink.verdicts.MAX_STREAMS", 2)
+    job.write(FRAMES(0), [b"a"], run="1")
+    job.write(OTHERS(0), [b"b"], run="9")
+    plan = job.planner.plan()
+    before = log(world)
+    third = BatchId.numbered_by(Numbering.FOREACH, "query-3", 0)
+    reports = job.tasks(plan, third, [[b"c"]])
+    with pytest.raises(ConfigurationError):
+        job.committer.commit(reports)
+    assert log(world) == before
+    job.committer.abort(reports, plan.token)
+    job.write(OTHERS(1), [b"d"], run="9")
+    assert world.visible() == [b"a", b"b", b"d"]
 
 
 def test_a_stream_and_a_batch_write_of_the_same_id_do_not_meet(world: World) -> None:
@@ -364,3 +436,20 @@ def test_the_run_is_kept_when_a_record_is_written_again(world: World, job: Job) 
     latest = DecisionRegister(FakeKafka(world.cluster), world.options.names).read(Deadline(1))
     assert latest.decision is not None
     assert (latest.decision.batch, latest.decision.run) == (FRAMES(0), "1")
+
+
+@pytest.mark.parametrize("others", [1, 17])
+def test_the_first_of_many_jobs_under_one_identity_is_replayed_without_a_person(
+    world: World, others: int
+) -> None:
+    """Frames to one topic share an identity; the first job's last commit entry is missing."""
+    Job(world).write(FRAMES(0), [b"a"], run="1")
+    for number in range(others):
+        name = f"job-{number}"
+        batch = BatchId.numbered_by(Numbering.FOREACH, name, 0)
+        Job(world).write(batch, [name.encode()], run=name)
+    Job(world).write(FRAMES(0), [b"a"], run="2")
+    Job(world).write(FRAMES(1), [b"b"], run="2")
+    assert world.visible().count(b"a") == 1
+    assert world.visible().count(b"b") == 1
+    assert open_ids(world) == []

@@ -193,7 +193,7 @@ def test_a_log_that_has_lost_its_records_is_not_begun_anew(world: World, person:
     with pytest.raises(RefusedChoice, match="no decision log"):
         person.aborts(person.sees(slot=1), seq=0)
     assert log_topic not in world.cluster.topics
-    world.cluster.create_topic(log_topic, compacted=True)
+    world.cluster.create_topic(log_topic)
     with pytest.raises(RefusedChoice, match="were committed before: see eos-sink resolve"):
         person.aborts(person.sees(slot=1), seq=0)
     assert log(world) == []

@@ -136,7 +136,7 @@ def test_a_log_that_is_deleted_under_a_running_query_stops_it_at_its_next_plan(
     delete_log(world)
     with pytest.raises(ClusterError, match="no topic"):
         driver.planner.plan()
-    world.cluster.create_topic(world.options.log_topic, compacted=True)
+    world.cluster.create_topic(world.options.log_topic)
     assert stopped(world, driver).data["known"] == 1
     stopped(world)
 
@@ -145,7 +145,7 @@ def test_a_log_that_is_deleted_before_the_decision_takes_no_decision(world: Worl
     driver = Driver(world)
     reports = driver.write(driver.planner.plan(), 0, [b"a"])
     delete_log(world)
-    world.cluster.create_topic(world.options.log_topic, compacted=True)
+    world.cluster.create_topic(world.options.log_topic)
     with pytest.raises(OperatorNeededError, match="has no record where this run has read seq 1"):
         driver.committer.commit(reports)
     with pytest.raises(OperatorNeededError, match="has read seq 1"):
@@ -159,7 +159,7 @@ def test_an_abort_does_not_begin_a_lost_log_anew(world: World) -> None:
     driver.run(0, [b"a"])
     reports = driver.write(driver.planner.plan(), 1, [b"b"])
     delete_log(world)
-    world.cluster.create_topic(world.options.log_topic, compacted=True)
+    world.cluster.create_topic(world.options.log_topic)
     with pytest.raises(OperatorNeededError):
         Driver(world).committer.abort(reports)
     stopped(world)

@@ -13,16 +13,17 @@ from eos_sink.driver import resolve
 from eos_sink.driver.processes import runs_here
 from eos_sink.driver.resolve import (
     Choice,
-    Evidence,
+    Found,
     RefusedChoice,
-    Standing,
     carry_out,
     look,
     ruled,
+    ruled_about,
 )
 from eos_sink.errors import OperatorNeededError, SupersededError
 from eos_sink.log import Entry
 from eos_sink.model import Owner, Ruling, Tally
+from eos_sink.outcome import Outcome
 from eos_sink.ports import TransactionStatus, Visibility
 from tests.fakes.inspection import FakeInspection
 from tests.fakes.process import Killed, Moment
@@ -42,13 +43,19 @@ class Person:
         self._world = world
         self._kafka = FakeInspection(world.cluster)
 
-    def looks(self, most: int = 1000) -> Evidence:
+    def looks(self, most: int = 1000) -> Found:
         return look(self._kafka, self._world.options, most, Deadline(30))
 
-    def chooses(self, choice: Choice, *partitions: int, seen: Evidence | None = None) -> Entry:
+    def chooses(self, choice: Choice, *partitions: int, seen: Found | None = None) -> Entry:
         evidence = seen or self.looks()
         decision = ruled(evidence, choice, partitions)
         return carry_out(self._kafka, self._world.options, evidence, decision, Deadline(30))
+
+    def chooses_about(self, stream: str, choice: Choice, *partitions: int) -> Entry:
+        evidence = self.looks()
+        decision, earlier = ruled_about(evidence, choice, partitions, stream)
+        deadline = Deadline(30)
+        return carry_out(self._kafka, self._world.options, evidence, decision, deadline, earlier)
 
 
 @pytest.fixture
@@ -70,8 +77,7 @@ def bring_into_doubt(world: World, *, committed: bool = True) -> None:
         late_attempt(world, 0, partition)
     for log_ in world.cluster.topics[TOPIC].partitions:
         log_.delete_before(log_.end)
-    with pytest.raises(OperatorNeededError):
-        Driver(world).planner.plan()
+    assert Driver(world).planner.plan().doubtful == {0, 1}
 
 
 # --- looking
@@ -80,9 +86,11 @@ def bring_into_doubt(world: World, *, committed: bool = True) -> None:
 def test_the_evidence_of_a_doubt_is_told(world: World, person: Person) -> None:
     bring_into_doubt(world)
     seen = person.looks()
-    assert [account.standing for account in seen.accounts] == [Standing.IN_DOUBT] * 2
-    assert [account.witness for account in seen.accounts] == [Visibility.UNREADABLE] * 2
-    assert {a.state.status for a in seen.accounts} == {TransactionStatus.EMPTY}
+    assert [account.outcome for account in seen.accounts] == [Outcome.IN_DOUBT] * 2
+    assert [account.evidence.witness for account in seen.accounts] == [Visibility.UNREADABLE] * 2
+    assert {a.evidence.state and a.evidence.state.status for a in seen.accounts} == {
+        TransactionStatus.EMPTY
+    }
     assert [a.trace.rows for a in seen.accounts] == [0, 0]
     assert not any(account.same_rows for account in seen.accounts)
     assert seen.members == ("fake-host",)
@@ -94,7 +102,7 @@ def test_the_evidence_of_a_doubt_is_told(world: World, person: Person) -> None:
 def test_the_rows_at_the_end_of_the_topic_are_compared(world: World, person: Person) -> None:
     Driver(world).run(0, [b"a", b"b"], [], [b"c"])
     for account in person.looks().accounts:
-        assert account.standing is Standing.COMMITTED
+        assert account.outcome is Outcome.COMMITTED
         assert account.same_rows
         assert account.trace.committed is True
     whole, part = person.looks(most=1000), person.looks(most=1)
@@ -152,9 +160,7 @@ def test_what_is_lost_by_a_ruling_is_written_again_once(world: World, person: Pe
 def test_each_partition_may_have_its_own_ruling(world: World, person: Person) -> None:
     bring_into_doubt(world, committed=False)
     person.chooses(Choice.VISIBLE, 0)
-    with pytest.raises(OperatorNeededError) as stop:
-        Driver(world).planner.plan()
-    assert stop.value.data["partitions"] == [1]
+    assert Driver(world).planner.plan().doubtful == {1}
     person.chooses(Choice.LOST)
     driver = Driver(world)
     assert driver.planner.plan().lost == {1}
@@ -217,14 +223,61 @@ def test_a_dropped_decision_lets_the_other_stream_write_and_protects_from_the_fi
 ) -> None:
     Driver(world, stream="one").run(0, [b"one"])
     Driver(world, stream="two").run(0, [b"two"])
-    with pytest.raises(OperatorNeededError, match="two streams"):
-        Driver(world, stream="one").run(0, [b"one"])
     person.chooses(Choice.FORGET)
-    Driver(world, stream="one").run(0, [b"one again"])
+    Driver(world, stream="one").run(0, [b"one"])
     Driver(world, stream="one").run(1, [b"and on"])
-    with pytest.raises(OperatorNeededError, match="two streams"):
+    with pytest.raises(OperatorNeededError) as stop:
         Driver(world, stream="two").run(0, [b"two"])
-    assert world.visible() == [b"and on", b"one", b"one again", b"two"]
+    assert "--forget --stream two" in stop.value.remedy
+    assert world.visible() == [b"and on", b"one", b"two"]
+
+
+def test_a_dropped_batch_is_written_when_its_stream_comes_next(
+    world: World, person: Person
+) -> None:
+    Driver(world, stream="one").run(0, [b"a"])
+    person.chooses(Choice.FORGET)
+    Driver(world, stream="one").run(0, [b"a"])
+    assert world.visible() == [b"a", b"a"]
+
+
+@pytest.mark.parametrize("choice", [Choice.FORGET, Choice.ACCEPT])
+def test_a_person_chooses_about_a_stream_that_another_one_has_followed(
+    world: World, person: Person, choice: Choice
+) -> None:
+    Driver(world, stream="one").run(0, [b"one"])
+    Driver(world, stream="two").run(0, [b"two"])
+    with pytest.raises(OperatorNeededError) as stop:
+        Driver(world, stream="one").run(0, [b"other"])
+    assert f"--{choice.value} --stream one" in stop.value.remedy
+    person.chooses_about("one", choice)
+    Driver(world, stream="one").run(0, [b"other"])
+    Driver(world, stream="two").run(0, [b"two"])
+    again = [b"other"] if choice is Choice.FORGET else []
+    assert world.visible() == sorted([b"one", b"two", *again])
+
+
+def test_a_choice_about_a_stream_may_name_the_latest_one(world: World, person: Person) -> None:
+    Driver(world, stream="one").run(0, [b"a"])
+    person.chooses_about("one", Choice.FORGET)
+    Driver(world, stream="one").run(0, [b"a"])
+    assert world.visible() == [b"a", b"a"]
+
+
+@pytest.mark.parametrize(
+    ("stream", "choice"), [("three", Choice.FORGET), ("one", Choice.VISIBLE), ("one", Choice.LOST)]
+)
+def test_a_choice_about_a_stream_is_refused_where_it_says_nothing(
+    world: World, person: Person, stream: str, choice: Choice
+) -> None:
+    Driver(world, stream="one").run(0, [b"one"])
+    Driver(world, stream="two").run(0, [b"two"])
+    before = log(world)
+    with pytest.raises(RefusedChoice):
+        person.chooses_about(stream, choice)
+    with pytest.raises(RefusedChoice):
+        person.chooses_about("one", Choice.FORGET, 0)
+    assert log(world) == before
 
 
 def test_what_is_decided_is_committed_before_it_is_dropped(world: World, person: Person) -> None:
@@ -233,7 +286,7 @@ def test_what_is_decided_is_committed_before_it_is_dropped(world: World, person:
     At(driver.commits.process, "control.end", Moment.BEFORE, driver.commits.process.kill)
     with pytest.raises(Killed):
         driver.committer.commit(reports)
-    assert [a.standing for a in person.looks().accounts] == [Standing.OPEN] * 2
+    assert [a.outcome for a in person.looks().accounts] == [Outcome.OPEN] * 2
     person.chooses(Choice.FORGET)
     assert world.visible() == [b"a", b"b"]
     assert open_ids(world) == []
@@ -286,21 +339,18 @@ def test_what_needs_no_ruling_gets_none(world: World, person: Person, choice: Ch
         ruled(person.looks(), choice, (1,))
 
 
-def test_a_marker_in_the_topic_forbids_the_other_choice(world: World, person: Person) -> None:
-    bring_into_doubt(world)
-    for partition in world.cluster.topics[TOPIC].partitions:
-        partition.start = partition.end - 1  # The marker.
-    with pytest.raises(RefusedChoice, match="was committed: the topic has the marker"):
-        ruled(person.looks(), Choice.LOST, ())
-    assert ruled(person.looks(), Choice.VISIBLE, ()) is not None
-
-
-def test_a_marker_of_an_abort_forbids_visible(world: World, person: Person) -> None:
-    bring_into_doubt(world, committed=False)
+@pytest.mark.parametrize("committed", [True, False])
+@pytest.mark.parametrize("choice", [Choice.VISIBLE, Choice.LOST])
+def test_where_a_marker_is_left_nothing_is_in_doubt(
+    world: World, person: Person, choice: Choice, committed: bool
+) -> None:
+    bring_into_doubt(world, committed=committed)
     for partition in world.cluster.topics[TOPIC].partitions:
         partition.start = partition.end - 1
-    with pytest.raises(RefusedChoice, match="was aborted: the topic has the marker"):
-        ruled(person.looks(), Choice.VISIBLE, ())
+    with pytest.raises(RefusedChoice):
+        ruled(person.looks(), choice, (0,))
+    Driver(world).run(0, [b"a"], [b"b"])
+    assert world.visible() == ([] if committed else [b"a", b"b"])
 
 
 @pytest.mark.parametrize("choice", [Choice.VISIBLE, Choice.LOST, Choice.ACCEPT])

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from eos_sink.log.record import decode
+from eos_sink.log.record import decode, is_moved
 from eos_sink.model import Decision, Transaction
 from eos_sink.options import SinkOptions, parse_options
 from tests.fakes.cluster import FakeCluster
@@ -115,5 +115,6 @@ class Judge:
     def _decisions(self) -> list[Decision]:
         """Every decision that the log ever held, in order."""
         log = self._world.cluster.topics.get(self._world.options.log_topic)
-        records = [decode(entry.value or b"", "") for entry in log.committed()] if log else []
+        values = [entry.value or b"" for entry in log.committed()] if log else []
+        records = [decode(value, "") for value in values if not is_moved(value)]
         return [record.decision for record in records if record.decision is not None]

@@ -58,3 +58,17 @@ def test_a_task_holds_no_batch_of_rows_while_the_next_one_is_made(replayed: bool
     write(parts)
     assert parts.held == [not replayed] + [False] * (PARTS - 1)
     assert world.visible() == [b"row"] * PARTS
+
+
+def test_an_error_that_needs_no_explanation_is_not_its_own_cause() -> None:
+    world = World([])
+    writer = TaskWriter(FakeKafka(world.cluster), world.options, Driver(world).planner.plan())
+
+    def rows() -> Iterator[pa.RecordBatch]:
+        yield pa.record_batch({"value": [b"a"]})
+        yield pa.record_batch({"value": [b"b"]})
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError) as failed:
+        writer.write(BatchId(STREAM, 0), 0, rows())
+    assert failed.value.__cause__ is not failed.value

@@ -59,8 +59,8 @@ GUARDS = (
         (
             Removal(
                 _VERDICTS,
-                "other.stream in batch.namesakes and",
-                "other.stream == batch.stream and",
+                "its.stream in batch.namesakes and",
+                "its.stream == batch.stream and",
             ),
         ),
         proofs(

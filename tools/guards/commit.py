@@ -5,13 +5,15 @@ from __future__ import annotations
 from tools.guards.guard import Guard, Removal, proofs
 
 _COMMITTER = "eos_sink/driver/committer.py"
-_SETTLE = "eos_sink/driver/settle.py"
 _VERDICTS = "eos_sink/verdicts.py"
+_OUTCOME = "eos_sink/outcome.py"
 _SOURCE = "eos_sink/datasource.py"
 _WRITERS = "eos_sink/writers.py"
 _STORY = "tests/protocol/test_stories.py::"
 _GUARD = "tests/protocol/test_guards.py::"
 _VERDICT = "tests/test_verdicts.py::"
+_CLOCKS = "tests/protocol/test_clocks.py::"
+_WEEK = "tests/protocol/test_quiet_week.py::"
 _ZOMBIE = "integration/test_zombies.py::"
 _REPLAY = "integration/test_replays.py::"
 _CRASH = "integration/test_crash_points.py::"
@@ -33,10 +35,12 @@ _VOID_OR_LEAVE = (
     + "            return  # A newer driver owns the query; its recovery cleans up.\n"
 )
 _ABORT = "        abort_all(self._kafka, given_up, deadline)\n"
-_WRITE = "        self._register.write(token, decision, deadline, figures)\n"
+_WRITE = (
+    "        entry = self._register.write(token, decision, deadline, figures, before_commit=vote)\n"
+)
 _DECIDE_IT = _WRITE + "        clock.end(Step.DECIDE)\n"
 _SETTLE_IT = (
-    "        lost = settle(self._kafka, self._names, decision, deadline, just_decided=True)\n"
+    "        found = settle(self._kafka, self._names, entry.record, deadline, just_decided=True)\n"
 )
 
 GUARDS = (
@@ -45,7 +49,9 @@ GUARDS = (
         "A batch is decided only if each of its transactions is open.",
         (
             Removal(
-                _COMMITTER, "        self._vote([r for r in reports if r.prepared], deadline)\n"
+                _COMMITTER,
+                "                self._vote(prepared, deadline)\n",
+                "                pass\n",
             ),
         ),
         proofs(
@@ -83,13 +89,66 @@ GUARDS = (
         outside="the model has no clock: a time-out may strike at any step, also after the vote",
     ),
     Guard(
+        "vote by the brokers' clocks",
+        "How old a transaction is does not depend on the clock of the driver's machine.",
+        (
+            Removal(
+                _COMMITTER,
+                "        check_vote(prepared, states, own.started_ms, margin)\n",
+                "        check_vote(prepared, states, self._now_ms(), margin)\n",
+            ),
+        ),
+        proofs(
+            _CLOCKS + "test_a_driver_with_a_wrong_clock_decides[3600000]",
+            _CLOCKS + "test_a_driver_with_a_wrong_clock_decides_nothing_near_a_time_out[-3600000]",
+        ),
+        outside="the model has no clock",
+    ),
+    Guard(
+        "vote within the driver's own transaction",
+        "A driver that was fenced before its vote is told that it is stale.",
+        (
+            Removal(
+                _COMMITTER,
+                "        if own.status is not TransactionStatus.ONGOING:\n",
+                "        if False:\n",
+            ),
+        ),
+        proofs(_CLOCKS + "test_a_driver_that_was_fenced_before_its_vote_learns_that_it_is_stale"),
+        outside="the write compares again; this one only names the cause",
+    ),
+    Guard(
+        "a decision that is written again is voted on again",
+        "A write that was fenced and repeated decides nothing that has ended meanwhile.",
+        (
+            Removal(
+                "eos_sink/log/register.py",
+                "        before_commit()\n        answer",
+                "        if not self._voted:\n"
+                "            before_commit()\n"
+                "        self._voted = True\n"
+                "        answer",
+            ),
+            Removal(
+                "eos_sink/log/register.py",
+                "        self._seen: Entry | None = None\n",
+                "        self._seen: Entry | None = None\n        self._voted = False\n",
+            ),
+        ),
+        proofs(_CLOCKS + "test_a_decision_that_is_written_again_is_voted_on_again"),
+        rows=("M_NOVOTE",),
+    ),
+    Guard(
         "decide, then commit",
         "No transaction is committed before the decision is in the log.",
         (
             Removal(
                 _COMMITTER,
                 _DECIDE_IT + _SETTLE_IT,
-                _SETTLE_IT + _DECIDE_IT,
+                "        entry = self._register.expect(token, deadline)\n"
+                "        record = replace(entry.record, decision=decision, settled=False)\n"
+                + _SETTLE_IT.replace("entry.record", "record")
+                + _DECIDE_IT,
             ),
         ),
         proofs(
@@ -129,10 +188,10 @@ GUARDS = (
         "A refused EndTxn or a foreign epoch is not an abort: the record itself is looked at.",
         (
             Removal(
-                _SETTLE,
-                "    found = kafka.visibility(list(by_witness), deadline) if by_witness else {}\n",
-                "    from eos_sink.ports import Visibility\n\n"
-                "    found = dict.fromkeys(by_witness, Visibility.ABORTED)\n",
+                "eos_sink/driver/evidence.py",
+                "        seen = kafka.visibility(witnesses, deadline.within(patience_s))\n",
+                "        from eos_sink.ports import Visibility\n\n"
+                "        seen = dict.fromkeys(witnesses, Visibility.ABORTED)\n",
             ),
         ),
         proofs(
@@ -146,20 +205,24 @@ GUARDS = (
         "What the coordinator says of a later attempt says nothing of the decided transaction.",
         (
             Removal(
-                _VERDICTS,
-                "    if state.transaction != transaction:\n        return Settling.LOOK\n",
+                _OUTCOME,
+                "    if state is None or state.transaction != evidence.transaction:\n",
+                "    if state is None:\n",
             ),
         ),
-        proofs(
-            _VERDICT + "test_under_another_epoch_or_producer_only_the_witness_can_tell"
-            "[other0-TransactionStatus.COMPLETE_COMMIT]",
-        ),
+        proofs("tests/test_outcome.py::test_the_page_shows_the_function"),
         outside="nothing commits an id that a late attempt has taken, so no such state is reached",
     ),
     Guard(
         "an unreadable witness stops",
         "Where nobody can tell what became of a decided transaction, a person is asked.",
-        (Removal(_VERDICTS, "    if doubtful:\n", "    if False:\n"),),
+        (
+            Removal(
+                _OUTCOME,
+                "        return Outcome.COMMITTED if evidence.later else Outcome.IN_DOUBT\n",
+                "        return Outcome.COMMITTED\n",
+            ),
+        ),
         proofs(
             _STORY + "test_a_witness_that_was_deleted_leaves_a_fenced_transaction_in_doubt",
             _REPLAY + "test_without_witnesses_a_person_is_asked[4.3.0]",
@@ -167,20 +230,64 @@ GUARDS = (
         rows=("M_UNREADOK", "M_UNREADLOST"),
     ),
     Guard(
-        "a compacted topic proves no abort",
-        "There a committed record may be missing as well.",
+        "a record that is gone proves no abort",
+        "Retention or compaction removes committed records too: only one that is still there, and "
+        "not given to readers, was aborted.",
         (
             Removal(
-                "eos_sink/clients/cluster.py",
-                "doubtful = answer is Visibility.ABORTED and compacted(witness.topic)\n",
-                "doubtful = False\n",
+                "eos_sink/clients/witnesses.py",
+                "Visibility.ABORTED if kept else Visibility.UNREADABLE\n",
+                "Visibility.ABORTED\n",
             ),
         ),
         proofs(
-            _CONTRACT + "TestVisibility::"
-            "test_a_record_that_a_compacted_topic_does_not_show_is_in_doubt[4.3.0]"
+            _CONTRACT + "TestCompaction::"
+            "test_a_record_that_was_compacted_away_is_unreadable_whatever_became_of_it[4.3.0]"
         ),
         rows=("M_UNREADLOST",),
+    ),
+    Guard(
+        "a marker of the next epoch needs rows before it",
+        "It may be the next transaction's: behind rows of the decided one it is not.",
+        (
+            Removal(
+                "eos_sink/clients/tails.py",
+                "(has_rows and marker.producer_epoch == epoch + 1)",
+                "marker.producer_epoch == epoch + 1",
+            ),
+        ),
+        proofs(
+            _CONTRACT + "TestMarkers::"
+            "test_the_marker_of_the_next_epoch_proves_nothing_where_the_own_one_may_be_gone[4.3.0]"
+        ),
+        outside="the model has no markers: its witnesses tell or are unreadable",
+    ),
+    Guard(
+        "a batch in doubt is not replayed",
+        "Neither counted, which may lose its rows, nor written, which may double them.",
+        (Removal(_VERDICTS, "        if plan.doubtful:\n", "        if False:\n"),),
+        proofs(_WEEK + "test_a_batch_in_doubt_that_is_replayed_stops"),
+        rows=("M_UNREADOK",),
+    ),
+    Guard(
+        "only Spark's next batch proves the commit",
+        "Another stream, a later version or another write goes on after a failed one too.",
+        (
+            Removal(
+                _VERDICTS,
+                "    if plan.doubtful and not proves_commit(batch, decision.batch):\n",
+                "    if False:\n",
+            ),
+        ),
+        proofs(_WEEK + "test_another_stream_does_not_prove_it"),
+        outside="the model has one stream, which replays its last batch",
+    ),
+    Guard(
+        "a batch write is noted as settled",
+        "The next one may come when Kafka has forgotten what became of it.",
+        (Removal(_COMMITTER, "        if found.seen and ", "        if False and "),),
+        proofs(_WEEK + "test_a_weekly_batch_write_needs_no_operator[made0]"),
+        outside="the model has no batch writes",
     ),
     Guard(
         "EndTxn up to version 4",
@@ -203,7 +310,7 @@ GUARDS = (
             Removal(
                 _COMMITTER,
                 "        if decision is not None:\n"
-                "            settle(self._kafka, self._names, decision, deadline, "
+                "            settle(self._kafka, self._names, entry.record, deadline, "
                 "just_decided=False)\n",
             ),
         ),

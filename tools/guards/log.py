@@ -36,6 +36,38 @@ GUARDS = (
         rows=("NO_CAS",),
     ),
     Guard(
+        "a log that deletes is refused",
+        "A decision stays as long as its key has no later one.",
+        (
+            Removal(
+                "eos_sink/clients/cluster.py",
+                "        elif policy != wanted:\n",
+                "        elif False:\n",
+            ),
+        ),
+        proofs(
+            "integration/test_log_topic.py::"
+            "test_a_log_that_deletes_is_refused_before_anything_is_written[4.3.0-delete]"
+        ),
+        outside="the model's log keeps everything",
+    ),
+    Guard(
+        "look for a moved checkpoint in all of the log",
+        "A decision of another identity is seen behind an open transaction too.",
+        (
+            Removal(
+                "eos_sink/clients/cluster.py",
+                "            return read_log(self._connection, group, needs, deadline, end)\n",
+                "            return read_log(self._connection, group, needs, deadline)\n",
+            ),
+        ),
+        proofs(
+            "integration/test_contract.py::TestLog::"
+            "test_all_records_are_those_behind_an_open_transaction_too[4.3.0]"
+        ),
+        outside="the model has one identity",
+    ),
+    Guard(
         "compare before the vote",
         "A stale plan is told that it is stale, not that its transactions are gone.",
         (
@@ -163,8 +195,8 @@ GUARDS = (
         (
             Removal(
                 _READERS,
-                '        "isolation.level": "read_committed",\n        "enable.partition.eof"',
-                '        "isolation.level": "read_uncommitted",\n        "enable.partition.eof"',
+                '"read_committed" if committed else "read_uncommitted"',
+                '"read_uncommitted"',
             ),
         ),
         proofs(
@@ -180,8 +212,8 @@ GUARDS = (
         (
             Removal(
                 _READERS,
-                '        "enable.auto.commit": False,\n        "isolation.level": "read_committed"',
-                '        "isolation.level": "read_committed"',
+                '        "enable.auto.commit": False,\n        "isolation.level": "read_comm',
+                '        "isolation.level": "read_comm',
             ),
         ),
         proofs(_ON_KAFKA + "test_reading_leaves_the_querys_group_as_it_is[4.3.0]"),
@@ -275,5 +307,62 @@ GUARDS = (
         (Removal("eos_sink/driver/sweep.py", "    check_forward(token, entry)\n"),),
         proofs(_LOST + "test_an_abort_does_not_begin_a_lost_log_anew"),
         outside="the model's log is never deleted",
+    ),
+    Guard(
+        "the log is keyed by what fences",
+        "Two drivers that do not fence each other have records of their own.",
+        (
+            Removal(
+                "eos_sink/identity.py",
+                'under one key."""\n        return self.group\n',
+                'under one key."""\n        return self.query\n',
+            ),
+        ),
+        proofs(
+            "tests/protocol/test_prefixes.py::"
+            "test_two_prefixes_of_one_id_never_overwrite_each_others_decisions"
+        ),
+        outside="the model has one identity",
+    ),
+    Guard(
+        "an older version's record is left behind with a marker",
+        "That version stops there, and decides nothing from a record that is outdated.",
+        (Removal(_REGISTER, "        if entry.adopted:\n", "        if False:\n"),),
+        proofs(_IN_REGISTER + "test_the_version_before_stops_once_its_record_was_gone_on_from"),
+        outside="the model has one version",
+    ),
+    Guard(
+        "an older version's record is its own query's only",
+        "Under one name it may be of a query with another prefix.",
+        (
+            Removal(
+                _REGISTER,
+                "        return replace(former, adopted=True) if is_own else None\n",
+                "        return replace(former, adopted=True)\n",
+            ),
+        ),
+        proofs(
+            _IN_REGISTER
+            + "test_a_record_of_the_version_before_under_another_prefix_is_another_querys"
+        ),
+        outside="the model has one version",
+    ),
+    Guard(
+        "the first write reads what lies before it",
+        "The end that was read may have come from a leader that was deposed.",
+        (
+            Removal(
+                _REGISTER,
+                "            self._check_end(at, self._unproven, answer)\n",
+                "            pass\n",
+            ),
+        ),
+        proofs(
+            _IN_REGISTER
+            + "test_a_record_behind_the_end_that_a_deposed_leader_tells_is_not_overwritten",
+            _ON_KAFKA + "test_a_record_behind_an_end_that_is_told_too_low_is_not_overwritten"
+            "[4.3.0]",
+        ),
+        outside="the model reads the log in one step",
     ),
 )

@@ -6,14 +6,20 @@ from tools.guards.guard import Guard, Removal, proofs
 
 _PLANNER = "eos_sink/driver/planner.py"
 _SWEEP = "eos_sink/driver/sweep.py"
+_VERSIONS = "eos_sink/versions.py"
 _STORY = "tests/protocol/test_stories.py::"
 _GUARD = "tests/protocol/test_guards.py::"
+_WEEK = "tests/protocol/test_quiet_week.py::"
 _ZOMBIE = "integration/test_zombies.py::"
 _CRASH = "integration/test_crash_points.py::"
 
 _LIST = "        listed = list_undecided(self._kafka, self._names, entry.decision, deadline)\n"
 _FIGURES = "            figures = self._journal.voiding(entry, len(listed), recovers=always_void)\n"
-_VOID = "            entry = void(self._register, self._token(entry), entry, deadline, figures)\n"
+_SEEN = (
+    "            seen = self._settle(entry, deadline).seen\n"
+    "            token = self._token(entry)\n"
+)
+_VOID = "            entry = void(self._register, token, entry, deadline, figures, settled=seen)\n"
 _ABORT = "            abort_all(self._kafka, listed, deadline)\n"
 _SWEEP_AGAIN = "                entry = self._sweep(entry, deadline, always_void=False)\n"
 
@@ -32,13 +38,35 @@ GUARDS = (
         rows=("NO_PLANREAD",),
     ),
     Guard(
+        "brokers that can verify transactions",
+        "Without it an aborted row of a live task is committed by the next attempt.",
+        (
+            Removal(
+                _VERSIONS,
+                '    Ability(24, "AddPartitionsToTxn", 4, (3, 6), "KIP-890"),\n',
+            ),
+        ),
+        proofs("tests/test_versions.py::test_a_broker_that_cannot_verify_transactions_is_too_old"),
+        outside="the model's brokers take no row of an ended transaction",
+    ),
+    Guard(
+        "brokers that do verify transactions",
+        "The check of the brokers can be switched off on each of them.",
+        (Removal(_VERSIONS, '    if value == "false":\n', "    if False:\n"),),
+        proofs(
+            "tests/test_versions.py::test_a_broker_that_does_not_verify_is_refused_and_an_"
+            "unreadable_setting_is_not"
+        ),
+        outside="the model's brokers take no row of an ended transaction",
+    ),
+    Guard(
         "a plan settles first",
         "What is decided is made visible before a batch is planned.",
         (
             Removal(
                 _PLANNER,
-                "        if entry.decision is None:\n            return frozenset()\n",
-                "        if entry is not None:\n            return frozenset()\n",
+                "        if entry.decision is None:\n            return Settlement()\n",
+                "        if entry is not None:\n            return Settlement()\n",
             ),
         ),
         proofs(
@@ -74,6 +102,40 @@ GUARDS = (
         ),
         proofs(_GUARD + "test_what_is_decided_again_is_settled_again"),
         rows=("M_SETTLEDBATCH",),
+    ),
+    Guard(
+        "the log keeps what was seen settled",
+        "Coordinators and topics forget; a record that repeats a decision says that it is visible.",
+        (Removal(_PLANNER, "figures, settled=seen)", "figures)"),),
+        proofs(_WEEK + "test_what_a_recovery_has_seen_settled_is_kept_in_the_log"),
+        outside="the model's witnesses and ids are not all forgotten between two starts",
+    ),
+    Guard(
+        "a ruling is not kept as seen",
+        "What a person has ruled is consulted, and may be changed, as long as the doubt lasts.",
+        (
+            Removal(
+                "eos_sink/driver/settle.py",
+                "    return outcome(replace(evidence, ruling=None, accepted=False)) is ",
+                "    return outcome(evidence) is ",
+            ),
+        ),
+        proofs(_WEEK + "test_what_a_ruling_calls_visible_is_not_kept_as_seen"),
+        outside="the model has no person",
+    ),
+    Guard(
+        "a new decision is not settled",
+        "Only a record that repeats a decision keeps what was seen of it.",
+        (
+            Removal(
+                "eos_sink/model.py",
+                "            self.settled and decision is not None and "
+                "decision.repeats(self.decision)\n",
+                "            self.settled\n",
+            ),
+        ),
+        proofs(_WEEK + "test_a_new_decision_is_settled_again"),
+        outside="the model's records say nothing of what was seen",
     ),
     Guard(
         "a replaced member never joins again",
@@ -164,8 +226,9 @@ GUARDS = (
         (
             Removal(
                 _PLANNER,
-                _LIST + "        if listed or always_void:\n" + _FIGURES + _VOID,
+                _LIST + "        if listed or always_void:\n" + _FIGURES + _SEEN + _VOID,
                 "        if True:\n"
+                + _SEEN
                 + _VOID.replace(", figures", "")
                 + _LIST.replace("        ", "            ", 1),
             ),

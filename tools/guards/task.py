@@ -11,6 +11,7 @@ _COMMITTER = "eos_sink/driver/committer.py"
 _STORY = "tests/protocol/test_stories.py::"
 _GUARD = "tests/protocol/test_guards.py::"
 _VERDICT = "tests/test_verdicts.py::"
+_JOBS = "tests/protocol/test_batch.py::"
 _ZOMBIE = "integration/test_zombies.py::"
 _REPLAY = "integration/test_replays.py::"
 _BAD = "integration/test_bad_input.py::"
@@ -25,6 +26,23 @@ _LAST = (
 )
 
 GUARDS = (
+    Guard(
+        "a witness has a known offset",
+        "A record that is acknowledged without an offset says nothing about where it is.",
+        (
+            Removal(
+                "eos_sink/clients/producer.py",
+                "            if error is None and partition is not None and offset is not None and "
+                "offset >= 0:\n",
+                "            if error is None:\n",
+            ),
+        ),
+        proofs(
+            "tests/clients/test_offsets.py::"
+            "test_the_first_row_with_a_known_offset_is_told_and_no_other"
+        ),
+        outside="the model's records have offsets",
+    ),
     Guard(
         "a task's transaction carries the plan's member",
         "Kafka refuses the task of a driver whose group member was replaced.",
@@ -203,15 +221,67 @@ GUARDS = (
         (
             Removal(
                 _VERDICTS,
-                "        if earlier.stream == batch.stream and earlier.batch >= batch.batch:\n",
-                "        if False:\n",
+                "    if known is None or known.batch.batch < batch.batch:\n",
+                "    if True:\n",
             ),
         ),
         proofs(
-            _VERDICT + "test_a_batch_decided_before_another_stream_took_over_stops[3]",
+            _VERDICT + "test_an_older_batch_of_an_earlier_stream_stops[2]",
             _GUARD + "test_a_batch_of_a_checkpoint_that_was_put_back_is_not_written_again",
         ),
         rows=("M_NOEARLIER",),
+    ),
+    Guard(
+        "no stream is forgotten",
+        "However many write under one identity, the last batch of each is known.",
+        (
+            Removal(
+                "eos_sink/model.py",
+                "        return LogRecord(self.seq + 1, decision, writer, earlier, owner",
+                "        return LogRecord(self.seq + 1, decision, writer, earlier[-16:], owner",
+            ),
+        ),
+        proofs(
+            _JOBS + "test_the_first_of_many_jobs_under_one_identity_is_replayed_without_a_person"
+            "[17]",
+        ),
+        outside="the model has two checkpoints",
+    ),
+    Guard(
+        "there is room for every stream",
+        "A stream that a record has no room for is refused before anything is decided.",
+        (
+            Removal(
+                _VERDICTS,
+                "    if len(record.followed_by(decision)) >= MAX_STREAMS:\n",
+                "    if False:\n",
+            ),
+        ),
+        proofs(
+            _JOBS + "test_one_query_too_many_under_an_identity_is_refused_before_anything_is"
+            "_decided",
+        ),
+        outside="the model has two checkpoints",
+    ),
+    Guard(
+        "a replay of an earlier stream has the decided rows",
+        "Other rows under the same batch number stop the query.",
+        (Removal(_VERDICTS, "    if known.total != total:\n", "    if False:\n"),),
+        proofs(_VERDICT + "test_a_batch_of_an_earlier_stream_with_other_rows_stops[rows]"),
+        outside="the model's replays of an old checkpoint have the same rows",
+    ),
+    Guard(
+        "a replay of an earlier stream is written down before it is aborted",
+        "The record makes its plan undecidable, as a void does.",
+        (
+            Removal(
+                _COMMITTER,
+                "        self._register.write(reports[0].token, record.decision, deadline, "
+                "figures, earlier=earlier)\n",
+            ),
+        ),
+        proofs(_JOBS + "test_a_second_frame_is_refused_also_after_another_query_has_written"),
+        outside="the model has no frames",
     ),
     Guard(
         "a moved checkpoint stops",

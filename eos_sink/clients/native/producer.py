@@ -45,7 +45,7 @@ class NativeProducer(ConfluentProducer):
         self, rows: Rows, on_offset: Callable[[str, int, int], None] | None = None
     ) -> None:
         self._topics.update(rows.topics[0])
-        private = 0 if on_offset is None else self._producer.expect(self._counted(on_offset))
+        private = 0 if on_offset is None else self._producer.expect(on_offset)
         try:
             if groupable(rows):
                 for group in groups(rows, private):
@@ -59,15 +59,6 @@ class NativeProducer(ConfluentProducer):
         except KafkaException as raised:
             where = f"topic {' or '.join(sorted(rows.topics[0]))}"
             raise self._rejected(raised.args[0], where) from raised
-
-    def _counted(self, on_offset: Callable[[str, int, int], None]) -> Callable[..., None]:
-        self._offsets_awaited += 1
-
-        def told(topic: str, partition: int, offset: int) -> None:
-            on_offset(topic, partition, offset)
-            self._offsets_awaited -= 1
-
-        return told
 
     def _queue(self, offer: _Offer, count: int, where: str) -> None:
         """Queue rows, and wait for room where there is none.

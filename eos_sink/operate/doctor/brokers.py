@@ -7,15 +7,18 @@ from collections.abc import Sequence
 from eos_sink.errors import ClusterError
 from eos_sink.facts import Broker, Clock, Unseen
 from eos_sink.operate.doctor.commands import Commands
-from eos_sink.operate.doctor.facts import Facts, Subject
+from eos_sink.operate.doctor.facts import Facts
 from eos_sink.operate.doctor.finding import Check, Findings, failure, ok, unseen, warning
 from eos_sink.ports import TransactionStatus
-from eos_sink.verdicts import vote_margin_ms
 from eos_sink.versions import check_broker
 
 _FEATURES = ("metadata.version", "transaction.version", "group.version")
 # A clock that is set over the network is right to some milliseconds.
 _APART_MS = 1_000
+_MEANING = (
+    "Ages and times left, as commands, metrics and alerts on this machine tell them, are off by as "
+    "much. Batches are decided by the brokers' clocks alone."
+)
 _REMEDY = "Set both clocks over the network; this shows how far one is off: chronyc tracking"
 
 
@@ -81,15 +84,14 @@ def judge_controller(facts: Facts, commands: Commands) -> Findings:
         yield ok(Check.CONTROLLER, f"node {quorum.leader} leads the controllers")
 
 
-def judge_clock(subject: Subject, facts: Facts, commands: Commands) -> Findings:
-    """The vote compares a transaction's start, by its coordinator's clock, with the driver's."""
+def judge_clock(facts: Facts, commands: Commands) -> Findings:
     ahead_ms = open_in_future(facts)
     if ahead_ms >= _APART_MS:
         yield warning(
             Check.CLOCK,
             f"a broker's clock is at least {ahead_ms / 1000:.1f} s ahead of this machine's: by it, "
             "a transaction that is open has yet to begin",
-            "A driver on this machine takes transactions for younger than they are.",
+            _MEANING,
             _REMEDY,
         )
     clock = None if isinstance(facts.quorum, Unseen) else facts.quorum.clock
@@ -106,31 +108,12 @@ def judge_clock(subject: Subject, facts: Facts, commands: Commands) -> Findings:
         )
         return
     way = "behind" if behind > 0 else "ahead of"
-    what = f"this machine is {abs(behind) / 1000:.1f} s {way} {clock.whose}"
-    timeout_ms = subject.transaction_timeout_ms
-    margin_ms = vote_margin_ms(timeout_ms)
-    if -behind >= timeout_ms - margin_ms:
-        yield failure(
-            Check.CLOCK,
-            what,
-            "A driver on this machine takes every transaction for timed out, and decides nothing.",
-            _REMEDY,
-        )
-    elif behind >= margin_ms:
-        yield warning(
-            Check.CLOCK,
-            what,
-            "A driver on this machine may decide a batch whose transactions time out before they "
-            "are committed; it is written again then, and readers wait.",
-            _REMEDY,
-        )
-    else:
-        yield warning(
-            Check.CLOCK,
-            what,
-            "A driver on this machine misjudges by that much how long transactions have left.",
-            _REMEDY,
-        )
+    yield warning(
+        Check.CLOCK,
+        f"this machine is {abs(behind) / 1000:.1f} s {way} {clock.whose}",
+        _MEANING,
+        _REMEDY,
+    )
 
 
 def apart(clock: Clock) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from eos_sink.clients.cluster import LOG_CONFIGURATION, LOG_PARTITIONS, home_of
 from eos_sink.facts import TopicFacts, Unseen
-from eos_sink.identity import QUERY_NAME
+from eos_sink.identity import QueryNames
 from eos_sink.model import LogPosition
 from eos_sink.operate.doctor.commands import Commands
 from eos_sink.operate.doctor.copies import MIN_IN_SYNC, counted, judge_copies
@@ -85,12 +85,11 @@ def _settings(topic: TopicFacts, commands: Commands) -> Findings:
         return
     name, settings = topic.name, topic.settings
     policy = settings.get(_POLICY, LOG_CONFIGURATION[_POLICY])
-    if "delete" in policy:
+    if policy != LOG_CONFIGURATION[_POLICY]:
         yield failure(
             Check.LOG,
             f"{name} has {_POLICY}={policy}",
-            "Decisions are deleted with time. A query whose decision is gone stops, and a person "
-            "has to find out what was written.",
+            "Decisions would be deleted with time: the query is refused at its start.",
             commands.set_topic(name, {_POLICY: LOG_CONFIGURATION[_POLICY]}),
         )
     wanted = int(LOG_CONFIGURATION[_LARGEST])
@@ -138,7 +137,7 @@ def _unreadable(log: LogFacts) -> Findings:
                 "command says nothing about it.",
                 "pip install --upgrade eos-sink",
             )
-        elif QUERY_NAME.fullmatch(key):
+        elif QueryNames.of_shown(key):
             yield failure(
                 Check.RECORDS,
                 f"the record of {key} ({where}) is none of the sink's",
@@ -159,12 +158,13 @@ def _unreadable(log: LogFacts) -> Findings:
 def _misplaced(log: LogFacts) -> Findings:
     """Of queries, since where foreign records lie is nobody's business."""
     for key, written in sorted(log.records.items()):
-        if written.position.partition == home_of(key):
+        home = home_of(QueryNames.of_record(key, written.record.prefix).query)
+        if written.position.partition == home:
             continue
         yield warning(
             Check.RECORDS,
             f"the record of {key} lies in {_place(written.position)}, and is looked for in "
-            f"partition {home_of(key)}",
+            f"partition {home}",
             "It was copied there (a mirrored or restored topic), so the query does not see it.",
             "Let the query start on a log of its own (eos.log.topic), or restore the topic "
             "partition by partition.",

@@ -22,7 +22,7 @@ class Subject:
     """The query that it is about, or what all queries under a prefix have in common.
 
     Attributes:
-        query: its name in the decision log; None: all of them.
+        query: None: all of them.
         topics: where its rows go; empty: not known.
         destinations: option `eos.destinations`.
         transaction_timeout_ms: of its tasks' transactions.
@@ -44,6 +44,10 @@ class Subject:
     warnings: tuple[str, ...] = ()
 
     @property
+    def shown(self) -> str | None:
+        return QueryNames(self.prefix, self.query).shown if self.query else None
+
+    @property
     def start(self) -> str:
         """What its names begin with."""
         return QueryNames(self.prefix, self.query).group if self.query else self.prefix
@@ -60,7 +64,7 @@ class LogFacts:
 
     Attributes:
         count: how many are there.
-        records: the latest one of each query.
+        records: the latest one of each query, by how it is shown.
         unreadable: the latest under its key, where that is no record that this version reads.
         newer: the formats of those that a newer version wrote, by key.
     """
@@ -69,6 +73,13 @@ class LogFacts:
     records: Mapping[str, Written] = field(default_factory=dict)
     unreadable: Mapping[str, Unreadable] = field(default_factory=dict)
     newer: Mapping[str, int] = field(default_factory=dict)
+
+    def names(self, prefix: str) -> dict[str, QueryNames]:
+        """Of each query; `prefix` is that of those that do not tell theirs."""
+        return {
+            shown: QueryNames.of_record(shown, written.record.prefix or prefix)
+            for shown, written in self.records.items()
+        }
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,6 @@ from eos_sink.acls import Acl, Permissions, Resource
 from eos_sink.deadline import Deadline
 from eos_sink.errors import EosSinkError
 from eos_sink.facts import MemberFacts, Survey, Unseen
-from eos_sink.identity import QueryNames
 from eos_sink.log.record import FORMAT
 from eos_sink.observing import LogLine, LogPage
 from eos_sink.operate.doctor.facts import (
@@ -24,7 +23,7 @@ from eos_sink.operate.doctor.facts import (
     LogFacts,
     Subject,
 )
-from eos_sink.operate.history import read_records
+from eos_sink.operate.history import read_records, shown_key
 from eos_sink.ports import TransactionState
 
 T = TypeVar("T")
@@ -51,7 +50,7 @@ def gather(survey: Survey, subject: Subject, deadline: Deadline) -> Facts:
         lambda: read_log(survey.log_lines({}, half)),
         Permissions(subject.prefix, subject.log).log_read,
     )
-    named = subject.topics or _decided_topics(log, subject.query)
+    named = subject.topics or _decided_topics(log, subject.shown)
     everything = [*named, *INTERNAL, subject.log]
     topics = _seen(lambda: survey.topics(everything, soon()))
     known = dict.fromkeys(everything, topics) if isinstance(topics, Unseen) else dict(topics)
@@ -95,7 +94,8 @@ def read_log(page: LogPage | None) -> LogFacts | None:
     hidden = {
         each.key: each
         for each in unreadable
-        if each.key not in latest or each.position.offset > latest[each.key].position.offset
+        if (written := latest.get(shown_key(each.key))) is None
+        or each.position.offset > written.position.offset
     }
     formats = {line.key: _newer_format(line) for line in page.lines if line.key in hidden}
     newer = {key: found for key, found in formats.items() if found}
@@ -119,9 +119,10 @@ def _decided_topics(log: LogFacts | Unseen | None, query: str | None) -> tuple[s
 
 
 def _groups(log: LogFacts | Unseen | None, subject: Subject) -> list[str]:
-    known = log.records if isinstance(log, LogFacts) else {}
-    queries = [subject.query] if subject.query else sorted(known)
-    return [QueryNames(subject.prefix, query).group for query in queries][:_SOME_GROUPS]
+    if subject.query:
+        return [subject.start]
+    known = log.names(subject.prefix) if isinstance(log, LogFacts) else {}
+    return sorted(names.group for names in known.values())[:_SOME_GROUPS]
 
 
 def _seen(ask: Callable[[], T], needed: Acl | None = None) -> T | Unseen:

@@ -31,7 +31,7 @@ def judge(subject: Subject, facts: Facts, python: Python, commands: Commands) ->
         *judge_brokers(facts.brokers),
         *judge_versions(facts),
         *judge_controller(facts, commands),
-        *judge_clock(subject, facts, commands),
+        *judge_clock(facts, commands),
         *judge_permissions(subject, facts, commands),
         *judge_topics(subject, facts, commands),
         *judge_internal(facts, commands),

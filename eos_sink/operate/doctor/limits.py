@@ -7,11 +7,11 @@ from eos_sink.operate.doctor.commands import Commands
 from eos_sink.operate.doctor.facts import Facts, LogFacts, Subject
 from eos_sink.operate.doctor.finding import Check, Findings, failure, ok, unseen, warning
 from eos_sink.verdicts import group_session_ms, vote_margin_ms
+from eos_sink.versions import VERIFICATION
 
 _MAX_TIMEOUT = "transaction.max.timeout.ms"
 _MAX_SESSION = "group.max.session.timeout.ms"
 _IDS = "transactional.id.expiration.ms"
-_VERIFICATION = "transaction.partition.verification.enable"
 _OWN = "eos.transaction.timeout.ms"
 _DAY_MS = 24 * 3600 * 1000
 
@@ -40,7 +40,7 @@ def judge_batches(subject: Subject, facts: Facts) -> Findings:
         return
     for query, written in sorted(facts.log.records.items()):
         stats = written.record.stats
-        if subject.query not in (None, query) or stats.left_ms is None or not stats.timeout_ms:
+        if subject.shown not in (None, query) or stats.left_ms is None or not stats.timeout_ms:
             continue
         took_ms = stats.timeout_ms - stats.left_ms
         # The time-out that is judged, where one query is; else each has its own.
@@ -105,21 +105,21 @@ def judge_expiry(facts: Facts, commands: Commands) -> Findings:
 
 
 def judge_verification(facts: Facts, commands: Commands) -> Findings:
-    told = facts.setting(_VERIFICATION)
+    told = facts.setting(VERIFICATION)
     if isinstance(told, Unseen):
-        yield unseen(Check.VERIFICATION, f"the brokers' {_VERIFICATION}", told, commands)
+        yield unseen(Check.VERIFICATION, f"the brokers' {VERIFICATION}", told, commands)
         return
     off = {address: each for address, each in told.items() if each.value == "false"}
     if off:
-        yield warning(
+        yield failure(
             Check.VERIFICATION,
-            f"{_VERIFICATION}=false on {', '.join(off)}",
-            "A row that arrives late, after its transaction was ended, may open it again: readers "
-            "of the partition then wait until a person ends it (KIP-890).",
-            commands.set_brokers({_VERIFICATION: "true"}, fixed=next(iter(off.values())).fixed),
+            f"{VERIFICATION}=false on {', '.join(off)}",
+            "The query is refused at its start: a row that arrives after its transaction was "
+            "aborted would hold up readers, or be committed by the next attempt (KIP-890).",
+            commands.set_brokers({VERIFICATION: "true"}, fixed=next(iter(off.values())).fixed),
         )
     else:
-        yield ok(Check.VERIFICATION, f"{_VERIFICATION}=true")
+        yield ok(Check.VERIFICATION, f"{VERIFICATION}=true")
 
 
 def _least(told: dict[str, BrokerSetting]) -> tuple[int, BrokerSetting]:

@@ -20,7 +20,8 @@ def judge_names(subject: Subject, facts: Facts, commands: Commands) -> Findings:
         yield unseen(Check.NAMES, "which names are queries'", log, commands)
         return
     records = log.records if isinstance(log, LogFacts) else {}
-    known = {*records, *([subject.query] if subject.query else [])}
+    known = {*log.names(subject.prefix).values()} if isinstance(log, LogFacts) else set()
+    known |= {QueryNames(subject.prefix, subject.query)} if subject.query else set()
     found = [
         *_twins(records),
         *_ids(subject, facts, known),
@@ -63,13 +64,12 @@ def _twins(records: Mapping[str, Written]) -> Iterator[Finding]:
                 )
 
 
-def _ids(subject: Subject, facts: Facts, known: set[str]) -> Iterator[Finding]:
+def _ids(subject: Subject, facts: Facts, known: set[QueryNames]) -> Iterator[Finding]:
     if isinstance(facts.transactions, Unseen):
         return
     ids = [state.transaction.transactional_id for state in facts.transactions]
-    queries = [QueryNames(subject.prefix, query) for query in known]
-    drivers = {names.driver for names in queries}
-    starts = {f"{names.group}-{slot}-" for names in queries for slot in SLOTS}
+    drivers = {names.driver for names in known}
+    starts = {f"{names.group}-{slot}-" for names in known for slot in SLOTS}
     rest = [i for i in ids if i not in drivers and i.rpartition("-")[0] + "-" not in starts]
     strange = sorted(name for name in rest if not _could_be_a_query_s(name))
     gone = sorted(set(rest) - set(strange))
@@ -116,10 +116,10 @@ def _members(facts: Facts) -> Iterator[Finding]:
             )
 
 
-def _groups(subject: Subject, facts: Facts, known: set[str]) -> Iterator[Finding]:
+def _groups(subject: Subject, facts: Facts, known: set[QueryNames]) -> Iterator[Finding]:
     if isinstance(facts.groups, Unseen):
         return
-    own = {QueryNames(subject.prefix, query).group for query in known}
+    own = {names.group for names in known}
     rest = sorted(group for group in facts.groups if group not in own)
     if rest and not subject.query:
         yield warning(

@@ -11,8 +11,6 @@ from eos_sink.operate.doctor.finding import Check, Findings, failure, ok, unseen
 _FOR = {
     "Write": "The query is refused at its start.",
     "Read": "The query is refused at its start: what a crash leaves open could not be read back.",
-    "DescribeConfigs": "The query is refused at its start: whether the topic is compacted decides "
-    "what a record that is gone tells.",
 }
 
 

@@ -1,4 +1,4 @@
-"""A Python file is read without being run, and what is not plain in it is said, not guessed."""
+"""A Python file is read without being run; a value that is not plain is reported, not guessed."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import textwrap
 
 import pytest
 
-from eos_sink.migrate.model import Given, Query, Source, Way
-from eos_sink.migrate.python_file import read_python
+from eos_sink.migrate.python_queries import read_python
+from eos_sink.migrate.queries import Given, Query, Source, Way
 
 
 def read(text: str) -> Source:
@@ -234,6 +234,15 @@ def test_each_query_of_a_file_is_told_apart() -> None:
     assert shown(source.queries[1].calls) == {"format": "kafka", "mode": "append"}
     assert shown(source.queries[2].calls) == {"format": "kafka", "outputMode": "update"}
     assert shown(source.queries[2].options) == {"topic": "d"}
+
+
+def test_a_function_with_the_name_of_a_method_is_no_query() -> None:
+    assert read("option('kafka.acks', '1')\noptions(1)\nformat('kafka')").queries == ()
+
+
+def test_a_writer_may_be_kept_in_two_variables() -> None:
+    query = only("a = d.writeStream.format('kafka')\nb = a.option('x', 1)\nb.option('y', 2)")
+    assert shown(query.options) == {"x": "1", "y": "2"}
 
 
 def test_options_whose_writer_is_elsewhere_are_read_too() -> None:

@@ -1,4 +1,4 @@
-"""What `eos-sink migrate` has found, as a table and as JSON."""
+"""The findings of `eos-sink migrate` as a table and as JSON."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from eos_sink.cli.report import Cell, Mood, Report
-from eos_sink.migrate.judge import lacking_of, of_query
-from eos_sink.migrate.model import Finding, Given, Query, Source, Verdict, Way
-from eos_sink.migrate.session import of_session
+from eos_sink.migrate.assess import assess_query, assess_session, find_lacking
+from eos_sink.migrate.queries import Finding, Given, Query, Source, Verdict, Way
 
 _COLUMNS = ("option", "value", "where", "verdict")
 _WIDTH = 40
@@ -41,36 +40,50 @@ _TO_FOREACH_BATCH = (
 )
 
 
-class Judged:
-    """An input with what is said of it."""
+class Assessment:
+    """An input with the findings about it."""
 
     def __init__(self, source: Source, defaults: Sequence[Given]) -> None:
         self.source = source
         self.queries = [
-            (query, of_query(query, defaults if query.way.writes else ()))
+            (query, assess_query(query, defaults if query.way.writes else ()))
             for query in source.queries
         ]
-        self.session = of_session(source)
+        self.session = list(assess_session(source))
 
     @property
     def findings(self) -> list[Finding]:
         return [*(found for _, each in self.queries for found in each), *self.session]
 
 
-def report_of(judged: Sequence[Judged], diffs: Sequence[str]) -> Report:
-    """A row for each option, and below what there is to do."""
+def build_report(assessed: Sequence[Assessment], diffs: Sequence[str]) -> Report:
+    """A row for each option, and the actions to take below."""
     rows: list[tuple[Cell, ...]] = []
-    for one in judged:
-        for query, findings in one.queries:
-            rows.append(_head(query))
-            rows += [_row(finding) for finding in findings]
-        rows += [_row(finding) for finding in one.session]
-    findings = [finding for one in judged for finding in one.findings]
-    queries = [query for one in judged for query in one.source.queries]
-    notes = [*_notes(findings, queries), *(f"\nSure to be needed:\n{diff}" for diff in diffs)]
+    for each in assessed:
+        for query, findings in each.queries:
+            rows += [_head(query), *map(_row, findings)]
+        rows += map(_row, each.session)
+    findings = [finding for each in assessed for finding in each.findings]
+    queries = [query for each in assessed for query in each.source.queries]
+    notes = (*_notes(findings, queries), *(f"\nChanges to make:\n{diff}" for diff in diffs))
     ok = all(finding.verdict.fine for finding in findings)
-    document = _document(judged, notes, ok=ok)
-    return Report(_COLUMNS, tuple(rows), tuple(notes), ok, document, left=len(_COLUMNS))
+    document = {
+        "queries": [
+            {
+                "way": query.way.value,
+                "file": query.place.file,
+                "line": query.place.line,
+                "in_foreach_batch": query.inside or None,
+                "findings": [_document(finding) for finding in findings],
+            }
+            for each in assessed
+            for query, findings in each.queries
+        ],
+        "session": [_document(finding) for each in assessed for finding in each.session],
+        "notes": list(notes),
+        "ok": ok,
+    }
+    return Report(_COLUMNS, tuple(rows), notes, ok, document, left=len(_COLUMNS))
 
 
 def _head(query: Query) -> tuple[Cell, ...]:
@@ -99,7 +112,7 @@ def _notes(findings: Sequence[Finding], queries: Sequence[Query]) -> Iterator[st
         if finding.note and finding.verdict is not Verdict.SAME:
             yield f"{finding.place} {finding.name}: {finding.note}"
     for query in queries:
-        lacking = lacking_of(query) if query.way is Way.OPTIONS else []
+        lacking = find_lacking(query) if query.way is Way.OPTIONS else []
         if lacking:
             yield f"{query.place}: the query needs besides {', '.join(map(_needed, lacking))}."
     batches = [query for query in queries if query.way is Way.BATCH]
@@ -121,26 +134,7 @@ def _needed(name: str) -> str:
     return "an absolute checkpointLocation or eos.id" if name == "eos.id" else name
 
 
-def _document(judged: Sequence[Judged], notes: Sequence[str], *, ok: bool) -> dict[str, Any]:
-    return {
-        "queries": [
-            {
-                "way": query.way.value,
-                "file": query.place.file,
-                "line": query.place.line,
-                "in_foreach_batch": query.inside or None,
-                "findings": [_finding(finding) for finding in findings],
-            }
-            for one in judged
-            for query, findings in one.queries
-        ],
-        "session": [_finding(finding) for one in judged for finding in one.session],
-        "notes": list(notes),
-        "ok": ok,
-    }
-
-
-def _finding(finding: Finding) -> dict[str, Any]:
+def _document(finding: Finding) -> dict[str, Any]:
     return {
         "name": finding.name,
         "value": finding.value,

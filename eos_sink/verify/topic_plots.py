@@ -1,4 +1,4 @@
-"""The plots of a result as SVG."""
+"""Plots a result of `eos-sink verify` as SVG."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from matplotlib import dates
 from matplotlib import pyplot as plt
 from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
-from eos_sink.pages.drawing import BLUE, FAINT, ORANGE, RED, STYLE, WIDTH, svg
+from eos_sink.pages.plot_style import BLUE, FAINT, ORANGE, RED, STYLE, WIDTH, render_svg
 from eos_sink.verify.verify_result import Result, Stretch
 
 _MOST_BARS = 40
@@ -18,8 +18,8 @@ _MOST_BINS = 360
 _LATEST_MS = 253_000_000_000_000
 
 
-def plot_over_time(result: Result) -> str:
-    """Rows a minute by their own timestamps, and marks where doubled ones were written."""
+def plot_rows_over_time(result: Result) -> str:
+    """Plot rows per minute by their own timestamps, with marks at duplicates."""
     with mpl.rc_context(STYLE):
         figure, axes = plt.subplots(figsize=(WIDTH, 3.2), layout="constrained")
         width_ms, bins = _drawn(result)
@@ -47,11 +47,11 @@ def plot_over_time(result: Result) -> str:
         concise = dates.ConciseDateFormatter(locator, tz=timezone.utc)  # type: ignore[no-untyped-call]
         axes.xaxis.set_major_formatter(concise)
         axes.set_xlabel("time of the records, UTC")
-        return svg(figure)
+        return render_svg(figure)
 
 
 def plot_partitions(result: Result) -> str:
-    """What the offsets of each partition are: rows, markers and aborted rows, waited for."""
+    """Plot the offsets of each partition: rows, aborted rows, markers, open transactions."""
     shown = _worst(result)
     with mpl.rc_context(STYLE):
         height = 1.1 + 0.26 * max(2, len(shown))
@@ -78,16 +78,16 @@ def plot_partitions(result: Result) -> str:
         axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
         if any(left):
             axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=4, fontsize=9)
-        return svg(figure)
+        return render_svg(figure)
 
 
 def count_left_out(result: Result) -> int:
-    """How many partitions the plot does not show."""
+    """Count the partitions that the plot does not show."""
     return max(0, len(result.stretches) - _MOST_BARS)
 
 
 def _drawn(result: Result) -> tuple[int, dict[int, int]]:
-    """The width of a bin and the bins, no more than can be told apart."""
+    """The width of a bin and the bins, widened until each is visible."""
     width = result.bin_ms
     seen = {at: rows for at, rows in result.rows_at.items() if 0 <= at < _LATEST_MS}
     while seen and (max(seen) - min(seen)) / width > _MOST_BINS:
@@ -104,11 +104,11 @@ def _others(result: Result) -> str:
 
 
 def _worst(result: Result) -> list[Stretch]:
-    """Those to be shown: whose readers wait, then the longest."""
+    """The partitions to show: those whose readers wait, then the longest."""
     ranked = sorted(result.stretches, key=lambda s: (-s.behind, -(s.stop - s.start)))
     return sorted(ranked[:_MOST_BARS], key=lambda s: s.partition)
 
 
 def _moment(at_ms: int) -> float:
-    """As matplotlib counts time: in days."""
+    """Days since the epoch, as matplotlib counts time."""
     return at_ms / 86_400_000

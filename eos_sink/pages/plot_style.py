@@ -1,4 +1,4 @@
-"""How every plot of the documentation looks: SVG, text as text, the same each time it is drawn."""
+"""The style of all plots: SVG files with text as text, identical each time they are drawn."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 
-# Whatever screen there is: files are drawn.
+# Needs no screen.
 mpl.use("svg")
 
 INK, FAINT, BLUE, ORANGE = "#1f2937", "#9ca3af", "#2563eb", "#d97706"
@@ -37,18 +37,18 @@ STYLE: Any = {
     "ytick.color": INK,
     "legend.frameon": False,
 }
-"""For `mpl.rc_context` around everything that is drawn."""
+"""For `mpl.rc_context` around all drawing."""
 
 
-def plain(axis: Axis) -> None:
-    """Numbers as people write them on a logarithmic axis, also where it is less than a decade."""
+def label_plain_numbers(axis: Axis) -> None:
+    """Label a logarithmic axis with plain numbers, even if it spans less than a decade."""
     axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
     axis.set_major_formatter(lambda value, _: f"{value:g}")
     axis.set_minor_formatter(NullFormatter())
 
 
-def svg(figure: Figure) -> str:
-    """The text of the file; the figure is closed."""
+def render_svg(figure: Figure) -> str:
+    """Return the SVG element as text, and close the figure."""
     buffer = io.StringIO()
     figure.savefig(buffer, format="svg", metadata={"Date": None})
     plt.close(figure)

@@ -1,4 +1,4 @@
-"""The page shows what was found, and nothing from a topic becomes a part of it."""
+"""The page shows the result; no text of a topic becomes HTML."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from eos_sink.verify.verify_result import Check, Result, Status, Stretch
 
 pytest.importorskip("matplotlib")
 
-from eos_sink.verify.page import render_page
+from eos_sink.verify.verify_page import render_verify_page
 
 EVIL = "<script>alert(1)</script><b onclick='x'>&"
 
@@ -27,7 +27,7 @@ def result(**more: object) -> Result:
 
 
 def test_nothing_from_the_topic_is_html() -> None:
-    text = render_page(result())
+    text = render_verify_page(result())
     assert "<script" not in text
     assert "onclick='" not in text
     assert text.count("&lt;script&gt;") >= 7
@@ -38,11 +38,11 @@ def test_nothing_from_the_topic_is_html() -> None:
 @pytest.mark.parametrize("times", [{}, {0: 1}, {-5_000: 1, 2**62: 3}, {2**62: 1}])
 def test_any_times_can_be_drawn(times: dict[int, int]) -> None:
     plain = Result("t", "key", (), (Stretch(0, 0, 0, 0, 0, 0),), (), times, times)
-    assert "<svg" in render_page(plain)
+    assert "<svg" in render_verify_page(plain)
 
 
 def test_a_thousand_partitions_are_not_all_drawn() -> None:
     many = tuple(Stretch(number, 0, 0, 9, 9, 9) for number in range(1_000))
-    text = render_page(Result("t", "key", (), many))
+    text = render_verify_page(Result("t", "key", (), many))
     assert "960 more partitions" in text
     assert "800 more partitions" in text

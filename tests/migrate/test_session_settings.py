@@ -1,11 +1,11 @@
-"""Of the session's settings, those that matter to the sink are told of."""
+"""The session settings that concern the sink are assessed."""
 
 from __future__ import annotations
 
 import pytest
 
-from eos_sink.migrate.model import Given, Place, Source, Verdict
-from eos_sink.migrate.session import of_session
+from eos_sink.migrate.assess import assess_session
+from eos_sink.migrate.queries import Given, Place, Source, Verdict
 
 
 @pytest.mark.parametrize(
@@ -21,10 +21,10 @@ from eos_sink.migrate.session import of_session
 )
 def test_a_setting_that_matters(name: str, value: str | None, verdict: Verdict) -> None:
     given = Given(name, value, Place("job.py", 1), "" if value else "f(...)")
-    (finding,) = of_session(Source("job.py", session=(given,)))
+    (finding,) = assess_session(Source("job.py", session=(given,)))
     assert finding.verdict is verdict
 
 
 def test_other_settings_are_left_out() -> None:
     given = Given("spark.speculation.interval", "1s", Place("job.py", 1))
-    assert of_session(Source("job.py", session=(given,))) == []
+    assert list(assess_session(Source("job.py", session=(given,)))) == []

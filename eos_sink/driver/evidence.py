@@ -1,0 +1,61 @@
+"""Gathering what is known of decided transactions: coordinators, then witnesses, then markers.
+
+The sink and the commands of an operator ask the same questions in the same order. Nothing here
+changes anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from math import inf
+
+from eos_sink.deadline import Deadline
+from eos_sink.outcome import Evidence, Source, missing
+from eos_sink.ports import Kafka
+
+# A transaction of somebody else may hide a witness until its time-out.
+_PERSON_S = 10.0
+# A transaction's marker lies behind all its rows of the partition, which may be many.
+_MARKERS_S = 20.0
+
+
+def ask_all(kafka: Kafka, known: Iterable[Evidence], deadline: Deadline) -> tuple[Evidence, ...]:
+    """All that there is to know, as far as a person waits for it."""
+    known = ask_coordinators(kafka, known, deadline)
+    return ask_topics(kafka, known, deadline, patience_s=_PERSON_S)
+
+
+def ask_coordinators(
+    kafka: Kafka, known: Iterable[Evidence], deadline: Deadline
+) -> tuple[Evidence, ...]:
+    """With the coordinators' states, where those are missing."""
+    known = tuple(known)
+    wanted = [e.transaction.transactional_id for e in known if missing(e) is Source.COORDINATOR]
+    states = kafka.control().describe(wanted, deadline) if wanted else {}
+    return tuple(
+        replace(each, state=states[each.transaction.transactional_id])
+        if missing(each) is Source.COORDINATOR
+        else each
+        for each in known
+    )
+
+
+def ask_topics(
+    kafka: Kafka, known: Iterable[Evidence], deadline: Deadline, *, patience_s: float = inf
+) -> tuple[Evidence, ...]:
+    """With what the witnesses say, and the markers behind unreadable ones.
+
+    Args:
+        patience_s: how long to wait for witnesses that an open transaction hides.
+    """
+    known = tuple(known)
+    witnesses = [each.entry.witness for each in known if missing(each) is Source.WITNESS]
+    if witnesses:
+        seen = kafka.visibility(witnesses, deadline.within(patience_s))
+        known = tuple(replace(e, witness=seen.get(e.entry.witness, e.witness)) for e in known)
+    unreadable = {e.entry.witness: e.transaction for e in known if missing(e) is Source.MARKER}
+    if unreadable:
+        markers = kafka.markers(unreadable, deadline.within(_MARKERS_S))
+        known = tuple(replace(e, marker=markers.get(e.entry.witness, e.marker)) for e in known)
+    return known

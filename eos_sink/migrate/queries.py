@@ -1,0 +1,114 @@
+"""Queries as they were read, and the findings about their options."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+KAFKA, EOS = "kafka", "kafka-eos"
+"""The formats of Spark's sink and of this one."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A line of a file. `file` is `-` for standard input; on the command line `line` is 0."""
+
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}" if self.line else "command line"
+
+
+@dataclass(frozen=True, order=True)
+class Edit:
+    """A range of a file, in bytes of UTF-8, and its replacement."""
+
+    start: int
+    end: int
+    new: bytes
+
+
+@dataclass(frozen=True)
+class Given:
+    """One option, or one argument of a call such as `trigger(...)`."""
+
+    name: str | None  # None if it cannot be read, as in `.options(**load())`.
+    value: str | None = field(repr=False)  # None if it cannot be read. May be a secret.
+    place: Place
+    unread: str = ""  # Why the name or the value cannot be read.
+    edit: Edit | None = None  # Renames the format or removes the option, if it is one plain call.
+
+    @property
+    def key(self) -> str:
+        """Spark ignores the case of option names."""
+        return (self.name or "").lower()
+
+
+class Way(Enum):
+    """How a query writes; the values are part of the JSON output."""
+
+    STREAM = "stream"
+    BATCH = "batch"
+    PIPELINE = "pipeline"  # A sink of a declarative pipeline: its flows have an identity.
+    OPTIONS = "options"  # Options whose writer is not visible.
+    DEFAULTS = "defaults"  # Settings of the session that apply where a query gives no option.
+
+    @property
+    def writes(self) -> bool:
+        """It is a complete query, not only some of its options."""
+        return self in (Way.STREAM, Way.BATCH, Way.PIPELINE)
+
+
+@dataclass(frozen=True)
+class Query:
+    """One writer, or one set of options."""
+
+    way: Way
+    place: Place
+    options: tuple[Given, ...] = ()  # The later of two with the same name applies.
+    calls: tuple[Given, ...] = ()  # `format`, `outputMode`, `mode`, `trigger.NAME`, `queryName`.
+    inside: str = ""  # The function passed to `foreachBatch` that contains it.
+
+    def call(self, name: str) -> Given | None:
+        """The last call with that name."""
+        return next((given for given in reversed(self.calls) if given.name == name), None)
+
+
+@dataclass(frozen=True)
+class Source:
+    """One input."""
+
+    name: str  # The file's name, `-` for standard input, empty for the command line.
+    queries: tuple[Query, ...] = ()  # Those that write to Kafka, or may.
+    session: tuple[Given, ...] = ()  # Settings `spark....`.
+
+
+class Verdict(Enum):
+    """How the sink treats one option; docs/migrate.md explains the values."""
+
+    SAME = "same"
+    TRANSLATED = "translated"
+    IGNORED = "ignored"
+    REFUSED = "refused"
+    UNKNOWN = "unknown"
+    UNREAD = "cannot be read here"
+    MISSING = "missing"
+
+    @property
+    def fine(self) -> bool:
+        """No action is needed."""
+        return self in (Verdict.SAME, Verdict.TRANSLATED, Verdict.IGNORED)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The verdict on one option or call."""
+
+    name: str
+    value: str  # Safe to print.
+    place: Place
+    verdict: Verdict
+    note: str = ""  # The reason, and what to use instead.
+    superfluous: bool = False  # The sink sets the option itself, so it can be removed.
+    edit: Edit | None = None  # The change of a Python file that the finding needs.

@@ -1,0 +1,94 @@
+"""The age of a transaction is a matter of the brokers' clocks: the driver's own may be wrong."""
+
+from __future__ import annotations
+
+import pytest
+
+from eos_sink.driver.committer import Committer
+from eos_sink.errors import CommitFailedError, OutcomeUnknownError, SupersededError
+from tests.fakes.kafka import FakeKafka
+from tests.fakes.process import Moment
+from tests.protocol.test_stories import At, Driver, log, open_ids
+from tests.protocol.world import World
+
+HOUR_MS = 3_600_000
+
+
+@pytest.fixture
+def world() -> World:
+    return World([])
+
+
+def wrong(world: World, off_ms: int) -> Driver:
+    """A driver whose machine's clock is off."""
+    driver = Driver(world)
+    clock = world.cluster.clock
+    driver.committer = Committer(
+        FakeKafka(world.cluster), world.options, now_ms=lambda: clock.ms + off_ms
+    )
+    return driver
+
+
+@pytest.mark.parametrize("off_ms", [HOUR_MS, -HOUR_MS])
+def test_a_driver_with_a_wrong_clock_decides(world: World, off_ms: int) -> None:
+    wrong(world, off_ms).run(0, [b"a"])
+    assert world.visible() == [b"a"]
+
+
+@pytest.mark.parametrize("off_ms", [HOUR_MS, -HOUR_MS])
+def test_a_driver_with_a_wrong_clock_decides_nothing_near_a_time_out(
+    world: World, off_ms: int
+) -> None:
+    driver = wrong(world, off_ms)
+    reports = driver.write(driver.planner.plan(), 0, [b"a"])
+    world.cluster.clock.advance(55)
+    with pytest.raises(CommitFailedError) as error:
+        driver.committer.commit(reports)
+    assert error.value.data == {"left_ms": 5_000}
+    driver.committer.abort(reports)
+    assert world.visible() == []
+
+
+def test_a_driver_that_was_fenced_before_its_vote_learns_that_it_is_stale(world: World) -> None:
+    stale, successor = Driver(world), Driver(world)
+    reports = stale.write(stale.planner.plan(), 0, [b"a"])
+
+    def succeed() -> None:
+        successor.run(0, [b"a"])
+
+    At(stale.commits.process, "control.describe", Moment.BEFORE, succeed)
+    with pytest.raises(SupersededError):
+        stale.committer.commit(reports)
+    assert world.visible() == [b"a"]
+
+
+def test_a_vote_without_an_answer_leaves_nothing_open_on_the_log(world: World) -> None:
+    driver = Driver(world)
+    reports = driver.write(driver.planner.plan(), 0, [b"a"])
+    silence = OutcomeUnknownError("No answer.", remedy="")
+
+    def raise_it() -> None:
+        raise silence
+
+    At(driver.commits.process, "control.describe", Moment.BEFORE, raise_it)
+    with pytest.raises(OutcomeUnknownError) as raised:
+        driver.committer.commit(reports)
+    assert raised.value is silence
+    assert world.options.names.driver not in open_ids(world)
+    assert all(record.decision is None for record in log(world))
+
+
+def test_a_decision_that_is_written_again_is_voted_on_again(world: World) -> None:
+    driver = Driver(world)
+    reports = driver.write(driver.planner.plan(), 0, [b"a"])
+    coordinator, names = world.cluster.coordinator, world.options.names
+
+    def fence() -> None:
+        """The write is lost, and so is the task's transaction."""
+        coordinator.init(names.driver, 60_000)
+        coordinator.init(names.task(0, 0), 60_000)
+
+    At(driver.commits.process, "log_producer.commit", Moment.BEFORE, fence)
+    with pytest.raises(CommitFailedError):
+        driver.committer.commit(reports)
+    assert all(record.decision is None for record in log(world))
