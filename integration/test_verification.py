@@ -17,6 +17,7 @@ from eos_sink.model import Transaction
 from eos_sink.options import parse_options
 from eos_sink.ports import EndOutcome, ProduceFailed, ProducerFenced, TransactionalProducer
 from eos_sink.testing import KafkaCluster, start_kafka
+from eos_sink.testing.topic_scan import Offsets, Source
 from eos_sink.versions import VERIFICATION
 from integration.checker import read_topic
 from integration.kafka_tools import carry_out
