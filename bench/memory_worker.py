@@ -17,7 +17,8 @@ from eos_sink.driver.committer import Committer
 from eos_sink.driver.planner import Planner
 from eos_sink.options import parse_options
 from eos_sink.testing import KafkaCluster
-from eos_sink.testing.checker import Audit, Checker, Record, Source, audit
+from eos_sink.testing.topic_audit import Audit, Checker, audit
+from eos_sink.testing.topic_scan import Row, Source
 
 MB = 2**20
 EVERY_S = 0.05
@@ -134,5 +135,5 @@ def audited(kafka: KafkaCluster, topic: str, rows: int) -> Audit:
     return audit(Checker(Source(kafka.direct_servers, topic), _row), rows, _AUDIT_S)
 
 
-def _row(record: Record) -> int:
-    return int((record.value or b"")[:DIGITS])
+def _row(row: Row) -> int:
+    return int((row.value() or b"")[:DIGITS])

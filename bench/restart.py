@@ -21,7 +21,6 @@ import argparse
 import contextlib
 import json
 import os
-import signal
 import subprocess
 import sys
 import tempfile
@@ -37,8 +36,9 @@ from eos_sink.bench.cpu import Account, CpuClock
 from eos_sink.bench.result import Notebook
 from eos_sink.deadline import Deadline
 from eos_sink.demo.spark_jars import spark_kafka_jars
-from eos_sink.testing import KafkaCluster, start_kafka, victims
+from eos_sink.testing import KafkaCluster, start_kafka
 from eos_sink.testing.faults import TIMELINE_VARIABLE, Action, FaultPoint, Faults
+from eos_sink.testing.process_tree import ProcessTree
 from eos_sink.testing.progress import to_stderr
 from eos_sink.testing.timeline import read_timeline
 
@@ -107,25 +107,22 @@ class Driver:
         following = self._add_batch()
         given = {"conf": _conf(), "query": self._query(watched=watched)}
         began = time.time()
-        process = subprocess.Popen(
+        program = ProcessTree(
             [sys.executable, "-m", "bench.restart_program", json.dumps(given)],
-            start_new_session=True,
+            self._home / "log",
+            environment,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=(self._home / "log").open("ab"),
-            text=True,
-            env=environment,
         )
         try:
-            start = _heard(process, "start")
+            start = _heard(program, "start")
             first = self._arrivals.first(0, start, _LONGEST_S)
-            cpu = CpuClock({"all": [Account(process.pid)]}).read().get("all", 0.0)
+            cpu = CpuClock({"all": [Account(program.pid)]}).read().get("all", 0.0)
             next_batch = self._arrivals.first(following, start, _LONGEST_S)
             self._wait_committed()
-            self._end(process)
+            self._end(program)
         finally:
-            victims.kill_session(process.pid)
-            process.wait()
+            program.kill()
         passed = {p.point: (p.t - start) * 1000 for p in reversed(read_timeline(points))}
         return Restart(
             (first - start) * 1000,
@@ -135,24 +132,23 @@ class Driver:
             dict(sorted(passed.items(), key=lambda item: item[1])),
         )
 
-    def _end(self, process: subprocess.Popen[str]) -> None:
-        assert process.stdin is not None
+    def _end(self, program: ProcessTree) -> None:
         if self.ended == CLEAN:
-            process.stdin.close()
-            process.wait(_LONGEST_S)
+            program.stdin.close()
+            program.wait(_LONGEST_S)
             return
         if self.sink == OURS:
             self._faults.arm(_POINTS[self.ended], Action.KILL_ALL)
         number, since = self._add_batch(), time.time()
-        process.stdin.write(json.dumps(self._query(watched=self.sink == OURS)) + "\n")
-        process.stdin.flush()
+        query = json.dumps(self._query(watched=self.sink == OURS))
+        program.stdin.write(f"{query}\n".encode())
+        program.stdin.flush()
         if self.sink == OURS:
-            process.wait(_LONGEST_S)
+            program.wait(_LONGEST_S)
             return
         # Its tasks write while the first row of theirs is there, and the commit log is not.
         self._arrivals.first(number, since, _LONGEST_S)
-        process.send_signal(signal.SIGKILL)
-        victims.kill_session(process.pid)
+        program.kill()
         self._arrivals.quiet()
 
     def _add_batch(self) -> int:
@@ -192,9 +188,8 @@ class Driver:
         self._arrivals.__exit__(None, None, None)
 
 
-def _heard(process: subprocess.Popen[str], what: str) -> float:
-    assert process.stdout is not None
-    for line in process.stdout:
+def _heard(program: ProcessTree, what: str) -> float:
+    for line in program.stdout:
         told = json.loads(line)
         if told["what"] == what:
             return float(told["at"])

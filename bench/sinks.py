@@ -35,7 +35,7 @@ from eos_sink.bench.spread import spread
 from eos_sink.bench.turn import Bench, TurnFailedError
 from eos_sink.deadline import Deadline
 from eos_sink.testing import KafkaCluster
-from eos_sink.testing.process import NodeProcess
+from eos_sink.testing.node_process import NodeProcess
 from eos_sink.testing.progress import to_stderr
 
 NAME = "sinks"

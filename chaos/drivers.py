@@ -7,15 +7,15 @@ import os
 import re
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from chaos.kinds import Master
-from eos_sink.demo.victim import Victim, last_error
 from eos_sink.testing import java_home
 from eos_sink.testing.faults import DIRECTORY_VARIABLE, TIMELINE_VARIABLE
+from eos_sink.testing.process_tree import ProcessTree, find_last_error
 from integration.standalone import StandaloneCluster
 
 _ROOT = Path(__file__).parent.parent
@@ -67,7 +67,7 @@ class Life:
         master: what its tasks run on.
         started: seconds since the epoch.
         timeline: where its processes note the points that they pass.
-        victim: its processes.
+        processes: all of them.
     """
 
     def __init__(self, number: int, master: Master, home: Path, command: Command) -> None:
@@ -79,22 +79,22 @@ class Life:
         variables = command.variables(self.timeline)
         config.write_text(json.dumps(command.config(self._error, variables), indent=1))
         self.started = time.time()
-        self.victim = Victim(
-            [sys.executable, "-m", "chaos.program", str(config)],
-            {**command.environ(), **variables},
+        self.processes = ProcessTree(
+            [sys.executable, "-m", "chaos.program", config],
             home / "driver.log",
+            {**command.environ(), **variables},
         )
 
     @property
     def alive(self) -> bool:
-        return self.victim.exit_code is None
+        return self.processes.alive
 
     def end(self) -> End:
         """How it ended; it must have."""
-        code = self.victim.exit_code
+        code = self.processes.exit_code
         assert code is not None
         text = self._error.read_text() if self._error.exists() else ""
-        return ending(code, text or last_error(self.victim.lines()))
+        return ending(code, text or find_last_error(self.processes.read_log()))
 
 
 class Command:
@@ -104,14 +104,20 @@ class Command:
         query: the program's settings: input, options of the sink, and so on.
         faults: the directory in which points are armed.
         scratch: for Spark's own files.
+        watchdog: what the environment of the driver has to hold.
         cluster: where tasks run; None for the driver's own JVM.
     """
 
     def __init__(
-        self, query: dict[str, Any], faults: Path, scratch: Path, cluster: StandaloneCluster | None
+        self,
+        query: dict[str, Any],
+        faults: Path,
+        scratch: Path,
+        watchdog: Mapping[str, str],
+        cluster: StandaloneCluster | None,
     ) -> None:
         self._query, self._faults, self._scratch = query, faults, scratch
-        self._cluster = cluster
+        self._watchdog, self._cluster = watchdog, cluster
 
     def variables(self, timeline: Path) -> dict[str, str]:
         """Of all processes, executors included."""
@@ -134,6 +140,7 @@ class Command:
         kept = {name: value for name, value in os.environ.items() if name not in dropped}
         return {
             **kept,
+            **self._watchdog,
             "JAVA_HOME": str(java_home()),
             "PYSPARK_PYTHON": sys.executable,
             "PYTHONPATH": str(_ROOT),

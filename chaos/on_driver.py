@@ -66,12 +66,12 @@ def _outlived(scene: Scene, wake: Callable[[], None]) -> Injected:
     """Freeze the driver, let a successor work, wake it, and see that it gives up."""
     life = scene.supervisor.wait_life()
     at = time.time()
-    life.victim.freeze()
+    life.processes.pause()
     zombie = scene.supervisor.set_aside()
     try:
         facts = _haunted(scene, zombie, wake)
     finally:
-        zombie.victim.kill()
+        zombie.processes.kill()
     return Injected(at, facts=facts)
 
 
@@ -80,7 +80,7 @@ def _haunted(scene: Scene, zombie: Life, wake: Callable[[], None]) -> dict[str, 
     works = scene.supervisor.until(
         lambda: scene.watch.first_after(born) is not None, _SUCCESSOR_WORKS_WITHIN_S
     )
-    zombie.victim.thaw()
+    zombie.processes.resume()
     wake()
     woken = time.monotonic()
     gone = scene.supervisor.until(lambda: not zombie.alive, _ZOMBIE_ENDS_WITHIN_S)

@@ -10,7 +10,7 @@ from chaos.kinds import Master
 from chaos.outcome import Outcome
 from chaos.schedule import Step
 from chaos.watch import Second
-from eos_sink.testing.checker import Audit
+from eos_sink.testing.topic_audit import Audit
 
 
 @dataclass(frozen=True)

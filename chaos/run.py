@@ -23,8 +23,10 @@ from chaos.supervisor import Supervisor
 from chaos.watch import Watch
 from eos_sink.options import parse_options
 from eos_sink.testing import Faults, KafkaCluster, start_kafka
-from eos_sink.testing.checker import Checker, Ends, ReaderError, Source, audit, json_field
 from eos_sink.testing.local import LocalCluster
+from eos_sink.testing.topic_audit import Checker, audit, json_field
+from eos_sink.testing.topic_scan import Offsets, ReaderError, Source
+from eos_sink.testing.watchdog import Watchdog
 from integration.standalone import StandaloneCluster
 
 PARTITIONS = 6
@@ -69,6 +71,8 @@ class _Run:
         self._settings, self._kafka, self._journal, self._stack = settings, kafka, journal, stack
         home = settings.home
         self._faults = Faults(home / "faults")
+        self._watchdog = Watchdog()
+        stack.callback(self._watchdog.close)
         source = Source(kafka.direct_servers, _TOPIC)
         self._checker = Checker(source, json_field("row"))
         stack.callback(self._checker.close)
@@ -78,7 +82,7 @@ class _Run:
         )
         self._supervisor = Supervisor(home / "lives", self._command, journal)
         stack.callback(self._supervisor.close)
-        self._ends = Ends(source)
+        self._offsets = Offsets(source)
         self._spark: StandaloneCluster | None = None
         self._outcomes: list[Outcome] = []
         self._scene = Scene(
@@ -120,7 +124,7 @@ class _Run:
         if not self._supervisor.until(lambda: self._scene.watch.whole > 0, _FIRST_ROW_WITHIN_S):
             self._supervisor.flaws.append("no row became visible at the start")
             return
-        performer = Performer(self._scene, self._feeder, self._ends)
+        performer = Performer(self._scene, self._feeder, self._offsets)
         for step in self._steps():
             if time.time() >= until or self._hopeless():
                 return
@@ -181,7 +185,7 @@ class _Run:
             leader = self._kafka.leader_of(_TOPIC, partition)
             node = self._kafka.directory / f"node-{leader}"
             places[partition] = node / "data" / f"{_TOPIC}-{partition}"
-        found, given = transactions(places), self._checker.account
+        found, given = transactions(places), self._checker.check
         wrong = found.aborted_but_given(given) + found.committed_but_withheld(given)
         return OnDisk(found.committed, found.aborted, wrong)
 
@@ -194,7 +198,9 @@ class _Run:
             "options": self._options,
         }
         cluster = self._standalone() if master is Master.STANDALONE else None
-        return Command(query, self._faults.directory, home / "scratch", cluster)
+        return Command(
+            query, self._faults.directory, home / "scratch", self._watchdog.environ, cluster
+        )
 
     def _standalone(self) -> StandaloneCluster:
         if self._spark is None:

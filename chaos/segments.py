@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from eos_sink.testing.account import Account, Bits
+from eos_sink.testing.row_check import Bits, RowCheck
 
 _HEADER = struct.Struct(">qiibIhiqqqhii")
 _LENGTH_COUNTS_FROM = 12
@@ -54,15 +54,14 @@ class Transactions:
     visible: dict[int, Bits] = field(default_factory=dict)
     hidden: dict[int, Bits] = field(default_factory=dict)
 
-    def aborted_but_given(self, account: Account) -> int:
+    def aborted_but_given(self, check: RowCheck) -> int:
         """Records of aborted transactions that a reader was given."""
-        return sum(_both(bits, account.offsets.get(p)) for p, bits in self.hidden.items())
+        return sum(_both(bits, check.offsets.get(p)) for p, bits in self.hidden.items())
 
-    def committed_but_withheld(self, account: Account) -> int:
+    def committed_but_withheld(self, check: RowCheck) -> int:
         """Committed records that a reader was not given."""
         return sum(
-            bits - account.offsets.get(partition, Bits())
-            for partition, bits in self.visible.items()
+            bits - check.offsets.get(partition, Bits()) for partition, bits in self.visible.items()
         )
 
 

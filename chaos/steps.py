@@ -15,7 +15,7 @@ from chaos.scene import Scene
 from chaos.schedule import Fault, Step
 from eos_sink.deadline import Deadline
 from eos_sink.testing import TestClusterError, read_timeline
-from eos_sink.testing.checker import Ends, ReaderError
+from eos_sink.testing.topic_scan import Offsets, ReaderError
 
 RECOVERS_WITHIN_S = 360.0
 
@@ -26,11 +26,11 @@ class Performer:
     Args:
         scene: with a driver at work.
         feeder: of the query.
-        ends: of the topic.
+        offsets: of the topic.
     """
 
-    def __init__(self, scene: Scene, feeder: Feeder, ends: Ends) -> None:
-        self._scene, self._feeder, self._ends = scene, feeder, ends
+    def __init__(self, scene: Scene, feeder: Feeder, offsets: Offsets) -> None:
+        self._scene, self._feeder, self._offsets = scene, feeder, offsets
 
     def perform(self, step: Step) -> Outcome:
         """Rest, strike, heal, and wait until the run has recovered."""
@@ -78,7 +78,7 @@ class Performer:
             outcome.held_up = f"row {scene.watch.whole} is missing, and {fed} were fed"
             return
         try:
-            behind = self._ends.held_up(self._ends.settled_high(deadline), deadline)
+            behind = self._offsets.wait_readers(self._offsets.wait_high(deadline), deadline)
         except ReaderError as error:
             outcome.held_up = str(error)
             return

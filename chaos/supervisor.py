@@ -95,7 +95,7 @@ class Supervisor:
         """SIGKILL the current driver with all of its processes; when that was."""
         life = self.wait_life()
         now = time.time()
-        life.victim.kill()
+        life.processes.kill()
         return now
 
     def wait_life(self) -> Life:
@@ -126,11 +126,11 @@ class Supervisor:
 
     def close(self) -> None:
         if self.life is not None:
-            self.life.victim.kill()
+            self.life.processes.kill()
 
     def _bury(self, life: Life) -> None:
         end = life.end()
-        life.victim.kill()  # closes its pipe; what the driver left behind goes too
+        life.processes.kill()  # what the driver has left behind goes too
         said = f": {end.error or end.text[:90]}" if end.text else ""
         self._journal.note("end", life=life.number, code=end.code, error=end.error, text=end.text)
         self._journal.say(f"    driver {life.number} ended with {end.code}{said}")

@@ -10,7 +10,8 @@ import time
 from bisect import bisect_right
 from dataclasses import dataclass
 
-from eos_sink.testing.checker import Checker, Record
+from eos_sink.testing.topic_audit import Checker
+from eos_sink.testing.topic_scan import Row
 
 _LOOK_S = 0.1
 
@@ -58,7 +59,7 @@ class Watch(threading.Thread):
         try:
             while not self._enough.is_set():
                 self._take(self._checker.look(_LOOK_S))
-                self.whole = self._checker.account.whole()
+                self.whole = self._checker.check.whole()
         except Exception as error:  # noqa: BLE001 - told by the run, whatever it is
             self.failure = repr(error)
 
@@ -85,14 +86,14 @@ class Watch(threading.Thread):
         with self._lock:
             return list(self._seconds)
 
-    def _take(self, records: list[Record]) -> None:
+    def _take(self, rows: list[Row]) -> None:
         now = time.time()
         with self._lock:
             if int(now) != self._now:
                 self._turn(int(now))
-            if records:
+            if rows:
                 self._arrivals.append(now)
-            self._delays += [now - json.loads(r.value or b"")["fed"] / 1000 for r in records]
+            self._delays += [now - json.loads(row.value() or b"")["fed"] / 1000 for row in rows]
 
     def _turn(self, now: int) -> None:
         if self._delays:

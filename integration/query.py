@@ -7,7 +7,6 @@ import multiprocessing
 import os
 import pickle
 import signal
-import subprocess
 import time
 import uuid
 from collections.abc import Sequence
@@ -22,6 +21,7 @@ from eos_sink.model import BatchId, TaskReport
 from eos_sink.task.writer import TaskWriter
 from eos_sink.testing import KafkaCluster
 from eos_sink.testing.faults import Action, FaultPoint, Faults
+from eos_sink.testing.process_tree import wait_stopped
 from integration import minispark
 from integration.checker import Rows, assert_each_once, read_topic
 from integration.minispark import DONE, STOPPED, Arm, Checkpoint, Config, arrow, sink_options
@@ -104,9 +104,7 @@ class Process:
             assert self.end is None, f"{point} was not reached; {self.said}"
             assert not deadline.passed, f"{point} was not reached; {self.said}"
             time.sleep(_LOOK_AGAIN_S)
-        while not self._state().startswith("T"):
-            assert not deadline.passed, f"it goes on after {point}"
-            time.sleep(_LOOK_AGAIN_S)
+        wait_stopped(self.pid, deadline)
 
     def wake(self) -> None:
         os.kill(self.pid, signal.SIGCONT)
@@ -139,10 +137,6 @@ class Process:
         self.ends_within(PATIENCE_S)
         assert self.end is not None, f"it goes on; {self.said}"
         return self.end
-
-    def _state(self) -> str:
-        command = ["ps", "-o", "stat=", "-p", str(self.pid)]
-        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
 class Query:

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from eos_sink.deadline import Deadline
-from eos_sink.testing import Faults, victims
+from eos_sink.testing import Faults
+from eos_sink.testing.process_tree import ProcessTree
 from integration import spark_program
 
 PATIENCE_S = 300.0
@@ -33,54 +34,44 @@ class Application:
         # On a cluster the executors do not inherit the program's environment.
         executors = {f"spark.executorEnv.{k}": v for k, v in faults.environment.items()}
         session = {"master": master, "conf": {**executors, **(conf or {})}}
-        self._log = home / "log"
         self._queries = 0
-        with self._log.open("wb") as log:
-            self._popen = subprocess.Popen(
-                [sys.executable, str(Path(spark_program.__file__)), json.dumps(session)],
-                start_new_session=True,
-                stdin=subprocess.PIPE,
-                stdout=log,
-                stderr=log,
-                text=True,
-                env={**os.environ, **faults.environment},
-            )
+        self.processes = ProcessTree(
+            [sys.executable, spark_program.__file__, json.dumps(session)],
+            home / "log",
+            {**os.environ, **faults.environment},
+            stdin=subprocess.PIPE,
+        )
 
     def run(self, query: dict[str, Any]) -> Run:
         """Start a query as soon as the session is there and its last one has ended."""
         self._queries += 1
         result = self.home / f"result-{self._queries}"
-        assert self._popen.stdin is not None
-        self._popen.stdin.write(json.dumps({**query, "result": str(result)}) + "\n")
-        self._popen.stdin.flush()
+        given = json.dumps({**query, "result": str(result)})
+        self.processes.stdin.write(f"{given}\n".encode())
+        self.processes.stdin.flush()
         return Run(self, result)
 
     @property
-    def session(self) -> int:
-        return self._popen.pid
-
-    @property
     def alive(self) -> bool:
-        return self._popen.poll() is None
+        return self.processes.alive
 
     @property
     def said(self) -> str:
-        return self._log.read_text()[-4000:]
+        return self.processes.log.read_text()[-4000:]
 
     def killed(self) -> None:
         """Wait until a fault has ended it, then end what is left of it."""
-        self._popen.wait(PATIENCE_S)
+        self.processes.wait(PATIENCE_S)
         self.kill()
 
     def kill(self) -> None:
-        victims.kill_session(self.session)
-        self._popen.wait(PATIENCE_S)
+        self.processes.kill()
 
     def workers(self) -> list[int]:
         """Planner, committer and task processes: what Spark's daemons have forked."""
-        found = victims.of_session(self.session)
-        jvms = {p.pid for p in found if p.command.endswith("java")}
-        python = {p.pid: p.parent for p in found if p.command.startswith("python")}
+        found = {p: p.name() for p in self.processes.find_processes()}
+        jvms = {p.pid for p, name in found.items() if name.endswith("java")}
+        python = {p.pid: p.ppid() for p, name in found.items() if name.startswith("python")}
         daemons = {pid for pid, parent in python.items() if parent in jvms}
         return [pid for pid, parent in python.items() if parent in daemons]
 

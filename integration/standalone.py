@@ -15,7 +15,6 @@ import contextlib
 import json
 import os
 import signal
-import subprocess
 import urllib.error
 import urllib.request
 from dataclasses import dataclass
@@ -23,13 +22,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+import psutil
 import pyspark
 
 from eos_sink.deadline import Deadline
-from eos_sink.testing import java_home, victims
-from eos_sink.testing.owner import Owner
+from eos_sink.testing import java_home
 from eos_sink.testing.ports import HOST, free_ports
+from eos_sink.testing.process_tree import ProcessTree
 from eos_sink.testing.waiting import wait_until
+from eos_sink.testing.watchdog import Watchdog
 
 _PATIENCE_S = 120.0
 _QUIET_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
@@ -52,57 +53,49 @@ class Executor:
 class _Daemon:
     """A master or a worker: a JVM that leads a session of its own."""
 
-    def __init__(self, home: Path, token: str, environment: dict[str, str]) -> None:
+    def __init__(self, home: Path, environment: dict[str, str]) -> None:
         self.log = home / "log"
         self._environment = {
             **os.environ,
             "JAVA_HOME": str(java_home()),
             "SPARK_HOME": str(_SPARK_HOME),
             "SPARK_DAEMON_MEMORY": "192m",
-            # The guard finds what to end by this word.
-            "SPARK_DAEMON_JAVA_OPTS": f"-Deos.guard={token} {_QUIET_JVM}",
+            "SPARK_DAEMON_JAVA_OPTS": _QUIET_JVM,
             "SPARK_NO_DAEMONIZE": "1",
             "SPARK_LOCAL_DIRS": str(home / "local"),
             **environment,
         }
-        self._popen: subprocess.Popen[bytes] | None = None
+        self._processes: ProcessTree | None = None
         home.mkdir(parents=True, exist_ok=True)
 
     @property
-    def session(self) -> int:
-        """The JVM's id, which names the session too."""
-        assert self._popen is not None, "it was not started"
-        return self._popen.pid
+    def processes(self) -> ProcessTree:
+        """The JVM and what it has started."""
+        assert self._processes is not None, "it was not started"
+        return self._processes
 
     @property
     def alive(self) -> bool:
-        return self._popen is not None and self._popen.poll() is None
+        return self._processes is not None and self._processes.alive
 
     def launch(self, *command: object) -> None:
         assert not self.alive, "it is running already"
-        with self.log.open("ab") as log:
-            self._popen = subprocess.Popen(
-                [str(_SPARK_HOME / "bin" / "spark-class"), *map(str, command)],
-                env=self._environment,
-                cwd=self.log.parent,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
+        spark_class = _SPARK_HOME / "bin" / "spark-class"
+        self._processes = ProcessTree(
+            [spark_class, *command], self.log, self._environment, cwd=self.log.parent
+        )
 
     def kill(self) -> None:
         """SIGKILL all of the session, as when a machine is lost. May be called again."""
-        if self._popen is not None:
-            victims.kill_session(self._popen.pid)
-            self._popen.wait(_PATIENCE_S)
+        if self._processes is not None:
+            self._processes.kill()
 
     def pause(self) -> None:
         """SIGSTOP all of the session, as when a virtual machine is suspended."""
-        victims.pause_session(self.session)
+        self.processes.pause()
 
     def resume(self) -> None:
-        victims.resume_session(self.session)
+        self.processes.resume()
 
     @property
     def said(self) -> str:
@@ -112,10 +105,8 @@ class _Daemon:
 class Worker(_Daemon):
     """A worker machine: the worker's JVM, executors and the Python of their tasks."""
 
-    def __init__(
-        self, url: str, home: Path, token: str, environment: dict[str, str], cores: int
-    ) -> None:
-        super().__init__(home, token, environment)
+    def __init__(self, url: str, home: Path, environment: dict[str, str], cores: int) -> None:
+        super().__init__(home, environment)
         self._url, self._cores, self._work = url, cores, home / "work"
 
     def start(self) -> None:
@@ -127,10 +118,10 @@ class Worker(_Daemon):
     def executors(self, application: str | None = None) -> list[Executor]:
         """Those that live, of one application or of all."""
         found = []
-        for process in victims.of_session(self.session):
-            with contextlib.suppress(OSError):
-                line = Path(f"/proc/{process.pid}/cmdline").read_bytes().decode().split("\0")
-                if "--app-id" in line and process.command.endswith("java"):
+        for process in self.processes.find_processes():
+            with contextlib.suppress(psutil.NoSuchProcess):
+                line = process.cmdline()
+                if "--app-id" in line and process.name().endswith("java"):
                     found.append(Executor(process.pid, line[line.index("--app-id") + 1]))
         return [e for e in found if application in (None, e.application)]
 
@@ -180,18 +171,17 @@ class StandaloneCluster:
         cores: int = 6,
         environment: dict[str, str] | None = None,
     ) -> None:
-        given = environment or {}
-        self._owner = Owner(None)
+        self._watchdog = Watchdog()
+        given = {**self._watchdog.environ, **(environment or {})}
         port, self._web = free_ports(2)
         self.url = f"spark://{HOST}:{port}"
-        token = self._owner.token
         # A worker that is silent for so long is given up by the master.
         # Ten executors may fail by default before the master ends their application.
         settings = ("spark.worker.timeout=15", "spark.deploy.maxExecutorRetries=-1")
         opts = {"SPARK_MASTER_OPTS": " ".join(f"-D{setting}" for setting in settings)}
-        self.master = _Daemon(home / "master", token, {**given, **opts})
+        self.master = _Daemon(home / "master", {**given, **opts})
         self.workers = tuple(
-            Worker(self.url, home / f"worker-{n}", token, given, cores) for n in range(workers)
+            Worker(self.url, home / f"worker-{n}", given, cores) for n in range(workers)
         )
         try:
             where = ("--host", HOST, "--port", port, "--webui-port", self._web)
@@ -210,7 +200,7 @@ class StandaloneCluster:
             "spark.executor.cores": "1",
             "spark.cores.max": str(len(self.workers)),
             "spark.executor.memory": "512m",
-            "spark.executor.extraJavaOptions": f"-Deos.guard={self._owner.token} {_QUIET_JVM}",
+            "spark.executor.extraJavaOptions": _QUIET_JVM,
             # A killed executor's place is looked for at once, without waiting for its data.
             "spark.locality.wait": "0",
         }
@@ -248,7 +238,7 @@ class StandaloneCluster:
     def close(self) -> None:
         for daemon in (*self.workers, self.master):
             daemon.kill()
-        self._owner.release()
+        self._watchdog.close()
 
     def __enter__(self) -> StandaloneCluster:
         return self

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 
 import pytest
-from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
+from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
 from eos_sink.deadline import Deadline
@@ -23,6 +23,7 @@ from eos_sink.testing import (
 )
 from eos_sink.testing.containers import why_no_engine
 from eos_sink.testing.jvm import find_java
+from eos_sink.testing.topic_scan import Scan, Source
 from eos_sink.testing.waiting import wait_until
 
 
@@ -86,26 +87,11 @@ def send(bootstrap_servers: str, topic: str, *values: str) -> None:
 
 def received(bootstrap_servers: str, topic: str, count: int) -> list[str]:
     """What a read_committed reader sees, once it has seen that many."""
-    consumer = Consumer(
-        {
-            "bootstrap.servers": bootstrap_servers,
-            "group.id": "none: it assigns itself",
-            "enable.auto.commit": False,
-            "isolation.level": "read_committed",
-            "auto.offset.reset": "earliest",
-            "log_level": 0,
-        }
-    )
-    parts = consumer.list_topics(topic, timeout=10).topics[topic].partitions
-    consumer.assign([TopicPartition(topic, part, OFFSET_BEGINNING) for part in parts])
+    scan, deadline = Scan(Source(bootstrap_servers, topic), committed=True), Deadline(30)
     values: list[str] = []
-    deadline = Deadline(30)
     while len(values) < count and not deadline.passed:
-        message = consumer.poll(0.2)
-        value = message.value() if message is not None and message.error() is None else None
-        if value is not None:
-            values.append(value.decode())
-    consumer.close()
+        values += [(row.value() or b"").decode() for row in scan.follow(deadline.left)]
+    scan.close()
     return sorted(values)
 
 

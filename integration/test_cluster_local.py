@@ -14,10 +14,10 @@ from eos_sink.deadline import Deadline
 from eos_sink.testing import (
     JavaNotFoundError,
     NodeFailedError,
-    guard,
     owned,
     ports,
     start_kafka,
+    watchdog,
 )
 from eos_sink.testing.jvm import find_java
 from eos_sink.testing.local import LocalCluster
@@ -54,11 +54,11 @@ def test_an_older_kafka_runs_too_with_its_data_for_later(tmp_path: Path) -> None
 
 def test_a_closed_cluster_leaves_nothing() -> None:
     with local() as kafka:
-        token = kafka._owner.token
-        assert len(guard.find(token)) == 2, "a node and its guard"
+        token = kafka._watchdog.token
+        assert len(watchdog.find(token)) == 1, "a node"
         assert kafka.directory.is_dir()
     kafka.close()  # again: without effect
-    assert guard.find(token) == []
+    assert watchdog.find(token) == []
     assert not kafka.directory.exists()
 
 
@@ -97,11 +97,11 @@ import os, sys
 from eos_sink.testing import start_kafka
 kafka = start_kafka(backend="local")
 kafka.nodes[0].pause()
-print(kafka._owner.token, kafka.directory, kafka.nodes[0].pid, flush=True)
+print(kafka._watchdog.token, kafka.directory, kafka.nodes[0].pid, flush=True)
 if os.fork() == 0:
     kafka.close()  # a child's, so without effect
     os.close(1)
-    sys.stdin.read()  # holds the guard's pipe open beyond its parent's death
+    sys.stdin.read()  # holds the watchdog's pipe open beyond its parent's death
     os._exit(0)
 sys.stdin.read()
 """
@@ -123,7 +123,7 @@ def test_kill_9_of_the_owner_leaves_nothing() -> None:
     owner.wait()
 
     wait_until(
-        lambda: not guard.find(token) and not Path(directory).exists(),
+        lambda: not watchdog.find(token) and not Path(directory).exists(),
         Deadline(20),
         "processes and data are gone",
     )

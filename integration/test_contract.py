@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from confluent_kafka import Consumer, IsolationLevel, KafkaError, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from kafka import KafkaAdminClient
 from kafka.structs import TopicPartition as AdminPartition
 
@@ -27,7 +27,7 @@ from eos_sink.options import SinkOptions, parse_options
 from eos_sink.ports import ProduceFailed, ProducerFenced
 from eos_sink.rows import Rows
 from eos_sink.testing import KafkaCluster
-from integration.checker import end_offsets
+from eos_sink.testing.topic_scan import Offsets, Source
 from tests.contract.harness import SESSION_MS, Record, Task
 from tests.contract.inspecting import InspectionContract
 from tests.contract.members import MemberContract
@@ -137,7 +137,7 @@ class KafkaHarness:
 
     def delete_records(self, topic: str, partition: int, before: int) -> None:
         deadline, servers = self.deadline(), self._cluster.bootstrap_servers
-        while end_offsets(servers, topic, IsolationLevel.READ_UNCOMMITTED)[partition] < before:
+        while Offsets(Source(servers, topic)).find_high()[partition] < before:
             assert not deadline.passed, f"{topic} does not reach {before}: a marker is missing"
         self._admin.delete_records({AdminPartition(topic, partition): before})
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
-from confluent_kafka import IsolationLevel
 
 from eos_sink.acls import Permissions
 from eos_sink.deadline import Deadline
 from eos_sink.errors import ClusterError, ConfigurationError
 from eos_sink.testing import KafkaCluster
-from integration.checker import end_offsets, read_topic
+from eos_sink.testing.topic_scan import Offsets, Source
+from integration.checker import read_topic
 from integration.conftest import MakeRun
 from integration.in_process import new_topic
 
@@ -30,8 +30,8 @@ def test_only_what_is_declared_is_written(kafka: KafkaCluster, run: MakeRun) -> 
     assert read_topic(servers, whole).values() == ["a"]
     assert sorted(read_topic(servers, part).values()) == ["b", "e"]
     # Not even an aborted record, nor a marker.
-    assert set(end_offsets(servers, other, IsolationLevel.READ_UNCOMMITTED).values()) == {0}
-    assert end_offsets(servers, part, IsolationLevel.READ_UNCOMMITTED)[0] == 0
+    assert set(Offsets(Source(servers, other)).find_high().values()) == {0}
+    assert Offsets(Source(servers, part)).find_high()[0] == 0
 
 
 def test_what_is_declared_is_looked_at_before_the_start(kafka: KafkaCluster, run: MakeRun) -> None:

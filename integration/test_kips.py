@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import IsolationLevel
 from kafka import KafkaAdminClient
 from kafka.admin import UpdateFeatureType
 
@@ -26,7 +25,8 @@ from eos_sink.errors import (
 from eos_sink.ports import TransactionStatus
 from eos_sink.testing import KafkaCluster, start_kafka
 from eos_sink.testing.faults import FaultPoint
-from integration.checker import end_offsets, read_topic
+from eos_sink.testing.topic_scan import Offsets, Source
+from integration.checker import read_topic
 from integration.query import PATIENCE_S, Query, pause_at
 
 EXPIRY_MS = 1_500
@@ -250,9 +250,9 @@ def test_a_batch_that_is_sent_again_after_a_broken_connection_is_written_once(
             linked.nodes[0].link.reset()
             linked.nodes[0].link.heal()
     producer.flush(Deadline(PATIENCE_S))
-    ends = end_offsets(linked.direct_servers, query.topic, IsolationLevel.READ_UNCOMMITTED)
+    ends = Offsets(Source(linked.direct_servers, query.topic)).find_high()
     assert ends[0] == RECORDS, "records were written again, or lost"
-    assert not end_offsets(linked.direct_servers, query.topic, IsolationLevel.READ_COMMITTED)[0]
+    assert not Offsets(Source(linked.direct_servers, query.topic)).find_stable()[0]
     producer.commit(Deadline(PATIENCE_S))
     producer.close()
     rows = read_topic(linked.direct_servers, query.topic).of(0)

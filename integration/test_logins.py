@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import logging
-import subprocess
 import time
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
 
 from eos_sink.acls import Permissions
 from eos_sink.clients.cluster import ConfluentKafka
@@ -17,7 +15,8 @@ from eos_sink.deadline import Deadline
 from eos_sink.errors import EosSinkError
 from eos_sink.options import parse_options
 from eos_sink.testing import KafkaCluster
-from eos_sink.testing.certificates import STORE_PASSWORD
+from eos_sink.testing.certificates import STORE_PASSWORD, encrypt_key
+from eos_sink.testing.topic_scan import Scan, Source, Span
 from tests.clients.token_server import TokenServer, serving
 
 PREFIX = "eos-sink-"
@@ -75,19 +74,10 @@ def writes_through_both_clients(kafka: KafkaCluster, login: dict[str, str], name
 
 
 def value_at(kafka: KafkaCluster, offset: int) -> bytes | None:
-    reader = Consumer(
-        {
-            "bootstrap.servers": kafka.bootstrap_servers,
-            "group.id": "reader",
-            "isolation.level": "read_committed",
-        }
-    )
+    reader = Scan(Source(kafka.bootstrap_servers, TOPIC), committed=True)
     try:
-        reader.assign([TopicPartition(TOPIC, 0, offset)])
-        message = reader.poll(PATIENCE_S)
-        assert message is not None
-        assert message.error() is None
-        return message.value()
+        ((row,),) = filter(None, reader.read([Span(0, offset, offset + 1)]))
+        return row.value()
     finally:
         reader.close()
 
@@ -150,22 +140,13 @@ def test_both_clients_take_an_encrypted_key(
     entered: KafkaCluster, tmp_path: Path, as_text: bool
 ) -> None:
     ann = entered.access.authority.identity("ann")
-    locked = tmp_path / "locked.pem"
-    subprocess.run(
-        [
-            *("openssl", "pkcs8", "-topk8", "-in", str(ann.key), "-out", str(locked)),
-            *("-passout", f"pass:{STORE_PASSWORD}"),
-        ],
-        check=True,
-        capture_output=True,
-        timeout=60,
-    )
+    locked = encrypt_key(ann)
     password = {"kafka.ssl.key.password": STORE_PASSWORD}
     if as_text:
-        login = {**inline(entered), "kafka.ssl.keystore.key": locked.read_text()}
+        login = {**inline(entered), "kafka.ssl.keystore.key": locked}
     else:
         both = tmp_path / "both.pem"
-        both.write_text(locked.read_text() + ann.chain.read_text())
+        both.write_text(locked + ann.chain.read_text())
         given = entered.access.options("ann", "TLS")
         login = {**given, "kafka.ssl.keystore.location": str(both)}
     writes_through_both_clients(entered, {**login, **password}, f"locked-{as_text}")

@@ -22,8 +22,8 @@ from eos_sink.options import parse_options
 from eos_sink.testing.cache import cache_root, exclusive
 from eos_sink.testing.ivy import Workbench, retrieve_kafka
 from eos_sink.testing.jvm import Java, find_java
-from eos_sink.testing.owner import Owner
 from eos_sink.testing.ports import free_ports
+from eos_sink.testing.watchdog import Watchdog
 
 VERSION = "2.8.2"
 STARTS_WITHIN_S = 90.0
@@ -48,14 +48,13 @@ def old_kafka() -> Iterator[str]:
     """Its address."""
     java = find_java()
     home = Path(tempfile.mkdtemp(prefix="eos-kafka-old-"))
-    owner = Owner(remove=home)
+    watchdog = Watchdog(remove=home)
     keeper, broker = free_ports(2)
     command = [
         *(
             str(java.executable),
             "-Xmx256m",
             "-XX:TieredStopAtLevel=1",
-            f"-Deos.guard={owner.token}",
         ),
         *("-cp", f"{jars(java)}/*"),
     ]
@@ -75,14 +74,18 @@ def old_kafka() -> Iterator[str]:
         },
     }
     with ExitStack() as ending:
-        ending.callback(owner.release)
+        ending.callback(watchdog.close)
         ending.callback(shutil.rmtree, home, ignore_errors=True)
         for program, properties in programs.items():
             file, log = home / f"{program}.properties", home / f"{program}.log"
             file.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
             with log.open("wb") as said:
                 process = subprocess.Popen(
-                    [*command, program, str(file)], stdout=said, stderr=said, cwd=home
+                    [*command, program, str(file)],
+                    stdout=said,
+                    stderr=said,
+                    cwd=home,
+                    env={**os.environ, **watchdog.environ},
                 )
             ending.callback(process.wait, 30)
             ending.callback(process.kill)

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from confluent_kafka import IsolationLevel, TopicPartition
+from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from eos_sink.deadline import Deadline
@@ -14,7 +14,7 @@ from eos_sink.errors import OperatorNeededError, UnfinishedError
 from eos_sink.ports import TransactionStatus
 from eos_sink.testing import KafkaCluster
 from eos_sink.testing.faults import FaultPoint
-from integration.checker import end_offsets
+from eos_sink.testing.topic_scan import Offsets, Source
 from integration.query import PARTITIONS, ROWS, Query, pause_at, rows_of
 
 VERSIONS = pytest.mark.kafka("4.3.0", "3.9.1")
@@ -195,11 +195,11 @@ def states(query: Query) -> dict[str, TransactionStatus]:
 
 
 def end_offsets_of(kafka: KafkaCluster, query: Query) -> dict[int, int]:
-    return end_offsets(kafka.bootstrap_servers, query.topic, IsolationLevel.READ_UNCOMMITTED)
+    return Offsets(Source(kafka.bootstrap_servers, query.topic)).find_high()
 
 
 def delete_all_records(kafka: KafkaCluster, topic: str) -> None:
-    ends = end_offsets(kafka.bootstrap_servers, topic, IsolationLevel.READ_UNCOMMITTED)
+    ends = Offsets(Source(kafka.bootstrap_servers, topic)).find_high()
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
     places = [TopicPartition(topic, partition, end) for partition, end in ends.items()]
     for answer in admin.delete_records(places).values():

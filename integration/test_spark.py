@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from eos_sink.deadline import Deadline
 from eos_sink.ports import TransactionStatus
-from eos_sink.testing import KafkaCluster, victims
+from eos_sink.testing import KafkaCluster
 from eos_sink.testing.faults import Action, FaultPoint
 from integration.spark_apps import Applications
 from integration.spark_query import ROWS, TASKS, SparkQuery
@@ -400,10 +400,10 @@ def test_of_two_applications_with_one_checkpoint_the_older_one_is_stopped(
     older = query.program({"processingTime": "0 seconds"})
     query.wait_committed(0, older)
     # Or Spark's own logs would stop either of the two, whichever comes second.
-    victims.pause_session(older.application.session)
+    older.application.processes.pause()
     query.add_batch()
     query.finish()
-    victims.resume_session(older.application.session)
+    older.application.processes.resume()
     assert re.search("has taken over|Multiple streaming jobs", older.stopped())
     query.add_batch()
     query.finish()

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 from pyspark.sql import SparkSession
 
 from eos_sink.deadline import Deadline
-from eos_sink.testing import Action, FaultPoint, KafkaCluster, victims
+from eos_sink.testing import Action, FaultPoint, KafkaCluster
 from eos_sink.testing.waiting import wait_until
 from integration.event_log import EventLog
 from integration.spark_apps import PATIENCE_S, Application, Applications
@@ -166,7 +167,7 @@ def test_a_machine_that_wakes_up_after_its_tasks_were_done_elsewhere(
     query.wait_committed(1, run)
     query.faults.resume(point)
     wait_until(
-        lambda: zombie not in victims.processes(),
+        lambda: not psutil.pid_exists(zombie),
         Deadline(PATIENCE_S),
         "the executor has found out that it is given up",
     )

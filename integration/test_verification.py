@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
 import pytest
-from confluent_kafka import IsolationLevel
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
 from eos_sink.clients.cluster import ConfluentKafka
@@ -18,8 +17,9 @@ from eos_sink.model import Transaction
 from eos_sink.options import parse_options
 from eos_sink.ports import EndOutcome, ProduceFailed, ProducerFenced, TransactionalProducer
 from eos_sink.testing import KafkaCluster, start_kafka
+from eos_sink.testing.topic_scan import Offsets, Source
 from eos_sink.versions import VERIFICATION
-from integration.checker import end_offsets, read_topic
+from integration.checker import read_topic
 from integration.kafka_tools import carry_out
 
 PATIENCE_S = 30.0
@@ -71,8 +71,8 @@ class Attempts:
 
     def wait_marker(self, end: int) -> None:
         deadline = Deadline(PATIENCE_S)
-        servers, level = self._cluster.bootstrap_servers, IsolationLevel.READ_UNCOMMITTED
-        while end_offsets(servers, "t", level)[0] < end:
+        offsets = Offsets(Source(self._cluster.bootstrap_servers, "t"))
+        while offsets.find_high()[0] < end:
             assert not deadline.passed, "the marker is not written"
 
     def visible(self) -> list[str]:

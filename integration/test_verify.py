@@ -23,11 +23,10 @@ from confluent_kafka.admin import AdminClient
 from eos_sink import cli
 from eos_sink.acls import Acl, Resource
 from eos_sink.testing import KafkaCluster
-from eos_sink.testing.tails import ReaderError, Source
+from eos_sink.testing.topic_scan import ReaderError, Scan, Source, Span
 from eos_sink.verify.examine import examine
-from eos_sink.verify.gather import Gathering
 from eos_sink.verify.question import Lens, Question
-from eos_sink.verify.reader import Scan, Span
+from eos_sink.verify.read_rows import Gathering
 from tests.snippets import ROOT, snippets_of
 
 FINE, WRONG, REFUSED, INTERRUPTED = 0, 1, 2, 130

@@ -9,14 +9,13 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from eos_sink.deadline import Deadline
-from eos_sink.testing import KafkaCluster, java_home, victims
-from eos_sink.testing.checker import ReaderError
-from eos_sink.testing.waiting import wait_until
+from eos_sink.testing import KafkaCluster, java_home
+from eos_sink.testing.process_tree import ProcessTree
+from eos_sink.testing.topic_scan import ReaderError
 from matrix.cells import Cell
 from matrix.outcome import Outcome, Verdict
 from matrix.target import Target
@@ -101,12 +100,12 @@ class _Run:
         program = self._launch(endless=True)
         try:
             while not all(target.amid for target in self._targets):
-                if program.poll() is not None or deadline.passed:
+                if not program.alive or deadline.passed:
                     raise _WrongError("too few rows are visible")
                 for target in self._targets:
                     target.look()
         finally:
-            self._kill(program)
+            program.kill()
         if any(target.complete for target in self._targets):
             raise _WrongError("all was written before the kill")
         return {target.cell: target.seen for target in self._targets}
@@ -118,11 +117,11 @@ class _Run:
         except subprocess.TimeoutExpired:
             raise _WrongError("it goes on") from None
         finally:
-            self._kill(program)
-        if program.returncode:
-            raise _WrongError(f"it ended with {program.returncode}")
+            program.kill()
+        if program.exit_code:
+            raise _WrongError(f"it ended with {program.exit_code}")
 
-    def _launch(self, *, endless: bool) -> subprocess.Popen[bytes]:
+    def _launch(self, *, endless: bool) -> ProcessTree:
         config = self._home / "config.json"
         given = {
             "targets": [target.config for target in self._targets],
@@ -134,28 +133,12 @@ class _Run:
         # A copy, so that this tree is not on the program's path.
         program = Path(shutil.copy(Path(__file__).with_name("program.py"), self._home))
         inherited = {name: value for name, value in os.environ.items() if name not in _OURS}
-        with (self._home / "log").open("ab") as log:
-            return subprocess.Popen(
-                [str(self._python), str(program), str(config)],
-                cwd=self._home,
-                env={
-                    **inherited,
-                    "JAVA_HOME": str(java_home()),
-                    "PYSPARK_PYTHON": str(self._python),
-                    "SPARK_LOCAL_IP": "127.0.0.1",
-                    "TMPDIR": str(self._home),
-                },
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
-
-    @staticmethod
-    def _kill(program: subprocess.Popen[bytes]) -> None:
-        victims.kill_session(program.pid)
-        with suppress(subprocess.TimeoutExpired):
-            program.wait(_PATIENCE_S)
-        wait_until(
-            lambda: not victims.of_session(program.pid), Deadline(_PATIENCE_S), "all of it is gone"
-        )
+        environ = {
+            **inherited,
+            "JAVA_HOME": str(java_home()),
+            "PYSPARK_PYTHON": str(self._python),
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            "TMPDIR": str(self._home),
+        }
+        command = [self._python, program, config]
+        return ProcessTree(command, self._home / "log", environ, cwd=self._home)

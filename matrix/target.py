@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from eos_sink.testing import KafkaCluster
-from eos_sink.testing.checker import Audit, Checker, Source, audit, json_field
+from eos_sink.testing.topic_audit import Audit, Checker, Source, audit, json_field
 from matrix.cells import Cell
 
 FILES, LATE, BATCH, ROWS = 12, 2, 1, 50

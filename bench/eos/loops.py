@@ -15,7 +15,7 @@ from bench.eos.turns import Turn
 from eos_sink.bench.cpu import Account, CpuClock
 from eos_sink.bench.result import Label, Notebook, Result
 from eos_sink.testing import KafkaCluster
-from eos_sink.testing.process import NodeProcess
+from eos_sink.testing.node_process import NodeProcess
 from eos_sink.testing.progress import to_stderr
 
 INPUT_PARTITIONS = 4

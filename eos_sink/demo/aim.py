@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from eos_sink.demo.run_watch import Watch
 from eos_sink.demo.strikes import Kind, Strike
-from eos_sink.demo.victim import Victim
-from eos_sink.demo.watch import Watch
+from eos_sink.testing.process_tree import ProcessTree
 
 # A thaw and a freeze let the driver run for about 5 ms; its last rows and its decision take it
 # 20 to 200 ms.
@@ -42,7 +42,7 @@ class Aim:
         self._tried = -1
         self._missed = 0
 
-    def take(self, driver: Victim) -> str | None:
+    def take(self, driver: ProcessTree) -> str | None:
         """Freeze the driver if the moment seems right.
 
         Returns:
@@ -56,13 +56,13 @@ class Aim:
         if not self._seems_right(batch):
             return None
         self._tried = batch
-        driver.freeze()
+        driver.pause()
         if self.in_commit:
             self._step_to_the_decision(driver, batch)
         self._watch.drain()
         found = self._found(batch)
         if found is None:
-            driver.thaw()
+            driver.resume()
         return found
 
     def _seems_right(self, batch: int) -> bool:
@@ -78,14 +78,14 @@ class Aim:
         wanted = self.strike.kind is Kind.WHILE_COMMITTING
         return wanted and self._missed < TRIES_FOR_A_COMMIT
 
-    def _step_to_the_decision(self, driver: Victim, batch: int) -> None:
+    def _step_to_the_decision(self, driver: ProcessTree, batch: int) -> None:
         """Let the frozen driver go on, some milliseconds at a time, until it has decided."""
         for _ in range(_STEPS_AT_MOST):
             self._watch.look(_STEP_LOOK_S)
             if self._watch.decided(batch) or self._spark_knows(batch):
                 return
-            driver.thaw()
-            driver.freeze()
+            driver.resume()
+            driver.pause()
 
     def _found(self, batch: int) -> str | None:
         """What the frozen driver was at, None if that is not what is planned."""
@@ -101,7 +101,7 @@ class Aim:
             return None
         if not self._watch.decides:
             return f"batch {batch}, all rows written, Spark not told that it is done"
-        rows, visible = self._batches[batch], self._watch.visible.seen_of(batch)
+        rows, visible = self._batches[batch], self._watch.visible(batch)
         if visible == rows and self._missed + 1 < TRIES_FOR_THE_MIDDLE:
             return None
         return f"batch {batch}, decided, {visible:,} of its {rows:,} rows visible"

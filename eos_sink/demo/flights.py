@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from eos_sink.demo.errors import DemoError
+from eos_sink.demo.demo_errors import DemoError
 
 ALL_FLIGHTS = 336_776
 FILES_AT_MOST = 24

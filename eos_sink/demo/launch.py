@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import eos_sink
-from eos_sink.demo.victim import Victim
 from eos_sink.testing.jvm import java_home
+from eos_sink.testing.process_tree import ProcessTree
 
 PROGRAM = Path(__file__).parent / "programs" / "flights_to_kafka.py"
 FALLBACK = "kafka-at-least-once"
@@ -60,6 +60,7 @@ class Program:
         bootstrap: the cluster.
         topic: where the flights go.
         sink: the word in `writeStream.format(...)`.
+        watchdog: what the environment of the driver has to hold.
         jars: a directory of jars that the sink needs, if any.
     """
 
@@ -69,6 +70,7 @@ class Program:
     bootstrap: str
     topic: str
     sink: str
+    watchdog: Mapping[str, str]
     jars: Path | None = None
 
     @property
@@ -85,12 +87,12 @@ class Program:
         (conf / "spark-defaults.conf").write_text(defaults, encoding="utf-8")
         (conf / "log4j2.properties").write_text(_LOG4J, encoding="utf-8")
 
-    def start(self, life: int, environ: Mapping[str, str] = os.environ) -> Victim:
+    def start(self, life: int, environ: Mapping[str, str] = os.environ) -> ProcessTree:
         """Start the driver; `life` numbers its log."""
         command = [sys.executable, str(PROGRAM), str(self.flights), str(self.checkpoint)]
         command += ["--bootstrap-servers", self.bootstrap, "--topic", self.topic]
         command += ["--format", self.sink]
-        return Victim(command, self._environ(environ), self.work / f"driver-{life}.log")
+        return ProcessTree(command, self.work / f"driver-{life}.log", self._environ(environ))
 
     def _environ(self, environ: Mapping[str, str]) -> dict[str, str]:
         # From a clone that is not installed the package is found by its directory.
@@ -104,6 +106,7 @@ class Program:
         }
         return {
             **kept,
+            **self.watchdog,
             "JAVA_HOME": str(java_home(environ)),
             "PYSPARK_PYTHON": sys.executable,
             "PYTHONPATH": os.pathsep.join(path for path in paths if path),

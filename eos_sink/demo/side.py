@@ -6,13 +6,13 @@ import time
 from dataclasses import dataclass, field
 
 from eos_sink.demo.aim import Aim
-from eos_sink.demo.errors import DemoError
-from eos_sink.demo.events import Progress, Screen
+from eos_sink.demo.demo_errors import DemoError
+from eos_sink.demo.demo_events import Progress, Screen
 from eos_sink.demo.launch import Program
+from eos_sink.demo.run_watch import Watch
 from eos_sink.demo.strikes import Kind, Strike
-from eos_sink.demo.victim import Victim, last_error
-from eos_sink.demo.watch import Watch
 from eos_sink.demo.zombie import Zombie
+from eos_sink.testing.process_tree import ProcessTree, find_last_error
 
 _LOOK_S = 0.005
 _IDLE_LOOK_S = 0.05
@@ -99,27 +99,28 @@ class Side:
             for zombie in self._toll.zombies:
                 zombie.close()
 
-    def _start(self) -> Victim:
+    def _start(self) -> ProcessTree:
         self._watch.new_life()
         self._life_began = self._last_news = time.monotonic()
         self._records_before_life = self._watch.records
         self._greeted = False
         return self._program.start(self._toll.restarts)
 
-    def _restart(self) -> Victim:
+    def _restart(self) -> ProcessTree:
         self._toll.restarts += 1
         return self._start()
 
-    def _start_again(self, driver: Victim, code: int) -> Victim:
+    def _start_again(self, driver: ProcessTree, code: int) -> ProcessTree:
         """The driver has failed by itself: do what a supervisor does."""
+        driver.kill()  # its JVM or workers may still live
         self._toll.failures += 1
-        why = last_error(driver.lines()) or f"exit code {code}"
+        why = find_last_error(driver.read_log()) or f"exit code {code}"
         if self._toll.failures > _FAILURES_AT_MOST:
             raise DemoError(f"The {self._name} driver failed again: {why}. Its log: {driver.log}")
         self._say(f"the driver ends with an error, started again: {why}")
         return self._restart()
 
-    def _strike(self, driver: Victim) -> Victim | None:
+    def _strike(self, driver: ProcessTree) -> ProcessTree | None:
         """Strike if it is the moment; the successor then."""
         if not self._aims or any(zombie.refused is None for zombie in self._toll.zombies):
             return None
@@ -172,14 +173,13 @@ class Side:
             self._look(last_call=True)
 
     def _show(self) -> None:
-        visible = self._watch.visible
         self._screen.progress(
             self._name,
             Progress(
-                visible=visible.distinct,
+                visible=self._watch.seen,
                 expected=sum(self._batches),
-                doubled=visible.doubled,
-                batches=visible.whole_batches,
+                doubled=self._watch.doubled,
+                batches=self._watch.whole_batches,
                 of_batches=len(self._batches),
             ),
         )

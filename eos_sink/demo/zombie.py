@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable
 from textwrap import shorten
 
-from eos_sink.demo.victim import Victim, last_error
-from eos_sink.demo.watch import Watch
+from eos_sink.demo.run_watch import Watch
+from eos_sink.testing.process_tree import ProcessTree, find_last_error
 
 _ENDS_WITHIN_S = 60.0
 _WORDS = 130
@@ -22,7 +22,7 @@ class Zombie:
         say: takes one line of news.
     """
 
-    def __init__(self, driver: Victim, batch: int, say: Callable[[str], None]) -> None:
+    def __init__(self, driver: ProcessTree, batch: int, say: Callable[[str], None]) -> None:
         self._driver = driver
         self._batch = batch
         self._say = say
@@ -42,14 +42,14 @@ class Zombie:
         if self._woken is None:
             if last_call or self._is_past(watch):
                 self._woken = time.monotonic()
-                self._driver.thaw()
+                self._driver.resume()
                 self._say("SIGCONT: the frozen driver wakes up, its successor is at work")
             return
         awake_s = time.monotonic() - self._woken
         code = self._driver.exit_code
         if code is not None:
             self.refused = code != 0
-            why = shorten(last_error(self._driver.lines()) or f"exit code {code}", _WORDS)
+            why = shorten(find_last_error(self._driver.read_log()) or f"exit code {code}", _WORDS)
             verb = "gives up" if self.refused else "ends as if all were well"
             self._say(f"the woken driver {verb} after {awake_s:.1f} s: {why}")
         elif awake_s > _ENDS_WITHIN_S:

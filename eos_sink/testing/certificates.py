@@ -1,21 +1,15 @@
-"""A certificate authority for a test: made at the start of a cluster, with openssl's command."""
+"""A certificate authority for a test cluster, made with trustme."""
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from eos_sink.testing.errors import BackendUnavailableError, TestClusterError
+from eos_sink.testing.errors import BackendUnavailableError
 from eos_sink.testing.ports import HOST
 
 STORE_PASSWORD = "changeit"  # noqa: S105 - of files that live as long as a test
-"""Of every store and of every encrypted key that is made here."""
-
-_DAYS = "30"
-_TIMEOUT_S = 60
-_CURVE = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1")
+"""Of every PKCS#12 store that is made here."""
 
 
 @dataclass(frozen=True)
@@ -36,42 +30,43 @@ class Identity:
 
 
 class Authority:
-    """Its own root, which signs what it is asked for.
+    """A root certificate that signs certificates for brokers and clients.
 
     Args:
-        directory: takes all files; made if it is missing. An authority that is there goes on.
+        directory: takes all files; created if it is missing. An authority that is already in it is
+            used again.
 
     Attributes:
         ca: the root certificate, PEM.
 
     Raises:
-        BackendUnavailableError: there is no `openssl`.
+        BackendUnavailableError: trustme is not installed.
     """
 
     def __init__(self, directory: Path) -> None:
+        try:
+            from trustme import CA
+        except ImportError:
+            raise BackendUnavailableError(
+                "A secured cluster makes its certificates with trustme: pip install trustme"
+            ) from None
         self._directory = directory
         self.ca = directory / "ca.pem"
-        self._ca_key = directory / "ca-key.pem"
-        if shutil.which("openssl") is None:
-            raise BackendUnavailableError(
-                "A secured cluster makes its certificates with openssl, which is not on the PATH."
-            )
+        key = directory / "ca-key.pem"
+        if self.ca.exists():
+            self._authority = CA.from_pem(self.ca.read_bytes(), key.read_bytes())
+            return
+        self._authority = CA(organization_name="test authority")
         directory.mkdir(parents=True, exist_ok=True)
-        if not self.ca.exists():
-            self._openssl(
-                *("req", "-x509", "-nodes", *_CURVE, "-days", _DAYS, "-subj", "/CN=test authority"),
-                *("-keyout", str(self._ca_key), "-out", str(self.ca)),
-            )
+        self._authority.private_key_pem.write_to_path(key)
+        self._authority.cert_pem.write_to_path(self.ca)
 
     @property
     def truststore(self) -> Path:
         """The root in a PKCS#12 store under `STORE_PASSWORD`, as `openssl pkcs12` makes it."""
         store = self._directory / "truststore.p12"
         if not store.exists():
-            self._openssl(
-                *("pkcs12", "-export", "-nokeys", "-in", str(self.ca), "-out", str(store)),
-                *("-passout", f"pass:{STORE_PASSWORD}"),
-            )
+            store.write_bytes(_to_pkcs12(None, self.ca.read_bytes()))
         return store
 
     def identity(self, name: str) -> Identity:
@@ -79,40 +74,49 @@ class Authority:
         ends = ("-chain.pem", "-key.pem", ".pem", ".p12")
         found = Identity(*(self._directory / f"{name}{end}" for end in ends))
         if not found.pkcs12.exists():
-            self._sign(name, found)
+            self._issue(name, found)
         return found
 
-    def _sign(self, name: str, to: Identity) -> None:
-        request, certificate = to.chain.with_suffix(".csr"), to.chain.with_suffix(".crt")
-        extensions = to.chain.with_suffix(".ext")
-        extensions.write_text(
-            f"subjectAltName=DNS:localhost,IP:{HOST}\nextendedKeyUsage=serverAuth,clientAuth\n"
-        )
-        self._openssl(
-            *("req", "-new", "-nodes", *_CURVE, "-subj", f"/CN={name}"),
-            *("-keyout", str(to.key), "-out", str(request)),
-        )
-        self._openssl(
-            *("x509", "-req", "-in", str(request), "-days", _DAYS, "-extfile", str(extensions)),
-            *("-CA", str(self.ca), "-CAkey", str(self._ca_key), "-CAcreateserial"),
-            *("-out", str(certificate)),
-        )
-        to.chain.write_text(certificate.read_text() + self.ca.read_text())
-        to.both.write_text(to.key.read_text() + to.chain.read_text())
-        self._openssl(
-            *("pkcs12", "-export", "-in", str(certificate), "-inkey", str(to.key)),
-            *("-certfile", str(self.ca), "-name", name, "-out", str(to.pkcs12)),
-            *("-passout", f"pass:{STORE_PASSWORD}"),
-        )
+    def _issue(self, name: str, to: Identity) -> None:
+        leaf = self._authority.issue_cert("localhost", HOST, common_name=name)
+        # Java reads a PEM key as PKCS#8 only.
+        key = _to_pkcs8(leaf.private_key_pem.bytes())
+        chain = leaf.cert_chain_pems[0].bytes() + self.ca.read_bytes()
+        to.key.write_bytes(key)
+        to.chain.write_bytes(chain)
+        to.both.write_bytes(key + chain)
+        to.pkcs12.write_bytes(_to_pkcs12(key, chain, name))
 
-    @staticmethod
-    def _openssl(*arguments: str) -> None:
-        done = subprocess.run(
-            ["openssl", *arguments],
-            capture_output=True,
-            text=True,
-            timeout=_TIMEOUT_S,
-            check=False,
-        )
-        if done.returncode != 0:
-            raise TestClusterError(f"openssl {arguments[0]} failed: {done.stderr}")
+
+def encrypt_key(identity: Identity) -> str:
+    """The key as PEM, encrypted with `STORE_PASSWORD`."""
+    return _to_pkcs8(identity.key.read_bytes(), STORE_PASSWORD).decode()
+
+
+def _to_pkcs8(pem: bytes, password: str | None = None) -> bytes:
+    from cryptography.hazmat.primitives import serialization as form
+
+    return form.load_pem_private_key(pem, password=None).private_bytes(
+        form.Encoding.PEM,
+        form.PrivateFormat.PKCS8,
+        form.BestAvailableEncryption(password.encode()) if password else form.NoEncryption(),
+    )
+
+
+def _to_pkcs12(key: bytes | None, chain: bytes, name: str = "") -> bytes:
+    from cryptography.hazmat.primitives.serialization import (
+        BestAvailableEncryption,
+        load_pem_private_key,
+        pkcs12,
+    )
+    from cryptography.x509 import load_pem_x509_certificates
+
+    certificates = load_pem_x509_certificates(chain)
+    own = certificates.pop(0) if key is not None else None
+    return pkcs12.serialize_key_and_certificates(
+        name.encode() or None,
+        load_pem_private_key(key, password=None) if key is not None else None,  # type: ignore[arg-type]
+        own,
+        certificates,
+        BestAvailableEncryption(STORE_PASSWORD.encode()),
+    )

@@ -191,7 +191,7 @@ class ContainerCluster(OwnedCluster):
         spec.progress(f"Kafka {spec.version}: starting containers of {self._image} ...")
         try:
             if spec.proxied:
-                self._carrier = Carrier(self.cluster_id)
+                self._carrier = Carrier()
             self._start(spec.brokers, Deadline(_START_TIMEOUT_S))
         except BaseException:
             self.close()

@@ -27,7 +27,6 @@ from enum import Enum
 from pathlib import Path
 
 from eos_sink.deadline import Deadline
-from eos_sink.testing import victims
 
 DIRECTORY_VARIABLE = "EOS_FAULTS_DIR"
 TIMELINE_VARIABLE = "EOS_FAULTS_TIMELINE"
@@ -56,6 +55,9 @@ class Action(Enum):
     """SIGSTOP of the JVM, as in a long garbage collection; the Python processes go on."""
     PAUSE_ALL = "pause-all"
     """SIGSTOP of every process of the session, as when a virtual machine is suspended."""
+
+
+PAUSES = (Action.PAUSE, Action.PAUSE_JVM, Action.PAUSE_ALL)
 
 
 class FaultPoint(Enum):
@@ -191,16 +193,16 @@ class Faults:
             ValueError: nothing was paused there.
         """
         struck = self.struck(point)
-        if struck is None or struck.action not in _PAUSES:
+        if struck is None or struck.action not in PAUSES:
             raise ValueError(f"nothing was paused at {point.value}: {struck}")
         target = struck.jvm if struck.action is Action.PAUSE_JVM else struck.pid
         assert target is not None
-        victims.wait_stopped([target], Deadline(_STOPS_WITHIN_S))
+        # psutil is for those who use faults only.
+        from eos_sink.testing.process_tree import signal_session, wait_stopped
+
+        wait_stopped(target, Deadline(_STOPS_WITHIN_S))
         if struck.action is Action.PAUSE_ALL:
-            victims.resume_session(struck.session)
+            signal_session(struck.session, signal.SIGCONT)
         else:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(target, signal.SIGCONT)
-
-
-_PAUSES = (Action.PAUSE, Action.PAUSE_JVM, Action.PAUSE_ALL)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
-from eos_sink.testing import victims
-from eos_sink.testing.faults import DIRECTORY_VARIABLE, TIMELINE_VARIABLE, Action, Struck
+from eos_sink.testing.faults import DIRECTORY_VARIABLE, PAUSES, TIMELINE_VARIABLE, Action, Struck
 from eos_sink.testing.timeline import Timeline
 
 
@@ -55,42 +54,28 @@ class Gate:
 
     def _strike(self, name: str, action: Action) -> None:
         assert self._directory is not None
+        # psutil is for processes that are struck only.
+        from eos_sink.testing.process_tree import find_jvm_above
+
         jvm = None
         with contextlib.suppress(ProcessLookupError):
-            jvm = victims.jvm_above(os.getpid())
+            jvm = find_jvm_above(os.getpid())
         struck = Struck(os.getpid(), jvm, os.getsid(0), action)
         noted = self._directory / f"{name}.noted"
         noted.write_text(struck.to_text())
         noted.rename(self._directory / f"{name}.fired")
-        _STRIKES[action](struck)
+        _strike(struck)
 
 
-def _kill_jvm(struck: Struck) -> None:
-    assert struck.jvm is not None, "this process has no JVM above it"
-    os.kill(struck.jvm, signal.SIGKILL)
-    os.kill(struck.pid, signal.SIGKILL)
+def _strike(struck: Struck) -> None:
+    """Do to the processes what the action says, to this one last."""
+    from eos_sink.testing.process_tree import signal_session
 
-
-def _kill_all(struck: Struck) -> None:
-    victims.kill_session(struck.session)
-    os.kill(struck.pid, signal.SIGKILL)
-
-
-def _pause_jvm(struck: Struck) -> None:
-    assert struck.jvm is not None, "this process has no JVM above it"
-    os.kill(struck.jvm, signal.SIGSTOP)
-
-
-def _pause_all(struck: Struck) -> None:
-    victims.pause_session(struck.session)
-    os.kill(struck.pid, signal.SIGSTOP)
-
-
-_STRIKES: dict[Action, Callable[[Struck], None]] = {
-    Action.KILL_PROCESS: lambda struck: os.kill(struck.pid, signal.SIGKILL),
-    Action.KILL_JVM: _kill_jvm,
-    Action.KILL_ALL: _kill_all,
-    Action.PAUSE: lambda struck: os.kill(struck.pid, signal.SIGSTOP),
-    Action.PAUSE_JVM: _pause_jvm,
-    Action.PAUSE_ALL: _pause_all,
-}
+    number = signal.SIGSTOP if struck.action in PAUSES else signal.SIGKILL
+    if struck.action in (Action.KILL_ALL, Action.PAUSE_ALL):
+        signal_session(struck.session, number)
+    elif struck.action in (Action.KILL_JVM, Action.PAUSE_JVM):
+        assert struck.jvm is not None, "this process has no JVM above it"
+        os.kill(struck.jvm, number)
+    if struck.action is not Action.PAUSE_JVM:
+        os.kill(struck.pid, number)

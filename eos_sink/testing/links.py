@@ -12,6 +12,7 @@ import os
 import subprocess
 import sys
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 from typing import IO
 
@@ -87,15 +88,16 @@ class Carrier:
     """The process that carries all links of a cluster.
 
     Args:
-        token: what its command line has to carry, for the guard of the cluster.
+        environ: of the process; it names the watchdog of the cluster.
     """
 
-    def __init__(self, token: str) -> None:
+    def __init__(self, environ: Mapping[str, str] = os.environ) -> None:
         self._links: dict[int, Link] = {}
         self._lock = threading.Lock()
         self._owner = os.getpid()
         self._process = subprocess.Popen(
-            [sys.executable, "-I", "-S", str(Path(link_process.__file__).absolute()), token],
+            [sys.executable, "-I", "-S", str(Path(link_process.__file__).absolute())],
+            env=dict(environ),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             start_new_session=True,

@@ -18,9 +18,8 @@ from eos_sink.testing.ivy import Workbench
 from eos_sink.testing.jvm import Java, find_java
 from eos_sink.testing.kafka_files import KafkaFiles, ensure_kafka
 from eos_sink.testing.links import Carrier
+from eos_sink.testing.node_process import NodeProcess
 from eos_sink.testing.owned import OwnedCluster
-from eos_sink.testing.owner import Owner
-from eos_sink.testing.process import Launch, NodeProcess
 from eos_sink.testing.progress import Progress
 from eos_sink.testing.security import (
     SASL_LISTENER,
@@ -28,6 +27,7 @@ from eos_sink.testing.security import (
     security_properties,
 )
 from eos_sink.testing.spec import ClusterSpec
+from eos_sink.testing.watchdog import Watchdog
 
 _START_TIMEOUT_S = 120.0
 
@@ -86,15 +86,13 @@ class LocalCluster(OwnedCluster):
             self.directory = spec.data_dir.absolute()
             self.directory.mkdir(parents=True, exist_ok=True)
         self.cluster_id = node_home.known_cluster_id(self.directory) or node_home.new_cluster_id()
-        self._owner = Owner(remove=self.directory if spec.data_dir is None else None)
-        self._command = (
-            *(*jvm, f"-Deos.guard={self._owner.token}"),
-            *("-cp", files.classpath, "kafka.Kafka"),
-        )
+        self._watchdog = Watchdog(remove=self.directory if spec.data_dir is None else None)
+        self._environ = {**os.environ, **self._watchdog.environ}
+        self._command = (*jvm, "-cp", files.classpath, "kafka.Kafka")
         self._common: dict[str, object] = dict(spec.properties)
         try:
             if spec.proxied:
-                self._carrier = Carrier(self._owner.token)
+                self._carrier = Carrier(self._environ)
             if spec.security is not None:
                 authority = Authority(self.directory / "security")
                 self._protocols = (SASL_LISTENER, TLS_LISTENER)
@@ -120,13 +118,13 @@ class LocalCluster(OwnedCluster):
             around = properties.Surroundings(endpoints, self._spec.brokers, str(home.data))
             home.configure(properties.node_properties(plan, around, self._common))
             home.log.unlink(missing_ok=True)
-            launch = Launch((*self._command, str(home.config)), home.log)
-            nodes.append(NodeProcess(plan, str(endpoints[plan.id].public), launch))
+            address, command = str(endpoints[plan.id].public), (*self._command, str(home.config))
+            nodes.append(NodeProcess(plan, address, command, self._environ, home.log))
         return tuple(nodes)
 
     def close(self) -> None:
         """End every node and, unless it was given, remove the data directory."""
-        if self._closed or not self._owner.is_this_process:
+        if self._closed or not self._watchdog.is_own:
             return
         self._closed = True
         keeps_data = self._spec.data_dir is not None
@@ -140,7 +138,7 @@ class LocalCluster(OwnedCluster):
             self._close_links()
             if not keeps_data:
                 shutil.rmtree(self.directory, ignore_errors=True)
-            self._owner.release()
+            self._watchdog.close()
 
 
 def _stop_or_kill(node: NodeProcess) -> None:

@@ -6,19 +6,25 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from eos_sink.testing.tails import ReaderError
-from eos_sink.verify import judge
-from eos_sink.verify.again import Confirmed, look_again
-from eos_sink.verify.columns import Chunk
-from eos_sink.verify.count import Gaps, Repeats, against, gaps, outside, repeats
-from eos_sink.verify.gather import Gathering, Meter
-from eos_sink.verify.identity import shown
-from eos_sink.verify.notes import notes
+from eos_sink.testing.topic_scan import ReaderError, Scan, Span
+from eos_sink.verify import checks
+from eos_sink.verify.confirm_duplicates import Confirmed, confirm_duplicates
+from eos_sink.verify.count_rows import (
+    Gaps,
+    Repeats,
+    compare_with_source,
+    find_gaps,
+    find_outside,
+    find_repeats,
+)
+from eos_sink.verify.notes import write_notes
 from eos_sink.verify.question import Question
-from eos_sink.verify.reader import Scan, Span
-from eos_sink.verify.result import Check, Result, Stretch
-from eos_sink.verify.scope import Reading, Scope, scope, seen_so_far
+from eos_sink.verify.read_rows import Gathering, Meter
+from eos_sink.verify.row_columns import Chunk
+from eos_sink.verify.row_identity import escape_text
+from eos_sink.verify.scope import Reading, Scope, find_scope, limit_to_seen
 from eos_sink.verify.source_file import SourceFile
+from eos_sink.verify.verify_result import Check, Result, Stretch
 
 Holders = Callable[[Mapping[int, int]], Mapping[int, str]]
 """From the last stable offset of partitions to who holds their readers up, as far as known."""
@@ -42,7 +48,7 @@ def examine(question: Question, meter: Meter, holders: Holders) -> Result:
         count = _count(question, gathered, due)
         if count.gaps.missing and question.expected is None and gathered.grows():
             # What is written side by side need not become visible in the order of its numbers.
-            seen = seen_so_far(count.scope, count.chunks)
+            seen = limit_to_seen(count.scope, count.chunks)
             gathered.read_on()
             count = _count(question, gathered, due, seen)
         aborted = _aborted(question, gathered, meter)
@@ -55,10 +61,10 @@ def examine(question: Question, meter: Meter, holders: Holders) -> Result:
         identity=question.identity,
         checks=(
             *_checks(question, gathered, count, again, why_not, source),
-            judge.held_up(question, stretches, interrupted=gathered.interrupted),
+            checks.check_held_up(question, stretches, interrupted=gathered.interrupted),
         ),
         stretches=stretches,
-        notes=tuple(notes(question, stretches, again.chance if again else 0)),
+        notes=tuple(write_notes(question, stretches, again.chance if again else 0)),
         rows_at=gathered.timeline.bins(),
         doubled_at=again.at.bins() if again else {},
         bin_ms=gathered.timeline.width_ms,
@@ -87,11 +93,11 @@ def _count(
     place: where gaps are looked for, if that was found before.
     """
     chunks = gathered.columns.chunks()
-    place = place or scope(question, _reading(gathered), chunks)
-    found = repeats(chunks) if due is None else against(chunks, due)
+    place = place or find_scope(question, _reading(gathered), chunks)
+    found = find_repeats(chunks) if due is None else compare_with_source(chunks, due)
     missing = Gaps()
     if due is None and place.bounds is not None:
-        missing = gaps(chunks, place.bounds)
+        missing = find_gaps(chunks, place.bounds)
     return _Count(chunks, found, place, missing)
 
 
@@ -108,7 +114,7 @@ def _again(
         return None, "it was interrupted before they were looked at again"
     groups = {each.group for each in count.gaps.some} if question.group else set()
     try:
-        return look_again(question, count.chunks, count.repeats, groups, meter), ""
+        return confirm_duplicates(question, count.chunks, count.repeats, groups, meter), ""
     except ReaderError as error:
         return None, f"they could not be looked at again: {error}"
     except KeyboardInterrupt:
@@ -130,7 +136,7 @@ def _aborted(question: Question, gathered: Gathering, meter: Meter) -> dict[int,
     try:
         for rows in scan.read(spans):
             for row in rows:
-                seen[row.partition() or 0] += 1
+                seen[row.partition()] += 1
             meter.at(sum(scan.position[s.partition] - s.start for s in spans), sum(seen.values()))
     except KeyboardInterrupt:
         gathered.interrupted = True
@@ -151,28 +157,28 @@ def _checks(  # noqa: PLR0913, PLR0917
     found, reading = count.repeats, _reading(gathered)
     if source is not None:
         missing, examples = found.lost, _lines(source, found)
-        strange, strangers = found.foreign, judge.places(again.foreign) if again else []
+        strange, strangers = found.foreign, checks.format_places(again.foreign) if again else []
     else:
         missing = count.gaps.missing
-        examples = judge.ranges(count.gaps, again.groups if again else {})
+        examples = checks.format_ranges(count.gaps, again.groups if again else {})
         strange, strangers = _outside(question, count.chunks)
     return (
-        judge.lost(question, count.scope, missing, examples, reading),
-        judge.doubled(question, found, again, why_not),
-        judge.foreign(question, strange, strangers),
-        judge.out_of_order(question, gathered.order),
-        judge.nameless(question, gathered.nameless, gathered.nameless_some),
+        checks.check_lost(question, count.scope, missing, examples, reading),
+        checks.check_doubled(question, found, again, why_not),
+        checks.check_foreign(question, strange, strangers),
+        checks.check_order(question, gathered.order),
+        checks.check_identities(question, gathered.nameless, gathered.nameless_some),
     )
 
 
 def _lines(source: SourceFile, found: Repeats) -> list[str]:
-    return [shown(line) for line in source.lines_of(set(found.lost_some.tolist()))]
+    return [escape_text(line) for line in source.lines_of(set(found.lost_some.tolist()))]
 
 
 def _outside(question: Question, chunks: Sequence[Chunk]) -> tuple[int, list[str]]:
     if question.expected is None:
         return 0, []
-    number, some = outside(chunks, question.expected - 1)
+    number, some = find_outside(chunks, question.expected - 1)
     return number, [str(each) for each in some.tolist()]
 
 

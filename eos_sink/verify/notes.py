@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from eos_sink.verify.question import Question
-from eos_sink.verify.result import Stretch
+from eos_sink.verify.verify_result import Stretch
 
 _SOME = 3
 
 
-def notes(question: Question, stretches: Sequence[Stretch], chance: int) -> Iterator[str]:
+def write_notes(question: Question, stretches: Sequence[Stretch], chance: int) -> Iterator[str]:
     """Sentences.
 
     Args:

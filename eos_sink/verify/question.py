@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from eos_sink.testing.tails import Source
-from eos_sink.verify.identity import Places, Row, as_number, as_order, as_text
+from eos_sink.testing.topic_scan import Row, Source
+from eos_sink.verify.row_identity import Places, as_number, as_order, as_text
 
 Numbered = Callable[[Row], "tuple[int, int] | None"]
 
@@ -19,7 +19,7 @@ class Question:
 
     Attributes:
         source: the topic.
-        identity, group, order: places in a record (`eos_sink.verify.identity`).
+        identity, group, order: places in a record (`eos_sink.verify.row_identity`).
         numbered: identities are whole numbers, so that a missing one is noticed.
         expected: rows are numbered from 0 to one less than this.
         expected_from: a file with the identity of each row of the source, one a line.

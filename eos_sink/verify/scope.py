@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from eos_sink.verify.columns import Chunk, Numbers
-from eos_sink.verify.count import Bounds, straddling
+from eos_sink.verify.count_rows import Bounds, has_split_groups
 from eos_sink.verify.question import Question
+from eos_sink.verify.row_columns import Chunk, Numbers
 
 # So many rows of a partition may be out of the order of their numbers.
 _DISORDER = 1_000
@@ -45,7 +45,7 @@ class Scope:
     told: str = ""
 
 
-def scope(  # noqa: PLR0911 - each reason is a sentence of its own
+def find_scope(  # noqa: PLR0911 - each reason is a sentence of its own
     question: Question, reading: Reading, chunks: Sequence[Chunk]
 ) -> Scope:
     """Where a missing number would be missing indeed."""
@@ -60,7 +60,7 @@ def scope(  # noqa: PLR0911 - each reason is a sentence of its own
         return Scope(None, _UNKNOWN)
     if question.group is not None:
         part = reading.cut or reading.waiting or question.partitions
-        return Scope(None, _SPREAD) if part and straddling(chunks) else Scope(Bounds())
+        return Scope(None, _SPREAD) if part and has_split_groups(chunks) else Scope(Bounds())
     if question.partitions:
         return Scope(None, "numbers may be in the partitions that were left out")
     return _between(reading, chunks)
@@ -104,7 +104,7 @@ def _near(values: Numbers) -> int:
     return min(_DISORDER, len(values) // 2 + 1)
 
 
-def seen_so_far(place: Scope, chunks: Sequence[Chunk]) -> Scope:
+def limit_to_seen(place: Scope, chunks: Sequence[Chunk]) -> Scope:
     """The same, and nothing beyond the greatest number that was seen by now: what is read later may
     fill a gap, and makes none."""
     numbers = [int(chunk.values.max()) for chunk in chunks if chunk.groups is None]

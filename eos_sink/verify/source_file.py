@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from eos_sink.verify.columns import Chunk, Columns
-from eos_sink.verify.identity import as_number
+from eos_sink.verify.row_columns import Chunk, Columns
+from eos_sink.verify.row_identity import as_number
 
 
 class SourceFileError(Exception):

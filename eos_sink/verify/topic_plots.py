@@ -10,7 +10,7 @@ from matplotlib import pyplot as plt
 from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
 from eos_sink.pages.plot_style import BLUE, FAINT, ORANGE, RED, STYLE, WIDTH, render_svg
-from eos_sink.verify.result import Result, Stretch
+from eos_sink.verify.verify_result import Result, Stretch
 
 _MOST_BARS = 40
 _MOST_BINS = 360

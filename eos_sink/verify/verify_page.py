@@ -6,7 +6,7 @@ import time
 
 from eos_sink.pages.templating import render_page
 from eos_sink.verify import topic_plots
-from eos_sink.verify.result import Result
+from eos_sink.verify.verify_result import Result
 
 _MOST_ROWS = 200
 _MARKS = {"good": "zero", "wrong": "alarm", "no proof": "doubt", "not checked": "unchecked"}

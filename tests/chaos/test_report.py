@@ -19,8 +19,8 @@ from chaos.result import OnDisk, Result, Settings
 from chaos.schedule import Fault, Step
 from chaos.watch import Second
 from eos_sink.testing import FaultPoint
-from eos_sink.testing.account import Count
-from eos_sink.testing.checker import Audit
+from eos_sink.testing.row_check import Count
+from eos_sink.testing.topic_audit import Audit
 
 BEGAN = 1_763_740_800.0
 PERFECT = Audit(Count(4000, 4000, 0, 0, 0, 0, {}), 0, 0, 12, {})

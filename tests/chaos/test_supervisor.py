@@ -18,7 +18,7 @@ from chaos.supervisor import Supervisor
 
 
 @dataclass
-class FakeVictim:
+class FakeProcesses:
     killed: int = 0
 
     def kill(self) -> None:
@@ -33,11 +33,11 @@ class FakeLife:
     command: Any
     ended: End | None = None
     started: float = field(default_factory=time.time)
-    victim: FakeVictim = field(default_factory=FakeVictim)
+    processes: FakeProcesses = field(default_factory=FakeProcesses)
 
     @property
     def alive(self) -> bool:
-        return self.ended is None and not self.victim.killed
+        return self.ended is None and not self.processes.killed
 
     def end(self) -> End:
         return self.ended or End(-9, "", "")
@@ -100,7 +100,7 @@ def test_a_driver_that_is_set_aside_is_not_the_supervisors_any_more(supervisor: 
     first = supervisor.start()
     assert supervisor.set_aside() is first
     assert supervisor.life is not first
-    first.victim.kill()
+    first.processes.kill()
     supervisor.look()
     assert len(supervisor.lives) == 2
 

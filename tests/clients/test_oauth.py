@@ -13,7 +13,7 @@ from kafka.errors import SaslAuthenticationFailedError
 
 from eos_sink.clients import oauth
 from eos_sink.clients.oauth import Tokens
-from tests.clients.certificates import authority as made
+from eos_sink.testing.certificates import Authority
 from tests.clients.token_server import TokenServer, serving
 from tests.fakes.clock import FakeClock
 
@@ -84,7 +84,7 @@ def test_nothing_of_it_is_logged_or_shown(
 
 
 def test_the_servers_certificate_is_checked(tmp_path: Path) -> None:
-    authority = made(tmp_path)
+    authority = Authority(tmp_path)
     with serving(TokenServer(authority.identity("login"))) as server:
         with pytest.raises(SaslAuthenticationFailedError, match="cannot be reached"):
             Tokens(server.settings()).token()

@@ -17,13 +17,12 @@ from eos_sink.clients.settings import librdkafka_settings as translated
 from eos_sink.clients.stores import PKCS12_REQUIREMENT, store_settings
 from eos_sink.errors import ConfigurationError
 from eos_sink.kafka_settings import Store
-from eos_sink.testing.certificates import STORE_PASSWORD, Authority
-from tests.clients.certificates import authority as made
+from eos_sink.testing.certificates import STORE_PASSWORD, Authority, encrypt_key
 
 
 @pytest.fixture(scope="module")
 def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    return made(tmp_path_factory.mktemp("authority"))
+    return Authority(tmp_path_factory.mktemp("authority"))
 
 
 def key_store(location: Path, kind: str = "", password: str | None = STORE_PASSWORD) -> Store:
@@ -78,6 +77,7 @@ def test_a_store_without_a_key_is_no_key_store(authority: Authority) -> None:
 def test_without_the_package_the_error_says_how_to_get_it(
     authority: Authority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    store = key_store(authority.identity("ann").pkcs12)
     really = builtins.__import__
 
     def without(name: str, *rest: Any) -> Any:
@@ -86,7 +86,7 @@ def test_without_the_package_the_error_says_how_to_get_it(
         return really(name, *rest)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    message = refused(key_store(authority.identity("ann").pkcs12))
+    message = refused(store)
     assert f"pip install '{PKCS12_REQUIREMENT}'" in message
 
 
@@ -190,21 +190,11 @@ def test_nobody_else_can_open_an_inline_key_meanwhile(
 
 
 def test_an_encrypted_key_without_its_password_is_an_error_and_no_question(
-    authority: Authority, tmp_path: Path
+    authority: Authority,
 ) -> None:
     ann = authority.identity("ann")
-    locked = tmp_path / "locked.pem"
-    subprocess.run(
-        [
-            *("openssl", "pkcs8", "-topk8", "-in", str(ann.key), "-out", str(locked)),
-            *("-passout", f"pass:{STORE_PASSWORD}"),
-        ],
-        check=True,
-        capture_output=True,
-        timeout=60,
-    )
     settings = {
-        "ssl.keystore.key": locked.read_text(),
+        "ssl.keystore.key": encrypt_key(ann),
         "ssl.keystore.certificate.chain": ann.chain.read_text(),
     }
     with pytest.raises(ConfigurationError, match=r"kafka\.ssl\.key\.password is not set"):

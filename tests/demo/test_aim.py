@@ -8,10 +8,9 @@ from typing import cast
 import pytest
 
 from eos_sink.demo.aim import TRIES_FOR_A_COMMIT, TRIES_FOR_THE_MIDDLE, Aim
-from eos_sink.demo.ledger import Ledger
+from eos_sink.demo.run_watch import Watch
 from eos_sink.demo.strikes import Kind, Strike
-from eos_sink.demo.victim import Victim
-from eos_sink.demo.watch import Watch
+from eos_sink.testing.process_tree import ProcessTree
 
 BATCHES = (10,) * 20
 
@@ -21,7 +20,7 @@ class FakeWatch:
 
     def __init__(self, *, decides: bool = True) -> None:
         self.decides = decides
-        self.visible = Ledger(BATCHES)
+        self.shown = dict.fromkeys(range(len(BATCHES)), 0)
         self.rows = dict.fromkeys(range(len(BATCHES)), 0)
         self.decisions: set[int] = set()
         self.batch: int | None = None
@@ -33,8 +32,7 @@ class FakeWatch:
         self.rows[batch] = rows
 
     def show(self, batch: int, rows: int) -> None:
-        for row in range(batch * 10, batch * 10 + rows):
-            self.visible.add(0, b"key", row)
+        self.shown[batch] = rows
 
     def look(self, wait_s: float) -> None:
         """The decision comes after some steps of the driver."""
@@ -48,6 +46,9 @@ class FakeWatch:
 
     def current_batch(self) -> int | None:
         return self.batch
+
+    def visible(self, batch: int) -> int:
+        return self.shown[batch]
 
     def written(self, batch: int) -> int:
         return self.rows[batch]
@@ -64,12 +65,12 @@ class FakeDriver:
         self.frozen = False
         self.freezes = 0
 
-    def freeze(self) -> None:
+    def pause(self) -> None:
         assert not self.frozen
         self.frozen = True
         self.freezes += 1
 
-    def thaw(self) -> None:
+    def resume(self) -> None:
         self.frozen = False
 
 
@@ -83,7 +84,7 @@ def aim(strike: Strike, watch: FakeWatch, commits: Path) -> Aim:
 
 
 def take(one: Aim, driver: FakeDriver) -> str | None:
-    return one.take(cast(Victim, driver))
+    return one.take(cast(ProcessTree, driver))
 
 
 WRITING = Strike(Kind.WHILE_WRITING, 3, 0.5)

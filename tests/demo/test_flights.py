@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from eos_sink.demo import flights
-from eos_sink.demo.errors import DemoError
+from eos_sink.demo.demo_errors import DemoError
 
 HEAD = (
     "year,month,day,dep_time,sched_dep_time,dep_delay,arr_time,sched_arr_time,arr_delay,carrier,"

@@ -17,15 +17,15 @@ from eos_sink.cli.demo import add_arguments, report_of
 from eos_sink.cli.render import render
 from eos_sink.cli.report import Cell, CommandError, Mood, Report
 from eos_sink.cli.screen import PlainScreen
-from eos_sink.demo.events import DemoResult, Progress, SideResult
-from eos_sink.demo.ledger import Count
-from eos_sink.demo.reader import Audit
+from eos_sink.demo.demo_events import DemoResult, Progress, SideResult
+from eos_sink.testing.row_check import Count
+from eos_sink.testing.topic_audit import Audit
 
-CLEAN = Count(expected=1000, records=1000, lost=0, doubled=0, foreign=0, out_of_order=0)
+CLEAN = Count(1000, 1000, lost=0, doubled=0, foreign=0, out_of_order=0, examples={})
 OURS = SideResult(
     name="exactly-once",
     sink="format('kafka-eos')",
-    audit=Audit(CLEAN, hidden=120, held_up=()),
+    audit=Audit(CLEAN, withdrawn=0, overlooked=0, aborted=120, held_up={}),
     kills=3,
     mid_commit=1,
     zombies=1,
@@ -38,7 +38,7 @@ OTHER = replace(
     OURS,
     name="at-least-once",
     sink="format('kafka')",
-    audit=Audit(DOUBLED, hidden=0, held_up=()),
+    audit=replace(OURS.audit, count=DOUBLED, aborted=0),
 )
 
 
@@ -72,7 +72,7 @@ def test_a_doubled_row_beside_it_does_not_fail_the_demo() -> None:
     "ours",
     [
         replace(OURS, audit=replace(OURS.audit, count=DOUBLED)),
-        replace(OURS, audit=replace(OURS.audit, held_up=(2,))),
+        replace(OURS, audit=replace(OURS.audit, held_up={2: (5, 7)})),
         replace(OURS, refused=0),
     ],
     ids=["doubled", "readers held up", "a zombie not refused"],

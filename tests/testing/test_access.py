@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from eos_sink.acls import Acl, Resource, kafka_acls
 from eos_sink.testing import Security, start_kafka
 from eos_sink.testing.access import parse_kafka_acls
 from eos_sink.testing.certificates import Authority
-from eos_sink.testing.errors import TestClusterError
+from eos_sink.testing.errors import BackendUnavailableError, TestClusterError
 from eos_sink.testing.security import jaas, security_properties
 
 HEAD = "kafka-acls --bootstrap-server b:1 --command-config admin.properties --add"
@@ -60,6 +61,14 @@ def test_nobody_is_permitted_anything_from_the_start(tmp_path: Path) -> None:
     properties = security_properties(Security({"ann": "x"}), Authority(tmp_path))
     assert properties["allow.everyone.if.no.acl.found"] == "false"
     assert "ann" not in properties["super.users"]
+
+
+def test_without_trustme_the_error_says_what_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "trustme", None)
+    with pytest.raises(BackendUnavailableError):
+        Authority(tmp_path)
 
 
 def test_passwords_are_not_shown() -> None:

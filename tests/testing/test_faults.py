@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from eos_sink.deadline import Deadline
 from eos_sink.testing import Action, FaultPoint, Faults, read_timeline
 from eos_sink.testing.faults import TIMELINE_VARIABLE
-from eos_sink.testing.victims import kill_session, of_session
+from eos_sink.testing.process_tree import ProcessTree
 from eos_sink.testing.waiting import wait_until
 
 POINT = FaultPoint.TASK_INIT_BEFORE
@@ -46,17 +46,17 @@ class Machine:
         self.timeline = home / "timeline"
         java = home / "java"
         java.symlink_to(Path(sys.executable).resolve())
-        self._jvm = subprocess.Popen(
-            [str(java), "-c", JVM, sys.executable, TASK],
-            env={
+        self._processes = ProcessTree(
+            [java, "-c", JVM, sys.executable, TASK],
+            home / "log",
+            {
                 **os.environ,
                 **self.faults.environment,
                 TIMELINE_VARIABLE: str(self.timeline),
                 "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
             },
-            start_new_session=True,
         )
-        self.jvm = self._jvm.pid
+        self.jvm = self._processes.pid
 
     @property
     def task(self) -> int:
@@ -67,17 +67,20 @@ class Machine:
         """Wait until so many live, of which these are stopped."""
 
         def so() -> bool:
-            found = of_session(self.jvm)
-            return len(found) == alive and {p.pid for p in found if p.stopped} == stopped
+            found = self._processes.find_processes()
+            return len(found) == alive and self.stopped() == stopped
 
         wait_until(so, Deadline(PATIENCE_S), f"{alive} live and {stopped} are stopped")
+
+    def stopped(self) -> set[int]:
+        found = self._processes.find_processes()
+        return {each.pid for each in found if each.status() == psutil.STATUS_STOPPED}
 
     def points(self) -> list[str]:
         return [entry.point for entry in read_timeline(self.timeline)]
 
     def end(self) -> None:
-        kill_session(self.jvm)
-        self._jvm.wait()
+        self._processes.kill()
 
 
 @pytest.fixture
@@ -141,7 +144,7 @@ def test_a_paused_session_wakes_up_as_a_whole(struck: Callable[[Action], Machine
     machine = struck(Action.PAUSE_ALL)
     assert machine.task
     wait_until(
-        lambda: [p.stopped for p in of_session(machine.jvm)] == [True] * 3,
+        lambda: len(machine.stopped()) == 3,
         Deadline(PATIENCE_S),
         "all three are stopped",
     )

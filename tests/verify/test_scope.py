@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from eos_sink.testing.tails import Source
-from eos_sink.verify.columns import Chunk, Columns
-from eos_sink.verify.count import Bounds
-from eos_sink.verify.judge import lost
+from eos_sink.testing.topic_scan import Source
+from eos_sink.verify.checks import check_lost
+from eos_sink.verify.count_rows import Bounds
 from eos_sink.verify.question import Question
-from eos_sink.verify.result import Status
-from eos_sink.verify.scope import Reading, Scope, scope, seen_so_far
+from eos_sink.verify.row_columns import Chunk, Columns
+from eos_sink.verify.scope import Reading, Scope, find_scope, limit_to_seen
+from eos_sink.verify.verify_result import Status
 
 
 def question(**more: Any) -> Question:
@@ -34,24 +34,24 @@ NUMBERED = question(numbered=True)
 
 
 def test_a_topic_that_was_read_whole_is_judged_from_the_least_to_the_greatest() -> None:
-    assert scope(NUMBERED, Reading(), ROWS).bounds == Bounds()
+    assert find_scope(NUMBERED, Reading(), ROWS).bounds == Bounds()
 
 
 def test_behind_a_beginning_amid_the_topic_numbers_are_judged() -> None:
     # 1 and 3 may have been in what is gone of partition 1, and something like them above its 5.
-    assert scope(NUMBERED, Reading(cut=frozenset({1})), ROWS).bounds == Bounds(low=11)
-    found = scope(NUMBERED, Reading(cut=frozenset({2})), ROWS)
+    assert find_scope(NUMBERED, Reading(cut=frozenset({1})), ROWS).bounds == Bounds(low=11)
+    found = find_scope(NUMBERED, Reading(cut=frozenset({2})), ROWS)
     assert (found.bounds, found.why[:29]) == (None, "a partition begins amid the t")
 
 
 def test_up_to_where_readers_are_held_up_numbers_are_judged() -> None:
-    assert scope(NUMBERED, Reading(waiting=frozenset({0})), ROWS).bounds == Bounds(high=10)
-    assert scope(NUMBERED, Reading(waiting=frozenset({2})), ROWS).bounds is None
+    assert find_scope(NUMBERED, Reading(waiting=frozenset({0})), ROWS).bounds == Bounds(high=10)
+    assert find_scope(NUMBERED, Reading(waiting=frozenset({2})), ROWS).bounds is None
 
 
 def test_an_old_row_at_the_end_does_not_say_how_far_it_went() -> None:
     rows = chunks({0: [*range(100), 3]})
-    found = scope(NUMBERED, Reading(waiting=frozenset({0})), rows)
+    found = find_scope(NUMBERED, Reading(waiting=frozenset({0})), rows)
     assert found.bounds is not None
     assert found.bounds.high > 40
 
@@ -68,9 +68,9 @@ def test_an_old_row_at_the_end_does_not_say_how_far_it_went() -> None:
     ],
 )
 def test_what_was_not_read_is_not_judged(asked: Question, reading: Reading) -> None:
-    place = scope(asked, reading, ROWS)
+    place = find_scope(asked, reading, ROWS)
     assert place.bounds is None
-    check = lost(asked, place, 5, [], reading)
+    check = check_lost(asked, place, 5, [], reading)
     assert (check.status, check.found, check.told) == (Status.UNCHECKED, 0, place.why)
 
 
@@ -78,15 +78,15 @@ def test_groups_in_one_partition_each_are_judged_also_where_the_beginning_is_gon
     grouped, cut = question(numbered=True, group="key"), Reading(cut=frozenset({0}))
     apart = chunks({0: [3, 5], 1: [3]}, {0: 7, 1: 8})
     spread = chunks({0: [3, 5], 1: [3]}, {0: 7, 1: 7})
-    assert scope(grouped, cut, apart).bounds == Bounds()
-    assert scope(grouped, cut, spread).bounds is None
-    assert scope(grouped, Reading(), spread).bounds == Bounds()
+    assert find_scope(grouped, cut, apart).bounds == Bounds()
+    assert find_scope(grouped, cut, spread).bounds is None
+    assert find_scope(grouped, Reading(), spread).bounds == Bounds()
 
 
 def test_what_is_read_later_makes_no_gap() -> None:
-    place = seen_so_far(Scope(Bounds()), ROWS)
+    place = limit_to_seen(Scope(Bounds()), ROWS)
     assert place.bounds == Bounds(high=15)
-    assert seen_so_far(Scope(None, "why"), ROWS) == Scope(None, "why")
+    assert limit_to_seen(Scope(None, "why"), ROWS) == Scope(None, "why")
 
 
 @pytest.mark.parametrize(
@@ -94,6 +94,6 @@ def test_what_is_read_later_makes_no_gap() -> None:
 )
 def test_compaction_explains_a_gap(compacted: bool | None, status: Status) -> None:
     asked = question(numbered=True, compacted=compacted)
-    check = lost(asked, Scope(Bounds()), 2, ["3", "4"], Reading())
+    check = check_lost(asked, Scope(Bounds()), 2, ["3", "4"], Reading())
     assert (check.status, check.found) == (status, 2)
     assert ("compacted" in check.told) is (compacted is not False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eos_sink.verify.result import Check, Result, Status, Stretch
+from eos_sink.verify.verify_result import Check, Result, Status, Stretch
 
 pytest.importorskip("matplotlib")
 

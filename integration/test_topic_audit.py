@@ -13,8 +13,8 @@ from confluent_kafka import Producer
 from chaos.segments import transactions
 from eos_sink.deadline import Deadline
 from eos_sink.testing import KafkaCluster
-from eos_sink.testing.checker import Checker, Source, audit, json_field
 from eos_sink.testing.local import LocalCluster
+from eos_sink.testing.topic_audit import Checker, Source, audit, json_field
 from eos_sink.testing.waiting import wait_until
 
 AUDIT_S = 60.0
@@ -52,7 +52,7 @@ class Topic:
     def look_until(self, rows: int) -> None:
         def whole() -> bool:
             self.checker.look(0.1)
-            return self.checker.account.whole() == rows
+            return self.checker.check.whole() == rows
 
         wait_until(whole, Deadline(AUDIT_S), f"{rows} rows are visible")
 
@@ -85,10 +85,10 @@ def test_what_is_on_the_brokers_disk_says_the_same(kafka: KafkaCluster, topic: T
     place = kafka.directory / "node-1" / "data"
     found = transactions({p: place / f"{topic.source.topic}-{p}" for p in range(2)})
     assert (found.committed, found.aborted, found.open) == (2, 1, 1)
-    account = topic.checker.account
-    assert (found.aborted_but_given(account), found.committed_but_withheld(account)) == (0, 0)
-    account.offsets[0].add(12)  # the first one that was aborted, after the first marker
-    assert found.aborted_but_given(account) == 1
+    check = topic.checker.check
+    assert (found.aborted_but_given(check), found.committed_but_withheld(check)) == (0, 0)
+    check.offsets[0].add(12)  # the first one that was aborted, after the first marker
+    assert found.aborted_but_given(check) == 1
 
 
 def test_lost_and_doubled_rows_are_counted(topic: Topic) -> None:
@@ -114,7 +114,7 @@ def test_an_open_transaction_holds_readers_up(topic: Topic) -> None:
 def test_a_record_that_only_one_of_two_readers_is_given_is_found(topic: Topic) -> None:
     topic.write(range(5), "commit")
     topic.look_until(5)
-    topic.checker.account.offsets[0].add(1_000)
+    topic.checker.check.offsets[0].add(1_000)
     found = audit(topic.checker, expected=5, timeout_s=AUDIT_S)
     assert (found.withdrawn, found.overlooked) == (1, 0)
     assert not found.perfect

@@ -6,7 +6,7 @@ from collections import Counter
 
 import numpy as np
 
-from eos_sink.verify.columns import Numbers
+from eos_sink.verify.row_columns import Numbers
 
 _FIRST_WIDTH_MS = 1_000
 _MOST_BINS = 2_048

@@ -7,14 +7,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from eos_sink.verify.columns import Chunk, Numbers
-from eos_sink.verify.count import Repeats
-from eos_sink.verify.gather import Meter
-from eos_sink.verify.identity import Row
+from eos_sink.testing.topic_scan import Row, Scan, Span
+from eos_sink.verify.count_rows import Repeats
 from eos_sink.verify.question import Lens, Question
-from eos_sink.verify.reader import Scan, Span
+from eos_sink.verify.read_rows import Meter
+from eos_sink.verify.row_columns import Chunk, Numbers
 from eos_sink.verify.source_file import SourceFile
-from eos_sink.verify.timeline import Timeline
+from eos_sink.verify.time_bins import Timeline
 
 _PLACES = 4
 Place = tuple[int, int]
@@ -54,7 +53,7 @@ class Confirmed:
     groups: dict[int, bytes] = field(default_factory=dict)
 
 
-def look_again(
+def confirm_duplicates(
     question: Question, chunks: Sequence[Chunk], found: Repeats, groups: set[int], meter: Meter
 ) -> Confirmed:
     """Read the chunks that hold what is suspected.
@@ -122,7 +121,7 @@ class _Look:
     def _note(seen: Seen, row: Row) -> None:
         seen.times += 1
         if len(seen.places) < _PLACES:
-            seen.places.append((row.partition() or 0, row.offset() or 0))
+            seen.places.append((row.partition(), row.offset()))
 
 
 def _judge(confirmed: Confirmed, due: dict[bytes, int], *, hashed: bool) -> None:

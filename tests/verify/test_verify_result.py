@@ -8,9 +8,9 @@ import pytest
 
 from eos_sink.cli.render import render
 from eos_sink.cli.verify import report_of
-from eos_sink.verify.count import Repeats
-from eos_sink.verify.judge import doubled
-from eos_sink.verify.result import Check, Result, Status, Stretch
+from eos_sink.verify.checks import check_doubled
+from eos_sink.verify.count_rows import Repeats
+from eos_sink.verify.verify_result import Check, Result, Status, Stretch
 from tests.verify.test_scope import question
 
 
@@ -35,7 +35,7 @@ def test_only_what_is_wrong_fails(status: Status, good: bool) -> None:
 
 def test_what_could_not_be_looked_at_again_is_proof_of_numbers_only() -> None:
     found = Repeats(doubled=3)
-    by_hash = doubled(question(), found, None, "interrupted")
+    by_hash = check_doubled(question(), found, None, "interrupted")
     assert (by_hash.status, by_hash.found) == (Status.UNPROVEN, 3)
     assert "hashes" in by_hash.told
-    assert doubled(question(numbered=True), found, None, "interrupted").status is Status.WRONG
+    assert check_doubled(question(numbered=True), found, None, "interrupted").status is Status.WRONG

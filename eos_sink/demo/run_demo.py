@@ -6,7 +6,7 @@ import contextlib
 import secrets
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,18 +14,19 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from eos_sink.demo import flights
-from eos_sink.demo.errors import DemoError
-from eos_sink.demo.events import DemoResult, Screen, SideResult
+from eos_sink.demo.demo_errors import DemoError
+from eos_sink.demo.demo_events import DemoResult, Screen, SideResult
 from eos_sink.demo.flights import Flights
 from eos_sink.demo.launch import FALLBACK, Program
-from eos_sink.demo.reader import audit
+from eos_sink.demo.run_watch import Watch
 from eos_sink.demo.side import Side
 from eos_sink.demo.spark_jars import spark_kafka_jars
 from eos_sink.demo.strikes import Strike, plan_strikes
-from eos_sink.demo.watch import Watch
 from eos_sink.testing import start_kafka
 from eos_sink.testing.cache import cache_root
 from eos_sink.testing.errors import DownloadError
+from eos_sink.testing.topic_scan import ReaderError, Source
+from eos_sink.testing.watchdog import Watchdog
 
 PARTITIONS = 6
 LOG_TOPIC = "__eos_sink_log"
@@ -67,6 +68,7 @@ class _Contest:
     flights: Flights
     strikes: tuple[Strike, ...]
     work: Path
+    watchdog: Mapping[str, str]
     screen: Screen
 
 
@@ -90,8 +92,8 @@ def run_demo(options: DemoOptions, screen: Screen) -> DemoResult:
     finished = False
     try:
         jars = _jars_of_spark(screen) if options.compare else None
-        with _kafka(options, screen) as bootstrap:
-            contest = _Contest(bootstrap, data, strikes, work, screen)
+        with _kafka(options, screen) as bootstrap, contextlib.closing(Watchdog()) as watchdog:
+            contest = _Contest(bootstrap, data, strikes, work, watchdog.environ, screen)
             ours = _run_side(contest, "exactly-once", "kafka-eos", None, keep=options.keep)
             other = None
             if options.compare:
@@ -136,15 +138,26 @@ def _run_side(
     admin = AdminClient({"bootstrap.servers": contest.bootstrap, "log_level": 2})
     _create_topic(admin, topic)
     work = contest.work / name
-    program = Program(name, work, contest.flights.directory, contest.bootstrap, topic, sink, jars)
+    program = Program(
+        name,
+        work,
+        contest.flights.directory,
+        contest.bootstrap,
+        topic,
+        sink,
+        contest.watchdog,
+        jars,
+    )
     program.write_settings()
     contest.screen.say(f"{name}: writeStream.format('{sink}') to topic {topic}")
     batches = contest.flights.batches
     log_topic = LOG_TOPIC if sink == "kafka-eos" else None
-    watch = Watch(contest.bootstrap, topic, PARTITIONS, batches, log_topic)
+    watch = Watch(Source(contest.bootstrap, topic), batches, log_topic)
     try:
         toll = Side(program, watch, batches, contest.strikes, contest.screen).run()
-        found = audit(contest.bootstrap, topic, batches, _AUDIT_TIMEOUT_S)
+        found = watch.audit(_AUDIT_TIMEOUT_S)
+    except ReaderError as error:
+        raise DemoError(f"The reader did not get to the end of {topic}: {error}") from error
     finally:
         watch.close()
         if not keep:

@@ -1,4 +1,4 @@
-"""The guard ends what its owner left behind, and nothing else."""
+"""The watchdog kills what its owner left behind, and nothing else."""
 
 from __future__ import annotations
 
@@ -13,15 +13,19 @@ from pathlib import Path
 import pytest
 
 from eos_sink.deadline import Deadline
-from eos_sink.testing import guard
-from eos_sink.testing.owner import Owner
+from eos_sink.testing import BackendUnavailableError, watchdog
 from eos_sink.testing.waiting import wait_until
+from eos_sink.testing.watchdog import Watchdog
 
 SLEEPER = "import sys; sys.stdin.read()"
 
 
 def sleeper(token: str) -> subprocess.Popen[bytes]:
-    return subprocess.Popen([sys.executable, "-c", SLEEPER, token], stdin=subprocess.PIPE)
+    return subprocess.Popen(
+        [sys.executable, "-c", SLEEPER],
+        env={**os.environ, watchdog.VARIABLE: token},
+        stdin=subprocess.PIPE,
+    )
 
 
 @pytest.fixture
@@ -42,7 +46,7 @@ def test_it_kills_by_token_also_what_is_paused(
 ) -> None:
     nodes = [sleeper(token), sleeper(token)]
     nodes[1].send_signal(signal.SIGSTOP)
-    guard.kill_all(token)
+    watchdog.kill_all(token)
     assert [node.wait(5) for node in nodes] == [-signal.SIGKILL] * 2
     assert stranger.poll() is None
 
@@ -50,32 +54,35 @@ def test_it_kills_by_token_also_what_is_paused(
 def test_the_end_of_the_pipe_is_the_end_of_the_owner() -> None:
     read, write = os.pipe()
     os.close(write)
-    assert guard.owner_said_done(read, os.getppid()) is False
+    assert watchdog.wait_owner(read, os.getppid()) is False
 
 
 def test_an_owner_that_cleaned_up_says_so() -> None:
     read, write = os.pipe()
-    os.write(write, guard.DONE)
+    os.write(write, watchdog.DONE)
     os.close(write)
-    assert guard.owner_said_done(read, os.getppid()) is True
+    assert watchdog.wait_owner(read, os.getppid()) is True
 
 
 def test_another_parent_means_that_the_owner_died_although_the_pipe_is_held(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(guard, "_CHECK_PARENT_EVERY_S", 0.01)
+    monkeypatch.setattr(watchdog, "_CHECK_PARENT_EVERY_S", 0.01)
     read, write = os.pipe()
-    assert guard.owner_said_done(read, owner=-1) is False
+    assert watchdog.wait_owner(read, owner=-1) is False
     os.close(write)
 
 
 OWNER = """
-import pathlib, subprocess, sys
-from eos_sink.testing.owner import Owner
-owner = Owner(pathlib.Path(sys.argv[1]))
-node = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)", owner.token],
-                        start_new_session=True)
-print(node.pid, flush=True)
+import os, pathlib, sys
+from eos_sink.testing.process_tree import ProcessTree
+from eos_sink.testing.watchdog import Watchdog
+watchdog = Watchdog(pathlib.Path(sys.argv[1]))
+program = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'input()'])"
+environ = {**os.environ, **watchdog.environ}
+node = ProcessTree([sys.executable, "-c", program], pathlib.Path(sys.argv[2]), environ, stdin=-1)
+node.pause()
+print(watchdog.token, flush=True)
 sys.stdin.read()
 """
 
@@ -85,24 +92,33 @@ def test_a_killed_owner_leaves_neither_process_nor_directory(tmp_path: Path) -> 
     directory.mkdir()
     (directory / "file").touch()
     owner = subprocess.Popen(
-        [sys.executable, "-c", OWNER, str(directory)],
+        [sys.executable, "-c", OWNER, str(directory), str(tmp_path / "log")],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
     )
     assert owner.stdout is not None
-    node = int(owner.stdout.readline())
+    token = owner.stdout.readline().strip()
+    assert watchdog.find(token)
     owner.kill()
     owner.wait()
     wait_until(
-        lambda: not directory.exists() and not Path(f"/proc/{node}/cmdline").exists(),
+        lambda: not directory.exists() and not watchdog.find(token),
         Deadline(10),
         "nothing is left",
     )
 
 
-def test_a_released_guard_touches_nothing(tmp_path: Path) -> None:
-    owner = Owner(tmp_path)
-    owner.release()
+def test_a_watchdog_that_is_closed_touches_nothing(tmp_path: Path, token: str) -> None:
+    mine = Watchdog(tmp_path)
+    with sleeper(mine.token) as process:
+        mine.close()
+        assert process.poll() is None
+        process.kill()
     assert tmp_path.exists()
-    assert guard.find(owner.token) == []
+
+
+def test_without_psutil_the_error_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    with pytest.raises(BackendUnavailableError):
+        Watchdog()

@@ -2,42 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
-from eos_sink.verify.identity import PlaceError, Places, as_number, as_order, as_text, shown
+from eos_sink.verify.row_identity import (
+    PlaceError,
+    Places,
+    as_number,
+    as_order,
+    as_text,
+    escape_text,
+)
+from tests.testing.fake_row import FakeRow
 
-
-@dataclass(frozen=True)
-class Record:
-    of_key: bytes | None = None
-    of_value: bytes | None = None
-    of_headers: tuple[tuple[str, bytes | None], ...] = ()
-    place: tuple[int, int] = (0, 0)
-    time_ms: int = 0
-
-    def key(self) -> bytes | None:
-        return self.of_key
-
-    def value(self) -> bytes | None:
-        return self.of_value
-
-    def headers(self) -> Any:
-        return list(self.of_headers) or None
-
-    def partition(self) -> int:
-        return self.place[0]
-
-    def offset(self) -> int:
-        return self.place[1]
-
-    def timestamp(self) -> tuple[int, int]:
-        return 1, self.time_ms
-
-
-RECORD = Record(
+RECORD = FakeRow(
     b"k", b'{"id": 7, "at": {"page": "x.y", "n": null}}', (("id", b"old"), ("id", b"new"))
 )
 
@@ -65,13 +44,13 @@ def test_a_place_in_a_record(place: str, found: Any) -> None:
 
 @pytest.mark.parametrize("value", [None, b"", b"{", b"\xff", b"[" * 100_000, b"[1]", b"9" * 5000])
 def test_a_value_that_is_no_such_json_has_nothing(value: bytes | None) -> None:
-    assert Places().find("json:id")(Record(of_value=value)) is None
+    assert Places().find("json:id")(FakeRow(of_value=value)) is None
 
 
 def test_two_fields_of_two_records_are_not_mixed_up() -> None:
     places = Places()
     one, other = places.find("json:a"), places.find("json:b")
-    first, second = Record(of_value=b'{"a": 1, "b": 2}'), Record(of_value=b'{"a": 3, "b": 4}')
+    first, second = FakeRow(of_value=b'{"a": 1, "b": 2}'), FakeRow(of_value=b'{"a": 3, "b": 4}')
     assert [one(first), other(first), one(second), other(second), one(first)] == [1, 2, 3, 4, 1]
 
 
@@ -109,9 +88,11 @@ def test_what_is_found_as_text_number_and_order(
 
 
 def test_nothing_that_is_shown_steers_a_terminal() -> None:
-    said = shown(b"a\x1b[2J\r\n\x00\xff\xc2\x9b" + "\u202e\ud83d".encode("utf-8", "surrogatepass"))
+    said = escape_text(
+        b"a\x1b[2J\r\n\x00\xff\xc2\x9b" + "\u202e\ud83d".encode("utf-8", "surrogatepass")
+    )
     assert said.isprintable()
     assert said.startswith(r"a\x1b[2J\r\n\x00\xff\x9b")
-    assert len(shown(b"x" * 5000)) == 60
-    assert shown("\ud800").isprintable()
-    assert shown(None) == "none"
+    assert len(escape_text(b"x" * 5000)) == 60
+    assert escape_text("\ud800").isprintable()
+    assert escape_text(None) == "none"

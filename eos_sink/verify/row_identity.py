@@ -5,22 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
+
+from eos_sink.testing.topic_scan import Row
 
 _WHOLE = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
 _LEAST, _GREATEST = -(2**63), 2**63 - 1
 _SHOWN = 60
-
-
-class Row(Protocol):
-    """A record, as confluent-kafka hands it over."""
-
-    def key(self) -> bytes | str | None: ...
-    def value(self) -> bytes | str | None: ...
-    def headers(self) -> Any: ...
-    def partition(self) -> int | None: ...
-    def offset(self) -> int | None: ...
-    def timestamp(self) -> tuple[int, int]: ...
 
 
 Find = Callable[[Row], Any]
@@ -114,7 +105,7 @@ def as_order(found: Any) -> int | float | str | None:
     return found if isinstance(found, (int, float)) else None
 
 
-def shown(found: bytes | str | None) -> str:
+def escape_text(found: bytes | str | None) -> str:
     """A text from the topic for people: nothing in it can steer a terminal."""
     if found is None:
         return "none"
@@ -141,7 +132,7 @@ def _pattern(pattern: str) -> Find:
         value = row.value()
         if value is None:
             return None
-        match = compiled.search(value.encode() if isinstance(value, str) else value)
+        match = compiled.search(value)
         return match and match[1 if compiled.groups else 0]
 
     return find

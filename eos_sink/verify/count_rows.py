@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from eos_sink.verify.columns import Chunk, Numbers, buckets, grouped_buckets
+from eos_sink.verify.row_columns import Chunk, Numbers, sort_groups_in_ranges, sort_in_ranges
 
 MOST_SUSPECTS = 100_000
 """Identities that are looked at again, to be sure and to say where they are."""
@@ -43,7 +43,7 @@ class Repeats:
         self.suspects = _first(self.suspects, values, MOST_SUSPECTS)
 
 
-def repeats(chunks: Sequence[Chunk]) -> Repeats:
+def find_repeats(chunks: Sequence[Chunk]) -> Repeats:
     """Where nothing but the topic is known: once each."""
     found = Repeats()
     for groups, values in _sorted(chunks):
@@ -58,10 +58,10 @@ def repeats(chunks: Sequence[Chunk]) -> Repeats:
     return found
 
 
-def against(chunks: Sequence[Chunk], source: Sequence[Chunk]) -> Repeats:
+def compare_with_source(chunks: Sequence[Chunk], source: Sequence[Chunk]) -> Repeats:
     """Compared with the source: as often as there."""
     found = Repeats()
-    for ours, theirs in buckets([c.values for c in chunks], [c.values for c in source]):
+    for ours, theirs in sort_in_ranges([c.values for c in chunks], [c.values for c in source]):
         seen, times = np.unique(ours, return_counts=True)
         wanted, due = np.unique(theirs, return_counts=True)
         found.distinct += len(seen)
@@ -131,7 +131,7 @@ class Gaps:
         self.some += more[: _EXAMPLES - len(self.some)]
 
 
-def gaps(chunks: Sequence[Chunk], bounds: Bounds) -> Gaps:
+def find_gaps(chunks: Sequence[Chunk], bounds: Bounds) -> Gaps:
     """The numbers that are missing, within each group if there are groups."""
     found = Gaps()
     latest: Numbers = np.array([bounds.low - 1] if bounds.whole else [], np.int64)
@@ -160,7 +160,7 @@ def gaps(chunks: Sequence[Chunk], bounds: Bounds) -> Gaps:
     return found
 
 
-def outside(chunks: Sequence[Chunk], high: int) -> tuple[int, Numbers]:
+def find_outside(chunks: Sequence[Chunk], high: int) -> tuple[int, Numbers]:
     """How many rows have numbers below 0 or above `high`, and some of those numbers."""
     number, some = 0, _NONE
     for chunk in chunks:
@@ -170,7 +170,7 @@ def outside(chunks: Sequence[Chunk], high: int) -> tuple[int, Numbers]:
     return number, some
 
 
-def straddling(chunks: Sequence[Chunk]) -> bool:
+def has_split_groups(chunks: Sequence[Chunk]) -> bool:
     """Whether a group has rows in more than one partition."""
     home: dict[int, set[int]] = {}
     for chunk in chunks:
@@ -186,9 +186,9 @@ def straddling(chunks: Sequence[Chunk]) -> bool:
 
 def _sorted(chunks: Sequence[Chunk]) -> Iterator[tuple[Numbers | None, Numbers]]:
     if any(chunk.groups is not None for chunk in chunks):
-        yield from grouped_buckets(chunks)
+        yield from sort_groups_in_ranges(chunks)
     else:
-        for (values,) in buckets([chunk.values for chunk in chunks]):
+        for (values,) in sort_in_ranges([chunk.values for chunk in chunks]):
             yield None, values
 
 

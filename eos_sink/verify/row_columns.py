@@ -77,7 +77,7 @@ class _Open:
         self.values, self.groups = array("q"), array("q")
 
 
-def buckets(*columns: Sequence[Numbers]) -> Iterator[tuple[Numbers, ...]]:
+def sort_in_ranges(*columns: Sequence[Numbers]) -> Iterator[tuple[Numbers, ...]]:
     """Each column's numbers sorted, a range of them at a time, so that a copy of all is never made.
 
     Hashes fill the ranges evenly, and so do numbers that count rows.
@@ -90,7 +90,7 @@ def buckets(*columns: Sequence[Numbers]) -> Iterator[tuple[Numbers, ...]]:
         yield tuple(np.sort(_between(column, low, high)) for column in columns)
 
 
-def grouped_buckets(chunks: Sequence[Chunk]) -> Iterator[tuple[Numbers, Numbers]]:
+def sort_groups_in_ranges(chunks: Sequence[Chunk]) -> Iterator[tuple[Numbers, Numbers]]:
     """Groups and numbers, sorted by both; a group is never split."""
     columns = [(c.groups, c.values) for c in chunks if c.groups is not None and len(c.groups)]
     if not columns:

@@ -7,19 +7,17 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
-from confluent_kafka import KafkaException
-
 from eos_sink.deadline import Deadline
-from eos_sink.testing.tails import Ends, ReaderError
-from eos_sink.verify.columns import Columns
-from eos_sink.verify.identity import Row
-from eos_sink.verify.order import Order
+from eos_sink.testing.row_check import KeyOrder
+from eos_sink.testing.topic_scan import Offsets, ReaderError, Row, Scan, Span
 from eos_sink.verify.question import Lens, Question
-from eos_sink.verify.reader import Offsets, Scan, Span
-from eos_sink.verify.timeline import Timeline
+from eos_sink.verify.row_columns import Columns
+from eos_sink.verify.time_bins import Timeline
 
 _LOOK_AGAIN_S = 0.1
 _EXAMPLES = 20
+MOST_KEYS = 2_000_000
+"""Keys whose order is checked."""
 
 
 class Meter(Protocol):
@@ -46,17 +44,18 @@ class Gathering:
     def __init__(self, question: Question, meter: Meter) -> None:
         self._question, self._meter = question, meter
         self._lens = Lens(question)
-        self._offsets_of = Ends(question.source)
+        self._offsets = Offsets(question.source, question.stall_s)
         self._scan: Scan | None = None
         self.rows: Counter[int] = Counter()
         self.columns = Columns(grouped=self._lens.grouped)
-        self.order = Order()
+        self.order = KeyOrder(MOST_KEYS, _EXAMPLES)
         self.timeline = Timeline()
         self.nameless = 0
         self.nameless_some: list[tuple[int, int]] = []
         self.interrupted = False
         self.ends = self._high(Deadline(question.stall_s))
-        self.kept = Offsets(question.source, list(self.ends), question.stall_s).earliest()
+        earliest = self._offsets.find_earliest()
+        self.kept = {partition: earliest[partition] for partition in self.ends}
         self.starts = self._starts()
         self.positions = dict(self.starts)
 
@@ -150,7 +149,7 @@ class Gathering:
     def _take(self, rows: Iterable[Row]) -> None:
         number, columns, counts = self._lens.number, self.columns, self.rows
         for row in rows:
-            partition, offset = row.partition() or 0, row.offset() or 0
+            partition, offset = row.partition(), row.offset()
             counts[partition] += 1
             kind, time_ms = row.timestamp()
             if kind:
@@ -166,25 +165,25 @@ class Gathering:
                 self.order.add(partition, offset, row.key(), self._lens.order(row))
 
     def _high(self, deadline: Deadline) -> dict[int, int]:
-        return self._asked_for(self._offsets_of.settled_high(deadline))
+        return self._select(self._offsets.wait_high(deadline))
 
     def _stable(self) -> dict[int, int]:
         """Empty: a leader does not answer."""
         try:
-            return self._asked_for(self._offsets_of.stable())
-        except KafkaException:
+            return self._select(self._offsets.find_stable())
+        except ReaderError:
             return {}
 
-    def _asked_for(self, offsets: Mapping[int, int]) -> dict[int, int]:
+    def _select(self, offsets: Mapping[int, int]) -> dict[int, int]:
         only = self._question.partitions
         return {p: offset for p, offset in sorted(offsets.items()) if not only or p in only}
 
     def _starts(self) -> dict[int, int]:
         starts = dict(self.kept)
         if self._question.since_ms is not None:
-            offsets = Offsets(self._question.source, list(self.ends), self._question.stall_s)
-            for partition, found in offsets.since(self._question.since_ms).items():
-                starts[partition] = found if found >= 0 else self.ends[partition]
+            since = self._offsets.find_since(self._question.since_ms)
+            for partition, end in self.ends.items():
+                starts[partition] = since[partition] if since[partition] >= 0 else end
         if self._question.last is not None:
             for partition, end in self.ends.items():
                 starts[partition] = max(starts[partition], end - self._question.last)

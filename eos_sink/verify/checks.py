@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from eos_sink.verify.again import Confirmed, Seen
-from eos_sink.verify.count import MOST_SUSPECTS, Gaps, Range, Repeats
-from eos_sink.verify.identity import shown
-from eos_sink.verify.order import MOST_KEYS, Order
+from eos_sink.testing.row_check import KeyOrder
+from eos_sink.verify.confirm_duplicates import Confirmed, Seen
+from eos_sink.verify.count_rows import MOST_SUSPECTS, Gaps, Range, Repeats
 from eos_sink.verify.question import Question
-from eos_sink.verify.result import Check, Status, Stretch
+from eos_sink.verify.read_rows import MOST_KEYS
+from eos_sink.verify.row_identity import escape_text
 from eos_sink.verify.scope import Reading, Scope
+from eos_sink.verify.verify_result import Check, Status, Stretch
 
 _EXAMPLES = 5
 
 
-def lost(
+def check_lost(
     question: Question,
     place: Scope,
     missing: int,
@@ -47,7 +48,9 @@ def lost(
     return Check("lost", Status.WRONG, missing, told, tuple(examples[:_EXAMPLES]))
 
 
-def doubled(question: Question, found: Repeats, again: Confirmed | None, why_not: str) -> Check:
+def check_doubled(
+    question: Question, found: Repeats, again: Confirmed | None, why_not: str
+) -> Check:
     """Rows that came more often than they should."""
     told = "each identity once" if question.expected_from is None else "as often as in the source"
     if not found.doubled:
@@ -71,7 +74,7 @@ def doubled(question: Question, found: Repeats, again: Confirmed | None, why_not
     return Check("doubled", Status.WRONG, number, told, tuple(examples))
 
 
-def foreign(question: Question, number: int, examples: Sequence[str]) -> Check:
+def check_foreign(question: Question, number: int, examples: Sequence[str]) -> Check:
     """Rows that the source does not know."""
     if question.expected_from is not None:
         told = f"compared with {question.expected_from.name}"
@@ -83,7 +86,7 @@ def foreign(question: Question, number: int, examples: Sequence[str]) -> Check:
     return Check("foreign", status, number, told, tuple(examples[:_EXAMPLES]))
 
 
-def out_of_order(question: Question, order: Order) -> Check:
+def check_order(question: Question, order: KeyOrder) -> Check:
     """Rows that are older than an earlier one of their key."""
     if question.order is None:
         return Check("out of order", Status.UNCHECKED, 0, "needs --order")
@@ -92,10 +95,11 @@ def out_of_order(question: Question, order: Order) -> Check:
         told += f"; {order.silent:,} rows have nothing to compare there"
     if order.unfollowed:
         told += f"; {order.unfollowed:,} rows of keys beyond {MOST_KEYS:,} were left out"
-    if order.keys_in_several:
-        told += f"; {order.keys_in_several:,} keys are in more than one partition"
+    if split := order.find_split_keys():
+        told += f"; {len(split):,} keys are in more than one partition"
     examples = tuple(
-        f"{shown(key)}: {partition}@{offset} has {shown(str(place))} after {shown(str(before))}"
+        f"{escape_text(key)}: {partition}@{offset} has {escape_text(str(place))} "
+        f"after {escape_text(str(before))}"
         for partition, offset, key, place, before in order.examples[:_EXAMPLES]
     )
     unsure = order.silent or order.unfollowed
@@ -103,7 +107,7 @@ def out_of_order(question: Question, order: Order) -> Check:
     return Check("out of order", status, order.wrong, told, examples)
 
 
-def nameless(question: Question, number: int, places: Sequence[tuple[int, int]]) -> Check:
+def check_identities(question: Question, number: int, places: Sequence[tuple[int, int]]) -> Check:
     """Rows of which nothing can be told."""
     told = f"rows that have {'a whole number' if question.numbered else 'something'} at "
     told += " and ".join(filter(None, (question.identity, question.group)))
@@ -113,7 +117,7 @@ def nameless(question: Question, number: int, places: Sequence[tuple[int, int]])
     )
 
 
-def held_up(question: Question, stretches: Sequence[Stretch], *, interrupted: bool) -> Check:
+def check_held_up(question: Question, stretches: Sequence[Stretch], *, interrupted: bool) -> Check:
     """Partitions whose readers wait at a transaction that is open."""
     if interrupted:
         return Check("held up", Status.UNCHECKED, 0, "it was interrupted")
@@ -123,24 +127,24 @@ def held_up(question: Question, stretches: Sequence[Stretch], *, interrupted: bo
     return Check("held up", Status.WRONG if waiting else Status.GOOD, len(waiting), told, examples)
 
 
-def ranges(found: Gaps, groups: Mapping[int, bytes]) -> list[str]:
+def format_ranges(found: Gaps, groups: Mapping[int, bytes]) -> list[str]:
     """Missing numbers for people."""
     return [_range(each, groups) for each in found.some]
 
 
-def places(seen: Mapping[bytes, Seen]) -> list[str]:
+def format_places(seen: Mapping[bytes, Seen]) -> list[str]:
     """Identities and where they are, for people."""
-    return [f"{shown(name)}: {_where(each)}" for name, each in seen.items()]
+    return [f"{escape_text(name)}: {_where(each)}" for name, each in seen.items()]
 
 
 def _range(each: Range, groups: Mapping[int, bytes]) -> str:
     name = groups.get(each.group)
-    return str(each) if name is None else f"{shown(name)}: {each}"
+    return str(each) if name is None else f"{escape_text(name)}: {each}"
 
 
 def _name(name: tuple[bytes, bytes]) -> str:
     identity, group = name
-    return f"{shown(group)}, {shown(identity)}" if group else shown(identity)
+    return f"{escape_text(group)}, {escape_text(identity)}" if group else escape_text(identity)
 
 
 def _where(seen: Seen) -> str:
@@ -151,5 +155,5 @@ def _where(seen: Seen) -> str:
 
 def _waiting(stretch: Stretch) -> str:
     place = f"{stretch.partition}@{stretch.stop}"
-    holder = f" at a transaction of {shown(stretch.holder)}" if stretch.holder else ""
+    holder = f" at a transaction of {escape_text(stretch.holder)}" if stretch.holder else ""
     return f"{place}{holder}, {stretch.behind:,} offsets before the end"
