@@ -158,8 +158,6 @@ GUARDS = (
         proofs(
             "tests/protocol/test_faults.py::test_without_a_fault_every_row_is_visible_once_and_"
             "nothing_stops",
-            _CRASH + "test_spark_aborts_a_batch_whose_commit_was_killed"
-            "[4.3.0-FaultPoint.COMMITTER_VOTE_AFTER]",
         ),
         outside="the model asserts it at each commit and has no step that commits undecided",
     ),
