@@ -9,6 +9,7 @@ _SWEEP = "eos_sink/driver/sweep.py"
 _VERSIONS = "eos_sink/versions.py"
 _STORY = "tests/protocol/test_stories.py::"
 _GUARD = "tests/protocol/test_guards.py::"
+_LOST = "tests/protocol/test_lost_log.py::"
 _WEEK = "tests/protocol/test_quiet_week.py::"
 _ZOMBIE = "integration/test_zombies.py::"
 _CRASH = "integration/test_crash_points.py::"
@@ -82,9 +83,9 @@ GUARDS = (
         (
             Removal(
                 _PLANNER,
-                "            self._settle(entry, deadline)\n"
-                "            entry = self._sweep(entry, deadline, always_void=True)\n",
-                "            entry = self._sweep(entry, deadline, always_void=True)\n",
+                "        self._settle(entry, deadline)\n"
+                "        return self._sweep(entry, deadline, always_void=True)\n",
+                "        return self._sweep(entry, deadline, always_void=True)\n",
             ),
         ),
         proofs(_GUARD + "test_the_first_plan_after_a_crash_settles_what_is_decided"),
@@ -336,5 +337,19 @@ GUARDS = (
         ),
         proofs(_GUARD + "test_the_next_plan_ends_what_an_abort_of_a_decided_batch_left_open"),
         outside="no row has a commit that dies, its abort that dies too, and a late attempt",
+    ),
+    Guard(
+        "a start that read an older end takes over again",
+        "A deposed leader told it, and nobody has replaced the start.",
+        (
+            Removal(
+                _PLANNER,
+                "                if member.state() is not MemberState.CURRENT:\n"
+                "                    raise\n",
+                "                raise\n",
+            ),
+        ),
+        proofs(_LOST + "test_a_start_that_reads_an_older_end_goes_on_from_the_latest_record"),
+        outside="the model reads the log in one step",
     ),
 )
