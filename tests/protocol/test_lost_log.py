@@ -202,4 +202,3 @@ def test_a_start_that_reads_an_older_end_goes_on_from_the_latest_record(world: W
     assert plan.decision.batch.batch == 1
     driver.committer.commit(driver.write(plan, 2, [b"c"]))
     assert world.visible() == [b"a", b"b", b"c"]
-
