@@ -119,7 +119,6 @@ class Planner:
             self._forget()
             self._checked = not self._options.origin.batch
             return self._recover(deadline)
-        self._settle(entry, deadline)
         planned = self._planned
         if planned and entry.seq == planned.seq + 1 and entry.decision != planned.decision:
             return entry
@@ -157,7 +156,6 @@ class Planner:
     def _take_over(self, deadline: Deadline) -> Entry:
         entry = self._register.open(deadline)
         self._tell_of_another_query(entry)
-        self._settle(entry, deadline)
         return self._sweep(entry, deadline, always_void=True)
 
     def _join(self, deadline: Deadline) -> GroupMember:
@@ -220,10 +218,10 @@ class Planner:
             )
 
     def _sweep(self, entry: Entry, deadline: Deadline, *, always_void: bool) -> Entry:
+        seen = self._settle(entry, deadline).seen
         listed = list_undecided(self._kafka, self._names, entry.decision, deadline)
         if listed or always_void:
             figures = self._journal.voiding(entry, len(listed), recovers=always_void)
-            seen = self._settle(entry, deadline).seen
             token = self._token(entry)
             entry = void(self._register, token, entry, deadline, figures, settled=seen)
             abort_all(self._kafka, listed, deadline)
