@@ -16,7 +16,7 @@ _CRASH = "integration/test_crash_points.py::"
 
 _LIST = "        listed = list_undecided(self._kafka, self._names, entry.decision, deadline)\n"
 _FIGURES = "            figures = self._journal.voiding(entry, len(listed), recovers=always_void)\n"
-_TOKEN = "            token = self._token(entry)\n"
+_PLANNED = "            token = self._token(entry)\n"
 _VOID = "            entry = void(self._register, token, entry, deadline, figures, settled=seen)\n"
 _ABORT = "            abort_all(self._kafka, listed, deadline)\n"
 _SWEEP_AGAIN = "                entry = self._sweep(entry, deadline, always_void=False)\n"
@@ -228,9 +228,9 @@ GUARDS = (
         (
             Removal(
                 _PLANNER,
-                _LIST + "        if listed or always_void:\n" + _FIGURES + _TOKEN + _VOID,
+                _LIST + "        if listed or always_void:\n" + _FIGURES + _PLANNED + _VOID,
                 "        if True:\n"
-                + _TOKEN
+                + _PLANNED
                 + _VOID.replace(", figures", "")
                 + _LIST.replace("        ", "            ", 1),
             ),
