@@ -295,9 +295,11 @@ class LogReader(Protocol):
         """The offset up to which it has read."""
 
     def latest(
-        self, keys: Sequence[str], deadline: Deadline
+        self, keys: Sequence[str], deadline: Deadline, known: int = 0
     ) -> Mapping[str, tuple[LogPosition, bytes]]:
-        """The latest committed record under each key, up to the high watermark at the call."""
+        """The latest committed record under each key, up to the high watermark at the call. An end
+        before `known` is a deposed leader's or that of a log that lost records: it is asked for
+        again, and believed if it does not change within seconds."""
 
     def known(
         self, keys: Sequence[str], deadline: Deadline

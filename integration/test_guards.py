@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions
 from confluent_kafka.admin import AdminClient
@@ -114,6 +116,30 @@ def test_a_record_behind_an_end_that_is_told_too_low_is_not_overwritten(
             other.write(token, None, deadline())
     last = one.read(deadline())
     assert (last.seq, last.decision) == (1, decided)
+    for register in (one, other):
+        register.close()
+    member.close()
+
+
+def test_an_end_before_the_plans_record_is_asked_for_again(
+    query: Query, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A deposed leader tells it to a process that has not read so far; nothing is lost."""
+    names = query.options.names
+    one, other = (DecisionRegister(query.kafka, names) for _ in range(2))
+    start = one.read(deadline()).position
+    member = query.kafka.member(names.group, names.driver, 30_000)
+    token = PlanToken(names, 0, start, member.join(deadline()))
+    entry = one.write(token, None, deadline())
+    told, ask = [0, 0], EndOffset.__call__
+
+    def old_at_first(end: EndOffset, position: LogPosition, deadline: Deadline) -> int:
+        return told.pop() if told else ask(end, position, deadline)
+
+    monkeypatch.setattr(EndOffset, "__call__", old_at_first)
+    token = replace(token, seq=entry.seq, position=entry.position)
+    assert other.expect(token, deadline()) == entry
+    assert not told
     for register in (one, other):
         register.close()
     member.close()

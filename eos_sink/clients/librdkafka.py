@@ -138,6 +138,8 @@ _CORRECTIONS = {
 _TRANSIENT = {
     KafkaError._ALL_BROKERS_DOWN,
     KafkaError._TIMED_OUT,
+    # A request behind those to a broker that stands still.
+    KafkaError._TIMED_OUT_QUEUE,
     KafkaError._TRANSPORT,
     KafkaError._WAIT_COORD,
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,

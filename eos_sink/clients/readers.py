@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
@@ -23,6 +24,8 @@ _FETCH_MS = 1
 _LEARNS_S = 10.0
 # A request for a broker that has died waits for it to come back.
 _ANSWERS_S = 5.0
+# How long an end is asked for again that lies before what is known to be there.
+_DEPOSED_S = 10.0
 GONE_TOPIC = {
     KafkaError.UNKNOWN_TOPIC_OR_PART,
     KafkaError._UNKNOWN_TOPIC,
@@ -64,7 +67,8 @@ class ConfluentLogReader:
         self._needs = end.needs
         self._home = position
         self._end = end
-        self._consumer = assigned_consumer(settings, group, "earliest", _FETCH_MS)
+        self._connect = partial(assigned_consumer, settings, group, "earliest", _FETCH_MS)
+        self._consumer = self._connect()
         self._next = self._at_least = 0
         self._latest: dict[str, tuple[LogPosition, bytes]] = {}
 
@@ -76,12 +80,15 @@ class ConfluentLogReader:
         return self._home
 
     def latest(
-        self, keys: Sequence[str], deadline: Deadline
+        self, keys: Sequence[str], deadline: Deadline, known: int = 0
     ) -> Mapping[str, tuple[LogPosition, bytes]]:
         """The target is the high watermark, not the last stable offset: a record of this query
         may lie behind another query's open transaction, and is waited for."""
         at_least, self._at_least = self._at_least, 0
-        self._read_on(max(self._end(self._home, deadline), at_least), keys, deadline)
+        end = self._end(self._home, deadline)
+        if max(end, at_least) < known:
+            end = self._end.again(self._home, known, deadline)
+        self._read_on(max(end, at_least), keys, deadline)
         return dict(self._latest)
 
     def known(
@@ -100,9 +107,18 @@ class ConfluentLogReader:
             # The topic was deleted and made again, so that nothing known holds.
             self._latest, self._next = {}, 0
 
+        before, patience = self._next, deadline.within(_ANSWERS_S)
+
         def reached() -> bool:
+            nonlocal before, patience
+            if patience.passed:
+                if self._next == before:
+                    # It may be asking a leader that was deposed, and only that one who leads.
+                    self._consumer.close()
+                    self._consumer = self._connect()
+                before, patience = self._next, deadline.within(_ANSWERS_S)
             if self._next < end:
-                self._read_stable(end, keys, deadline)
+                self._read_stable(end, keys, patience)
             return self._next >= end
 
         if not until(deadline, reached, bool):
@@ -162,7 +178,8 @@ class EndOffset:
         self.needs = needs
         # The offset listed for read_committed is the last stable one, which can lie before a
         # committed record; hence a reader of the other isolation level.
-        self._consumer = Consumer(
+        self._connect = partial(
+            Consumer,
             {
                 **consumer_settings,
                 "group.id": group,
@@ -172,12 +189,26 @@ class EndOffset:
             },
             logger=LOGGER,
         )
+        self._consumer = self._connect()
 
     def close(self) -> None:
         self._consumer.close()
 
     def __call__(self, position: LogPosition, deadline: Deadline) -> int:
         return end_offset(self._consumer, position, self.needs, deadline)
+
+    def again(self, position: LogPosition, known: int, deadline: Deadline) -> int:
+        """The end is known to be further on than it was told, unless the log has lost records. A
+        leader that was deposed learns of it soon, unless it is cut off; a new client may begin with
+        another broker, while this one asks nobody else who leads."""
+
+        def ask() -> int:
+            self._consumer.close()
+            self._consumer = self._connect()
+            return self(position, deadline)
+
+        soon = deadline.within(min(_DEPOSED_S, deadline.left / 2))
+        return until(soon, ask, lambda end: end >= known)
 
     def written(
         self, home: LogPosition, keys: Sequence[str], offsets: range, deadline: Deadline

@@ -123,11 +123,11 @@ class Committer:
             token: the plan's, where it is known without a report.
         """
         deadline = Deadline(self._options.step_timeout)
-        entry = self._register.open(deadline)
+        token = reports[0].token if reports else token
+        entry = self._register.open(deadline, token)
         decision = entry.decision
         if decision is not None:
             settle(self._kafka, self._names, entry.record, deadline, just_decided=False)
-        token = reports[0].token if reports else token
         if token is None:
             return
         listed = list_undecided(self._kafka, self._names, decision, deadline)
@@ -240,7 +240,7 @@ class Committer:
 
     def _commit_replay(self, reports: Sequence[TaskReport], deadline: Deadline) -> None:
         token, lost = reports[0].token, reports[0].lost
-        entry = self._register.read(deadline)
+        entry = self._register.read(deadline, token)
         decision = entry.decision
         check_forward(token, entry)
         if entry.seq != token.seq or decision is None:

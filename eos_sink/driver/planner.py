@@ -16,7 +16,12 @@ from eos_sink.driver.journal import PlanJournal, superseded_run
 from eos_sink.driver.processes import this_process
 from eos_sink.driver.settle import Settlement, settle
 from eos_sink.driver.sweep import abort_all, list_undecided, void
-from eos_sink.errors import ConfigurationError, EosSinkError, OutcomeUnknownError
+from eos_sink.errors import (
+    ConfigurationError,
+    EosSinkError,
+    OutcomeUnknownError,
+    SupersededError,
+)
 from eos_sink.log import DecisionRegister, Entry, refused_member, replaced
 from eos_sink.model import Decision, Owner, Plan, PlanToken
 from eos_sink.options import SinkOptions
@@ -126,9 +131,13 @@ class Planner:
             self._checked = True
         try:
             member = self._join(deadline)
-            entry = self._register.open(deadline)
-            self._tell_of_another_query(entry)
-            entry = self._sweep(entry, deadline, always_void=True)
+            try:
+                entry = self._take_over(deadline)
+            except SupersededError:
+                if member.state() is not MemberState.CURRENT:
+                    raise
+                # Nobody has come since: the end that was read was a deposed leader's.
+                entry = self._take_over(deadline)
             while not member.wait_stable(Deadline(min(_STABLE_TRY_S, deadline.left))):
                 if deadline.passed:
                     raise OutcomeUnknownError(
@@ -143,6 +152,11 @@ class Planner:
             self._forget()
             raise
         return entry
+
+    def _take_over(self, deadline: Deadline) -> Entry:
+        entry = self._register.open(deadline)
+        self._tell_of_another_query(entry)
+        return self._sweep(entry, deadline, always_void=True)
 
     def _join(self, deadline: Deadline) -> GroupMember:
         """Join for the longest session that the brokers grant; once known, it is not asked for."""

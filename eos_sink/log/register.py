@@ -39,6 +39,8 @@ from eos_sink.stats import Stats
 # of the same log partition for this long at most.
 _TRANSACTION_MS = 30_000
 _TRIES = 3
+# The step may have no time left, and its coordinator may be the one that does not answer.
+_ABANDON_S = 5.0
 # For a message only: who has taken over.
 _GLANCE_S = 5.0
 _NONE = LogRecord(seq=0, decision=None, writer="")
@@ -78,16 +80,21 @@ class DecisionRegister:
         driver may have left open, behind which there may be one more."""
         return self._entry(self.reach(deadline).known(self._keys, deadline)) is not None
 
-    def read(self, deadline: Deadline) -> Entry:
+    def read(self, deadline: Deadline, token: PlanToken | None = None) -> Entry:
         """The latest record, without fencing anybody.
+
+        Args:
+            token: of a plan that was made from a record which has to be there.
 
         Raises:
             OperatorNeededError: the log has lost a record that this process has seen.
         """
         reader = self.reach(deadline)
-        found = self._entry(reader.latest(self._keys, deadline))
-        entry = found or Entry(_NONE, reader.position(self._names.query))
         before = self._seen
+        places = [known.position for known in (before, token) if known is not None and known.seq]
+        known = max((place.offset + 1 for place in places), default=0)
+        found = self._entry(reader.latest(self._keys, deadline, known))
+        entry = found or Entry(_NONE, reader.position(self._names.query))
         if before is not None and _is_behind(entry, before):
             raise went_back(self._names, before.seq, before.position, entry)
         self._seen = entry
@@ -113,7 +120,7 @@ class DecisionRegister:
             return self.read(Deadline(_GLANCE_S))
         return None
 
-    def open(self, deadline: Deadline) -> Entry:
+    def open(self, deadline: Deadline, token: PlanToken | None = None) -> Entry:
         """Fence every other writer of the query, then read."""
         self._let_go()
         producer = self._kafka.log_producer(self._names.driver, _TRANSACTION_MS)
@@ -122,7 +129,7 @@ class DecisionRegister:
         except BaseException:
             producer.close()
             raise
-        entry = self.read(deadline)
+        entry = self.read(deadline, token)
         self._producer, self._held = producer, entry
         self._unproven = self.reach(deadline).reached
         return entry
@@ -220,7 +227,7 @@ class DecisionRegister:
         """What is held may be old: another process of the query has written meanwhile."""
         if self._held is not None and self._held.seq == token.seq:
             return self._held
-        return self.open(deadline)
+        return self.open(deadline, token)
 
     def _compare(self, token: PlanToken, entry: Entry) -> None:
         check_forward(token, entry)
@@ -287,7 +294,7 @@ class DecisionRegister:
         if self._producer is not None:
             # If it fails, the next open or the time-out aborts it.
             with contextlib.suppress(Exception):
-                self._producer.abort(Deadline(_TRANSACTION_MS / 1000))
+                self._producer.abort(Deadline(_ABANDON_S))
         self._let_go()
 
     def _let_go(self) -> None:

@@ -145,6 +145,14 @@ class LogContract:
         assert again == found
         reader.close()
 
+    def test_an_end_before_what_is_known_is_believed_in_the_end(self, harness: Harness) -> None:
+        """The log has lost records, which the caller has to learn."""
+        offset = append(harness, b"1")
+        reader = harness.kafka().log_reader(harness.deadline())
+        found = reader.latest([KEY], harness.deadline(4), known=offset + 1_000)
+        assert found[KEY][1] == b"1"
+        reader.close()
+
     def test_a_record_behind_the_open_transaction_of_another_query_is_waited_for(
         self, harness: Harness
     ) -> None:

@@ -131,7 +131,7 @@ class FakeLogReader:
     """Implements `eos_sink.ports.LogReader`.
 
     Attributes:
-        stale_end: the end that a deposed leader tells, as long as it is set.
+        stale_end: the end that a deposed leader tells, until it is known to be further on.
     """
 
     role = "log"
@@ -150,11 +150,13 @@ class FakeLogReader:
 
     @port("latest")
     def latest(
-        self, keys: Sequence[str], deadline: Deadline
+        self, keys: Sequence[str], deadline: Deadline, known: int = 0
     ) -> Mapping[str, tuple[LogPosition, bytes]]:
         log = self._log
         end = log.end if self.stale_end is None else max(self.stale_end, self._at_least)
         self._at_least = 0
+        if end < known:
+            self.stale_end, end = None, log.end
         if not self._cluster.clock.wait(lambda: log.last_stable >= end, deadline.left):
             raise OutcomeUnknownError("The log ends in an open transaction.", remedy="Wait.")
         self._reached = end

@@ -9,7 +9,12 @@ from typing import Any
 import pytest
 
 from eos_sink.deadline import Deadline
-from eos_sink.errors import BatchFailedError, OperatorNeededError, SupersededError
+from eos_sink.errors import (
+    BatchFailedError,
+    OperatorNeededError,
+    OutcomeUnknownError,
+    SupersededError,
+)
 from eos_sink.identity import DEFAULT_PREFIX, QueryNames
 from eos_sink.log import DecisionRegister, Entry
 from eos_sink.log.record import decode
@@ -211,6 +216,37 @@ def test_a_record_behind_the_end_that_a_deposed_leader_tells_is_not_overwritten(
     assert Writer(cluster).register.read(one.deadline).decision == decision(7)
 
 
+@pytest.mark.parametrize("step", ["expect", "write", "read"])
+def test_an_older_end_than_the_plan_was_made_from_is_asked_for_again(
+    cluster: FakeCluster, step: str
+) -> None:
+    """Nothing is lost: a deposed leader tells it to a process that has not read so far."""
+    one, other = Writer(cluster), Writer(cluster)
+    member = one.join()
+    for seq in range(2):
+        entry = one.write(member, seq)
+    reader = other.register.reach(other.deadline)
+    assert isinstance(reader, FakeLogReader)
+    reader.stale_end = entry.position.offset
+    token = PlanToken(NAMES, entry.seq, entry.position, member)
+    if step == "expect":
+        assert other.register.expect(token, other.deadline) == entry
+    elif step == "write":
+        assert other.register.write(token, None, other.deadline).seq == entry.seq + 1
+    else:
+        assert other.register.read(other.deadline, token) == entry
+
+
+def test_an_older_end_than_was_read_before_is_asked_for_again(cluster: FakeCluster) -> None:
+    one, other = Writer(cluster), Writer(cluster)
+    entry = one.write(one.join(), 0)
+    reader = other.register.reach(other.deadline)
+    assert isinstance(reader, FakeLogReader)
+    assert other.register.read(other.deadline) == entry
+    reader.stale_end = 0
+    assert other.register.read(other.deadline) == entry
+
+
 def test_a_record_that_was_aborted_behind_a_stale_end_is_passed_over(cluster: FakeCluster) -> None:
     one, other = Writer(cluster), Writer(cluster)
     with pytest.raises(SupersededError):
@@ -242,6 +278,28 @@ def test_what_others_write_behind_the_end_that_was_read_is_passed_over(
     one.kafka.process.hook = write_meanwhile
     assert one.write(member, 0).seq == 1
     assert inits == ["log_producer.init"]
+
+
+def test_a_write_that_is_given_up_does_not_outlast_its_step(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The coordinator that has not answered until the deadline has to answer the abort too."""
+    writer, allowed = Writer(cluster), list[float]()
+    abort = FakeProducer.abort
+
+    def watched(producer: FakeProducer, deadline: Deadline) -> None:
+        allowed.append(deadline.seconds)
+        abort(producer, deadline)
+
+    def silent() -> None:
+        raise OutcomeUnknownError("No answer from the transaction coordinator.", remedy="")
+
+    monkeypatch.setattr(FakeProducer, "abort", watched)
+    member, start = writer.join(), writer.register.open(writer.deadline).position
+    token = PlanToken(NAMES, 0, start, member)
+    with pytest.raises(OutcomeUnknownError):
+        writer.register.write(token, None, writer.deadline, before_commit=silent)
+    assert [seconds < 10 for seconds in allowed] == [True]
 
 
 def test_a_record_that_was_committed_at_an_offset_that_is_not_told_is_read_back(
@@ -280,8 +338,8 @@ class Former(DecisionRegister):
             return Entry(decode(value, "log"), position)
         return None
 
-    def open(self, deadline: Deadline) -> Entry:
-        entry = super().open(deadline)
+    def open(self, deadline: Deadline, token: PlanToken | None = None) -> Entry:
+        entry = super().open(deadline, token)
         producer = self._producer
         assert isinstance(producer, FakeProducer)
         produce = producer.produce

@@ -6,7 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from eos_sink.deadline import Deadline
+from eos_sink.driver.planner import Planner
 from eos_sink.errors import ClusterError, OperatorNeededError, SupersededError
+from tests.fakes.kafka import FakeLogReader
 from tests.fakes.process import Moment
 from tests.protocol.test_stories import At, Driver, late_attempt
 from tests.protocol.world import World
@@ -176,3 +179,26 @@ def test_a_log_that_was_begun_anew_is_not_taken_for_the_old_one(world: World) ->
         old.planner.plan()
     with pytest.raises(OperatorNeededError, match="deleted and made again"):
         old.planner.plan()
+
+
+# --- a deposed leader tells an older end, and nothing is lost
+
+
+def deposed(planner: Planner, world: World, end: int) -> None:
+    reader = planner._register.reach(Deadline(30))
+    assert isinstance(reader, FakeLogReader)
+    reader.stale_end = end
+
+
+def test_a_start_that_reads_an_older_end_goes_on_from_the_latest_record(world: World) -> None:
+    """Nobody has replaced it: the record that it has not read was there before."""
+    Driver(world).run(0, [b"a"])
+    driver = Driver(world)
+    before = world.cluster.topics[world.options.log_topic].partitions[0].end
+    Driver(world).run(1, [b"b"])
+    deposed(driver.planner, world, before)
+    plan = driver.planner.plan()
+    assert plan.decision is not None
+    assert plan.decision.batch.batch == 1
+    driver.committer.commit(driver.write(plan, 2, [b"c"]))
+    assert world.visible() == [b"a", b"b", b"c"]

@@ -9,13 +9,14 @@ _SWEEP = "eos_sink/driver/sweep.py"
 _VERSIONS = "eos_sink/versions.py"
 _STORY = "tests/protocol/test_stories.py::"
 _GUARD = "tests/protocol/test_guards.py::"
+_LOST = "tests/protocol/test_lost_log.py::"
 _WEEK = "tests/protocol/test_quiet_week.py::"
 _ZOMBIE = "integration/test_zombies.py::"
 _CRASH = "integration/test_crash_points.py::"
 
 _LIST = "        listed = list_undecided(self._kafka, self._names, entry.decision, deadline)\n"
 _FIGURES = "            figures = self._journal.voiding(entry, len(listed), recovers=always_void)\n"
-_MADE_FROM = "            token = self._token(entry)\n"
+_PLANNED = "            token = self._token(entry)\n"
 _VOID = "            entry = void(self._register, token, entry, deadline, figures, settled=seen)\n"
 _ABORT = "            abort_all(self._kafka, listed, deadline)\n"
 _SWEEP_AGAIN = "                entry = self._sweep(entry, deadline, always_void=False)\n"
@@ -227,9 +228,9 @@ GUARDS = (
         (
             Removal(
                 _PLANNER,
-                _LIST + "        if listed or always_void:\n" + _FIGURES + _MADE_FROM + _VOID,
+                _LIST + "        if listed or always_void:\n" + _FIGURES + _PLANNED + _VOID,
                 "        if True:\n"
-                + _MADE_FROM
+                + _PLANNED
                 + _VOID.replace(", figures", "")
                 + _LIST.replace("        ", "            ", 1),
             ),
@@ -337,5 +338,19 @@ GUARDS = (
         ),
         proofs(_GUARD + "test_the_next_plan_ends_what_an_abort_of_a_decided_batch_left_open"),
         outside="no row has a commit that dies, its abort that dies too, and a late attempt",
+    ),
+    Guard(
+        "a start that read an older end takes over again",
+        "A deposed leader told it, and nobody has replaced the start.",
+        (
+            Removal(
+                _PLANNER,
+                "                if member.state() is not MemberState.CURRENT:\n"
+                "                    raise\n",
+                "                raise\n",
+            ),
+        ),
+        proofs(_LOST + "test_a_start_that_reads_an_older_end_goes_on_from_the_latest_record"),
+        outside="the model reads the log in one step",
     ),
 )
