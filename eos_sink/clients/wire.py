@@ -59,7 +59,7 @@ _WITHOUT_LOGINS = _WithoutLogins()
 _LOGGERS_OF_REQUESTS = (connection.__name__, parser.__name__)
 
 
-class _Admin(KafkaAdminClient):
+class _Admin(KafkaAdminClient):  # type: ignore[misc]
     """Ends its thread if it cannot begin: it starts that first, and is not yet one to be closed."""
 
     def __init__(self, **settings: Any) -> None:
