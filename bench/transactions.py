@@ -160,7 +160,7 @@ class _Maker:
                     )
                     for place, (key, (node, asked)) in enumerate(wanted.items())
                 }
-                return await self._wire.gather(sent)
+                return await self._wire.gather(sent, self._deadline)
 
             for key, answer in self._wire.run(ask).items():
                 found = 7 if answer is None else code(answer)

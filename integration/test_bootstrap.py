@@ -1,18 +1,26 @@
-"""A bootstrap server that takes connections and answers nothing does not hide the others."""
+"""Servers that take connections and answer nothing."""
 
 from __future__ import annotations
 
+import contextlib
 import socket
+import time
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from kafka.net import manager
 
+from eos_sink.acls import Permissions
+from eos_sink.clients.cluster import ConfluentKafka
+from eos_sink.clients.control import KafkaPythonControl
 from eos_sink.clients.settings import kafka_python_settings
 from eos_sink.clients.wire import Wire
 from eos_sink.deadline import Deadline
-from eos_sink.testing import KafkaCluster
+from eos_sink.errors import EosSinkError, OutcomeUnknownError
+from eos_sink.model import Transaction
+from eos_sink.options import parse_options
+from eos_sink.testing import Backend, KafkaCluster, start_kafka
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -29,5 +37,32 @@ def test_a_silent_server_does_not_take_the_time_of_the_one_that_answers(
         servers = f"127.0.0.1:{silent.getsockname()[1]},{kafka.bootstrap_servers}"
         settings = kafka_python_settings({"bootstrap.servers": servers})
         wire = Wire(settings, Deadline(15))
-        assert wire.run(wire.brokers)
+        assert wire.run(wire.brokers, Deadline(15))
         wire.close()
+
+
+def test_a_broker_that_is_paused_does_not_hold_up_a_step_past_its_deadline() -> None:
+    """Its requests go over connections that are not made yet."""
+    ids = [Transaction(f"id-{number}", number, 0) for number in range(20)]
+    with start_kafka(backend=Backend.LOCAL) as cluster:
+        settings = kafka_python_settings({"bootstrap.servers": cluster.bootstrap_servers})
+        needs = Permissions("id-", "log").transactions
+        control = KafkaPythonControl(settings, needs, Deadline(15))
+        control.describe([each.transactional_id for each in ids], Deadline(15))
+        for broker in cluster.brokers:
+            broker.pause()
+        for step in (
+            lambda soon: control.end(ids, commit=False, deadline=soon),
+            lambda soon: control.list_open("id-", soon),
+        ):
+            began = time.monotonic()
+            with contextlib.suppress(OutcomeUnknownError):
+                step(Deadline(1))
+            assert time.monotonic() - began < 6
+        options = {"kafka.bootstrap.servers": cluster.bootstrap_servers, "eos.id": "id"}
+        with pytest.raises(EosSinkError):
+            ConfluentKafka(parse_options(options)).log_records(Deadline(1))
+        for broker in cluster.brokers:
+            broker.resume()
+        assert len(control.end(ids, commit=False, deadline=Deadline(15))) == len(ids)
+        control.close()

@@ -182,11 +182,11 @@ class KafkaPythonControl:
         """The answer of every live broker, by its id; `code` is its error code."""
 
         async def ask() -> dict[int, Any] | None:
-            brokers = await self._wire.brokers()
+            brokers = await self._wire.brokers(deadline)
             if brokers is None:
                 return None
             requests = {node: self._wire.send(request(node), node, deadline) for node in brokers}
-            answers = await self._wire.gather(requests)
+            answers = await self._wire.gather(requests, deadline)
             for node, answer in answers.items():
                 if not answer or not self._final(f"broker {node}", code(answer), name):
                     return None
@@ -240,7 +240,7 @@ class KafkaPythonControl:
                 for number, group in enumerate(groups):
                     lane = self._wire.lane(node, number % _LANES)
                     requests[tuple(group)] = self._wire.send(request(group), lane, deadline)
-            for asked, response in (await self._wire.gather(requests)).items():
+            for asked, response in (await self._wire.gather(requests, deadline)).items():
                 if response is None:
                     for name in asked:
                         self._wire.forget_coordinator(name)
@@ -271,7 +271,7 @@ class KafkaPythonControl:
         if not unknown:
             return
         future = self._wire.send(self._wire.find_coordinators_request(unknown), None, deadline)
-        response = (await self._wire.gather({"": future}))[""]
+        response = (await self._wire.gather({"": future}, deadline))[""]
         for row in response.coordinators if response else []:
             if self._final(row.key, row.error_code, "FindCoordinator"):
                 self._wire.remember_coordinator(row)

@@ -50,7 +50,7 @@ class Probes:
                 ApiVersionsRequest, client_software_name="eos-sink", client_software_version="1"
             )
             return await self._wire.gather(
-                {node: self._wire.send(request(), node, deadline) for node in nodes}
+                {node: self._wire.send(request(), node, deadline) for node in nodes}, deadline
             )
 
         return self._wire.run(ask)
@@ -106,7 +106,8 @@ class Probes:
 
     def _ask(self, request: Any, node: int, deadline: Deadline) -> Any:
         async def ask() -> Any:
-            return (await self._wire.gather({0: self._wire.send(request, node, deadline)}))[0]
+            asked = {0: self._wire.send(request, node, deadline)}
+            return (await self._wire.gather(asked, deadline))[0]
 
         return self._wire.run(ask)
 

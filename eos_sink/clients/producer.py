@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import threading
 from collections.abc import Callable
 from functools import partial
@@ -95,7 +94,7 @@ class ConfluentProducer:
             callbacks["stats_cb"] = heard.statistics
         producer = Producer({**configuration, **callbacks}, logger=heard)
         if _STATISTICS in configuration:
-            poll = (producer, self._closed)
+            poll = (producer, heard, self._closed)
             threading.Thread(target=_poll_until, args=poll, daemon=True).start()
         return producer
 
@@ -152,7 +151,7 @@ class ConfluentProducer:
             except BufferError:
                 if empty:
                     raise self._rejected(NO_ROOM, place(topic, partition)) from None
-                self._producer.poll(QUEUE_FULL_WAIT_S)
+                self._poll(QUEUE_FULL_WAIT_S)
                 empty = not len(self._producer)
             except KafkaException as raised:
                 raise self._rejected(raised.args[0], place(topic, partition)) from raised
@@ -207,7 +206,7 @@ class ConfluentProducer:
                     f"The producer id of {self._id} did not become known.",
                     remedy="Start the query again.",
                 )
-            self._producer.poll(_POLL_S)
+            self._poll(_POLL_S)
         return self._heard.identity
 
     def commit(self, deadline: Deadline) -> None:
@@ -245,6 +244,9 @@ class ConfluentProducer:
                 raise error.__cause__ from error
             raise
 
+    def _poll(self, seconds: float) -> None:
+        _poll(self._producer, self._heard, seconds)
+
     def _call(self, what: str, call: Callable[[], None], deadline: Deadline) -> None:
         with step(what, self._needs):
             bounded(call, deadline, what)
@@ -267,7 +269,7 @@ class ConfluentProducer:
             return error
         heard = Deadline(_HEARD_S)
         while self._heard.failure is None and not heard.passed:
-            self._producer.poll(_POLL_S)
+            self._poll(_POLL_S)
         return self._heard.failure or error
 
     def _reason(self, error: KafkaError) -> KafkaError:
@@ -275,13 +277,16 @@ class ConfluentProducer:
         heard = Deadline(_HEARD_S)
         while error.code() in _GIVEN_UP and not heard.passed:
             error = self._heard.fatal or self._heard.failure or error
-            self._producer.poll(_POLL_S)
+            self._poll(_POLL_S)
         return error
 
     def _rejected(self, error: KafkaError, where: str) -> Exception:
-        if error.code() == KafkaError._FATAL and self._heard.fatal is not None:
+        if error.code() == KafkaError._FATAL:
             # `produce` says only that there is a cause.
-            error = self._heard.fatal
+            heard = Deadline(_HEARD_S)
+            while self._heard.fatal is None and not heard.passed:
+                self._poll(_POLL_S)
+            error = self._heard.fatal or error
         error = self._cause(error)
         what = f"A record for {where} was refused"
         if error.code() in _BROKEN:
@@ -316,8 +321,15 @@ def _once(on_offset: Callable[[str, int, int], None]) -> Callable[[str, int, int
     return told
 
 
-def _poll_until(producer: Producer, closed: threading.Event) -> None:
-    # What is fatal is told by the next call of the protocol, to whoever makes it.
-    with contextlib.suppress(KafkaException):
-        while not closed.is_set():
-            producer.poll(_POLL_S)
+def _poll(producer: Any, heard: Heard, seconds: float) -> None:
+    """Note what is fatal, which confluent-kafka raises instead of telling `error_cb`: the next call
+    of the protocol tells it, to whoever makes it."""
+    try:
+        producer.poll(seconds)
+    except KafkaException as raised:
+        heard.failed(raised.args[0])
+
+
+def _poll_until(producer: Producer, heard: Heard, closed: threading.Event) -> None:
+    while not closed.is_set():
+        _poll(producer, heard, _POLL_S)

@@ -262,12 +262,7 @@ def end_offset(
     # A broker may not know yet of a topic that was just made.
     learning = deadline.within(_LEARNS_S)
 
-    def final(end: int | KafkaError) -> bool:
-        if isinstance(end, int):
-            return True
-        return learning.passed if end.code() in GONE_TOPIC else not transient(end)
-
-    answer = until(deadline, ask, final)
+    answer = until(deadline, ask, lambda end: _is_final(end, learning))
     if isinstance(answer, KafkaError):
         if answer.code() in GONE_TOPIC:
             raise ClusterError(
@@ -278,6 +273,12 @@ def end_offset(
         what = f"The end of {position.topic}[{position.partition}] is unknown"
         raise judged(answer, what, needs)
     return answer
+
+
+def _is_final(answer: object, learning: Deadline) -> bool:
+    if not isinstance(answer, KafkaError):
+        return True
+    return learning.passed if answer.code() in GONE_TOPIC else not transient(answer)
 
 
 def read_log(
@@ -320,9 +321,21 @@ def read_log(
         consumer.unassign()
         return all(following.get(number, -1) >= at for number, at in ends.items())
 
+    def partitions() -> list[int] | KafkaError:
+        try:
+            seen = consumer.list_topics(topic, timeout=deadline.within(_ANSWERS_S).left)
+        except KafkaException as raised:
+            error: KafkaError = raised.args[0]
+            return error
+        found = seen.topics[topic]
+        return found.error or list(found.partitions)
+
     try:
-        partitions = consumer.list_topics(topic, timeout=deadline.left).topics[topic].partitions
-        ends = {n: end(LogPosition(topic, n, 0), deadline) if end else 0 for n in partitions}
+        learning = deadline.within(_LEARNS_S)
+        numbers = until(deadline, partitions, lambda seen: _is_final(seen, learning))
+        if isinstance(numbers, KafkaError):
+            raise judged(numbers, f"The decision log {topic} cannot be seen", needs)
+        ends = {n: end(LogPosition(topic, n, 0), deadline) if end else 0 for n in numbers}
         if not until(deadline, lambda: read_stable(ends), bool):
             unread = sorted(n for n, at in ends.items() if following.get(n, -1) < at)
             raise OutcomeUnknownError(

@@ -120,7 +120,7 @@ class Subject:
                 )
                 for leader, partitions in by_leader.items()
             }
-            return await wire.gather(requests)
+            return await wire.gather(requests, deadline)
 
         return {
             partition.partition_index: producer.producer_id
@@ -140,8 +140,9 @@ class Subject:
             request = ListTransactionsRequest(
                 state_filters=[], producer_id_filters=sorted(producers), max_version=0
             )
-            brokers = await wire.brokers() or []
-            return await wire.gather({b: wire.send(request, b, deadline) for b in brokers})
+            brokers = await wire.brokers(deadline) or []
+            requests = {b: wire.send(request, b, deadline) for b in brokers}
+            return await wire.gather(requests, deadline)
 
         return {
             row.producer_id: row.transactional_id

@@ -169,6 +169,6 @@ async def _fetch(
         ],
         max_version=_FETCH_VERSION,
     )
-    answers = await wire.gather({"": wire.send(request, leader, deadline)})
+    answers = await wire.gather({"": wire.send(request, leader, deadline)}, deadline)
     response = answers[""]
     return response and response.responses[0].partitions[0]

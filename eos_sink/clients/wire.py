@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from kafka import KafkaAdminClient
 from kafka import errors as kafka_errors
+from kafka.future import Future
 from kafka.net import connection
 from kafka.protocol import parser
 from kafka.protocol.metadata import CoordinatorType, FindCoordinatorRequest, MetadataResponse
@@ -31,6 +32,7 @@ _RETRIABLE = (
     kafka_errors.KafkaTimeoutError,
     kafka_errors.NodeNotReadyError,
     kafka_errors.RequestTimedOutError,
+    kafka_errors.UnknownBrokerIdError,
 )
 # A paused broker never answers; its coordinators move elsewhere meanwhile.
 _ATTEMPT_S = 10.0
@@ -57,6 +59,19 @@ _WITHOUT_LOGINS = _WithoutLogins()
 _LOGGERS_OF_REQUESTS = (connection.__name__, parser.__name__)
 
 
+class _Admin(KafkaAdminClient):  # type: ignore[misc]
+    """Ends its thread if it cannot begin: it starts that first, and is not yet one to be closed."""
+
+    def __init__(self, **settings: Any) -> None:
+        try:
+            super().__init__(**settings)
+        except BaseException:
+            if hasattr(self, "_net"):
+                self._closed = False
+                self.close()
+            raise
+
+
 def _connected(settings: dict[str, object], deadline: Deadline) -> KafkaAdminClient:
     """Begin with each bootstrap server in turn: kafka-python chooses one by chance, and gives it
     all of the time if it takes the connection and answers nothing."""
@@ -65,7 +80,7 @@ def _connected(settings: dict[str, object], deadline: Deadline) -> KafkaAdminCli
     for server in cycle(servers):
         soon = deadline.within(_FIRST_ANSWER_S if len(servers) > 1 else deadline.left)
         try:
-            return KafkaAdminClient(
+            return _Admin(
                 **{**settings, "bootstrap_servers": [server]},
                 max_in_flight_requests_per_connection=_PIPELINE,
                 bootstrap_timeout_ms=int(soon.left * 1000),
@@ -88,14 +103,14 @@ class Wire:
         self._client = _connected(settings, deadline)
         self._manager = self._client._manager
 
-    def run(self, step: Callable[..., Coroutine[Any, Any, T]]) -> T:
+    def run(self, step: Callable[..., Coroutine[Any, Any, T]], *given: Any) -> T:
         """Run a coroutine on the client's event loop and wait for it.
 
         Raises:
             ClusterError: a request failed for a reason that a retry does not mend.
         """
         try:
-            result: T = self._manager.run(step)
+            result: T = self._manager.run(step, *given)
         except kafka_errors.KafkaError as error:
             raise ClusterError(
                 f"A request to Kafka failed: {type(error).__name__}: {error}.",
@@ -122,27 +137,37 @@ class Wire:
     def send(self, request: Any, node: int | str | None, deadline: Deadline) -> Any:
         """A future of the answer; sending does not wait for earlier answers."""
         seconds = min(deadline.left, _ATTEMPT_S)
-        return self._manager.send(
-            request, node_id=node, request_timeout_ms=max(1, int(seconds * 1000))
-        )
+        try:
+            return self._manager.send(
+                request, node_id=node, request_timeout_ms=max(1, int(seconds * 1000))
+            )
+        except kafka_errors.UnknownBrokerIdError as error:
+            # It was down when the metadata was fetched, and may be the leader again.
+            self._manager.cluster.request_update()
+            return Future().failure(error)
 
-    async def gather(self, futures: Mapping[K, Any]) -> dict[K, Any]:
-        """The answer to each request, None where it has to be sent again."""
+    async def gather(self, futures: Mapping[K, Any], deadline: Deadline) -> dict[K, Any]:
+        """The answer to each request, None where it has to be sent again. A request that waits for
+        its connection does not heed its own time-out."""
         answers: dict[K, Any] = {}
+        soon = deadline.within(_ATTEMPT_S)
         for key, future in futures.items():
             try:
-                answers[key] = await future
+                answers[key] = await self._manager.wait_for(future, soon.left * 1000)
             except _RETRIABLE:
                 answers[key] = None
         return answers
 
-    async def brokers(self) -> list[int] | None:
+    async def brokers(self, deadline: Deadline) -> list[int] | None:
         """Ids of all live brokers, from fresh metadata; None where it has to be asked again."""
-        try:
-            await self._manager.cluster.refresh_metadata()
-        except _RETRIABLE:
+        asked = {"": self._manager.call_soon(self._refresh)}
+        if not (await self.gather(asked, deadline))[""]:
             return None
         return [broker.node_id for broker in self._manager.cluster.brokers()]
+
+    async def _refresh(self) -> bool:
+        await self._manager.cluster.refresh_metadata()
+        return True
 
     def known_coordinator(self, transactional_id: str) -> int | None:
         node: int | None = self._manager.cluster.get_coordinator(

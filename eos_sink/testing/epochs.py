@@ -49,12 +49,12 @@ def _init(wire: Wire, name: str, times: int, deadline: Deadline) -> ProducerIden
 
     async def send() -> dict[int, Any]:
         asked = wire.send(wire.find_coordinators_request([name]), None, deadline)
-        found = (await wire.gather({0: asked}))[0]
+        found = (await wire.gather({0: asked}, deadline))[0]
         if found is None or found.coordinators[0].error_code:
             return {}
         node = found.coordinators[0].node_id
         requests = {number: wire.send(_request(name), node, deadline) for number in range(times)}
-        return await wire.gather(requests)
+        return await wire.gather(requests, deadline)
 
     answers = [answer for answer in wire.run(send).values() if answer and not answer.error_code]
     if not answers:

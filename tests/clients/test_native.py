@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import ctypes
 import logging
+import os
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
 import confluent_kafka
 import pyarrow as pa
 import pytest
+from confluent_kafka import KafkaError
 
 from eos_sink.clients.cluster import ConfluentKafka
+from eos_sink.clients.heard import Heard
 from eos_sink.clients.native import library as module
+from eos_sink.clients.native.client import Client
 from eos_sink.clients.native.library import MESSAGE, Library, Message, Unfit, library
 from eos_sink.clients.native.producer import NativeProducer
 from eos_sink.clients.native.vectors import groupable, groups
 from eos_sink.clients.producer import ConfluentProducer
+from eos_sink.deadline import Deadline
 from eos_sink.options import parse_options
 from eos_sink.rows import Rows
 
@@ -120,3 +127,24 @@ def test_rows_with_headers_or_times_cannot_be_grouped() -> None:
     assert groupable(Rows(values, headers=pa.array([None, []], pa.list_(pair))))
     assert not groupable(Rows(values, timestamp=pa.array([None, 1], pa.int64())))
     assert groupable(Rows(values, timestamp=pa.nulls(2, pa.int64())))
+
+
+def test_a_client_whose_last_reference_its_own_thread_drops_is_destroyed() -> None:
+    """As the garbage collector may, which runs in any thread, for what an error's frames hold."""
+    kept = list[Client]()
+    dropped = threading.Event()
+
+    class Dropping(Heard):
+        def failed(self, error: KafkaError) -> None:
+            kept.clear()
+            dropped.set()
+
+    before = len(os.listdir("/proc/self/task"))
+    found = library()
+    assert found is not None
+    kept.append(Client(found, {"bootstrap.servers": "127.0.0.1:1"}, Dropping()))
+    assert dropped.wait(10)
+    deadline = Deadline(10)
+    while len(os.listdir("/proc/self/task")) > before:
+        assert not deadline.passed
+        time.sleep(0.05)

@@ -102,6 +102,21 @@ class ProducerContract:
             older.commit(harness.deadline())
         assert offsets == []
 
+    def test_a_fenced_producer_that_waits_for_room_is_told(self, harness: Harness) -> None:
+        topic = harness.create_topic()
+        kafka = harness.kafka()
+        older, newer = (kafka.log_producer(harness.names.driver, TIMEOUT_MS) for _ in range(2))
+        for producer in (older, newer):
+            producer.init(harness.deadline())
+        older.begin()
+        with pytest.raises(ProducerFenced):  # noqa: PT012 - in any of them
+            # More rows than wait for the brokers.
+            for _ in range(40_000):
+                older.produce(topic, b"zombie")
+            older.flush(harness.deadline())
+            older.commit(harness.deadline())
+        assert values(harness, topic) == []
+
     def test_a_dropped_producer_leaves_its_transaction_open(self, harness: Harness) -> None:
         topic = harness.create_topic()
         task = Task.start(harness)

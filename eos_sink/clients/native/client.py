@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+import threading
 from collections.abc import Mapping, Sequence
 from ctypes import byref, c_void_p
+from functools import partial
 from itertools import islice, repeat
 from typing import Any
 
@@ -135,10 +137,14 @@ class Client:
         return self._topics[name]
 
     def __del__(self) -> None:
-        if self._handle is not None and self._events.close(_CLOSED_WITHIN_S):
-            for topic in self._topics.values():
-                self._c.topic_destroy(topic)
-            self._c.destroy(self._handle)
+        if self._handle is None:
+            return
+        end = partial(_end, self._c, self._handle, self._events, list(self._topics.values()))
+        if self._events.served_here:
+            # The garbage collector runs in any thread; this one has to end first.
+            threading.Thread(target=end, name="librdkafka-close", daemon=True).start()
+        else:
+            end()
 
     def _new(self, configuration: Mapping[str, Any]) -> int:
         said = ctypes.create_string_buffer(ERROR_SIZE)
@@ -171,6 +177,13 @@ class Client:
         said = KafkaError(c.error_code(error), text, *(bool(flag(error)) for flag in flags))
         c.error_destroy(error)
         raise KafkaException(said)
+
+
+def _end(library: Library, handle: int, events: Events, topics: Sequence[int]) -> None:
+    if events.close(_CLOSED_WITHIN_S):
+        for topic in topics:
+            library.topic_destroy(topic)
+        library.destroy(handle)
 
 
 def _ms(seconds: float) -> int:

@@ -75,6 +75,11 @@ class Events:
                 self._changed.wait(seconds)
             self._seen = self._count
 
+    @property
+    def served_here(self) -> bool:
+        """Whether this is the thread that serves them."""
+        return threading.current_thread() is self._thread
+
     def close(self, within: float) -> bool:
         """End the thread. Returns whether it has ended, so that its client may be destroyed."""
         self._closed.set()

@@ -77,4 +77,4 @@ class NativeProducer(ConfluentProducer):
                 raise self._rejected(KafkaError(code), where)
             if empty and not more:
                 raise self._rejected(NO_ROOM, where)
-            self._producer.poll(QUEUE_FULL_WAIT_S)
+            self._poll(QUEUE_FULL_WAIT_S)
