@@ -286,9 +286,9 @@ class Former(DecisionRegister):
         assert isinstance(producer, FakeProducer)
         produce = producer.produce
 
-        def under_the_old_key(topic: str, value: bytes, **named: Any) -> None:
-            if not is_moved(value):
-                produce(topic, value, **{**named, "key": self._names.query.encode()})
+        def under_the_old_key(*given: Any, **named: Any) -> None:
+            if not is_moved(given[1]):
+                produce(*given, **{**named, "key": self._names.query.encode()})
 
         producer.produce = under_the_old_key  # type: ignore[method-assign]
         return entry
