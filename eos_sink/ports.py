@@ -306,10 +306,12 @@ class LogReader(Protocol):
     ) -> Mapping[str, tuple[LogPosition, bytes]]:
         """The same up to the first open transaction, which is not waited for."""
 
-    def written(self, keys: Sequence[str], start: int, end: int, deadline: Deadline) -> bool:
+    def written(
+        self, keys: Sequence[str], start: int, end: int, last: int, deadline: Deadline
+    ) -> bool:
         """Whether a record under one of the keys lies from `start` to before `end`, whatever became
-        of its transaction. There is a record at `end`, so the next `latest` reads past it, whatever
-        end a deposed leader tells."""
+        of its transaction. There are records at `end` and at `last`, so the next `latest` reads
+        past them, whatever end a deposed leader tells."""
 
     def position(self, query: str) -> LogPosition:
         """Where the query's records go (offset 0), for the first write."""

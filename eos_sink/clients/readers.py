@@ -98,8 +98,10 @@ class ConfluentLogReader:
         self._read_on(stable, keys, deadline)
         return dict(self._latest)
 
-    def written(self, keys: Sequence[str], start: int, end: int, deadline: Deadline) -> bool:
-        self._at_least = end + 1
+    def written(
+        self, keys: Sequence[str], start: int, end: int, last: int, deadline: Deadline
+    ) -> bool:
+        self._at_least = last + 1
         return self._end.written(self._home, keys, range(start, end), deadline)
 
     def _read_on(self, end: int, keys: Sequence[str], deadline: Deadline) -> None:

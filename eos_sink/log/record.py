@@ -119,7 +119,8 @@ def _earlier(batches: Any, totals: Any) -> tuple[Earlier, ...]:
 
 def encode_moved(names: QueryNames) -> bytes:
     """What lies under the key of older versions, the query without its prefix, once the query has
-    gone on under its own key: they stop at the format, and read no decision that is outdated."""
+    a record under its own key: they stop at the format, and neither read a decision that is
+    outdated nor begin at number 1."""
     return json.dumps({"format": _MOVED_FORMAT, _MOVED: names.log_key}).encode()
 
 

@@ -26,12 +26,13 @@ from eos_sink.ports import MemberRefused
 class Entry:
     """The query's latest record and where it lies; seq 0 where there is none yet.
 
-    `adopted`: an older version wrote it, under the query's key without its prefix.
+    `unmarked`: nothing stops older versions yet. Under their key, the query without its prefix,
+    lies this record or none.
     """
 
     record: LogRecord
     position: LogPosition
-    adopted: bool = False
+    unmarked: bool = False
 
     @property
     def seq(self) -> int:

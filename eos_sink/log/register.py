@@ -53,8 +53,8 @@ class DecisionRegister:
     and comparing again is not needed; a write that finds itself fenced does both.
 
     Versions before this one wrote under the query's name without its prefix. A query that has no
-    record goes on from its record there; its first write then leaves a marker there, at which
-    those versions stop.
+    record goes on from its record there. Its first write leaves a marker there, at which those
+    versions stop, unless a query of another prefix has its record there.
     """
 
     def __init__(self, kafka: Kafka, names: QueryNames) -> None:
@@ -93,8 +93,10 @@ class DecisionRegister:
         before = self._seen
         places = [known.position for known in (before, token) if known is not None and known.seq]
         known = max((place.offset + 1 for place in places), default=0)
-        found = self._entry(reader.latest(self._keys, deadline, known))
-        entry = found or Entry(_NONE, reader.position(self._names.query))
+        query = self._names.query
+        found = reader.latest(self._keys, deadline, known)
+        begun = Entry(_NONE, reader.position(query), unmarked=query not in found)
+        entry = self._entry(found) or begun
         if before is not None and _is_behind(entry, before):
             raise went_back(self._names, before.seq, before.position, entry)
         self._seen = entry
@@ -246,6 +248,7 @@ class DecisionRegister:
         producer = self._producer
         assert producer is not None
         at: list[int] = []
+        marked: list[int] = []
         place = token.position
         # Not all of the time that there is: a client that is stuck is replaced, and tries again.
         answer = deadline.within(deadline.seconds / _TRIES)
@@ -257,14 +260,20 @@ class DecisionRegister:
             partition=place.partition,
             on_offset=lambda _, offset: at.append(offset),
         )
-        if entry.adopted:
+        if entry.unmarked:
             moved, former = encode_moved(self._names), self._names.query.encode()
-            producer.produce(place.topic, moved, key=former, partition=place.partition)
+            producer.produce(
+                place.topic,
+                moved,
+                key=former,
+                partition=place.partition,
+                on_offset=lambda _, offset: marked.append(offset),
+            )
         if self._unproven is not None:
             producer.flush(answer)
         producer.send_offset(place, token.member, answer)
         if self._unproven is not None:
-            self._check_end(at, self._unproven, answer)
+            self._check_end(at, marked or at, self._unproven, answer)
         before_commit()
         answer = deadline.within(deadline.seconds / _TRIES)
         producer.commit(answer)
@@ -275,15 +284,22 @@ class DecisionRegister:
         self._unproven = None
         return self._held
 
-    def _check_end(self, at: Sequence[int], reached: int, deadline: Deadline) -> None:
+    def _check_end(
+        self, at: Sequence[int], last: Sequence[int], reached: int, deadline: Deadline
+    ) -> None:
         """The end that was read may have come from a leader that was deposed and does not know yet.
         The driver's id is this process's, so a record of the query that lies between that end and
         the new record was written before, and not compared."""
         if at and at[0] == reached:
             return
         reader = self.reach(deadline)
-        if not at or at[0] < reached or reader.written(self._keys, reached, at[0], deadline):
-            # Opening again aborts what is under way, and reads at least as far as this record.
+        if (
+            not at
+            or at[0] < reached
+            or reader.written(self._keys, reached, at[0], last[0], deadline)
+        ):
+            # Opening again aborts what is under way, and reads at least as far as it: an aborted
+            # marker behind the end as told would look like one more record of the query.
             raise OutcomeUnknownError(
                 f"The decision log has records behind its end as it was told, {reached}.",
                 remedy="",
@@ -310,7 +326,7 @@ class DecisionRegister:
             return None
         former = _read(found[names.query])
         is_own = (former.record.prefix or DEFAULT_PREFIX) == names.prefix
-        return replace(former, adopted=True) if is_own else None
+        return replace(former, unmarked=True) if is_own else None
 
     def _explained(self, token: PlanToken, error: BaseException) -> BaseException | None:
         """The error that tells the user what to do; None: that is the error itself."""

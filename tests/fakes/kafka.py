@@ -163,8 +163,10 @@ class FakeLogReader:
         return self._found(keys, end)
 
     @port("written")
-    def written(self, keys: Sequence[str], start: int, end: int, deadline: Deadline) -> bool:
-        self._at_least = end + 1
+    def written(
+        self, keys: Sequence[str], start: int, end: int, last: int, deadline: Deadline
+    ) -> bool:
+        self._at_least = last + 1
         between = [e for e in self._log.all_from(start) if e.offset < end and not e.marker]
         return any((entry.key or b"").decode() in keys for entry in between)
 

@@ -17,7 +17,7 @@ from eos_sink.errors import (
 )
 from eos_sink.identity import DEFAULT_PREFIX, QueryNames
 from eos_sink.log import DecisionRegister, Entry
-from eos_sink.log.record import decode
+from eos_sink.log.record import decode, is_moved
 from eos_sink.model import BatchId, Decision, LogPosition, PlanToken, Tally
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.kafka import FakeKafka, FakeLogReader
@@ -158,7 +158,7 @@ def test_a_plan_is_refused_by_a_log_that_has_lost_its_record(cluster: FakeCluste
         with pytest.raises(OperatorNeededError, match="has read seq 5 at offset 40"):
             Writer(cluster).register.expect(token, writer.deadline)
         writer.write(member, seq)
-    with pytest.raises(OperatorNeededError, match="is at seq 5, offset 8"):
+    with pytest.raises(OperatorNeededError, match="is at seq 5, offset 9"):
         Writer(cluster).register.write(token, None, writer.deadline)
     assert writer.register.read(writer.deadline).seq == 5
 
@@ -320,7 +320,7 @@ def test_a_record_that_was_committed_at_an_offset_that_is_not_told_is_read_back(
     assert writer.write(member, 1, batch=1).seq == 2
     latest = Writer(cluster).register.read(writer.deadline)
     assert (latest.seq, latest.decision) == (2, decision(1))
-    assert len(cluster.read_committed("__eos_sink_log")) == 2
+    assert keys(cluster).count(NAMES.log_key) == 2
 
 
 # --- records of the version before, under the query's name without its prefix
@@ -345,7 +345,8 @@ class Former(DecisionRegister):
         produce = producer.produce
 
         def under_the_old_key(*given: Any, **named: Any) -> None:
-            produce(*given, **{**named, "key": self._names.query.encode()})
+            if not is_moved(given[1]):
+                produce(*given, **{**named, "key": self._names.query.encode()})
 
         producer.produce = under_the_old_key  # type: ignore[method-assign]
         return entry
@@ -367,13 +368,13 @@ def test_a_record_of_the_version_before_is_gone_on_from(cluster: FakeCluster) ->
     old.write(old.join(), 0, batch=4)
     assert new.register.known(new.deadline)
     entry = new.register.read(new.deadline)
-    assert (entry.seq, entry.decision, entry.adopted) == (1, decision(4), True)
+    assert (entry.seq, entry.decision, entry.unmarked) == (1, decision(4), True)
     member = new.join()
     assert new.write(member, 1, batch=5).seq == 2
     assert new.write(member, 2, batch=6).seq == 3
     assert keys(cluster) == [NAMES.query, NAMES.log_key, NAMES.query, NAMES.log_key]
     again = Writer(cluster).register.read(new.deadline)
-    assert (again.seq, again.decision, again.adopted) == (3, decision(6), False)
+    assert (again.seq, again.decision, again.unmarked) == (3, decision(6), False)
 
 
 def test_the_version_before_stops_once_its_record_was_gone_on_from(cluster: FakeCluster) -> None:
@@ -433,3 +434,19 @@ def test_other_queries_are_told_by_their_names_and_markers_are_none(cluster: Fak
         (NAMES, decision(5)),
         (other.names, decision(0)),
     ]
+
+
+def test_the_version_before_stops_at_a_query_that_began_under_this_one(
+    cluster: FakeCluster,
+) -> None:
+    """It would begin at number 1 once Kafka has forgotten the transactional ids, and what it then
+    decided would be unknown to this version after it."""
+    new = Writer(cluster)
+    new.write(new.join(), 0, batch=4)
+    assert new.write(new.join(), 1, batch=5).seq == 2
+    assert keys(cluster) == [NAMES.log_key, NAMES.query, NAMES.log_key]
+    former = FormerWriter(cluster)
+    with pytest.raises(OperatorNeededError):
+        former.register.read(former.deadline)
+    again = Writer(cluster).register.read(new.deadline)
+    assert (again.seq, again.decision) == (2, decision(5))

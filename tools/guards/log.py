@@ -312,8 +312,15 @@ GUARDS = (
     Guard(
         "an older version's record is left behind with a marker",
         "That version stops there, and decides nothing from a record that is outdated.",
-        (Removal(_REGISTER, "        if entry.adopted:\n", "        if False:\n"),),
+        (Removal(_REGISTER, "        if entry.unmarked:\n", "        if False:\n"),),
         proofs(_IN_REGISTER + "test_the_version_before_stops_once_its_record_was_gone_on_from"),
+        outside="the model has one version",
+    ),
+    Guard(
+        "a query's first record leaves a marker for older versions",
+        "A downgrade does not begin the query at number 1 when Kafka has forgotten its ids.",
+        (Removal(_REGISTER, "unmarked=query not in found", "unmarked=False"),),
+        proofs(_IN_REGISTER + "test_the_version_before_stops_at_a_query_that_began_under_this_one"),
         outside="the model has one version",
     ),
     Guard(
@@ -322,8 +329,8 @@ GUARDS = (
         (
             Removal(
                 _REGISTER,
-                "        return replace(former, adopted=True) if is_own else None\n",
-                "        return replace(former, adopted=True)\n",
+                "        return replace(former, unmarked=True) if is_own else None\n",
+                "        return replace(former, unmarked=True)\n",
             ),
         ),
         proofs(
@@ -338,7 +345,7 @@ GUARDS = (
         (
             Removal(
                 _REGISTER,
-                "            self._check_end(at, self._unproven, answer)\n",
+                "            self._check_end(at, marked or at, self._unproven, answer)\n",
                 "            pass\n",
             ),
         ),
