@@ -118,7 +118,6 @@ class Planner:
             # Its tasks have this member's metadata: only a new one has them refused.
             self._close_member()
             return self._recover(deadline)
-        self._settle(entry, deadline)
         planned = self._planned
         if planned and entry.seq == planned.seq + 1 and entry.decision != planned.decision:
             return entry
@@ -141,7 +140,6 @@ class Planner:
             member = self._join(deadline)
             entry = self._register.open(deadline)
             self._tell_of_another_query(entry)
-            self._settle(entry, deadline)
             entry = self._sweep(entry, deadline, always_void=True)
             while not member.wait_stable(Deadline(min(_STABLE_TRY_S, deadline.left))):
                 if deadline.passed:
@@ -218,10 +216,10 @@ class Planner:
             )
 
     def _sweep(self, entry: Entry, deadline: Deadline, *, always_void: bool) -> Entry:
+        seen = self._settle(entry, deadline).seen
         listed = list_undecided(self._kafka, self._names, entry.decision, deadline)
         if listed or always_void:
             figures = self._journal.voiding(entry, len(listed), recovers=always_void)
-            seen = self._settle(entry, deadline).seen
             token = self._token(entry)
             entry = void(self._register, token, entry, deadline, figures, settled=seen)
             abort_all(self._kafka, listed, deadline)
