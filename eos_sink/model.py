@@ -57,6 +57,11 @@ class BatchId:
             return frozenset({source, f"{Numbering.FOREACH.value}{source}"})
         return frozenset({source} if self.numbering is Numbering.FOREACH else ())
 
+    @property
+    def notes_settled(self) -> bool:
+        """Whether a record of its own says that it is settled: no next batch proves it."""
+        return self.numbering in (Numbering.VERSION, Numbering.ONCE)
+
     def __str__(self) -> str:
         numbering = self.numbering
         source = self.stream.removeprefix(numbering.value)

@@ -185,7 +185,7 @@ class Committer:
                 data={"batch": decision.batch.batch, "partitions": sorted(found.lost)},
             )
         self._journal.committed(decision, rewritten, clock, token.seq + 1)
-        if found.seen and decision.batch.numbering in (Numbering.VERSION, Numbering.ONCE):
+        if found.seen and decision.batch.notes_settled:
             self._keep_settled(token, entry, deadline)
 
     def _keep_settled(self, token: PlanToken, entry: Entry, deadline: Deadline) -> None:

@@ -119,11 +119,23 @@ class Planner:
             self._forget()
             self._checked = not self._options.origin.batch
             return self._recover(deadline)
+        if self._options.origin.batch and self._may_run(entry):
+            # Its tasks have this member's metadata: only a new one has them refused.
+            self._close_member()
+            return self._recover(deadline)
         planned = self._planned
         if planned and entry.seq == planned.seq + 1 and entry.decision != planned.decision:
             return entry
         # The plan before came to nothing. Its abort() may not have known of it, or died amid.
         return self._sweep(entry, deadline, always_void=False)
+
+    def _may_run(self, entry: Entry) -> bool:
+        """The batch write that this process planned before may be another thread's and go on: it
+        is neither decided nor given up, or its decision is not noted as settled, which follows."""
+        if self._planned is not None and self._planned.seq == entry.seq:
+            return True
+        decision = entry.decision
+        return decision is not None and decision.batch.notes_settled and not entry.record.settled
 
     def _recover(self, deadline: Deadline) -> Entry:
         if not self._checked:

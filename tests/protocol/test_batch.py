@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -195,6 +196,39 @@ def test_of_two_writes_at_the_same_time_the_older_one_is_told_to_take_an_id_of_i
     with pytest.raises(SupersededError, match=r"eos\.id, or a txnAppId, of its own"):
         job.tasks(plan, once("1"), [[b"a"]])
     assert world.visible() == [b"b"]
+
+
+@pytest.mark.parametrize("batch", [once, LOADS, FRAMES], ids=["once", "version", "frame"])
+def test_of_two_writes_of_one_session_at_the_same_time_the_older_one_is_refused(
+    batch: Callable[[Any], BatchId], world: World, job: Job
+) -> None:
+    """Spark keeps the planner process of the older one, which has written nothing so far."""
+    job.write(once("before"), [b"before"])
+    older, newer = job.planner.plan(), job.planner.plan()
+    with pytest.raises(SupersededError):
+        job.tasks(older, once("older"), [[b"older"]], run="r1")
+    reports = job.tasks(newer, batch(2), [[b"new"], [b"er"]], run="r2")
+    Committer(FakeKafka(world.cluster), world.options).abort([], older.token)
+    job.committer.commit(reports)
+    assert world.visible() == [b"before", b"er", b"new"]
+    assert open_ids(world) == []
+
+
+def test_the_note_of_a_write_does_not_give_up_the_next_one_of_its_session(
+    world: World, job: Job
+) -> None:
+    """A thread that plans between the decision of another one's write and its note."""
+    plans: list[Plan] = []
+    job.planner.plan()
+    At(
+        job.commits.process,
+        "control.end",
+        Moment.BEFORE,
+        lambda: plans.append(job.planner.plan()),
+    )
+    job.write(once("one"), [b"one"])
+    job.committer.commit(job.tasks(plans[0], once("two"), [[b"two"]]))
+    assert world.visible() == [b"one", b"two"]
 
 
 def test_two_sessions_that_write_in_turns_do_not_disturb_each_other(world: World, job: Job) -> None:

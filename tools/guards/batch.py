@@ -4,12 +4,30 @@ from __future__ import annotations
 
 from tools.guards.guard import Guard, Removal, proofs
 
+_PLANNER = "eos_sink/driver/planner.py"
 _VERDICTS = "eos_sink/verdicts.py"
 _COMMITTER = "eos_sink/driver/committer.py"
 _BATCH = "tests/protocol/test_batch.py::"
 _OUTSIDE = "the model's batches are those of streams"
 
 GUARDS = (
+    Guard(
+        "two writes of one session do not share a member",
+        "Spark plans a second one in the process whose first one goes on, so the plans look alike.",
+        (
+            Removal(
+                _PLANNER,
+                "        if self._options.origin.batch and self._may_run(entry):\n",
+                "        if False:\n",
+            ),
+        ),
+        proofs(
+            _BATCH + "test_of_two_writes_of_one_session_at_the_same_time_the_older_one_is_refused"
+            "[once]",
+            _BATCH + "test_the_note_of_a_write_does_not_give_up_the_next_one_of_its_session",
+        ),
+        outside=_OUTSIDE,
+    ),
     Guard(
         "a second frame is refused",
         "Two frames under one identity in one batch are not one frame and its repetition.",
