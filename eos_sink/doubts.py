@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from eos_sink.errors import OperatorNeededError
-from eos_sink.identity import DEFAULT_PREFIX, QueryNames
+from eos_sink.identity import DEFAULT_LOG, DEFAULT_PREFIX, QueryNames
 from eos_sink.model import BatchId, Decision, Earlier, LogPosition, Numbering, Tally
 
 _SHOWN_IDS = 5
@@ -40,14 +40,15 @@ VISIBLE, LOST, ACCEPT, FORGET = "--visible", "--lost", "--accept", "--forget"
 STREAM = "--stream"
 
 
-def resolve_command(names: QueryNames) -> str:
+def resolve_command(names: QueryNames, log: str) -> str:
     """Shows the evidence; with a choice behind it, carries the choice out."""
-    prefix = "" if names.prefix == DEFAULT_PREFIX else f" --prefix {names.prefix}"
-    return f"eos-sink resolve {names.query} --bootstrap-server HOST:PORT{prefix}"
+    prefix = "" if names.prefix == DEFAULT_PREFIX else f" --prefix {shlex.quote(names.prefix)}"
+    topic = "" if log == DEFAULT_LOG else f" --log-topic {shlex.quote(log)}"
+    return f"eos-sink resolve {names.query} --bootstrap-server HOST:PORT{topic}{prefix}"
 
 
 def in_doubt(
-    names: QueryNames, decision: Decision, doubtful: Collection[int]
+    names: QueryNames, log: str, decision: Decision, doubtful: Collection[int]
 ) -> OperatorNeededError:
     """Neither coordinator nor topic can tell any more what became of these partitions."""
     partitions = sorted(doubtful)
@@ -61,7 +62,7 @@ def in_doubt(
         f"({rows} rows) neither the transaction coordinator nor the topic can tell any more "
         f"whether they were committed: their records at {places} cannot be read (deleted or "
         "compacted).",
-        f"In doubt: {resolve_command(names)} shows what is left; add {VISIBLE} if the rows "
+        f"In doubt: {resolve_command(names, log)} shows what is left; add {VISIBLE} if the rows "
         f"are or were there (they are not written again) or {LOST} if they never were (the replay "
         "writes them again).",
         decision.batch.batch,
@@ -70,7 +71,9 @@ def in_doubt(
     )
 
 
-def old_checkpoint(names: QueryNames, batch: BatchId, decision: Decision) -> OperatorNeededError:
+def old_checkpoint(
+    names: QueryNames, log: str, batch: BatchId, decision: Decision
+) -> OperatorNeededError:
     """Spark runs a batch of the same stream that is older than the decided one."""
     partitions = _partitions(decision)
     return _needed(
@@ -78,7 +81,7 @@ def old_checkpoint(names: QueryNames, batch: BatchId, decision: Decision) -> Ope
         f"stream (partitions {partitions}, {decision.total.rows} rows) is decided in Kafka "
         "already, so an old copy of the checkpoint is in use. Rows would be written twice.",
         "Restore the newest copy of the checkpoint. To write what Spark runs now on purpose: "
-        f"{resolve_command(names)} {FORGET}",
+        f"{resolve_command(names, log)} {FORGET}",
         batch.batch,
         partitions,
         decision.total.rows,
@@ -86,13 +89,15 @@ def old_checkpoint(names: QueryNames, batch: BatchId, decision: Decision) -> Ope
     )
 
 
-def older_than_earlier(names: QueryNames, batch: BatchId, known: Earlier) -> OperatorNeededError:
+def older_than_earlier(
+    names: QueryNames, log: str, batch: BatchId, known: Earlier
+) -> OperatorNeededError:
     """Spark runs a batch that is older than the last one of its stream, which another followed."""
     return _needed(
         f"Query {names.query}: Spark runs {batch}, but batch {known.batch.batch} of the same "
         "stream was decided before another stream wrote under this identity, so an old copy of the "
         "checkpoint is in use. The batch's partitions and rows would be written twice.",
-        f"Restore the newest copy of the checkpoint. {_on_purpose(names, batch.stream)}",
+        f"Restore the newest copy of the checkpoint. {_on_purpose(names, log, batch.stream)}",
         batch.batch,
         [],
         known.total.rows if known.total else None,
@@ -101,7 +106,7 @@ def older_than_earlier(names: QueryNames, batch: BatchId, known: Earlier) -> Ope
     )
 
 
-def unknown_earlier(names: QueryNames, batch: BatchId) -> OperatorNeededError:
+def unknown_earlier(names: QueryNames, log: str, batch: BatchId) -> OperatorNeededError:
     """Spark replays a batch that another stream has followed and whose rows are not known."""
     return _needed(
         f"Query {names.query}: Spark replays {batch}, which was decided before another stream "
@@ -109,8 +114,8 @@ def unknown_earlier(names: QueryNames, batch: BatchId) -> OperatorNeededError:
         "of eos-sink did not keep them, or the decision was dropped), so they could be written "
         "twice.",
         "Look for the batch's rows in the topic. If they are there: "
-        f"{resolve_command(names)} {ACCEPT} {_of(batch.stream)}, then start the query again. "
-        f"{_on_purpose(names, batch.stream)}",
+        f"{resolve_command(names, log)} {ACCEPT} {_of(batch.stream)}, then start the query again. "
+        f"{_on_purpose(names, log, batch.stream)}",
         batch.batch,
         [],
         None,
@@ -119,7 +124,7 @@ def unknown_earlier(names: QueryNames, batch: BatchId) -> OperatorNeededError:
 
 
 def other_rows_than_earlier(
-    names: QueryNames, batch: BatchId, decided: Tally, now: Tally
+    names: QueryNames, log: str, batch: BatchId, decided: Tally, now: Tally
 ) -> OperatorNeededError:
     """Spark replays, with other rows, a batch that was decided before another stream came."""
     return _needed(
@@ -129,8 +134,8 @@ def other_rows_than_earlier(
         f"and {decided.bytes} bytes (fingerprint {decided.fingerprint:016x}); in which partitions "
         "they were is no longer known. Going on would lose or double rows.",
         f"{_SAME_ROWS[batch.numbering]} Otherwise, to keep what is in Kafka (rows that only the "
-        f"replay has are not written): {resolve_command(names)} {ACCEPT} {_of(batch.stream)}. "
-        f"{_on_purpose(names, batch.stream)}",
+        f"replay has are not written): {resolve_command(names, log)} {ACCEPT} {_of(batch.stream)}. "
+        f"{_on_purpose(names, log, batch.stream)}",
         batch.batch,
         [],
         decided.rows,
@@ -139,7 +144,7 @@ def other_rows_than_earlier(
 
 
 def moved_checkpoint(
-    names: QueryNames, batch: BatchId, other: QueryNames, decided: BatchId
+    names: QueryNames, log: str, batch: BatchId, other: QueryNames, decided: BatchId
 ) -> OperatorNeededError:
     """The stream was written under another identity, further than where it begins now."""
     return _needed(
@@ -151,7 +156,7 @@ def moved_checkpoint(
         "Put all of that back as it was, start the query once, so that it finishes its batch, and "
         "change it then. Or look for the batch's rows in the topic, and to "
         "write them again on purpose: "
-        f"{resolve_command(other)} {FORGET} {_of(decided.stream)}",
+        f"{resolve_command(other, log)} {FORGET} {_of(decided.stream)}",
         batch.batch,
         [],
         None,
@@ -162,7 +167,7 @@ def moved_checkpoint(
 
 
 def unrepaired(
-    names: QueryNames, batch: BatchId, decision: Decision, lost: frozenset[int]
+    names: QueryNames, log: str, batch: BatchId, decision: Decision, lost: frozenset[int]
 ) -> OperatorNeededError:
     """Decided partitions were lost, and Spark does not replay their batch."""
     partitions = sorted(lost)
@@ -172,7 +177,7 @@ def unrepaired(
         f"{decision.batch} were aborted after their decision and only a replay of that batch can "
         "write them again.",
         f"{_REPLAYS[decision.batch.numbering]} To give these rows up on purpose: "
-        f"{resolve_command(names)} {ACCEPT}",
+        f"{resolve_command(names, log)} {ACCEPT}",
         decision.batch.batch,
         partitions,
         rows,
@@ -180,14 +185,15 @@ def unrepaired(
 
 
 def other_rows(
-    names: QueryNames, decision: Decision, what: str, partitions: list[int]
+    names: QueryNames, log: str, decision: Decision, what: str, partitions: list[int]
 ) -> OperatorNeededError:
     """Spark replays the decided batch with other rows."""
     return _needed(
         f"Query {names.query}: {decision.batch} is decided, and Spark replays it with other rows: "
         f"{what} (partitions {partitions}). Going on would lose or double rows.",
-        f"{_SAME_ROWS[decision.batch.numbering]} Otherwise {resolve_command(names)} shows what is "
-        f"in Kafka; add {ACCEPT} to keep that (rows that only the replay has are not written) or "
+        f"{_SAME_ROWS[decision.batch.numbering]} Otherwise {resolve_command(names, log)} shows "
+        f"what is in Kafka; add {ACCEPT} to keep that (rows that only the replay has are not "
+        "written) or "
         f"{FORGET} to write the replay too (rows that both have are there twice).",
         decision.batch.batch,
         partitions,
@@ -207,7 +213,7 @@ def no_record(
         "written twice. Nothing was changed.",
         "Set eos.log.topic to the topic that the query used before, or restore that topic. To "
         "start without it (a batch that Spark replays is written, also if it is there already): "
-        f"{resolve_command(names)} --log-topic {log} {FORGET}",
+        f"{resolve_command(names, log)} {FORGET}",
         None,
         partitions,
         None,
@@ -226,8 +232,9 @@ def went_back(
         "topic was deleted and made again. Which batch, partitions and rows were decided last is "
         "not certain any more; they could be written twice.",
         "Restore the topic, and see to it that it is compacted and never deleted. If it holds the "
-        f"latest decision all the same, start the query again. {resolve_command(names)} "
-        f"--log-topic {position.topic} shows what it holds; add {FORGET} to go on without it.",
+        f"latest decision all the same, start the query again. "
+        f"{resolve_command(names, position.topic)} shows what it holds; add {FORGET} to go on "
+        "without it.",
         decision.batch.batch if decision else None,
         _partitions(decision) if decision else [],
         decision.total.rows if decision else None,
@@ -261,10 +268,9 @@ def _needed(
     return OperatorNeededError(message, remedy=remedy, data=data)
 
 
-def _on_purpose(names: QueryNames, stream: str) -> str:
-    return (
-        f"To write what Spark runs now on purpose: {resolve_command(names)} {FORGET} {_of(stream)}"
-    )
+def _on_purpose(names: QueryNames, log: str, stream: str) -> str:
+    command = f"{resolve_command(names, log)} {FORGET} {_of(stream)}"
+    return f"To write what Spark runs now on purpose: {command}"
 
 
 def _of(stream: str) -> str:

@@ -57,11 +57,6 @@ class BatchId:
             return frozenset({source, f"{Numbering.FOREACH.value}{source}"})
         return frozenset({source} if self.numbering is Numbering.FOREACH else ())
 
-    @property
-    def notes_settled(self) -> bool:
-        """Whether a record of its own says that it is settled: no next batch proves it."""
-        return self.numbering in (Numbering.VERSION, Numbering.ONCE)
-
     def __str__(self) -> str:
         numbering = self.numbering
         source = self.stream.removeprefix(numbering.value)
@@ -262,6 +257,16 @@ class LogRecord:
     def knows(self, stream: str) -> bool:
         """Whether a batch of the stream was decided here."""
         return any(batch.stream == stream for batch in self.decided)
+
+    @property
+    def notes_settled(self) -> bool:
+        """Whether another record has to say that the decision was settled. The next batch of a
+        stream proves it; nothing does for a single write or a version, nor for a frame where the
+        next one may be another query's."""
+        numbering = self.decision and self.decision.batch.numbering
+        if numbering is Numbering.FOREACH:
+            return bool(self.earlier)
+        return numbering in (Numbering.VERSION, Numbering.ONCE)
 
     def earlier_of(self, stream: str) -> Earlier | None:
         return next((each for each in self.earlier if each.batch.stream == stream), None)

@@ -15,6 +15,7 @@ from eos_sink.defaults import PREFIX, Defaults
 from eos_sink.destinations import Destinations, parse_destinations
 from eos_sink.errors import ConfigurationError
 from eos_sink.identity import (
+    DEFAULT_LOG,
     DEFAULT_PREFIX,
     Origin,
     QueryNames,
@@ -79,7 +80,7 @@ OPTIONS = (
         "The only topics, or partitions of them, that the query may write: `payments, audit:0-3`. "
         "They are looked at before the start, and a row for anything else is an error.",
     ),
-    Option("eos.log.topic", "__eos_sink_log", "The decision log, one a cluster; made if missing."),
+    Option("eos.log.topic", DEFAULT_LOG, "The decision log, one a cluster; made if missing."),
     Option(
         "eos.log.replication.factor",
         "3",

@@ -100,6 +100,10 @@ class TransactionState:
     """Start of the open transaction, broker's clock, milliseconds since the epoch; -1: none."""
     timeout_ms: int
 
+    def is_not(self, transaction: Transaction) -> bool:
+        """Whether the id is another transaction's by now; one that is missing is nobody's."""
+        return self.status is not TransactionStatus.MISSING and self.transaction != transaction
+
 
 @dataclass(frozen=True)
 class ProducerIdentity:

@@ -139,23 +139,23 @@ def assignment(plan: Plan, batch: BatchId, partition: int, run: str = "") -> Ass
     decision = plan.decision
     if decision is None:
         return Assignment(Role.WRITE, 0)
+    names, log = plan.token.names, plan.token.position.topic
     if decision.batch == batch:
         if run and run == decision.run:
             # One run calls foreachBatch once for a batch, so this is no replay.
             return Assignment(Role.REFUSE, decision.slot)
         if plan.doubtful:
-            raise doubts.in_doubt(plan.token.names, decision, plan.doubtful)
+            raise doubts.in_doubt(names, log, decision, plan.doubtful)
         role = Role.WRITE if partition in plan.lost else Role.COUNT
         return Assignment(role, decision.slot)
-    names = plan.token.names
     if decision.batch.stream == batch.stream and decision.batch.batch > batch.batch:
         if batch.numbering is Numbering.VERSION:
             return Assignment(Role.SKIP, decision.slot)
-        raise doubts.old_checkpoint(names, batch, decision)
+        raise doubts.old_checkpoint(names, log, batch, decision)
     if plan.doubtful and not proves_commit(batch, decision.batch):
-        raise doubts.in_doubt(names, decision, plan.doubtful)
+        raise doubts.in_doubt(names, log, decision, plan.doubtful)
     if plan.lost and not _came_to_nothing(decision, plan.lost):
-        raise doubts.unrepaired(names, batch, decision, plan.lost)
+        raise doubts.unrepaired(names, log, batch, decision, plan.lost)
     return Assignment(Role.WRITE, 1 - decision.slot)
 
 
@@ -166,7 +166,10 @@ def _came_to_nothing(decision: Decision, lost: frozenset[int]) -> bool:
 
 
 def check_unmoved(
-    names: QueryNames, decision: Decision, elsewhere: Iterable[tuple[QueryNames, LogRecord]]
+    names: QueryNames,
+    log: str,
+    decision: Decision,
+    elsewhere: Iterable[tuple[QueryNames, LogRecord]],
 ) -> None:
     """The query has not written further under another identity: a checkpoint that was moved, or
     copied, amid a batch, or a query that has changed between writing by itself and `foreachBatch`.
@@ -185,12 +188,10 @@ def check_unmoved(
         decided = record.decided if same_topic else [each.batch for each in record.earlier]
         for its in decided:
             if its.stream in batch.namesakes and its.batch >= batch.batch:
-                raise doubts.moved_checkpoint(names, batch, other, its)
+                raise doubts.moved_checkpoint(names, log, batch, other, its)
 
 
-def is_visible(
-    names: QueryNames, record: LogRecord, batch: BatchId, total: Tally, run: str
-) -> bool:
+def is_visible(names: QueryNames, log: str, record: LogRecord, decision: Decision) -> bool:
     """Whether a batch was decided before another stream took the query's names, and so is visible:
     what is written of it now has to be aborted. Otherwise it is new.
 
@@ -199,21 +200,22 @@ def is_visible(
             other rows, or an older version did not note with which.
         ConfigurationError: the same run of the query has written it.
     """
+    batch, total, run = decision.batch, decision.total, decision.run
     known = record.earlier_of(batch.stream)
     if known is None or known.batch.batch < batch.batch:
         return False
     if known.total is None and record.decision is None:
         return False  # A person has dropped its decision, so that it is written.
     if known.batch.batch > batch.batch:
-        raise doubts.older_than_earlier(names, batch, known)
+        raise doubts.older_than_earlier(names, log, batch, known)
     if run and run == known.run:
         raise second_frame(names, batch)
     if known.accepted:
         return True
     if known.total is None:
-        raise doubts.unknown_earlier(names, batch)
+        raise doubts.unknown_earlier(names, log, batch)
     if known.total != total:
-        raise doubts.other_rows_than_earlier(names, batch, known.total, total)
+        raise doubts.other_rows_than_earlier(names, log, batch, known.total, total)
     return True
 
 
@@ -308,7 +310,9 @@ def check_vote(
             )
 
 
-def check_replay(names: QueryNames, decision: Decision, reports: Sequence[TaskReport]) -> None:
+def check_replay(
+    names: QueryNames, log: str, decision: Decision, reports: Sequence[TaskReport]
+) -> None:
     """A replay of the decided batch has the rows of the decision, whichever partitions they are in.
 
     Raises:
@@ -318,6 +322,7 @@ def check_replay(names: QueryNames, decision: Decision, reports: Sequence[TaskRe
     if total != decision.total and not decision.ruling.accepted:
         raise doubts.other_rows(
             names,
+            log,
             decision,
             f"the replay has {total.rows} rows and {total.bytes} bytes (fingerprint "
             f"{total.fingerprint:016x}), the decision {decision.total.rows} rows and "
@@ -327,17 +332,22 @@ def check_replay(names: QueryNames, decision: Decision, reports: Sequence[TaskRe
 
 
 def check_rewrite(
-    names: QueryNames, decision: Decision, lost: frozenset[int], reports: Sequence[TaskReport]
+    names: QueryNames,
+    log: str,
+    decision: Decision,
+    lost: frozenset[int],
+    reports: Sequence[TaskReport],
 ) -> None:
     """A replay that writes lost partitions again has the same partitions with the same rows.
 
     Raises:
         OperatorNeededError: it has not.
     """
-    check_replay(names, decision, reports)
+    check_replay(names, log, decision, reports)
     if len(reports) != decision.partitions:
         raise doubts.other_rows(
             names,
+            log,
             decision,
             f"the replay has {len(reports)} partitions, the decision {decision.partitions}",
             sorted(lost),
@@ -347,6 +357,7 @@ def check_rewrite(
     if moved or written != lost:
         raise doubts.other_rows(
             names,
+            log,
             decision,
             f"partitions {sorted(lost)} were lost and {sorted(written)} written again, and "
             f"partitions {moved} hold other rows than before",

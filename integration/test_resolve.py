@@ -242,6 +242,19 @@ def test_a_replay_with_other_rows_is_written_too(query: Query, person: Person) -
     assert rows.count("1-2-8") == 1
 
 
+def test_the_printed_command_reaches_a_log_of_the_querys_own(
+    kafka: KafkaCluster, own_log: Query
+) -> None:
+    own_log.run_killed_at(FaultPoint.COMMITTER_SETTLE_AFTER)
+    replan(own_log, 1, rows_of(1, [ROWS, ROWS, ROWS + 1]))
+    printed = re.search(r"eos-sink (resolve \S+ .*?) shows", stopped(own_log)["text"])
+    assert printed is not None
+    words = shlex.split(printed[1].replace("HOST:PORT", kafka.bootstrap_servers))
+    with redirect_stdout(StringIO()) as out:
+        assert cli.main([*words, "--json"]) == RAN
+    assert json.loads(out.getvalue())["log"]["seq"] == own_log.log().seq
+
+
 def test_an_old_checkpoint_goes_on_when_the_decision_is_dropped(
     query: Query, person: Person
 ) -> None:

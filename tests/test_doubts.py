@@ -12,6 +12,7 @@ from eos_sink.identity import DEFAULT_PREFIX, QueryNames
 from eos_sink.model import BatchId, Decision, Earlier, LogPosition, Prepared, Tally, Witness
 
 NAMES = QueryNames(DEFAULT_PREFIX, "q-0123456789")
+LOG = "__eos_sink_log"
 OTHER = QueryNames("team-", "r-0123456789")
 ENTRIES = tuple(
     Prepared(p, 100 + p, 4, Tally(p - 20, 1, 1), Witness("topic", 7, 99)) for p in (31, 32)
@@ -20,17 +21,17 @@ DECISION = Decision(BatchId("stream", 41), 1, 3, Tally(23, 2, 2), ENTRIES)
 NOW = BatchId("stream", 40)
 
 KNOWN = {
-    "in_doubt": doubts.in_doubt(NAMES, DECISION, {e.partition for e in ENTRIES}),
-    "old_checkpoint": doubts.old_checkpoint(NAMES, NOW, DECISION),
-    "unrepaired": doubts.unrepaired(NAMES, NOW, DECISION, frozenset({31, 32})),
-    "other_rows": doubts.other_rows(NAMES, DECISION, "it has 23 rows", [31, 32]),
+    "in_doubt": doubts.in_doubt(NAMES, LOG, DECISION, {e.partition for e in ENTRIES}),
+    "old_checkpoint": doubts.old_checkpoint(NAMES, LOG, NOW, DECISION),
+    "unrepaired": doubts.unrepaired(NAMES, LOG, NOW, DECISION, frozenset({31, 32})),
+    "other_rows": doubts.other_rows(NAMES, LOG, DECISION, "it has 23 rows", [31, 32]),
     "went_back": doubts.went_back(NAMES, 5, LogPosition("log", 1, 2), "is at seq 3", DECISION),
 }
 UNKNOWN = {
-    "older_than_earlier": doubts.older_than_earlier(NAMES, NOW, Earlier.of(DECISION)),
-    "unknown_earlier": doubts.unknown_earlier(NAMES, NOW),
-    "other_rows_than_earlier": doubts.other_rows_than_earlier(NAMES, NOW, Tally(3), Tally(4)),
-    "moved_checkpoint": doubts.moved_checkpoint(NAMES, NOW, OTHER, NOW),
+    "older_than_earlier": doubts.older_than_earlier(NAMES, LOG, NOW, Earlier.of(DECISION)),
+    "unknown_earlier": doubts.unknown_earlier(NAMES, LOG, NOW),
+    "other_rows_than_earlier": doubts.other_rows_than_earlier(NAMES, LOG, NOW, Tally(3), Tally(4)),
+    "moved_checkpoint": doubts.moved_checkpoint(NAMES, LOG, NOW, OTHER, NOW),
     "no_record": doubts.no_record(NAMES, "log", [NAMES.driver], [31, 32]),
     "unreadable_record": doubts.unreadable_record("log[1]@2", ValueError("x")),
 }
@@ -73,5 +74,5 @@ def test_each_names_the_command_and_its_choice(name: str, error: OperatorNeededE
 
 
 def test_the_command_names_a_prefix_that_is_not_the_usual_one() -> None:
-    assert "--prefix" not in doubts.resolve_command(NAMES)
-    assert "--prefix mine-" in doubts.resolve_command(QueryNames("mine-", "q-0123456789"))
+    assert "--prefix" not in doubts.resolve_command(NAMES, LOG)
+    assert "--prefix team-" in doubts.resolve_command(OTHER, LOG)

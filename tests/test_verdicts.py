@@ -161,14 +161,15 @@ FIRST = Earlier(BatchId("first", 3), ROWS, "run-1")
 
 def known_visible(number: int, total: Tally = ROWS, run: str = "", known: Earlier = FIRST) -> bool:
     record = LogRecord(9, DECISION, "w", (Earlier(BatchId("other", 9), Tally(1)), known))
-    return is_visible(NAMES, record, BatchId("first", number), total, run)
+    decision = replace(DECISION, batch=BatchId("first", number), total=total, run=run)
+    return is_visible(NAMES, "log", record, decision)
 
 
 def test_the_last_batch_of_an_earlier_stream_is_visible_and_a_later_one_new() -> None:
     assert known_visible(3)
     assert known_visible(3, run="run-2")
     assert not known_visible(4)
-    assert not is_visible(NAMES, LogRecord(9, DECISION, "w", (FIRST,)), BATCH, Tally(), "")
+    assert not is_visible(NAMES, "log", LogRecord(9, DECISION, "w", (FIRST,)), DECISION)
 
 
 @pytest.mark.parametrize("number", [0, 2])
@@ -286,12 +287,12 @@ def reports(*rewritten: int) -> list[TaskReport]:
 
 
 def test_a_replay_with_the_same_rows_passes() -> None:
-    check_replay(NAMES, DECISION, reports())
+    check_replay(NAMES, "log", DECISION, reports())
 
 
 def test_a_replay_may_spread_its_rows_over_other_partitions() -> None:
-    check_replay(NAMES, DECISION, [report(0, DECISION.total)])
-    check_replay(NAMES, DECISION, [report(0, TALLIES[2]), report(1, TALLIES[0])])
+    check_replay(NAMES, "log", DECISION, [report(0, DECISION.total)])
+    check_replay(NAMES, "log", DECISION, [report(0, TALLIES[2]), report(1, TALLIES[0])])
 
 
 @pytest.mark.parametrize(
@@ -299,29 +300,29 @@ def test_a_replay_may_spread_its_rows_over_other_partitions() -> None:
 )
 def test_a_replay_with_other_rows_stops(extra: Tally) -> None:
     with pytest.raises(OperatorNeededError, match="with other rows"):
-        check_replay(NAMES, DECISION, [*reports(), report(3, extra)])
+        check_replay(NAMES, "log", DECISION, [*reports(), report(3, extra)])
 
 
 def test_a_replay_without_rows_stops() -> None:
     with pytest.raises(OperatorNeededError, match="with other rows"):
-        check_replay(NAMES, DECISION, [])
+        check_replay(NAMES, "log", DECISION, [])
 
 
 def test_exactly_the_lost_partitions_written_again_pass() -> None:
-    check_rewrite(NAMES, DECISION, frozenset({2}), reports(2))
-    check_rewrite(NAMES, DECISION, frozenset({0, 2}), reports(0, 2))
+    check_rewrite(NAMES, "log", DECISION, frozenset({2}), reports(2))
+    check_rewrite(NAMES, "log", DECISION, frozenset({0, 2}), reports(0, 2))
 
 
 @pytest.mark.parametrize("rewritten", [(), (0,), (0, 2), (1,), (1, 2)])
 def test_a_rewritten_set_that_is_not_the_lost_one_stops(rewritten: tuple[int, ...]) -> None:
     with pytest.raises(OperatorNeededError, match=r"partitions \[2\] were lost"):
-        check_rewrite(NAMES, DECISION, frozenset({2}), reports(*rewritten))
+        check_rewrite(NAMES, "log", DECISION, frozenset({2}), reports(*rewritten))
 
 
 def test_a_rewrite_with_rows_that_moved_between_partitions_stops() -> None:
     moved = [report(0, TALLIES[2]), report(1, Tally()), report(2, TALLIES[0], rewritten=True)]
     with pytest.raises(OperatorNeededError, match="other rows than before") as error:
-        check_rewrite(NAMES, DECISION, frozenset({2}), moved)
+        check_rewrite(NAMES, "log", DECISION, frozenset({2}), moved)
     assert error.value.data["partitions"] == [0, 2]
 
 
@@ -331,18 +332,20 @@ def test_a_rewrite_in_another_number_of_partitions_stops(count: int) -> None:
     if count == 2:
         some = [reports(2)[0], reports(2)[2]]
     with pytest.raises(OperatorNeededError, match=f"{count} partitions"):
-        check_rewrite(NAMES, DECISION, frozenset({2}), some)
+        check_rewrite(NAMES, "log", DECISION, frozenset({2}), some)
 
 
 def test_a_rewrite_with_other_totals_stops() -> None:
     with pytest.raises(OperatorNeededError, match="with other rows"):
-        check_rewrite(NAMES, DECISION, frozenset({2}), [*reports(2)[:2], report(2, Tally(1, 1, 1))])
+        check_rewrite(
+            NAMES, "log", DECISION, frozenset({2}), [*reports(2)[:2], report(2, Tally(1, 1, 1))]
+        )
 
 
 def test_an_accepted_decision_takes_any_replay() -> None:
     accepted = replace(DECISION, ruling=Ruling(accepted=True))
-    check_replay(NAMES, accepted, [])
-    check_replay(NAMES, accepted, [report(0, Tally(9, 9, 9))])
+    check_replay(NAMES, "log", accepted, [])
+    check_replay(NAMES, "log", accepted, [report(0, Tally(9, 9, 9))])
 
 
 # --- a log without a record

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from eos_sink.cli.numbers import some_seconds
 from eos_sink.cli.report import CommandError
-from eos_sink.identity import DEFAULT_PREFIX, QueryNames
+from eos_sink.identity import DEFAULT_LOG, DEFAULT_PREFIX, QueryNames
 from eos_sink.properties import read_properties
 
 if TYPE_CHECKING:
     from eos_sink.options import SinkOptions
 
-DEFAULT_LOG = "__eos_sink_log"
 ENVIRONMENT = {
     "--bootstrap-server": "EOS_SINK_BOOTSTRAP_SERVER",
     "--command-config": "EOS_SINK_COMMAND_CONFIG",

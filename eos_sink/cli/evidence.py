@@ -43,7 +43,7 @@ def _row(account: Account) -> tuple[Cell, ...]:
     at_end = f"{trace.rows}"
     if account.same_rows:
         at_end += ", the decided ones"
-    other = " (of another)" if state and state.transaction != account.transaction else ""
+    other = " (of another)" if state and state.is_not(account.transaction) else ""
     return (
         Cell(str(account.entry.partition)),
         Cell(f"{account.entry.tally.rows}"),

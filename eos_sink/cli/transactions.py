@@ -261,9 +261,10 @@ def _check_driver(status: QueryStatus, arguments: argparse.Namespace) -> None:
     who = f" {owner}" if owner else ""
     ended = " Its process on this machine has ended." if status.driver is Driver.GONE else ""
     raise CommandError(
-        f"a run of {status.query} is alive, or died within its session (a minute longer than its "
-        f"transaction time-out):{who}.{ended} Stop it, and its next start aborts what is "
-        "undecided; or add --take-over, after which that run can decide nothing any more"
+        f"a run of {status.query} is alive, or died within its session (half an hour unless the "
+        f"brokers' group.max.session.timeout.ms says otherwise):{who}.{ended} Stop it, "
+        "and its next start aborts what is undecided; or add --take-over, after "
+        "which that run can decide nothing any more"
     )
 
 

@@ -62,7 +62,7 @@ class Committer:
     ) -> None:
         self._kafka = kafka
         self._options = options
-        self._names = options.names
+        self._names, self._log = options.names, options.log_topic
         self._register = DecisionRegister(kafka, options.names)
         self._now_ms = now_ms
         self._clock = clock
@@ -107,7 +107,7 @@ class Committer:
                 run=reports[0].run,
             )
             record = self._register.expect(reports[0].token, deadline).record
-            if is_visible(self._names, record, decision.batch, decision.total, decision.run):
+            if is_visible(self._names, self._log, record, decision):
                 self._pass_over(reports, record, deadline)
             else:
                 check_streams(self._names, record, decision)
@@ -158,7 +158,7 @@ class Committer:
         record = self._register.expect(token, deadline).record
         if decision.batch.namesakes and not record.knows(decision.batch.stream):
             # The stream's first decision here: has the query written under another identity?
-            check_unmoved(self._names, decision, self._register.elsewhere(deadline))
+            check_unmoved(self._names, self._log, decision, self._register.elsewhere(deadline))
         self._check_topics(decision, deadline)
         clock = StepClock(self._clock)
         figures = self._journal.deciding(decision, reports, rewritten, clock, self._now_ms())
@@ -174,7 +174,7 @@ class Committer:
         found = settle(self._kafka, self._names, entry.record, deadline, just_decided=True)
         clock.end(Step.SETTLE)
         if found.doubtful:
-            raise doubts.in_doubt(self._names, decision, found.doubtful)
+            raise doubts.in_doubt(self._names, self._log, decision, found.doubtful)
         if found.lost:
             raise UnfinishedError(
                 f"Query {self._names.query}: {decision.batch} is decided, but its partitions "
@@ -185,12 +185,12 @@ class Committer:
                 data={"batch": decision.batch.batch, "partitions": sorted(found.lost)},
             )
         self._journal.committed(decision, rewritten, clock, token.seq + 1)
-        if found.seen and decision.batch.notes_settled:
+        if found.seen and entry.record.notes_settled:
             self._keep_settled(token, entry, deadline)
 
     def _keep_settled(self, token: PlanToken, entry: Entry, deadline: Deadline) -> None:
-        """Note in the log that the batch is visible. The next batch of a stream proves it, but
-        nothing does for a batch write, whose next one may come when Kafka has forgotten."""
+        """Note in the log that the batch is visible, since the next batch may be another's and come
+        when Kafka has forgotten."""
         try:
             figures, soon = self._journal.next(), deadline.within(_NOTE_S)
             void(self._register, token, entry, soon, figures, settled=True)
@@ -250,14 +250,14 @@ class Committer:
             return
         run = reports[0].run
         if not lost:
-            check_replay(self._names, decision, reports)
+            check_replay(self._names, self._log, decision, reports)
             self._journal.replayed(decision.batch)
             if run != decision.run:
                 # So that a second frame of this run is not taken for one more replay.
                 figures = self._journal.next()
                 self._register.write(token, replace(decision, run=run), deadline, figures)
             return
-        check_rewrite(self._names, decision, lost, reports)
+        check_rewrite(self._names, self._log, decision, lost, reports)
         kept = [entry for entry in decision.prepared if entry.partition not in lost]
         entries = sorted([*kept, *_prepared(reports)], key=lambda entry: entry.partition)
         ruling = replace(decision.ruling, lost=decision.ruling.lost - lost)

@@ -134,8 +134,7 @@ class Planner:
         is neither decided nor given up, or its decision is not noted as settled, which follows."""
         if self._planned is not None and self._planned.seq == entry.seq:
             return True
-        decision = entry.decision
-        return decision is not None and decision.batch.notes_settled and not entry.record.settled
+        return entry.record.notes_settled and not entry.record.settled
 
     def _recover(self, deadline: Deadline) -> Entry:
         if not self._checked:

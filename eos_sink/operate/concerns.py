@@ -68,7 +68,7 @@ def reach_of(names: QueryNames, reach: str) -> str:
     """The options for a command about one query, which may have a prefix of its own."""
     option = f"--prefix {shlex.quote(names.prefix)}"
     named = names.prefix != DEFAULT_PREFIX or "--prefix" in reach
-    return f"{reach} {option}".strip() if named and option not in reach else reach
+    return f"{reach} {option}".strip() if named and not reach.endswith(option) else reach
 
 
 def _of_query(status: QueryStatus, now_ms: int, reach: str) -> Iterator[Concern]:

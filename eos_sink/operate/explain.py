@@ -182,7 +182,7 @@ def _told(case: Case, known: Evidence) -> tuple[str, ...]:
     if known.settled and case.written is not None:
         found.append(f"the log: all of it was seen visible (seq {case.written.record.seq})")
     if state is not None:
-        other = state.transaction != known.transaction
+        other = state.is_not(known.transaction)
         whose = f", but of a later attempt (epoch {state.transaction.epoch})" if other else ""
         found.append(f"coordinator: {state.status.value}{whose}")
     if known.witness is not None:

@@ -223,16 +223,28 @@ def snapshot(facts: Facts, prefix: str, records: Sequence[Written] = ()) -> Snap
 
 
 def placed(
-    states: Iterable[TransactionState], queries: Iterable[str]
+    states: Iterable[TransactionState], histories: Mapping[str, History]
 ) -> dict[str | None, list[TransactionState]]:
-    """By the query of the log whose id it is, under whatever prefix; None: of none of them."""
+    """By the query of the log whose id it is, under whatever prefix where its record tells none;
+    None: of none of them."""
     by_query: dict[str | None, list[TransactionState]] = {}
-    known = list(queries)
+    groups = {query: _group(history) for query, history in histories.items()}
     for state in states:
         match = _TASK_ID.fullmatch(state.transaction.transactional_id)
-        fitting = [query for query in known if match and match[1].endswith(query)]
+        fitting = [
+            query
+            for query, group in groups.items()
+            if match and (match[1] == group if group else match[1].endswith(query))
+        ]
         by_query.setdefault(max(fitting, key=len, default=None), []).append(state)
     return by_query
+
+
+def _group(history: History) -> str:
+    """As the latest record tells it, "" where it does not: another log may have the same query
+    under another prefix."""
+    prefix = history.latest.record.prefix if history.latest else ""
+    return QueryNames.of_record(history.query, prefix).group if prefix else ""
 
 
 def names_of(history: History, open_: Iterable[TransactionState], prefix: str) -> QueryNames:

@@ -431,6 +431,24 @@ def test_transactions_are_of_the_query_of_their_prefix(world: World) -> None:
     }
 
 
+def test_a_query_of_another_log_is_not_taken_for_the_one_with_its_name_here(world: World) -> None:
+    """Its transactions say nothing about this one, and its tasks' are no driver's."""
+    made = options(**{"eos.transactional.id.prefix": "team-", "eos.log.topic": "theirs"})
+    other = Driver(World([], cluster=world.cluster, options=made), "stream-2")
+    Driver(world).run(0, [b"a"])
+    other.write(other.planner.plan(), 0, [b"b"])
+    person = Person(world)
+    found = person.status().document
+    assert found is not None
+    assert found["queries"][0]["open"] == []
+    theirs = made.names.task(0, 0)
+    described = person.types("describe", theirs).document
+    assert described is not None
+    assert described["query"] is None
+    with pytest.raises(CommandError, match="give the --log-topic of its query"):
+        person.types("abort", theirs, "--yes", "--take-over")
+
+
 def test_a_query_that_was_upgraded_is_one_row(world: World) -> None:
     """What the version before wrote under the query's name, and the marker there, are its own."""
     Driver(world).run(0, [b"a"])

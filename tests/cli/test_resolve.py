@@ -170,6 +170,13 @@ def test_a_doubt_is_shown_as_text_and_as_json(world: World) -> None:
     assert document["carried_out"] is None
 
 
+def test_an_id_that_the_coordinator_has_forgotten_is_shown_as_no_others(world: World) -> None:
+    Driver(world).run(0, [b"a"])
+    world.cluster.coordinator.forget(world.options.names.task(0, 0))
+    (row,) = report_of(world.options, Person(world).looks()).rows
+    assert row[2].text == "missing"
+
+
 def test_what_was_carried_out_is_shown(world: World) -> None:
     bring_into_doubt(world)
     person = Person(world)

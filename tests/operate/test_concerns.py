@@ -115,6 +115,7 @@ def test_the_command_that_helps_is_whole(query: QueryStatus, command: str) -> No
         ("eos-sink-", "-b k", "-b k"),
         ("team-", "-b k", "-b k --prefix team-"),
         ("team-", "-b k --prefix team-", "-b k --prefix team-"),
+        ("team-", "-b k --prefix team-b-", "-b k --prefix team-b- --prefix team-"),
         ("eos-sink-", "-b k --prefix team-", "-b k --prefix team- --prefix eos-sink-"),
     ],
 )

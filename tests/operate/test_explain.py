@@ -141,6 +141,11 @@ def test_a_fate_and_its_evidence(
     assert evidence in fate(case, **found)[1]
 
 
+def test_an_id_that_the_coordinator_has_forgotten_is_no_later_attempts() -> None:
+    gone = replace(OTHERS, status=TransactionStatus.MISSING, transaction=replace(T, epoch=-1))
+    assert fate(LATEST, state=gone)[1] == "coordinator: missing"
+
+
 @pytest.mark.parametrize(
     ("ruling", "expected"),
     [

@@ -53,7 +53,8 @@ OPEN = TransactionStatus.ONGOING
 def test_an_id_is_placed_by_its_end(transactional_id: str, query: str | None) -> None:
     state = TransactionState(Transaction(transactional_id, 1, 0), OPEN, 0, 1)
     known = ["orders-0123456789", "late_orders-0123456789"]
-    assert placed([state], known) == {query: [state]}
+    histories = {each: History(each, ()) for each in known}
+    assert placed([state], histories) == {query: [state]}
 
 
 # --- stories

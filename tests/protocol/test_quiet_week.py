@@ -15,7 +15,7 @@ from eos_sink.outcome import Outcome
 from eos_sink.ports import ProduceFailed
 from tests.fakes.process import Killed, Moment
 from tests.operate.test_snapshot import Eye
-from tests.protocol.test_batch import FRAMES, LOADS, Job, once, world_of
+from tests.protocol.test_batch import FRAMES, LOADS, OTHERS, Job, once, world_of
 from tests.protocol.test_resolve import Person
 from tests.protocol.test_stories import At, Driver, late_attempt, log, open_ids
 from tests.protocol.world import TOPIC, World
@@ -57,6 +57,24 @@ def test_a_weekly_batch_write_needs_no_operator(made: Callable[[int], BatchId]) 
         Job(world).write(made(week), [b"%d" % week], [b"x"], run=str(week))
         assert b"%d" % week in world.visible()
         forget(world)
+
+
+def test_weekly_frames_of_two_queries_that_share_an_identity_need_no_operator() -> None:
+    """Neither query's next batch proves that the other's was committed."""
+    world = world_of()
+    Job(world).write(FRAMES(0), [b"a0"], run="a")
+    Job(world).write(OTHERS(0), [b"b0"], run="b")
+    for week in range(1, 3):
+        forget(world)
+        Job(world).write(FRAMES(week), [b"a%d" % week], run=f"a{week}")
+        Job(world).write(OTHERS(week), [b"b%d" % week], run=f"b{week}")
+        assert world.visible() == [b"a%d" % week, b"b%d" % week]
+
+
+def test_frames_of_one_query_pay_for_no_second_record() -> None:
+    world = world_of()
+    Job(world).write(FRAMES(0), [b"a"], run="1")
+    assert [record.settled for record in log(world)] == [False, False]
 
 
 def test_a_version_that_was_settled_may_be_written_again_after_the_week() -> None:

@@ -37,9 +37,9 @@ class Driver:
     def __init__(self, world: World, stream: str = STREAM) -> None:
         self.world = world
         self._stream = stream
-        self.plans = FakeKafka(world.cluster)
+        self.plans = self._kafka()
         self.planner = Planner(self.plans, world.options)
-        self.commits = FakeKafka(world.cluster)
+        self.commits = self._kafka()
         self.committer = Committer(
             self.commits, world.options, now_ms=lambda: world.cluster.clock.ms
         )
@@ -48,7 +48,7 @@ class Driver:
         return [self.task(plan, batch, number, rows) for number, rows in enumerate(partitions)]
 
     def task(self, plan: Plan, batch: int, partition: int, rows: Sequence[bytes]) -> TaskReport:
-        writer = TaskWriter(FakeKafka(self.world.cluster), self.world.options, plan)
+        writer = TaskWriter(self._kafka(), self.world.options, plan)
         data = [pa.RecordBatch.from_pydict({"value": [row]}) for row in rows]
         return writer.write(BatchId(self._stream, batch), partition, data)
 
@@ -56,6 +56,9 @@ class Driver:
         reports = self.write(self.planner.plan(), batch, *partitions)
         self.committer.commit(reports)
         return reports
+
+    def _kafka(self) -> FakeKafka:
+        return FakeKafka(self.world.cluster, log_topic=self.world.options.log_topic)
 
 
 @pytest.fixture

@@ -292,6 +292,13 @@ GUARDS = (
         outside="the model has no batch writes",
     ),
     Guard(
+        "a shared frame is noted as settled",
+        "Where queries share an identity, the next batch may be another one's.",
+        (Removal(_COMMITTER, "        return bool(record.earlier)\n", "        return False\n"),),
+        proofs(_WEEK + "test_weekly_frames_of_two_queries_that_share_an_identity_need_no_operator"),
+        outside="the model has one stream",
+    ),
+    Guard(
         "EndTxn up to version 4",
         "Above it each end moves the epoch, by which the sink knows its transactions.",
         (

@@ -289,7 +289,8 @@ GUARDS = (
         (
             Removal(
                 _COMMITTER,
-                "check_unmoved(self._names, decision, self._register.elsewhere(deadline))",
+                "check_unmoved(self._names, self._log, decision, "
+                "self._register.elsewhere(deadline))",
                 "pass",
             ),
         ),
