@@ -108,7 +108,7 @@ def test_a_query_that_runs_well_needs_nobody(on_call: OnCall) -> None:
 
 def test_what_was_prepared_is_aborted_and_the_batch_comes_once(on_call: OnCall) -> None:
     query = on_call.query
-    query.run_killed_at(FaultPoint.COMMITTER_VOTE_BEFORE)
+    query.run_killed_at(FaultPoint.TASK_PREPARED_AFTER)
     status = on_call.status(expect=LOOK)
     assert status["driver"] == "gone"
     assert status["batch"]["number"] == 0

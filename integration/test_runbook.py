@@ -72,7 +72,7 @@ def told(text: str, title: str) -> bool:
 
 def test_readers_that_are_stuck_go_on_when_the_query_starts(on_call: OnCall) -> None:
     query = on_call.query("payments")
-    query.run_killed_at(FaultPoint.COMMITTER_VOTE_BEFORE)
+    query.run_killed_at(FaultPoint.TASK_PREPARED_AFTER)
     code, seen = on_call.types("eos-sink status payments --bootstrap-server localhost:9092")
     assert code == 1
     said = "3 transactions are open, undecided, and nobody drives the query"

@@ -114,7 +114,6 @@ class Planner:
             self._forget()
             self._checked = not self._options.origin.batch
             return self._recover(deadline)
-        self._settle(entry, deadline)
         planned = self._planned
         if planned and entry.seq == planned.seq + 1 and entry.decision != planned.decision:
             return entry
@@ -129,7 +128,6 @@ class Planner:
             member = self._join(deadline)
             entry = self._register.open(deadline)
             self._tell_of_another_query(entry)
-            self._settle(entry, deadline)
             entry = self._sweep(entry, deadline, always_void=True)
             while not member.wait_stable(Deadline(min(_STABLE_TRY_S, deadline.left))):
                 if deadline.passed:
@@ -206,10 +204,10 @@ class Planner:
             )
 
     def _sweep(self, entry: Entry, deadline: Deadline, *, always_void: bool) -> Entry:
+        seen = self._settle(entry, deadline).seen
         listed = list_undecided(self._kafka, self._names, entry.decision, deadline)
         if listed or always_void:
             figures = self._journal.voiding(entry, len(listed), recovers=always_void)
-            seen = self._settle(entry, deadline).seen
             token = self._token(entry)
             entry = void(self._register, token, entry, deadline, figures, settled=seen)
             abort_all(self._kafka, listed, deadline)

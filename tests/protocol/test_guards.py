@@ -76,17 +76,18 @@ def plan_again(driver: Driver) -> None:
 
 
 @pytest.mark.parametrize("by", ["abort", "plan"])
-def test_a_commit_that_wakes_up_just_after_its_transactions_were_aborted_decides_nothing(
-    world: World, driver: Driver, by: str
+@pytest.mark.parametrize("when", Moment)
+def test_a_commit_that_wakes_up_while_its_transactions_are_aborted_decides_nothing(
+    world: World, driver: Driver, by: str, when: Moment
 ) -> None:
-    """Had they been aborted before the log was voided, it could still be decided."""
+    """Just before it they are open still, so that only the void stops the commit."""
     reports = driver.write(driver.planner.plan(), 0, [b"a"], [b"b"])
     commit = Actor(partial(driver.committer.commit, reports))
     At(driver.commits.process, "log_producer.begin", Moment.BEFORE, commit.park)
     assert not commit.go()
     other = Driver(world)
     kafka = other.commits if by == "abort" else driver.plans
-    At(kafka.process, "control.end", Moment.AFTER, lambda: wake(commit))
+    At(kafka.process, "control.end", when, lambda: wake(commit))
     if by == "abort":
         other.committer.abort(reports)
     else:

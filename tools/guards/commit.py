@@ -43,6 +43,10 @@ _SETTLE_IT = (
     "        found = settle(self._kafka, self._names, entry.record, deadline, just_decided=True)\n"
 )
 
+_WAKES_UP = (
+    _GUARD + "test_a_commit_that_wakes_up_while_its_transactions_are_aborted_decides_nothing"
+)
+
 GUARDS = (
     Guard(
         "vote",
@@ -341,7 +345,7 @@ GUARDS = (
             ),
             *proofs(
                 _GUARD + "test_a_recovery_ends_nothing_that_is_decided_with_an_abort",
-                without="recovery settles before it lists",
+                without="a sweep settles before it lists",
             ),
         ),
         rows=("M_ABORTBLIND",),
@@ -368,7 +372,7 @@ GUARDS = (
         "What was planned before the abort can no longer be decided.",
         (Removal(_COMMITTER, _VOID, "                pass\n"),),
         proofs(
-            _STORY + "test_a_commit_that_wakes_up_after_abort_decides_nothing",
+            _WAKES_UP + "[Moment.BEFORE-abort]",
             _STORY + "test_half_a_task_that_goes_on_after_an_abort_is_never_decided",
             _ZOMBIE + "test_a_commit_is_refused_also_when_no_newer_driver_has_joined"
             "[4.3.0-FaultPoint.COMMITTER_OPEN_BEFORE]",
@@ -386,8 +390,7 @@ GUARDS = (
             ),
         ),
         proofs(
-            _GUARD + "test_a_commit_that_wakes_up_just_after_its_transactions_were_aborted_decides"
-            "_nothing[abort]",
+            _WAKES_UP + "[Moment.AFTER-abort]",
         ),
         rows=("NO_VOID",),
     ),

@@ -68,21 +68,6 @@ GUARDS = (
         outside="the model has one identity",
     ),
     Guard(
-        "compare before the vote",
-        "A stale plan is told that it is stale, not that its transactions are gone.",
-        (
-            Removal(
-                _REGISTER,
-                "        entry = self._current(token, deadline)\n"
-                "        self._compare(token, entry)\n"
-                "        return entry\n",
-                "        return self._current(token, deadline)\n",
-            ),
-        ),
-        proofs(_STORY + "test_a_stale_driver_is_refused_in_the_decision"),
-        outside="the write compares again; this one only names the cause",
-    ),
-    Guard(
         "open, then read",
         "The log is read after every other writer has been fenced.",
         (

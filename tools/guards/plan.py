@@ -15,13 +15,14 @@ _CRASH = "integration/test_crash_points.py::"
 
 _LIST = "        listed = list_undecided(self._kafka, self._names, entry.decision, deadline)\n"
 _FIGURES = "            figures = self._journal.voiding(entry, len(listed), recovers=always_void)\n"
-_SEEN = (
-    "            seen = self._settle(entry, deadline).seen\n"
-    "            token = self._token(entry)\n"
-)
+_TOKEN = "            token = self._token(entry)\n"
 _VOID = "            entry = void(self._register, token, entry, deadline, figures, settled=seen)\n"
 _ABORT = "            abort_all(self._kafka, listed, deadline)\n"
 _SWEEP_AGAIN = "                entry = self._sweep(entry, deadline, always_void=False)\n"
+
+_WAKES_UP = (
+    _GUARD + "test_a_commit_that_wakes_up_while_its_transactions_are_aborted_decides_nothing"
+)
 
 GUARDS = (
     Guard(
@@ -77,17 +78,19 @@ GUARDS = (
         rows=("M_NOSETTLE",),
     ),
     Guard(
-        "recovery settles before it lists",
+        "a sweep settles before it lists",
         "What is decided is no longer open when open transactions are listed to be aborted.",
         (
             Removal(
                 _PLANNER,
-                "            self._settle(entry, deadline)\n"
-                "            entry = self._sweep(entry, deadline, always_void=True)\n",
-                "            entry = self._sweep(entry, deadline, always_void=True)\n",
+                "        seen = self._settle(entry, deadline).seen\n",
+                "        seen = False\n",
             ),
         ),
-        proofs(_GUARD + "test_the_first_plan_after_a_crash_settles_what_is_decided"),
+        proofs(
+            _GUARD + "test_a_recovery_ends_nothing_that_is_decided_with_an_abort",
+            without="a list leaves out what is decided",
+        ),
         rows=("M_NOSETTLE",),
     ),
     Guard(
@@ -205,8 +208,7 @@ GUARDS = (
         (Removal(_PLANNER, _VOID),),
         proofs(
             _GUARD + "test_half_a_task_that_goes_on_after_a_plan_has_swept_is_never_decided",
-            _GUARD + "test_a_commit_that_wakes_up_just_after_its_transactions_were_aborted_decides"
-            "_nothing[plan]",
+            _WAKES_UP + "[Moment.AFTER-plan]",
         ),
         rows=("NO_VOID",),
     ),
@@ -215,8 +217,7 @@ GUARDS = (
         "What is aborted was undecidable before.",
         (Removal(_PLANNER, _VOID + _ABORT, _ABORT + _VOID),),
         proofs(
-            _GUARD + "test_a_commit_that_wakes_up_just_after_its_transactions_were_aborted_decides"
-            "_nothing[plan]",
+            _WAKES_UP + "[Moment.AFTER-plan]",
         ),
         rows=("NO_VOID",),
     ),
@@ -226,9 +227,9 @@ GUARDS = (
         (
             Removal(
                 _PLANNER,
-                _LIST + "        if listed or always_void:\n" + _FIGURES + _SEEN + _VOID,
+                _LIST + "        if listed or always_void:\n" + _FIGURES + _TOKEN + _VOID,
                 "        if True:\n"
-                + _SEEN
+                + _TOKEN
                 + _VOID.replace(", figures", "")
                 + _LIST.replace("        ", "            ", 1),
             ),
