@@ -180,12 +180,14 @@ class Earlier:
             the decision.
         run: as in a decision.
         accepted: any rows count as a replay of it.
+        dropped: a person has dropped the decision; without a later one the batch is written.
     """
 
     batch: BatchId
     total: Tally | None = None
     run: str = ""
     accepted: bool = False
+    dropped: bool = False
 
     @staticmethod
     def of(decision: Decision) -> Earlier:
@@ -282,7 +284,7 @@ class LogRecord:
         every = self.earlier
         if self.decision:
             latest = Earlier.of(self.decision)
-            every = (*every, latest if decision else Earlier(latest.batch))
+            every = (*every, latest if decision else Earlier(latest.batch, dropped=True))
         now = decision.batch.stream if decision else None
         return tuple(
             each

@@ -204,8 +204,8 @@ def is_visible(names: QueryNames, log: str, record: LogRecord, decision: Decisio
     known = record.earlier_of(batch.stream)
     if known is None or known.batch.batch < batch.batch:
         return False
-    if known.total is None and record.decision is None:
-        return False  # A person has dropped its decision, so that it is written.
+    if known.dropped and record.decision is None:
+        return False  # So that it is written.
     if known.batch.batch > batch.batch:
         raise doubts.older_than_earlier(names, log, batch, known)
     if run and run == known.run:

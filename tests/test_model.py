@@ -90,7 +90,7 @@ def test_a_record_forgets_no_stream() -> None:
 
 def test_the_rows_of_a_dropped_decision_are_forgotten_and_no_others() -> None:
     record = LogRecord(1, decided("b", 0), "w", (Earlier(BatchId("a", 7), Tally(1)),))
-    earlier = (*record.earlier, Earlier(BatchId("b", 0)))
+    earlier = (*record.earlier, Earlier(BatchId("b", 0), dropped=True))
     assert record.next(None, "v") == LogRecord(2, None, "v", earlier)
 
 

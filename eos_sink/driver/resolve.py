@@ -194,7 +194,8 @@ def ruled_about(
         raise RefusedChoice(f"The log knows no decided batch of stream {stream}.")
     if partitions or choice not in (Choice.ACCEPT, Choice.FORGET):
         raise RefusedChoice(f"--{choice.value} is about the latest decision, not about a stream.")
-    changed = replace(known, accepted=True) if choice is Choice.ACCEPT else None
+    accepted = replace(known, accepted=True, dropped=False)
+    changed = accepted if choice is Choice.ACCEPT else None
     return decision, evidence.entry.record.earlier_with(stream, changed)
 
 

@@ -97,23 +97,19 @@ def decode(value: bytes, where: str) -> LogRecord:
         raise doubts.unreadable_record(where, error) from error
 
 
-def _of_earlier(earlier: Earlier) -> list[Any] | None:
-    if earlier.total is None:
-        return None
-    return [*_tally(earlier.total), earlier.run, earlier.accepted]
+def _of_earlier(earlier: Earlier) -> list[Any]:
+    tally = [] if earlier.total is None else _tally(earlier.total)
+    return [*tally, earlier.run, earlier.accepted, earlier.dropped]
 
 
 def _earlier(batches: Any, totals: Any) -> tuple[Earlier, ...]:
+    """Without totals, as older versions wrote it, nothing is known but the batches."""
     if totals is None:
-        totals = [None] * len(batches)
+        totals = [["", False, False]] * len(batches)
     found = []
-    for (stream, batch), known in zip(batches, totals, strict=True):
-        named = BatchId(str(stream), _whole(batch))
-        if known is None:
-            found.append(Earlier(named))
-            continue
-        *tally, run, accepted = known
-        found.append(Earlier(named, _read_tally(tally), _text(run), _truth(accepted)))
+    for (stream, batch), (*tally, run, accepted, dropped) in zip(batches, totals, strict=True):
+        named, total = BatchId(str(stream), _whole(batch)), _read_tally(tally) if tally else None
+        found.append(Earlier(named, total, _text(run), _truth(accepted), _truth(dropped)))
     return tuple(found)
 
 

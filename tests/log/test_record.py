@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import uuid
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -100,6 +101,19 @@ def test_streams_that_an_older_version_kept_are_read_without_their_totals() -> N
     del document["totals"]
     read = decode(json.dumps(document).encode(), "here")
     assert read == replace(EXAMPLE, earlier=(Earlier(BatchId("a", 7)),))
+
+
+@pytest.mark.parametrize("total", [None, Tally(1, 2, 3)])
+@pytest.mark.parametrize(
+    "known",
+    [{}, {"run": "run"}, {"accepted": True}, {"dropped": True}],
+    ids=["nothing", "run", "accepted", "dropped"],
+)
+def test_all_that_is_known_of_an_earlier_stream_is_kept(
+    total: Tally | None, known: dict[str, Any]
+) -> None:
+    record = replace(EXAMPLE, earlier=(Earlier(BatchId("a", 7), total, **known),))
+    assert decode(encode(record), "here") == record
 
 
 def test_a_thousand_streams_fit_into_a_record_that_has_room_for_the_decision() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -45,16 +45,22 @@ class Strike:
     until: Gate | None = None
 
 
+Act = Callable[[World], None]
+
+
 @dataclass(frozen=True)
 class Scenario:
     """What happens to a query.
 
     Attributes:
         same_jvm: a run after one that failed uses its worker processes again.
+        acts: what happens each time that the query has come to the end of its input, before it
+            goes on.
     """
 
     strikes: tuple[Strike, ...] = ()
     same_jvm: bool = False
+    acts: tuple[Act, ...] = ()
 
 
 @dataclass
@@ -78,6 +84,11 @@ class Story:
         self._left = sorted(self.scenario.strikes, key=lambda strike: strike.at)
         self._zombies: list[_Zombie] = []
         self._run_on()
+        for act in self.scenario.acts:
+            if not self.world.done:
+                break
+            act(self.world)
+            self._run_on()
         self._wake(None)
         # Whatever the zombies did at last: one more batch, and nothing stands in its way.
         self.world.batches.append([[b"last"]])

@@ -65,6 +65,7 @@ class Run:
         self.aside: list[Actor] = []
         """Calls that hang; the run has gone on without them."""
         self.processes: list[Process] = []
+        self._checkpoint = world.checkpoint
         foreach = BatchId(world.checkpoint.stream, 0).numbering is Numbering.FOREACH
         self._run_id = str(next(_RUNS)) if foreach else ""
         self._calls: list[Actor] = []
@@ -96,8 +97,8 @@ class Run:
             QueryFailed: the query has stopped with an error.
             Killed: the driver JVM has died.
         """
-        log = self.world.checkpoint
-        while not self.world.done:
+        log = self._checkpoint
+        while not self.world.is_done(log):
             number = log.commits
             log.offsets = max(log.offsets, number + 1)
             self._batch(number)
@@ -144,7 +145,7 @@ class Run:
             replace()
 
     def _task(self, plan: Plan, number: int, partition: int, rows: list[bytes]) -> TaskReport:
-        batch = BatchId(self.world.checkpoint.stream, number)
+        batch = BatchId(self._checkpoint.stream, number)
         data = [pa.RecordBatch.from_pydict({"value": rows[n : n + 1]}) for n in range(len(rows))]
         for attempt in range(TASK_ATTEMPTS):
             writer = TaskWriter(self.process(), self.world.options, plan)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 from dataclasses import replace
@@ -22,7 +23,7 @@ from eos_sink.driver.resolve import (
 )
 from eos_sink.errors import OperatorNeededError, SupersededError
 from eos_sink.log import Entry
-from eos_sink.model import Owner, Ruling, Tally
+from eos_sink.model import BatchId, Owner, Ruling, Tally
 from eos_sink.outcome import Outcome
 from eos_sink.ports import TransactionStatus, Visibility
 from tests.fakes.inspection import FakeInspection
@@ -255,6 +256,40 @@ def test_a_person_chooses_about_a_stream_that_another_one_has_followed(
     Driver(world, stream="two").run(0, [b"two"])
     again = [b"other"] if choice is Choice.FORGET else []
     assert world.visible() == sorted([b"one", b"two", *again])
+
+
+def test_a_batch_whose_rows_are_not_known_may_be_accepted(world: World, person: Person) -> None:
+    Driver(world, stream="two").run(0, [b"two"])
+    person.chooses(Choice.FORGET)
+    Driver(world, stream="one").run(0, [b"one"])
+    with pytest.raises(OperatorNeededError) as stop:
+        Driver(world, stream="two").run(0, [b"two"])
+    assert "--accept --stream two" in stop.value.remedy
+    person.chooses_about("two", Choice.ACCEPT)
+    Driver(world, stream="two").run(0, [b"two"])
+    assert world.visible() == [b"one", b"two"]
+
+
+@pytest.mark.parametrize("latest", [BatchId("two", 0), BatchId("once:1", 0)])
+def test_a_dropped_decision_says_nothing_of_a_stream_whose_rows_an_older_version_did_not_keep(
+    world: World, person: Person, latest: BatchId
+) -> None:
+    Driver(world, stream="one").run(0, [b"one"])
+    Driver(world, stream=latest.stream).run(0, [b"two"])
+    without_totals(world)
+    person.chooses(Choice.FORGET)
+    with pytest.raises(OperatorNeededError):
+        Driver(world, stream="one").run(0, [b"one"])
+    assert world.visible() == [b"one", b"two"]
+
+
+def without_totals(world: World) -> None:
+    """Let the log be as a version wrote it that kept of earlier streams their batches only."""
+    (log_,) = world.cluster.topics[world.options.log_topic].partitions
+    for entry in log_.committed():
+        document = json.loads(entry.value or b"")
+        document.pop("totals", None)
+        log_._entries[entry.offset] = replace(entry, value=json.dumps(document).encode())
 
 
 def test_a_choice_about_a_stream_may_name_the_latest_one(world: World, person: Person) -> None:

@@ -39,6 +39,8 @@ class Checkpoint:
     """Batches in the offset log."""
     commits: int = 0
     """Batches in the commit log."""
+    end: int | None = None
+    """Where the input of the query ends; None: where the world's does."""
 
 
 @dataclass
@@ -50,6 +52,8 @@ class World:
     cluster: FakeCluster = field(default_factory=FakeCluster)
     checkpoint: Checkpoint = field(default_factory=Checkpoint)
     options: SinkOptions = field(default_factory=options)
+    consumed: list[bytes] = field(default_factory=list)
+    """What readers have read of records that the topic has no longer."""
 
     def __post_init__(self) -> None:
         self.cluster.create_topic(TOPIC, self.partitions)
@@ -57,11 +61,26 @@ class World:
 
     @property
     def done(self) -> bool:
-        return self.checkpoint.commits == len(self.batches)
+        return self.is_done(self.checkpoint)
+
+    def is_done(self, checkpoint: Checkpoint) -> bool:
+        end = len(self.batches) if checkpoint.end is None else checkpoint.end
+        return checkpoint.commits == end
 
     def visible(self) -> list[bytes]:
         """What a read_committed reader has got, sorted."""
-        return sorted(entry.value or b"" for entry in self.cluster.read_committed(TOPIC))
+        there = (entry.value or b"" for entry in self.cluster.read_committed(TOPIC))
+        return sorted([*self.consumed, *there])
+
+    def a_week_passes(self) -> None:
+        """Readers have read all; coordinators forget the ids, and the topic its records."""
+        coordinator = self.cluster.coordinator
+        coordinator.time_out()
+        self.consumed = self.visible()
+        for name in coordinator.list_all(self.options.names.group):
+            coordinator.forget(name)
+        for partition in self.cluster.topics[TOPIC].partitions:
+            partition.delete_before(partition.end)
 
     def rows(self, batches: int | None = None) -> list[bytes]:
         """The rows of the first batches, sorted."""

@@ -1,0 +1,98 @@
+"""The faults of `test_faults`, on what only shows over time: several streams under one identity,
+pauses after which Kafka has forgotten, and records that the version before has written.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from eos_sink.model import Numbering
+from eos_sink.options import SinkOptions
+from tests.protocol.explore import Act, Fault, Scenario, Story, Strike
+from tests.protocol.test_batch_faults import OPTIONS
+from tests.protocol.test_faults import SAMPLES
+from tests.protocol.test_prefixes import as_before
+from tests.protocol.world import Batch, Checkpoint, World, options
+
+# Two transactions and one of the first stream; one of the second.
+BATCHES: list[Batch] = [[[b"a"], [b"b"]], [[b"c"], []], [[b"d"]]]
+NAMES: dict[Numbering, SinkOptions] = {Numbering.STREAM: options(), Numbering.FOREACH: OPTIONS}
+
+
+def runs(stream: str, *, first: int, end: int | None) -> Act:
+    """A query with the checkpoint of the stream, which has not noted its first batch as done."""
+
+    def act(world: World) -> None:
+        kind = "" if world.options.names == options().names else Numbering.FOREACH.value
+        world.checkpoint = Checkpoint(f"{kind}{stream}", min(first + 1, 3), first, end)
+
+    return act
+
+
+STREAMS = (
+    runs("two", first=2, end=3),
+    runs("one", first=1, end=2),
+    runs("two", first=2, end=3),
+    runs("one", first=3, end=None),
+)
+"""Both replay their last batch after the other has written, and the first goes on."""
+WEEKS: tuple[Act, ...] = (
+    World.a_week_passes,
+    runs("one", first=2, end=3),
+    World.a_week_passes,
+    runs("one", first=3, end=None),
+)
+UPGRADE = (as_before, *STREAMS)
+ACTS = {"streams": STREAMS, "weeks": WEEKS, "upgrade": UPGRADE}
+
+
+def play(
+    numbering: Numbering, acts: tuple[Act, ...], *strikes: Strike, same_jvm: bool = False
+) -> Story:
+    world = World(list(BATCHES), options=replace(NAMES[numbering]))
+    runs("one", first=0, end=2)(world)
+    return Story(world, Scenario(strikes, same_jvm, acts)).play()
+
+
+@pytest.mark.parametrize("acts", ACTS.values(), ids=ACTS)
+@pytest.mark.parametrize("numbering", NAMES)
+def test_without_a_fault_every_row_is_visible_once_and_nothing_stops(
+    numbering: Numbering, acts: tuple[Act, ...]
+) -> None:
+    story = play(numbering, acts)
+    assert story.verdict == []
+    assert story.errors == []
+    assert story.world.visible() == [b"a", b"b", b"c", b"d", b"last"]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("acts", ACTS.values(), ids=ACTS)
+@pytest.mark.parametrize("fault", list(Fault))
+@pytest.mark.parametrize("numbering", NAMES)
+def test_a_single_fault_at_each_gate_loses_and_doubles_nothing(
+    numbering: Numbering, fault: Fault, acts: tuple[Act, ...]
+) -> None:
+    wrong = {}
+    for at in range(len(play(numbering, acts).gates)):
+        story = play(numbering, acts, Strike(fault, at))
+        if story.verdict:
+            wrong[at, story.gates[at]] = story.verdict
+    assert wrong == {}
+
+
+@pytest.mark.parametrize("acts", ACTS.values(), ids=ACTS)
+@pytest.mark.parametrize("numbering", NAMES)
+def test_faults_at_random_gates_lose_and_double_nothing(
+    numbering: Numbering, acts: tuple[Act, ...]
+) -> None:
+    chance, last = random.Random(7), len(play(numbering, acts).gates)
+    for _ in range(SAMPLES // 5):
+        chosen = [
+            Strike(chance.choice(list(Fault)), chance.randrange(last), chance.randrange(1, last))
+            for _ in range(chance.randrange(1, 4))
+        ]
+        same_jvm = chance.random() < 0.5
+        assert play(numbering, acts, *chosen, same_jvm=same_jvm).verdict == [], (chosen, same_jvm)
