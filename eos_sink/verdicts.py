@@ -238,7 +238,8 @@ def check_streams(names: QueryNames, record: LogRecord, decision: Decision) -> N
     Raises:
         ConfigurationError: it has not; nothing is decided.
     """
-    if len(record.followed_by(decision)) >= MAX_STREAMS:
+    is_kept = decision.batch.numbering is not Numbering.ONCE
+    if is_kept and len(record.followed_by(decision)) >= MAX_STREAMS:
         raise ConfigurationError(
             f"Query {names.query}: {decision.batch} is of one more stream, and {MAX_STREAMS} have "
             "written under this identity already. The decision log keeps the last batch of each, "

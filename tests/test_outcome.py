@@ -105,7 +105,8 @@ class Canned:
 
     def log_reader(self, deadline: Deadline) -> Any:
         return SimpleNamespace(
-            latest=lambda keys, _: {keys[0]: (LogPosition("log", 0, 9), encode(self.record))},
+            latest=lambda keys, *_: {keys[0]: (LogPosition("log", 0, 9), encode(self.record))},
+            position=lambda _: LogPosition("log", 0, 0),
             close=lambda: None,
         )
 

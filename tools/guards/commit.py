@@ -8,6 +8,7 @@ _COMMITTER = "eos_sink/driver/committer.py"
 _VERDICTS = "eos_sink/verdicts.py"
 _OUTCOME = "eos_sink/outcome.py"
 _SOURCE = "eos_sink/datasource.py"
+_MODEL = "eos_sink/model.py"
 _WRITERS = "eos_sink/writers.py"
 _STORY = "tests/protocol/test_stories.py::"
 _GUARD = "tests/protocol/test_guards.py::"
@@ -294,7 +295,7 @@ GUARDS = (
     Guard(
         "a shared frame is noted as settled",
         "Where queries share an identity, the next batch may be another one's.",
-        (Removal(_COMMITTER, "        return bool(record.earlier)\n", "        return False\n"),),
+        (Removal(_MODEL, "            return bool(self.earlier)\n", "            return False\n"),),
         proofs(_WEEK + "test_weekly_frames_of_two_queries_that_share_an_identity_need_no_operator"),
         outside="the model has one stream",
     ),
