@@ -283,7 +283,7 @@ GUARDS = (
             ),
         ),
         proofs(_WEEK + "test_another_stream_does_not_prove_it"),
-        outside="the model has one stream, which replays its last batch",
+        rows=("M_DOUBTANY, another stream",),
     ),
     Guard(
         "a batch write is noted as settled",

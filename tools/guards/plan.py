@@ -49,7 +49,7 @@ GUARDS = (
             ),
         ),
         proofs("tests/test_versions.py::test_a_broker_that_cannot_verify_transactions_is_too_old"),
-        outside="the model's brokers take no row of an ended transaction",
+        rows=("NOVERIFY",),
     ),
     Guard(
         "brokers that do verify transactions",
@@ -59,7 +59,7 @@ GUARDS = (
             "tests/test_versions.py::test_a_broker_that_does_not_verify_is_refused_and_an_"
             "unreadable_setting_is_not"
         ),
-        outside="the model's brokers take no row of an ended transaction",
+        rows=("NOVERIFY",),
     ),
     Guard(
         "a plan settles first",
@@ -112,7 +112,7 @@ GUARDS = (
         "Coordinators and topics forget; a record that repeats a decision says that it is visible.",
         (Removal(_PLANNER, "figures, settled=seen)", "figures)"),),
         proofs(_WEEK + "test_what_a_recovery_has_seen_settled_is_kept_in_the_log"),
-        outside="the model's witnesses and ids are not all forgotten between two starts",
+        rows=("NO_SETTLEDBIT",),
     ),
     Guard(
         "a ruling is not kept as seen",
@@ -139,7 +139,7 @@ GUARDS = (
             ),
         ),
         proofs(_WEEK + "test_a_new_decision_is_settled_again"),
-        outside="the model's records say nothing of what was seen",
+        rows=("M_SETTLEDKEPT",),
     ),
     Guard(
         "a replaced member never joins again",
