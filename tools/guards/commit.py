@@ -283,7 +283,7 @@ GUARDS = (
             ),
         ),
         proofs(_WEEK + "test_another_stream_does_not_prove_it"),
-        rows=("M_DOUBTANY, another stream",),
+        rows=("M_DOUBTANY",),
     ),
     Guard(
         "a batch write is noted as settled",
