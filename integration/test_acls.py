@@ -272,17 +272,17 @@ def test_who_only_looks_needs_little_and_is_told_what_is_missing(
 
     document, missing = status()
     (seen,) = document["queries"]
-    assert (missing, seen["settled"], len(seen["open"])) == ([], "open", 3)
+    assert (missing, seen["outcome"], len(seen["open"])) == ([], "open", 3)
     query.access.revoke(user, ids)
     document, missing = status()
     assert missing == [str(ids)]
     (seen,) = document["queries"]
-    assert (seen["settled"], seen["batch"]["number"]) == ("unknown", 1)
+    assert (seen["outcome"], seen["batch"]["number"]) == ("unknown", 1)
     query.access.allow(user, ids)
     query.access.revoke(user, groups)
     document, missing = status()
     assert missing == [f"Describe on group {query.options.names.group}"]
-    assert document["queries"][0]["settled"] == "open"
+    assert document["queries"][0]["outcome"] == "open"
     query.access.allow(user, groups)
     query.access.revoke(user, reads)
     document, missing = status()

@@ -27,7 +27,7 @@ from eos_sink.ports import TransactionStatus
 from eos_sink.testing import KafkaCluster, start_kafka
 from eos_sink.testing.faults import FaultPoint
 from eos_sink.testing.waiting import wait_until
-from integration.cluster_query import SITES, ClusterQuery
+from integration.cluster_query import SITES, ClusterQuery, Site
 from integration.query import PATIENCE_S, Process, Query, rows_of
 
 pytestmark = pytest.mark.timeout(400)
@@ -273,11 +273,11 @@ def test_nobody_can_tell_what_became_of_a_lost_partition_whose_records_are_delet
 # The driver's session ends.
 
 
-@pytest.mark.parametrize("site", ["writing", "prepared"])
+@pytest.mark.parametrize("point", [FaultPoint.TASK_PRODUCE_AMID, FaultPoint.TASK_PREPARED_AFTER])
 def test_a_batch_that_outlives_the_drivers_session_is_repeated(
-    query: ClusterQuery, site: str
+    query: ClusterQuery, point: FaultPoint
 ) -> None:
-    process = SITES[site].reach(query)
+    process = Site(point).reach(query)
     query.cluster.end_session(query.options.names.group, query.options.names.driver)
     process.wake()
     # What it does first when it is awake is to join again, which looks like a newer run.

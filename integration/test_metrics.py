@@ -105,7 +105,7 @@ def test_prometheus_gets_an_answer_to_all_that_the_dashboard_asks(
 
         wait_until(answered, Deadline(_LONG_S), "each expression is answered")
         rows = 3.0 * next(numbers)
-        counted = f'eos_sink_rows_total{{query="{figured.options.names.query}"}}'
+        counted = f'eos_sink_rows_total{{query="{figured.options.names.shown}"}}'
         wait_until(lambda: server.value(counted) == rows, Deadline(_LONG_S), "the rows are counted")
         assert figured.visible() == rows
         assert {rule["health"] for rule in server.rules()} <= {"ok", "unknown"}
@@ -139,7 +139,7 @@ def test_the_exporter_prints_or_writes_what_it_would_serve(
         with redirect_stdout(StringIO()) as out:
             assert cli.main(["exporter", "--once", *figured.words, *words]) == 0
         said[mode] = out.getvalue()
-    query = figured.options.names.query
+    query = figured.options.names.shown
     for text in (said["text"], file.read_text()):
         assert f'eos_sink_rows_total{{query="{query}"}} 3.0' in text.splitlines()
         assert promtool("check", "metrics", given=text) == ""
