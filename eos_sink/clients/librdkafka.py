@@ -137,6 +137,8 @@ _CORRECTIONS = {
 }
 _TRANSIENT = {
     KafkaError._ALL_BROKERS_DOWN,
+    # A broker has left the metadata, with the requests that waited for it.
+    KafkaError._DESTROY_BROKER,
     KafkaError._TIMED_OUT,
     # A request behind those to a broker that stands still.
     KafkaError._TIMED_OUT_QUEUE,

@@ -8,6 +8,10 @@ from confluent_kafka import KafkaError
 from eos_sink.clients.librdkafka import transient
 
 
+def test_a_read_from_a_broker_that_has_left_the_metadata_is_tried_again() -> None:
+    assert transient(KafkaError(KafkaError._DESTROY_BROKER))
+
+
 @pytest.mark.parametrize("code", [KafkaError._TIMED_OUT, KafkaError._TIMED_OUT_QUEUE])
 def test_a_read_that_a_paused_broker_does_not_answer_is_tried_again(code: int) -> None:
     """Behind other requests to it the read is given up before it is sent."""

@@ -1,0 +1,93 @@
+"""Writers that share an `eos.id` or an identity on a real broker: no decided batch comes twice."""
+
+from __future__ import annotations
+
+import uuid
+
+import pyarrow as pa
+import pytest
+
+from eos_sink.clients.cluster import ConfluentKafka
+from eos_sink.driver.committer import Committer
+from eos_sink.driver.planner import Planner
+from eos_sink.model import BatchId, Numbering, TaskReport
+from eos_sink.options import SinkOptions, parse_batch_options, parse_options
+from eos_sink.task.writer import TaskWriter
+from eos_sink.testing import KafkaCluster
+from integration.checker import assert_each_once, read_topic
+from integration.in_process import new_topic
+
+pytestmark = pytest.mark.timeout(300)
+
+
+class Application:
+    """The planner and the committer of one application; each batch has one task."""
+
+    def __init__(self, options: SinkOptions) -> None:
+        self._kafka = ConfluentKafka(options)
+        self._options = options
+        self._planner = Planner(self._kafka, options)
+        self._committer = Committer(self._kafka, options)
+
+    def prepare(self, batch: BatchId, row: str, run: str = "") -> TaskReport:
+        rows = [pa.RecordBatch.from_pydict({"value": [row]})]
+        plan = self._planner.plan()
+        return TaskWriter(self._kafka, self._options, plan).write(batch, 0, rows, run)
+
+    def commit(self, report: TaskReport) -> None:
+        self._committer.commit([report])
+
+    def write(self, batch: BatchId, row: str, run: str = "") -> None:
+        self.commit(self.prepare(batch, row, run))
+
+    def close(self) -> None:
+        self._planner.close()
+
+
+def test_two_prefixes_of_one_id_do_not_overwrite_each_others_decisions(
+    kafka: KafkaCluster,
+) -> None:
+    """The committer of A plans before B decides, and writes its own decision after it."""
+    topic, eos_id = new_topic(kafka, "prefixes"), uuid.uuid4().hex
+
+    def start(prefix: str) -> Application:
+        return Application(
+            parse_options(
+                {
+                    "kafka.bootstrap.servers": kafka.bootstrap_servers,
+                    "topic": topic,
+                    "eos.id": eos_id,
+                    "eos.transactional.id.prefix": prefix,
+                }
+            )
+        )
+
+    a, b = start("a-"), start("b-")
+    a.write(BatchId("stream-a", 0), "a0")
+    decided_late = a.prepare(BatchId("stream-a", 1), "a1")
+    b.write(BatchId("stream-b", 0), "b0")
+    a.commit(decided_late)
+    b.close()
+    # Spark has not noted B's batch as done, and replays it.
+    b = start("b-")
+    b.write(BatchId("stream-b", 0), "b0")
+    for application in (a, b):
+        application.close()
+    assert_each_once(read_topic(kafka.bootstrap_servers, topic), ["a0", "a1", "b0"])
+
+
+def test_a_frame_is_not_written_twice_after_many_other_jobs_wrote_to_its_topic(
+    kafka: KafkaCluster,
+) -> None:
+    """`foreachBatch` of 18 queries with one topic and no `eos.id`; the first batch is replayed."""
+    topic = new_topic(kafka, "frames")
+    options = parse_batch_options(
+        {"kafka.bootstrap.servers": kafka.bootstrap_servers, "topic": topic}
+    ).sink
+    names = [f"job-{number}" for number in range(18)]
+    for name in [*names, names[0]]:
+        job = Application(options)
+        batch = BatchId.numbered_by(Numbering.FOREACH, name, 0)
+        job.write(batch, name, run=uuid.uuid4().hex)
+        job.close()
+    assert_each_once(read_topic(kafka.bootstrap_servers, topic), names)
