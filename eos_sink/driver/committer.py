@@ -132,7 +132,7 @@ class Committer:
             return
         listed = list_undecided(self._kafka, self._names, decision, deadline)
         decided = decision.transactions(self._names).keys() if decision else frozenset()
-        prepared = {r.prepared.transaction(self._names, r.slot) for r in reports if r.prepared}
+        prepared = self._transactions(reports)
         given_up = {*listed, *prepared} - decided
         try:
             with superseded_run(self._names):
@@ -162,7 +162,7 @@ class Committer:
         self._check_topics(decision, deadline)
         clock = StepClock(self._clock)
         figures = self._journal.deciding(decision, reports, rewritten, clock, self._now_ms())
-        prepared = [r.prepared.transaction(self._names, r.slot) for r in reports if r.prepared]
+        prepared = self._transactions(reports)
 
         def vote() -> None:
             with clock.inner(Step.VOTE):
@@ -215,9 +215,12 @@ class Committer:
         earlier = record.earlier_with(batch.stream, replace(known, run=reports[0].run))
         figures = self._journal.next()
         self._register.write(reports[0].token, record.decision, deadline, figures, earlier=earlier)
-        prepared = [r.prepared.transaction(self._names, r.slot) for r in reports if r.prepared]
+        prepared = self._transactions(reports)
         abort_all(self._kafka, prepared, deadline)
         self._journal.replayed(batch)
+
+    def _transactions(self, reports: Sequence[TaskReport]) -> list[Transaction]:
+        return [r.prepared.transaction(self._names, r.slot) for r in reports if r.prepared]
 
     def _check_topics(self, decision: Decision, deadline: Deadline) -> None:
         """Topics of the column are known only now. What may not be read back is not decided."""

@@ -23,8 +23,7 @@ _CONTRACT = "integration/test_contract.py::"
 _LIST = (
     "        listed = list_undecided(self._kafka, self._names, decision, deadline)\n"
     "        decided = decision.transactions(self._names).keys() if decision else frozenset()\n"
-    "        prepared = {r.prepared.transaction(self._names, r.slot) for r in reports "
-    "if r.prepared}\n"
+    "        prepared = self._transactions(reports)\n"
     "        given_up = {*listed, *prepared} - decided\n"
 )
 _VOID = "                void(self._register, token, entry, deadline, self._journal.aborting())\n"
