@@ -19,7 +19,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 from bench.jars import Jar, class_path
 from eos_sink.bench.cpu import Account, CpuClock, Part
 from eos_sink.bench.shape import Shape
-from eos_sink.deadline import Deadline
+from eos_sink.kafka.deadline import Deadline
 from eos_sink.testing.jvm import find_java
 
 _FLINK, _CONNECTOR = "2.2.1", "5.0.0-2.2"

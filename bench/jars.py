@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from eos_sink.deadline import Deadline
+from eos_sink.kafka.deadline import Deadline
 from eos_sink.testing import manifest
 from eos_sink.testing.cache import cache_root, exclusive
 from eos_sink.testing.errors import DownloadError

@@ -23,7 +23,7 @@ from pathlib import Path
 from bench.jars import kafka_tools
 from bench.shapes import SHAPES
 from eos_sink.bench.shape import TUNING, Shape
-from eos_sink.deadline import Deadline
+from eos_sink.kafka.deadline import Deadline
 from eos_sink.testing.jvm import find_java
 
 # As many batches as a turn of Spark's, so that a JVM has time to compile.
@@ -151,9 +151,9 @@ def batches(servers: str, topic: str, shape: Shape) -> Spent:
     """The sink's own producer, over Arrow batches, a transaction for each batch."""
     import pyarrow as pa
 
-    from eos_sink.clients.cluster import ConfluentKafka
+    from eos_sink.kafka.cluster import ConfluentKafka
+    from eos_sink.kafka.rows import Rows
     from eos_sink.options import parse_options
-    from eos_sink.rows import Rows
 
     values = pa.array([shape.value(number) for number in range(shape.rows)], pa.binary())
     where = {"kafka.bootstrap.servers": servers, "eos.id": topic, "topic": topic}

@@ -26,9 +26,9 @@ import pyarrow as pa
 # Spark's worker has it loaded before it comes to the sink.
 import pyspark.worker  # noqa: F401
 
-from eos_sink.clients.cluster import ConfluentKafka
-from eos_sink.model import BatchId
+from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.options import parse_options
+from eos_sink.protocol.model import BatchId
 from eos_sink.task.writer import TaskWriter
 
 _DIGITS = 12

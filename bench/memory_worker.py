@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from eos_sink.clients.cluster import ConfluentKafka
 from eos_sink.driver.committer import Committer
 from eos_sink.driver.planner import Planner
+from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.options import parse_options
 from eos_sink.testing import KafkaCluster
 from eos_sink.testing.topic_audit import Audit, Checker, audit

@@ -2,7 +2,7 @@
 
     python -m bench.opening [--samples 100] [--brokers 3] [--out FILE]
 
-The steps are those of `eos_sink.task.writer`, with librdkafka as `eos_sink.clients.producer` sets
+The steps are those of `eos_sink.task.writer`, with librdkafka as `eos_sink.kafka.producer` sets
 it up, in a warm process: new producer, init, begin, 1,000 rows of 100 bytes with keys into six
 partitions, flush, the log's offset. Each variation changes one setting or one place in the order.
 All are measured in turns, one producer each a round, so that what the machine does meanwhile is in
@@ -26,11 +26,11 @@ from typing import Any
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from bench import RESULTS
-from eos_sink.acls import Acl, Resource
 from eos_sink.bench.result import Notebook, Result
-from eos_sink.clients.control import KafkaPythonControl
-from eos_sink.deadline import Deadline
-from eos_sink.model import Transaction
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.interfaces import Transaction
+from eos_sink.kafka.transactions import KafkaPythonControl
+from eos_sink.kafka_config.acls import Acl, Resource
 from eos_sink.testing import KafkaCluster, start_kafka
 
 AS_THE_SINK = {

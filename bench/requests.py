@@ -24,11 +24,11 @@ import pyarrow as pa
 
 from bench import RESULTS
 from eos_sink.bench.result import Notebook
-from eos_sink.clients.cluster import ConfluentKafka
 from eos_sink.driver.committer import Committer
 from eos_sink.driver.planner import Planner
-from eos_sink.model import BatchId
+from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.options import parse_options
+from eos_sink.protocol.model import BatchId
 from eos_sink.task.writer import TaskWriter
 from eos_sink.testing import KafkaCluster, start_kafka
 from eos_sink.testing.local import LocalCluster

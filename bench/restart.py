@@ -34,8 +34,8 @@ from bench import RESULTS
 from bench.arrivals import Arrivals
 from eos_sink.bench.cpu import Account, CpuClock
 from eos_sink.bench.result import Notebook
-from eos_sink.deadline import Deadline
 from eos_sink.demo.spark_jars import spark_kafka_jars
+from eos_sink.kafka.deadline import Deadline
 from eos_sink.testing import KafkaCluster, start_kafka
 from eos_sink.testing.faults import TIMELINE_VARIABLE, Action, FaultPoint, Faults
 from eos_sink.testing.process_tree import ProcessTree

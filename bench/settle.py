@@ -22,27 +22,27 @@ from bench.stopwatch import Stopwatch, WatchedKafka
 from bench.transactions import Opened, open_transactions
 from eos_sink.bench.cpu import Account, CpuClock, Part
 from eos_sink.bench.result import Notebook
-from eos_sink.clients import control
-from eos_sink.clients.cluster import ConfluentKafka
-from eos_sink.deadline import Deadline
+from eos_sink.decision_log.record_format import encode
 from eos_sink.driver.committer import Committer
 from eos_sink.driver.planner import Planner
-from eos_sink.log.record import encode
-from eos_sink.model import (
+from eos_sink.kafka import transactions as control
+from eos_sink.kafka.cluster import ConfluentKafka
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.interfaces import TransactionStatus
+from eos_sink.options import parse_options
+from eos_sink.protocol.model import (
     BatchId,
     Decision,
     LogRecord,
     Plan,
     Prepared,
-    Tally,
+    RowDigest,
     TaskReport,
 )
-from eos_sink.options import parse_options
-from eos_sink.ports import TransactionStatus
+from eos_sink.protocol.rules import assignment
 from eos_sink.testing import KafkaCluster, start_kafka
 from eos_sink.testing.local import LocalCluster
 from eos_sink.testing.progress import to_stderr
-from eos_sink.verdicts import assignment
 
 TASKS = (1, 2, 5, 10, 50, 200, 500, 1000)
 LOST = (1, 10, 100, 500)
@@ -224,14 +224,16 @@ class Bench:
 
 def _report(plan: Plan, batch: int, slot: int, partition: int, opened: Opened) -> TaskReport:
     found = opened.transaction
-    tally = Tally(6, 600, hash(found) % 2**64)
+    tally = RowDigest(6, 600, hash(found) % 2**64)
     prepared = Prepared(partition, found.producer_id, found.epoch, tally, opened.witness)
     return TaskReport(plan.token, BatchId("bench", batch), partition, slot, False, tally, prepared)
 
 
 def _empty(plan: Plan, batch: int, partition: int) -> TaskReport:
     slot = assignment(plan, BatchId("bench", batch), 0).slot
-    return TaskReport(plan.token, BatchId("bench", batch), partition, slot, False, Tally(), None)
+    return TaskReport(
+        plan.token, BatchId("bench", batch), partition, slot, False, RowDigest(), None
+    )
 
 
 def _ids(reports: Sequence[TaskReport]) -> list[str]:

@@ -33,7 +33,7 @@ from eos_sink.bench.session import clock_of, kafka_jars, start_spark
 from eos_sink.bench.shape import Shape
 from eos_sink.bench.spread import spread
 from eos_sink.bench.turn import Bench, TurnFailedError
-from eos_sink.deadline import Deadline
+from eos_sink.kafka.deadline import Deadline
 from eos_sink.testing import KafkaCluster
 from eos_sink.testing.node_process import NodeProcess
 from eos_sink.testing.progress import to_stderr

@@ -7,11 +7,10 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from eos_sink.clients.cluster import ConfluentKafka
-from eos_sink.deadline import Deadline
-from eos_sink.model import Witness
+from eos_sink.kafka.cluster import ConfluentKafka
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.interfaces import Visibility, Witness
 from eos_sink.options import SinkOptions
-from eos_sink.ports import Visibility
 
 
 class Stopwatch:

@@ -15,9 +15,9 @@ from kafka.protocol.producer import ProduceRequest
 from kafka.protocol.producer.transaction import AddPartitionsToTxnRequest, InitProducerIdRequest
 from kafka.record.memory_records import MemoryRecordsBuilder
 
-from eos_sink.clients.control import KafkaPythonControl
-from eos_sink.deadline import Deadline
-from eos_sink.model import Transaction, Witness
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.interfaces import Transaction, Witness
+from eos_sink.kafka.transactions import KafkaPythonControl
 
 _TIMEOUT_MS = 600_000
 _DEADLINE_S = 120.0

@@ -11,9 +11,9 @@ from chaos.journal import Journal
 from chaos.kinds import Prelude, prelude_of
 from chaos.supervisor import Supervisor
 from chaos.watch import Watch
-from eos_sink.clients.cluster import ConfluentKafka
-from eos_sink.deadline import Deadline
-from eos_sink.log import DecisionRegister
+from eos_sink.decision_log import DecisionRegister
+from eos_sink.kafka.cluster import ConfluentKafka
+from eos_sink.kafka.deadline import Deadline
 from eos_sink.options import SinkOptions
 from eos_sink.testing import Action, FaultPoint, Faults, KafkaCluster, KafkaNode
 

@@ -13,7 +13,7 @@ from chaos.outcome import Outcome
 from chaos.recovery import split
 from chaos.scene import Scene
 from chaos.schedule import Fault, Step
-from eos_sink.deadline import Deadline
+from eos_sink.kafka.deadline import Deadline
 from eos_sink.testing import TestClusterError, read_timeline
 from eos_sink.testing.topic_scan import Offsets, ReaderError
 

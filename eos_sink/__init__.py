@@ -55,10 +55,10 @@ def register(spark: SparkSession) -> None:
     Raises:
         ConfigurationError: a default has a name that is no option.
     """
-    from eos_sink.datasource import with_defaults
-    from eos_sink.defaults import Defaults
-    from eos_sink.options import check_defaults
+    from eos_sink.options import check_names
+    from eos_sink.spark.data_source import with_defaults
+    from eos_sink.spark.session_defaults import Defaults
 
     defaults = Defaults.of_settings(spark.conf.getAll)
-    check_defaults(defaults)
+    check_names(defaults.values)
     spark.dataSource.register(with_defaults(defaults))

@@ -11,8 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-from eos_sink.defaults import PREFIX, Defaults
-from eos_sink.destinations import Destinations, parse_destinations
 from eos_sink.errors import ConfigurationError
 from eos_sink.identity import (
     DEFAULT_LOG,
@@ -23,7 +21,11 @@ from eos_sink.identity import (
     query_identity,
     query_origin,
 )
-from eos_sink.kafka_settings import Fate, judge, translate
+from eos_sink.kafka_config import Fate, judge, translate
+from eos_sink.kafka_config.destinations import Destinations, parse_destinations
+
+SESSION_PREFIX = "spark.datasource.kafka-eos."
+"""Of the settings of a session that stand for options."""
 
 
 @dataclass(frozen=True)
@@ -275,18 +277,18 @@ def parse_batch_options(given: Mapping[str, str]) -> BatchOptions:
     return BatchOptions(_sink_options(options, query, Origin(explicit, batch=True)), version)
 
 
-def check_defaults(defaults: Defaults) -> None:
-    """Check the names of a session's defaults; their values are checked as options of a query.
+def check_names(values: Mapping[str, str]) -> None:
+    """Check the names of settings that stand for options; the values are checked as a query's.
 
     Raises:
         ConfigurationError: names the setting.
     """
-    for name, value in defaults.values.items():
+    for name, value in values.items():
         try:
             _check_name(name)
             _check_allowed(name, value)
         except ConfigurationError as error:
-            what = f"{PREFIX}{name}: {error.message}"
+            what = f"{SESSION_PREFIX}{name}: {error.message}"
             raise ConfigurationError(what, remedy=error.remedy) from error
 
 
@@ -320,7 +322,7 @@ def _sink_options(options: Mapping[str, str], query: str, origin: Origin) -> Sin
         raise _wrong(
             "Option kafka.bootstrap.servers is missing.",
             "Set it to 'host:port[,...]'. Where it is set for the session, as "
-            f"{PREFIX}kafka.bootstrap.servers, call eos_sink.register(spark).",
+            f"{SESSION_PREFIX}kafka.bootstrap.servers, call eos_sink.register(spark).",
         )
     transaction_timeout_ms = _transaction_timeout(options)
     prefix = _text(options, "eos.transactional.id.prefix")

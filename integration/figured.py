@@ -7,15 +7,15 @@ import uuid
 
 import pyarrow as pa
 
-from eos_sink.clients.cluster import ConfluentKafka
-from eos_sink.deadline import Deadline
+from eos_sink.decision_log import DecisionRegister
 from eos_sink.driver.committer import Committer
 from eos_sink.driver.planner import Planner
 from eos_sink.identity import Origin
-from eos_sink.log import DecisionRegister
-from eos_sink.model import BatchId, Owner, Plan, TaskReport
+from eos_sink.kafka.cluster import ConfluentKafka
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.metrics.stats import Stats
 from eos_sink.options import parse_options
-from eos_sink.stats import Stats
+from eos_sink.protocol.model import BatchId, Plan, Run, TaskReport
 from eos_sink.task.writer import TaskWriter
 from eos_sink.testing import KafkaCluster
 from integration.checker import read_topic
@@ -67,7 +67,7 @@ class Figured:
 
     def start(self) -> None:
         """A new run; the one before is as good as dead."""
-        owner = Owner("host", next(_PIDS), 0, Origin(eos_id=self.topic))
+        owner = Run("host", next(_PIDS), 0, Origin(eos_id=self.topic))
         self._planners.append(Planner(self.kafka, self.options, owner))
         self.committer = Committer(self.kafka, self.options)
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from eos_sink.clients.cluster import ConfluentKafka
-from eos_sink.deadline import Deadline
 from eos_sink.driver.committer import Committer
 from eos_sink.driver.planner import Planner
 from eos_sink.errors import EosSinkError
-from eos_sink.model import BatchId
+from eos_sink.kafka.cluster import ConfluentKafka
+from eos_sink.kafka.deadline import Deadline
 from eos_sink.options import parse_options
+from eos_sink.protocol.model import BatchId
 from eos_sink.task.writer import TaskWriter
 from eos_sink.testing import KafkaCluster
 

@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from eos_sink.clients.cluster import ConfluentKafka
-from eos_sink.deadline import Deadline
+from eos_sink.decision_log import DecisionRegister, Entry
 from eos_sink.driver.planner import Planner
-from eos_sink.log import DecisionRegister, Entry
-from eos_sink.model import BatchId, TaskReport
+from eos_sink.kafka.cluster import ConfluentKafka
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.protocol.model import BatchId, TaskReport
 from eos_sink.task.writer import TaskWriter
 from eos_sink.testing import KafkaCluster
 from eos_sink.testing.faults import Action, FaultPoint, Faults

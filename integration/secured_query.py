@@ -6,10 +6,10 @@ import shlex
 import uuid
 from pathlib import Path
 
-from eos_sink.acls import Acl, Resource
 from eos_sink.driver.planner import Planner
 from eos_sink.errors import ClusterError
-from eos_sink.model import Plan
+from eos_sink.kafka_config.acls import Acl, Resource
+from eos_sink.protocol.model import Plan
 from eos_sink.testing import KafkaCluster
 from eos_sink.testing.access import parse_kafka_acls
 from integration.query import Query

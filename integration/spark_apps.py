@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from eos_sink.deadline import Deadline
+from eos_sink.kafka.deadline import Deadline
 from eos_sink.testing import Faults
 from eos_sink.testing.process_tree import ProcessTree
 from integration import spark_program

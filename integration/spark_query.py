@@ -13,11 +13,11 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
-from eos_sink.clients.cluster import ConfluentKafka
-from eos_sink.deadline import Deadline
-from eos_sink.log import DecisionRegister
-from eos_sink.model import Decision
+from eos_sink.decision_log import DecisionRegister
+from eos_sink.kafka.cluster import ConfluentKafka
+from eos_sink.kafka.deadline import Deadline
 from eos_sink.options import SinkOptions, parse_options
+from eos_sink.protocol.model import Decision
 from eos_sink.testing import KafkaCluster
 from eos_sink.testing.faults import Action, FaultPoint
 from integration import spark_program

@@ -25,7 +25,7 @@ from typing import Any
 import psutil
 import pyspark
 
-from eos_sink.deadline import Deadline
+from eos_sink.kafka.deadline import Deadline
 from eos_sink.testing import java_home
 from eos_sink.testing.ports import HOST, free_ports
 from eos_sink.testing.process_tree import ProcessTree

@@ -15,15 +15,15 @@ import pyarrow as pa
 import pytest
 
 from eos_sink import cli
-from eos_sink.acls import Acl, Resource
-from eos_sink.clients.cluster import ConfluentKafka
-from eos_sink.deadline import Deadline
 from eos_sink.driver.committer import Committer
 from eos_sink.driver.planner import Planner
 from eos_sink.errors import ClusterError, OperatorNeededError
-from eos_sink.model import BatchId
+from eos_sink.kafka.cluster import ConfluentKafka
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka_config.acls import Acl, Resource
+from eos_sink.kafka_config.properties_file import read_properties
 from eos_sink.options import parse_options
-from eos_sink.properties import read_properties
+from eos_sink.protocol.model import BatchId
 from eos_sink.task.writer import TaskWriter
 from eos_sink.testing import KafkaCluster, Security, start_kafka
 from eos_sink.testing.faults import FaultPoint

@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 from kafka.net import manager
 
-from eos_sink.acls import Permissions
-from eos_sink.clients.cluster import ConfluentKafka
-from eos_sink.clients.control import KafkaPythonControl
-from eos_sink.clients.settings import kafka_python_settings
-from eos_sink.clients.wire import Wire
-from eos_sink.deadline import Deadline
 from eos_sink.errors import EosSinkError, OutcomeUnknownError
-from eos_sink.model import Transaction
+from eos_sink.kafka.cluster import ConfluentKafka
+from eos_sink.kafka.connection.settings import kafka_python_settings
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.interfaces import Transaction
+from eos_sink.kafka.transactions import KafkaPythonControl
+from eos_sink.kafka.wire import Wire
+from eos_sink.kafka_config.acls import Permissions
 from eos_sink.options import parse_options
 from eos_sink.testing import Backend, KafkaCluster, start_kafka
 

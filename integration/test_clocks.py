@@ -8,11 +8,11 @@ from contextlib import ExitStack
 import pyarrow as pa
 import pytest
 
-from eos_sink.clients.cluster import ConfluentKafka
 from eos_sink.driver.committer import Committer
 from eos_sink.driver.planner import Planner
-from eos_sink.model import BatchId
+from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.options import parse_options
+from eos_sink.protocol.model import BatchId
 from eos_sink.task.writer import TaskWriter
 from eos_sink.testing import KafkaCluster
 from integration.checker import read_topic

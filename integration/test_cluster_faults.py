@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from eos_sink.deadline import Deadline
-from eos_sink.model import LogPosition
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.interfaces import LogPosition
 from eos_sink.testing import KafkaNode
 from integration.cluster_query import SITES, ClusterQuery, wait_held_back
 from integration.query import PATIENCE_S, Process

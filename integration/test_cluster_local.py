@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from eos_sink.deadline import Deadline
+from eos_sink.kafka.deadline import Deadline
 from eos_sink.testing import (
     JavaNotFoundError,
     NodeFailedError,

@@ -13,7 +13,6 @@ from typing import TypeVar
 
 import pytest
 
-from eos_sink.deadline import Deadline
 from eos_sink.errors import (
     BatchFailedError,
     ClusterError,
@@ -22,8 +21,9 @@ from eos_sink.errors import (
     SupersededError,
     UnfinishedError,
 )
-from eos_sink.model import Numbering
-from eos_sink.ports import TransactionStatus
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.interfaces import TransactionStatus
+from eos_sink.protocol.model import Numbering
 from eos_sink.testing import KafkaCluster, start_kafka
 from eos_sink.testing.faults import FaultPoint
 from eos_sink.testing.waiting import wait_until

@@ -13,19 +13,19 @@ from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from kafka import KafkaAdminClient
 from kafka.structs import TopicPartition as AdminPartition
 
-from eos_sink.clients import member as member_module
-from eos_sink.clients.cluster import ConfluentKafka
-from eos_sink.clients.inspection import ConfluentInspection
-from eos_sink.clients.member import ConfluentMember
-from eos_sink.clients.observation import ConfluentObservation
-from eos_sink.clients.producer import ConfluentProducer
-from eos_sink.clients.readers import ConfluentLogReader
-from eos_sink.deadline import Deadline
 from eos_sink.errors import FailureKind
 from eos_sink.identity import QueryNames
+from eos_sink.kafka import member as member_module
+from eos_sink.kafka.admin.inspection import ConfluentInspection
+from eos_sink.kafka.admin.observation import ConfluentObservation
+from eos_sink.kafka.cluster import ConfluentKafka
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.interfaces import ProduceFailed, ProducerFenced
+from eos_sink.kafka.log_reader import ConfluentLogReader
+from eos_sink.kafka.member import ConfluentMember
+from eos_sink.kafka.producer import ConfluentProducer
+from eos_sink.kafka.rows import Rows
 from eos_sink.options import SinkOptions, parse_options
-from eos_sink.ports import ProduceFailed, ProducerFenced
-from eos_sink.rows import Rows
 from eos_sink.testing import KafkaCluster
 from eos_sink.testing.topic_scan import Offsets, Source
 from tests.contract.harness import SESSION_MS, Record, Task

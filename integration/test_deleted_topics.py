@@ -8,12 +8,12 @@ import pyarrow as pa
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from eos_sink.clients.cluster import ConfluentKafka
 from eos_sink.driver.committer import Committer
 from eos_sink.driver.planner import Planner
 from eos_sink.errors import ClusterError, EosSinkError, FailureKind, ProduceFailedError
-from eos_sink.model import BatchId, TaskReport
+from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.options import parse_options
+from eos_sink.protocol.model import BatchId, TaskReport
 from eos_sink.task.writer import TaskWriter
 from eos_sink.testing import KafkaCluster
 from eos_sink.testing.faults import FaultPoint

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from eos_sink.acls import Permissions
-from eos_sink.deadline import Deadline
 from eos_sink.errors import ClusterError, ConfigurationError
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka_config.acls import Permissions
 from eos_sink.testing import KafkaCluster
 from eos_sink.testing.topic_scan import Offsets, Source
 from integration.checker import read_topic

@@ -20,8 +20,8 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
 from eos_sink import cli
-from eos_sink.acls import Acl, Resource
-from eos_sink.deadline import Deadline
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka_config.acls import Acl, Resource
 from eos_sink.testing import KafkaCluster, java_home, start_kafka
 from eos_sink.testing.probe import Topic, create_topic
 from integration.conftest import MakeRun

@@ -12,15 +12,15 @@ from confluent_kafka import ConsumerGroupTopicPartitions
 from confluent_kafka.admin import AdminClient
 from kafka.partitioner.default import murmur2
 
-from eos_sink.clients.cluster import LOG_PARTITIONS, ConfluentKafka
-from eos_sink.clients.readers import EndOffset
-from eos_sink.deadline import Deadline
+from eos_sink.decision_log import DecisionRegister
+from eos_sink.decision_log.record_format import decode, encode, is_moved
 from eos_sink.errors import CommitFailedError, ConfigurationError, SupersededError
-from eos_sink.log import DecisionRegister
-from eos_sink.log.record import decode, encode, is_moved
-from eos_sink.model import BatchId, Decision, LogPosition, LogRecord, PlanToken, Tally, Witness
+from eos_sink.kafka.cluster import LOG_PARTITIONS, ConfluentKafka
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.interfaces import LogPosition, Visibility, Witness
+from eos_sink.kafka.log_reader import EndOffset
 from eos_sink.options import SinkOptions, parse_options
-from eos_sink.ports import Visibility
+from eos_sink.protocol.model import BatchId, Decision, LogRecord, PlanToken, RowDigest
 from eos_sink.testing import KafkaCluster
 from eos_sink.testing.faults import FaultPoint
 from integration.checker import read_topic
@@ -107,7 +107,7 @@ def test_a_record_behind_an_end_that_is_told_too_low_is_not_overwritten(
     metadata = member.join(deadline())
     one, other = (DecisionRegister(query.kafka, names) for _ in range(2))
     token = PlanToken(names, 0, one.read(deadline()).position, metadata)
-    decided = Decision(BatchId("stream", 7), 0, 0, Tally(), ())
+    decided = Decision(BatchId("stream", 7), 0, 0, RowDigest(), ())
     one.write(token, decided, deadline())
     with monkeypatch.context() as patched:
         patched.setattr(EndOffset, "__call__", lambda *_: 0)

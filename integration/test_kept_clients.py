@@ -11,15 +11,15 @@ import pytest
 from pyspark import TaskContext
 from pyspark.sql.types import BinaryType, StructField, StructType
 
-from eos_sink import datasource, writers
-from eos_sink.clients.cluster import ConfluentKafka
-from eos_sink.datasource import KafkaEosDataSource
-from eos_sink.deadline import Deadline
 from eos_sink.driver.committer import Committer
 from eos_sink.driver.planner import Planner
-from eos_sink.kept import Kept
-from eos_sink.model import BatchId
+from eos_sink.kafka.cluster import ConfluentKafka
+from eos_sink.kafka.deadline import Deadline
 from eos_sink.options import parse_options
+from eos_sink.protocol.model import BatchId
+from eos_sink.spark import data_source, writers
+from eos_sink.spark.client_cache import Kept
+from eos_sink.spark.data_source import KafkaEosDataSource
 from eos_sink.task.writer import TaskWriter
 from eos_sink.testing import KafkaCluster, start_kafka
 from integration.checker import read_topic
@@ -71,7 +71,7 @@ def process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """One that keeps nothing of other tests, and leaves nothing to them."""
     planners: Kept[Planner] = Kept()
     committers: Kept[Committer] = Kept()
-    monkeypatch.setattr(datasource, "_planners", planners)
+    monkeypatch.setattr(data_source, "_planners", planners)
     monkeypatch.setattr(writers, "_committers", committers)
     yield
     for kept in (planners, committers):

@@ -13,8 +13,6 @@ import pytest
 from kafka import KafkaAdminClient
 from kafka.admin import UpdateFeatureType
 
-from eos_sink.clients.cluster import ConfluentKafka
-from eos_sink.deadline import Deadline
 from eos_sink.errors import (
     BatchFailedError,
     CommitFailedError,
@@ -22,7 +20,9 @@ from eos_sink.errors import (
     OutcomeUnknownError,
     ProduceFailedError,
 )
-from eos_sink.ports import TransactionStatus
+from eos_sink.kafka.cluster import ConfluentKafka
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.interfaces import TransactionStatus
 from eos_sink.testing import KafkaCluster, start_kafka
 from eos_sink.testing.faults import FaultPoint
 from eos_sink.testing.topic_scan import Offsets, Source

@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from eos_sink.acls import Permissions
-from eos_sink.clients.cluster import ConfluentKafka
-from eos_sink.clients.oauth import unsigned
-from eos_sink.deadline import Deadline
 from eos_sink.errors import EosSinkError
+from eos_sink.kafka.cluster import ConfluentKafka
+from eos_sink.kafka.connection.oauth import unsigned
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka_config.acls import Permissions
 from eos_sink.options import parse_options
 from eos_sink.testing import KafkaCluster
 from eos_sink.testing.certificates import STORE_PASSWORD, encrypt_key
 from eos_sink.testing.topic_scan import Scan, Source, Span
-from tests.clients.token_server import TokenServer, serving
+from tests.kafka.token_server import TokenServer, serving
 
 PREFIX = "eos-sink-"
 TOPIC = "logins"

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from eos_sink.deadline import Deadline
 from eos_sink.errors import OperatorNeededError
+from eos_sink.kafka.deadline import Deadline
 from eos_sink.testing import KafkaCluster
 from eos_sink.testing.faults import FaultPoint
 from integration.query import PARTITIONS, Process, Query, pause_at

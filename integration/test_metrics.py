@@ -17,9 +17,9 @@ from pathlib import Path
 import pytest
 
 from eos_sink import cli
-from eos_sink.deadline import Deadline
 from eos_sink.driver import committer
-from eos_sink.metrics import Count, Step
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.metrics.names import Count, Step
 from eos_sink.testing import KafkaCluster, java_home, start_kafka
 from eos_sink.testing.waiting import wait_until
 from integration.checker import read_topic

@@ -14,10 +14,10 @@ import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from eos_sink.clients.cluster import ConfluentKafka
-from eos_sink.deadline import Deadline
 from eos_sink.driver.planner import Planner
 from eos_sink.errors import ClusterError
+from eos_sink.kafka.cluster import ConfluentKafka
+from eos_sink.kafka.deadline import Deadline
 from eos_sink.options import parse_options
 from eos_sink.testing.cache import cache_root, exclusive
 from eos_sink.testing.ivy import Workbench, retrieve_kafka

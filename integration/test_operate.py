@@ -16,7 +16,7 @@ import pytest
 from confluent_kafka import Producer
 
 from eos_sink import cli
-from eos_sink.deadline import Deadline
+from eos_sink.kafka.deadline import Deadline
 from eos_sink.testing import KafkaCluster
 from eos_sink.testing.faults import FaultPoint
 from integration.query import PARTITIONS, PATIENCE_S, ROWS, Query

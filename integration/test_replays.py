@@ -9,9 +9,9 @@ import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from eos_sink.deadline import Deadline
 from eos_sink.errors import OperatorNeededError, UnfinishedError
-from eos_sink.ports import TransactionStatus
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.interfaces import TransactionStatus
 from eos_sink.testing import KafkaCluster
 from eos_sink.testing.faults import FaultPoint
 from eos_sink.testing.topic_scan import Offsets, Source

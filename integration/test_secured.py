@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import KafkaError, Producer
 
-from eos_sink.acls import Acl, Resource
-from eos_sink.clients.settings import librdkafka_settings
+from eos_sink.kafka.connection.settings import librdkafka_settings
+from eos_sink.kafka_config.acls import Acl, Resource
 from eos_sink.testing import KafkaCluster
 
 PATIENCE_S = 30

@@ -7,11 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from eos_sink.clients.cluster import ConfluentKafka
-from eos_sink.deadline import Deadline
-from eos_sink.model import Transaction
+from eos_sink.kafka.cluster import ConfluentKafka
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.interfaces import EndOutcome, Transaction, TransactionStatus
 from eos_sink.options import SinkOptions, parse_options
-from eos_sink.ports import EndOutcome, TransactionStatus
 from eos_sink.testing import KafkaCluster
 from eos_sink.testing.waiting import wait_until
 from integration.in_process import new_topic

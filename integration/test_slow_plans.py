@@ -12,15 +12,15 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from eos_sink import verdicts
-from eos_sink.clients.cluster import ConfluentKafka
-from eos_sink.clients.inspection import ConfluentInspection
-from eos_sink.deadline import Deadline
 from eos_sink.driver.committer import Committer
 from eos_sink.driver.planner import Planner
 from eos_sink.errors import ConfigurationError, ProduceFailedError
-from eos_sink.model import BatchId, Plan
+from eos_sink.kafka.admin.inspection import ConfluentInspection
+from eos_sink.kafka.cluster import ConfluentKafka
+from eos_sink.kafka.deadline import Deadline
 from eos_sink.options import SinkOptions, parse_options
+from eos_sink.protocol import rules
+from eos_sink.protocol.model import BatchId, Plan
 from eos_sink.task.writer import TaskWriter
 from eos_sink.testing import KafkaCluster, start_kafka
 from integration.checker import read_topic
@@ -30,13 +30,13 @@ LEAST_MS, MOST_MS = 6_000, 20_000
 TIMEOUT_MS = 5_000
 PROGRAM = """
 import os, pickle, signal, sys
-from eos_sink import verdicts
-from eos_sink.clients.cluster import ConfluentKafka
-from eos_sink.deadline import Deadline
+from eos_sink.protocol import rules
+from eos_sink.kafka.cluster import ConfluentKafka
+from eos_sink.kafka.deadline import Deadline
 from eos_sink.driver.planner import Planner
 
 options, least_ms, said = pickle.loads(sys.stdin.buffer.read())
-verdicts._SESSION_MARGIN_MS = least_ms - options.transaction_timeout_ms
+rules._SESSION_MARGIN_MS = least_ms - options.transaction_timeout_ms
 kafka = ConfluentKafka(options)
 plan = Planner(kafka, options).plan()
 # It lives at least as long as the plan's would with the shortest session.
@@ -56,7 +56,7 @@ def strict() -> Iterator[KafkaCluster]:
 
 @pytest.fixture
 def options(strict: KafkaCluster, monkeypatch: pytest.MonkeyPatch) -> SinkOptions:
-    monkeypatch.setattr(verdicts, "_SESSION_MARGIN_MS", LEAST_MS - TIMEOUT_MS)
+    monkeypatch.setattr(rules, "_SESSION_MARGIN_MS", LEAST_MS - TIMEOUT_MS)
     topic = new_topic(strict, "slow", partitions=1)
     return parse_options(
         {
@@ -128,7 +128,7 @@ def test_where_settings_of_brokers_may_not_be_seen_a_refused_session_is_asked_fo
 def test_a_session_that_is_too_short_for_the_transactions_is_refused_at_the_start(
     options: SinkOptions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(verdicts, "_SESSION_MARGIN_MS", MOST_MS)
+    monkeypatch.setattr(rules, "_SESSION_MARGIN_MS", MOST_MS)
     planner = Planner(ConfluentKafka(options), options)
     with pytest.raises(ConfigurationError):
         planner.plan()

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from eos_sink.deadline import Deadline
-from eos_sink.ports import TransactionStatus
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.interfaces import TransactionStatus
 from eos_sink.testing import KafkaCluster
 from eos_sink.testing.faults import Action, FaultPoint
 from integration.spark_apps import Applications

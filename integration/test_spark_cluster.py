@@ -9,7 +9,7 @@ import psutil
 import pytest
 from pyspark.sql import SparkSession
 
-from eos_sink.deadline import Deadline
+from eos_sink.kafka.deadline import Deadline
 from eos_sink.testing import Action, FaultPoint, KafkaCluster
 from eos_sink.testing.waiting import wait_until
 from integration.event_log import EventLog

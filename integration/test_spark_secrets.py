@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from eos_sink.acls import Permissions
 from eos_sink.identity import DEFAULT_PREFIX
-from eos_sink.properties import read_properties
+from eos_sink.kafka_config.acls import Permissions
+from eos_sink.kafka_config.properties_file import read_properties
 from eos_sink.testing import KafkaCluster, java_home
 from integration.checker import read_topic
 from integration.event_log import EventLog

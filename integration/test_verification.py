@@ -9,16 +9,21 @@ from contextlib import ExitStack
 import pytest
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
-from eos_sink.clients.cluster import ConfluentKafka
-from eos_sink.deadline import Deadline
 from eos_sink.driver.planner import Planner
 from eos_sink.errors import ClusterError
-from eos_sink.model import Transaction
+from eos_sink.kafka.cluster import ConfluentKafka
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.interfaces import (
+    EndOutcome,
+    ProduceFailed,
+    ProducerFenced,
+    Transaction,
+    TransactionalProducer,
+)
+from eos_sink.kafka_config.broker_versions import VERIFICATION
 from eos_sink.options import parse_options
-from eos_sink.ports import EndOutcome, ProduceFailed, ProducerFenced, TransactionalProducer
 from eos_sink.testing import KafkaCluster, start_kafka
 from eos_sink.testing.topic_scan import Offsets, Source
-from eos_sink.versions import VERIFICATION
 from integration.checker import read_topic
 from integration.kafka_tools import carry_out
 

@@ -21,7 +21,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
 from eos_sink import cli
-from eos_sink.acls import Acl, Resource
+from eos_sink.kafka_config.acls import Acl, Resource
 from eos_sink.testing import KafkaCluster
 from eos_sink.testing.topic_scan import ReaderError, Scan, Source, Span
 from eos_sink.verify.examine import examine

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.conf import RuntimeConfig
 
 import eos_sink
-from eos_sink.defaults import PREFIX
+from eos_sink.options import SESSION_PREFIX
 from eos_sink.testing import KafkaCluster
 from eos_sink.testing.cache import cache_root
 from integration.checker import assert_each_once, read_topic
@@ -50,8 +50,8 @@ def test_settings_of_the_session_are_defaults_once_it_is_registered(
     query = SparkQuery(kafka, spark, applications, tmp_path)
     query.add_batch()
     settings = {
-        f"{PREFIX}kafka.bootstrap.servers": query.options.pop("kafka.bootstrap.servers"),
-        f"{PREFIX}topic": "not-this-one",
+        f"{SESSION_PREFIX}kafka.bootstrap.servers": query.options.pop("kafka.bootstrap.servers"),
+        f"{SESSION_PREFIX}topic": "not-this-one",
     }
     assert "Option kafka.bootstrap.servers is missing" in query.fail()
     for name, value in settings.items():
@@ -61,10 +61,10 @@ def test_settings_of_the_session_are_defaults_once_it_is_registered(
     query.finish()
     query.assert_exactly_once()
     # Set after that: not applied, and not ignored in silence either.
-    conf.set(f"{PREFIX}eos.step.timeout.ms", "90000")
+    conf.set(f"{SESSION_PREFIX}eos.step.timeout.ms", "90000")
     query.options.pop("eos.step.timeout.ms")
     query.add_batch()
-    refused = f"The session sets {PREFIX}eos.step.timeout.ms"
+    refused = f"The session sets {SESSION_PREFIX}eos.step.timeout.ms"
     assert refused in query.fail()
     row = spark.range(1).selectExpr("CAST(id AS STRING) AS value")
     with pytest.raises(PySparkException, match=refused):

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from eos_sink.deadline import Deadline
+from eos_sink.kafka.deadline import Deadline
 from eos_sink.testing import KafkaCluster, java_home
 from eos_sink.testing.process_tree import ProcessTree
 from eos_sink.testing.topic_scan import ReaderError

@@ -10,10 +10,10 @@ says so when it is used.
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from eos_sink.datasource import KafkaEosDataSource as DefaultSource
+    from eos_sink.spark.data_source import KafkaEosDataSource as DefaultSource
 else:
     try:
-        from eos_sink.datasource import KafkaEosDataSource as DefaultSource
+        from eos_sink.spark.data_source import KafkaEosDataSource as DefaultSource
     except Exception as error:
         try:
             from pyspark_kafka_eos.unusable import UnusableSource as DefaultSource

@@ -14,14 +14,14 @@ import pytest
 import yaml
 
 from eos_sink import cli, errors
-from eos_sink.acls import Permissions
 from eos_sink.cli.connection import ENVIRONMENT
-from eos_sink.defaults import PREFIX, Defaults
 from eos_sink.identity import DEFAULT_PREFIX
-from eos_sink.kafka_settings import SETTINGS
-from eos_sink.operate.doctor.finding import Check, Level
-from eos_sink.options import OPTIONS, parse_options
-from eos_sink.properties import read_properties
+from eos_sink.kafka_config import SETTINGS
+from eos_sink.kafka_config.acls import Permissions
+from eos_sink.kafka_config.properties_file import read_properties
+from eos_sink.ops.doctor.finding import Check, Level
+from eos_sink.options import OPTIONS, SESSION_PREFIX, parse_options
+from eos_sink.spark.session_defaults import Defaults
 from eos_sink.testing.access import parse_kafka_acls
 from tests.snippets import PAGES, ROOT, Snippet, all_snippets, snippets_of
 
@@ -221,7 +221,7 @@ def test_the_example_spark_settings_are_settings() -> None:
     for line in lines:
         if line and not line.startswith("# "):
             assert re.fullmatch(r"spark\.[a-zA-Z.]+ +\S+", line), line
-    told = (line.removeprefix("# ").split() for line in lines if PREFIX in line)
+    told = (line.removeprefix("# ").split() for line in lines if SESSION_PREFIX in line)
     defaults = Defaults.of_settings(dict(setting for setting in told if len(setting) == 2))
     assert parse_options(defaults.under({"eos.id": "x"})).topic == "readings"
 

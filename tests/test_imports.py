@@ -36,6 +36,6 @@ def test_the_lookup_of_the_format_imports_no_client_and_nothing_for_rows() -> No
 
 
 def test_what_status_looks_with_imports_nothing_for_rows() -> None:
-    modules = "eos_sink.cli.status, eos_sink.clients.observation, eos_sink.clients.control"
-    looked_with = f"import {modules}, eos_sink.operate.observer, eos_sink.operate.concerns"
+    modules = "eos_sink.cli.status, eos_sink.kafka.admin.observation, eos_sink.kafka.transactions"
+    looked_with = f"import {modules}, eos_sink.ops.observer, eos_sink.ops.alerts"
     assert imported(looked_with).isdisjoint([*FOR_ROWS, "pyspark"])

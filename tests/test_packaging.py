@@ -61,7 +61,7 @@ def test_every_module_and_template_of_the_tree_is_in_the_wheel(files: set[str]) 
         for path in (ROOT / name).rglob("*")
         if path.suffix in {".py", ".html"}
     }
-    assert "eos_sink/pages/templates/base.html" in tree
+    assert "eos_sink/verify/templates/base.html" in tree
     assert tree - files == set()
 
 

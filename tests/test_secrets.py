@@ -9,18 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from eos_sink.acls import Permissions
-from eos_sink.clients.producer import ConfluentProducer
-from eos_sink.clients.settings import (
+from eos_sink.errors import EosSinkError
+from eos_sink.kafka.connection.settings import (
     connection_settings,
     kafka_python_settings,
     librdkafka_settings,
 )
-from eos_sink.clients.wire import Wire
-from eos_sink.deadline import Deadline
-from eos_sink.errors import EosSinkError
-from eos_sink.kafka_settings import SETTINGS, is_secret, judge
-from eos_sink.kafka_settings.librdkafka import PROPERTIES
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.producer import ConfluentProducer
+from eos_sink.kafka.wire import Wire
+from eos_sink.kafka_config import SETTINGS, is_secret, judge
+from eos_sink.kafka_config.acls import Permissions
+from eos_sink.kafka_config.librdkafka_settings import PROPERTIES
 from eos_sink.options import parse_options
 
 CANARY = "canary7f3a"

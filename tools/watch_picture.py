@@ -22,15 +22,15 @@ from rich.console import Console, RenderableType
 from eos_sink import cli
 from eos_sink.cli.connection import sink_options
 from eos_sink.cli.views import Picture
-from eos_sink.clients.cluster import ConfluentKafka
-from eos_sink.clients.observation import ConfluentObservation
-from eos_sink.deadline import Deadline
 from eos_sink.driver.committer import Committer
 from eos_sink.driver.planner import Planner
-from eos_sink.model import BatchId, TaskReport
-from eos_sink.operate.observer import Observer
-from eos_sink.operate.pace import Pacer, topics_of
+from eos_sink.kafka.admin.observation import ConfluentObservation
+from eos_sink.kafka.cluster import ConfluentKafka
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.ops.observer import Observer
+from eos_sink.ops.pace import Pacer, topics_of
 from eos_sink.options import parse_options
+from eos_sink.protocol.model import BatchId, TaskReport
 from eos_sink.task.writer import TaskWriter
 from eos_sink.testing import start_kafka
 

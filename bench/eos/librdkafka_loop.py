@@ -17,8 +17,8 @@ from confluent_kafka import Consumer, Message, Producer, TopicPartition
 from kafka.protocol.producer.transaction import AddPartitionsToTxnRequest
 
 from bench.eos.turns import Played, Turn
-from eos_sink.clients.wire import Wire
-from eos_sink.deadline import Deadline
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.wire import Wire
 
 _WAIT_S = 30.0
 _FEWEST = 3

@@ -14,8 +14,8 @@ from eos_sink.bench.result import Notebook, Result
 from eos_sink.bench.session import clock_of, kafka_jars, start_spark
 from eos_sink.bench.shape import Shape
 from eos_sink.bench.turn import Bench, TurnFailedError
-from eos_sink.deadline import Deadline
 from eos_sink.errors import ClusterError
+from eos_sink.kafka.deadline import Deadline
 from eos_sink.options import parse_options
 from eos_sink.testing import KafkaCluster
 from eos_sink.testing.kafka_files import DEFAULT_VERSION

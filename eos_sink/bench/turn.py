@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from eos_sink.bench.cpu import CpuClock
 from eos_sink.bench.shape import Shape
-from eos_sink.deadline import Deadline
+from eos_sink.kafka.deadline import Deadline
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from eos_sink.cli.numbers import some_seconds
 from eos_sink.cli.report import CommandError
 from eos_sink.identity import DEFAULT_LOG, DEFAULT_PREFIX, QueryNames
-from eos_sink.properties import read_properties
+from eos_sink.kafka_config.properties_file import read_properties
 
 if TYPE_CHECKING:
     from eos_sink.options import SinkOptions

@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Any
 
 from eos_sink.cli.connection import add_connection, sink_options
 from eos_sink.cli.report import Cell, CommandError, Mood, Report
-from eos_sink.deadline import Deadline
 from eos_sink.errors import EosSinkError
 from eos_sink.identity import QueryNames
-from eos_sink.properties import read_properties
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka_config.properties_file import read_properties
 
 if TYPE_CHECKING:
-    from eos_sink.clients.survey import ConfluentSurvey
-    from eos_sink.operate.doctor.clients import Python
-    from eos_sink.operate.doctor.commands import Commands
-    from eos_sink.operate.doctor.facts import Facts, Subject
-    from eos_sink.operate.doctor.finding import Finding
+    from eos_sink.kafka.admin.survey import ConfluentSurvey
+    from eos_sink.ops.doctor.clients import Python
+    from eos_sink.ops.doctor.commands import Commands
+    from eos_sink.ops.doctor.facts import Facts, Subject
+    from eos_sink.ops.doctor.finding import Finding
     from eos_sink.options import SinkOptions
 
 NAME = "doctor"
@@ -76,10 +76,10 @@ def run(arguments: argparse.Namespace) -> Report:
         CommandError: no broker answers, or the options are none that a query could start with.
     """
     # Imported here: other commands do without the Kafka clients.
-    from eos_sink.clients.survey import ConfluentSurvey
-    from eos_sink.operate.doctor.gather import gather
-    from eos_sink.operate.doctor.judge import judge
-    from eos_sink.operate.doctor.python import this_python
+    from eos_sink.kafka.admin.survey import ConfluentSurvey
+    from eos_sink.ops.doctor.checks import judge
+    from eos_sink.ops.doctor.gather import gather
+    from eos_sink.ops.doctor.python import this_python
 
     deadline = Deadline(arguments.timeout)
     survey: ConfluentSurvey | None = None
@@ -130,13 +130,13 @@ def _options(arguments: argparse.Namespace) -> SinkOptions:
 
 def _given(file: Path) -> dict[str, str]:
     """Options of a properties file, of which those of a session's defaults may be a part."""
-    from eos_sink.defaults import PREFIX
+    from eos_sink.options import SESSION_PREFIX
 
     try:
         entries = read_properties(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         raise CommandError(f"--options {file}: {error}") from error
-    named = {entry.name.removeprefix(PREFIX).lower(): entry.value for entry in entries}
+    named = {entry.name.removeprefix(SESSION_PREFIX).lower(): entry.value for entry in entries}
     return {name: value for name, value in named.items() if not name.startswith("spark.")}
 
 
@@ -146,8 +146,8 @@ def _subject(
     survey: ConfluentSurvey,
     deadline: Deadline,
 ) -> Subject:
-    from eos_sink.kafka_settings import translate
-    from eos_sink.operate.doctor.facts import Subject
+    from eos_sink.kafka_config import translate
+    from eos_sink.ops.doctor.facts import Subject
 
     declared = options.destinations.topics if options.destinations else []
     topics = [*arguments.topic, *([options.topic] if options.topic else declared)]
@@ -187,16 +187,16 @@ def _spark(here: Python, facts: Facts, options: SinkOptions, commands: Commands)
     """Raises CommandError where there is no Spark."""
     if importlib.util.find_spec("pyspark") is None:
         raise CommandError("--spark needs pyspark: pip install 'eos-sink[spark]', or spark-submit")
-    from eos_sink.operate.doctor.session import judge_spark
-    from eos_sink.operate.doctor.spark import look_at_spark
+    from eos_sink.ops.doctor.session import judge_spark
+    from eos_sink.ops.doctor.spark import look_at_spark
 
     addresses = [broker.address for broker in facts.brokers]
     return judge_spark(here, look_at_spark(addresses, options.kafka), commands)
 
 
 def _commands(options: SinkOptions) -> Commands:
-    from eos_sink.kafka_settings import translate
-    from eos_sink.operate.doctor.commands import Commands
+    from eos_sink.kafka_config import translate
+    from eos_sink.ops.doctor.commands import Commands
 
     settings = translate(options.kafka).settings
     user = settings.get("sasl.username")

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from eos_sink.cli.report import Cell, Mood, Report
+from eos_sink.decision_log import Entry
 from eos_sink.driver.processes import runs_here
-from eos_sink.driver.resolve import Account, Choice, Found
-from eos_sink.log import Entry
-from eos_sink.model import Decision, Tally
+from eos_sink.kafka.interfaces import PartitionTail, Visibility
+from eos_sink.ops.resolve import Account, Choice, Found
 from eos_sink.options import SinkOptions
-from eos_sink.outcome import Outcome
-from eos_sink.ports import PartitionTail, Visibility
+from eos_sink.protocol.model import Decision, RowDigest
+from eos_sink.protocol.outcome import Outcome
 
 _WITNESS = {
     Visibility.COMMITTED: "there",
@@ -134,7 +134,7 @@ def _next(evidence: Found, choice: Choice | None, written: Entry | None) -> Iter
         yield "Nothing is in doubt. If the query stops all the same: --accept or --forget."
 
 
-def _shown(tally: Tally) -> str:
+def _shown(tally: RowDigest) -> str:
     return f"{tally.rows} rows, {tally.bytes} bytes, fingerprint {tally.fingerprint:016x}"
 
 
@@ -236,7 +236,7 @@ def _account(account: Account) -> dict[str, Any]:
     }
 
 
-def _tally(tally: Tally) -> dict[str, Any]:
+def _tally(tally: RowDigest) -> dict[str, Any]:
     return {
         "rows": tally.rows,
         "bytes": tally.bytes,

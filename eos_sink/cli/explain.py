@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 from eos_sink.cli.connection import add_connection, command_line, sink_options
 from eos_sink.cli.names import meant
 from eos_sink.cli.report import Cell, CommandError, Mood, Report
-from eos_sink.deadline import Deadline
 from eos_sink.errors import EosSinkError
-from eos_sink.model import BatchId, Numbering
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.protocol.model import BatchId, Numbering
 
 if TYPE_CHECKING:
-    from eos_sink.observing import Observation
-    from eos_sink.operate.explain import Case, TaskFate
-    from eos_sink.operate.history import History
-    from eos_sink.operate.snapshot import QueryStatus, Snapshot
+    from eos_sink.kafka.observing import Observation
+    from eos_sink.ops.explain import Case, TaskFate
+    from eos_sink.ops.history import History
+    from eos_sink.ops.snapshot import QueryStatus, Snapshot
 
 NAME = "explain"
 HELP = "Show what became of one batch, task by task, and from what evidence."
@@ -69,7 +69,7 @@ def run(arguments: argparse.Namespace) -> Report:
     Raises:
         CommandError: no broker answers, or there is no such query.
     """
-    from eos_sink.clients.observation import ConfluentObservation
+    from eos_sink.kafka.admin.observation import ConfluentObservation
 
     options = sink_options(arguments)
     kafka = ConfluentObservation(options)
@@ -88,8 +88,8 @@ def gather(kafka: Observation, arguments: argparse.Namespace, deadline: Deadline
         CommandError: there is no such query.
     """
     from eos_sink.driver.evidence import ask_all
-    from eos_sink.operate.explain import case_of, evidence_of, fates_of, open_fates
-    from eos_sink.operate.observer import Observer
+    from eos_sink.ops.explain import case_of, evidence_of, fates_of, open_fates
+    from eos_sink.ops.observer import Observer
 
     observer = Observer(kafka, arguments.prefix)
     snapshot = observer.look(deadline, keep=_ALL_RECORDS)
@@ -116,8 +116,8 @@ def gather(kafka: Observation, arguments: argparse.Namespace, deadline: Deadline
 
 def report_of(found: Found, arguments: argparse.Namespace) -> Report:
     """A row a task; below it what the log says of the batch."""
-    from eos_sink.operate.explain import Fate
-    from eos_sink.outcome import Outcome
+    from eos_sink.ops.explain import Fate
+    from eos_sink.protocol.outcome import Outcome
 
     good = {Outcome.COMMITTED, Fate.NO_ROWS, Fate.REWRITTEN}
     sure = bool(found.case.decision) or _is_past(found.case)
@@ -151,15 +151,15 @@ def _query(
 
 
 def _is_past(case: Case) -> bool:
-    from eos_sink.operate.explain import Known
+    from eos_sink.ops.explain import Known
 
     return case.known in (Known.GONE, Known.NOTHING)
 
 
 def _told(found: Found, arguments: argparse.Namespace) -> Iterator[str]:
-    from eos_sink.operate.concerns import reach_of
-    from eos_sink.operate.explain import Known
-    from eos_sink.outcome import Outcome
+    from eos_sink.ops.alerts import reach_of
+    from eos_sink.ops.explain import Known
+    from eos_sink.protocol.outcome import Outcome
 
     case, status = found.case, found.status
     what = BatchId(case.stream, case.batch)

@@ -16,8 +16,8 @@ from eos_sink.cli.numbers import some_seconds
 from eos_sink.cli.report import CommandError, Report
 
 if TYPE_CHECKING:
-    from eos_sink.operate.exposition import Look
-    from eos_sink.operate.scraping import Scraper
+    from eos_sink.ops.exposition import Look
+    from eos_sink.ops.scraper import Scraper
 
 NAME = "exporter"
 HELP = "Serve the figures of every query to Prometheus."
@@ -85,8 +85,8 @@ def _scraper(arguments: argparse.Namespace) -> Iterator[Scraper]:
         raise CommandError(
             "the exporter needs prometheus-client: pip install 'eos-sink[cli]'"
         ) from missing
-    from eos_sink.clients.observation import ConfluentObservation
-    from eos_sink.operate.scraping import Scraper
+    from eos_sink.kafka.admin.observation import ConfluentObservation
+    from eos_sink.ops.scraper import Scraper
 
     if arguments.textfile is not None and arguments.textfile.suffix != ".prom":
         raise CommandError(f"--textfile {arguments.textfile}: node_exporter reads *.prom only")
@@ -105,7 +105,7 @@ def _scraper(arguments: argparse.Namespace) -> Iterator[Scraper]:
 
 
 def _once(scraper: Scraper, file: Path | None) -> Report:
-    from eos_sink.operate.prometheus import metrics, text_of
+    from eos_sink.ops.prometheus import metrics, text_of
 
     look = scraper.look()
     if file is not None:
@@ -128,7 +128,7 @@ def _keep_writing(scraper: Scraper, file: Path, interval: float) -> NoReturn:
 
 
 def _serve(scraper: Scraper, address: str, port: int) -> NoReturn:
-    from eos_sink.operate.prometheus import serve
+    from eos_sink.ops.prometheus import serve
 
     try:
         serve(scraper, address, port)
@@ -140,7 +140,7 @@ def _serve(scraper: Scraper, address: str, port: int) -> NoReturn:
 
 
 def _write(look: Look, file: Path) -> None:
-    from eos_sink.operate.prometheus import write_text
+    from eos_sink.ops.prometheus import write_text
 
     try:
         write_text(look, file)

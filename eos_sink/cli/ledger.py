@@ -11,10 +11,9 @@ from eos_sink.cli.report import Cell, Mood, Report
 from eos_sink.cli.words import span
 
 if TYPE_CHECKING:
-    from eos_sink.model import Transaction
-    from eos_sink.operate.ledger import Line
-    from eos_sink.operate.snapshot import Snapshot
-    from eos_sink.ports import EndOutcome
+    from eos_sink.kafka.interfaces import EndOutcome, Transaction
+    from eos_sink.ops.snapshot import Snapshot
+    from eos_sink.ops.transactions import Line
 
 _COLUMNS = ("transactional id", "state", "age", "time left", "slot", "task", "decision")
 
@@ -120,7 +119,7 @@ def done_report(
         done: what was done to those that have answered.
         seq: of the void before it, if there was one.
     """
-    from eos_sink.ports import EndOutcome
+    from eos_sink.kafka.interfaces import EndOutcome
 
     said = {
         EndOutcome.DONE: (done, Mood.GOOD),

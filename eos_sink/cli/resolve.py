@@ -10,12 +10,12 @@ from eos_sink.cli.confirm import confirm
 from eos_sink.cli.connection import add_connection, sink_options
 from eos_sink.cli.names import meant, queries_in
 from eos_sink.cli.report import CommandError, Report
-from eos_sink.deadline import Deadline
 from eos_sink.errors import EosSinkError
+from eos_sink.kafka.deadline import Deadline
 
 if TYPE_CHECKING:
-    from eos_sink.clients.inspection import ConfluentInspection
-    from eos_sink.driver.resolve import Choice, Found
+    from eos_sink.kafka.admin.inspection import ConfluentInspection
+    from eos_sink.ops.resolve import Choice, Found
     from eos_sink.options import SinkOptions
 
 NAME = "resolve"
@@ -65,7 +65,7 @@ def run(arguments: argparse.Namespace) -> Report:
     """
     # Imported here: other commands do without the Kafka clients.
     from eos_sink.cli.evidence import report_of
-    from eos_sink.driver.resolve import (
+    from eos_sink.ops.resolve import (
         Choice,
         RefusedChoice,
         carry_out,
@@ -109,7 +109,7 @@ def _connect(
     Raises:
         CommandError: the log has no such query.
     """
-    from eos_sink.clients.inspection import ConfluentInspection
+    from eos_sink.kafka.admin.inspection import ConfluentInspection
 
     options = sink_options(arguments, arguments.query)
     kafka = ConfluentInspection(options)

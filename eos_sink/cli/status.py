@@ -11,13 +11,13 @@ from eos_sink.cli.connection import add_connection, command_line, sink_options
 from eos_sink.cli.names import meant
 from eos_sink.cli.report import Cell, CommandError, Mood, Report
 from eos_sink.cli.words import span
-from eos_sink.deadline import Deadline
 from eos_sink.errors import EosSinkError
-from eos_sink.model import BatchId, Numbering
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.protocol.model import BatchId, Numbering
 
 if TYPE_CHECKING:
-    from eos_sink.operate.concerns import Concern
-    from eos_sink.operate.snapshot import OpenTransaction, QueryStatus, Snapshot
+    from eos_sink.ops.alerts import Concern
+    from eos_sink.ops.snapshot import OpenTransaction, QueryStatus, Snapshot
 
 NAME = "status"
 HELP = "Show what each query has decided, what is open, and what needs somebody."
@@ -65,8 +65,8 @@ def run(arguments: argparse.Namespace) -> Report:
     Raises:
         CommandError: no broker answers, or there is no such query.
     """
-    from eos_sink.clients.observation import ConfluentObservation
-    from eos_sink.operate.observer import Observer
+    from eos_sink.kafka.admin.observation import ConfluentObservation
+    from eos_sink.ops.observer import Observer
 
     kafka = ConfluentObservation(sink_options(arguments))
     try:
@@ -84,7 +84,7 @@ def report_of(found: Snapshot, arguments: argparse.Namespace) -> Report:
     Raises:
         CommandError: there is no such query.
     """
-    from eos_sink.operate.concerns import concerns
+    from eos_sink.ops.alerts import concerns
 
     found = chosen(found, arguments.query, arguments.prefix)
     worries = concerns(found, command_line(arguments))

@@ -13,13 +13,13 @@ from eos_sink.cli.confirm import confirm
 from eos_sink.cli.connection import add_connection, command_line, sink_options
 from eos_sink.cli.ledger import describe_report, done_report, list_report
 from eos_sink.cli.report import CommandError, Report
-from eos_sink.deadline import Deadline
 from eos_sink.errors import EosSinkError
+from eos_sink.kafka.deadline import Deadline
 
 if TYPE_CHECKING:
-    from eos_sink.observing import Observation
-    from eos_sink.operate.ledger import Line
-    from eos_sink.operate.snapshot import QueryStatus, Snapshot
+    from eos_sink.kafka.observing import Observation
+    from eos_sink.ops.snapshot import QueryStatus, Snapshot
+    from eos_sink.ops.transactions import Line
     from eos_sink.options import SinkOptions
 
 NAME = "transactions"
@@ -95,8 +95,8 @@ def run(arguments: argparse.Namespace) -> Report:
     Raises:
         CommandError: it is refused or not confirmed, or no broker answers.
     """
-    from eos_sink.clients.observation import ConfluentObservation
-    from eos_sink.driver.resolve import RefusedChoice
+    from eos_sink.kafka.admin.observation import ConfluentObservation
+    from eos_sink.ops.resolve import RefusedChoice
 
     check(arguments)
     made: list[ConfluentObservation] = []
@@ -140,8 +140,8 @@ def carry_out(
 
 def look(kafka: Observation, arguments: argparse.Namespace, deadline: Deadline) -> Sight:
     """What coordinators and the log say."""
-    from eos_sink.operate.ledger import lines_of
-    from eos_sink.operate.observer import Observer
+    from eos_sink.ops.observer import Observer
+    from eos_sink.ops.transactions import lines_of
 
     observer = Observer(kafka, arguments.prefix)
     snapshot = observer.look(deadline)
@@ -175,7 +175,7 @@ def _commit(
     lines: Sequence[Line],
     arguments: argparse.Namespace,
 ) -> Report:
-    from eos_sink.driver.intervene import commit_decided
+    from eos_sink.ops.end_transactions import commit_decided
 
     status, options = _one_query(sight, lines, arguments)
     transactions = [line.state.transaction for line in lines]
@@ -199,7 +199,7 @@ def _end(
     arguments: argparse.Namespace,
 ) -> Report:
     """Abort; or commit without a decision."""
-    from eos_sink.driver.intervene import end_undecided
+    from eos_sink.ops.end_transactions import end_undecided
 
     status, options = _one_query(sight, lines, arguments)
     for line in lines:
@@ -251,7 +251,7 @@ def _one_query(
 def _check_driver(status: QueryStatus, arguments: argparse.Namespace) -> None:
     """A run that is alive is not replaced by mistake; it would be safe, but it would stop."""
     from eos_sink.driver.processes import runs_here
-    from eos_sink.operate.snapshot import Driver
+    from eos_sink.ops.snapshot import Driver
 
     owner = status.owner
     alive = owner is not None and runs_here(owner)

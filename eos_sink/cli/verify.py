@@ -14,11 +14,11 @@ from eos_sink.cli.connection import add_brokers, add_timeout, kafka_settings
 from eos_sink.cli.numbers import positive, seconds
 from eos_sink.cli.progress import progress
 from eos_sink.cli.report import Cell, CommandError, Mood, Report
-from eos_sink.deadline import Deadline
 from eos_sink.errors import EosSinkError
+from eos_sink.kafka.deadline import Deadline
 
 if TYPE_CHECKING:
-    from eos_sink.clients.subject import Subject, View
+    from eos_sink.kafka.admin.subject import Subject, View
     from eos_sink.verify.question import Question
     from eos_sink.verify.verify_result import Check, Result
 
@@ -76,7 +76,7 @@ def run(arguments: argparse.Namespace) -> Report:
         CommandError: the topic cannot be read, or the arguments contradict each other.
     """
     # Imported here: other commands do without numpy and the Kafka clients.
-    from eos_sink.clients.subject import Subject
+    from eos_sink.kafka.admin.subject import Subject
     from eos_sink.testing.topic_scan import ReaderError
     from eos_sink.verify.examine import examine
     from eos_sink.verify.row_identity import PlaceError

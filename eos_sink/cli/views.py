@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Protocol, TextIO
 
 from eos_sink.cli.report import CommandError, Mood
 from eos_sink.cli.status import batch_name, decided_ago, query_document, state_of, time_left
-from eos_sink.operate.concerns import concerns
-from eos_sink.operate.happenings import Happening, Kind
-from eos_sink.operate.pace import Pace
-from eos_sink.operate.snapshot import Snapshot
+from eos_sink.ops.activity import Happening, Kind
+from eos_sink.ops.alerts import concerns
+from eos_sink.ops.pace import Pace
+from eos_sink.ops.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType

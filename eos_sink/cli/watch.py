@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 from eos_sink.cli.connection import add_connection, command_line, sink_options
 from eos_sink.cli.numbers import positive, seconds
 from eos_sink.cli.report import CommandError
-from eos_sink.deadline import Deadline
 from eos_sink.errors import EosSinkError
+from eos_sink.kafka.deadline import Deadline
 
 if TYPE_CHECKING:
     from eos_sink.cli.views import View
-    from eos_sink.clients.observation import ConfluentObservation
+    from eos_sink.kafka.admin.observation import ConfluentObservation
 
 NAME = "watch"
 HELP = "Watch batches as they are decided and settled, until Ctrl-C."
@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> None:
         CommandError: the first look fails, or there is no such query.
     """
     from eos_sink.cli.views import make_view
-    from eos_sink.clients.observation import ConfluentObservation
+    from eos_sink.kafka.admin.observation import ConfluentObservation
 
     kafka = ConfluentObservation(sink_options(arguments))
     try:
@@ -72,8 +72,8 @@ def _watch(kafka: ConfluentObservation, view: View, arguments: argparse.Namespac
     EosSinkError: of the first look; a later one that fails is shown, and the next one tried.
     """
     from eos_sink.cli.status import chosen
-    from eos_sink.operate.observer import Observer
-    from eos_sink.operate.pace import Pacer, topics_of
+    from eos_sink.ops.observer import Observer
+    from eos_sink.ops.pace import Pacer, topics_of
 
     observer, pacer, looks = Observer(kafka, arguments.prefix), Pacer(), 0
     while True:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from importlib.metadata import version
 from pathlib import Path
 
-from eos_sink.deadline import Deadline
+from eos_sink.kafka.deadline import Deadline
 from eos_sink.testing import ivy, manifest
 from eos_sink.testing.cache import cache_root, exclusive
 from eos_sink.testing.errors import DownloadError

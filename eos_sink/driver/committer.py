@@ -11,28 +11,28 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from eos_sink import doubts, events
-from eos_sink.deadline import Deadline
-from eos_sink.driver.journal import CommitJournal, superseded_run
+from eos_sink.decision_log import DecisionRegister, Entry, check_forward, superseded
+from eos_sink.driver.abort import abort_all, list_undecided, void
+from eos_sink.driver.batch_metrics import CommitJournal, superseded_run
 from eos_sink.driver.settle import settle
-from eos_sink.driver.sweep import abort_all, list_undecided, void
 from eos_sink.errors import SupersededError, UnfinishedError
-from eos_sink.log import DecisionRegister, Entry, check_forward, superseded
-from eos_sink.metrics import Step
-from eos_sink.model import (
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.interfaces import Kafka, ProducerFenced, Transaction, TransactionStatus
+from eos_sink.metrics import events
+from eos_sink.metrics.names import Step
+from eos_sink.metrics.stats import StepClock
+from eos_sink.options import SinkOptions
+from eos_sink.protocol import operator_errors
+from eos_sink.protocol.model import (
     Decision,
     LogRecord,
     Numbering,
     PlanToken,
     Prepared,
-    Tally,
+    RowDigest,
     TaskReport,
-    Transaction,
 )
-from eos_sink.options import SinkOptions
-from eos_sink.ports import Kafka, ProducerFenced, TransactionStatus
-from eos_sink.stats import StepClock
-from eos_sink.verdicts import (
+from eos_sink.protocol.rules import (
     check_replay,
     check_rewrite,
     check_streams,
@@ -87,7 +87,7 @@ class Committer:
 
     def _commit(self, reports: Sequence[TaskReport], deadline: Deadline) -> None:
         if any(report.skipped for report in reports):
-            rows = Tally.total([report.tally for report in reports]).rows
+            rows = RowDigest.total([report.tally for report in reports]).rows
             _LOGGER.warning(
                 "Query %s: %s is skipped, since a later version is decided; its %s rows are not "
                 "written.",
@@ -102,7 +102,7 @@ class Committer:
                 batch=reports[0].batch,
                 slot=reports[0].slot,
                 partitions=len(reports),
-                total=Tally.total([report.tally for report in reports]),
+                total=RowDigest.total([report.tally for report in reports]),
                 prepared=_prepared(reports),
                 run=reports[0].run,
             )
@@ -174,7 +174,7 @@ class Committer:
         found = settle(self._kafka, self._names, entry.record, deadline, just_decided=True)
         clock.end(Step.SETTLE)
         if found.doubtful:
-            raise doubts.in_doubt(self._names, self._log, decision, found.doubtful)
+            raise operator_errors.in_doubt(self._names, self._log, decision, found.doubtful)
         if found.lost:
             raise UnfinishedError(
                 f"Query {self._names.query}: {decision.batch} is decided, but its partitions "

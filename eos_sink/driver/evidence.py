@@ -10,9 +10,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 from math import inf
 
-from eos_sink.deadline import Deadline
-from eos_sink.outcome import Evidence, Source, missing
-from eos_sink.ports import Kafka
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.interfaces import Kafka
+from eos_sink.protocol.outcome import Evidence, Source, missing
 
 # A transaction of somebody else may hide a witness until its time-out.
 _PERSON_S = 10.0

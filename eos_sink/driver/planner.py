@@ -9,24 +9,25 @@ from __future__ import annotations
 
 import logging
 
-from eos_sink import events
-from eos_sink.deadline import Deadline
-from eos_sink.destinations import Destinations, check_destinations
-from eos_sink.driver.journal import PlanJournal, superseded_run
+from eos_sink.decision_log import DecisionRegister, Entry, refused_member, replaced
+from eos_sink.driver.abort import abort_all, list_undecided, void
+from eos_sink.driver.batch_metrics import PlanJournal, superseded_run
+from eos_sink.driver.check_destinations import check_destinations
 from eos_sink.driver.processes import this_process
 from eos_sink.driver.settle import Settlement, settle
-from eos_sink.driver.sweep import abort_all, list_undecided, void
 from eos_sink.errors import (
     ConfigurationError,
     EosSinkError,
     OutcomeUnknownError,
     SupersededError,
 )
-from eos_sink.log import DecisionRegister, Entry, refused_member, replaced
-from eos_sink.model import Decision, Owner, Plan, PlanToken
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.interfaces import GroupMember, Kafka, MemberRefused, MemberState
+from eos_sink.kafka_config.destinations import Destinations
+from eos_sink.metrics import events
 from eos_sink.options import SinkOptions
-from eos_sink.ports import GroupMember, Kafka, MemberRefused, MemberState
-from eos_sink.verdicts import check_unrecorded, group_session_ms, longest_session_ms
+from eos_sink.protocol.model import Decision, Plan, PlanToken, Run
+from eos_sink.protocol.rules import check_unrecorded, group_session_ms, longest_session_ms
 
 _STABLE_TRY_S = 2.0
 _LOGGER = logging.getLogger("eos_sink.driver")
@@ -35,7 +36,7 @@ _LOGGER = logging.getLogger("eos_sink.driver")
 class Planner:
     """The planner of one query in one process."""
 
-    def __init__(self, kafka: Kafka, options: SinkOptions, owner: Owner | None = None) -> None:
+    def __init__(self, kafka: Kafka, options: SinkOptions, owner: Run | None = None) -> None:
         self._kafka = kafka
         self._options = options
         self._names = options.names

@@ -11,14 +11,14 @@ import sys
 import time
 from pathlib import Path
 
-from eos_sink.model import Owner
 from eos_sink.options import SinkOptions
+from eos_sink.protocol.model import Run
 
 
-def this_process(options: SinkOptions) -> Owner:
+def this_process(options: SinkOptions) -> Run:
     """How this run is named to a run that it replaces."""
     now_ms = int(time.time() * 1000)
-    return Owner(socket.gethostname(), os.getpid(), now_ms, options.origin, session=_session())
+    return Run(socket.gethostname(), os.getpid(), now_ms, options.origin, session=_session())
 
 
 def _session() -> str:
@@ -42,12 +42,12 @@ def process_name(pid: int) -> str:
     return f"{pid}@{since}"
 
 
-def runs_here(owner: Owner) -> bool:
+def runs_here(owner: Run) -> bool:
     """Whether the run that wrote last is alive on this machine."""
     return _is_local(owner) and _is_running(owner.pid)
 
 
-def died_here(owner: Owner) -> bool:
+def died_here(owner: Run) -> bool:
     """Whether the run that wrote last is known to have died, since it ran on this machine. Spark
     ends idle planner processes: the run lives on while the process does that has started them."""
     if not _is_local(owner) or _is_running(owner.pid):
@@ -57,7 +57,7 @@ def died_here(owner: Owner) -> bool:
     return not (lives and process_name(int(parent)) == owner.session)
 
 
-def _is_local(owner: Owner) -> bool:
+def _is_local(owner: Run) -> bool:
     return not owner.tool and owner.host == socket.gethostname()
 
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from eos_sink.deadline import Deadline
 from eos_sink.driver.evidence import ask_coordinators, ask_topics
 from eos_sink.errors import UnfinishedError
 from eos_sink.identity import QueryNames
-from eos_sink.model import Decision, LogRecord
-from eos_sink.outcome import Evidence, Outcome, evidence_in_log, outcome
-from eos_sink.ports import Kafka
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.interfaces import Kafka
+from eos_sink.protocol.model import Decision, LogRecord
+from eos_sink.protocol.outcome import Evidence, Outcome, evidence_in_log, outcome
 
 
 @dataclass(frozen=True)

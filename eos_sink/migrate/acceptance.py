@@ -7,9 +7,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from eos_sink.clients.stores import conversion, store_settings
 from eos_sink.errors import ConfigurationError
-from eos_sink.kafka_settings import translate
+from eos_sink.kafka.connection.stores import conversion, store_settings
+from eos_sink.kafka_config import translate
 from eos_sink.migrate.queries import Given, Query, Way
 from eos_sink.options import parse_batch_options, parse_options
 

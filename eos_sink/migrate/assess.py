@@ -1,7 +1,7 @@
 """Gives the verdict on each option, call and session setting of a query.
 
 The sink's own parser decides whether it accepts an option (`eos_sink.migrate.acceptance`); the
-tables of `eos_sink.options` and `eos_sink.kafka_settings` decide how it treats an accepted one.
+tables of `eos_sink.options` and `eos_sink.kafka_config` decide how it treats an accepted one.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from eos_sink.errors import ConfigurationError
 from eos_sink.identity import query_origin
-from eos_sink.kafka_settings import Fate, is_known, is_secret, judge, setting
+from eos_sink.kafka_config import Fate, is_known, is_secret, judge, setting
 from eos_sink.migrate.acceptance import ANY_TEXT, IDENTITY, Acceptance, try_options
 from eos_sink.migrate.queries import EOS, KAFKA, Finding, Given, Query, Source, Verdict, Way
 from eos_sink.options import Kind, kind_of

@@ -7,9 +7,9 @@ import difflib
 import re
 from collections.abc import Iterable
 
-from eos_sink.defaults import PREFIX
+from eos_sink.kafka_config.properties_file import line_of_properties, read_properties
 from eos_sink.migrate.queries import EOS, KAFKA, Finding, Source, Way
-from eos_sink.properties import line_of_properties, read_properties
+from eos_sink.options import SESSION_PREFIX
 
 _LEFT_OUT = "# eos-sink migrate: "
 _LINE_END = re.compile(r"\r\n|\n|\r")
@@ -39,7 +39,7 @@ def write_options_file(source: Source, findings: Iterable[Finding]) -> str:
     """Write the options of a command line as a properties file, without the superfluous ones."""
     left_out = {finding.name for finding in findings if finding.superfluous}
     entries = [
-        (PREFIX * (query.way is Way.DEFAULTS) + (given.name or ""), given.value or "")
+        (SESSION_PREFIX * (query.way is Way.DEFAULTS) + (given.name or ""), given.value or "")
         for query in source.queries
         for given in query.options
         if given.name not in left_out

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from eos_sink.defaults import PREFIX
+from eos_sink.kafka_config.properties_file import read_properties
 from eos_sink.migrate.queries import Given, Place, Query, Source, Way
-from eos_sink.properties import read_properties
+from eos_sink.options import SESSION_PREFIX
 
 
 def read_options_file(text: str, file: str) -> Source:
@@ -29,8 +29,8 @@ def sort_settings(name: str, settings: Iterable[Given]) -> Source:
     session: list[Given] = []
     for given in settings:
         written = given.name or ""
-        if written.startswith(PREFIX):
-            defaults.append(replace(given, name=written.removeprefix(PREFIX)))
+        if written.startswith(SESSION_PREFIX):
+            defaults.append(replace(given, name=written.removeprefix(SESSION_PREFIX)))
         else:
             (session if written.startswith("spark.") else options).append(given)
     queries = (

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eos_sink.errors import ConfigurationError
-from eos_sink.rows import Rows, plain
+from eos_sink.kafka.rows import Rows, plain
 
 _TEXT_OR_BYTES = ("string", "binary")
 _ALLOWED = {

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eos_sink.destinations import Destinations
+from eos_sink.kafka_config.destinations import Destinations
 
 
 def check_rows(batch: pa.RecordBatch, topic: str | None, declared: Destinations) -> None:

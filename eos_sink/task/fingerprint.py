@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from eos_sink.model import Tally
-from eos_sink.rows import Int64s, Row, Rows, header_parts, plain, spans, valid
+from eos_sink.kafka.rows import Int64s, Row, Rows, header_parts, plain, spans, valid
+from eos_sink.protocol.model import RowDigest
 
 Hashes = npt.NDArray[np.uint64]
 
@@ -35,7 +35,7 @@ _LONG = 1024
 _ROWS_AT_ONCE = 1000
 
 
-class Tallier:
+class RowDigester:
     """Counts and fingerprints rows."""
 
     def __init__(self, *, topic_varies: bool) -> None:
@@ -58,9 +58,9 @@ class Tallier:
             self._add_waiting()
 
     @property
-    def tally(self) -> Tally:
+    def tally(self) -> RowDigest:
         self._add_waiting()
-        return Tally(self._rows, self._bytes, self._sum % 2**64)
+        return RowDigest(self._rows, self._bytes, self._sum % 2**64)
 
     def _add_waiting(self) -> None:
         waiting, self._waiting = self._waiting, []

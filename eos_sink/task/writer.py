@@ -13,26 +13,27 @@ from itertools import islice
 
 import pyarrow as pa
 
-from eos_sink import events
-from eos_sink.deadline import Deadline
+from eos_sink.decision_log import DecisionRegister, Entry, refused_member, superseded
 from eos_sink.errors import FailureKind, ProduceFailedError
-from eos_sink.log import DecisionRegister, Entry, refused_member, superseded
-from eos_sink.metrics import Step
-from eos_sink.model import BatchId, Plan, Prepared, TaskReport, Witness
-from eos_sink.options import SinkOptions
-from eos_sink.ports import (
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.interfaces import (
     Kafka,
     MemberRefused,
     ProduceFailed,
     ProducerFenced,
     TransactionalProducer,
+    Witness,
 )
-from eos_sink.rows import Rows
-from eos_sink.stats import StepClock
+from eos_sink.kafka.rows import Rows
+from eos_sink.metrics import events
+from eos_sink.metrics.names import Step
+from eos_sink.metrics.stats import StepClock
+from eos_sink.options import SinkOptions
+from eos_sink.protocol.model import BatchId, Plan, Prepared, TaskReport
+from eos_sink.protocol.rules import Role, assignment, second_frame
 from eos_sink.task.columns import columns
 from eos_sink.task.declared import check_rows
-from eos_sink.task.fingerprint import Tallier
-from eos_sink.verdicts import Role, assignment, second_frame
+from eos_sink.task.fingerprint import RowDigester
 
 _ABORT_S = 10.0
 _REMEDIES = {
@@ -77,7 +78,7 @@ class TaskWriter:
             OperatorNeededError: Spark runs a batch that the decision forbids.
         """
         todo = assignment(self._plan, batch, partition, run)
-        tallier = Tallier(topic_varies=self._options.topic is None)
+        tallier = RowDigester(topic_varies=self._options.topic is None)
         # An Arrow batch may have 64 MB, so none is held here once Spark is asked for another.
         filled = filter(len, data)
         prepared = None
@@ -106,7 +107,7 @@ class TaskWriter:
         )
 
     def _write(
-        self, slot: int, partition: int, rows: Iterator[pa.RecordBatch], tallier: Tallier
+        self, slot: int, partition: int, rows: Iterator[pa.RecordBatch], tallier: RowDigester
     ) -> Prepared | None:
         transactional_id = self._plan.token.names.task(slot, partition)
         with _Opening(lambda: self._open(transactional_id)) as opening:
@@ -155,7 +156,7 @@ class TaskWriter:
         producer: TransactionalProducer,
         waiting: list[pa.RecordBatch],
         rest: Iterable[pa.RecordBatch],
-        tallier: Tallier,
+        tallier: RowDigester,
     ) -> Witness:
         witnesses: list[Witness] = []
         self._send(
@@ -180,7 +181,7 @@ class TaskWriter:
         self,
         producer: TransactionalProducer,
         part: pa.RecordBatch,
-        tallier: Tallier,
+        tallier: RowDigester,
         on_offset: Callable[[str, int, int], None] | None = None,
     ) -> None:
         if self._options.destinations is not None:

@@ -21,8 +21,8 @@ from confluent_kafka.admin import (
     UserScramCredentialUpsertion,
 )
 
-from eos_sink.acls import Acl, Resource, operation_name
-from eos_sink.deadline import Deadline
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka_config.acls import Acl, Resource, operation_name
 from eos_sink.testing.certificates import STORE_PASSWORD, Authority
 from eos_sink.testing.errors import TestClusterError
 from eos_sink.testing.security import MECHANISMS, SASL_LISTENER, SCRAM, TLS_LISTENER, jaas

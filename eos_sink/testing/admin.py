@@ -14,7 +14,7 @@ from kafka import KafkaAdminClient, TopicPartition
 from kafka.admin import MemberToRemove
 from kafka.errors import KafkaError
 
-from eos_sink.deadline import Deadline
+from eos_sink.kafka.deadline import Deadline
 from eos_sink.testing import probe
 from eos_sink.testing.errors import TestClusterError
 from eos_sink.testing.waiting import wait_until

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from eos_sink.deadline import Deadline
+from eos_sink.kafka.deadline import Deadline
 from eos_sink.testing import node_home, properties
 from eos_sink.testing.errors import BackendUnavailableError, NodeControlError, NodeFailedError
 from eos_sink.testing.links import Carrier

@@ -6,10 +6,10 @@ from typing import Any
 
 from kafka.protocol.producer.transaction import InitProducerIdRequest
 
-from eos_sink.clients.wire import Wire
-from eos_sink.deadline import Deadline
 from eos_sink.errors import EosSinkError
-from eos_sink.ports import ProducerIdentity
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.interfaces import ProducerIdentity
+from eos_sink.kafka.wire import Wire
 from eos_sink.testing.errors import NotReadyError, TestClusterError
 
 LAST_EPOCH = 32_766

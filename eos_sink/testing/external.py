@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from eos_sink.deadline import Deadline
+from eos_sink.kafka.deadline import Deadline
 from eos_sink.testing import probe
 from eos_sink.testing.errors import BackendUnavailableError, NodeControlError
 from eos_sink.testing.interface import KafkaCluster, KafkaNode

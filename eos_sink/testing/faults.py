@@ -26,7 +26,7 @@ from dataclasses import asdict, dataclass
 from enum import Enum
 from pathlib import Path
 
-from eos_sink.deadline import Deadline
+from eos_sink.kafka.deadline import Deadline
 
 DIRECTORY_VARIABLE = "EOS_FAULTS_DIR"
 TIMELINE_VARIABLE = "EOS_FAULTS_TIMELINE"

@@ -1,7 +1,7 @@
 """The process's side of `eos_sink.testing.faults`: the real clients behind gates.
 
-Points lie at the adapter seam, the calls of `eos_sink.ports`, so that no protocol code knows of
-them.
+Points lie at the adapter seam, the calls of `kafka.interfaces`, so that no protocol code knows
+of them.
 """
 
 from __future__ import annotations
@@ -11,13 +11,12 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from eos_sink.clients.cluster import ConfluentKafka
-from eos_sink.datasource import KafkaEosDataSource
-from eos_sink.deadline import Deadline
-from eos_sink.model import Transaction
+from eos_sink.kafka.cluster import ConfluentKafka
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.interfaces import EndOutcome, Kafka, Transaction, TransactionControl
+from eos_sink.kafka.rows import Rows
 from eos_sink.options import SinkOptions
-from eos_sink.ports import EndOutcome, Kafka, TransactionControl
-from eos_sink.rows import Rows
+from eos_sink.spark.data_source import KafkaEosDataSource
 from eos_sink.testing.faults import ROLE_VARIABLE
 from eos_sink.testing.gate import Gate
 
@@ -95,7 +94,7 @@ class _WatchedControl(_Watched):
 
 
 class FaultyKafka:
-    """The real clients behind gates. Implements `eos_sink.ports.Kafka`."""
+    """The real clients behind gates. Implements `eos_sink.kafka.interfaces.Kafka`."""
 
     def __init__(self, kafka: Kafka, gate: Gate) -> None:
         self._kafka, self._gate = kafka, gate

@@ -9,7 +9,7 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from eos_sink.deadline import Deadline
+from eos_sink.kafka.deadline import Deadline
 from eos_sink.testing import probe
 from eos_sink.testing.access import Access
 from eos_sink.testing.errors import NodeControlError, NotReadyError, TestClusterError

@@ -5,8 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
-from eos_sink.deadline import Deadline
-from eos_sink.ports import ProducerIdentity
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.interfaces import ProducerIdentity
 from eos_sink.testing.admin import GROUPS, TRANSACTIONS, Admin
 from eos_sink.testing.epochs import LAST_EPOCH, exhaust_epoch
 from eos_sink.testing.waiting import wait_until

@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from eos_sink.deadline import Deadline
+from eos_sink.kafka.deadline import Deadline
 from eos_sink.testing import ivy, manifest, properties, text
 from eos_sink.testing.cache import cache_root, exclusive
 from eos_sink.testing.errors import DownloadError

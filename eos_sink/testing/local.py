@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from eos_sink.deadline import Deadline
+from eos_sink.kafka.deadline import Deadline
 from eos_sink.testing import node_home, properties
 from eos_sink.testing.access import Access
 from eos_sink.testing.cache import exclusive

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from eos_sink.deadline import Deadline
+from eos_sink.kafka.deadline import Deadline
 from eos_sink.testing.errors import NodeControlError, NodeFailedError, NotReadyError
 from eos_sink.testing.owned import OwnedNode
 from eos_sink.testing.process_tree import ProcessTree, wait_stopped

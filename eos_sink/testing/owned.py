@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from eos_sink.deadline import Deadline
+from eos_sink.kafka.deadline import Deadline
 from eos_sink.testing import probe, properties
 from eos_sink.testing.errors import NodeControlError, NodeFailedError
 from eos_sink.testing.interface import KafkaCluster, KafkaNode

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from eos_sink.deadline import Deadline
+from eos_sink.kafka.deadline import Deadline
 from eos_sink.testing.row_check import Count, Identify, RowCheck, json_field
 from eos_sink.testing.topic_scan import Offsets, ReaderError, Row, Scan, Source, read_whole
 

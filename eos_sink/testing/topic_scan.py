@@ -19,7 +19,7 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from eos_sink.deadline import Deadline
+from eos_sink.kafka.deadline import Deadline
 
 _AT_ONCE = 5_000
 _REQUEST_S = 10.0

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
-from eos_sink.deadline import Deadline
+from eos_sink.kafka.deadline import Deadline
 from eos_sink.testing.row_check import KeyOrder
 from eos_sink.testing.topic_scan import Offsets, ReaderError, Row, Scan, Span
 from eos_sink.verify.question import Lens, Question

@@ -9,7 +9,7 @@ from matplotlib import dates
 from matplotlib import pyplot as plt
 from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
-from eos_sink.pages.plot_style import BLUE, FAINT, ORANGE, RED, STYLE, WIDTH, render_svg
+from eos_sink.verify.plot_style import BLUE, FAINT, ORANGE, RED, STYLE, WIDTH, render_svg
 from eos_sink.verify.verify_result import Result, Stretch
 
 _MOST_BARS = 40

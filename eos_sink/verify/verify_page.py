@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 
-from eos_sink.pages.templating import render_page
 from eos_sink.verify import topic_plots
+from eos_sink.verify.templating import render_page
 from eos_sink.verify.verify_result import Result
 
 _MOST_ROWS = 200

@@ -14,10 +14,11 @@ from bench.scale import (
     transactional_ids,
 )
 from eos_sink.bench.result import Notebook
-from eos_sink.clients.cluster import LOG_PARTITIONS
+from eos_sink.decision_log.record_format import encode
 from eos_sink.identity import QueryNames
-from eos_sink.log.record import encode
-from eos_sink.model import BatchId, Decision, LogRecord, Prepared, Tally, Witness
+from eos_sink.kafka.cluster import LOG_PARTITIONS
+from eos_sink.kafka.interfaces import Witness
+from eos_sink.protocol.model import BatchId, Decision, LogRecord, Prepared, RowDigest
 
 
 def test_a_line_goes_through_the_ends_and_is_judged_by_what_is_between() -> None:
@@ -56,10 +57,10 @@ def test_the_transactional_ids_are_those_that_the_sink_names(tasks: int) -> None
 def decision(tasks: int) -> int:
     """The bytes of its record."""
     prepared = tuple(
-        Prepared(n, 4_000, 3, Tally(1_000, 100_000, 2**63 + n), Witness("t", 1, 5_000))
+        Prepared(n, 4_000, 3, RowDigest(1_000, 100_000, 2**63 + n), Witness("t", 1, 5_000))
         for n in range(1_000, 1_000 + tasks)
     )
-    made = Decision(BatchId("stream", 7), 0, tasks, Tally(), prepared)
+    made = Decision(BatchId("stream", 7), 0, tasks, RowDigest(), prepared)
     return len(encode(LogRecord(1, made, "writer")))
 
 

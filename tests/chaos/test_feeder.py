@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from chaos.feeder import Feeder
-from eos_sink.deadline import Deadline
+from eos_sink.kafka.deadline import Deadline
 from eos_sink.testing.waiting import wait_until
 
 

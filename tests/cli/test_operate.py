@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 
 from eos_sink import cli
-from eos_sink.acls import Resource
 from eos_sink.cli import explain, status, transactions
 from eos_sink.cli.render import render
 from eos_sink.cli.report import CommandError, Report
 from eos_sink.cli.words import span
-from eos_sink.deadline import Deadline
 from eos_sink.driver import processes
-from eos_sink.driver.resolve import RefusedChoice
-from eos_sink.operate.observer import Observer
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka_config.acls import Resource
+from eos_sink.ops.observer import Observer
+from eos_sink.ops.resolve import RefusedChoice
 from tests.fakes.log import Outcome, Txn
 from tests.fakes.observation import FakeObservation
 from tests.fakes.process import Killed, Moment

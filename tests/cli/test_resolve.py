@@ -18,12 +18,13 @@ from eos_sink.cli.evidence import report_of
 from eos_sink.cli.names import meant, queries_in
 from eos_sink.cli.render import render
 from eos_sink.cli.report import CommandError
-from eos_sink.deadline import Deadline
-from eos_sink.driver.resolve import Choice, Found, look
+from eos_sink.decision_log import Entry
+from eos_sink.decision_log.record_format import encode, encode_moved
 from eos_sink.identity import DEFAULT_PREFIX, QueryNames, query_identity
-from eos_sink.log import Entry
-from eos_sink.log.record import encode, encode_moved
-from eos_sink.model import LogPosition, LogRecord, Owner
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.interfaces import LogPosition
+from eos_sink.ops.resolve import Choice, Found, look
+from eos_sink.protocol.model import LogRecord, Run
 from tests.fakes.inspection import FakeInspection
 from tests.protocol.test_resolve import Person, bring_into_doubt
 from tests.protocol.test_stories import Driver
@@ -115,12 +116,12 @@ def test_only_one_choice_is_made() -> None:
 # --- confirmation
 
 
-def evidence(owner: Owner | None) -> Found:
+def evidence(owner: Run | None) -> Found:
     entry = Entry(LogRecord(3, None, "w", owner=owner), LogPosition("log", 0, 7))
     return Found(entry, (), (), (), (), ())
 
 
-def confirm(*words: str, owner: Owner | None = None) -> None:
+def confirm(*words: str, owner: Run | None = None) -> None:
     resolve._confirm(typed("--forget", *words), options(), evidence(owner), Choice.FORGET)
 
 
@@ -145,7 +146,7 @@ def test_a_person_types_the_querys_name(
 
 
 def test_a_run_that_is_alive_here_has_to_be_taken_over() -> None:
-    alive = Owner(socket.gethostname(), os.getpid(), 0)
+    alive = Run(socket.gethostname(), os.getpid(), 0)
     with pytest.raises(CommandError, match=f"process {os.getpid()} on .* --take-over"):
         confirm("--yes", owner=alive)
     confirm("--yes", "--take-over", owner=alive)

@@ -11,8 +11,8 @@ from rich.console import Console
 
 from eos_sink.cli.report import CommandError
 from eos_sink.cli.views import JsonLines, Lines, Picture, View, bars, make_view
-from tests.operate.test_pace import Watching
-from tests.operate.test_snapshot import decide_and_die
+from tests.ops.test_pace import Watching
+from tests.ops.test_snapshot import decide_and_die
 from tests.protocol.test_stories import Driver
 from tests.protocol.world import World
 

@@ -5,19 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from eos_sink.deadline import Deadline
 from eos_sink.identity import QueryNames
-from eos_sink.model import LogPosition, Transaction
-from eos_sink.observing import Observation
-from eos_sink.ports import (
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.interfaces import (
     GroupMember,
     Inspection,
     Kafka,
+    LogPosition,
     ProducerIdentity,
+    Transaction,
     TransactionalProducer,
     TransactionState,
     TransactionStatus,
 )
+from eos_sink.kafka.observing import Observation
 
 TIMEOUT_MS = 60_000
 SESSION_MS = 6_000

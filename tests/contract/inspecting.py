@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from eos_sink.ports import Headers, PartitionTail, ProducerIdentity, Trace
+from eos_sink.kafka.interfaces import Headers, PartitionTail, ProducerIdentity, Trace
 from tests.contract.harness import SESSION_MS, TIMEOUT_MS, Harness, Task
 from tests.contract.reading import append
 

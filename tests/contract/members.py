@@ -5,8 +5,13 @@ from __future__ import annotations
 import pytest
 
 from eos_sink.errors import ConfigurationError
-from eos_sink.model import LogPosition
-from eos_sink.ports import GroupMember, MemberRefused, MemberState, TransactionStatus
+from eos_sink.kafka.interfaces import (
+    GroupMember,
+    LogPosition,
+    MemberRefused,
+    MemberState,
+    TransactionStatus,
+)
 from tests.contract.harness import SESSION_MS, Harness, Task, values
 
 

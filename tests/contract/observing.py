@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from eos_sink.ports import TransactionStatus
+from eos_sink.kafka.interfaces import TransactionStatus
 from tests.contract.harness import SESSION_MS, TIMEOUT_MS, Harness, Task
 from tests.contract.reading import KEY, append
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from eos_sink.errors import ClusterError, OutcomeUnknownError
-from eos_sink.model import Witness
-from eos_sink.ports import Visibility
+from eos_sink.kafka.interfaces import Visibility, Witness
 from tests.contract.harness import TIMEOUT_MS, Harness, Task
 
 KEY, FORMER = "team-query-0123456789", "query-0123456789"

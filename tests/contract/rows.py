@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from eos_sink.errors import FailureKind
-from eos_sink.ports import ProduceFailed, TransactionStatus
-from eos_sink.rows import Row, Rows
+from eos_sink.kafka.interfaces import ProduceFailed, TransactionStatus
+from eos_sink.kafka.rows import Row, Rows
 from eos_sink.task.columns import columns
 from tests.contract.harness import Harness, Record, Task
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from eos_sink.deadline import Deadline
 from eos_sink.identity import QueryNames
+from eos_sink.kafka.deadline import Deadline
 from tests.contract.harness import SESSION_MS, Record
 from tests.contract.inspecting import InspectionContract
 from tests.contract.members import MemberContract

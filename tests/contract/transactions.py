@@ -7,8 +7,13 @@ from dataclasses import replace
 import pytest
 
 from eos_sink.errors import ConfigurationError
-from eos_sink.model import Transaction
-from eos_sink.ports import EndOutcome, ProduceFailed, ProducerFenced, TransactionStatus
+from eos_sink.kafka.interfaces import (
+    EndOutcome,
+    ProduceFailed,
+    ProducerFenced,
+    Transaction,
+    TransactionStatus,
+)
 from tests.contract.harness import SESSION_MS, TIMEOUT_MS, Harness, Task, state, values
 
 

@@ -1,1 +1,1 @@
-"""An in-memory Kafka behind `eos_sink.ports`; `tests/contract` holds it to what Kafka does."""
+"""An in-memory Kafka behind `eos_sink.kafka.interfaces`; `tests/contract` holds it to it."""

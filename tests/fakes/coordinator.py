@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
 
-from eos_sink.model import Transaction
-from eos_sink.ports import (
+from eos_sink.kafka.interfaces import (
     EndOutcome,
     ProducerFenced,
     ProducerIdentity,
+    Transaction,
     TransactionState,
     TransactionStatus,
 )

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from eos_sink.deadline import Deadline
-from eos_sink.ports import Inspection, OnRow, PartitionTail, ProducerIdentity, Trace
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.interfaces import Inspection, OnRow, PartitionTail, ProducerIdentity, Trace
 from tests.fakes.kafka import FakeKafka
 from tests.fakes.log import Entry, Outcome, PartitionLog
 
 
 class FakeInspection(FakeKafka):
-    """Implements `eos_sink.ports.Inspection`."""
+    """Implements `eos_sink.kafka.interfaces.Inspection`."""
 
     def tails(
         self,

@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from eos_sink.deadline import Deadline
 from eos_sink.errors import ClusterError, ConfigurationError, OutcomeUnknownError
-from eos_sink.model import LogPosition, Transaction, Witness
-from eos_sink.ports import (
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.interfaces import (
     EndOutcome,
     Kafka,
+    LogPosition,
     MemberRefused,
     MemberState,
     TopicView,
+    Transaction,
     TransactionState,
     Visibility,
+    Witness,
 )
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.group import Membership
@@ -27,7 +29,7 @@ LOG_TOPIC = "__eos_sink_log"
 
 
 class FakeMember:
-    """Implements `eos_sink.ports.GroupMember`."""
+    """Implements `eos_sink.kafka.interfaces.GroupMember`."""
 
     role = "member"
 
@@ -80,7 +82,7 @@ class FakeMember:
 
 
 class FakeControl:
-    """Implements `eos_sink.ports.TransactionControl`."""
+    """Implements `eos_sink.kafka.interfaces.TransactionControl`."""
 
     role = "control"
 
@@ -128,7 +130,7 @@ class FakeControl:
 
 
 class FakeLogReader:
-    """Implements `eos_sink.ports.LogReader`.
+    """Implements `eos_sink.kafka.interfaces.LogReader`.
 
     Attributes:
         stale_end: the end that a deposed leader tells, until it is known to be further on.
@@ -209,7 +211,7 @@ class FakeLogReader:
 
 
 class FakeKafka:
-    """Implements `eos_sink.ports.Kafka` for one process."""
+    """Implements `eos_sink.kafka.interfaces.Kafka` for one process."""
 
     role = "kafka"
 

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from zlib import crc32
 
-from eos_sink.model import Transaction
-from eos_sink.ports import Headers, Visibility
+from eos_sink.kafka.interfaces import Headers, Transaction, Visibility
 
 
 class Outcome(Enum):

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from eos_sink.acls import Acl, Resource, unseen
-from eos_sink.deadline import Deadline
 from eos_sink.errors import EosSinkError
-from eos_sink.model import LogPosition
-from eos_sink.observing import LogLine, LogPage, Observation, PartitionEnds
-from eos_sink.ports import TransactionState
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.interfaces import LogPosition, TransactionState
+from eos_sink.kafka.observing import LogLine, LogPage, Observation, PartitionEnds
+from eos_sink.kafka_config.acls import Acl, Resource, unseen
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.inspection import FakeInspection
 from tests.fakes.kafka import LOG_TOPIC
@@ -19,7 +18,7 @@ from tests.fakes.process import Process
 
 
 class FakeObservation(FakeInspection):
-    """Implements `eos_sink.observing.Observation`.
+    """Implements `eos_sink.kafka.observing.Observation`.
 
     Attributes:
         denied: kinds of things that may not be seen; TRANSACTIONAL_ID: but for ids under `allowed`.

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from eos_sink.deadline import Deadline
 from eos_sink.errors import FailureKind
-from eos_sink.model import LogPosition, Transaction
-from eos_sink.ports import (
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.interfaces import (
     EndOutcome,
     Headers,
+    LogPosition,
     ProduceFailed,
     ProducerFenced,
     ProducerIdentity,
+    Transaction,
 )
-from eos_sink.rows import Rows
+from eos_sink.kafka.rows import Rows
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.process import Process, port
 
@@ -23,7 +24,7 @@ MAX_MESSAGE_BYTES = 1_000_000
 
 
 class FakeProducer:
-    """Implements `eos_sink.ports.TransactionalProducer`.
+    """Implements `eos_sink.kafka.interfaces.TransactionalProducer`.
 
     A record reaches its partition in `produce`; the callers hear of it, or of its failure, in
     `flush` and later, as with librdkafka's queue.

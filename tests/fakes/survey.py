@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from eos_sink.deadline import Deadline
 from eos_sink.errors import OutcomeUnknownError
-from eos_sink.facts import (
+from eos_sink.kafka.cluster_facts import (
     Broker,
     MemberFacts,
     PartitionFacts,
@@ -16,13 +15,14 @@ from eos_sink.facts import (
     TopicFacts,
     Unseen,
 )
+from eos_sink.kafka.deadline import Deadline
 from tests.fakes.observation import FakeObservation
 
 EVERYTHING = frozenset({"READ", "WRITE", "DESCRIBE", "DESCRIBE_CONFIGS"})
 
 
 class FakeSurvey(FakeObservation):
-    """Implements `eos_sink.facts.Survey`.
+    """Implements `eos_sink.kafka.cluster_facts.Survey`.
 
     Attributes:
         asked: the questions that were put, in order, with what they were about.

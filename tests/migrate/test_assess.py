@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from eos_sink.clients.cluster import ConfluentKafka
 from eos_sink.errors import ConfigurationError
-from eos_sink.kafka_settings import SETTINGS, Setting, is_secret
+from eos_sink.kafka.cluster import ConfluentKafka
+from eos_sink.kafka_config import SETTINGS, Setting, is_secret
 from eos_sink.migrate.assess import HIDDEN, assess_query, find_lacking
 from eos_sink.migrate.queries import Finding, Given, Place, Query, Verdict, Way
 from eos_sink.options import OPTIONS, Kind, kind_of, parse_options

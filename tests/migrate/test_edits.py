@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from eos_sink.kafka_config.properties_file import read_properties
 from eos_sink.migrate.assess import assess_query
 from eos_sink.migrate.edits import (
     diff_python,
@@ -18,7 +19,6 @@ from eos_sink.migrate.edits import (
 from eos_sink.migrate.option_inputs import read_options_file, read_pairs
 from eos_sink.migrate.python_queries import read_python
 from eos_sink.migrate.queries import Finding
-from eos_sink.properties import read_properties
 
 
 def found(text: str) -> list[Finding]:
@@ -186,7 +186,7 @@ def test_pairs_become_a_properties_file() -> None:
 
 @given(st.text(min_size=1), st.text())
 def test_what_is_written_is_read_again(name: str, value: str) -> None:
-    from eos_sink.properties import line_of_properties
+    from eos_sink.kafka_config.properties_file import line_of_properties
 
     (entry,) = read_properties(line_of_properties(name, value))
     assert (entry.name, entry.value) == (name, value.rstrip())

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from eos_sink.metrics import STEP_SECONDS, Count, Gauge
+from eos_sink.metrics.names import STEP_SECONDS, Count, Gauge
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 CONF = ROOT / "conf" / "prometheus"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from eos_sink.metrics import STEP_SECONDS, Count, Event, Gauge, Step
+from eos_sink.metrics.names import STEP_SECONDS, Count, Event, Gauge, Step
 from tests.prometheus.promtool import ROOT
 
 PAGE = (ROOT / "docs" / "metrics.md").read_text()

@@ -16,7 +16,7 @@ import pyarrow as pa
 from eos_sink.driver.committer import Committer
 from eos_sink.driver.planner import Planner
 from eos_sink.errors import EosSinkError
-from eos_sink.model import BatchId, Numbering, Plan, TaskReport
+from eos_sink.protocol.model import BatchId, Numbering, Plan, TaskReport
 from eos_sink.task.writer import TaskWriter
 from tests.fakes.kafka import FakeKafka
 from tests.fakes.process import Killed, Moment, Process

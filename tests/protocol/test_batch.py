@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from eos_sink.deadline import Deadline
+from eos_sink.decision_log import DecisionRegister
 from eos_sink.driver.committer import Committer
 from eos_sink.driver.planner import Planner
 from eos_sink.errors import (
@@ -19,10 +19,10 @@ from eos_sink.errors import (
     OperatorNeededError,
     SupersededError,
 )
-from eos_sink.log import DecisionRegister
-from eos_sink.model import BatchId, Numbering, Owner, Plan, TaskReport
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.interfaces import MemberState
 from eos_sink.options import parse_batch_options
-from eos_sink.ports import MemberState
+from eos_sink.protocol.model import BatchId, Numbering, Plan, Run, TaskReport
 from eos_sink.task.writer import TaskWriter
 from tests.fakes.kafka import FakeKafka
 from tests.fakes.process import Killed, Moment
@@ -54,7 +54,7 @@ class Job:
 
     def __init__(self, world: World) -> None:
         self.world = world
-        owner = Owner("host-a", next(_PIDS), 0, world.options.origin)
+        owner = Run("host-a", next(_PIDS), 0, world.options.origin)
         self.planner = Planner(FakeKafka(world.cluster), world.options, owner)
         self.commits = FakeKafka(world.cluster)
         self.committer = Committer(self.commits, world.options, lambda: world.cluster.clock.ms)
@@ -438,7 +438,7 @@ def test_lost_rows_of_a_frame_stop_every_query_of_its_identity(world: World, job
 def test_one_query_too_many_under_an_identity_is_refused_before_anything_is_decided(
     world: World, job: Job, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("eos_sink.verdicts.MAX_STREAMS", 2)
+    monkeypatch.setattr("eos_sink.protocol.rules.MAX_STREAMS", 2)
     job.write(FRAMES(0), [b"a"], run="1")
     job.write(OTHERS(0), [b"b"], run="9")
     plan = job.planner.plan()

@@ -9,8 +9,8 @@ import random
 
 import pytest
 
-from eos_sink.model import Numbering
 from eos_sink.options import parse_batch_options
+from eos_sink.protocol.model import Numbering
 from tests.protocol.explore import Fault, Scenario, Story, Strike
 from tests.protocol.test_faults import BATCHES, SAMPLES
 from tests.protocol.world import TOPIC, Checkpoint, World

@@ -11,14 +11,14 @@ from collections.abc import Callable, Sequence
 import pyarrow as pa
 import pytest
 
-from eos_sink import events
+from eos_sink.driver.batch_metrics import CommitJournal
 from eos_sink.driver.committer import Committer
-from eos_sink.driver.journal import CommitJournal
 from eos_sink.driver.planner import Planner
 from eos_sink.errors import BatchFailedError, SupersededError, UnfinishedError
-from eos_sink.metrics import Count, Event, Step
-from eos_sink.model import BatchId, Owner, Plan, TaskReport
-from eos_sink.stats import Stats
+from eos_sink.metrics import events
+from eos_sink.metrics.names import Count, Event, Step
+from eos_sink.metrics.stats import Stats
+from eos_sink.protocol.model import BatchId, Plan, Run, TaskReport
 from eos_sink.task.writer import TaskWriter
 from tests.fakes.kafka import FakeKafka
 from tests.fakes.process import Moment
@@ -40,7 +40,7 @@ class Timed(Driver):
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
-        self.owner = Owner("host-a", next(_PIDS), 0, world.options.origin)
+        self.owner = Run("host-a", next(_PIDS), 0, world.options.origin)
         self.planner = Planner(self.plans, world.options, self.owner)
         self.committer = Committer(
             self.commits, world.options, lambda: world.cluster.clock.ms, seconds()

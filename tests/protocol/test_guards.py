@@ -19,7 +19,7 @@ from eos_sink.errors import (
     SupersededError,
     UnfinishedError,
 )
-from eos_sink.model import BatchId, Plan
+from eos_sink.protocol.model import BatchId, Plan
 from eos_sink.task.writer import TaskWriter
 from tests.fakes.kafka import FakeKafka
 from tests.fakes.process import Killed, Moment

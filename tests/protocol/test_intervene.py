@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from eos_sink.deadline import Deadline
-from eos_sink.driver.intervene import commit_decided, end_undecided
-from eos_sink.driver.resolve import RefusedChoice
 from eos_sink.errors import SupersededError
-from eos_sink.model import Transaction
-from eos_sink.ports import EndOutcome, TransactionStatus
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.interfaces import EndOutcome, Transaction, TransactionStatus
+from eos_sink.ops.end_transactions import commit_decided, end_undecided
+from eos_sink.ops.resolve import RefusedChoice
 from tests.fakes.inspection import FakeInspection
 from tests.fakes.process import Killed, Moment
 from tests.protocol.test_stories import At, Driver, late_attempt, log, open_ids

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from eos_sink.deadline import Deadline
 from eos_sink.driver.planner import Planner
 from eos_sink.errors import ClusterError, OperatorNeededError, SupersededError
+from eos_sink.kafka.deadline import Deadline
 from tests.fakes.kafka import FakeLogReader
 from tests.fakes.process import Moment
 from tests.protocol.test_stories import At, Driver, late_attempt

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from eos_sink.deadline import Deadline
+from eos_sink.decision_log import DecisionRegister
 from eos_sink.errors import OperatorNeededError
-from eos_sink.log import DecisionRegister
+from eos_sink.kafka.deadline import Deadline
 from tests.fakes.kafka import FakeKafka
 from tests.protocol.test_stories import Driver
 from tests.protocol.world import World

@@ -8,8 +8,8 @@ import pytest
 
 from eos_sink.errors import OperatorNeededError
 from eos_sink.identity import DEFAULT_PREFIX
+from tests.decision_log.test_register import Former
 from tests.fakes.process import Killed, Moment
-from tests.log.test_register import Former
 from tests.protocol.test_stories import At, Driver
 from tests.protocol.world import TOPIC, World, options
 

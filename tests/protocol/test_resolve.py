@@ -9,10 +9,13 @@ from dataclasses import replace
 
 import pytest
 
-from eos_sink.deadline import Deadline
-from eos_sink.driver import resolve
+from eos_sink.decision_log import Entry
 from eos_sink.driver.processes import runs_here
-from eos_sink.driver.resolve import (
+from eos_sink.errors import OperatorNeededError, SupersededError
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.interfaces import TransactionStatus, Visibility
+from eos_sink.ops import resolve
+from eos_sink.ops.resolve import (
     Choice,
     Found,
     RefusedChoice,
@@ -21,11 +24,8 @@ from eos_sink.driver.resolve import (
     ruled,
     ruled_about,
 )
-from eos_sink.errors import OperatorNeededError, SupersededError
-from eos_sink.log import Entry
-from eos_sink.model import BatchId, Owner, Ruling, Tally
-from eos_sink.outcome import Outcome
-from eos_sink.ports import TransactionStatus, Visibility
+from eos_sink.protocol.model import BatchId, Override, RowDigest, Run
+from eos_sink.protocol.outcome import Outcome
 from tests.fakes.inspection import FakeInspection
 from tests.fakes.process import Killed, Moment
 from tests.protocol.test_stories import At, Driver, late_attempt, log, open_ids
@@ -155,7 +155,7 @@ def test_what_is_lost_by_a_ruling_is_written_again_once(world: World, person: Pe
         assert world.visible() == [b"a", b"b"]
     last = log(world)[-1].decision
     assert last is not None
-    assert last.ruling == Ruling()
+    assert last.ruling == Override()
 
 
 def test_each_partition_may_have_its_own_ruling(world: World, person: Person) -> None:
@@ -419,7 +419,7 @@ def test_a_choice_from_old_evidence_is_refused_and_fences_nobody(
 
 
 def test_a_run_is_alive_if_its_process_is_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    here = Owner(socket.gethostname(), os.getpid(), 0)
+    here = Run(socket.gethostname(), os.getpid(), 0)
     assert runs_here(here)
     assert not runs_here(replace(here, host="elsewhere"))
     assert not runs_here(replace(here, tool=resolve.TOOL))
@@ -440,4 +440,4 @@ def test_the_fingerprint_of_other_rows_is_not_the_decided_one(world: World, pers
     Driver(world).run(0, [b"a"])
     (account,) = person.looks().accounts
     assert account.same_rows
-    assert not replace(account, found=account.found + Tally(0, 0, 1)).same_rows
+    assert not replace(account, found=account.found + RowDigest(0, 0, 1)).same_rows

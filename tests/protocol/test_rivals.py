@@ -8,14 +8,14 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from eos_sink.deadline import Deadline
+from eos_sink.decision_log import DecisionRegister
 from eos_sink.driver.committer import Committer
 from eos_sink.driver.planner import Planner
 from eos_sink.errors import BatchFailedError, ClusterError, ProduceFailedError, SupersededError
 from eos_sink.identity import Origin
-from eos_sink.log import DecisionRegister
-from eos_sink.model import BatchId, Owner, Plan
-from eos_sink.ports import MemberState
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.interfaces import MemberState
+from eos_sink.protocol.model import BatchId, Plan, Run
 from eos_sink.task.writer import TaskWriter
 from tests.fakes.kafka import FakeKafka, FakeMember
 from tests.fakes.process import Moment
@@ -32,7 +32,7 @@ class Named(Driver):
         super().__init__(world)
         origin = Origin("story", checkpoint)
         options = replace(world.options, origin=origin)
-        self.owner = Owner("host-a", pid, NOON_MS, origin, session=session)
+        self.owner = Run("host-a", pid, NOON_MS, origin, session=session)
         self.plans = FakeKafka(world.cluster)
         self.planner = Planner(self.plans, options, self.owner)
         self.committer = Committer(self.commits, options, now_ms=lambda: world.cluster.clock.ms)

@@ -10,7 +10,7 @@ from functools import partial
 import pyarrow as pa
 import pytest
 
-from eos_sink.deadline import Deadline
+from eos_sink.decision_log.record_format import decode, is_moved
 from eos_sink.driver.committer import Committer
 from eos_sink.driver.planner import Planner
 from eos_sink.errors import (
@@ -20,8 +20,8 @@ from eos_sink.errors import (
     SupersededError,
     UnfinishedError,
 )
-from eos_sink.log.record import decode, is_moved
-from eos_sink.model import BatchId, LogRecord, Plan, TaskReport
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.protocol.model import BatchId, LogRecord, Plan, TaskReport
 from eos_sink.task.writer import TaskWriter
 from tests.fakes.kafka import FakeKafka
 from tests.fakes.process import Moment, Process

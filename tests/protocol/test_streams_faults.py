@@ -9,8 +9,8 @@ from dataclasses import replace
 
 import pytest
 
-from eos_sink.model import Numbering
 from eos_sink.options import SinkOptions
+from eos_sink.protocol.model import Numbering
 from tests.protocol.explore import Act, Fault, Scenario, Story, Strike
 from tests.protocol.test_batch_faults import OPTIONS
 from tests.protocol.test_faults import SAMPLES

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from eos_sink.errors import ConfigurationError
-from eos_sink.rows import Row
+from eos_sink.kafka.rows import Row
 from eos_sink.task.columns import check_columns, columns
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))

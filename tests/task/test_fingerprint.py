@@ -10,10 +10,10 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from eos_sink.model import Tally
-from eos_sink.rows import Row, Rows
+from eos_sink.kafka.rows import Row, Rows
+from eos_sink.protocol.model import RowDigest
 from eos_sink.task.columns import columns
-from eos_sink.task.fingerprint import Tallier
+from eos_sink.task.fingerprint import RowDigester
 
 START = 0x243F6A8885A308D3
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
@@ -26,8 +26,8 @@ some_time = st.none() | st.integers(1, 3)
 rows = st.tuples(some_bytes, some_bytes, st.just("t"), headers, some_number, some_time)
 
 
-def tally(*parts: list[Row], topic_varies: bool = False) -> Tally:
-    tallier = Tallier(topic_varies=topic_varies)
+def tally(*parts: list[Row], topic_varies: bool = False) -> RowDigest:
+    tallier = RowDigester(topic_varies=topic_varies)
     for part in parts:
         tallier.add(Rows.of(part))
     return tallier.tally
@@ -115,7 +115,7 @@ def test_a_fingerprint_is_the_sum_of_what_each_row_gives_by_the_definition(
 
 @given(st.lists(rows, max_size=5))
 def test_rows_that_come_one_by_one_count_the_same(some: list[Row]) -> None:
-    tallier = Tallier(topic_varies=True)
+    tallier = RowDigester(topic_varies=True)
     for each in some:
         tallier.add_row(each)
     assert tallier.tally == tally(some, topic_varies=True)
@@ -170,7 +170,7 @@ def test_the_shape_of_the_arrow_columns_makes_no_difference(
         }
     ).slice(cut)
     found = columns(batch, None, "at")
-    tallier = Tallier(topic_varies=True)
+    tallier = RowDigester(topic_varies=True)
     tallier.add(found)
     assert tallier.tally.fingerprint == fingerprint(list(found), topic_varies=True)
     assert tallier.tally.rows == max(len(some) - cut, 0)
@@ -187,7 +187,7 @@ def test_fields_of_one_length_and_long_ones_follow_the_definition(length: int) -
 
 
 def test_a_column_that_is_not_there_is_one_of_nulls() -> None:
-    tallier = Tallier(topic_varies=False)
+    tallier = RowDigester(topic_varies=False)
     tallier.add(Rows(pa.array([b"v", b"w"]), topic="t"))
     assert tallier.tally == tally([row(b"v"), row(b"w")])
 
@@ -199,7 +199,7 @@ def test_what_hides_behind_a_null_does_not_count() -> None:
     value = pa.Array.from_buffers(pa.binary(), 2, [mask, *data.buffers()[1:]])
     lists = pa.array([[{"key": "h", "value": b"x"}], [{"key": "g", "value": b"y"}]], HEADERS)
     heads = pa.Array.from_buffers(HEADERS, 2, [mask, lists.buffers()[1]], children=[lists.values])
-    tallier = Tallier(topic_varies=False)
+    tallier = RowDigester(topic_varies=False)
     tallier.add(Rows(value, headers=heads))
     assert tallier.tally == tally([row(b"v", headers=[("h", b"x")]), row(None)])
 
@@ -240,7 +240,7 @@ def test_the_topic_counts_where_rows_choose_it() -> None:
 
 def test_a_row_twice_is_not_the_row_once_and_no_rows_are_nothing() -> None:
     assert tally([row(), row()]) != tally([row()])
-    assert tally([]) == Tally()
+    assert tally([]) == RowDigest()
 
 
 def test_rows_and_payload_bytes_are_counted() -> None:
@@ -251,6 +251,6 @@ def test_rows_and_payload_bytes_are_counted() -> None:
 def test_a_fingerprint_stays_the_same_for_ever() -> None:
     """A release that hashes differently would stop a query whose last batch is replayed."""
     some = [row(), row(b"v", b"k", headers=[("h", None)], partition=2)]
-    assert tally(some) == Tally(2, 3, 7184363802258702250)
+    assert tally(some) == RowDigest(2, 3, 7184363802258702250)
     timed = [row(timestamp=1_700_000_000_000), row(partition=1, timestamp=1)]
-    assert tally(timed) == Tally(2, 2, 14529588404099290756)
+    assert tally(timed) == RowDigest(2, 2, 14529588404099290756)

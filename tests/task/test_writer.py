@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from eos_sink.model import BatchId
+from eos_sink.protocol.model import BatchId
 from eos_sink.task.writer import TaskWriter
 from tests.fakes.kafka import FakeKafka
 from tests.protocol.test_stories import STREAM, Driver

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from eos_sink.acls import Acl, Resource, kafka_acls
+from eos_sink.kafka_config.acls import Acl, Resource, kafka_acls
 from eos_sink.testing import Security, start_kafka
 from eos_sink.testing.access import parse_kafka_acls
 from eos_sink.testing.certificates import Authority

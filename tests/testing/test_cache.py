@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from eos_sink.deadline import Deadline
+from eos_sink.kafka.deadline import Deadline
 from eos_sink.testing import DownloadError, NotReadyError, ivy, kafka_files, manifest
 from eos_sink.testing.cache import cache_root, exclusive
 from eos_sink.testing.jvm import Java
@@ -145,7 +145,7 @@ def test_where_the_cache_is(tmp_path: Path) -> None:
 
 HOLDER = """
 import sys, pathlib
-from eos_sink.deadline import Deadline
+from eos_sink.kafka.deadline import Deadline
 from eos_sink.testing.cache import exclusive
 with exclusive(pathlib.Path(sys.argv[1]), Deadline(5), lambda: None):
     print("held", flush=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from eos_sink.deadline import Deadline
+from eos_sink.kafka.deadline import Deadline
 from eos_sink.testing import Action, FaultPoint, Faults, read_timeline
 from eos_sink.testing.faults import TIMELINE_VARIABLE
 from eos_sink.testing.process_tree import ProcessTree

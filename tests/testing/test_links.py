@@ -14,7 +14,7 @@ from collections.abc import Iterator
 import psutil
 import pytest
 
-from eos_sink.deadline import Deadline
+from eos_sink.kafka.deadline import Deadline
 from eos_sink.testing.errors import NodeControlError
 from eos_sink.testing.links import Carrier, Link
 from eos_sink.testing.ports import HOST

@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from eos_sink.deadline import Deadline
+from eos_sink.kafka.deadline import Deadline
 from eos_sink.testing.process_tree import ProcessTree, find_last_error, wait_stopped
 from eos_sink.testing.waiting import wait_until
 

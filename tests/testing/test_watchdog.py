@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from eos_sink.deadline import Deadline
+from eos_sink.kafka.deadline import Deadline
 from eos_sink.testing import BackendUnavailableError, watchdog
 from eos_sink.testing.waiting import wait_until
 from eos_sink.testing.watchdog import Watchdog

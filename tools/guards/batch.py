@@ -5,7 +5,7 @@ from __future__ import annotations
 from tools.guards.guard import Guard, Removal, proofs
 
 _PLANNER = "eos_sink/driver/planner.py"
-_VERDICTS = "eos_sink/verdicts.py"
+_VERDICTS = "eos_sink/protocol/rules.py"
 _COMMITTER = "eos_sink/driver/committer.py"
 _BATCH = "tests/protocol/test_batch.py::"
 _OUTSIDE = "the model's batches are those of streams"

@@ -5,14 +5,14 @@ from __future__ import annotations
 from tools.guards.guard import Guard, Removal, proofs
 
 _COMMITTER = "eos_sink/driver/committer.py"
-_VERDICTS = "eos_sink/verdicts.py"
-_OUTCOME = "eos_sink/outcome.py"
-_SOURCE = "eos_sink/datasource.py"
-_MODEL = "eos_sink/model.py"
-_WRITERS = "eos_sink/writers.py"
+_VERDICTS = "eos_sink/protocol/rules.py"
+_OUTCOME = "eos_sink/protocol/outcome.py"
+_SOURCE = "eos_sink/spark/data_source.py"
+_MODEL = "eos_sink/protocol/model.py"
+_WRITERS = "eos_sink/spark/writers.py"
 _STORY = "tests/protocol/test_stories.py::"
 _GUARD = "tests/protocol/test_guards.py::"
-_VERDICT = "tests/test_verdicts.py::"
+_VERDICT = "tests/protocol/test_rules.py::"
 _CLOCKS = "tests/protocol/test_clocks.py::"
 _WEEK = "tests/protocol/test_quiet_week.py::"
 _ZOMBIE = "integration/test_zombies.py::"
@@ -126,7 +126,7 @@ GUARDS = (
         "A write that was fenced and repeated decides nothing that has ended meanwhile.",
         (
             Removal(
-                "eos_sink/log/register.py",
+                "eos_sink/decision_log/register.py",
                 "        before_commit()\n        answer",
                 "        if not self._voted:\n"
                 "            before_commit()\n"
@@ -134,7 +134,7 @@ GUARDS = (
                 "        answer",
             ),
             Removal(
-                "eos_sink/log/register.py",
+                "eos_sink/decision_log/register.py",
                 "        self._seen: Entry | None = None\n",
                 "        self._seen: Entry | None = None\n        self._voted = False\n",
             ),
@@ -172,7 +172,7 @@ GUARDS = (
             ),
         ),
         proofs(
-            "tests/test_datasource.py::test_a_batch_of_which_a_task_has_not_reported_is_not_decided"
+            "tests/spark/test_data_source.py::test_a_batch_of_which_a_task_has_not_reported_is_not_decided"
         ),
         outside="the model's Spark commits when all tasks have reported",
     ),
@@ -181,7 +181,7 @@ GUARDS = (
         "The process of commit() and abort() neither joins nor voids.",
         (Removal(_SOURCE, "        if self._unpickled:\n", "        if False:\n"),),
         proofs(
-            "tests/test_datasource.py::test_the_process_of_commits_does_not_take_the_planners_place"
+            "tests/spark/test_data_source.py::test_the_process_of_commits_does_not_take_the_planners_place"
         ),
         outside="the model has one planner a run",
     ),
@@ -192,7 +192,7 @@ GUARDS = (
             Removal(
                 "eos_sink/driver/evidence.py",
                 "        seen = kafka.visibility(witnesses, deadline.within(patience_s))\n",
-                "        from eos_sink.ports import Visibility\n\n"
+                "        from eos_sink.kafka.interfaces import Visibility\n\n"
                 "        seen = dict.fromkeys(witnesses, Visibility.ABORTED)\n",
             ),
         ),
@@ -212,7 +212,7 @@ GUARDS = (
                 "    if state is None:\n",
             ),
         ),
-        proofs("tests/test_outcome.py::test_the_page_shows_the_function"),
+        proofs("tests/protocol/test_outcome.py::test_the_page_shows_the_function"),
         outside="nothing commits an id that a late attempt has taken, so no such state is reached",
     ),
     Guard(
@@ -237,7 +237,7 @@ GUARDS = (
         "not given to readers, was aborted.",
         (
             Removal(
-                "eos_sink/clients/witnesses.py",
+                "eos_sink/kafka/visibility.py",
                 "Visibility.ABORTED if kept else Visibility.UNREADABLE\n",
                 "Visibility.ABORTED\n",
             ),
@@ -253,7 +253,7 @@ GUARDS = (
         "It may be the next transaction's: behind rows of the decided one it is not.",
         (
             Removal(
-                "eos_sink/clients/tails.py",
+                "eos_sink/kafka/log_scan.py",
                 "(has_rows and marker.producer_epoch == epoch + 1)",
                 "marker.producer_epoch == epoch + 1",
             ),
@@ -303,7 +303,7 @@ GUARDS = (
         "Above it each end moves the epoch, by which the sink knows its transactions.",
         (
             Removal(
-                "eos_sink/clients/control.py", "_END_TXN_VERSION = 4\n", "_END_TXN_VERSION = 5\n"
+                "eos_sink/kafka/transactions.py", "_END_TXN_VERSION = 4\n", "_END_TXN_VERSION = 5\n"
             ),
         ),
         proofs(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from tools.guards.guard import Guard, Removal, proofs
 
-_REGISTER = "eos_sink/log/register.py"
+_REGISTER = "eos_sink/decision_log/register.py"
 _PLANNER = "eos_sink/driver/planner.py"
-_READERS = "eos_sink/clients/readers.py"
-_CLUSTER = "eos_sink/clients/cluster.py"
-_IN_REGISTER = "tests/log/test_register.py::"
+_READERS = "eos_sink/kafka/log_reader.py"
+_CLUSTER = "eos_sink/kafka/cluster.py"
+_IN_REGISTER = "tests/decision_log/test_register.py::"
 _STORY = "tests/protocol/test_stories.py::"
 _GUARD = "tests/protocol/test_guards.py::"
 _LOST = "tests/protocol/test_lost_log.py::"
@@ -40,7 +40,7 @@ GUARDS = (
         "A decision stays as long as its key has no later one.",
         (
             Removal(
-                "eos_sink/clients/cluster.py",
+                "eos_sink/kafka/cluster.py",
                 "        elif policy != wanted:\n",
                 "        elif False:\n",
             ),
@@ -56,7 +56,7 @@ GUARDS = (
         "A decision of another identity is seen behind an open transaction too.",
         (
             Removal(
-                "eos_sink/clients/cluster.py",
+                "eos_sink/kafka/cluster.py",
                 "            return read_log(self._connection, group, needs, deadline, end)\n",
                 "            return read_log(self._connection, group, needs, deadline)\n",
             ),
@@ -222,12 +222,14 @@ GUARDS = (
         "What cannot be read for sure is never taken for a decision, or for none.",
         (
             Removal(
-                "eos_sink/log/record.py",
+                "eos_sink/decision_log/record_format.py",
                 '        if document["format"] != FORMAT:\n',
                 "        if not document:\n",
             ),
         ),
-        proofs("tests/log/test_record.py::test_a_record_with_one_wrong_part_is_an_error[changes0]"),
+        proofs(
+            "tests/decision_log/test_record_format.py::test_a_record_with_one_wrong_part_is_an_error[changes0]"
+        ),
         outside="the model has no formats",
     ),
     Guard(
@@ -289,7 +291,7 @@ GUARDS = (
     Guard(
         "an abort does not begin a lost log anew",
         "A void under number 1 would hide that there was a log.",
-        (Removal("eos_sink/driver/sweep.py", "    check_forward(token, entry)\n"),),
+        (Removal("eos_sink/driver/abort.py", "    check_forward(token, entry)\n"),),
         proofs(_LOST + "test_an_abort_does_not_begin_a_lost_log_anew"),
         outside="the model's log is never deleted",
     ),
@@ -362,7 +364,7 @@ GUARDS = (
         "A deposed leader tells it, and an operator would be asked for a log that lost nothing.",
         (
             Removal(
-                "eos_sink/clients/readers.py",
+                "eos_sink/kafka/log_reader.py",
                 "            end = self._end.again(self._home, known, deadline)\n",
                 "            pass\n",
             ),

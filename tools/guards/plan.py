@@ -5,8 +5,8 @@ from __future__ import annotations
 from tools.guards.guard import Guard, Removal, proofs
 
 _PLANNER = "eos_sink/driver/planner.py"
-_SWEEP = "eos_sink/driver/sweep.py"
-_VERSIONS = "eos_sink/versions.py"
+_SWEEP = "eos_sink/driver/abort.py"
+_VERSIONS = "eos_sink/kafka_config/broker_versions.py"
 _STORY = "tests/protocol/test_stories.py::"
 _GUARD = "tests/protocol/test_guards.py::"
 _LOST = "tests/protocol/test_lost_log.py::"
@@ -48,7 +48,9 @@ GUARDS = (
                 '    Ability(24, "AddPartitionsToTxn", 4, (3, 6), "KIP-890"),\n',
             ),
         ),
-        proofs("tests/test_versions.py::test_a_broker_that_cannot_verify_transactions_is_too_old"),
+        proofs(
+            "tests/kafka_config/test_broker_versions.py::test_a_broker_that_cannot_verify_transactions_is_too_old"
+        ),
         rows=("NOVERIFY",),
     ),
     Guard(
@@ -56,7 +58,7 @@ GUARDS = (
         "The check of the brokers can be switched off on each of them.",
         (Removal(_VERSIONS, '    if value == "false":\n', "    if False:\n"),),
         proofs(
-            "tests/test_versions.py::test_a_broker_that_does_not_verify_is_refused_and_an_"
+            "tests/kafka_config/test_broker_versions.py::test_a_broker_that_does_not_verify_is_refused_and_an_"
             "unreadable_setting_is_not"
         ),
         rows=("NOVERIFY",),
@@ -132,7 +134,7 @@ GUARDS = (
         "Only a record that repeats a decision keeps what was seen of it.",
         (
             Removal(
-                "eos_sink/model.py",
+                "eos_sink/protocol/model.py",
                 "            self.settled and decision is not None and "
                 "decision.repeats(self.decision)\n",
                 "            self.settled\n",
@@ -185,7 +187,7 @@ GUARDS = (
         "A membership that its own client has ended is joined again before the next plan.",
         (
             Removal(
-                "eos_sink/clients/member.py",
+                "eos_sink/kafka/member.py",
                 "            error = self._poll(0)\n",
                 "            error = self._check(0)\n",
             ),

@@ -5,12 +5,12 @@ from __future__ import annotations
 from tools.guards.guard import Guard, Removal, proofs
 
 _WRITER = "eos_sink/task/writer.py"
-_PRODUCER = "eos_sink/clients/producer.py"
-_VERDICTS = "eos_sink/verdicts.py"
+_PRODUCER = "eos_sink/kafka/producer.py"
+_VERDICTS = "eos_sink/protocol/rules.py"
 _COMMITTER = "eos_sink/driver/committer.py"
 _STORY = "tests/protocol/test_stories.py::"
 _GUARD = "tests/protocol/test_guards.py::"
-_VERDICT = "tests/test_verdicts.py::"
+_VERDICT = "tests/protocol/test_rules.py::"
 _JOBS = "tests/protocol/test_batch.py::"
 _ZOMBIE = "integration/test_zombies.py::"
 _REPLAY = "integration/test_replays.py::"
@@ -31,14 +31,14 @@ GUARDS = (
         "A record that is acknowledged without an offset says nothing about where it is.",
         (
             Removal(
-                "eos_sink/clients/producer.py",
+                "eos_sink/kafka/producer.py",
                 "            if error is None and partition is not None and offset is not None and "
                 "offset >= 0:\n",
                 "            if error is None:\n",
             ),
         ),
         proofs(
-            "tests/clients/test_offsets.py::"
+            "tests/kafka/test_offsets.py::"
             "test_the_first_row_with_a_known_offset_is_told_and_no_other"
         ),
         outside="the model's records have offsets",
@@ -139,7 +139,7 @@ GUARDS = (
         "Whoever joins topics by partition finds a key in the same one.",
         (
             Removal(
-                "eos_sink/clients/producer.py",
+                "eos_sink/kafka/producer.py",
                 '    "partitioner": "murmur2_random",\n',
                 '    "partitioner": "consistent_random",\n',
             ),
@@ -236,7 +236,7 @@ GUARDS = (
         "However many write under one identity, the last batch of each is known.",
         (
             Removal(
-                "eos_sink/model.py",
+                "eos_sink/protocol/model.py",
                 "        return LogRecord(self.seq + 1, decision, writer, earlier, owner",
                 "        return LogRecord(self.seq + 1, decision, writer, earlier[-16:], owner",
             ),

@@ -1,0 +1,87 @@
+"""From the user's `kafka.*` settings to what each client library understands.
+
+The table is in `eos_sink.kafka_config`; here stores are read, and kafka-python's arguments made.
+Sources: librdkafka's CONFIGURATION.md and kafka-python's KafkaAdminClient.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from eos_sink.kafka.connection.stores import store_settings
+from eos_sink.kafka.connection.tls import broker_context
+from eos_sink.kafka_config import translate
+
+_CONNECTION = re.compile(
+    r"^(bootstrap\.servers|client\.|security\.|sasl\.|ssl\.|https\.|enable\.s(sl|asl)\.|socket\."
+    r"|broker\.|reconnect\.|connections\.|metadata\.|topic\.metadata\.|debug$|log_level$)"
+)
+
+
+class Hidden(str):
+    """A secret text, whose repr does not show it: kafka-python logs its arguments for debugging."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "'***'"
+
+
+def librdkafka_settings(kafka: Mapping[str, str]) -> dict[str, str]:
+    """All settings under librdkafka's names. Reads the stores.
+
+    Args:
+        kafka: as the user wrote them, names in lower case and without `kafka.` in front.
+
+    Raises:
+        ConfigurationError: one cannot be honoured; names the replacement, never a secret.
+    """
+    translation = translate(kafka)
+    settings = dict(translation.settings)
+    for store in translation.stores:
+        settings.update(store_settings(store))
+    return settings
+
+
+def connection_settings(settings: Mapping[str, str]) -> dict[str, str]:
+    """The part of librdkafka's settings that says how to reach and trust the brokers."""
+    return {n: v for n, v in settings.items() if _CONNECTION.match(n)}
+
+
+def kafka_python_settings(connection: Mapping[str, str]) -> dict[str, object]:
+    """Arguments of KafkaAdminClient that reach the same brokers with the same identity.
+
+    Args:
+        connection: what `connection_settings` gave.
+
+    Raises:
+        ConfigurationError: a certificate or key cannot be loaded.
+    """
+    servers = [server.strip() for server in connection["bootstrap.servers"].split(",")]
+    protocol = connection.get("security.protocol", "plaintext")
+    arguments: dict[str, object] = {
+        "bootstrap_servers": [server for server in servers if server],
+        "security_protocol": protocol.upper(),
+    }
+    if "client.id" in connection:
+        arguments["client_id"] = connection["client.id"]
+    if protocol.endswith("ssl"):
+        arguments["ssl_context"] = broker_context(connection)
+    if protocol.startswith("sasl"):
+        arguments.update(_login(connection))
+    return arguments
+
+
+def _login(connection: Mapping[str, str]) -> dict[str, object]:
+    mechanism = connection["sasl.mechanism"]
+    if mechanism == "OAUTHBEARER":
+        from eos_sink.kafka.connection.oauth import Tokens
+
+        login: dict[str, object] = {"sasl_oauth_token_provider": Tokens(connection)}
+    else:
+        login = {
+            "sasl_plain_username": connection["sasl.username"],
+            "sasl_plain_password": Hidden(connection["sasl.password"]),
+        }
+    return {"sasl_mechanism": mechanism, **login}

@@ -1,0 +1,120 @@
+"""Figures of a query, which ride along in the decision log, and the clock that they are made with.
+
+They are for people. Nothing of the protocol reads them, and a figure that cannot be made is left
+out rather than raised.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from eos_sink.metrics.names import Count, Step
+
+_MICROS = 1_000_000
+
+
+@dataclass(frozen=True)
+class StepTime:
+    """How long a step took, in microseconds: added up, how often, and the newest."""
+
+    total_us: int = 0
+    count: int = 0
+    last_us: int = 0
+
+    @staticmethod
+    def once(seconds: float) -> StepTime:
+        took = max(0, round(seconds * _MICROS))
+        return StepTime(took, 1, took)
+
+    @property
+    def total(self) -> float:
+        """Seconds."""
+        return self.total_us / _MICROS
+
+    @property
+    def last(self) -> float:
+        """Seconds."""
+        return self.last_us / _MICROS
+
+    def __add__(self, later: StepTime) -> StepTime:
+        last_us = later.last_us if later.count else self.last_us
+        return StepTime(self.total_us + later.total_us, self.count + later.count, last_us)
+
+
+@dataclass(frozen=True)
+class Stats:
+    """Figures of a query up to a record, or what one record adds to them.
+
+    Attributes:
+        counts: from the query's first record with figures on; what is not in it is 0.
+        steps: the same of times. Those of a batch's vote, decide and settle are known only when
+            its record is written, so they come with the next record of the same process.
+        decided_ms: when the latest batch was decided, by the clock of the process that did it,
+            milliseconds since the epoch; 0: unknown.
+        left_ms: what was left of the transaction time-out at the latest vote before this record,
+            the least of all tasks.
+        timeout_ms: that time-out.
+    """
+
+    counts: Mapping[Count, int] = field(default_factory=dict)
+    steps: Mapping[Step, StepTime] = field(default_factory=dict)
+    decided_ms: int = 0
+    left_ms: int | None = None
+    timeout_ms: int | None = None
+
+    @staticmethod
+    def of_steps(took: Mapping[Step, float]) -> Stats:
+        """Each step once, with its seconds."""
+        return Stats(steps={step: StepTime.once(seconds) for step, seconds in took.items()})
+
+    def count(self, what: Count) -> int:
+        return self.counts.get(what, 0)
+
+    def step(self, step: Step) -> StepTime:
+        return self.steps.get(step, StepTime())
+
+    def __add__(self, later: Stats) -> Stats:
+        counted = self.counts.keys() | later.counts.keys()
+        timed = self.steps.keys() | later.steps.keys()
+        voted = later if later.left_ms is not None else self
+        return Stats(
+            counts={c: self.count(c) + later.count(c) for c in Count if c in counted},
+            steps={s: self.step(s) + later.step(s) for s in Step if s in timed},
+            decided_ms=later.decided_ms or self.decided_ms,
+            left_ms=voted.left_ms,
+            timeout_ms=voted.timeout_ms,
+        )
+
+
+class StepClock:
+    """Times the steps of one batch in one process; a step that fails has no time.
+
+    Args:
+        now: seconds that only grow.
+    """
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
+        self._since = now()
+        self.took: dict[Step, float] = {}
+
+    def begin(self) -> None:
+        """What comes next is a step."""
+        self._since = self._now()
+
+    def end(self, step: Step) -> None:
+        """The step is done; what comes next may be another one."""
+        begun = self._since
+        self.begin()
+        self.took[step] = self._since - begun
+
+    @contextmanager
+    def inner(self, step: Step) -> Iterator[None]:
+        """Time a step that is part of the one under way, which is timed without it."""
+        begun = self._now()
+        yield
+        self.took[step] = self._now() - begun
+        self._since += self.took[step]

@@ -1,1 +1,0 @@
-"""HTML pages that load nothing, and the style of their plots."""

@@ -1,0 +1,286 @@
+"""What is said where a person has to choose: one function for each doubt.
+
+Each error names batch, partitions and rows as far as they are known, in its text and in its data,
+and the command that shows the evidence and carries out the choice.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from eos_sink.errors import OperatorNeededError
+from eos_sink.identity import DEFAULT_LOG, DEFAULT_PREFIX, QueryNames
+from eos_sink.kafka.interfaces import LogPosition
+from eos_sink.protocol.model import BatchId, Decision, Earlier, Numbering, RowDigest
+
+_SHOWN_IDS = 5
+_AGAIN = "Start the query with the checkpoint of that stream, so that Spark replays the batch."
+_REPLAYS = {
+    Numbering.STREAM: _AGAIN,
+    Numbering.FOREACH: _AGAIN,
+    Numbering.VERSION: "Write that version again, with the same rows.",
+    Numbering.ONCE: "Nothing replays a write without txnAppId and txnVersion; look for its rows in "
+    "the topic.",
+}
+_INPUT = (
+    "Restore the checkpoint and the input that the batch was made from (a checkpoint restored from "
+    "an older copy reads a larger range; a non-deterministic query gives other rows at each run)."
+)
+_SAME_ROWS = {
+    Numbering.STREAM: _INPUT,
+    Numbering.FOREACH: f"{_INPUT} If foreachBatch writes several frames to one topic, leave the "
+    "first as it is and give each further one an eos.id of its own.",
+    Numbering.VERSION: "Write the rows that this version had before, or new ones under a higher "
+    "txnVersion, and each frame under a txnAppId of its own (a non-deterministic frame has other "
+    "rows each time).",
+    Numbering.ONCE: _INPUT,
+}
+VISIBLE, LOST, ACCEPT, FORGET = "--visible", "--lost", "--accept", "--forget"
+STREAM = "--stream"
+
+
+def resolve_command(names: QueryNames, log: str) -> str:
+    """Shows the evidence; with a choice behind it, carries the choice out."""
+    prefix = "" if names.prefix == DEFAULT_PREFIX else f" --prefix {shlex.quote(names.prefix)}"
+    topic = "" if log == DEFAULT_LOG else f" --log-topic {shlex.quote(log)}"
+    return f"eos-sink resolve {names.query} --bootstrap-server HOST:PORT{topic}{prefix}"
+
+
+def in_doubt(
+    names: QueryNames, log: str, decision: Decision, doubtful: Collection[int]
+) -> OperatorNeededError:
+    """Neither coordinator nor topic can tell any more what became of these partitions."""
+    partitions = sorted(doubtful)
+    entries = [entry for entry in decision.prepared if entry.partition in doubtful]
+    rows = sum(entry.tally.rows for entry in entries)
+    places = ", ".join(
+        f"{e.witness.topic}[{e.witness.partition}]@{e.witness.offset}" for e in entries
+    )
+    return _needed(
+        f"Query {names.query}: {decision.batch} was decided, but for its partitions {partitions} "
+        f"({rows} rows) neither the transaction coordinator nor the topic can tell any more "
+        f"whether they were committed: their records at {places} cannot be read (deleted or "
+        "compacted).",
+        f"In doubt: {resolve_command(names, log)} shows what is left; add {VISIBLE} if the rows "
+        f"are or were there (they are not written again) or {LOST} if they never were (the replay "
+        "writes them again).",
+        decision.batch.batch,
+        partitions,
+        rows,
+    )
+
+
+def old_checkpoint(
+    names: QueryNames, log: str, batch: BatchId, decision: Decision
+) -> OperatorNeededError:
+    """Spark runs a batch of the same stream that is older than the decided one."""
+    partitions = _partitions(decision)
+    return _needed(
+        f"Query {names.query}: Spark runs {batch}, but batch {decision.batch.batch} of the same "
+        f"stream (partitions {partitions}, {decision.total.rows} rows) is decided in Kafka "
+        "already, so an old copy of the checkpoint is in use. Rows would be written twice.",
+        "Restore the newest copy of the checkpoint. To write what Spark runs now on purpose: "
+        f"{resolve_command(names, log)} {FORGET}",
+        batch.batch,
+        partitions,
+        decision.total.rows,
+        decided=decision.batch.batch,
+    )
+
+
+def older_than_earlier(
+    names: QueryNames, log: str, batch: BatchId, known: Earlier
+) -> OperatorNeededError:
+    """Spark runs a batch that is older than the last one of its stream, which another followed."""
+    return _needed(
+        f"Query {names.query}: Spark runs {batch}, but batch {known.batch.batch} of the same "
+        "stream was decided before another stream wrote under this identity, so an old copy of the "
+        "checkpoint is in use. The batch's partitions and rows would be written twice.",
+        f"Restore the newest copy of the checkpoint. {_on_purpose(names, log, batch.stream)}",
+        batch.batch,
+        [],
+        known.total.rows if known.total else None,
+        decided=known.batch.batch,
+        stream=batch.stream,
+    )
+
+
+def unknown_earlier(names: QueryNames, log: str, batch: BatchId) -> OperatorNeededError:
+    """Spark replays a batch that another stream has followed and whose rows are not known."""
+    return _needed(
+        f"Query {names.query}: Spark replays {batch}, which was decided before another stream "
+        "wrote under this identity. Which rows its partitions had is not known (an older version "
+        "of eos-sink did not keep them, or the decision was dropped), so they could be written "
+        "twice.",
+        "Look for the batch's rows in the topic. If they are there: "
+        f"{resolve_command(names, log)} {ACCEPT} {_of(batch.stream)}, then start the query again. "
+        f"{_on_purpose(names, log, batch.stream)}",
+        batch.batch,
+        [],
+        None,
+        stream=batch.stream,
+    )
+
+
+def other_rows_than_earlier(
+    names: QueryNames, log: str, batch: BatchId, decided: RowDigest, now: RowDigest
+) -> OperatorNeededError:
+    """Spark replays, with other rows, a batch that was decided before another stream came."""
+    return _needed(
+        f"Query {names.query}: {batch} was decided before another stream wrote under this "
+        f"identity, and Spark replays it with other rows: the replay has {now.rows} rows and "
+        f"{now.bytes} bytes (fingerprint {now.fingerprint:016x}), the decision {decided.rows} rows "
+        f"and {decided.bytes} bytes (fingerprint {decided.fingerprint:016x}); in which partitions "
+        "they were is no longer known. Going on would lose or double rows.",
+        f"{_SAME_ROWS[batch.numbering]} Otherwise, to keep what is in Kafka (rows that only the "
+        f"replay has are not written): {resolve_command(names, log)} {ACCEPT} {_of(batch.stream)}. "
+        f"{_on_purpose(names, log, batch.stream)}",
+        batch.batch,
+        [],
+        decided.rows,
+        stream=batch.stream,
+    )
+
+
+def moved_checkpoint(
+    names: QueryNames, log: str, batch: BatchId, other: QueryNames, decided: BatchId
+) -> OperatorNeededError:
+    """The stream was written under another identity, further than where it begins now."""
+    return _needed(
+        f"Query {names.query}: Spark runs {batch}, but batch {decided.batch} of that very query "
+        f"was decided under another identity, {other.group}: its checkpoint was moved or copied, "
+        "its eos.id or eos.transactional.id.prefix was changed, or it has begun or ceased to write "
+        "with foreachBatch, before Spark had noted its last batch as done. The batch's partitions "
+        "and rows would be written twice.",
+        "Put all of that back as it was, start the query once, so that it finishes its batch, and "
+        "change it then. Or look for the batch's rows in the topic, and to "
+        "write them again on purpose: "
+        f"{resolve_command(other, log)} {FORGET} {_of(decided.stream)}",
+        batch.batch,
+        [],
+        None,
+        stream=batch.stream,
+        query=other.query,
+        prefix=other.prefix,
+    )
+
+
+def unrepaired(
+    names: QueryNames, log: str, batch: BatchId, decision: Decision, lost: frozenset[int]
+) -> OperatorNeededError:
+    """Decided partitions were lost, and Spark does not replay their batch."""
+    partitions = sorted(lost)
+    rows = sum(e.tally.rows for e in decision.prepared if e.partition in lost)
+    return _needed(
+        f"Query {names.query}: Spark runs {batch}, but partitions {partitions} ({rows} rows) of "
+        f"{decision.batch} were aborted after their decision and only a replay of that batch can "
+        "write them again.",
+        f"{_REPLAYS[decision.batch.numbering]} To give these rows up on purpose: "
+        f"{resolve_command(names, log)} {ACCEPT}",
+        decision.batch.batch,
+        partitions,
+        rows,
+    )
+
+
+def other_rows(
+    names: QueryNames, log: str, decision: Decision, what: str, partitions: list[int]
+) -> OperatorNeededError:
+    """Spark replays the decided batch with other rows."""
+    return _needed(
+        f"Query {names.query}: {decision.batch} is decided, and Spark replays it with other rows: "
+        f"{what} (partitions {partitions}). Going on would lose or double rows.",
+        f"{_SAME_ROWS[decision.batch.numbering]} Otherwise {resolve_command(names, log)} shows "
+        f"what is in Kafka; add {ACCEPT} to keep that (rows that only the replay has are not "
+        "written) or "
+        f"{FORGET} to write the replay too (rows that both have are there twice).",
+        decision.batch.batch,
+        partitions,
+        decision.total.rows,
+    )
+
+
+def no_record(
+    names: QueryNames, log: str, ids: Sequence[str], partitions: list[int]
+) -> OperatorNeededError:
+    """The log knows nothing of a query whose transactions were committed before."""
+    return _needed(
+        f"Query {names.query}: the decision log {log} has no record of it, but transactions of it "
+        f"were committed before: {_listed(ids)}. So there was a record: the topic was deleted or "
+        "emptied, or the query wrote to another log. Which batch was decided last, and with how "
+        f"many rows, is not known any more (partitions {partitions} were written); it could be "
+        "written twice. Nothing was changed.",
+        "Set eos.log.topic to the topic that the query used before, or restore that topic. To "
+        "start without it (a batch that Spark replays is written, also if it is there already): "
+        f"{resolve_command(names, log)} {FORGET}",
+        None,
+        partitions,
+        None,
+        log=log,
+        transactions=list(ids),
+    )
+
+
+def went_back(
+    names: QueryNames, seq: int, position: LogPosition, found: str, decision: Decision | None
+) -> OperatorNeededError:
+    """The log does not hold what this run knows that it held."""
+    return _needed(
+        f"Query {names.query}: the decision log {position.topic}[{position.partition}] {found} "
+        f"where this run has read seq {seq} at offset {position.offset}: records were lost, or the "
+        "topic was deleted and made again. Which batch, partitions and rows were decided last is "
+        "not certain any more; they could be written twice.",
+        "Restore the topic, and see to it that it is compacted and never deleted. If it holds the "
+        f"latest decision all the same, start the query again. "
+        f"{resolve_command(names, position.topic)} shows what it holds; add {FORGET} to go on "
+        "without it.",
+        decision.batch.batch if decision else None,
+        _partitions(decision) if decision else [],
+        decision.total.rows if decision else None,
+        known=seq,
+    )
+
+
+def unreadable_record(where: str, error: Exception) -> OperatorNeededError:
+    """The log's record is of no known format."""
+    return _needed(
+        f"The decision log's record at {where} is not one that this version reads: {error!r}. "
+        "Batch, partitions and rows are not known.",
+        "Use the version of eos-sink that wrote it, or a newer one: until then eos-sink resolve "
+        "can tell nothing either. If something else writes to this topic, stop that and restore "
+        "the record.",
+        None,
+        [],
+        None,
+    )
+
+
+def _needed(
+    message: str,
+    remedy: str,
+    batch: int | None,
+    partitions: list[int],
+    rows: int | None,
+    **more: Any,
+) -> OperatorNeededError:
+    data = {"batch": batch, "partitions": partitions, "rows": rows, **more}
+    return OperatorNeededError(message, remedy=remedy, data=data)
+
+
+def _on_purpose(names: QueryNames, log: str, stream: str) -> str:
+    command = f"{resolve_command(names, log)} {FORGET} {_of(stream)}"
+    return f"To write what Spark runs now on purpose: {command}"
+
+
+def _of(stream: str) -> str:
+    return f"{STREAM} {shlex.quote(stream)}"
+
+
+def _partitions(decision: Decision) -> list[int]:
+    return sorted(entry.partition for entry in decision.prepared)
+
+
+def _listed(ids: Sequence[str]) -> str:
+    return f"{', '.join(ids[:_SHOWN_IDS])}{' ...' if len(ids) > _SHOWN_IDS else ''}"

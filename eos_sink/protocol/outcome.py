@@ -1,0 +1,162 @@
+"""What became of a decided transaction, and of a decided batch. Pure.
+
+The sink, `eos-sink status`, `explain` and `resolve` all ask these functions, so that they agree.
+`docs/design.md` shows `outcome` as a table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from eos_sink.identity import QueryNames
+from eos_sink.kafka.interfaces import (
+    EndOutcome,
+    Transaction,
+    TransactionState,
+    TransactionStatus,
+    Visibility,
+)
+from eos_sink.protocol.model import BatchId, Decision, Numbering, Prepared
+
+
+class Outcome(Enum):
+    """What became of one decided transaction, or of all transactions of a batch."""
+
+    COMMITTED = "committed"
+    OPEN = "open"
+    """EndTxn(commit) has to be sent: the driver, or the next start, does it."""
+    LOST = "lost"
+    """Aborted after the decision: a replay of the batch writes its rows again."""
+    IN_DOUBT = "in doubt"
+    """Kafka can no longer tell: `eos-sink resolve`."""
+    ACCEPTED = "accepted"
+    """Lost or in doubt, and a person has accepted the decision as it is."""
+    UNKNOWN = "unknown"
+    """Evidence is missing that can be asked for."""
+
+
+class Source(Enum):
+    """Where evidence comes from, in the order in which it is asked for."""
+
+    COORDINATOR = auto()
+    WITNESS = auto()
+    MARKER = auto()
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What is known of one transaction of a decision.
+
+    Attributes:
+        settled: the log says that the whole decision was seen visible.
+        later: what came later proves that the decision was settled.
+        state: what the coordinator says; None: it was not asked.
+        end: the answer of EndTxn(commit); None: it was not sent, or not answered.
+        witness: what a read_committed reader finds there; None: not asked, or no answer yet.
+        marker: what the marker behind the witness says; None: not asked, or not found.
+        ruling: a person's ruling about the partition: whether it counts as committed.
+        accepted: a person has accepted the decision as it is.
+    """
+
+    transaction: Transaction
+    entry: Prepared
+    settled: bool = False
+    later: bool = False
+    state: TransactionState | None = None
+    end: EndOutcome | None = None
+    witness: Visibility | None = None
+    marker: bool | None = None
+    ruling: bool | None = None
+    accepted: bool = False
+
+
+def evidence_in_log(
+    names: QueryNames, decision: Decision, *, settled: bool = False, later: bool = False
+) -> tuple[Evidence, ...]:
+    """What is known of each transaction of a decision before anything is asked."""
+    ruling = decision.ruling
+    said = dict.fromkeys(ruling.lost, False) | dict.fromkeys(ruling.visible, True)
+    return tuple(
+        Evidence(
+            transaction,
+            entry,
+            settled=settled,
+            later=later,
+            ruling=said.get(entry.partition),
+            accepted=ruling.accepted,
+        )
+        for transaction, entry in decision.transactions(names).items()
+    )
+
+
+def outcome(evidence: Evidence) -> Outcome:
+    """What became of the transaction."""
+    certain = _without_topic(evidence)
+    if certain is not None:
+        return certain
+    committed = _VISIBLE.get(evidence.witness)
+    if committed is None:
+        if evidence.witness is None and not evidence.later:
+            return Outcome.UNKNOWN
+        committed = evidence.ruling if evidence.marker is None else evidence.marker
+    if committed is None:
+        if evidence.accepted:
+            return Outcome.ACCEPTED
+        return Outcome.COMMITTED if evidence.later else Outcome.IN_DOUBT
+    if committed:
+        return Outcome.COMMITTED
+    return Outcome.ACCEPTED if evidence.accepted else Outcome.LOST
+
+
+def missing(evidence: Evidence) -> Source | None:
+    """What to ask next; None: what can be known is known, or the transaction is open."""
+    if _without_topic(evidence) is not None:
+        return None
+    if evidence.state is None and evidence.end is None:
+        return Source.COORDINATOR
+    if evidence.witness is None:
+        return Source.WITNESS
+    asks = evidence.witness is Visibility.UNREADABLE and evidence.marker is None
+    return Source.MARKER if asks else None
+
+
+def batch_outcome(outcomes: Iterable[Outcome]) -> Outcome:
+    """A batch is as its worst transaction."""
+    found = set(outcomes)
+    return next((each for each in _WORST_FIRST if each in found), Outcome.COMMITTED)
+
+
+def proves_commit(now: BatchId, decided: BatchId) -> bool:
+    """Whether a batch that is written now proves that `commit()` has returned for a decided one:
+    Spark runs a stream's next batch only after it has written the one before into its commit log,
+    and calls `foreachBatch` again only after it has returned. A program may write a later version,
+    or another frame, although the write before has failed."""
+    by_spark = decided.numbering in (Numbering.STREAM, Numbering.FOREACH)
+    return by_spark and now.stream == decided.stream and now.batch > decided.batch
+
+
+def _without_topic(evidence: Evidence) -> Outcome | None:
+    """What log, EndTxn and coordinator tell. The coordinator is believed about the same id,
+    producer id and epoch only: else it speaks of a later attempt's transaction. And only until
+    EndTxn was refused: then the transaction has ended since."""
+    if evidence.settled or evidence.end is EndOutcome.DONE:
+        return Outcome.COMMITTED
+    state = evidence.state
+    if state is None or state.transaction != evidence.transaction:
+        return None
+    if state.status is TransactionStatus.COMPLETE_COMMIT:
+        return Outcome.COMMITTED
+    is_open = state.status in (TransactionStatus.ONGOING, TransactionStatus.PREPARE_COMMIT)
+    return Outcome.OPEN if is_open and evidence.end is None else None
+
+
+_VISIBLE: dict[Visibility | None, bool] = {Visibility.COMMITTED: True, Visibility.ABORTED: False}
+_WORST_FIRST = (
+    Outcome.OPEN,
+    Outcome.IN_DOUBT,
+    Outcome.LOST,
+    Outcome.UNKNOWN,
+    Outcome.ACCEPTED,
+)

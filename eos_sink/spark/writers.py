@@ -1,0 +1,246 @@
+"""What Spark ships to tasks and to the process of commits: the writer of a stream or of a batch.
+
+Both do the same with the rows. They differ in who numbers the batch: Spark numbers those of a
+query, also of one whose `foreachBatch` writes; the user numbers a batch write, or nobody does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark import TaskContext
+from pyspark.sql.datasource import (
+    DataSourceArrowWriter,
+    DataSourceStreamArrowWriter,
+    WriterCommitMessage,
+)
+
+from eos_sink.errors import (
+    BatchFailedError,
+    ConfigurationError,
+    EosSinkError,
+    OutcomeUnknownError,
+    UnfinishedError,
+)
+from eos_sink.options import SinkOptions, Version
+from eos_sink.protocol.model import BatchId, Numbering, Plan, TaskReport
+from eos_sink.spark.client_cache import Kept
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from eos_sink.driver.committer import Committer
+    from eos_sink.kafka.interfaces import Kafka
+
+Connect = Callable[[SinkOptions], "Kafka"]
+CheckSettings = Callable[[Mapping[str, str]], None]
+"""Refuses settings of the session that were not applied; see `eos_sink.spark.session_defaults`."""
+
+# Spark's local properties, which tasks see: StreamExecution.QUERY_ID_KEY,
+# MicroBatchExecution.BATCH_ID_KEY, and the job group, which is the query's run id.
+_QUERY, _BATCH = "sql.streaming.queryId", "streaming.sql.batchId"
+_RUN = "spark.jobGroup.id"
+
+_committers: Kept[Committer] = Kept()
+
+
+@contextlib.contextmanager
+def in_this_python() -> Iterator[None]:
+    """Spark's workers often run another Python than the driver's program."""
+    try:
+        yield
+    except ModuleNotFoundError as missing:
+        raise ConfigurationError(
+            f"The Python that Spark's workers run, {sys.executable}, has no module "
+            f"{missing.name!r}.",
+            remedy="Install eos-sink for it, or set PYSPARK_PYTHON to the Python that has it. "
+            "Nothing was written.",
+        ) from missing
+
+
+@dataclass(frozen=True)
+class Report(WriterCommitMessage):
+    """A task's report on its way to the driver."""
+
+    report: TaskReport
+
+
+class SinkWriter:
+    """What the writers of a stream and of a batch share."""
+
+    def __init__(
+        self,
+        options: SinkOptions,
+        connect: Connect,
+        plan: Plan | None,
+        check_settings: CheckSettings | None = None,
+    ) -> None:
+        self._options = options
+        self._connect = connect
+        self._plan = plan
+        self._check_settings = check_settings
+
+    def _write(
+        self, context: TaskContext, batch: BatchId, run: str, rows: Iterator[pa.RecordBatch]
+    ) -> Report:
+        with in_this_python():
+            from eos_sink.task.writer import TaskWriter
+
+        assert self._plan is not None
+        if self._check_settings is not None:
+            # A setting can only be asked for by its whole name; these are not all known.
+            self._check_settings(getattr(context, "_localProperties", None) or {})
+        # Spark trims a setting and takes it in any case.
+        if (context.getLocalProperty("spark.speculation") or "").strip().lower() == "true":
+            # Two attempts of a task would take one transactional id from each other, and the
+            # later one can abort what the earlier one has prepared.
+            raise ConfigurationError(
+                "spark.speculation is on: a second attempt of a task would abort what the first "
+                "one has written.",
+                remedy="Start the session with spark.speculation=false. Nothing was written.",
+            )
+        with contextlib.closing(self._connect(self._options)) as kafka:
+            task = TaskWriter(kafka, self._options, self._plan)
+            return Report(task.write(batch, context.partitionId(), rows, run))
+
+    def _commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        reports = _reports(messages)
+        if len(reports) != len(messages):
+            raise EosSinkError(
+                f"Spark commits a batch with {len(messages) - len(reports)} tasks unreported.",
+                remedy="Start the query again: Spark replays the batch.",
+            )
+        self._committer().commit(reports)
+
+    def _committer(self) -> Committer:
+        from eos_sink.driver.committer import Committer
+
+        return _committers.get(
+            self._options, lambda: Committer(self._connect(self._options), self._options)
+        )
+
+
+class StreamWriter(SinkWriter, DataSourceStreamArrowWriter):
+    """Runs in tasks (`write`) and in the process of commits (`commit`, `abort`)."""
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Report:
+        context = _task_context()
+        stream, number = context.getLocalProperty(_QUERY), context.getLocalProperty(_BATCH)
+        if stream is None or number is None:
+            raise ConfigurationError(
+                "The task does not belong to a micro-batch of a streaming query.",
+                remedy="Write with df.writeStream and a micro-batch trigger (continuous and "
+                "real-time mode have no batches to commit). Nothing was written.",
+            )
+        return self._write(context, BatchId(stream, int(number)), "", iterator)
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        if messages and not _reports(messages):
+            # In continuous mode Spark does not run the writers of Python sources at all.
+            raise ConfigurationError(
+                f"Spark commits epoch {batchId} without having run any of its tasks, as it does "
+                "in continuous mode.",
+                remedy="Use a micro-batch trigger (processingTime, availableNow). Nothing was "
+                "written.",
+            )
+        self._commit(messages)
+
+    def abort(
+        self,
+        messages: list[WriterCommitMessage | None],
+        batchId: int,  # noqa: N803, ARG002
+    ) -> None:
+        self._committer().abort(_reports(messages))
+
+
+class BatchWriter(SinkWriter, DataSourceArrowWriter):
+    """The same of `df.write`. Spark makes one for each write, when it begins to run."""
+
+    def __init__(
+        self,
+        options: SinkOptions,
+        connect: Connect,
+        plan: Plan,
+        version: Version | None,
+        check_settings: CheckSettings | None = None,
+    ) -> None:
+        super().__init__(options, connect, plan, check_settings)
+        self._token = plan.token
+        self._version = version
+        self._once = BatchId.numbered_by(Numbering.ONCE, uuid.uuid4().hex, 0)
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Report:
+        context = _task_context()
+        batch, run = self._numbered(context)
+        with told_of_a_batch_write():
+            return self._write(context, batch, run, iterator)
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        with told_of_a_batch_write():
+            self._commit(messages)
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        # Nobody may plan under this identity for days, so what is open is ended now.
+        self._committer().abort(_reports(messages), self._token)
+
+    def _numbered(self, context: TaskContext) -> tuple[BatchId, str]:
+        """The batch, and the run of the query whose `foreachBatch` writes."""
+        if self._version is not None:
+            named = BatchId.numbered_by(Numbering.VERSION, self._version.app, self._version.number)
+            return named, ""
+        query, number = context.getLocalProperty(_QUERY), context.getLocalProperty(_BATCH)
+        if query is None or number is None:
+            return self._once, ""
+        return BatchId.numbered_by(Numbering.FOREACH, query, int(number)), _run(context)
+
+
+def _run(context: TaskContext) -> str:
+    run = context.getLocalProperty(_RUN)
+    try:
+        return str(uuid.UUID(run))
+    except (TypeError, ValueError, AttributeError):
+        # Without it a second frame of a batch could not be told from a replay of the first.
+        raise ConfigurationError(
+            f"The job group was changed inside foreachBatch, to {run!r}: Spark's own, the run id "
+            "of the query, tells a repeated batch from another frame of the same batch.",
+            remedy="Remove setJobGroup, or give the write txnAppId and txnVersion. Nothing of the "
+            "batch is visible.",
+        ) from None
+
+
+_REMEDIES: dict[type[EosSinkError], str] = {
+    BatchFailedError: "Outside of a query: run the write again.",
+    UnfinishedError: "Outside of a query: run the write again under the same txnVersion. Without "
+    "one do not run it again, its rows would be there twice: the next write under its identity, "
+    "also one without rows, finishes it.",
+    OutcomeUnknownError: "Outside of a query: run the write again under the same txnVersion. "
+    "Without one look for its rows first, they may be there or become visible.",
+}
+
+
+@contextlib.contextmanager
+def told_of_a_batch_write() -> Iterator[None]:
+    """Errors speak of queries, which are started again; a batch write is run again, or not."""
+    try:
+        yield
+    except EosSinkError as error:
+        more = [text for kind, text in _REMEDIES.items() if isinstance(error, kind)]
+        if not more:
+            raise
+        remedy = " ".join((error.remedy, *more))
+        raise type(error)(error.message, remedy=remedy, data=error.data) from error
+
+
+def _task_context() -> TaskContext:
+    context = TaskContext.get()
+    assert context is not None
+    return context
+
+
+def _reports(messages: list[WriterCommitMessage | None]) -> list[TaskReport]:
+    return [message.report for message in messages if isinstance(message, Report)]

@@ -1,0 +1,453 @@
+"""The decision log as a compare-and-swap register."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from eos_sink.decision_log import DecisionRegister, Entry
+from eos_sink.decision_log.record_format import decode, is_moved
+from eos_sink.errors import (
+    BatchFailedError,
+    OperatorNeededError,
+    OutcomeUnknownError,
+    SupersededError,
+)
+from eos_sink.identity import DEFAULT_PREFIX, QueryNames
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.interfaces import LogPosition
+from eos_sink.protocol.model import BatchId, Decision, PlanToken, RowDigest
+from tests.fakes.cluster import FakeCluster
+from tests.fakes.kafka import FakeKafka, FakeLogReader
+from tests.fakes.process import Moment
+from tests.fakes.producer import FakeProducer
+
+NAMES = QueryNames("p-", "q-0123456789")
+
+
+class Writer:
+    """One process with a register, and a token that is current until somebody joins."""
+
+    def __init__(self, cluster: FakeCluster, names: QueryNames = NAMES) -> None:
+        self.names = names
+        self.kafka = FakeKafka(cluster)
+        self.register = DecisionRegister(self.kafka, names)
+        self.deadline = Deadline(30)
+
+    def join(self) -> bytes:
+        return self.kafka.member(self.names.group, self.names.driver, 60_000).join(self.deadline)
+
+    def write(self, member: bytes, seq: int, batch: int = 0) -> Entry:
+        position = replace(self.register.read(self.deadline).position, offset=0)
+        token = PlanToken(self.names, seq, position, member)
+        return self.register.write(token, decision(batch), self.deadline)
+
+
+def decision(batch: int) -> Decision:
+    return Decision(BatchId("s", batch), 0, 0, RowDigest(), ())
+
+
+@pytest.fixture
+def cluster() -> FakeCluster:
+    return FakeCluster()
+
+
+def test_a_register_starts_at_zero_and_counts_its_writes(cluster: FakeCluster) -> None:
+    writer = Writer(cluster)
+    member = writer.join()
+    assert writer.register.open(writer.deadline).seq == 0
+    for seq in range(3):
+        assert writer.write(member, seq, batch=seq).seq == seq + 1
+    latest = Writer(cluster).register.read(writer.deadline)
+    assert (latest.seq, latest.decision) == (3, decision(2))
+
+
+def test_a_write_from_an_old_plan_is_superseded(cluster: FakeCluster) -> None:
+    one, other = Writer(cluster), Writer(cluster)
+    member = one.join()
+    one.write(member, 0)
+    with pytest.raises(SupersededError, match=r"at seq 1 .* planned from seq 0"):
+        other.write(member, 0)
+    assert other.write(member, 1).seq == 2
+
+
+def test_a_held_register_that_was_fenced_is_compared_again(cluster: FakeCluster) -> None:
+    one, other = Writer(cluster), Writer(cluster)
+    member = one.join()
+    one.write(member, 0)
+    other.register.open(other.deadline)
+    assert one.write(member, 1).seq == 2
+    other.write(member, 2)
+    with pytest.raises(SupersededError):
+        one.write(member, 2)
+
+
+def test_opening_fences_before_it_reads(cluster: FakeCluster) -> None:
+    """The other order misses what is written in between, and decides over it."""
+    one, other = Writer(cluster), Writer(cluster)
+    member = one.join()
+
+    def write_meanwhile(name: str, moment: Moment) -> None:
+        if (name, moment) == ("log_producer.init", Moment.BEFORE):
+            one.kafka.process.hook = None
+            other.write(member, 0)
+
+    one.kafka.process.hook = write_meanwhile
+    assert one.register.open(one.deadline).seq == 1
+
+
+def test_a_replaced_members_write_is_superseded_and_leaves_nothing_open(
+    cluster: FakeCluster,
+) -> None:
+    one, other = Writer(cluster), Writer(cluster)
+    member = one.join()
+    other.join()
+    with pytest.raises(SupersededError, match="newer driver has joined"):
+        one.write(member, 0)
+    assert cluster.coordinator.list_open(NAMES.group) == []
+    assert other.register.read(other.deadline).seq == 0
+
+
+def test_an_expired_members_write_fails_the_batch_and_leaves_nothing_open(
+    cluster: FakeCluster,
+) -> None:
+    writer = Writer(cluster)
+    member = writer.join()
+    cluster.groups.end_session(NAMES.group)
+    with pytest.raises(BatchFailedError, match="membership"):
+        writer.write(member, 0)
+    assert cluster.coordinator.list_open(NAMES.group) == []
+
+
+def test_queries_share_the_log_and_not_their_records(cluster: FakeCluster) -> None:
+    one = Writer(cluster)
+    other = Writer(cluster, QueryNames("p-", "r-0123456789"))
+    for writer in (one, other):
+        writer.write(writer.join(), 0)
+    one.write(one.join(), 1, batch=7)
+    assert other.register.read(other.deadline).decision == decision(0)
+    assert one.register.read(one.deadline).decision == decision(7)
+
+
+def test_a_log_that_has_lost_what_was_read_is_not_read_on(cluster: FakeCluster) -> None:
+    writer = Writer(cluster)
+    member = writer.join()
+    for seq in range(2):
+        writer.write(member, seq)
+    log = cluster.topics.pop("__eos_sink_log")
+    cluster.create_topic("__eos_sink_log")
+    with pytest.raises(OperatorNeededError, match="has no record where this run has read seq 2"):
+        writer.register.read(writer.deadline)
+    other = Writer(cluster)
+    other_member = other.join()
+    for seq in range(2):
+        other.write(other_member, seq)
+        with pytest.raises(OperatorNeededError, match="deleted and made again"):
+            writer.register.read(writer.deadline)
+    cluster.topics["__eos_sink_log"] = log
+    assert writer.register.read(writer.deadline).seq == 2
+
+
+def test_a_plan_is_refused_by_a_log_that_has_lost_its_record(cluster: FakeCluster) -> None:
+    writer = Writer(cluster)
+    member = writer.join()
+    token = PlanToken(NAMES, 5, LogPosition("__eos_sink_log", 0, 40), member)
+    for seq in range(5):
+        with pytest.raises(OperatorNeededError, match="has read seq 5 at offset 40"):
+            Writer(cluster).register.expect(token, writer.deadline)
+        writer.write(member, seq)
+    with pytest.raises(OperatorNeededError, match="is at seq 5, offset 9"):
+        Writer(cluster).register.write(token, None, writer.deadline)
+    assert writer.register.read(writer.deadline).seq == 5
+
+
+def append(writer: Writer, key: str, value: bytes) -> None:
+    position = writer.register.reach(writer.deadline).position(key)
+    producer = writer.kafka.log_producer("stranger", 60_000)
+    producer.init(writer.deadline)
+    producer.begin()
+    producer.produce(position.topic, value, key=key.encode(), partition=position.partition)
+    producer.commit(writer.deadline)
+
+
+def test_a_record_of_another_query_that_cannot_be_read_is_not_passed_over(
+    cluster: FakeCluster,
+) -> None:
+    """It may decide the very batch that is asked about."""
+    writer = Writer(cluster)
+    append(writer, "other-0123456789", b'{"format": 99}')
+    with pytest.raises(OperatorNeededError):
+        writer.register.elsewhere(writer.deadline)
+
+
+def test_tombstones_and_records_under_keys_of_no_query_are_passed_over(
+    cluster: FakeCluster,
+) -> None:
+    writer = Writer(cluster)
+    append(writer, "gone-0123456789", b"")
+    append(writer, "anything", b"else")
+    assert writer.register.elsewhere(writer.deadline) == []
+
+
+def test_an_error_that_needs_no_explanation_is_not_its_own_cause(cluster: FakeCluster) -> None:
+    one, other = Writer(cluster), Writer(cluster)
+    member = one.join()
+    one.write(member, 0)
+    other.write(member, 1)
+    with pytest.raises(SupersededError) as refused:
+        one.write(member, 1)
+    assert refused.value.__cause__ is not refused.value
+
+
+def test_a_record_behind_the_end_that_a_deposed_leader_tells_is_not_overwritten(
+    cluster: FakeCluster,
+) -> None:
+    """The new process reads an old end, while its producer finds the new leader."""
+    one, other = Writer(cluster), Writer(cluster)
+    one.write(one.join(), 0, batch=7)
+    reader = other.register.reach(other.deadline)
+    assert isinstance(reader, FakeLogReader)
+    reader.stale_end = 0
+    with pytest.raises(SupersededError):
+        other.write(other.join(), 0, batch=8)
+    assert cluster.coordinator.list_open(NAMES.group) == []
+    assert Writer(cluster).register.read(one.deadline).decision == decision(7)
+
+
+@pytest.mark.parametrize("step", ["expect", "write", "read"])
+def test_an_older_end_than_the_plan_was_made_from_is_asked_for_again(
+    cluster: FakeCluster, step: str
+) -> None:
+    """Nothing is lost: a deposed leader tells it to a process that has not read so far."""
+    one, other = Writer(cluster), Writer(cluster)
+    member = one.join()
+    for seq in range(2):
+        entry = one.write(member, seq)
+    reader = other.register.reach(other.deadline)
+    assert isinstance(reader, FakeLogReader)
+    reader.stale_end = entry.position.offset
+    token = PlanToken(NAMES, entry.seq, entry.position, member)
+    if step == "expect":
+        assert other.register.expect(token, other.deadline) == entry
+    elif step == "write":
+        assert other.register.write(token, None, other.deadline).seq == entry.seq + 1
+    else:
+        assert other.register.read(other.deadline, token) == entry
+
+
+def test_an_older_end_than_was_read_before_is_asked_for_again(cluster: FakeCluster) -> None:
+    one, other = Writer(cluster), Writer(cluster)
+    entry = one.write(one.join(), 0)
+    reader = other.register.reach(other.deadline)
+    assert isinstance(reader, FakeLogReader)
+    assert other.register.read(other.deadline) == entry
+    reader.stale_end = 0
+    assert other.register.read(other.deadline) == entry
+
+
+def test_a_record_that_was_aborted_behind_a_stale_end_is_passed_over(cluster: FakeCluster) -> None:
+    one, other = Writer(cluster), Writer(cluster)
+    with pytest.raises(SupersededError):
+        one.write(stale_member(one), 0)
+    reader = other.register.reach(other.deadline)
+    assert isinstance(reader, FakeLogReader)
+    reader.stale_end = 0
+    assert other.write(other.join(), 0, batch=8).seq == 1
+
+
+def stale_member(writer: Writer) -> bytes:
+    member = writer.join()
+    writer.join()
+    return member
+
+
+def test_what_others_write_behind_the_end_that_was_read_is_passed_over(
+    cluster: FakeCluster,
+) -> None:
+    one, other = Writer(cluster), Writer(cluster, QueryNames("p-", "r-0123456789"))
+    member = one.join()
+    inits: list[str] = []
+
+    def write_meanwhile(name: str, moment: Moment) -> None:
+        if (name, moment) == ("log_producer.begin", Moment.BEFORE):
+            other.write(other.join(), 0)
+        inits.extend([name] if name == "log_producer.init" and moment is Moment.BEFORE else [])
+
+    one.kafka.process.hook = write_meanwhile
+    assert one.write(member, 0).seq == 1
+    assert inits == ["log_producer.init"]
+
+
+def test_a_write_that_is_given_up_does_not_outlast_its_step(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The coordinator that has not answered until the deadline has to answer the abort too."""
+    writer, allowed = Writer(cluster), list[float]()
+    abort = FakeProducer.abort
+
+    def watched(producer: FakeProducer, deadline: Deadline) -> None:
+        allowed.append(deadline.seconds)
+        abort(producer, deadline)
+
+    def silent() -> None:
+        raise OutcomeUnknownError("No answer from the transaction coordinator.", remedy="")
+
+    monkeypatch.setattr(FakeProducer, "abort", watched)
+    member, start = writer.join(), writer.register.open(writer.deadline).position
+    token = PlanToken(NAMES, 0, start, member)
+    with pytest.raises(OutcomeUnknownError):
+        writer.register.write(token, None, writer.deadline, before_commit=silent)
+    assert [seconds < 10 for seconds in allowed] == [True]
+
+
+def test_a_record_that_was_committed_at_an_offset_that_is_not_told_is_read_back(
+    cluster: FakeCluster,
+) -> None:
+    """The first append has its offset before it commits, so this is a held producer's."""
+    writer = Writer(cluster)
+    member = writer.join()
+    writer.write(member, 0)
+    producer = writer.register._producer
+    assert isinstance(producer, FakeProducer)
+    produce = producer.produce
+
+    def without_offset(*given: Any, **named: Any) -> None:
+        produce(*given, **{**named, "on_offset": None})
+
+    producer.produce = without_offset  # type: ignore[method-assign]
+    assert writer.write(member, 1, batch=1).seq == 2
+    latest = Writer(cluster).register.read(writer.deadline)
+    assert (latest.seq, latest.decision) == (2, decision(1))
+    assert keys(cluster).count(NAMES.log_key) == 2
+
+
+# --- records of the version before, under the query's name without its prefix
+
+
+class Former(DecisionRegister):
+    """The register as that version had it."""
+
+    def __init__(self, kafka: FakeKafka, names: QueryNames) -> None:
+        super().__init__(kafka, names)
+        self._keys = (names.query, names.query)
+
+    def _entry(self, found: Mapping[str, tuple[LogPosition, bytes]]) -> Entry | None:
+        for position, value in found.values():
+            return Entry(decode(value, "log"), position)
+        return None
+
+    def open(self, deadline: Deadline, token: PlanToken | None = None) -> Entry:
+        entry = super().open(deadline, token)
+        producer = self._producer
+        assert isinstance(producer, FakeProducer)
+        produce = producer.produce
+
+        def under_the_old_key(*given: Any, **named: Any) -> None:
+            if not is_moved(given[1]):
+                produce(*given, **{**named, "key": self._names.query.encode()})
+
+        producer.produce = under_the_old_key  # type: ignore[method-assign]
+        return entry
+
+
+class FormerWriter(Writer):
+    def __init__(self, cluster: FakeCluster, names: QueryNames = NAMES) -> None:
+        super().__init__(cluster, names)
+        self.register = Former(self.kafka, names)
+
+
+def keys(cluster: FakeCluster) -> list[str]:
+    entries = cluster.read_committed("__eos_sink_log")
+    return [(entry.key or b"").decode() for entry in entries]
+
+
+def test_a_record_of_the_version_before_is_gone_on_from(cluster: FakeCluster) -> None:
+    old, new = FormerWriter(cluster), Writer(cluster)
+    old.write(old.join(), 0, batch=4)
+    assert new.register.known(new.deadline)
+    entry = new.register.read(new.deadline)
+    assert (entry.seq, entry.decision, entry.unmarked) == (1, decision(4), True)
+    member = new.join()
+    assert new.write(member, 1, batch=5).seq == 2
+    assert new.write(member, 2, batch=6).seq == 3
+    assert keys(cluster) == [NAMES.query, NAMES.log_key, NAMES.query, NAMES.log_key]
+    again = Writer(cluster).register.read(new.deadline)
+    assert (again.seq, again.decision, again.unmarked) == (3, decision(6), False)
+
+
+def test_the_version_before_stops_once_its_record_was_gone_on_from(cluster: FakeCluster) -> None:
+    """A zombie that has planned before, and a downgrade."""
+    old, new = FormerWriter(cluster), Writer(cluster)
+    member = old.join()
+    old.write(member, 0)
+    new.write(new.join(), 1, batch=1)
+    for writer in (old, FormerWriter(cluster)):
+        with pytest.raises(OperatorNeededError):
+            writer.write(member, 1, batch=1)
+    assert Writer(cluster).register.read(new.deadline).decision == decision(1)
+
+
+def test_what_the_version_before_writes_between_open_and_first_write_is_not_lost(
+    cluster: FakeCluster,
+) -> None:
+    old, new = FormerWriter(cluster), Writer(cluster)
+    member = old.join()
+    old.write(member, 0)
+    new.register.open(new.deadline)
+    old.write(member, 1, batch=7)
+    with pytest.raises(SupersededError):
+        new.write(member, 1, batch=8)
+    assert Writer(cluster).register.read(new.deadline).decision == decision(7)
+
+
+def test_a_record_of_the_version_before_under_another_prefix_is_another_querys(
+    cluster: FakeCluster,
+) -> None:
+    old, new = FormerWriter(cluster, QueryNames("other-", NAMES.query)), Writer(cluster)
+    old.write(old.join(), 0, batch=4)
+    assert not new.register.known(new.deadline)
+    assert new.write(new.join(), 0).seq == 1
+    assert keys(cluster) == [NAMES.query, NAMES.log_key]
+    found = new.register.elsewhere(new.deadline)
+    assert [(names, record.decision) for names, record in found] == [(old.names, decision(4))]
+
+
+def test_the_oldest_records_tell_no_prefix_and_are_the_default_ones(cluster: FakeCluster) -> None:
+    default = QueryNames(DEFAULT_PREFIX, NAMES.query)
+    old = FormerWriter(cluster, default)
+    old.names = replace(default, prefix="")
+    old.write(old.join(), 0, batch=4)
+    assert Writer(cluster, default).register.read(old.deadline).decision == decision(4)
+    assert Writer(cluster).register.read(old.deadline).seq == 0
+
+
+def test_other_queries_are_told_by_their_names_and_markers_are_none(cluster: FakeCluster) -> None:
+    old, new = FormerWriter(cluster), Writer(cluster)
+    old.write(old.join(), 0, batch=4)
+    new.write(new.join(), 1, batch=5)
+    other = Writer(cluster, QueryNames("team-", NAMES.query))
+    other.write(other.join(), 0)
+    found = Writer(cluster, QueryNames("p-", "r-0123456789")).register.elsewhere(new.deadline)
+    assert [(names, record.decision) for names, record in found] == [
+        (NAMES, decision(5)),
+        (other.names, decision(0)),
+    ]
+
+
+def test_the_version_before_stops_at_a_query_that_began_under_this_one(
+    cluster: FakeCluster,
+) -> None:
+    """It would begin at number 1 once Kafka has forgotten the transactional ids, and what it then
+    decided would be unknown to this version after it."""
+    new = Writer(cluster)
+    new.write(new.join(), 0, batch=4)
+    assert new.write(new.join(), 1, batch=5).seq == 2
+    assert keys(cluster) == [NAMES.log_key, NAMES.query, NAMES.log_key]
+    former = FormerWriter(cluster)
+    with pytest.raises(OperatorNeededError):
+        former.register.read(former.deadline)
+    again = Writer(cluster).register.read(new.deadline)
+    assert (again.seq, again.decision) == (2, decision(5))

@@ -1,0 +1,79 @@
+"""No call into librdkafka keeps a driver waiting for ever."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+
+from eos_sink.errors import OutcomeUnknownError
+from eos_sink.kafka import calls as module
+from eos_sink.kafka.calls import bounded
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.interfaces import LogPosition, ProducerFenced
+from eos_sink.kafka.producer import ConfluentProducer
+from eos_sink.kafka_config.acls import Permissions
+
+SOON_S = 0.2
+POSITION = LogPosition("log", 0, 1)
+CALLS: dict[str, Callable[[ConfluentProducer, Deadline], None]] = {
+    "init_transactions": ConfluentProducer.init,
+    "send_offsets_to_transaction": lambda p, deadline: p.send_offset(POSITION, b"", deadline),
+    "commit_transaction": ConfluentProducer.commit,
+    "abort_transaction": ConfluentProducer.abort,
+}
+
+
+class Stuck:
+    """librdkafka that heeds no timeout."""
+
+    def __init__(self) -> None:
+        self.released = threading.Event()
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *_: self.released.wait()
+
+
+def test_what_comes_back_in_time_is_handed_on() -> None:
+    assert bounded(lambda: 7, Deadline(10), "It") == 7
+    with pytest.raises(ZeroDivisionError):
+        bounded(lambda: 1 // 0, Deadline(10), "It")
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_call_that_does_not_come_back_is_given_up(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_GRACE_S", SOON_S)
+    producer, stuck = producer_with(Stuck())
+    began = time.monotonic()
+    with pytest.raises(OutcomeUnknownError, match="has not come back"):
+        CALLS[name](producer, Deadline(SOON_S))
+    assert time.monotonic() - began < 30
+    stuck.released.set()
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_what_librdkafka_says_is_judged_as_before(name: str) -> None:
+    class Fenced(Stuck):
+        def __getattr__(self, name: str) -> Any:
+            def fail(*_: object) -> None:
+                raise KafkaException(KafkaError(KafkaError._FENCED))
+
+            return fail
+
+    producer, _ = producer_with(Fenced())
+    with pytest.raises(ProducerFenced):
+        CALLS[name](producer, Deadline(10))
+
+
+def producer_with(stuck: Stuck) -> tuple[ConfluentProducer, Stuck]:
+    producer = ConfluentProducer(
+        {"bootstrap.servers": "127.0.0.1:1"}, "t", 1000, Permissions("eos-sink-", "log")
+    )
+    producer._producer = stuck
+    return producer, stuck

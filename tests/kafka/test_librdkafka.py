@@ -1,0 +1,107 @@
+"""Every error of librdkafka becomes one exception, by one table (KIP-691)."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+
+from eos_sink.errors import (
+    ClusterError,
+    ConfigurationError,
+    EosSinkError,
+    FailureKind,
+    OutcomeUnknownError,
+)
+from eos_sink.kafka.error_codes import MEANINGS, Meaning, _WithoutRepeats, judged, step
+from eos_sink.kafka.interfaces import MemberRefused, ProduceFailed, ProducerFenced
+
+EXCEPTIONS: dict[Meaning, type[Exception]] = {
+    Meaning.FENCED: ProducerFenced,
+    Meaning.REPLACED: MemberRefused,
+    Meaning.EXPIRED: MemberRefused,
+    Meaning.REJECTED: ProduceFailed,
+    Meaning.UNDELIVERED: ProduceFailed,
+    Meaning.CORRUPTED: ProduceFailed,
+    Meaning.UNKNOWN: OutcomeUnknownError,
+    Meaning.DENIED: ClusterError,
+    Meaning.MISSING: ClusterError,
+    Meaning.MISCONFIGURED: ConfigurationError,
+}
+
+
+@pytest.mark.parametrize("code", MEANINGS, ids=lambda code: KafkaError(code).name())
+def test_an_error_becomes_the_exception_of_its_meaning(code: int) -> None:
+    raised = judged(KafkaError(code), "It failed")
+    assert type(raised) is EXCEPTIONS[MEANINGS[code]]
+    assert str(raised).startswith("It failed: ")
+    assert KafkaError(code).name() in str(raised)
+
+
+@pytest.mark.parametrize(
+    ("meaning", "kind"),
+    [
+        (Meaning.REJECTED, FailureKind.MESSAGE_REJECTED),
+        (Meaning.UNDELIVERED, FailureKind.DELIVERY_FAILED),
+        (Meaning.CORRUPTED, FailureKind.TRANSACTION_FAILED),
+    ],
+)
+def test_an_abortable_error_says_what_failed(meaning: Meaning, kind: FailureKind) -> None:
+    for code in (code for code, known in MEANINGS.items() if known is meaning):
+        raised = judged(KafkaError(code), "It failed")
+        assert isinstance(raised, ProduceFailed)
+        assert raised.kind is kind
+
+
+def test_a_producer_that_the_broker_has_forgotten_is_not_fenced() -> None:
+    """KIP-360: both were fatal once; the next init bumps the epoch or gives a new id."""
+    for code in (KafkaError.UNKNOWN_PRODUCER_ID, KafkaError.INVALID_PRODUCER_ID_MAPPING):
+        assert MEANINGS[code] is Meaning.CORRUPTED
+
+
+def test_only_a_newer_member_replaces_a_driver() -> None:
+    replaced, expired = (
+        judged(KafkaError(code), "It failed")
+        for code in (KafkaError.FENCED_INSTANCE_ID, KafkaError.UNKNOWN_MEMBER_ID)
+    )
+    assert isinstance(replaced, MemberRefused)
+    assert replaced.replaced
+    assert isinstance(expired, MemberRefused)
+    assert not expired.replaced
+
+
+def test_an_error_that_is_not_listed_is_abortable_if_librdkafka_says_so() -> None:
+    unlisted = KafkaError.UNSUPPORTED_VERSION
+    assert unlisted not in MEANINGS
+    abortable = KafkaError(unlisted, "text", False, False, True)
+    assert isinstance(judged(abortable, "It failed"), ProduceFailed)
+    assert isinstance(judged(KafkaError(unlisted), "It failed"), ClusterError)
+
+
+def test_an_error_is_wrapped_once() -> None:
+    with pytest.raises(ProducerFenced) as caught, step("It failed"):
+        raise KafkaException(KafkaError(KafkaError.PRODUCER_FENCED))
+    cause = caught.value.__cause__
+    assert isinstance(cause, KafkaException)
+    assert cause.__cause__ is None
+    assert not isinstance(caught.value, EosSinkError)
+
+
+def test_a_broker_that_is_down_is_told_of_now_and_then_and_not_at_each_try() -> None:
+    now = [0.0]
+    only = _WithoutRepeats(lambda: now[0])
+
+    def passes(text: str) -> bool:
+        return only.filter(logging.LogRecord("k", logging.ERROR, "", 0, text, (), None))
+
+    refused = "FAIL [a:1]: Connect failed (after %dms in state CONNECT%s)"
+    assert passes(refused % (0, ""))
+    now[0] = 9.9
+    assert not passes(refused % (3, ""))
+    assert not passes(refused % (0, ", 7 identical error(s) suppressed"))
+    assert passes("FAIL [b:2]: Connect failed (after 0ms in state CONNECT)")
+    assert passes("Something else")
+    assert passes("Something else")
+    now[0] = 10.0
+    assert passes(refused % (1, ""))

@@ -1,0 +1,103 @@
+"""What the table hands on, the installed librdkafka takes, in every combination that it refuses
+when it is given the user's values as they are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from eos_sink.errors import ConfigurationError
+from eos_sink.kafka.connection.settings import connection_settings, librdkafka_settings
+from eos_sink.kafka.producer import ConfluentProducer
+from eos_sink.kafka_config import SETTINGS, Fate, judge
+from eos_sink.kafka_config.acls import Permissions
+from eos_sink.kafka_config.librdkafka_settings import PROPERTIES, number_range
+from eos_sink.options import parse_options
+
+BROKER = {"kafka.bootstrap.servers": "127.0.0.1:1", "eos.id": "q"}
+TRANSACTION_MS = 60_000
+
+
+def accepted(given: dict[str, str]) -> None:
+    """A task's producer and the decision log's can be made; neither connects."""
+    options = parse_options({**BROKER, **{f"kafka.{n}": v for n, v in given.items()}})
+    settings = librdkafka_settings(options.kafka)
+    for each in (settings, connection_settings(settings)):
+        ConfluentProducer(each, "id", TRANSACTION_MS, Permissions("", "log")).close()
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"delivery.timeout.ms": "2147483647"},
+        {"socket.timeout.ms": "300000"},
+        {"reconnect.backoff.ms": "20000"},
+        {"batch.size": "0", "linger.ms": "0", "buffer.memory": "33554432"},
+        {"compression.type": "zstd", "compression.zstd.level": "22"},
+        {"max.in.flight.requests.per.connection": "5", "retries": "2147483647"},
+        {"partitioner.ignore.keys": "true"},
+        {"receive.buffer.bytes": "-1", "send.buffer.bytes": "-1"},
+        {"security.protocol": "SSL", "ssl.endpoint.identification.algorithm": ""},
+        {"metadata.max.age.ms": "0", "retry.backoff.ms": "0", "connections.max.idle.ms": "-1"},
+    ],
+)
+def test_what_java_takes_is_taken(given: dict[str, str]) -> None:
+    accepted(given)
+
+
+@pytest.mark.parametrize("end", [0, 1])
+def test_the_ends_of_each_range_are_taken(end: int) -> None:
+    """All at once where that is possible; what depends on others is left out."""
+    related = {"linger.ms", "delivery.timeout.ms", "reconnect.backoff.ms"}
+    given: dict[str, str] = {}
+    for row in SETTINGS:
+        bounds = number_range(row.librdkafka or row.name) if row.fate is Fate.SAME else None
+        if bounds and row.name not in related:
+            given[row.name] = str(bounds[end])
+    taken = {name: v for name, v in given.items() if judge(name, v).fate is not Fate.REFUSED}
+    assert len(taken) > 8
+    accepted(taken)
+
+
+# integration/test_logins.py logs in.
+CHOICES = sorted(
+    name
+    for name, values in PROPERTIES.items()
+    if "," in values and "true" not in values and not name.startswith(("sasl.", "security."))
+)
+
+
+@pytest.mark.parametrize("name", CHOICES)
+def test_each_choice_is_taken(name: str) -> None:
+    for choice in PROPERTIES[name].split(","):
+        if judge(name, choice).fate is not Fate.REFUSED:
+            accepted({name: choice})
+
+
+def test_what_the_client_refuses_is_an_error_that_names_the_setting() -> None:
+    with pytest.raises(ConfigurationError, match=r"debug.*Nothing was written"):
+        accepted({"debug": "everything"})
+
+
+class Told(ConfluentProducer):
+    """Only remembers what librdkafka would be told."""
+
+    def _connected(self, configuration: dict[str, Any]) -> Any:
+        self.configuration = configuration
+
+
+@pytest.mark.parametrize(
+    ("given", "kilobytes"),
+    [
+        ({}, 65536),
+        ({"message.max.bytes": "1000"}, 65536),
+        ({"message.max.bytes": "100000000"}, 97657),
+        ({"queue.buffering.max.kbytes": "1000"}, "1000"),
+    ],
+)
+def test_a_task_keeps_64_mb_of_rows_or_the_largest_record_or_what_is_asked(
+    given: dict[str, str], kilobytes: int | str
+) -> None:
+    told = Told(given, "id", TRANSACTION_MS, Permissions("", "log"))
+    assert told.configuration["queue.buffering.max.kbytes"] == kilobytes

@@ -1,0 +1,80 @@
+"""JAAS entries are read as Java reads them, and nothing of them is ever shown."""
+
+from __future__ import annotations
+
+import pytest
+
+from eos_sink.kafka_config.jaas import JaasError, read_jaas
+
+COMMON = "org.apache.kafka.common.security"
+PLAIN = f"{COMMON}.plain.PlainLoginModule"
+SCRAM = f"{COMMON}.scram.ScramLoginModule"
+OAUTH = f"{COMMON}.oauthbearer.OAuthBearerLoginModule"
+CLIENT = "sasl.oauthbearer.client.credentials.client"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f'{PLAIN} required username="ann" password="c;a=n a\\"r\\\\y";',
+        f"{PLAIN} required\n  password='c;a=n a\"r\\\\y'\n  username=ann;\n",
+        f'kafkashaded.{PLAIN} required username="ann" password="c;a=n a\\"r\\\\y";',
+        f'  {SCRAM} required username="ann" password="c;a=n a\\"r\\\\y" tokenauth="false" ; ',
+    ],
+)
+def test_user_and_password_are_read_whatever_is_in_them(text: str) -> None:
+    login = read_jaas(text)
+    assert login.settings == {"sasl.username": "ann", "sasl.password": 'c;a=n a"r\\y'}
+    assert "a=n" not in repr(login)
+
+
+def test_the_module_says_which_mechanisms_it_is_for() -> None:
+    entry = ' required username="a" password="b";'
+    assert read_jaas(PLAIN + entry).mechanisms == ("PLAIN",)
+    assert read_jaas(SCRAM + entry).mechanisms == ("SCRAM-SHA-256", "SCRAM-SHA-512")
+
+
+def test_client_credentials_and_extensions_are_read() -> None:
+    text = (
+        f'{OAUTH} required clientId="id" clientSecret="canary" scope="a b" extension_cluster="lkc";'
+    )
+    assert read_jaas(text).settings == {
+        f"{CLIENT}.id": "id",
+        f"{CLIENT}.secret": "canary",
+        "sasl.oauthbearer.scope": "a b",
+        "sasl.oauthbearer.extensions": "cluster=lkc",
+    }
+
+
+def test_an_unsigned_token_is_read() -> None:
+    text = f'{OAUTH} required unsecuredLoginStringClaim_sub="ann";'
+    assert read_jaas(text).settings == {
+        "enable.sasl.oauthbearer.unsecure.jwt": "true",
+        "sasl.oauthbearer.config": "principal=ann lifeSeconds=3600",
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("canary", "semicolon"),
+        (f'{PLAIN} required username="ann" password="canary"', "semicolon"),
+        (f'{PLAIN} required username="ann" password="canary', "semicolon"),
+        (f'{PLAIN} required username="ann" password="can"ary";', "form"),
+        (f'{PLAIN} required username="ann" canary;', "form"),
+        (f'{PLAIN} required username="canary";', "username and password"),
+        (f'{PLAIN} required username="ann" password="x" canary="x";', "options beside username"),
+        (f'{PLAIN} required a="b"; {PLAIN} required username="canary";', "form"),
+        ('com.example.CanaryLoginModule required x="canary";', "PlainLoginModule"),
+        ('com.sun.security.auth.module.Krb5LoginModule required keyTab="canary";', "Kerberos"),
+        (f'{SCRAM} required username="canary" password="canary" tokenauth="true";', "JVM"),
+        (f'{OAUTH} required unsecuredLoginStringClaim_sub="can ary";', "blanks"),
+        (f'{OAUTH} required unsecuredLoginNumberClaim_canary="1";', "options beside clientId"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_honoured_is_told_without_a_word_of_it(text: str, said: str) -> None:
+    with pytest.raises(JaasError) as error:
+        read_jaas(text)
+    assert said in str(error.value)
+    assert "canary" not in str(error.value).lower()
+    assert error.value.__cause__ is None

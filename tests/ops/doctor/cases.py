@@ -1,0 +1,145 @@
+"""A cluster on which all is well, and pieces of it that are not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from eos_sink.kafka.cluster import LOG_CONFIGURATION, LOG_PARTITIONS, home_of
+from eos_sink.kafka.cluster_facts import (
+    Broker,
+    BrokerSetting,
+    Clock,
+    MemberFacts,
+    PartitionFacts,
+    Quorum,
+    TopicFacts,
+)
+from eos_sink.kafka.interfaces import (
+    LogPosition,
+    Transaction,
+    TransactionState,
+    TransactionStatus,
+    Witness,
+)
+from eos_sink.kafka_config.broker_versions import NEEDED
+from eos_sink.metrics.stats import Stats
+from eos_sink.ops.doctor.checks import judge
+from eos_sink.ops.doctor.clients import Python
+from eos_sink.ops.doctor.commands import Commands
+from eos_sink.ops.doctor.facts import Facts, LogFacts, Subject
+from eos_sink.ops.doctor.finding import Check, Finding, Level
+from eos_sink.ops.history import Written
+from eos_sink.protocol.model import BatchId, Decision, LogRecord, Prepared, RowDigest
+
+LOG, QUERY, OTHER = "__eos_sink_log", "readings-0123456789", "copies-0123456789"
+NOW_MS = 1_700_000_000_000
+DAY_MS = 24 * 3600 * 1000
+EVERYTHING = frozenset({"READ", "WRITE", "DESCRIBE", "DESCRIBE_CONFIGS"})
+SETTINGS = {
+    "transaction.max.timeout.ms": "900000",
+    "group.max.session.timeout.ms": "1800000",
+    "group.min.session.timeout.ms": "6000",
+    "transactional.id.expiration.ms": str(7 * DAY_MS),
+    "transaction.partition.verification.enable": "true",
+    "transaction.state.log.replication.factor": "3",
+    "offsets.topic.replication.factor": "3",
+}
+FIXED = {"transaction.max.timeout.ms", "group.max.session.timeout.ms"}
+SUBJECT = Subject("eos-sink-", LOG, 900_000, QUERY, ("readings",))
+COMMANDS = Commands("kafka:9092")
+PYTHON = Python(
+    "/opt/venv/bin/python",
+    "3.12.1",
+    {"eos-sink": "0.1.0", "confluent-kafka": "2.16.1", "pyarrow": "18.0.0", "pyspark": ""},
+    "2.16.0",
+)
+
+
+def broker(number: int = 1, unreachable: str = "", **settings: str) -> Broker:
+    """`settings` with `_` for `.`."""
+    named = SETTINGS | {name.replace("_", "."): value for name, value in settings.items()}
+    return Broker(
+        number,
+        f"kafka-{number}:9092",
+        unreachable,
+        {ability.key: ability.version for ability in NEEDED},
+        {name: BrokerSetting(value, name in FIXED) for name, value in named.items()},
+    )
+
+
+def brokers(**settings: str) -> tuple[Broker, ...]:
+    return tuple(broker(number, **settings) for number in (1, 2, 3))
+
+
+def topic(name: str, partitions: int = 6, copies: int = 3, **settings: str) -> TopicFacts:
+    """`settings` with `_` for `.`."""
+    base = {"min.insync.replicas": "2", "cleanup.policy": "delete", "retention.ms": str(7 * DAY_MS)}
+    named = base | {name.replace("_", "."): value for name, value in settings.items()}
+    parts = {number: PartitionFacts(1, copies, copies) for number in range(partitions)}
+    return TopicFacts(name, parts, named, EVERYTHING)
+
+
+def log_topic(partitions: int = LOG_PARTITIONS, **settings: str) -> TopicFacts:
+    changed = {name.replace("_", "."): value for name, value in settings.items()}
+    made = topic(LOG, partitions)
+    assert isinstance(made.settings, dict)
+    return replace(made, settings={**made.settings, **LOG_CONFIGURATION, **changed})
+
+
+def written(query: str = QUERY, partition: int | None = None, **changes: Any) -> Written:
+    """Of a decision; `changes` are of it, `stats` of the record."""
+    stats = changes.pop("stats", Stats())
+    prepared = Prepared(0, 1, 0, RowDigest(1), Witness(changes.pop("topic", "readings"), 0, 1))
+    decision = replace(Decision(BatchId("stream", 4), 0, 1, RowDigest(1), (prepared,)), **changes)
+    record = LogRecord(5, decision, "w", stats=stats)
+    home = home_of(query) if partition is None else partition
+    return Written(query, record, LogPosition(LOG, home, 7), NOW_MS)
+
+
+def log(*records: Written) -> LogFacts:
+    known = records or (written(),)
+    return LogFacts(len(known), {each.query: each for each in known})
+
+
+def state(name: str, status: TransactionStatus, started_ms: int = -1) -> TransactionState:
+    return TransactionState(Transaction(name, 1, 0), status, started_ms, 900_000)
+
+
+def facts(**changes: Any) -> Facts:
+    """Of a cluster on which all is well, but for the changes; `topics` are added to its own."""
+    known = {
+        "readings": topic("readings"),
+        "__transaction_state": topic("__transaction_state"),
+        "__consumer_offsets": topic("__consumer_offsets"),
+        LOG: log_topic(),
+    } | changes.pop("topics", {})
+    well: dict[str, Any] = {
+        "brokers": brokers(),
+        "features": {"metadata.version": 30, "transaction.version": 2},
+        "quorum": Quorum(1, Clock("controller 1", NOW_MS, NOW_MS - 5, NOW_MS + 5)),
+        "topics": known,
+        "named": ("readings",),
+        "may_write": True,
+        "may_join": True,
+        "log": log(),
+        "refusal": "",
+        "groups": [f"eos-sink-{QUERY}"],
+        "members": {f"eos-sink-{QUERY}": [MemberFacts(f"eos-sink-{QUERY}-driver", "c", "/h")]},
+        "transactions": [state(f"eos-sink-{QUERY}-0-3", TransactionStatus.COMPLETE_COMMIT)],
+        "now_ms": NOW_MS,
+    }
+    return Facts(**{**well, **changes})
+
+
+def findings(seen: Facts, subject: Subject = SUBJECT, python: Python = PYTHON) -> list[Finding]:
+    return judge(subject, seen, python, COMMANDS)
+
+
+def of(check: Check, found: list[Finding]) -> dict[Level, list[Finding]]:
+    """Those of a check, by level."""
+    levels: dict[Level, list[Finding]] = {}
+    for each in found:
+        if each.check is check:
+            levels.setdefault(each.level, []).append(each)
+    return levels

@@ -1,0 +1,98 @@
+"""The log's lines become histories; what is not of the sink is counted and placed."""
+
+from __future__ import annotations
+
+from eos_sink.decision_log.record_format import encode, encode_moved
+from eos_sink.identity import QueryNames
+from eos_sink.kafka.interfaces import LogPosition, Witness
+from eos_sink.kafka.observing import LogLine
+from eos_sink.ops.history import History, histories, read_records
+from eos_sink.protocol.model import BatchId, Decision, LogRecord, Prepared, RowDigest
+
+QUERY = "orders-0123456789"
+
+
+def decision(batch: int, producer: int = 1) -> Decision:
+    entry = Prepared(0, producer, 0, RowDigest(1, 2, 3), Witness("out", 0, batch))
+    return Decision(BatchId("s", batch), batch % 2, 1, RowDigest(1, 2, 3), (entry,))
+
+
+def line(offset: int, value: bytes, key: str = QUERY) -> LogLine:
+    return LogLine(key, LogPosition("log", 3, offset), 1000 + offset, value)
+
+
+def record(seq: int, decided: Decision | None) -> bytes:
+    return encode(LogRecord(seq, decided, f"w{seq}"))
+
+
+def history(*lines: LogLine, query: str = QUERY) -> History:
+    return histories(*read_records(lines))[query]
+
+
+def test_the_first_record_of_a_decision_says_when_it_was_made() -> None:
+    one, two = decision(1), decision(2)
+    lines = [record(1, None), record(2, one), record(3, two), record(4, two), record(5, two)]
+    found = history(*(line(offset, value) for offset, value in enumerate(lines)))
+    decided = found.decided()
+    assert decided is not None
+    assert (decided.record.seq, decided.at_ms) == (3, 1002)
+    assert found.latest is not None
+    assert found.latest.record.seq == 5
+
+
+def test_a_rewritten_batch_is_decided_anew_and_no_decision_never() -> None:
+    lines = [record(1, decision(1)), record(2, decision(1, producer=9))]
+    found = history(*(line(offset, value) for offset, value in enumerate(lines)))
+    decided = found.decided()
+    assert decided is not None
+    assert decided.record.seq == 2
+    assert [w.record.seq for w in found.of_batch(1)] == [1, 2]
+    assert found.of_batch(2) == []
+    assert history(line(0, record(1, None))).decided() is None
+
+
+def test_what_is_not_of_the_sink_is_told_with_its_place() -> None:
+    newer = record(1, None).replace(b'"format":1', b'"format":2')
+    lines = [
+        line(0, b"hello", "garbage"),
+        line(1, b"{}", "x"),
+        line(2, b"", "gone"),
+        line(3, newer, "other-0123456789"),
+    ]
+    records, unreadable = read_records(lines)
+    assert records == []
+    assert [u.where for u in unreadable] == [f"log[3]@{offset}" for offset in range(4)]
+    assert unreadable[2].why == "a tombstone"
+    assert unreadable[3].why == "format 2"
+    # Only what carries a name that the sink makes is a query's.
+    known = histories(records, unreadable)
+    assert list(known) == ["other-0123456789"]
+    assert known["other-0123456789"].latest is None
+
+
+def test_an_unreadable_record_hides_a_query_only_where_it_is_the_latest() -> None:
+    good = record(1, decision(1))
+    hidden = history(line(0, good), line(1, b"?")).hidden
+    assert hidden is not None
+    assert hidden.position.offset == 1
+    assert history(line(0, b"?"), line(1, good)).hidden is None
+
+
+def test_a_query_keeps_what_was_written_before_it_had_a_key_of_its_own() -> None:
+    names = QueryNames("team-", QUERY)
+    one, two = (
+        encode(LogRecord(seq, decision(seq), f"w{seq}", prefix=names.prefix)) for seq in (1, 2)
+    )
+    lines = [
+        line(0, one),
+        line(1, two, names.log_key),
+        line(2, encode_moved(names)),
+        line(3, b"?", "other-" + QUERY),
+    ]
+    found = histories(*read_records(lines))
+    assert list(found) == ["other-" + QUERY, names.shown]
+    assert [written.record.seq for written in found[names.shown].records] == [1, 2]
+    assert found[names.shown].hidden is None
+    hidden = found["other-" + QUERY].hidden
+    assert hidden is not None
+    assert hidden.position.offset == 3

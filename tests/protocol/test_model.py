@@ -1,0 +1,111 @@
+"""Tallies add up the same in any order, and a decision finds its transactions."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eos_sink.identity import QueryNames
+from eos_sink.kafka.interfaces import Transaction, Witness
+from eos_sink.protocol.model import (
+    BatchId,
+    Decision,
+    Earlier,
+    LogRecord,
+    Numbering,
+    Prepared,
+    RowDigest,
+)
+
+words = st.integers(0, 2**64 - 1)
+tallies = st.builds(RowDigest, st.integers(0, 10**9), st.integers(0, 10**12), words)
+NAMES = QueryNames("p-", "q-0123456789")
+
+
+@given(st.lists(tallies), st.randoms(use_true_random=False))
+def test_a_total_does_not_depend_on_the_order(parts: list[RowDigest], chance: object) -> None:
+    shuffled = list(parts)
+    chance.shuffle(shuffled)  # type: ignore[attr-defined]
+    assert RowDigest.total(shuffled) == RowDigest.total(parts)
+
+
+@given(st.lists(tallies), st.lists(tallies))
+def test_a_total_does_not_depend_on_the_grouping(
+    some: list[RowDigest], others: list[RowDigest]
+) -> None:
+    assert RowDigest.total(some) + RowDigest.total(others) == RowDigest.total([*some, *others])
+
+
+@given(tallies)
+def test_nothing_adds_nothing(tally: RowDigest) -> None:
+    assert tally + RowDigest() == tally == RowDigest() + tally
+    assert RowDigest.total([]) == RowDigest()
+
+
+@given(tallies, tallies)
+def test_a_fingerprint_stays_within_64_bits(one: RowDigest, other: RowDigest) -> None:
+    assert 0 <= (one + other).fingerprint < 2**64
+
+
+def test_batches_of_different_streams_are_different_batches() -> None:
+    assert BatchId("old", 0) != BatchId("new", 0)
+    assert BatchId("old", 0) == BatchId("old", 0)
+
+
+def test_a_decision_names_each_transaction_by_id_producer_and_epoch() -> None:
+    entries = tuple(Prepared(p, 100 + p, 3, RowDigest(1, 2, 3), Witness("t", p, 7)) for p in (0, 2))
+    decision = Decision(BatchId("s", 4), 1, 3, RowDigest(2, 4, 6), entries)
+    assert decision.transactions(NAMES) == {
+        Transaction("p-q-0123456789-1-0", 100, 3): entries[0],
+        Transaction("p-q-0123456789-1-2", 102, 3): entries[1],
+    }
+    assert pickle.loads(pickle.dumps(decision)) == decision
+
+
+def decided(stream: str, batch: int) -> Decision:
+    return Decision(BatchId(stream, batch), 0, 1, RowDigest(), ())
+
+
+def test_a_record_remembers_the_last_batch_of_each_stream_before() -> None:
+    record = LogRecord(0, None, "")
+    for stream, batch in [("a", 0), ("a", 1), ("b", 0), ("a", 2), ("c", 0)]:
+        record = record.next(decided(stream, batch), "w")
+    assert record.earlier == (Earlier.of(decided("b", 0)), Earlier.of(decided("a", 2)))
+    assert record.seq == 5
+
+
+def test_a_void_forgets_no_stream() -> None:
+    record = LogRecord(1, decided("b", 0), "w", (Earlier(BatchId("a", 7)),))
+    assert record.next(record.decision, "v") == LogRecord(2, record.decision, "v", record.earlier)
+
+
+def test_a_record_forgets_no_stream() -> None:
+    record = LogRecord(0, None, "")
+    for number in range(100):
+        record = record.next(decided(f"stream-{number}", 0), "w")
+    assert [each.batch.stream for each in record.earlier] == [f"stream-{n}" for n in range(99)]
+
+
+def test_the_rows_of_a_dropped_decision_are_forgotten_and_no_others() -> None:
+    record = LogRecord(1, decided("b", 0), "w", (Earlier(BatchId("a", 7), RowDigest(1)),))
+    earlier = (*record.earlier, Earlier(BatchId("b", 0), dropped=True))
+    assert record.next(None, "v") == LogRecord(2, None, "v", earlier)
+
+
+@given(st.sampled_from(list(Numbering)), st.uuids().map(str), st.integers(0, 2**63 - 1))
+def test_who_numbers_a_batch_is_read_from_its_stream(
+    numbering: Numbering, source: str, number: int
+) -> None:
+    batch = BatchId.numbered_by(numbering, source, number)
+    assert (batch.numbering, batch.batch) == (numbering, number)
+    assert source in str(batch)
+    assert numbering is Numbering.ONCE or str(number) in str(batch)
+
+
+@pytest.mark.parametrize("source", ["once:1", "foreach:1", "txn:1", ":", ""])
+def test_no_name_of_an_application_passes_for_another_numbering(source: str) -> None:
+    batch = BatchId.numbered_by(Numbering.VERSION, source, 1)
+    assert batch.numbering is Numbering.VERSION

@@ -1,0 +1,272 @@
+"""What became of a decided transaction: one table, and every caller agrees with it."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from eos_sink.decision_log.record_format import encode
+from eos_sink.driver.evidence import ask_all
+from eos_sink.driver.settle import settle
+from eos_sink.errors import UnfinishedError
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.interfaces import (
+    EndOutcome,
+    LogPosition,
+    Transaction,
+    TransactionState,
+    TransactionStatus,
+    Visibility,
+    Witness,
+)
+from eos_sink.kafka.observing import LogLine, LogPage
+from eos_sink.ops.explain import case_of, evidence_of, fates_of
+from eos_sink.ops.observer import Observer
+from eos_sink.ops.resolve import look
+from eos_sink.protocol import outcome as judging
+from eos_sink.protocol.model import (
+    BatchId,
+    Decision,
+    LogRecord,
+    Numbering,
+    Override,
+    Prepared,
+    RowDigest,
+)
+from eos_sink.protocol.outcome import Evidence, Outcome, Source, batch_outcome, missing, outcome
+from tests.protocol.world import options
+from tests.snippets import ROOT
+
+OPTIONS = options()
+NAMES = OPTIONS.names
+ENTRY = Prepared(0, 7, 3, RowDigest(1, 2, 3), Witness("out", 0, 5))
+DECISION = Decision(BatchId("s", 1), 0, 1, ENTRY.tally, (ENTRY,))
+(T,) = DECISION.transactions(NAMES)
+LATER = replace(T, epoch=T.epoch + 1)
+
+STATES = [
+    *(TransactionState(T, status, 0, 60_000) for status in TransactionStatus),
+    *(
+        TransactionState(other, status, 0, 60_000)
+        for other in (LATER, replace(T, epoch=2), replace(T, producer_id=8))
+        for status in (TransactionStatus.COMPLETE_COMMIT, TransactionStatus.ONGOING)
+    ),
+]
+WITNESSES = [*Visibility, None]
+TOLD = [True, False, None]
+ENDS = [*EndOutcome, None]
+NONE = frozenset[int]()
+RULINGS = [
+    Override(visible, lost, accepted)
+    for visible, lost in ((NONE, NONE), (NONE | {0}, NONE), (NONE, NONE | {0}))
+    for accepted in (False, True)
+]
+IS_OPEN = {TransactionStatus.ONGOING, TransactionStatus.PREPARE_COMMIT}
+
+
+@dataclass
+class Canned:
+    """A cluster with one decided transaction, that answers what it is made to."""
+
+    record: LogRecord
+    state: TransactionState
+    witness: Visibility | None
+    marker: bool | None
+    end_: EndOutcome | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *_, **__: []
+
+    def control(self) -> Canned:
+        return self
+
+    def describe(self, ids: Iterable[str], deadline: Deadline) -> dict[str, TransactionState]:
+        return dict.fromkeys(ids, self.state)
+
+    described = describe
+
+    def end(
+        self, transactions: Iterable[Transaction], commit: bool, deadline: Deadline
+    ) -> dict[Transaction, EndOutcome]:
+        assert commit
+        return {} if self.end_ is None else dict.fromkeys(transactions, self.end_)
+
+    def visibility(
+        self, witnesses: Iterable[Witness], deadline: Deadline
+    ) -> dict[Witness, Visibility]:
+        return {} if self.witness is None else dict.fromkeys(witnesses, self.witness)
+
+    def markers(self, asked: Mapping[Witness, Any], deadline: Deadline) -> dict[Witness, bool]:
+        return {} if self.marker is None else dict.fromkeys(asked, self.marker)
+
+    def log_lines(self, since: Mapping[int, int], deadline: Deadline) -> LogPage:
+        line = LogLine(NAMES.query, LogPosition("log", 0, 9), 0, encode(self.record))
+        return LogPage((line,), {0: 10})
+
+    def log_reader(self, deadline: Deadline) -> Any:
+        return SimpleNamespace(
+            latest=lambda keys, *_: {keys[0]: (LogPosition("log", 0, 9), encode(self.record))},
+            position=lambda _: LogPosition("log", 0, 0),
+            close=lambda: None,
+        )
+
+    def hosts(self, groups: Iterable[str], deadline: Deadline) -> dict[str, tuple[str, ...]]:
+        return dict.fromkeys(groups, ())
+
+
+def settled_to(kafka: Canned) -> Outcome:
+    """What the sink makes of it, where it has not to send EndTxn."""
+    try:
+        found = settle(kafka, NAMES, kafka.record, Deadline(1), just_decided=False)
+    except UnfinishedError:
+        return Outcome.UNKNOWN
+    if found.lost or found.doubtful:
+        return Outcome.LOST if found.lost else Outcome.IN_DOUBT
+    return Outcome.COMMITTED
+
+
+def status_of(kafka: Canned) -> Outcome | None:
+    status = Observer(kafka, NAMES.prefix).look(Deadline(9)).queries[0]
+    assert bool(status.lost) == (status.outcome is Outcome.LOST)
+    assert bool(status.doubtful) == (status.outcome is Outcome.IN_DOUBT)
+    return status.outcome
+
+
+def explained(kafka: Canned) -> object:
+    observer = Observer(kafka, NAMES.prefix)
+    observer.look(Deadline(9))
+    history = observer.history(NAMES.query)
+    assert history is not None
+    case = case_of(history, DECISION.batch.batch)
+    known = ask_all(kafka, evidence_of(case, NAMES), Deadline(9))
+    return fates_of(case, known)[0].fate
+
+
+def resolved(kafka: Canned) -> Outcome:
+    found = look(kafka, OPTIONS, 10, Deadline(9))
+    assert bool(found.in_doubt) == (found.accounts[0].outcome is Outcome.IN_DOUBT)
+    return found.accounts[0].outcome
+
+
+@pytest.mark.parametrize("settled", [False, True])
+@pytest.mark.parametrize("ruling", RULINGS, ids=str)
+def test_every_caller_says_the_same_of_every_evidence(ruling: Override, settled: bool) -> None:
+    record = LogRecord(3, replace(DECISION, ruling=ruling), "w", prefix="", settled=settled)
+    for state, witness, marker in itertools.product(STATES, WITNESSES, TOLD):
+        kafka = Canned(record, state, witness, marker)
+        said = {status_of(kafka), explained(kafka), resolved(kafka)}
+        assert len(said) == 1, (state, witness, marker, said)
+        (one,) = said
+        if one is not Outcome.OPEN:
+            expected = Outcome.COMMITTED if one is Outcome.ACCEPTED else one
+            assert settled_to(kafka) is expected, (state, witness, marker)
+            continue
+        # The sink goes on: it ends what is open.
+        kafka.end_ = EndOutcome.DONE
+        assert settled_to(kafka) is Outcome.COMMITTED
+        kafka.end_ = None
+        assert settled_to(kafka) is Outcome.UNKNOWN
+        kafka.end_ = EndOutcome.REFUSED
+        elsewhere = replace(kafka, state=replace(state, transaction=LATER))
+        assert settled_to(kafka) is settled_to(elsewhere)
+
+
+def all_evidence() -> Iterable[Evidence]:
+    for settled, later, state, end, witness, marker, ruling, accepted in itertools.product(
+        (True, False), (True, False), [*STATES, None], ENDS, WITNESSES, TOLD, TOLD, (True, False)
+    ):
+        yield Evidence(T, ENTRY, settled, later, state, end, witness, marker, ruling, accepted)
+
+
+def table() -> list[list[str]]:
+    """The rows of the page: what is known, and what follows."""
+    text = (ROOT / "docs" / "design.md").read_text()
+    lines = text[text.index("| The log says settled |") :].split("\n\n")[0].splitlines()
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
+
+
+def fits(row: list[str], known: Evidence) -> bool:
+    own = known.state is not None and known.state.transaction == known.transaction
+    status = known.state.status if known.state and own else None
+    coordinator = "silent"
+    if status is TransactionStatus.COMPLETE_COMMIT:
+        coordinator = "committed"
+    elif status in IS_OPEN and known.end is None:
+        coordinator = "open"
+    words = {True: "yes", False: "no"}
+    marks = {True: "commit", False: "abort", None: "none"}
+    witness = {
+        Visibility.COMMITTED: "there",
+        Visibility.ABORTED: "aborted",
+        Visibility.UNREADABLE: "unreadable",
+        None: "no answer",
+    }[known.witness]
+    rulings = {True: "visible", False: "lost", None: "none"}
+    said = [
+        words[known.settled],
+        words[known.end is EndOutcome.DONE],
+        coordinator,
+        witness,
+        marks[known.marker],
+        rulings[known.ruling],
+        words[known.accepted],
+        words[known.later],
+    ]
+    return all(
+        cell in ("", word) or word in cell.split(", ")
+        for cell, word in zip(row, said, strict=False)
+    )
+
+
+def test_the_page_shows_the_function() -> None:
+    """The first row that fits tells the outcome."""
+    rows = table()
+    used = set()
+    for known in all_evidence():
+        number, row = next((n, row) for n, row in enumerate(rows) if fits(row, known))
+        assert row[-1] == outcome(known).value, known
+        used.add(number)
+    assert used == set(range(len(rows)))
+
+
+def test_what_is_missing_is_asked_for_in_the_order_of_its_weight() -> None:
+    for known in all_evidence():
+        needs = missing(known)
+        if outcome(known) is Outcome.UNKNOWN:
+            assert needs in (Source.COORDINATOR, Source.WITNESS), known
+        if needs is Source.MARKER:
+            assert known.witness is Visibility.UNREADABLE
+        if known.settled or known.end is EndOutcome.DONE:
+            assert needs is None
+
+
+def test_a_batch_is_as_its_worst_transaction() -> None:
+    order = [
+        Outcome.OPEN,
+        Outcome.IN_DOUBT,
+        Outcome.LOST,
+        Outcome.UNKNOWN,
+        Outcome.ACCEPTED,
+        Outcome.COMMITTED,
+    ]
+    assert set(order) == set(Outcome)
+    for worse, better in itertools.combinations(order, 2):
+        assert batch_outcome([better, worse, better]) is worse
+    assert batch_outcome([]) is Outcome.COMMITTED
+
+
+@pytest.mark.parametrize("numbering", list(Numbering))
+def test_spark_goes_on_after_commit_only_where_it_numbers_the_batches(
+    numbering: Numbering,
+) -> None:
+    by_spark = numbering in (Numbering.STREAM, Numbering.FOREACH)
+    decided, later = (BatchId.numbered_by(numbering, "a", number) for number in (4, 5))
+    other = BatchId.numbered_by(numbering, "b", 5)
+    assert judging.proves_commit(later, decided) is by_spark
+    for now in (decided, other, BatchId.numbered_by(numbering, "a", 3)):
+        assert not judging.proves_commit(now, decided)

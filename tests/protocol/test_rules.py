@@ -1,0 +1,414 @@
+"""Every branch of every verdict: what follows from what is known."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from kafka import errors as kafka_errors
+
+from eos_sink.errors import BatchFailedError, ConfigurationError, OperatorNeededError
+from eos_sink.identity import QueryNames
+from eos_sink.kafka import error_codes
+from eos_sink.kafka.error_codes import Answer, control_answer
+from eos_sink.kafka.interfaces import (
+    LogPosition,
+    Transaction,
+    TransactionState,
+    TransactionStatus,
+    Witness,
+)
+from eos_sink.protocol import operator_errors
+from eos_sink.protocol.model import (
+    BatchId,
+    Decision,
+    Earlier,
+    LogRecord,
+    Override,
+    Plan,
+    PlanToken,
+    Prepared,
+    RowDigest,
+    TaskReport,
+)
+from eos_sink.protocol.rules import (
+    MAX_STREAMS,
+    Assignment,
+    Role,
+    assignment,
+    check_replay,
+    check_rewrite,
+    check_streams,
+    check_unrecorded,
+    check_vote,
+    is_visible,
+    longest_session_ms,
+    undecided,
+)
+
+NAMES = QueryNames("p-", "q-0123456789")
+BATCH = BatchId("stream", 5)
+TOKEN = PlanToken(NAMES, 7, LogPosition("log", 0, 3), b"member")
+TALLIES = {0: RowDigest(2, 20, 111), 1: RowDigest(), 2: RowDigest(3, 30, 222)}
+PREPARED = {
+    number: Prepared(number, 100 + number, 4, TALLIES[number], Witness("t", number, 9))
+    for number in (0, 2)
+}
+DECISION = Decision(BATCH, 1, 3, RowDigest.total(list(TALLIES.values())), tuple(PREPARED.values()))
+NOT_OPEN = [status for status in TransactionStatus if status is not TransactionStatus.ONGOING]
+T0, T2 = DECISION.transactions(NAMES)
+
+
+def state(
+    transaction: Transaction,
+    status: TransactionStatus = TransactionStatus.ONGOING,
+    started_ms: int = 0,
+    timeout_ms: int = 60_000,
+) -> TransactionState:
+    return TransactionState(transaction, status, started_ms, timeout_ms)
+
+
+# --- Kafka's error codes
+
+
+@pytest.mark.parametrize(
+    ("code", "name", "answer"),
+    [
+        (0, "NoError", Answer.DONE),
+        (7, "RequestTimedOutError", Answer.RETRY),
+        (14, "CoordinatorLoadInProgressError", Answer.RETRY),
+        (15, "CoordinatorNotAvailableError", Answer.REDISCOVER),
+        (16, "NotCoordinatorError", Answer.REDISCOVER),
+        (31, "ClusterAuthorizationFailedError", Answer.DENIED),
+        (47, "InvalidProducerEpochError", Answer.REFUSED),
+        (48, "InvalidTxnStateError", Answer.REFUSED),
+        (49, "InvalidProducerIdMappingError", Answer.REFUSED),
+        (51, "ConcurrentTransactionsError", Answer.RETRY),
+        (53, "TransactionalIdAuthorizationFailedError", Answer.DENIED),
+        (90, "ProducerFencedError", Answer.REFUSED),
+        (105, "TransactionalIdNotFoundError", Answer.REFUSED),
+    ],
+)
+def test_a_listed_code_has_its_answer(code: int, name: str, answer: Answer) -> None:
+    assert kafka_errors.for_code(code).__name__ == name
+    assert control_answer(code) is answer
+
+
+def test_every_listed_code_is_tested_above_and_any_other_means_stop() -> None:
+    listed = {0, 7, 14, 15, 16, 31, 47, 48, 49, 51, 53, 90, 105}
+    assert error_codes._CONTROL_ANSWERS.keys() == listed
+    for code in set(range(-1, 150)) - listed:
+        assert control_answer(code) is Answer.STOP
+
+
+# --- what may be aborted
+
+
+def test_open_transactions_that_the_decision_does_not_name_are_undecided() -> None:
+    later = replace(T0, epoch=T0.epoch + 1)
+    other_slot = Transaction(NAMES.task(0, 0), 77, 0)
+    states = [state(later), state(other_slot), state(T2)]
+    assert undecided(NAMES, states, DECISION) == [later, other_slot]
+    assert undecided(NAMES, states, None) == [later, other_slot, T2]
+
+
+@pytest.mark.parametrize("status", NOT_OPEN)
+def test_what_is_not_open_is_not_listed(status: TransactionStatus) -> None:
+    assert undecided(NAMES, [state(T0, status)], None) == []
+
+
+@pytest.mark.parametrize("name", [NAMES.driver, "p-other-0123456789-0-0", "p-q-0123456789-2-0"])
+def test_the_driver_and_other_queries_are_never_listed(name: str) -> None:
+    assert undecided(NAMES, [state(Transaction(name, 1, 0))], None) == []
+
+
+# --- what a task does
+
+
+def plan(decision: Decision | None = DECISION, *lost: int) -> Plan:
+    return Plan(TOKEN, decision, frozenset(lost))
+
+
+def test_the_first_batch_of_a_query_takes_slot_0() -> None:
+    assert assignment(plan(None), BATCH, 0) == Assignment(Role.WRITE, 0)
+
+
+@pytest.mark.parametrize("slot", [0, 1])
+@pytest.mark.parametrize("number", [6, 7, 60])
+def test_a_new_batch_takes_the_other_slot_than_the_decision(slot: int, number: int) -> None:
+    decision = replace(DECISION, slot=slot)
+    new = BatchId("stream", number)
+    assert assignment(plan(decision), new, 0) == Assignment(Role.WRITE, 1 - slot)
+
+
+@pytest.mark.parametrize("number", [0, 4, 5, 6])
+def test_a_batch_of_another_stream_is_new_whatever_its_number(number: int) -> None:
+    assert assignment(plan(), BatchId("new", number), 0) == Assignment(Role.WRITE, 0)
+
+
+def test_a_replay_writes_lost_partitions_only_and_under_the_same_slot() -> None:
+    assert assignment(plan(DECISION, 2), BATCH, 2) == Assignment(Role.WRITE, 1)
+    assert assignment(plan(DECISION, 2), BATCH, 0) == Assignment(Role.COUNT, 1)
+    assert assignment(plan(DECISION), BATCH, 2) == Assignment(Role.COUNT, 1)
+
+
+@pytest.mark.parametrize("number", [0, 4])
+def test_a_batch_older_than_the_decision_stops(number: int) -> None:
+    with pytest.raises(OperatorNeededError, match="old copy of the checkpoint"):
+        assignment(plan(), BatchId("stream", number), 0)
+
+
+ROWS = RowDigest(2, 20, 7)
+FIRST = Earlier(BatchId("first", 3), ROWS, "run-1")
+
+
+def known_visible(
+    number: int, total: RowDigest = ROWS, run: str = "", known: Earlier = FIRST
+) -> bool:
+    record = LogRecord(9, DECISION, "w", (Earlier(BatchId("other", 9), RowDigest(1)), known))
+    decision = replace(DECISION, batch=BatchId("first", number), total=total, run=run)
+    return is_visible(NAMES, "log", record, decision)
+
+
+def test_the_last_batch_of_an_earlier_stream_is_visible_and_a_later_one_new() -> None:
+    assert known_visible(3)
+    assert known_visible(3, run="run-2")
+    assert not known_visible(4)
+    assert not is_visible(NAMES, "log", LogRecord(9, DECISION, "w", (FIRST,)), DECISION)
+
+
+@pytest.mark.parametrize("number", [0, 2])
+def test_an_older_batch_of_an_earlier_stream_stops(number: int) -> None:
+    with pytest.raises(OperatorNeededError) as stop:
+        known_visible(number)
+    assert stop.value.data["stream"] == "first"
+    assert f"{operator_errors.FORGET} {operator_errors.STREAM} first" in stop.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("total", "known"),
+    [
+        (RowDigest(3, 20, 7), FIRST),
+        (RowDigest(2, 21, 7), FIRST),
+        (RowDigest(2, 20, 8), FIRST),
+        (RowDigest(2, 20, 7), Earlier(FIRST.batch)),
+    ],
+    ids=["rows", "bytes", "fingerprint", "unknown"],
+)
+def test_a_batch_of_an_earlier_stream_with_other_rows_stops(
+    total: RowDigest, known: Earlier
+) -> None:
+    with pytest.raises(OperatorNeededError):
+        known_visible(3, total, known=known)
+    assert known_visible(3, total, known=replace(known, accepted=True))
+
+
+def test_a_second_frame_is_no_replay_after_another_stream_has_written() -> None:
+    with pytest.raises(ConfigurationError):
+        known_visible(3, run="run-1")
+
+
+def test_one_stream_more_than_a_record_keeps_is_refused() -> None:
+    every = tuple(Earlier(BatchId(f"s-{n}", 0), RowDigest()) for n in range(MAX_STREAMS - 1))
+    record = LogRecord(9, DECISION, "w", every)
+    check_streams(NAMES, record, replace(DECISION, batch=every[0].batch))
+    check_streams(NAMES, record, DECISION)
+    with pytest.raises(ConfigurationError):
+        check_streams(NAMES, record, replace(DECISION, batch=BatchId("new", 0)))
+
+
+@pytest.mark.parametrize("batch", [BatchId("stream", 6), BatchId("new", 0), BatchId("new", 5)])
+def test_a_batch_after_lost_partitions_stops(batch: BatchId) -> None:
+    with pytest.raises(OperatorNeededError, match="aborted after their decision") as error:
+        assignment(plan(DECISION, 2), batch, 0)
+    assert error.value.data == {"batch": 5, "partitions": [2], "rows": 3}
+
+
+DOUBTFUL = replace(plan(), doubtful=frozenset({2}))
+
+
+@pytest.mark.parametrize("batch", [BATCH, BatchId("new", 6), BatchId("once:x", 0)])
+def test_a_doubt_stops_a_replay_and_what_does_not_prove_the_commit(batch: BatchId) -> None:
+    with pytest.raises(OperatorNeededError) as error:
+        assignment(DOUBTFUL, batch, 0)
+    assert error.value.data == {"batch": 5, "partitions": [2], "rows": 3}
+
+
+def test_the_next_batch_of_the_stream_goes_on_in_spite_of_a_doubt() -> None:
+    assert assignment(DOUBTFUL, BatchId("stream", 6), 0) == Assignment(Role.WRITE, 0)
+
+
+def test_a_doubt_beside_a_loss_does_not_let_the_loss_pass() -> None:
+    with pytest.raises(OperatorNeededError) as error:
+        assignment(replace(DOUBTFUL, lost=frozenset({0})), BatchId("stream", 6), 0)
+    assert error.value.data["partitions"] == [0]
+
+
+# --- the vote
+
+
+def vote(*states: TransactionState, now_ms: int = 0, margin_ms: int = 6_000) -> None:
+    by_id = {s.transaction.transactional_id: s for s in states}
+    check_vote([T0, T2], by_id, now_ms, margin_ms)
+
+
+def test_all_open_and_far_from_their_time_out_pass_the_vote() -> None:
+    vote(state(T0), state(T2))
+
+
+@pytest.mark.parametrize("status", NOT_OPEN)
+def test_one_that_is_not_open_fails_the_vote(status: TransactionStatus) -> None:
+    with pytest.raises(BatchFailedError, match="no longer open"):
+        vote(state(T0), state(T2, status))
+
+
+@pytest.mark.parametrize(
+    "other", [replace(T2, epoch=T2.epoch + 1), replace(T2, producer_id=1), replace(T2, epoch=0)]
+)
+def test_one_under_another_epoch_or_producer_fails_the_vote(other: Transaction) -> None:
+    with pytest.raises(BatchFailedError, match="no longer open"):
+        vote(state(T0), state(other))
+
+
+@pytest.mark.parametrize(
+    ("now_ms", "passes"), [(53_999, True), (54_000, True), (54_001, False), (60_001, False)]
+)
+def test_one_near_its_time_out_fails_the_vote(now_ms: int, passes: bool) -> None:
+    if passes:
+        vote(state(T0), state(T2), now_ms=now_ms)
+    else:
+        with pytest.raises(BatchFailedError, match="too close"):
+            vote(state(T0), state(T2), now_ms=now_ms)
+
+
+# --- replays
+
+
+def report(partition: int, tally: RowDigest, *, rewritten: bool = False) -> TaskReport:
+    prepared = Prepared(partition, 200, 0, tally, Witness("t", 0, 50)) if rewritten else None
+    return TaskReport(TOKEN, BATCH, partition, 1, True, tally, prepared)
+
+
+def reports(*rewritten: int) -> list[TaskReport]:
+    return [report(n, tally, rewritten=n in rewritten) for n, tally in TALLIES.items()]
+
+
+def test_a_replay_with_the_same_rows_passes() -> None:
+    check_replay(NAMES, "log", DECISION, reports())
+
+
+def test_a_replay_may_spread_its_rows_over_other_partitions() -> None:
+    check_replay(NAMES, "log", DECISION, [report(0, DECISION.total)])
+    check_replay(NAMES, "log", DECISION, [report(0, TALLIES[2]), report(1, TALLIES[0])])
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [
+        RowDigest(1, 0, 0),
+        RowDigest(0, 1, 0),
+        RowDigest(0, 0, 1),
+        RowDigest(-1, 0, 0),
+        RowDigest(5, 50, 333),
+    ],
+)
+def test_a_replay_with_other_rows_stops(extra: RowDigest) -> None:
+    with pytest.raises(OperatorNeededError, match="with other rows"):
+        check_replay(NAMES, "log", DECISION, [*reports(), report(3, extra)])
+
+
+def test_a_replay_without_rows_stops() -> None:
+    with pytest.raises(OperatorNeededError, match="with other rows"):
+        check_replay(NAMES, "log", DECISION, [])
+
+
+def test_exactly_the_lost_partitions_written_again_pass() -> None:
+    check_rewrite(NAMES, "log", DECISION, frozenset({2}), reports(2))
+    check_rewrite(NAMES, "log", DECISION, frozenset({0, 2}), reports(0, 2))
+
+
+@pytest.mark.parametrize("rewritten", [(), (0,), (0, 2), (1,), (1, 2)])
+def test_a_rewritten_set_that_is_not_the_lost_one_stops(rewritten: tuple[int, ...]) -> None:
+    with pytest.raises(OperatorNeededError, match=r"partitions \[2\] were lost"):
+        check_rewrite(NAMES, "log", DECISION, frozenset({2}), reports(*rewritten))
+
+
+def test_a_rewrite_with_rows_that_moved_between_partitions_stops() -> None:
+    moved = [report(0, TALLIES[2]), report(1, RowDigest()), report(2, TALLIES[0], rewritten=True)]
+    with pytest.raises(OperatorNeededError, match="other rows than before") as error:
+        check_rewrite(NAMES, "log", DECISION, frozenset({2}), moved)
+    assert error.value.data["partitions"] == [0, 2]
+
+
+@pytest.mark.parametrize("count", [2, 4])
+def test_a_rewrite_in_another_number_of_partitions_stops(count: int) -> None:
+    some = [*reports(2), report(3, RowDigest())][:count]
+    if count == 2:
+        some = [reports(2)[0], reports(2)[2]]
+    with pytest.raises(OperatorNeededError, match=f"{count} partitions"):
+        check_rewrite(NAMES, "log", DECISION, frozenset({2}), some)
+
+
+def test_a_rewrite_with_other_totals_stops() -> None:
+    with pytest.raises(OperatorNeededError, match="with other rows"):
+        check_rewrite(
+            NAMES, "log", DECISION, frozenset({2}), [*reports(2)[:2], report(2, RowDigest(1, 1, 1))]
+        )
+
+
+def test_an_accepted_decision_takes_any_replay() -> None:
+    accepted = replace(DECISION, ruling=Override(accepted=True))
+    check_replay(NAMES, "log", accepted, [])
+    check_replay(NAMES, "log", accepted, [report(0, RowDigest(9, 9, 9))])
+
+
+# --- a log without a record
+
+
+@pytest.mark.parametrize("status", list(TransactionStatus))
+def test_only_a_committed_transaction_shows_that_there_was_a_record(
+    status: TransactionStatus,
+) -> None:
+    states = [state(T0, status)]
+    if status in (TransactionStatus.PREPARE_COMMIT, TransactionStatus.COMPLETE_COMMIT):
+        with pytest.raises(OperatorNeededError, match="the log-topic has no record of it"):
+            check_unrecorded(NAMES, "the log-topic", states)
+    else:
+        check_unrecorded(NAMES, "the log-topic", states)
+
+
+def test_only_the_querys_own_ids_show_it() -> None:
+    committed = TransactionStatus.COMPLETE_COMMIT
+    for name in (f"{NAMES.group}-mine", f"{NAMES.group}-0", "other-driver"):
+        check_unrecorded(NAMES, "log", [state(Transaction(name, 1, 1), committed)])
+    for name in (NAMES.driver, NAMES.task(1, 12)):
+        with pytest.raises(OperatorNeededError, match=name):
+            check_unrecorded(NAMES, "log", [state(Transaction(name, 1, 1), committed)])
+
+
+# --- the group's session
+
+
+@pytest.mark.parametrize(
+    ("timeout_ms", "allowed_ms", "asked_ms"),
+    [
+        (900_000, 1_200_000, 1_200_000),
+        (900_000, 600_000, 960_000),
+        (900_000, 86_400_000, 3_600_000),
+        (900_000, None, 1_800_000),
+        (2_400_000, None, 2_460_000),
+        (7_200_000, None, 3_600_000),
+    ],
+    ids=[
+        "all",
+        "too little",
+        "more than the client takes",
+        "untold",
+        "untold and too little",
+        "cap",
+    ],
+)
+def test_the_driver_asks_for_the_longest_session_but_for_no_less_than_it_needs(
+    timeout_ms: int, allowed_ms: int | None, asked_ms: int
+) -> None:
+    assert longest_session_ms(timeout_ms, allowed_ms) == asked_ms

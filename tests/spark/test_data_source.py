@@ -1,0 +1,94 @@
+"""What Spark's processes do with the data source: one plans, another commits."""
+
+from __future__ import annotations
+
+import pickle
+import time
+from typing import Any
+
+import pytest
+from pyspark.sql.types import StringType, StructField, StructType
+
+from eos_sink.errors import EosSinkError
+from eos_sink.options import SinkOptions
+from eos_sink.protocol.model import BatchId
+from eos_sink.spark import data_source, writers
+from eos_sink.spark.client_cache import Kept
+from eos_sink.spark.data_source import KafkaEosDataSource
+from eos_sink.spark.writers import Report, StreamWriter
+from tests.fakes.clock import FakeClock
+from tests.fakes.cluster import FakeCluster
+from tests.fakes.kafka import FakeKafka
+from tests.protocol.world import TOPIC, World
+
+SCHEMA = StructType([StructField("value", StringType())])
+OPTIONS = {
+    "kafka.bootstrap.servers": "nowhere:1",
+    "topic": TOPIC,
+    "eos.id": "story",
+    "eos.transaction.timeout.ms": "60000",
+}
+
+worlds: list[World] = []
+
+
+def connect(_: SinkOptions) -> Any:
+    return FakeKafka(worlds[-1].cluster)
+
+
+class FakeDataSource(KafkaEosDataSource):
+    connect = staticmethod(connect)
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> World:
+    """With processes that keep nothing of an earlier test."""
+    monkeypatch.setattr(data_source, "_planners", Kept())
+    monkeypatch.setattr(writers, "_committers", Kept())
+    worlds.append(World([], cluster=FakeCluster(clock=FakeClock(time.time()))))
+    return worlds[-1]
+
+
+def log_records(world: World) -> int:
+    log = world.cluster.topics.get("__eos_sink_log")
+    return len(log.committed()) if log else 0
+
+
+def written(world: World, writer: StreamWriter) -> list[Any]:
+    """What the tasks of a batch report."""
+    import pyarrow as pa
+
+    from eos_sink.task.writer import TaskWriter
+
+    assert writer._plan is not None
+    reports = []
+    for partition in range(2):
+        task = TaskWriter(FakeKafka(world.cluster), writer._options, writer._plan)
+        data = [pa.RecordBatch.from_pydict({"value": [b"%d" % partition]})]
+        reports.append(Report(task.write(BatchId("stream", 0), partition, data)))
+    return reports
+
+
+def test_the_process_of_commits_does_not_take_the_planners_place(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark calls streamWriter() there too, of an instance that arrives unpickled."""
+    source = FakeDataSource(OPTIONS)
+    plan = source.streamWriter(SCHEMA, overwrite=False)
+    before = log_records(world)
+    monkeypatch.setattr(data_source, "_planners", Kept())
+    arrived: FakeDataSource = pickle.loads(pickle.dumps(source))
+    committing = arrived.streamWriter(SCHEMA, overwrite=False)
+    assert log_records(world) == before, "it has recovered"
+    committing.commit(written(world, plan), 0)
+    assert world.visible() == [b"0", b"1"]
+
+
+def test_a_batch_of_which_a_task_has_not_reported_is_not_decided(world: World) -> None:
+    writer = FakeDataSource(OPTIONS).streamWriter(SCHEMA, overwrite=False)
+    before = log_records(world)
+    first, _ = written(world, writer)
+    with pytest.raises(EosSinkError, match="unreported"):
+        writer.commit([first, None], 0)
+    assert log_records(world) == before
+    assert world.visible() == []

@@ -1,0 +1,208 @@
+"""What Spark does with the writer of a batch: one process plans, others write, a third commits."""
+
+from __future__ import annotations
+
+import pickle
+import re
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark import TaskContext
+from pyspark.sql.types import StringType, StructField, StructType
+
+from eos_sink.errors import (
+    BatchFailedError,
+    CommitFailedError,
+    ConfigurationError,
+    EosSinkError,
+    OperatorNeededError,
+    OutcomeUnknownError,
+    UnfinishedError,
+)
+from eos_sink.options import SinkOptions
+from eos_sink.protocol.model import BatchId, Numbering
+from eos_sink.spark import data_source, writers
+from eos_sink.spark.client_cache import Kept
+from eos_sink.spark.data_source import KafkaEosDataSource
+from eos_sink.spark.writers import BatchWriter, Report, SinkWriter, told_of_a_batch_write
+from tests.fakes.clock import FakeClock
+from tests.fakes.cluster import FakeCluster
+from tests.fakes.kafka import FakeKafka
+from tests.protocol.test_stories import open_ids
+from tests.protocol.world import TOPIC, World
+
+SCHEMA = StructType([StructField("value", StringType())])
+OPTIONS = {"kafka.bootstrap.servers": "nowhere:1", "topic": TOPIC}
+QUERY, RUN = "5e4e4a6e-0000-4000-8000-000000000001", "5e4e4a6e-0000-4000-8000-000000000002"
+FOREACH = {"sql.streaming.queryId": QUERY, "streaming.sql.batchId": "3", "spark.jobGroup.id": RUN}
+
+worlds: list[World] = []
+
+
+class FakeDataSource(KafkaEosDataSource):
+    @staticmethod
+    def connect(_: SinkOptions) -> Any:
+        return FakeKafka(worlds[-1].cluster)
+
+
+class Task:
+    """Stands for TaskContext, of which there is one a process."""
+
+    def __init__(self, properties: dict[str, str]) -> None:
+        self._properties = properties
+
+    def getLocalProperty(self, name: str) -> str | None:  # noqa: N802 - Spark's name
+        return self._properties.get(name)
+
+    def partitionId(self) -> int:  # noqa: N802 - Spark's name
+        return 0
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> World:
+    """With processes that keep nothing of an earlier test."""
+    monkeypatch.setattr(data_source, "_planners", Kept())
+    monkeypatch.setattr(writers, "_committers", Kept())
+    worlds.append(World([], cluster=FakeCluster(clock=FakeClock(time.time()))))
+    return worlds[-1]
+
+
+@pytest.fixture
+def write(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Report]:
+    """One task of a new write of one row; the process of tasks gets the writer pickled."""
+
+    def written(writer: SinkWriter, **properties: str) -> Report:
+        context = Task({name.replace("__", "."): value for name, value in properties.items()})
+        monkeypatch.setattr(TaskContext, "get", lambda: context)
+        shipped: Any = pickle.loads(pickle.dumps(writer))
+        report: Report = shipped.write(iter([pa.RecordBatch.from_pydict({"value": [b"row"]})]))
+        return report
+
+    return written
+
+
+def writer(**options: str) -> BatchWriter:
+    return FakeDataSource({**OPTIONS, **options}).writer(SCHEMA, overwrite=False)
+
+
+def numbered(report: Report) -> tuple[BatchId, str]:
+    return report.report.batch, report.report.run
+
+
+def test_a_write_is_a_batch_of_its_own_and_visible_when_it_is_committed(
+    world: World, write: Callable[..., Report]
+) -> None:
+    one = writer()
+    batch = write(one).report.batch
+    assert batch.numbering is Numbering.ONCE
+    assert write(one).report.batch == batch, "another task of the same write"
+    assert write(writer()).report.batch != batch
+
+
+def test_a_committed_write_is_visible(world: World, write: Callable[..., Report]) -> None:
+    one = writer()
+    report = write(one)
+    assert world.visible() == []
+    one.commit([report])
+    assert world.visible() == [b"row"]
+
+
+def test_a_write_inside_foreach_batch_is_numbered_by_its_query(
+    world: World, write: Callable[..., Report]
+) -> None:
+    report = write(writer(), **FOREACH)
+    assert numbered(report) == (BatchId.numbered_by(Numbering.FOREACH, QUERY, 3), RUN)
+
+
+def test_a_version_goes_before_the_query_s_batch(
+    world: World, write: Callable[..., Report]
+) -> None:
+    report = write(writer(txnAppId="app", txnVersion="9"), **FOREACH)
+    assert numbered(report) == (BatchId.numbered_by(Numbering.VERSION, "app", 9), "")
+
+
+@pytest.mark.parametrize("group", [None, "mine"])
+def test_a_job_group_that_is_not_the_query_s_run_is_refused(
+    world: World, write: Callable[..., Report], group: str | None
+) -> None:
+    given = {k: v for k, v in FOREACH.items() if k != "spark.jobGroup.id"}
+    given |= {"spark.jobGroup.id": group} if group else {}
+    with pytest.raises(ConfigurationError, match="setJobGroup"):
+        write(writer(), **given)
+
+
+@pytest.mark.parametrize("on", ["true", "True", " TRUE "])
+def test_speculation_is_refused(world: World, write: Callable[..., Report], on: str) -> None:
+    with pytest.raises(ConfigurationError, match="speculation"):
+        write(writer(), **{"spark.speculation": on})
+
+
+def test_overwrite_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match=re.escape("mode('append')")):
+        FakeDataSource(OPTIONS).writer(SCHEMA, overwrite=True)
+
+
+def test_columns_are_checked_before_anything_is_written() -> None:
+    with pytest.raises(ConfigurationError, match="'value' is missing"):
+        FakeDataSource(OPTIONS).writer(StructType(), overwrite=False)
+
+
+def test_a_write_with_a_task_that_has_not_reported_is_not_decided_and_leaves_nothing_open(
+    world: World, write: Callable[..., Report]
+) -> None:
+    one = writer()
+    report = write(one)
+    with pytest.raises(EosSinkError, match="unreported"):
+        one.commit([report, None])
+    one.abort([None, None])
+    assert world.visible() == []
+    world.options = one._options
+    assert open_ids(world) == []
+
+
+def test_a_process_serves_many_versions_with_the_clients_that_it_has(world: World) -> None:
+    planned = [writer(txnAppId="app", txnVersion=str(number))._plan for number in range(3)]
+    owners = {plan.token.owner for plan in planned if plan is not None}
+    assert len(owners) == 1, "more than one planner"
+
+
+@pytest.mark.parametrize(
+    ("kind", "told"),
+    [
+        (BatchFailedError, "run the write again."),
+        (CommitFailedError, "run the write again."),
+        (UnfinishedError, "do not run it again"),
+        (OutcomeUnknownError, "look for its rows first"),
+    ],
+)
+def test_an_error_says_what_to_do_with_a_batch_write(kind: type[EosSinkError], told: str) -> None:
+    with pytest.raises(kind) as error, told_of_a_batch_write():
+        raise kind("It failed.", remedy="Start the query again.", data={"batch": 1})
+    assert "Start the query again. Outside of a query:" in str(error.value)
+    assert told in str(error.value)
+    assert error.value.data == {"batch": 1}
+
+
+def test_an_error_that_is_the_same_for_both_is_left_as_it_is() -> None:
+    given = OperatorNeededError("It stops.", remedy="Choose.")
+    with pytest.raises(OperatorNeededError) as error, told_of_a_batch_write():
+        raise given
+    assert error.value is given
+
+
+def test_a_stream_without_micro_batches_is_refused_by_its_tasks_and_by_its_commit(
+    world: World, write: Callable[..., Report]
+) -> None:
+    """Continuous and real-time mode have no batch that could be decided."""
+    options = {**OPTIONS, "eos.id": "stream"}
+    stream = FakeDataSource(options).streamWriter(SCHEMA, overwrite=False)
+    one_of_two = {"sql__streaming__queryId": QUERY}
+    for properties in ({}, one_of_two):
+        with pytest.raises(ConfigurationError, match="does not belong to a micro-batch"):
+            write(stream, **properties)
+    with pytest.raises(ConfigurationError, match="as it does in continuous mode"):
+        stream.commit([None, None], 7)
+    assert world.visible() == []
