@@ -20,6 +20,8 @@
  *              or the record says that it is settled; NWITNESS is about that batch only
  *   AGAIN      the query is started again after an operator stop too
  *   KEEP       the process of commit() and abort() is kept, with its producer, over restarts too
+ *   INLINE     a task may hand its rows to the driver, which writes them in the transaction of the
+ *              decision: any task (1), or all of them (2)
  * Fault budgets (-D, default 0):
  *   NTIMEOUT   a transaction times out (EARLYT: only what is not decided, and while no commit() is
  *              in progress)
@@ -97,6 +99,9 @@
 #ifndef NRESTORE
 #define NRESTORE 0
 #endif
+#ifndef INLINE
+#define INLINE 0
+#endif
 #ifndef M_DOUBTANY
 #define M_DOUBTANY 0
 #endif
@@ -166,6 +171,9 @@
 #define DONE 1
 #define ERR 2
 #define HUMAN 3
+/* in place of an epoch: the rows are in the transaction of the decision */
+#define INL 15
+#define OPENED(e) ((e) != 0 && (e) != INL)
 /* what a settle could not learn: no answer in time; unreadable */
 #define SILENT 1
 #define DOUBT 2
@@ -185,7 +193,7 @@ short cmt[NT];           /* bit e: the transaction of epoch e was committed: wha
 #endif
 /* ---- the driver's id: its open transaction on the log ---- */
 #ifdef M_SHAREDKEY
-typedef DRV { byte dep, pb, pseq, ps, pe[NP], member; bit dong, pv[NP], pset };
+typedef DRV { byte dep, pb, pseq, ps, pe[NP], member; bit dong, pv[NP], pset, pi[NP] };
 DRV drv[R];
 #define dep drv[id].dep
 #define dong drv[id].dong
@@ -195,11 +203,15 @@ DRV drv[R];
 #define pe drv[id].pe
 #define pv drv[id].pv
 #define pset drv[id].pset
+#define pi drv[id].pi
 #define member drv[id].member
 #else
 byte dep;                /* who has it: the pid that inited it last; only that is compared */
 bit  dong;
 byte pb, pseq, ps; byte pe[NP]; bit pv[NP], pset;
+#if INLINE
+bit  pi[NP];             /* partitions whose rows are in it */
+#endif
 #endif
 /* ---- decision log: the query's latest committed record ---- */
 byte lb;                 /* batch+1; 0: none */
@@ -275,12 +287,15 @@ byte quiet;              /* 1+run: this run has met no fault and no other proces
 #ifdef GROW
 #define ROW(p,v) (p)
 #define PARTS(v) ((v) -> 3 : 1)
+#define PARTS_D(v) PARTS(v)
 #elif NP == 2
 #define ROW(p,v) ((v) -> 1-(p) : (p))
 #define PARTS(v) 1
+#define PARTS_D(v) 3
 #else
 #define ROW(p,v) (p)
 #define PARTS(v) 1
+#define PARTS_D(v) 3
 #endif
 /* what of a variant the totals of a batch tell */
 #ifdef GROW
@@ -388,7 +403,7 @@ inline SETTLE1(ID,p) { lost[p] = 0 }
 inline SETTLE1(ID,p) {
   atomic { LIVING(ID);
     if
-    :: be[p] != 0 -> SETTLE_T(ID_(bs,p), be[p], lost[p], doubt)
+    :: OPENED(be[p]) -> SETTLE_T(ID_(bs,p), be[p], lost[p], doubt)
     :: else -> lost[p] = 0
     fi } }
 #endif
@@ -425,7 +440,25 @@ inline READLOG() {
   fi
 #endif
 }
-inline DRV_CLR() { dong = 0; pb = 0; ps = 0; pseq = 0; pset = 0; ZERO(pe); ZERO(pv) }
+#if INLINE
+#define NO_ROWS ZERO(pi)
+/* the rows of a partition become visible, or would */
+inline SHOW(q) { if :: pi[q] ->
+    if :: PARTS(pv[q]) & 1 -> VIS(pb-1, ROW(q,pv[q]), 0)++; assert(VIS(pb-1, ROW(q,pv[q]), 0) < 2) /* (2) */ :: else fi;
+#if NH == 2
+    if :: PARTS_D(pv[q]) & 2 -> VIS(pb-1, ROW(q,pv[q]), 1)++; assert(VIS(pb-1, ROW(q,pv[q]), 1) < 2) /* (2) */ :: else fi;
+#endif
+    printf("MSC: pid%d rows of batch %d partition %d are visible\n", _pid, pb-1, q) :: else fi }
+#if NP == 1
+#define SHOW_ROWS SHOW(0)
+#else
+#define SHOW_ROWS SHOW(0); SHOW(1)
+#endif
+#else
+#define NO_ROWS skip
+#define SHOW_ROWS skip
+#endif
+inline DRV_CLR() { dong = 0; pb = 0; ps = 0; pseq = 0; pset = 0; ZERO(pe); ZERO(pv); NO_ROWS }
 inline DRV_INIT() { printf("MSC: pid%d inits driver id\n", _pid); dep = _pid; DRV_CLR(); myd = _pid }
 /* [open]: fence every other writer, then read */
 inline OPEN(ID) {
@@ -507,11 +540,24 @@ inline EXPECT(ID,seq) {
 #else
 #define SET1(x,a,b) x[0] = a; x[1] = b
 #endif
-inline DRV_SEND(nb,ns,n0,n1,w0,w1,t,mm) {
+#if !INLINE
+#define SET_ROWS(rows) skip
+#elif NP == 1
+#define SET_ROWS(rows) pi[0] = (rows && FRESH(0))
+#else
+#define SET_ROWS(rows) pi[0] = (rows && FRESH(0)); pi[1] = (rows && FRESH(1))
+#endif
+/* handed over by a task of this batch, not by one before */
+#define FRESH(q) (cm_n[id*NP+(q)] && cm_e[id*NP+(q)] == INL)
+inline DRV_SEND(nb,ns,n0,n1,w0,w1,t,mm,rows) {
   if
   :: dep != myd -> printf("MSC: pid%d log write FENCED\n", _pid); ok = 0; hd = 0; fen++
   :: dep == myd && !(AT_END) -> printf("MSC: pid%d log write: records of the query before its own\n", _pid); ok = 0; hd = 0; fen++
-  :: dep == myd && AT_END && ACCEPTS(mm) -> printf("MSC: pid%d sends record+offset of batch %d (open)\n", _pid, nb-1); dong = 1; pb = nb; ps = ns; pset = t; SET1(pe,n0,n1); SET1(pv,w0,w1); pseq = hd
+  :: dep == myd && AT_END && ACCEPTS(mm) -> printf("MSC: pid%d sends record+offset of batch %d (open)\n", _pid, nb-1); dong = 1; pb = nb; ps = ns; pset = t; SET1(pe,n0,n1); SET1(pv,w0,w1); pseq = hd; SET_ROWS(rows);
+#ifdef M_ROWSFIRST
+     SHOW_ROWS; NO_ROWS;
+#endif
+     skip
   :: dep == myd && AT_END && !(ACCEPTS(mm)) -> printf("MSC: pid%d log write REFUSED (member)\n", _pid); ok = 0; hd = 0; fen = 3
   fi }
 inline DRV_END() {
@@ -527,6 +573,7 @@ inline DRV_END() {
      if :: lb != 0 && pb != 0 && STREAM(lb-1) != STREAM(pb-1) -> lx = lb; lxv = TOTAL(lv[0]) :: else fi;
 #endif
      assert(lb == 0 || pb == lb || BOTH(PASSED));     /* (3) the log goes on from a visible decision only */
+     SHOW_ROWS;
      lb = pb; ls = ps; lset = pset; COPY1(le,pe); COPY1(lv,pv); lseq = pseq; hd = lseq+1;
 #if NREPLY
      lw = dep;
@@ -547,17 +594,21 @@ inline DRV_END() {
 /* [_vote] a prepared transaction is no longer open: the driver's own is aborted */
 inline VOTE(ID) {
   if
-  :: cm_n[ID*NP+p] && !(ep[ID_(cm_s[ID],p)] == cm_e[ID*NP+p] && st[ID_(cm_s[ID],p)] == ONG) ->
+  :: cm_n[ID*NP+p] && cm_e[ID*NP+p] != INL && !(ep[ID_(cm_s[ID],p)] == cm_e[ID*NP+p] && st[ID_(cm_s[ID],p)] == ONG) ->
        printf("MSC: pid%d the vote fails\n", _pid); if :: dep == myd -> DRV_CLR() :: else fi; ok = 0; hd = 0; fen = 3; p = 0
   :: else -> p++
   fi }
-inline REG_WRITE(ID,nb,ns,n0,n1,w0,w1,t,seq,mm,voters) {
+inline REG_WRITE(ID,nb,ns,n0,n1,w0,w1,t,seq,mm,voters,rows) {
   fen = 0;
   do
   :: fen < 2 ->
+#ifdef M_BLINDRETRY
+     if :: fen == 0 -> EXPECT(ID,seq) :: else -> atomic { ok = 1; hd = seq+1; w = 0 } fi;
+#else
      EXPECT(ID,seq);
+#endif
      if :: !ok || fen == 4 -> break :: else fi;
-     atomic { LIVING(ID); DRV_SEND(nb,ns,n0,n1,w0,w1,t,mm) }
+     atomic { LIVING(ID); DRV_SEND(nb,ns,n0,n1,w0,w1,t,mm,rows) }
      do
      :: ok && p < voters -> atomic { LIVING(ID); VOTE(ID) }
      :: ok && p >= voters -> atomic { LIVING(ID); DRV_END(); if :: voters > 0 -> p = 0 :: else fi }; break
@@ -640,12 +691,12 @@ inline VOID(ID,T) { ok = 1 }
 #elif NP == 1
 inline VOID(ID,T) {
   printf("MSC: pid%d voids\n", _pid);
-  REG_WRITE(ID,bb,bs,be[0],0,bv[0],0,T,bseq,mem,0);
+  REG_WRITE(ID,bb,bs,be[0],0,bv[0],0,T,bseq,mem,0,0);
   if :: ok -> bseq++; bset = T :: else fi }
 #else
 inline VOID(ID,T) {
   printf("MSC: pid%d voids\n", _pid);
-  REG_WRITE(ID,bb,bs,be[0],be[1],bv[0],bv[1],T,bseq,mem,0);
+  REG_WRITE(ID,bb,bs,be[0],be[1],bv[0],bv[1],T,bseq,mem,0,0);
   if :: ok -> bseq++; bset = T :: else fi }
 #endif
 /* [settled] what a plan's void says: this or an earlier settle has seen all of the decision committed */
@@ -943,8 +994,14 @@ plan: /* [Planner.plan] */
         :: true
         fi;
 #endif
-        WRITE(id,ID_(s,p),e[p],b,v,mem);
-        TASKDIES;
+        if
+#if INLINE
+        :: atomic { LIVING(id); printf("MSC: run %d: task %d hands its rows over\n", id, p); e[p] = INL; ok = 1 }
+#endif
+#if INLINE != 2
+        :: true -> WRITE(id,ID_(s,p),e[p],b,v,mem); TASKDIES
+#endif
+        fi;
         if
         :: ok -> n[p] = 1; rep = 1; att = 0; p++
         :: !ok && att == 0 -> att = 1
@@ -1124,7 +1181,7 @@ end_idle:
         if
         :: ok && cm_x[id] == 1 -> /* it is visible: the plan is voided, and what was prepared aborted */
 #ifndef M_EARLIERNOVOID
-           REG_WRITE(id,lb,ls,le[0],LE1,lv[0],LV1,lset,cm_seq[id],cm_mem[id],0);
+           REG_WRITE(id,lb,ls,le[0],LE1,lv[0],LV1,lset,cm_seq[id],cm_mem[id],0,0);
 #endif
            do
            :: ok && p < NP -> atomic { LIVING(id); if :: cm_n[id*NP+p] -> ABORT_T(ID_(cm_s[id],p),cm_e[id*NP+p]) :: else fi; p++ }
@@ -1138,12 +1195,12 @@ end_idle:
 #else
      :: ok && WRITTEN -> /* [_decide] */
 #endif
-        REG_WRITE(id,cm_b[id]+1,cm_s[id],cm_e[id*NP],CME1,cm_v[id*NP],CMV1,NEW_SET,cm_seq[id],cm_mem[id],VOTERS);
+        REG_WRITE(id,cm_b[id]+1,cm_s[id],cm_e[id*NP],CME1,cm_v[id*NP],CMV1,NEW_SET,cm_seq[id],cm_mem[id],VOTERS,1);
         if
         :: ok ->
            do /* [settle] */
-           :: p < NP && cm_e[id*NP+p] != 0 -> atomic { LIVING(id); SETTLE_T(ID_(cm_s[id],p), cm_e[id*NP+p], lo, doubt); if :: lo -> ok = 0 :: else fi; lo = 0; p++ }
-           :: p < NP && cm_e[id*NP+p] == 0 -> p++
+           :: p < NP && OPENED(cm_e[id*NP+p]) -> atomic { LIVING(id); SETTLE_T(ID_(cm_s[id],p), cm_e[id*NP+p], lo, doubt); if :: lo -> ok = 0 :: else fi; lo = 0; p++ }
+           :: p < NP && !(OPENED(cm_e[id*NP+p])) -> p++
            :: else -> break
            od;
            p = 0

@@ -94,6 +94,34 @@ row "deleted and put back, a replay with more rows" clean "$P1 -DOLD -DGROW -DND
 row "deleted and put back, two batches" tried "$TWO -DNP=1 -DOLD -DNDELETE=2 -DQUIETCHK"
 row "an older copy of the checkpoint" clean "$TWO -DNP=1 -DNRESTORE=1 -DQUIETCHK"
 
+head_ "rows in the transaction of the decision: of any task, or of all (INLINE=2)"
+row "inline" clean "$P1 -DINLINE=1 $Q" short
+row "inline, two partitions" tried "$ONE -DINLINE=1 $Q"
+row "inline, all" clean "$ONE -DINLINE=2 $Q" short
+row "inline, two batches, commit()'s process is kept" clean "$TWO -DNP=1 -DINLINE=1 -DKEEP $Q"
+row "inline, an older decision" clean "$P1 -DINLINE=1 -DOLD $Q" short
+row "inline, non-deterministic, an older decision" tried "$ONE -DINLINE=1 -DOLD -DNONDET"
+row "inline, a replay with more rows, an older decision" clean "$P1 -DINLINE=1 -DOLD -DGROW -DQUIETCHK"
+row "inline, a task writes in two requests" clean "$P1 -DINLINE=1 -DHALF $Q"
+row "inline, a transaction times out" tried "$ONE -DINLINE=1 -DNTIMEOUT=1 $Q"
+row "inline, all, a transaction times out" clean "$P1 -DINLINE=2 -DNTIMEOUT=1 $Q"
+row "inline, the session ends" tried "$P1 -DINLINE=1 -DNSESSION=1 $Q"
+row "inline, commit() interrupted" tried "$P1 -DINLINE=1 -DNABANDON=1 $Q"
+row "inline, the log's answer is lost" clean "$P1 -DINLINE=1 -DNREPLY=1 $Q"
+row "inline, a read of the log is stale" clean "$P1 -DINLINE=1 -DNSTALE=1 $Q"
+row "inline, deleted and put back, an older decision" tried "$P1 -DINLINE=1 -DOLD -DNDELETE=2 -DQUIETCHK"
+row "inline, an older copy of the checkpoint" tried "$TWO -DNP=1 -DINLINE=1 -DNRESTORE=1 -DQUIETCHK"
+I="$P1 -DINLINE=2"
+row "M_BLINDRETRY" violation "$I -DNREPLY=1 -DM_BLINDRETRY" short
+row "M_ROWSFIRST" violation "$I -DM_ROWSFIRST" short
+row "inline: M_READFIRST" violation "$I -DM_READFIRST" short
+row "inline: NO_CAS" violation "$I -DNO_CAS -DNABANDON=1" short
+row "inline: M_REWRITE" violation "$I -DM_REWRITE" short
+row "inline: NO_WRITER" violation "$I -DNO_WRITER -DNREPLY=1 $Q" short
+row "inline: M_STALEEND" violation "$I -DNSTALE=1 -DM_STALEEND" short
+row "inline: M_NOMEMBER NO_CAS NO_VOID" violation "$I -DM_NOMEMBER -DNO_CAS -DNO_VOID" short
+row "inline: M_NOFINGER" violation "$ONE -DINLINE=1 -DOLD -DNONDET -DM_NOFINGER"
+
 head_ "two faults more, one partition (they may be cut)"
 FAULTS="NTIMEOUT NSESSION NABANDON NZTASK NTDIE NFAIL NHIDE NREPLY NSTALE NFORGET NDELETE NWITNESS"
 set -- $FAULTS
