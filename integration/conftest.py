@@ -14,8 +14,8 @@ from pyspark.sql import SparkSession
 
 from eos_sink.demo.spark_jars import spark_kafka_jars
 from eos_sink.testing import KafkaCluster, Security, start_kafka
-from eos_sink.testing.cache import cache_root
-from eos_sink.testing.jvm import find_java
+from eos_sink.testing.jar_cache import cache_root
+from eos_sink.testing.java import find_java
 from integration.cluster_query import ClusterQuery
 from integration.in_process import Run
 from integration.query import Query
