@@ -76,7 +76,7 @@ class ConfluentKafka:
     """
 
     first_answer_s = 30.0
-    """How long it may take retry_until a broker answers at all."""
+    """How long it may take until a broker answers at all."""
 
     def __init__(self, options: SinkOptions) -> None:
         self._options = options

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from eos_sink.errors import FailureKind, OutcomeUnknownError
-from eos_sink.kafka.calls import bounded
+from eos_sink.kafka.calls import call_with_deadline
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.error_codes import (
     Meaning,
@@ -251,7 +251,7 @@ class ConfluentProducer:
 
     def _call(self, what: str, call: Callable[[], None], deadline: Deadline) -> None:
         with convert_errors(what, self._needs):
-            bounded(call, deadline, what)
+            call_with_deadline(call, deadline, what)
 
     def _needs(self) -> tuple[Acl, ...]:
         """What may be missing, as far as it is known."""

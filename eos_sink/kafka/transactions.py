@@ -226,7 +226,7 @@ class KafkaPythonControl:
         *,
         batched: bool,
     ) -> tuple[dict[str, R], list[str]]:
-        """Ask the coordinator of each id retry_until `judge` has a result for it or time is up.
+        """Ask the coordinator of each id until `judge` has a result for it or time is up.
 
         `request` is made for all ids of a coordinator (`batched`) or for each id alone.
         """
