@@ -5,15 +5,14 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import os
+import sys
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from eos_sink.cli.connection import add_brokers, add_timeout, kafka_settings
-from eos_sink.cli.numbers import positive, seconds
-from eos_sink.cli.progress import progress
-from eos_sink.cli.report import Cell, CommandError, Mood, Report
+from eos_sink.cli.arguments import add_brokers, add_timeout, kafka_settings, positive, seconds
+from eos_sink.cli.output import Cell, CommandError, Mood, Progress, Report
 from eos_sink.errors import EosSinkError
 from eos_sink.kafka.deadline import Deadline
 
@@ -96,7 +95,7 @@ def run(arguments: argparse.Namespace) -> Report:
         def find_holders(stable: Mapping[int, int]) -> Mapping[int, str]:
             return subject.holders(stable, view.leaders, Deadline(arguments.timeout))
 
-        with progress(quiet=arguments.quiet) as meter:
+        with Progress(None if arguments.quiet else sys.stderr) as meter:
             result = verify_topic(options, meter, find_holders)
     except (EosSinkError, ReaderError, SourceFileError) as error:
         raise CommandError(str(error)) from error

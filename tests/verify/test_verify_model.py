@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from eos_sink.cli.render import render
+from eos_sink.cli.output import render
 from eos_sink.cli.verify import build_report
 from eos_sink.verify.checks import check_doubled
 from eos_sink.verify.count_rows import Repeats
