@@ -20,10 +20,8 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
 from eos_sink import cli
-from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka_config.acls import Acl, Resource
 from eos_sink.testing import KafkaCluster, java_home, start_kafka
-from eos_sink.testing.cluster_admin import ClusterAdmin
 from integration.conftest import MakeRun
 from integration.kafka_tools import carry_out
 from integration.secured_query import SecuredQuery
@@ -125,10 +123,9 @@ def test_it_makes_no_topic_where_there_is_none_yet(odd: KafkaCluster) -> None:
 def set_up_wrong(cluster: KafkaCluster, directory: Path) -> Path:
     """Topics with names of their own; the options of a query that uses them."""
     strict, log, missing = (f"{name}-{uuid.uuid4().hex[:8]}" for name in ("strict", "log", "none"))
-    servers, soon = cluster.bootstrap_servers, Deadline(SOON_S)
-    admin = ClusterAdmin(servers)
-    admin.create_topic(strict, 1, None, {"min.insync.replicas": "2"}, soon)
-    admin.create_topic(log, 3, None, {}, soon)
+    servers = cluster.bootstrap_servers
+    cluster.create_topic(strict, config={"min.insync.replicas": "2"})
+    cluster.create_topic(log, partitions=3)
     file = directory / "query.properties"
     file.write_text(
         f"kafka.bootstrap.servers={servers}\neos.id=odd\neos.log.topic={log}\n"
