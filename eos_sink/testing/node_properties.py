@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
-from eos_sink.kafka_config.properties_file import line_of_properties
+from eos_sink.kafka_config.properties_file import format_property
 
 CLIENT_LISTENER = "PLAINTEXT"
 CONTROLLER_LISTENER = "CONTROLLER"
@@ -214,4 +214,4 @@ def property_text(value: object) -> str:
 
 def properties_text(properties: Mapping[str, str]) -> str:
     """The text of a .properties file."""
-    return "".join(f"{line_of_properties(*entry)}\n" for entry in properties.items())
+    return "".join(f"{format_property(*entry)}\n" for entry in properties.items())
