@@ -10,9 +10,8 @@ from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING
 
-from eos_sink.cli.connection import add_connection, sink_options
-from eos_sink.cli.numbers import some_seconds
-from eos_sink.cli.report import CommandError, Report
+from eos_sink.cli.arguments import add_connection, positive_seconds, sink_options
+from eos_sink.cli.output import CommandError, Report
 
 if TYPE_CHECKING:
     from eos_sink.ops.exporter import Scrape, Scraper
@@ -51,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add(
         "--interval",
-        type=some_seconds,
+        type=positive_seconds,
         metavar="S",
         help=f"seconds for which one scrape of the cluster is used ({_INTERVAL_S:g}), or between "
         f"two writes of the file ({_TEXTFILE_INTERVAL_S:g})",

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
-from eos_sink.cli.connection import add_connection, sink_options
+from eos_sink.cli.arguments import add_connection, sink_options
+from eos_sink.cli.output import Cell, CommandError, Mood, Report
 from eos_sink.cli.query_name import confirm, find_query, list_queries
-from eos_sink.cli.report import Cell, CommandError, Mood, Report
 from eos_sink.errors import EosSinkError
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Visibility

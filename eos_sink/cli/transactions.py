@@ -9,10 +9,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from eos_sink.cli.connection import add_connection, command_line, sink_options
+from eos_sink.cli.arguments import add_connection, command_line, sink_options
+from eos_sink.cli.output import Cell, CommandError, Mood, Report, span
 from eos_sink.cli.query_name import confirm
-from eos_sink.cli.report import Cell, CommandError, Mood, Report
-from eos_sink.cli.words import span
 from eos_sink.errors import EosSinkError
 from eos_sink.kafka.deadline import Deadline
 

@@ -13,9 +13,8 @@ from contextlib import closing
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Protocol, TextIO
 
-from eos_sink.cli.connection import add_connection, command_line, sink_options
-from eos_sink.cli.numbers import positive, seconds
-from eos_sink.cli.report import CommandError, Mood
+from eos_sink.cli.arguments import add_connection, command_line, positive, seconds, sink_options
+from eos_sink.cli.output import CommandError, Mood
 from eos_sink.cli.status import (
     decided_ago,
     name_batch,
@@ -50,7 +49,6 @@ exit code: 0 left with Ctrl-C, or after --looks; 2 no broker answers, or there i
 
 _EVENTS = 12
 _BARS = "▁▂▃▄▅▆▇█"
-_STYLES = {Mood.GOOD: "green", Mood.WARN: "yellow", Mood.BAD: "bold red", Mood.PLAIN: ""}
 _EVENT_MOODS = {
     "SETTLED": Mood.GOOD,
     "REWRITTEN": Mood.WARN,
@@ -256,7 +254,7 @@ class Picture:
         from rich.console import Group
         from rich.text import Text
 
-        self._refresh(Group(self._shown, Text(f"\n{why}", _STYLES[Mood.BAD])))
+        self._refresh(Group(self._shown, Text(f"\n{why}", Mood.BAD.value)))
 
     def close(self) -> None:
         if self._live is not None:
@@ -293,11 +291,11 @@ class Picture:
                 (_clock(each.at_ms), "dim"),
                 "  ",
                 f"{each.query}: ",
-                (describe_event(each), _STYLES[_EVENT_MOODS.get(each.kind.name, Mood.PLAIN)]),
+                (describe_event(each), _EVENT_MOODS.get(each.kind.name, Mood.PLAIN).value),
             )
             for each in self._events
         ]
-        alerts = [Text(f"! {each}", _STYLES[Mood.BAD]) for each in find_alerts(look, self._reach)]
+        alerts = [Text(f"! {each}", Mood.BAD.value) for each in find_alerts(look, self._reach)]
         head = Text.assemble((self._title, "bold"), (f" · {_clock(look.at_ms)} UTC", "dim"), "\n")
         nothing = [] if rows else [Text("No query has written to this decision log yet.")]
         return Group(head, table, *nothing, Text(), *lines, Text(), *alerts)
@@ -312,7 +310,7 @@ def _columns(measured: Throughput, now_ms: int) -> dict[str, str | Text]:
     return {
         "query": status.query,
         "batch": name_batch(status.batch),
-        "state": Text(state.text, _STYLES[state.mood]),
+        "state": Text(state.text, state.mood.value),
         "rows/s": f"{measured.rows_per_s:,.0f}",
         "batches/min": f"{measured.batches_per_min:,.0f}",
         "rows of the last batches": draw_bars(measured.recent),

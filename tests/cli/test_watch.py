@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 from rich.console import Console
 
-from eos_sink.cli.report import CommandError
+from eos_sink.cli.output import CommandError
 from eos_sink.cli.watch import JsonLines, Lines, Picture, View, draw_bars, make_view
 from tests.ops.test_activity import Watching
 from tests.ops.test_observer import decide_and_die
