@@ -233,7 +233,7 @@ def test_the_commands_of_the_page_run(kafka: KafkaCluster, on_call: OnCall, tmp_
     directory.mkdir()
     orders = Query(kafka, directory, eos_log_topic=on_call.query.options.log_topic)
     on_call.query.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
-    orders.run_killed_at(FaultPoint.COMMITTER_VOTE_BEFORE)
+    orders.run_killed_at(FaultPoint.TASK_PREPARED_AFTER)
     named = {
         "readings-54bc61d006": on_call.name,
         "orders-5d68ee7d65": orders.options.names.query,

@@ -1,19 +1,19 @@
-"""Starting a Kafka for tests: which back end, and with what."""
+"""Starts a Kafka for tests: chooses the back end that runs it."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from enum import Enum
 from pathlib import Path
 
-from eos_sink.testing.errors import BackendUnavailableError, JavaNotFoundError
-from eos_sink.testing.interface import KafkaCluster
-from eos_sink.testing.jvm import find_java
+from eos_sink.testing.cluster_errors import BackendUnavailableError, JavaNotFoundError
+from eos_sink.testing.java import find_java
+from eos_sink.testing.kafka_cluster import ExternalCluster, KafkaCluster
 from eos_sink.testing.kafka_files import DEFAULT_VERSION
-from eos_sink.testing.progress import Progress, to_stderr
+from eos_sink.testing.owned_cluster import ClusterSpec
 from eos_sink.testing.security import Security
-from eos_sink.testing.spec import ClusterSpec
+from eos_sink.testing.waiting import Progress, to_stderr
 
 
 class Backend(str, Enum):
@@ -97,33 +97,16 @@ def start_kafka(  # noqa: PLR0913 - keywords of the public API
     chosen = choose_backend(backend, os.environ)
     if security is not None and (proxied or chosen is not Backend.LOCAL):
         raise ValueError(f"Secured clusters are local and not proxied, this one: {chosen.value}.")
-    return _START[chosen](spec)
+    # Each back end is imported only where it is used.
+    if chosen is Backend.EXTERNAL:
+        return ExternalCluster(os.environ.get("EOS_BOOTSTRAP", ""))
+    if chosen is Backend.LOCAL:
+        from eos_sink.testing.local_cluster import start_local
 
-
-# Each back end costs its imports only where it is used.
-def _start_external(_: ClusterSpec) -> KafkaCluster:
-    from eos_sink.testing.external import ExternalCluster
-
-    return ExternalCluster(os.environ.get("EOS_BOOTSTRAP", ""))
-
-
-def _start_local(spec: ClusterSpec) -> KafkaCluster:
-    from eos_sink.testing.local import start_local
-
-    return start_local(spec)
-
-
-def _start_containers(spec: ClusterSpec) -> KafkaCluster:
-    from eos_sink.testing.containers import ContainerCluster
+        return start_local(spec)
+    from eos_sink.testing.container_cluster import ContainerCluster
 
     return ContainerCluster(spec, os.environ.get("EOS_KAFKA_IMAGE"))
-
-
-_START: dict[Backend, Callable[[ClusterSpec], KafkaCluster]] = {
-    Backend.EXTERNAL: _start_external,
-    Backend.LOCAL: _start_local,
-    Backend.CONTAINERS: _start_containers,
-}
 
 
 def choose_backend(wanted: Backend | str | None, environ: Mapping[str, str]) -> Backend:
@@ -147,7 +130,7 @@ def choose_backend(wanted: Backend | str | None, environ: Mapping[str, str]) -> 
         find_java(environ)
         return Backend.LOCAL
     except JavaNotFoundError as error:
-        from eos_sink.testing.containers import why_no_engine
+        from eos_sink.testing.container_cluster import why_no_engine
 
         missing = why_no_engine()
         if missing is None:

@@ -1,7 +1,7 @@
-"""The network between clients and brokers: links that can be cut, slowed down and healed.
+"""The network between clients and brokers: free ports, and links that fail on command.
 
-Each broker of a cluster that was started with `proxied=True` has one. They are carried by a process
-of their own (`link_process.py`), which ends with the cluster, or with the process that made it.
+Each broker of a cluster that was started with `proxied=True` has a link. `link_process.py` carries
+the links of a cluster, and ends with the cluster or with the process that made it.
 """
 
 from __future__ import annotations
@@ -9,26 +9,48 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import random
+import socket
 import subprocess
 import sys
 import threading
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO
 
 from eos_sink.testing import link_process
-from eos_sink.testing.errors import NodeControlError
-from eos_sink.testing.ports import HOST, free_ports
+from eos_sink.testing.cluster_errors import NodeControlError
 
-_TRIES_AT_PORTS = 20
+HOST = link_process.HOST
+
+# Below what Linux and macOS hand out to outgoing connections (32768 and up, 49152 and up). From
+# that range a client's own connection could take the port of a broker that is down, even connect
+# to itself while it tries to reach it.
+_PORTS = range(20000, 32000)
+_PORT_ATTEMPTS = 20
 _ENDS_WITHIN_S = 10
 
 
-class Link:
-    """The way of every client to one broker; the brokers among themselves do not use it.
+def free_ports(count: int) -> list[int]:
+    """Ports of 127.0.0.1 that are free now; another process may take one before you do."""
+    with contextlib.ExitStack() as held:
+        ports: list[int] = []
+        for port in random.sample(_PORTS, len(_PORTS)):
+            if len(ports) == count:
+                return ports
+            probe = held.enter_context(socket.socket())
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((HOST, port))
+            except OSError:
+                continue
+            ports.append(port)
+    raise OSError(f"No {count} free ports in {_PORTS}.")
 
-    What is said about it holds when a call returns, and until the next one. Calls may come from any
-    thread.
+
+class Link:
+    """The network between all clients and one broker; other brokers do not use it.
+
+    A change is in effect when a call returns, until the next one. Calls may come from any thread.
 
     Attributes:
         address: "host:port" under which clients know the broker.
@@ -36,6 +58,7 @@ class Link:
 
     def __init__(self, carrier: Carrier, node_id: int, port: int) -> None:
         self.address = f"{HOST}:{port}"
+        self.port = port
         self._carrier = carrier
         self._node_id = node_id
         self._cut = "none"
@@ -45,13 +68,13 @@ class Link:
         return f"<link to {self._node_id} at {self.address}, cut={self._cut}, delay={self._delay}>"
 
     def cut(self, *, answers_only: bool = False) -> None:
-        """Let nothing pass any more, in silence, as when packets are dropped.
+        """Drop everything in silence, as when packets are lost.
 
-        Connections stay open and new ones get no answer. What clients have sent and could not be
-        delivered arrives after `heal`, even if they have given up meanwhile.
+        Connections stay open and new ones get no answer. What clients have sent arrives after
+        `heal`, even if they have given up by then.
 
         Args:
-            answers_only: requests go on arriving at the broker and only its answers do not come
+            answers_only: requests still arrive at the broker and only its answers do not come
                 back: clients cannot know what was done.
         """
         self._change("answers" if answers_only else "all", self._delay)
@@ -71,16 +94,16 @@ class Link:
         self._change(self._cut, seconds)
 
     def heal(self) -> None:
-        """Carry everything again at once, what was held back first."""
+        """Carry everything again without delay, what was held back first."""
         self._change("none", 0.0)
 
     @property
     def held_back(self) -> int:
-        """Bytes, of requests and of answers, that wait to be carried: what a cut has swallowed."""
-        return int(self._carrier.tell({"link": self._node_id, "held_back": True}))
+        """Bytes of requests and answers that wait to be carried."""
+        return int(self._carrier.send({"link": self._node_id, "held_back": True}))
 
     def _change(self, cut: str, delay: float) -> None:
-        self._carrier.tell({"link": self._node_id, "cut": cut, "delay": delay})
+        self._carrier.send({"link": self._node_id, "cut": cut, "delay": delay})
         self._cut, self._delay = cut, delay
 
 
@@ -110,31 +133,30 @@ class Carrier:
             NodeControlError: the process has ended, or finds no port to listen at.
         """
         if node_id in self._links:
-            self.tell({"link": node_id, "to": to_port})
+            self.send({"link": node_id, "to": to_port})
             return self._links[node_id]
-        for attempt in range(1, _TRIES_AT_PORTS + 1):
+        for attempt in range(1, _PORT_ATTEMPTS + 1):
             (port,) = free_ports(1)
             try:
-                self.tell({"link": node_id, "port": port, "to": to_port})
+                self.send({"link": node_id, "port": port, "to": to_port})
             except NodeControlError:
-                if attempt == _TRIES_AT_PORTS or self._process.poll() is not None:
+                if attempt == _PORT_ATTEMPTS or self._process.poll() is not None:
                     raise
-                continue  # somebody was faster at the port
+                continue  # another process took the port
             break
         self._links[node_id] = Link(self, node_id, port)
         return self._links[node_id]
 
-    def tell(self, command: dict[str, object]) -> str:
-        """Give a command and wait until it holds.
-
-        Returns:
-            What it was asked for, if it is a question.
+    def send(self, command: dict[str, object]) -> str:
+        """Send a command, wait until it is in effect, and return the result of a question.
 
         Raises:
-            NodeControlError: it could not be done.
+            NodeControlError: it failed.
         """
+        stdin, stdout = self._process.stdin, self._process.stdout
+        assert stdin is not None
+        assert stdout is not None
         with self._lock:
-            stdin, stdout = self._pipes()
             try:
                 stdin.write(json.dumps(command).encode() + b"\n")
                 stdin.flush()
@@ -152,19 +174,9 @@ class Carrier:
         """End the process and with it every connection."""
         if os.getpid() != self._owner:
             return
-        with self._lock:
-            stdin, stdout = self._pipes()
-            with contextlib.suppress(OSError):
-                stdin.close()
+        with self._lock, contextlib.suppress(OSError):
             try:
-                self._process.wait(_ENDS_WITHIN_S)
+                self._process.communicate(timeout=_ENDS_WITHIN_S)
             except subprocess.TimeoutExpired:
                 self._process.kill()
                 self._process.wait()
-            stdout.close()
-
-    def _pipes(self) -> tuple[IO[bytes], IO[bytes]]:
-        stdin, stdout = self._process.stdin, self._process.stdout
-        assert stdin is not None
-        assert stdout is not None
-        return stdin, stdout

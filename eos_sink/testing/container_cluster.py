@@ -1,23 +1,25 @@
 """Kafka as containers of the official image, through testcontainers.
 
-The containers use the host's network: a cluster is then reached from outside and inside under the
-same addresses, with the properties that local processes have. Docker Desktop needs "host
-networking" enabled for it.
+The containers use the host's network: clients and nodes reach each other under the same addresses,
+with the properties that local processes have. Docker Desktop needs "host networking" enabled.
 """
 
 from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.testing import node_home, properties
-from eos_sink.testing.errors import BackendUnavailableError, NodeControlError, NodeFailedError
-from eos_sink.testing.links import Carrier
-from eos_sink.testing.owned import OwnedCluster, OwnedNode
-from eos_sink.testing.spec import ClusterSpec
+from eos_sink.testing.cluster_errors import (
+    BackendUnavailableError,
+    NodeControlError,
+    NodeFailedError,
+)
+from eos_sink.testing.network_links import Carrier
+from eos_sink.testing.node_properties import Endpoints, Layout, NodePlan, node_properties
+from eos_sink.testing.owned_cluster import ClusterSpec, OwnedCluster, OwnedNode, new_cluster_id
 from eos_sink.testing.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -51,17 +53,13 @@ def why_no_engine() -> str | None:
     return None
 
 
-def to_environment(node_properties: dict[str, str], cluster_id: str) -> dict[str, str]:
+def to_environment(properties: Mapping[str, str], cluster_id: str) -> dict[str, str]:
     """The environment from which the official image makes these properties (its README)."""
-    names = {
-        name: "KAFKA_" + name.replace("_", "__").replace("-", "___").replace(".", "_").upper()
-        for name in node_properties
-    }
-    return {
-        "CLUSTER_ID": cluster_id,
-        "KAFKA_HEAP_OPTS": _HEAP,
-        **{names[name]: value for name, value in node_properties.items()},
-    }
+    variables = {"CLUSTER_ID": cluster_id, "KAFKA_HEAP_OPTS": _HEAP}
+    for name, value in properties.items():
+        escaped = name.replace("_", "__").replace("-", "___").replace(".", "_")
+        variables[f"KAFKA_{escaped.upper()}"] = value
+    return variables
 
 
 class ContainerNode(OwnedNode):
@@ -73,7 +71,7 @@ class ContainerNode(OwnedNode):
         container: not yet started.
     """
 
-    def __init__(self, plan: properties.NodePlan, address: str, container: DockerContainer) -> None:
+    def __init__(self, plan: NodePlan, address: str, container: DockerContainer) -> None:
         super().__init__(plan.id, plan.role, address)
         self._container = container
         self._started: Any = None  # docker's own object, once there is one
@@ -173,7 +171,7 @@ class ContainerCluster(OwnedCluster):
         ValueError: a data directory was asked for.
     """
 
-    nodes: tuple[ContainerNode, ...] = ()
+    nodes: Sequence[ContainerNode] = ()
 
     def __init__(self, spec: ClusterSpec, image: str | None = None) -> None:
         if spec.data_dir is not None:
@@ -185,7 +183,7 @@ class ContainerCluster(OwnedCluster):
                 "pip install testcontainers, or let Kafka run as local processes: EOS_KAFKA=local."
             )
         self.version = spec.version
-        self.cluster_id = node_home.new_cluster_id()
+        self.cluster_id = new_cluster_id()
         self._spec = spec
         self._image = image or f"{IMAGE}:{spec.version}"
         spec.progress(f"Kafka {spec.version}: starting containers of {self._image} ...")
@@ -197,32 +195,24 @@ class ContainerCluster(OwnedCluster):
             self.close()
             raise
 
-    def _prepare(
-        self,
-        plans: Sequence[properties.NodePlan],
-        endpoints: dict[int, properties.Endpoints],
-    ) -> tuple[ContainerNode, ...]:
+    def _make_node(self, plan: NodePlan, endpoints: Mapping[int, Endpoints]) -> ContainerNode:
         from testcontainers.core.container import DockerContainer
 
-        around = properties.Surroundings(endpoints, self._spec.brokers, _DATA)
-        nodes = []
-        for plan in plans:
-            wanted = properties.node_properties(plan, around, self._spec.properties)
-            container = DockerContainer(self._image).with_kwargs(network_mode="host")
-            for name, value in to_environment(wanted, self.cluster_id).items():
-                container.with_env(name, value)
-            nodes.append(ContainerNode(plan, str(endpoints[plan.id].public), container))
-        return tuple(nodes)
+        layout = Layout(endpoints, self._spec.brokers, _DATA)
+        wanted = node_properties(plan, layout, self._spec.properties)
+        container = DockerContainer(self._image).with_kwargs(network_mode="host")
+        for name, value in to_environment(wanted, self.cluster_id).items():
+            container.with_env(name, value)
+        return ContainerNode(plan, endpoints[plan.id].address, container)
 
-    def _discard(self) -> None:
+    def _end_nodes(self) -> None:
         for node in self.nodes:
             node.remove()
 
     def close(self) -> None:
         """Remove the containers and their data."""
-        nodes, self.nodes = self.nodes, ()
         try:
-            for node in nodes:
-                node.remove()
+            self._end_nodes()
+            self.nodes = ()
         finally:
             self._close_links()

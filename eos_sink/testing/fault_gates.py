@@ -1,7 +1,6 @@
-"""The process's side of `eos_sink.testing.faults`: the real clients behind gates.
+"""`format("kafka-eos")` with fault points: the real Kafka clients behind gates.
 
-Points lie at the adapter seam, the calls of `kafka.interfaces`, so that no protocol code knows
-of them.
+The points are at the adapter seam, the calls of `kafka.interfaces`: no protocol code knows them.
 """
 
 from __future__ import annotations
@@ -17,8 +16,7 @@ from eos_sink.kafka.interfaces import EndOutcome, Kafka, Transaction, Transactio
 from eos_sink.kafka.rows import Rows
 from eos_sink.options import SinkOptions
 from eos_sink.spark.data_source import KafkaEosDataSource
-from eos_sink.testing.faults import ROLE_VARIABLE
-from eos_sink.testing.gate import Gate
+from eos_sink.testing.faults import ROLE_VARIABLE, Gate
 
 _ROLES = {
     "pyspark.sql.worker.write_into_data_source": "planner",
@@ -28,7 +26,7 @@ _ROLES = {
 _DELIVERED_WITHIN_S = 30.0
 
 
-class _Watched:
+class _Gated:
     """A client whose named calls pass the gate."""
 
     def __init__(self, client: Any, gate: Gate, points: dict[str, str]) -> None:
@@ -37,21 +35,21 @@ class _Watched:
     def __getattr__(self, name: str) -> Any:
         call = getattr(self._client, name)
         point = self._points.get(name)
-        return call if point is None else _watched(call, self._gate, point)
+        return call if point is None else _gated(call, self._gate, point)
 
 
-def _watched(call: Callable[..., Any], gate: Gate, point: str) -> Callable[..., Any]:
-    def watched(*arguments: Any, **named: Any) -> Any:
+def _gated(call: Callable[..., Any], gate: Gate, point: str) -> Callable[..., Any]:
+    def gated(*arguments: Any, **named: Any) -> Any:
         gate.reach(point, "before")
         result = call(*arguments, **named)
         gate.reach(point, "after")
         return result
 
-    return watched
+    return gated
 
 
-class _WatchedProducer(_Watched):
-    """A task's producer; the way of its rows is interrupted after the first one."""
+class _GatedProducer(_Gated):
+    """A task's producer, with a point after the first row."""
 
     def __init__(self, client: Any, gate: Gate) -> None:
         points = {"init": "init", "send_offset": "offset", "flush": "flush"}
@@ -74,8 +72,8 @@ class _WatchedProducer(_Watched):
         self._client.produce_rows(rows, on_offset)
 
 
-class _WatchedControl(_Watched):
-    """EndTxn can be interrupted between one transaction and the others."""
+class _GatedControl(_Gated):
+    """Transaction control, with a point between the first EndTxn and the others."""
 
     def end(
         self, transactions: Iterable[Transaction], commit: bool, deadline: Deadline
@@ -100,30 +98,30 @@ class FaultyKafka:
         self._kafka, self._gate = kafka, gate
 
     def producer(self, transactional_id: str, timeout_ms: int) -> Any:
-        return _WatchedProducer(self._kafka.producer(transactional_id, timeout_ms), self._gate)
+        return _GatedProducer(self._kafka.producer(transactional_id, timeout_ms), self._gate)
 
     def log_producer(self, transactional_id: str, timeout_ms: int) -> Any:
         points = {"init": "open", "commit": "write"}
-        return _Watched(self._kafka.log_producer(transactional_id, timeout_ms), self._gate, points)
+        return _Gated(self._kafka.log_producer(transactional_id, timeout_ms), self._gate, points)
 
     def member(self, group: str, instance_id: str, session_ms: int) -> Any:
         points = {"join": "join", "wait_stable": "stable"}
-        return _Watched(self._kafka.member(group, instance_id, session_ms), self._gate, points)
+        return _Gated(self._kafka.member(group, instance_id, session_ms), self._gate, points)
 
     def control(self) -> Any:
         points = {"list_open": "list", "describe": "describe", "check_timeout": "check"}
-        return _WatchedControl(self._kafka.control(), self._gate, points)
+        return _GatedControl(self._kafka.control(), self._gate, points)
 
     def log_reader(self, deadline: Deadline) -> Any:
-        return _Watched(self._kafka.log_reader(deadline), self._gate, {"latest": "read"})
+        return _Gated(self._kafka.log_reader(deadline), self._gate, {"latest": "read"})
 
     def __getattr__(self, name: str) -> Any:
         call = getattr(self._kafka, name)
-        return _watched(call, self._gate, "witness") if name == "visibility" else call
+        return _gated(call, self._gate, "witness") if name == "visibility" else call
 
 
 def faulty_connect(options: SinkOptions) -> Any:
-    """The connection of `FaultyDataSource`. What Spark runs in a process tells its role."""
+    """The connection of `FaultyDataSource`. Spark's command line says what a process is for."""
     role = os.environ.get(ROLE_VARIABLE) or _ROLES.get(sys.argv[-1], "task")
     gate = Gate(role)
     gate.reach("connect", "before")
