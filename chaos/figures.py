@@ -13,7 +13,7 @@ from chaos.kinds import DRIVER_DIES, Kind
 from chaos.outcome import Outcome
 from chaos.result import Result
 from chaos.schedule import Fault
-from eos_sink.bench.machine import machine
+from eos_sink.bench.result import machine
 from eos_sink.testing import FaultPoint
 
 _PACKAGES = ("eos-sink", "pyspark", "confluent-kafka", "kafka-python")
