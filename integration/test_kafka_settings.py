@@ -9,7 +9,7 @@ import subprocess
 import pytest
 
 from eos_sink.kafka_config import SETTINGS
-from eos_sink.kafka_config.producer_settings import CONSUMER_ONLY
+from eos_sink.kafka_config.java_settings import CONSUMER_ONLY
 from eos_sink.testing.ivy import Workbench
 from eos_sink.testing.jvm import find_java
 from eos_sink.testing.kafka_files import ensure_kafka

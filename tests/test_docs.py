@@ -133,7 +133,7 @@ def settings_rows() -> list[list[str]]:
     return [
         [
             f"`{row.name}`",
-            f"`{row.librdkafka}`" if row.librdkafka else row.fate.value,
+            f"`{row.librdkafka}`" if row.librdkafka else row.handling.value,
             row.note,
         ]
         for row in SETTINGS

@@ -10,18 +10,18 @@ from collections.abc import Iterator, Sequence
 
 from eos_sink.errors import ConfigurationError
 from eos_sink.identity import query_origin
-from eos_sink.kafka_config import Fate, is_known, is_secret, judge, setting
+from eos_sink.kafka_config import Handling, check_setting, find_setting, is_known, is_secret
 from eos_sink.migrate.acceptance import ANY_TEXT, IDENTITY, Acceptance, try_options
 from eos_sink.migrate.queries import EOS, KAFKA, Finding, Given, Query, Source, Verdict, Way
 from eos_sink.options import Kind, kind_of
 
 HIDDEN = "***"
 
-_FATES = {
-    Fate.SAME: Verdict.SAME,
-    Fate.OWNED: Verdict.SAME,
-    Fate.TRANSLATED: Verdict.TRANSLATED,
-    Fate.IGNORED: Verdict.IGNORED,
+_VERDICTS = {
+    Handling.SAME: Verdict.SAME,
+    Handling.OWNED: Verdict.SAME,
+    Handling.TRANSLATED: Verdict.TRANSLATED,
+    Handling.IGNORED: Verdict.IGNORED,
 }
 _SAME = (Verdict.SAME, "")
 _NO_UPDATE = (
@@ -152,8 +152,10 @@ def _assess_option(given: Given, name: str, answer: Acceptance) -> Finding:
         note = f"The file is not here. PKCS#12 and PEM are read, JKS is refused. {conversion}"
         return _finding(given, Verdict.UNREAD, note)
     if kind is Kind.KAFKA:
-        judgement = judge(_java_name(name), ANY_TEXT if given.value is None else given.value)
-        return _finding(given, _FATES[judgement.fate], judgement.note)
+        judgement = check_setting(
+            _java_name(name), ANY_TEXT if given.value is None else given.value
+        )
+        return _finding(given, _VERDICTS[judgement.handling], judgement.note)
     own = kind is Kind.OWN or given.key in IDENTITY
     return _finding(given, Verdict.SAME if own else Verdict.IGNORED)
 
@@ -192,5 +194,5 @@ def _is_known(name: str) -> bool:
 
 
 def _is_owned(name: str) -> bool:
-    row = setting(_java_name(name))
-    return kind_of(name) is Kind.REFUSED or (row is not None and row.fate is Fate.OWNED)
+    row = find_setting(_java_name(name))
+    return kind_of(name) is Kind.REFUSED or (row is not None and row.handling is Handling.OWNED)
