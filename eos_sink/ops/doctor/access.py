@@ -55,14 +55,12 @@ def _check_probe(allowed: bool | Unseen, acl: Acl) -> Findings:
 
 
 def _lack(*acls: Acl) -> Finding:
-    meaning = "The query is refused at its start."
-    if acls[0].operation == "Read":
-        meaning = "The query is refused at its start: it could not read back what a crash left open."
+    reason = ": it could not read back the outcome of a crash" * (acls[0].operation == "Read")
     return Finding(
         Check.PERMISSIONS,
         Level.FAILURE,
         f"this principal lacks {', '.join(map(str, acls))}",
-        meaning,
+        f"The query is refused at its start{reason}.",
         missing=acls,
     )
 
@@ -156,10 +154,16 @@ def _check_groups(facts: Facts, known: set[QueryNames]) -> Findings:
         yield Check.NAMES.unseen(f"groups that start with {prefix}", facts.groups)
         return
     unknown = sorted({*facts.groups} - {names.group for names in known})
-    if unknown and not facts.subject.query:
+    if unknown and facts.subject.names is None:
         yield Check.NAMES.warning(
             f"groups start with {prefix} and belong to no query of the log: {shorten(unknown)}",
             "Their queries use another decision log, or never came to a decision; or another "
             "application uses the prefix.",
-            f"Kafka removes groups that are not used. Otherwise use another prefix ({_OWN_PREFIX}).",
+            f"Kafka removes unused groups. Otherwise use another prefix ({_OWN_PREFIX}).",
         )
+
+
+CHECKS = (
+    check_permissions,
+    check_names,
+)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from eos_sink.errors import ClusterError
-from eos_sink.kafka.cluster_facts import Clock, Unseen
+from eos_sink.kafka.cluster_facts import Unseen
 from eos_sink.kafka.interfaces import TransactionStatus
 from eos_sink.kafka_config.broker_versions import VERIFICATION, check_broker
 from eos_sink.ops.doctor.facts import Facts, LogFacts
@@ -38,7 +36,9 @@ def check_brokers(facts: Facts) -> Findings:
     if not any(broker.unreachable for broker in facts.brokers):
         count = len(facts.brokers)
         addresses = ", ".join(f"{broker.address} (node {broker.id})" for broker in facts.brokers)
-        yield Check.BROKERS.ok(f"{count} broker{' answers' if count == 1 else 's answer'}: {addresses}")
+        yield Check.BROKERS.ok(
+            f"{count} broker{' answers' if count == 1 else 's answer'}: {addresses}"
+        )
 
 
 def check_versions(facts: Facts) -> Findings:
@@ -85,7 +85,9 @@ def check_clock(facts: Facts) -> Findings:
             "Synchronize both clocks (NTP); this shows the offset: chronyc tracking",
         )
 
-    ahead_ms = open_in_future_ms(facts)
+    open_ = [] if isinstance(facts.transactions, Unseen) else facts.transactions
+    starts = [each.started_ms for each in open_ if each.status is TransactionStatus.ONGOING]
+    ahead_ms = max(starts, default=facts.now_ms) - facts.now_ms
     if ahead_ms >= _CLOCK_TOLERANCE_MS:
         yield differ(
             f"a broker's clock is at least {ahead_ms / 1000:.1f} s ahead of this machine's: an "
@@ -96,7 +98,10 @@ def check_clock(facts: Facts) -> Findings:
     if clock is None:
         yield Check.CLOCK.unseen(what, Unseen("the controllers do not send their time"))
         return
-    behind_ms = clock_difference_ms(clock)
+    # The cluster's clock was read between `before_ms` and `after_ms` of this one.
+    behind_ms = max(clock.theirs_ms - clock.after_ms, 0) or min(
+        clock.theirs_ms - clock.before_ms, 0
+    )
     if abs(behind_ms) < _CLOCK_TOLERANCE_MS:
         within = (clock.after_ms - clock.before_ms) // 2 + _CLOCK_TOLERANCE_MS
         yield Check.CLOCK.ok(f"that of {clock.whose} is the same as here, within {within} ms")
@@ -105,50 +110,45 @@ def check_clock(facts: Facts) -> Findings:
         yield differ(f"this machine is {abs(behind_ms) / 1000:.1f} s {way} {clock.whose}")
 
 
-def clock_difference_ms(clock: Clock) -> int:
-    """Return by how much the cluster is ahead of this machine, at least; 0 if maybe not at all."""
-    if clock.theirs_ms > clock.after_ms:
-        return clock.theirs_ms - clock.after_ms
-    return min(0, clock.theirs_ms - clock.before_ms)
-
-
-def open_in_future_ms(facts: Facts) -> int:
-    """Return by how much a coordinator's clock is ahead, at least, going by open transactions."""
-    if isinstance(facts.transactions, Unseen):
-        return 0
-    starts = [t.started_ms for t in facts.transactions if t.status is TransactionStatus.ONGOING]
-    return max([0, *(start - facts.now_ms for start in starts)])
-
-
-@dataclass(frozen=True)
-class _Limit:
-    """The lowest value of a broker setting: a client may meet any of the brokers."""
-
-    value: int
-    where: str
-    restart: bool
-
-
-def _lowest(check: Check, facts: Facts, name: str) -> _Limit:
+def _lowest(check: Check, facts: Facts, name: str) -> tuple[int, str, bool]:
+    """Return the lowest value of a setting, since a client may meet any broker; which brokers have
+    it; and whether a change needs a restart."""
     settings = check.require(facts.setting(name), f"the brokers' {name}")
     value = min(int(each.value) for each in settings.values())
     at = [address for address, each in settings.items() if int(each.value) == value]
     who = "the brokers have" if len(at) == len(settings) else f"{', '.join(at)} has"
-    return _Limit(value, f"{who} {name}={value}", settings[at[0]].fixed)
+    return value, f"{who} {name}={value}", settings[at[0]].fixed
 
 
 def check_timeout(facts: Facts) -> Findings:
-    wanted = facts.subject.transaction_timeout_ms
-    limit = _lowest(Check.TIMEOUT, facts, _MAX_TIMEOUT)
-    if limit.value < wanted:
-        change = facts.commands.set_brokers({_MAX_TIMEOUT: wanted}, restart=limit.restart)
-        yield Check.TIMEOUT.failure(
-            f"{_OWN_TIMEOUT}={wanted}, and {limit.where}",
-            "The query is refused at its start (INVALID_TRANSACTION_TIMEOUT).",
-            f"Give the query {_OWN_TIMEOUT}={limit.value}, if its batches are shorter, or: {change}",
-        )
-    else:
-        yield Check.TIMEOUT.ok(f"{_OWN_TIMEOUT}={wanted}; the brokers allow {limit.value}")
+    meaning = "The query is refused at its start (INVALID_TRANSACTION_TIMEOUT)."
+    timeout_ms = facts.subject.options.transaction_timeout_ms
+    yield _check_maximum(Check.TIMEOUT, facts, _MAX_TIMEOUT, timeout_ms, meaning)
+
+
+def check_session(facts: Facts) -> Findings:
+    """The driver asks for the longest session that the brokers allow, and stops if that is shorter
+    than its transactions need."""
+    meaning = (
+        f"The driver needs a minute more than {_OWN_TIMEOUT}. The brokers answer "
+        "INVALID_SESSION_TIMEOUT, and the query is refused at its start."
+    )
+    session_ms = group_session_ms(facts.subject.options.transaction_timeout_ms)
+    yield _check_maximum(Check.SESSION, facts, _MAX_SESSION, session_ms, meaning)
+
+
+def _check_maximum(check: Check, facts: Facts, name: str, wanted: int, meaning: str) -> Finding:
+    timeout_ms = facts.subject.options.transaction_timeout_ms
+    need = f"{_OWN_TIMEOUT}={timeout_ms} needs {wanted} ms"
+    maximum, where, restart = _lowest(check, facts, name)
+    if maximum >= wanted:
+        return check.ok(f"{need}; the brokers allow {maximum}")
+    remedy = facts.commands.set_brokers({name: wanted}, restart=restart)
+    shorter = timeout_ms - (wanted - maximum)
+    if shorter > 0:
+        fits = f"Give the query {_OWN_TIMEOUT}={shorter}, if its batches are shorter"
+        remedy = f"{fits}, or: {remedy}"
+    return check.failure(f"{need}, and {where}", meaning, remedy)
 
 
 def check_batches(facts: Facts) -> Findings:
@@ -161,7 +161,7 @@ def check_batches(facts: Facts) -> Findings:
             continue
         took_ms = stats.timeout_ms - stats.left_ms
         # Each query has a time-out of its own, unless the options of one are given.
-        limit_ms = subject.transaction_timeout_ms if subject.query else stats.timeout_ms
+        limit_ms = subject.options.transaction_timeout_ms if subject.names else stats.timeout_ms
         what = f"the last batch of {query} took {took_ms / 1000:.0f} s of {limit_ms / 1000:.0f} s"
         remedy = (
             "Make batches smaller (maxOffsetsPerTrigger, maxFilesPerTrigger), or raise "
@@ -175,38 +175,17 @@ def check_batches(facts: Facts) -> Findings:
             yield Check.TIMEOUT.warning(what, meaning, remedy)
 
 
-def check_session(facts: Facts) -> Findings:
-    """The driver asks for the longest session that the brokers allow, and stops if that is shorter
-    than its transactions need."""
-    own = facts.subject.transaction_timeout_ms
-    wanted = group_session_ms(own)
-    limit = _lowest(Check.SESSION, facts, _MAX_SESSION)
-    if limit.value < wanted:
-        change = facts.commands.set_brokers({_MAX_SESSION: wanted}, restart=limit.restart)
-        shorter = own - (wanted - limit.value)
-        yield Check.SESSION.failure(
-            f"the driver needs {wanted} ms, a minute more than {_OWN_TIMEOUT}, and {limit.where}",
-            "The driver cannot join its group: the brokers answer INVALID_SESSION_TIMEOUT, and the "
-            "query is refused at its start.",
-            f"Give the query {_OWN_TIMEOUT}={shorter}, if its batches are shorter, or: {change}"
-            if shorter > 0
-            else change,
-        )
-    else:
-        yield Check.SESSION.ok(f"the driver needs {wanted} ms; the brokers allow {limit.value}")
-
-
 def check_expiry(facts: Facts) -> Findings:
-    limit = _lowest(Check.EXPIRY, facts, ID_EXPIRATION)
-    if limit.value < _DAY_MS:
+    kept_ms, where, restart = _lowest(Check.EXPIRY, facts, ID_EXPIRATION)
+    if kept_ms < _DAY_MS:
         yield Check.EXPIRY.warning(
-            limit.where,
+            where,
             "After a longer downtime the coordinator no longer knows the outcome of the query's "
             "last batch: the query reads it back from the topics, if they still have it.",
-            facts.commands.set_brokers({ID_EXPIRATION: 7 * _DAY_MS}, restart=limit.restart),
+            facts.commands.set_brokers({ID_EXPIRATION: 7 * _DAY_MS}, restart=restart),
         )
     else:
-        kept = long_time(limit.value)
+        kept = format_hours(kept_ms)
         yield Check.EXPIRY.ok(f"coordinators remember transactional ids for {kept}")
 
 
@@ -226,7 +205,20 @@ def check_verification(facts: Facts) -> Findings:
         yield Check.VERIFICATION.ok(f"{VERIFICATION}=true")
 
 
-def long_time(ms: int) -> str:
-    """Format hours or days."""
+def format_hours(ms: int) -> str:
+    """Format a long time in hours or days."""
     hours = ms / 3_600_000
     return f"{hours:g} h" if hours < 48 else f"{hours / 24:g} days"
+
+
+CHECKS = (
+    check_brokers,
+    check_versions,
+    check_controller,
+    check_clock,
+    check_timeout,
+    check_batches,
+    check_session,
+    check_expiry,
+    check_verification,
+)

@@ -31,7 +31,7 @@ def check_log(facts: Facts) -> Findings:
 
 
 def _check_creation(facts: Facts) -> Finding:
-    name, log_copies = facts.subject.log, facts.subject.log_copies
+    name, log_copies = facts.subject.log, facts.subject.options.log_replication
     refusal = Check.LOG.require(facts.refusal, f"whether {name} can be created")
     copies = max(1, min(log_copies, len(facts.brokers)))
     if not refusal:
@@ -67,26 +67,21 @@ def _check_settings(topic: TopicFacts, facts: Facts) -> Findings:
     if isinstance(topic.settings, Unseen):
         return
     commands, settings = facts.commands, {**LOG_CONFIGURATION, **topic.settings}
-    name = "cleanup.policy"
-    wanted = LOG_CONFIGURATION[name]
+    name, wanted = "cleanup.policy", LOG_CONFIGURATION["cleanup.policy"]
     if settings[name] != wanted:
         meaning = "Decisions would be deleted after a time: the query is refused at its start."
         yield Check.LOG.failure(*fix_setting(topic, name, wanted, meaning, commands))
-    name = "max.message.bytes"
-    wanted, largest = LOG_CONFIGURATION[name], int(settings[name])
-    if largest < int(wanted):
+    name, wanted = "max.message.bytes", LOG_CONFIGURATION["max.message.bytes"]
+    if int(settings[name]) < int(wanted):
         meaning = (
             f"A decision takes some {_BYTES_PER_TASK} bytes per task, so a batch of more than "
-            f"about {largest // _BYTES_PER_TASK:,} tasks cannot be decided."
+            f"about {int(settings[name]) // _BYTES_PER_TASK:,} tasks cannot be decided."
         )
-        note = f" instead of {wanted}"
-        yield Check.LOG.warning(*fix_setting(topic, name, wanted, meaning, commands, note))
-    name = "segment.bytes"
-    wanted = LOG_CONFIGURATION[name]
+        yield Check.LOG.warning(*fix_setting(topic, name, wanted, meaning, commands))
+    name, wanted = "segment.bytes", LOG_CONFIGURATION["segment.bytes"]
     if int(settings[name]) > int(wanted):
         meaning = "Replaced records stay until a segment is full, and each start reads them."
-        note = f" instead of {wanted}"
-        yield Check.LOG.warning(*fix_setting(topic, name, wanted, meaning, commands, note))
+        yield Check.LOG.warning(*fix_setting(topic, name, wanted, meaning, commands))
 
 
 def check_log_records(facts: Facts) -> Findings:
@@ -140,3 +135,6 @@ def _check_misplaced(log: LogFacts) -> Findings:
 
 def _format_position(position: LogPosition) -> str:
     return f"partition {position.partition}, offset {position.offset}"
+
+
+CHECKS = (check_log, check_log_records)

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import TypeVar
 
 from eos_sink.decision_log.record_format import FORMAT
@@ -28,16 +28,17 @@ from eos_sink.kafka.cluster_facts import (
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import TransactionState
 from eos_sink.kafka.observing import LogLine, LogPage
+from eos_sink.kafka_config import translate
 from eos_sink.kafka_config.acls import Acl, Permissions, Resource
-from eos_sink.kafka_config.destinations import Destinations
 from eos_sink.ops.doctor.findings import Commands
 from eos_sink.ops.history import Unreadable, Written, read_records, shown_key
+from eos_sink.options import SinkOptions
 
 T = TypeVar("T")
 
 TRANSACTIONS, OFFSETS = INTERNAL = ("__transaction_state", "__consumer_offsets")
-PROBE = "permission"
-"""No query's transactional id or group ends like this."""
+# No transactional id or group of a query ends like this.
+_PROBE = "permission"
 
 # Limits each question, so that one without an answer leaves time for the others.
 _ANSWER_S = 10.0
@@ -49,36 +50,26 @@ class Subject:
     """One query, or what all queries under a prefix have in common.
 
     Attributes:
-        commands: for this cluster and principal.
-        query: None: all queries.
+        options: of the query, or the defaults.
+        names: None: all queries.
         topics: where the rows go; empty: not known.
-        destinations: option `eos.destinations`.
-        transaction_timeout_ms: option `eos.transaction.timeout.ms`.
-        log_copies: option `eos.log.replication.factor`.
-        own_times: the query sets the timestamps of its records.
-        largest: bytes of the largest record that its client sends.
-        warnings: from parsing its options.
     """
 
-    prefix: str
-    log: str
-    transaction_timeout_ms: int
-    commands: Commands
-    query: str | None = None
+    options: SinkOptions
+    names: QueryNames | None = None
     topics: tuple[str, ...] = ()
-    destinations: Destinations | None = None
-    log_copies: int = 3
-    own_times: bool = False
-    largest: int = 1_000_000
-    warnings: tuple[str, ...] = ()
 
     @property
-    def names(self) -> QueryNames | None:
-        return QueryNames(self.prefix, self.query) if self.query else None
+    def log(self) -> str:
+        return self.options.log_topic
 
     @property
     def shown(self) -> str | None:
         return self.names.shown if self.names else None
+
+    @property
+    def prefix(self) -> str:
+        return (self.names or self.options.names).prefix
 
     @property
     def start(self) -> str:
@@ -88,7 +79,17 @@ class Subject:
     @property
     def probe(self) -> str:
         """An unused name that the query's permissions have to cover."""
-        return f"{self.start}-{PROBE}" if self.query else f"{self.start}{PROBE}"
+        return f"{self.start}-{_PROBE}" if self.names else f"{self.start}{_PROBE}"
+
+    @cached_property
+    def commands(self) -> Commands:
+        settings = translate(self.options.kafka).settings
+        protocol = settings.get("security.protocol", "plaintext")
+        return Commands(
+            servers=self.options.kafka["bootstrap.servers"],
+            secured=protocol.lower() != "plaintext",
+            principal=f"User:{settings.get('sasl.username', 'NAME')}",
+        )
 
 
 @dataclass(frozen=True)
@@ -186,10 +187,10 @@ def gather(survey: Survey, subject: Subject, deadline: Deadline) -> Facts:
 
     refusal: str | Unseen = ""
     if topics[subject.log] is None:
-        copies = max(1, min(subject.log_copies, len(brokers)))
+        copies = max(1, min(subject.options.log_replication, len(brokers)))
         refusal = _seen(lambda: survey.refusal_to_make(subject.log, copies, soon()))
     groups = [subject.start]
-    if not subject.query:
+    if subject.names is None:
         known = log.names(subject.prefix) if isinstance(log, LogFacts) else []
         groups = sorted(names.group for names in known)[:_MAX_GROUPS]
     members: dict[str, Sequence[MemberFacts] | Unseen] = {}

@@ -24,50 +24,28 @@ class Level(Enum):
 
 
 class Check(Enum):
-    """A subject of findings: its title, and the condition for "ok". docs/doctor.md lists them."""
+    """What is checked. docs/doctor.md has the condition for "ok"."""
 
-    BROKERS = "brokers", "each broker can be reached from here at the address that it advertises"
-    VERSIONS = (
-        "versions",
-        "each broker knows the requests that the sink sends; versions of features",
-    )
-    CONTROLLER = "controller", "the controllers have a leader"
-    CLOCK = "clock", "this machine's clock and the cluster's agree"
-    PERMISSIONS = "permissions", "this principal may do all that the query needs"
-    TOPIC = (
-        "topic",
-        (
-            "each topic exists; its partitions have leaders and enough copies in sync; it takes "
-            "the query's records and times"
-        ),
-    )
-    WITNESS = "reading back", "what a crash leaves open can be read back from the topics for long"
-    INTERNAL = "internal topics", "`__transaction_state` and `__consumer_offsets` survive a broker"
-    LOG = "decision log", "it is as the sink makes it, or can be made"
-    RECORDS = "log records", "each record of the decision log can be read, and lies in its place"
-    TIMEOUT = "transaction time-out", "the brokers allow it; recent batches stay well below it"
-    SESSION = (
-        "group session",
-        "the brokers allow the driver's, at least a minute longer than a transaction",
-    )
-    EXPIRY = "expiry", "ids of transactions and producers are remembered for long enough"
-    VERIFICATION = "verification", "brokers refuse rows of transactions that they do not know of"
-    NAMES = "names", "no other application uses the query's names; no two queries are one"
-    OPTIONS = "options", "settings of the query that are passed over or unwise"
-    CLIENTS = "clients", "versions of Python and of the libraries here; the fast path is there"
-    FORMAT = "format", "with `--spark`: Spark finds the format `kafka-eos`"
-    EXECUTORS = (
-        "executors",
-        "with `--spark`: Python, libraries and brokers as executors see them, the same as here",
-    )
-    SPARK = (
-        "Spark settings",
-        "with `--spark`: settings that the sink cannot, or need not, live with",
-    )
-
-    def __init__(self, title: str, meaning: str) -> None:
-        self.title = title
-        self.meaning = meaning
+    BROKERS = "brokers"
+    VERSIONS = "versions"
+    CONTROLLER = "controller"
+    CLOCK = "clock"
+    PERMISSIONS = "permissions"
+    TOPIC = "topic"
+    WITNESS = "reading back"
+    INTERNAL = "internal topics"
+    LOG = "decision log"
+    RECORDS = "log records"
+    TIMEOUT = "transaction time-out"
+    SESSION = "group session"
+    EXPIRY = "expiry"
+    VERIFICATION = "verification"
+    NAMES = "names"
+    OPTIONS = "options"
+    CLIENTS = "clients"
+    FORMAT = "format"
+    EXECUTORS = "executors"
+    SPARK = "Spark settings"
 
     def ok(self, what: str) -> Finding:
         return Finding(self, Level.OK, what)

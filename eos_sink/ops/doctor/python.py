@@ -35,27 +35,33 @@ _CONNECT_S, _LOGIN_S = 3.0, 10.0
 
 @dataclass(frozen=True)
 class Python:
-    """A Python and its libraries.
+    """A Python, its libraries, and what it can reach.
 
     Attributes:
+        hosts: those on which it is the same.
         executable: its path.
         version: "3.12.1".
         versions: of each library and of eos-sink; empty where it is not installed.
         librdkafka: the version that confluent-kafka has loaded; empty if that cannot be imported.
         error: of the imports that failed, or empty.
         native: rows can go from Arrow's buffers straight to librdkafka.
+        unreachable: why it cannot reach a broker, by "host:port".
+        login: why it cannot log in; empty: it can, or did not try.
     """
 
+    hosts: tuple[str, ...]
     executable: str
     version: str
-    versions: Mapping[str, str] = field(default_factory=dict)
-    librdkafka: str = ""
+    versions: Mapping[str, str]
+    librdkafka: str
     error: str = ""
     native: bool = True
+    unreachable: Mapping[str, str] = field(default_factory=dict)
+    login: str = ""
 
 
 def this_python() -> Python:
-    return Python(**make_look()()["python"])
+    return Python(**make_look()())
 
 
 def make_look(
@@ -119,15 +125,13 @@ def make_look(
         )
         errors = {f"{host}:{port}": connect(host, port) for host, port in hosts}
         return {
-            "host": socket.gethostname(),
-            "python": {
-                "executable": sys.executable,
-                "version": platform.python_version(),
-                "versions": {name: version for name, (version, _) in found.items()},
-                "error": "; ".join(error for _, error in found.values() if error),
-                "librdkafka": load("confluent_kafka").libversion()[0] if usable else "",
-                "native": usable and load("eos_sink.kafka.native.library").library() is not None,
-            },
+            "hosts": (socket.gethostname(),),
+            "executable": sys.executable,
+            "version": platform.python_version(),
+            "versions": {name: version for name, (version, _) in found.items()},
+            "error": "; ".join(error for _, error in found.values() if error),
+            "librdkafka": load("confluent_kafka").libversion()[0] if usable else "",
+            "native": usable and load("eos_sink.kafka.native.library").library() is not None,
             "unreachable": {address: error for address, error in errors.items() if error},
             "login": login() if usable and settings is not None else "",
         }

@@ -6,7 +6,7 @@ import os
 import sys
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from eos_sink.kafka.cluster_facts import Unseen
@@ -35,22 +35,6 @@ _SETTINGS = ("spark.master", _SOCKET, _REUSE, _SPECULATION, _MAX_FAILURES)
 
 
 @dataclass(frozen=True)
-class Executor:
-    """A Python of Spark's, and what it can reach.
-
-    Attributes:
-        hosts: those on which it is the same.
-        unreachable: why it cannot reach a broker, by "host:port".
-        login: why it cannot log in; empty: it can, or did not try.
-    """
-
-    hosts: tuple[str, ...]
-    python: Python
-    unreachable: Mapping[str, str] = field(default_factory=dict)
-    login: str = ""
-
-
-@dataclass(frozen=True)
 class SparkFacts:
     """A session.
 
@@ -65,7 +49,7 @@ class SparkFacts:
     found: bool
     lookup_python: str
     settings: Mapping[str, str]
-    executors: Sequence[Executor] | Unseen
+    executors: Sequence[Python] | Unseen
 
 
 def look_at_spark(addresses: Sequence[str], kafka: Mapping[str, str]) -> SparkFacts:
@@ -114,7 +98,7 @@ def _has_format(session: SparkSession) -> bool:
 
 def _look_at_executors(
     session: SparkSession, addresses: Sequence[str], kafka: Mapping[str, str]
-) -> Sequence[Executor] | Unseen:
+) -> Sequence[Python] | Unseen:
     hosts = [(host, int(port)) for host, _, port in (each.rpartition(":") for each in addresses)]
     look = make_look(hosts, kafka)
     try:
@@ -131,15 +115,15 @@ def _look_at_executors(
     return group_executors(seen)
 
 
-def group_executors(seen: Iterable[Mapping[str, Any]]) -> list[Executor]:
-    """Make one executor of all that are equal."""
-    groups: dict[str, tuple[set[str], Mapping[str, Any]]] = {}
+def group_executors(seen: Iterable[Mapping[str, Any]]) -> list[Python]:
+    """Merge executors that differ in their hosts only."""
+    groups: dict[str, list[Python]] = {}
     for each in seen:
-        key = repr(sorted((k, v) for k, v in each.items() if k != "host"))
-        groups.setdefault(key, (set(), each))[0].add(str(each["host"]))
+        python = Python(**each)
+        groups.setdefault(repr(replace(python, hosts=())), []).append(python)
     return [
-        Executor(tuple(sorted(hosts)), Python(**one["python"]), one["unreachable"], one["login"])
-        for hosts, one in groups.values()
+        replace(group[0], hosts=tuple(sorted({host for each in group for host in each.hosts})))
+        for group in groups.values()
     ]
 
 
@@ -167,9 +151,9 @@ def _check_format(facts: SparkFacts) -> Findings:
 
 
 def _check_executors(here: Python, facts: SparkFacts) -> Findings:
-    for executor in Check.EXECUTORS.require(facts.executors, "what executors find"):
-        python, where = executor.python, shorten(executor.hosts)
-        found = [*_check_python(here, python, where), *_check_network(executor, where)]
+    for python in Check.EXECUTORS.require(facts.executors, "what executors find"):
+        where = shorten(python.hosts)
+        found = [*_check_python(here, python, where), *_check_network(python, where)]
         what = (
             f"{where}: {python.executable} ({python.version}), eos-sink "
             f"{python.versions.get(_SINK)}, librdkafka {python.librdkafka}; all brokers reached"
@@ -200,16 +184,16 @@ def _check_python(here: Python, python: Python, where: str) -> Findings:
         )
 
 
-def _check_network(executor: Executor, where: str) -> Findings:
-    for address, why in sorted(executor.unreachable.items()):
+def _check_network(python: Python, where: str) -> Findings:
+    for address, why in sorted(python.unreachable.items()):
         yield Check.EXECUTORS.failure(
             f"{where} cannot reach {address}: {why}",
             "A task there waits for the partitions and coordinators of that broker, then fails.",
             f"Open the way; this shows there whether it is: nc -vz {address.replace(':', ' ')}",
         )
-    if executor.login and not executor.unreachable:
+    if python.login and not python.unreachable:
         yield Check.EXECUTORS.failure(
-            f"{where} cannot log in: {executor.login.splitlines()[0]}",
+            f"{where} cannot log in: {python.login.splitlines()[0]}",
             "Every task there fails, although the login works on this machine.",
             "Files that options name (kafka.ssl.*.location) have to be there on each host.",
         )
@@ -219,29 +203,38 @@ def _check_settings(settings: Mapping[str, str]) -> Findings:
     def setting(name: str, default: str) -> str:
         return settings.get(name, default).strip().lower()
 
-    found: list[Finding] = []
-    if setting(_SPECULATION, "false") == "true":
-        found.append(
-            Check.SPARK.failure(
-                f"{_SPECULATION}=true",
-                "Two attempts of one task cannot hold one transaction: the first task stops the "
-                "query.",
-                f"--conf {_SPECULATION}=false",
-            )
-        )
     local = settings.get("spark.master", "").startswith("local")
-    if setting(_MAX_FAILURES, "4") == "1" and not local:
-        meaning = "One failure of one task, such as the loss of an executor, ends the query."
-        remedy = f"--conf {_MAX_FAILURES}=4"
-        found.append(Check.SPARK.warning(f"{_MAX_FAILURES}=1", meaning, remedy))
-    if setting(_SOCKET, "false") != "true":
-        meaning = "Only time is lost: delayed acknowledgements cost a micro-batch some 40 ms."
-        remedy = f"--conf {_SOCKET}=true"
-        found.append(Check.SPARK.warning(f"{_SOCKET} is not true", meaning, remedy))
-    if setting(_REUSE, "true") == "false":
-        meaning = "Only time is lost: each task starts a Python and creates its Kafka clients."
-        remedy = f"--conf {_REUSE}=true"
-        found.append(Check.SPARK.warning(f"{_REUSE}=false", meaning, remedy))
+    rules = (
+        (
+            setting(_SPECULATION, "false") == "true",
+            Check.SPARK.failure,
+            f"{_SPECULATION}=true",
+            "Two attempts of one task cannot hold one transaction: the first task stops the query.",
+            f"--conf {_SPECULATION}=false",
+        ),
+        (
+            setting(_MAX_FAILURES, "4") == "1" and not local,
+            Check.SPARK.warning,
+            f"{_MAX_FAILURES}=1",
+            "One failure of one task, such as the loss of an executor, ends the query.",
+            f"--conf {_MAX_FAILURES}=4",
+        ),
+        (
+            setting(_SOCKET, "false") != "true",
+            Check.SPARK.warning,
+            f"{_SOCKET} is not true",
+            "Only time is lost: delayed acknowledgements cost a micro-batch some 40 ms.",
+            f"--conf {_SOCKET}=true",
+        ),
+        (
+            setting(_REUSE, "true") == "false",
+            Check.SPARK.warning,
+            f"{_REUSE}=false",
+            "Only time is lost: each task starts a Python and creates its Kafka clients.",
+            f"--conf {_REUSE}=true",
+        ),
+    )
+    found = [level(*texts) for wrong, level, *texts in rules if wrong]
     names = sorted(name for name in settings if name.startswith(SESSION_PREFIX))
     unknown = [n for n in names if kind_of(n.removeprefix(SESSION_PREFIX)) is Kind.UNKNOWN]
     if unknown:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from eos_sink.kafka.cluster_facts import TopicFacts, Unseen
-from eos_sink.ops.doctor.brokers import ID_EXPIRATION, long_time
+from eos_sink.kafka_config import translate
+from eos_sink.ops.doctor.brokers import ID_EXPIRATION, format_hours
 from eos_sink.ops.doctor.facts import INTERNAL, OFFSETS, TRANSACTIONS, Facts
-from eos_sink.ops.doctor.findings import Check, Commands, Finding, Findings, collect, shorten
+from eos_sink.ops.doctor.findings import Check, Commands, Findings, collect, shorten
 
 MIN_IN_SYNC = "min.insync.replicas"
 _UNCLEAN = "unclean.leader.election.enable"
@@ -70,7 +71,7 @@ def _check_internal_topic(name: str, facts: Facts) -> Findings:
 
 def check_copies(check: Check, topic: TopicFacts, facts: Facts) -> Findings:
     """Find out whether the topic accepts acks=all, now and after the failure of a broker."""
-    name, copies, brokers = topic.name, topic.copies, len(facts.brokers)
+    name, copies = topic.name, topic.copies
     describe = f"Bring the missing brokers back: {facts.commands.describe_topic(name)}"
     settings = {} if isinstance(topic.settings, Unseen) else topic.settings
     if isinstance(topic.settings, Unseen):
@@ -137,8 +138,8 @@ def _check_broker_failure(
 
 
 def _check_records(topic: TopicFacts, facts: Facts) -> Findings:
-    subject, commands = facts.subject, facts.commands
-    ranges = subject.destinations.ranges.get(topic.name, ()) if subject.destinations else ()
+    options, commands = facts.subject.options, facts.commands
+    ranges = options.destinations.ranges.get(topic.name, ()) if options.destinations else ()
     needed = max((part.stop for part in ranges), default=0)
     if needed > len(topic.partitions):
         yield Check.TOPIC.failure(
@@ -149,13 +150,16 @@ def _check_records(topic: TopicFacts, facts: Facts) -> Findings:
         )
     if isinstance(topic.settings, Unseen):
         return
-    name, largest = "max.message.bytes", subject.largest
+    name = "max.message.bytes"
+    largest = int(translate(options.kafka).settings.get("message.max.bytes", "1000000"))
     if int(topic.settings.get(name, largest)) < largest:
-        meaning = "A larger row, or a larger batch of rows, fails the micro-batch each time."
-        note = f"; the query's client sends up to {largest}"
-        yield Check.TOPIC.warning(*fix_setting(topic, name, largest, meaning, commands, note))
+        meaning = (
+            "The query's client sends more at once: a row or a batch of rows that is too large "
+            "fails its micro-batch each time."
+        )
+        yield Check.TOPIC.warning(*fix_setting(topic, name, largest, meaning, commands))
     name = "message.timestamp.type"
-    if subject.own_times and topic.settings.get(name) == "LogAppendTime":
+    if options.timestamp_column and topic.settings.get(name) == "LogAppendTime":
         meaning = "Records get the time of the append instead of that of eos.timestamp.column."
         yield Check.TOPIC.warning(*fix_setting(topic, name, "CreateTime", meaning, commands))
 
@@ -190,8 +194,8 @@ def _check_read_back(topic: TopicFacts, facts: Facts) -> Findings:
     kept_ms = int(settings.get("retention.ms", "-1"))
     if 0 <= kept_ms < needed_ms:
         yield Check.WITNESS.warning(
-            f"{name} keeps records for {long_time(kept_ms)}, coordinators ids for "
-            f"{long_time(needed_ms)} ({ID_EXPIRATION})",
+            f"{name} keeps records for {format_hours(kept_ms)}, coordinators ids for "
+            f"{format_hours(needed_ms)} ({ID_EXPIRATION})",
             meaning,
             commands.set_topic(name, {"retention.ms": needed_ms}),
         )
@@ -200,11 +204,11 @@ def _check_read_back(topic: TopicFacts, facts: Facts) -> Findings:
 
 
 def fix_setting(
-    topic: TopicFacts, name: str, value: object, meaning: str, commands: Commands, note: str = ""
+    topic: TopicFacts, name: str, value: object, meaning: str, commands: Commands
 ) -> tuple[str, str, str]:
-    """Return the fact, meaning and remedy of a finding about a setting; `value` is the right one."""
+    """Return the fact, meaning and remedy of a finding about a setting that should be `value`."""
     assert not isinstance(topic.settings, Unseen)
-    what = f"{topic.name} has {name}={topic.settings.get(name)}{note}"
+    what = f"{topic.name} has {name}={topic.settings.get(name)} instead of {value}"
     return what, meaning, commands.set_topic(topic.name, {name: value})
 
 
@@ -219,3 +223,9 @@ def _describe(topic: TopicFacts) -> str:
         f"{topic.name}: {count} partition{'' if count == 1 else 's'}, "
         f"{count_copies(topic.copies)}, all in sync, {MIN_IN_SYNC}={needed or 'not seen'}"
     )
+
+
+CHECKS = (
+    check_topics,
+    check_internal_topics,
+)
