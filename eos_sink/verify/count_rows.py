@@ -119,10 +119,15 @@ class Gaps:
     some: list[Gap] = field(default_factory=list)
 
     def add_between(
-        self, before: Numbers, after: Numbers, bounds: Bounds, groups: NDArray[Any]
+        self,
+        before: Numbers,
+        after: Numbers,
+        bounds: Bounds,
+        groups: NDArray[Any],
+        among: NDArray[np.bool_] | bool = True,
     ) -> None:
-        """Add what is missing between each number and its successor."""
-        rising = after > before
+        """Add what is missing between each number and its successor, among those selected."""
+        rising = (after > before) & among
         first = np.maximum(before[rising] + 1, bounds.low)
         last = np.minimum(after[rising] - 1, bounds.high)
         lacking = last >= first
@@ -148,7 +153,7 @@ def find_gaps(chunks: Sequence[Chunk], bounds: Bounds) -> Gaps:
         joined = np.concatenate([last, values])
         homes = np.concatenate([last_group, groups])
         same = homes[1:] == homes[:-1]
-        found.add_between(joined[:-1][same], joined[1:][same], bounds, homes[1:][same])
+        found.add_between(joined[:-1], joined[1:], bounds, homes[1:], same)
         if bounds.whole:
             ends, starts = joined[:-1][~same], joined[1:][~same]
             above, below = np.full_like(ends, bounds.high + 1), np.full_like(ends, bounds.low - 1)
