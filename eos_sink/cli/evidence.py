@@ -7,7 +7,7 @@ from typing import Any
 
 from eos_sink.cli.report import Cell, Mood, Report
 from eos_sink.decision_log import Entry
-from eos_sink.driver.processes import runs_here
+from eos_sink.driver.processes import is_alive_here
 from eos_sink.kafka.interfaces import PartitionTail, Visibility
 from eos_sink.ops.resolve import Account, Choice, Found
 from eos_sink.options import SinkOptions
@@ -46,7 +46,7 @@ def _row(account: Account) -> tuple[Cell, ...]:
     other = " (of another)" if state and state.is_not(account.transaction) else ""
     return (
         Cell(str(account.entry.partition)),
-        Cell(f"{account.entry.tally.rows}"),
+        Cell(f"{account.entry.digest.rows}"),
         Cell(f"{state.status.value}{other}" if state else "not asked"),
         Cell(_WITNESS[known.witness] if known.witness else "not asked"),
         Cell(at_end),
@@ -66,9 +66,9 @@ def _notes(options: SinkOptions, evidence: Found) -> Iterator[str]:
         yield f"Decision log {where}: " + (
             f"seq {entry.seq} at offset {place.offset}." if entry.seq else "no record."
         )
-    if evidence.owner is not None:
-        alive = ", alive" if runs_here(evidence.owner) else ""
-        yield f"Last written by {evidence.owner}{alive}."
+    if evidence.run is not None:
+        alive = ", alive" if is_alive_here(evidence.run) else ""
+        yield f"Last written by {evidence.run}{alive}."
     if evidence.members:
         yield f"Group member, alive or not long gone: {', '.join(evidence.members)}."
     if decision is not None:
@@ -76,7 +76,7 @@ def _notes(options: SinkOptions, evidence: Found) -> Iterator[str]:
             f"Decision: {decision.batch}, slot {decision.slot}, {decision.partitions} partitions, "
             f"{_shown(decision.total)}."
         )
-        yield from _ruling(decision)
+        yield from _override(decision)
     for account in evidence.in_doubt:
         yield _doubt(account)
     for tail in evidence.tails:
@@ -90,24 +90,24 @@ def _notes(options: SinkOptions, evidence: Found) -> Iterator[str]:
         yield f"Open and undecided: {len(evidence.undecided)}; the next start aborts them."
 
 
-def _ruling(decision: Decision) -> Iterator[str]:
-    ruling = decision.ruling
-    if ruling.accepted:
+def _override(decision: Decision) -> Iterator[str]:
+    override = decision.override
+    if override.accepted:
         yield "A person has accepted it as it is."
-    if ruling.visible:
-        yield f"Visible by a person's ruling: partitions {sorted(ruling.visible)}."
-    if ruling.lost:
-        yield f"Lost by a person's ruling: partitions {sorted(ruling.lost)}."
+    if override.visible:
+        yield f"Visible by a person's override: partitions {sorted(override.visible)}."
+    if override.lost:
+        yield f"Lost by a person's override: partitions {sorted(override.lost)}."
 
 
 def _doubt(account: Account) -> str:
     entry, trace = account.entry, account.trace
     place = f"{entry.witness.topic}[{entry.witness.partition}]@{entry.witness.offset}"
-    seen = f"{trace.rows} of its {entry.tally.rows} rows are at the topic's end"
+    seen = f"{trace.rows} of its {entry.digest.rows} rows are at the topic's end"
     if account.same_rows:
         seen += ", with its fingerprint"
     elif trace.rows:
-        seen += f" ({_shown(account.found)}; decided: {_shown(entry.tally)})"
+        seen += f" ({_shown(account.found)}; decided: {_shown(entry.digest)})"
     hidden = f", {trace.hidden} of them too compressed to look at" if trace.hidden else ""
     return f"In doubt: partition {entry.partition}, witness {place} unreadable; {seen}{hidden}."
 
@@ -134,14 +134,14 @@ def _next(evidence: Found, choice: Choice | None, written: Entry | None) -> Iter
         yield "Nothing is in doubt. If the query stops all the same: --accept or --forget."
 
 
-def _shown(tally: RowDigest) -> str:
-    return f"{tally.rows} rows, {tally.bytes} bytes, fingerprint {tally.fingerprint:016x}"
+def _shown(digest: RowDigest) -> str:
+    return f"{digest.rows} rows, {digest.bytes} bytes, fingerprint {digest.fingerprint:016x}"
 
 
 def _document(
     options: SinkOptions, evidence: Found, choice: Choice | None, written: Entry | None
 ) -> dict[str, Any]:
-    entry, decision, owner = evidence.entry, evidence.decision, evidence.owner
+    entry, decision, run = evidence.entry, evidence.decision, evidence.run
     return {
         "query": options.names.query,
         "group": options.names.group,
@@ -152,13 +152,13 @@ def _document(
             "seq": evidence.seq,
         },
         "owner": None
-        if owner is None
+        if run is None
         else {
-            "host": owner.host,
-            "pid": owner.pid,
-            "started_ms": owner.started_ms,
-            "known_as": owner.tool or str(owner.origin),
-            "alive_here": runs_here(owner),
+            "host": run.host,
+            "pid": run.pid,
+            "started_ms": run.started_ms,
+            "known_as": run.tool or str(run.origin),
+            "alive_here": is_alive_here(run),
         },
         "members": list(evidence.members),
         "decision": _decision(decision) if decision else None,
@@ -184,17 +184,17 @@ def _document(
 
 
 def _decision(decision: Decision) -> dict[str, Any]:
-    ruling = decision.ruling
+    override = decision.override
     return {
         "stream": decision.batch.stream,
         "batch": decision.batch.batch,
         "slot": decision.slot,
         "partitions": decision.partitions,
-        **_tally(decision.total),
+        **_digest(decision.total),
         "ruling": {
-            "visible": sorted(ruling.visible),
-            "lost": sorted(ruling.lost),
-            "accepted": ruling.accepted,
+            "visible": sorted(override.visible),
+            "lost": sorted(override.lost),
+            "accepted": override.accepted,
         },
     }
 
@@ -212,7 +212,7 @@ def _account(account: Account) -> dict[str, Any]:
         "transactional_id": account.transaction.transactional_id,
         "producer_id": entry.producer_id,
         "epoch": entry.epoch,
-        **_tally(entry.tally),
+        **_digest(entry.digest),
         "outcome": account.outcome.value,
         "coordinator": state
         and {
@@ -227,7 +227,7 @@ def _account(account: Account) -> dict[str, Any]:
             "found": _WITNESS[known.witness] if known.witness else None,
         },
         "at_the_end": {
-            **_tally(account.found),
+            **_digest(account.found),
             "rows": account.trace.rows,
             "hidden": account.trace.hidden,
             "marker": _MARKERS[_marker(account)],
@@ -236,9 +236,9 @@ def _account(account: Account) -> dict[str, Any]:
     }
 
 
-def _tally(tally: RowDigest) -> dict[str, Any]:
+def _digest(digest: RowDigest) -> dict[str, Any]:
     return {
-        "rows": tally.rows,
-        "bytes": tally.bytes,
-        "fingerprint": f"{tally.fingerprint:016x}",
+        "rows": digest.rows,
+        "bytes": digest.bytes,
+        "fingerprint": f"{digest.fingerprint:016x}",
     }

@@ -213,7 +213,7 @@ def _gone(case: Case) -> str:
         )
     return (
         f"Batch {latest} of the same stream is decided, and none is planned before the one before "
-        "it is settled: all rows of this one are visible once, or it had none. A person's ruling "
+        "it is settled: all rows of this one are visible once, or it had none. A person's override "
         "(eos-sink resolve) is the exception, and compaction would have dropped that too."
     )
 

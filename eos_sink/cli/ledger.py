@@ -80,7 +80,7 @@ def _told(snapshot: Snapshot, line: Line, now_ms: int) -> Iterator[str]:
         yield (
             f"Decided with {decision.batch} in seq {written.record.seq} at {place.topic}"
             f"[{place.partition}]@{place.offset}, {span(max(0, now_ms - written.at_ms))} ago: "
-            f"{entry.tally.rows:,} rows, {entry.tally.bytes:,} bytes, witness {witness}."
+            f"{entry.digest.rows:,} rows, {entry.digest.bytes:,} bytes, witness {witness}."
         )
     elif line.task is None:
         yield "It is the driver's own, which writes the log; it lasts 30 s at most."
@@ -157,5 +157,5 @@ def _document(line: Line, now_ms: int) -> dict[str, Any]:
         "batch": decision.batch.batch if decision else None,
         "stream": decision.batch.stream if decision else None,
         "seq": written.record.seq if written else None,
-        "rows": entry.tally.rows if entry else None,
+        "rows": entry.digest.rows if entry else None,
     }

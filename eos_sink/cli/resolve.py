@@ -126,12 +126,12 @@ def _confirm(
     arguments: argparse.Namespace, options: SinkOptions, evidence: Found, choice: Choice
 ) -> None:
     """Raises CommandError unless a person, or a script in a person's name, means it."""
-    from eos_sink.driver.processes import runs_here
+    from eos_sink.driver.processes import is_alive_here
 
-    owner = evidence.owner
-    if owner is not None and not arguments.take_over and runs_here(owner):
+    run = evidence.run
+    if run is not None and not arguments.take_over and is_alive_here(run):
         raise CommandError(
-            f"the run that wrote last is alive: {owner}. Stop the query first; if that process is "
+            f"the run that wrote last is alive: {run}. Stop the query first; if that process is "
             "another one by now, or shall be replaced, add --take-over"
         )
     if arguments.yes:

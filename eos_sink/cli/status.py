@@ -197,7 +197,7 @@ def _document(found: Snapshot, worries: tuple[Concern, ...]) -> dict[str, Any]:
 
 def query_document(status: QueryStatus, now_ms: int) -> dict[str, Any]:
     """A query for a program."""
-    batch, owner = status.batch, status.owner
+    batch, run = status.batch, status.run
     return {
         "query": status.names.query,
         "prefix": status.names.prefix,
@@ -213,7 +213,7 @@ def query_document(status: QueryStatus, now_ms: int) -> dict[str, Any]:
         "in_doubt": list(status.doubtful),
         "driver": status.driver.value,
         "members": list(status.hosts),
-        "owner": owner and str(owner),
+        "owner": run and str(run),
         "open": [open_document(each, now_ms) for each in status.open],
         "unreadable_at": status.hidden and status.hidden.where,
     }

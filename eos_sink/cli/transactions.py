@@ -250,15 +250,15 @@ def _one_query(
 
 def _check_driver(status: QueryStatus, arguments: argparse.Namespace) -> None:
     """A run that is alive is not replaced by mistake; it would be safe, but it would stop."""
-    from eos_sink.driver.processes import runs_here
+    from eos_sink.driver.processes import is_alive_here
     from eos_sink.ops.snapshot import Driver
 
-    owner = status.owner
-    alive = owner is not None and runs_here(owner)
-    member = bool(status.hosts) and not (owner and owner.tool)
+    run = status.run
+    alive = run is not None and is_alive_here(run)
+    member = bool(status.hosts) and not (run and run.tool)
     if arguments.take_over or not (alive or member or status.driver is Driver.UNKNOWN):
         return
-    who = f" {owner}" if owner else ""
+    who = f" {run}" if run else ""
     ended = " Its process on this machine has ended." if status.driver is Driver.GONE else ""
     raise CommandError(
         f"a run of {status.query} is alive, or died within its session (half an hour unless the "

@@ -65,12 +65,12 @@ def told(before: LogRecord | None, written: Written) -> Happening:
         kind=kind,
         batch=str(decision.batch) if decision else "",
         rows=decision.total.rows if decision and kind is Kind.DECIDED else 0,
-        who=str(record.owner) if record.owner and kind in (Kind.STARTED, Kind.RULED) else "",
+        who=str(record.run) if record.run and kind in (Kind.STARTED, Kind.RULED) else "",
     )
 
 
 def _kind(before: LogRecord | None, record: LogRecord) -> Kind:
-    if record.owner is not None and record.owner.tool:
+    if record.run is not None and record.run.tool:
         return Kind.RULED
     earlier = before.decision if before else None
     if record.decision is not None and not record.decision.repeats(earlier):

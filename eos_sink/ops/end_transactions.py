@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from eos_sink.decision_log import DecisionRegister, Entry
 from eos_sink.driver.abort import void
-from eos_sink.driver.processes import this_process
+from eos_sink.driver.processes import current_run
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import (
     EndOutcome,
@@ -76,9 +76,9 @@ def end_undecided(  # noqa: PLR0913
     _check_open(kafka, transactions, deadline)
     member = kafka.member(names.group, names.driver, SESSION_MS)
     try:
-        owner = replace(this_process(options), tool=TOOL)
+        run = replace(current_run(options), tool=TOOL)
         metadata = member.join(deadline)
-        token = PlanToken(names, entry.seq, entry.position, metadata, owner, SESSION_MS)
+        token = PlanToken(names, entry.seq, entry.position, metadata, run, SESSION_MS)
         # In this order: what was described before the void belongs to a plan before it.
         written = void(register, token, entry, deadline)
         return written, kafka.control().end(transactions, commit=commit, deadline=deadline)

@@ -123,14 +123,14 @@ def fates_of(case: Case, known: Iterable[Evidence]) -> list[TaskFate]:
     if decision is None:
         return []
     found = [
-        TaskFate(each.entry.partition, outcome(each), each.entry.tally.rows, _told(case, each))
+        TaskFate(each.entry.partition, outcome(each), each.entry.digest.rows, _told(case, each))
         for each in known
     ]
     found += [
         TaskFate(
             entry.partition,
             Fate.REWRITTEN,
-            entry.tally.rows,
+            entry.digest.rows,
             (
                 f"an earlier decision of the batch names it with epoch {entry.epoch}, the latest "
                 "one another: only what was lost is written again",
@@ -191,8 +191,8 @@ def _told(case: Case, known: Evidence) -> tuple[str, ...]:
         found.append(f"witness {place}: {_WITNESS[known.witness]}")
     if known.marker is not None:
         found.append(f"marker: {'commit' if known.marker else 'abort'}")
-    if known.ruling is not None:
-        found.append(f"a person's ruling: {'visible' if known.ruling else 'lost'}")
+    if known.override is not None:
+        found.append(f"a person's override: {'visible' if known.override else 'lost'}")
     if known.accepted:
         found.append("a person has accepted the batch as it is")
     if case.later is not None:

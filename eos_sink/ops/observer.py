@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from eos_sink.driver.evidence import ask_topics
-from eos_sink.driver.processes import died_here
+from eos_sink.driver.processes import is_dead_here
 from eos_sink.errors import EosSinkError
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline
@@ -244,5 +244,5 @@ def _decisions(known: dict[str, History]) -> list[tuple[str, Decision]]:
 
 
 def _is_dead(history: History) -> bool:
-    owner = history.latest.record.owner if history.latest else None
-    return owner is not None and died_here(owner)
+    run = history.latest.record.run if history.latest else None
+    return run is not None and is_dead_here(run)

@@ -13,7 +13,7 @@ from enum import Enum
 from eos_sink.decision_log import DecisionRegister, Entry
 from eos_sink.driver.abort import list_undecided
 from eos_sink.driver.evidence import ask_all
-from eos_sink.driver.processes import this_process
+from eos_sink.driver.processes import current_run
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import (
     EndOutcome,
@@ -26,7 +26,7 @@ from eos_sink.kafka.interfaces import (
     Transaction,
 )
 from eos_sink.options import SinkOptions
-from eos_sink.protocol.model import Decision, Earlier, PlanToken, Prepared, RowDigest, Run
+from eos_sink.protocol.model import Decision, OtherStream, PlanToken, Prepared, RowDigest, Run
 from eos_sink.protocol.outcome import Evidence, Outcome, evidence_in_log, outcome
 from eos_sink.task.fingerprint import RowDigester
 
@@ -75,7 +75,7 @@ class Account:
     @property
     def same_rows(self) -> bool:
         """The topic's end holds exactly the rows that were decided."""
-        return self.trace.rows > 0 and self.found == self.entry.tally
+        return self.trace.rows > 0 and self.found == self.entry.digest
 
 
 @dataclass(frozen=True)
@@ -105,12 +105,12 @@ class Found:
         return self.entry.decision if self.entry else None
 
     @property
-    def owner(self) -> Run | None:
-        return self.entry.record.owner if self.entry else None
+    def run(self) -> Run | None:
+        return self.entry.record.run if self.entry else None
 
     @property
     def in_doubt(self) -> list[Account]:
-        """Those that wait for a person's ruling."""
+        """Those that wait for a person's override."""
         return [each for each in self.accounts if each.outcome is Outcome.IN_DOUBT]
 
 
@@ -153,7 +153,7 @@ def ruled(evidence: Found, choice: Choice, partitions: Sequence[int]) -> Decisio
     if decision is None:
         raise RefusedChoice("The log has no decision of this query that could be ruled about.")
     if choice is Choice.ACCEPT:
-        return replace(decision, ruling=replace(decision.ruling, accepted=True))
+        return replace(decision, override=replace(decision.override, accepted=True))
     chosen = frozenset(partitions or (a.entry.partition for a in evidence.in_doubt))
     if not chosen:
         raise RefusedChoice("Nothing is in doubt: the next start of the query needs no person.")
@@ -162,17 +162,17 @@ def ruled(evidence: Found, choice: Choice, partitions: Sequence[int]) -> Decisio
         if partition not in accounts:
             raise RefusedChoice(f"The decision has no transaction of partition {partition}.")
         _check_doubt(accounts[partition])
-    ruling = decision.ruling
+    override = decision.override
     visible, lost = (chosen, frozenset()) if choice is Choice.VISIBLE else (frozenset(), chosen)
-    ruling = replace(
-        ruling, visible=ruling.visible - chosen | visible, lost=ruling.lost - chosen | lost
+    override = replace(
+        override, visible=override.visible - chosen | visible, lost=override.lost - chosen | lost
     )
-    return replace(decision, ruling=ruling)
+    return replace(decision, override=override)
 
 
 def ruled_about(
     evidence: Found, choice: Choice, partitions: Sequence[int], stream: str
-) -> tuple[Decision | None, tuple[Earlier, ...] | None]:
+) -> tuple[Decision | None, tuple[OtherStream, ...] | None]:
     """The decision and the earlier streams' batches as a choice about one stream leaves them; the
     decision's own stream may be named as well.
 
@@ -182,14 +182,14 @@ def ruled_about(
     decision = evidence.decision
     if decision is not None and decision.batch.stream == stream:
         return ruled(evidence, choice, partitions), None
-    known = evidence.entry.record.earlier_of(stream) if evidence.entry else None
+    known = evidence.entry.record.other_stream(stream) if evidence.entry else None
     if evidence.entry is None or known is None:
         raise RefusedChoice(f"The log knows no decided batch of stream {stream}.")
     if partitions or choice not in (Choice.ACCEPT, Choice.FORGET):
         raise RefusedChoice(f"--{choice.value} is about the latest decision, not about a stream.")
     accepted = replace(known, accepted=True, dropped=False)
     changed = accepted if choice is Choice.ACCEPT else None
-    return decision, evidence.entry.record.earlier_with(stream, changed)
+    return decision, evidence.entry.record.with_other_stream(stream, changed)
 
 
 def carry_out(  # noqa: PLR0913, PLR0917
@@ -198,12 +198,12 @@ def carry_out(  # noqa: PLR0913, PLR0917
     evidence: Found,
     decision: Decision | None,
     deadline: Deadline,
-    earlier: tuple[Earlier, ...] | None = None,
+    other_streams: tuple[OtherStream, ...] | None = None,
 ) -> Entry:
     """Write the record that follows from a choice; every older run is refused from here on.
 
     Args:
-        earlier: what is kept of other streams; None: what there was.
+        other_streams: what is kept of other streams; None: what there was.
 
     Raises:
         RefusedChoice: the log or a transaction has moved since the evidence was gathered.
@@ -218,13 +218,13 @@ def carry_out(  # noqa: PLR0913, PLR0917
                 f"The log has moved from seq {evidence.seq} to {entry.seq} meanwhile, so a run of "
                 "the query is alive. Stop it, then look again."
             )
-        owner = replace(this_process(options), tool=TOOL)
+        run = replace(current_run(options), tool=TOOL)
         metadata = member.join(deadline)
-        token = PlanToken(names, entry.seq, entry.position, metadata, owner, SESSION_MS)
+        token = PlanToken(names, entry.seq, entry.position, metadata, run, SESSION_MS)
         register.expect(token, deadline)
         if decision is None:
             _end_what_is_decided(kafka, evidence, deadline)
-        return register.write(token, decision, deadline, earlier=earlier)
+        return register.write(token, decision, deadline, other_streams=other_streams)
     except MemberRefused as refused:
         raise RefusedChoice(f"A run of the query has started meanwhile: {refused}") from refused
     finally:
@@ -259,7 +259,7 @@ def _accounts(
         Account(
             each,
             reading.trace(each.transaction, tails),
-            reading.tally(each.transaction, each.entry),
+            reading.digest(each.transaction, each.entry),
         )
         for each in known
     ]
@@ -293,9 +293,9 @@ class _Reading:
             markers[0] if markers else None,
         )
 
-    def tally(self, transaction: Transaction, entry: Prepared) -> RowDigest:
-        fixed, varying = (t.tally for t in self._talliers[self._ids[transaction]])
-        return varying if varying == entry.tally else fixed
+    def digest(self, transaction: Transaction, entry: Prepared) -> RowDigest:
+        fixed, varying = (t.digest for t in self._talliers[self._ids[transaction]])
+        return varying if varying == entry.digest else fixed
 
     def _on_row(
         self,
@@ -306,8 +306,8 @@ class _Reading:
         headers: Headers | None,
     ) -> None:
         row = (value, key, topic, list(headers) if headers else None, None, None)
-        for tallier in self._talliers[producer]:
-            tallier.add_row(row)
+        for digester in self._talliers[producer]:
+            digester.add_row(row)
 
 
 _REFUSALS = {
@@ -319,8 +319,8 @@ _REFUSALS = {
 
 
 def _check_doubt(account: Account) -> None:
-    """A ruling that was made before can be changed: without it there is doubt."""
-    unruled = outcome(replace(account.evidence, ruling=None, accepted=False))
+    """An override that was made before can be changed: without it there is doubt."""
+    unruled = outcome(replace(account.evidence, override=None, accepted=False))
     if unruled is not Outcome.IN_DOUBT:
         raise RefusedChoice(f"Partition {account.entry.partition} {_REFUSALS[unruled]}.")
 

@@ -108,8 +108,8 @@ class QueryStatus:
         return self.record.seq if self.record else 0
 
     @property
-    def owner(self) -> Run | None:
-        return self.record.owner if self.record else None
+    def run(self) -> Run | None:
+        return self.record.run if self.record else None
 
     @property
     def decision(self) -> Decision | None:
@@ -305,7 +305,7 @@ def _driver(hosts: tuple[str, ...] | None, *, dead: bool) -> Driver:
 
 def _is_of_a_tool(record: LogRecord | None) -> bool:
     """Whether the group's member is a command that has ended: a run begins with a record."""
-    return bool(record and record.owner and record.owner.tool)
+    return bool(record and record.run and record.run.tool)
 
 
 def _open(

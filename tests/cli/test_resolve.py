@@ -19,7 +19,7 @@ from eos_sink.cli.names import meant, queries_in
 from eos_sink.cli.render import render
 from eos_sink.cli.report import CommandError
 from eos_sink.decision_log import Entry
-from eos_sink.decision_log.record_format import encode, encode_moved
+from eos_sink.decision_log.codec import encode, encode_moved
 from eos_sink.identity import DEFAULT_PREFIX, QueryNames, query_identity
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import LogPosition
@@ -116,13 +116,13 @@ def test_only_one_choice_is_made() -> None:
 # --- confirmation
 
 
-def evidence(owner: Run | None) -> Found:
-    entry = Entry(LogRecord(3, None, "w", owner=owner), LogPosition("log", 0, 7))
+def evidence(run: Run | None) -> Found:
+    entry = Entry(LogRecord(3, None, "w", run=run), LogPosition("log", 0, 7))
     return Found(entry, (), (), (), (), ())
 
 
-def confirm(*words: str, owner: Run | None = None) -> None:
-    resolve._confirm(typed("--forget", *words), options(), evidence(owner), Choice.FORGET)
+def confirm(*words: str, run: Run | None = None) -> None:
+    resolve._confirm(typed("--forget", *words), options(), evidence(run), Choice.FORGET)
 
 
 def test_a_script_confirms_with_yes() -> None:
@@ -148,9 +148,9 @@ def test_a_person_types_the_querys_name(
 def test_a_run_that_is_alive_here_has_to_be_taken_over() -> None:
     alive = Run(socket.gethostname(), os.getpid(), 0)
     with pytest.raises(CommandError, match=f"process {os.getpid()} on .* --take-over"):
-        confirm("--yes", owner=alive)
-    confirm("--yes", "--take-over", owner=alive)
-    confirm("--yes", owner=replace(alive, host="elsewhere"))
+        confirm("--yes", run=alive)
+    confirm("--yes", "--take-over", run=alive)
+    confirm("--yes", run=replace(alive, host="elsewhere"))
 
 
 # --- what is shown
@@ -188,7 +188,7 @@ def test_what_was_carried_out_is_shown(world: World) -> None:
     assert f"--visible is carried out: seq {written.seq}. Start the query again." in render(report)
     again = report_of(world.options, person.looks())
     assert again.ok
-    assert "Visible by a person's ruling: partitions [0, 1]" in render(again)
+    assert "Visible by a person's override: partitions [0, 1]" in render(again)
 
 
 def test_a_missing_record_is_shown_with_its_traces(world: World) -> None:

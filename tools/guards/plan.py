@@ -117,12 +117,12 @@ GUARDS = (
         rows=("NO_SETTLEDBIT",),
     ),
     Guard(
-        "a ruling is not kept as seen",
+        "an override is not kept as seen",
         "What a person has ruled is consulted, and may be changed, as long as the doubt lasts.",
         (
             Removal(
                 "eos_sink/driver/settle.py",
-                "    return outcome(replace(evidence, ruling=None, accepted=False)) is ",
+                "    return outcome(replace(evidence, override=None, accepted=False)) is ",
                 "    return outcome(evidence) is ",
             ),
         ),

@@ -277,7 +277,7 @@ GUARDS = (
             Removal(
                 _COMMITTER,
                 "        self._register.write(reports[0].token, record.decision, deadline, "
-                "figures, earlier=earlier)\n",
+                "figures, other_streams=earlier)\n",
             ),
         ),
         proofs(_JOBS + "test_a_second_frame_is_refused_also_after_another_query_has_written"),
