@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 from chaos import plots
-from eos_sink.verify.templating import render_page
+from eos_sink.verify.pages import render_page
 
 Figures = dict[str, Any]
 

@@ -10,7 +10,7 @@ from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 
 from chaos.families import Family, family_of
-from eos_sink.verify.plot_style import (
+from eos_sink.verify.pages import (
     BLUE,
     GREEN,
     INK,

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from eos_sink import cli, errors
-from eos_sink.cli.connection import ENVIRONMENT
+from eos_sink.cli.arguments import ENVIRONMENT
 from eos_sink.identity import DEFAULT_PREFIX
 from eos_sink.kafka_config import SETTINGS
 from eos_sink.kafka_config.acls import Permissions

@@ -20,7 +20,7 @@ import pyarrow as pa
 from rich.console import Console, RenderableType
 
 from eos_sink import cli
-from eos_sink.cli.connection import sink_options
+from eos_sink.cli.arguments import sink_options
 from eos_sink.cli.views import Picture
 from eos_sink.driver.committer import Committer
 from eos_sink.driver.planner import Planner

@@ -12,7 +12,7 @@ from bench.pages.publication import Publication, Results, measured_on, number, s
 from bench.scale import Fit, fit, medians
 from eos_sink.bench.result import Result
 from eos_sink.bench.spread import spread
-from eos_sink.verify.plot_style import (
+from eos_sink.verify.pages import (
     BLUE,
     GREEN,
     ORANGE,

@@ -19,7 +19,7 @@ from bench.pages.publication import (
 )
 from eos_sink.bench.result import Result, Series
 from eos_sink.bench.spread import Spread, ratio, spread
-from eos_sink.verify.plot_style import BLUE, FAINT, GREEN, INK, ORANGE, STYLE, WIDTH, render_svg
+from eos_sink.verify.pages import BLUE, FAINT, GREEN, INK, ORANGE, STYLE, WIDTH, render_svg
 
 _NAME = "sinks"
 OURS, THEIRS = "kafka-eos", "kafka"

@@ -9,9 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from eos_sink.cli.connection import add_brokers, kafka_settings
-from eos_sink.cli.numbers import positive, whole
-from eos_sink.cli.report import Cell, CommandError, Report
+from eos_sink.cli.arguments import add_brokers, kafka_settings, positive, whole
+from eos_sink.cli.output import Cell, CommandError, Report
 from eos_sink.errors import EosSinkError
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from eos_sink.cli.report import CommandError
+from eos_sink.cli.output import CommandError
 
 
 def confirm(warnings: Sequence[str], name: str, what: str, script: str) -> None:

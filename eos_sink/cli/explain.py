@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
-from eos_sink.cli.connection import add_connection, command_line, sink_options
+from eos_sink.cli.arguments import add_connection, command_line, sink_options
 from eos_sink.cli.names import meant
-from eos_sink.cli.report import Cell, CommandError, Mood, Report
+from eos_sink.cli.output import Cell, CommandError, Mood, Report
 from eos_sink.errors import EosSinkError
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.protocol.model import BatchId, Numbering

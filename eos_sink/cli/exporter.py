@@ -11,9 +11,8 @@ from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, NoReturn
 
-from eos_sink.cli.connection import add_connection, sink_options
-from eos_sink.cli.numbers import some_seconds
-from eos_sink.cli.report import CommandError, Report
+from eos_sink.cli.arguments import add_connection, positive_seconds, sink_options
+from eos_sink.cli.output import CommandError, Report
 
 if TYPE_CHECKING:
     from eos_sink.ops.exposition import Look
@@ -54,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add(
         "--interval",
-        type=some_seconds,
+        type=positive_seconds,
         metavar="S",
         help=f"seconds for which a look at the cluster serves ({_INTERVAL_S:g}), or between two "
         f"writes of the file ({_TEXTFILE_INTERVAL_S:g})",

@@ -6,9 +6,8 @@ import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from eos_sink.cli.connection import command_line
-from eos_sink.cli.report import Cell, Mood, Report
-from eos_sink.cli.words import span
+from eos_sink.cli.arguments import command_line
+from eos_sink.cli.output import Cell, Mood, Report, span
 
 if TYPE_CHECKING:
     from eos_sink.kafka.interfaces import EndOutcome, Transaction

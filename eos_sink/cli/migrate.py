@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from eos_sink.cli.migrate_report import Assessment, build_report
-from eos_sink.cli.report import CommandError, Report
+from eos_sink.cli.output import CommandError, Report
 from eos_sink.migrate.edits import (
     diff_python,
     edit_options_file,

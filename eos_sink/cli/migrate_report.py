@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from eos_sink.cli.report import Cell, Mood, Report
+from eos_sink.cli.output import Cell, Mood, Report
 from eos_sink.migrate.assess import assess_query, assess_session, find_lacking
 from eos_sink.migrate.queries import Finding, Given, Query, Source, Verdict, Way
 

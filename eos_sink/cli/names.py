@@ -6,7 +6,7 @@ import contextlib
 import difflib
 from collections.abc import Mapping, Sequence
 
-from eos_sink.cli.report import CommandError
+from eos_sink.cli.output import CommandError
 from eos_sink.decision_log.codec import decode, is_moved
 from eos_sink.errors import EosSinkError
 from eos_sink.identity import DEFAULT_PREFIX, QUERY_NAME, QueryNames, query_identity

@@ -6,10 +6,10 @@ import argparse
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from eos_sink.cli.arguments import add_connection, sink_options
 from eos_sink.cli.confirm import confirm
-from eos_sink.cli.connection import add_connection, sink_options
 from eos_sink.cli.names import meant, queries_in
-from eos_sink.cli.report import CommandError, Report
+from eos_sink.cli.output import CommandError, Report
 from eos_sink.errors import EosSinkError
 from eos_sink.kafka.deadline import Deadline
 

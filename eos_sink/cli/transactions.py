@@ -9,10 +9,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from eos_sink.cli.arguments import add_connection, command_line, sink_options
 from eos_sink.cli.confirm import confirm
-from eos_sink.cli.connection import add_connection, command_line, sink_options
 from eos_sink.cli.ledger import describe_report, done_report, list_report
-from eos_sink.cli.report import CommandError, Report
+from eos_sink.cli.output import CommandError, Report
 from eos_sink.errors import EosSinkError
 from eos_sink.kafka.deadline import Deadline
 

@@ -10,7 +10,7 @@ from datetime import datetime, timezone
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, TextIO
 
-from eos_sink.cli.report import CommandError, Mood
+from eos_sink.cli.output import CommandError, Mood
 from eos_sink.cli.status import batch_name, decided_ago, query_document, state_of, time_left
 from eos_sink.ops.activity import Happening, Kind
 from eos_sink.ops.alerts import concerns

@@ -7,9 +7,8 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from eos_sink.cli.connection import add_connection, command_line, sink_options
-from eos_sink.cli.numbers import positive, seconds
-from eos_sink.cli.report import CommandError
+from eos_sink.cli.arguments import add_connection, command_line, positive, seconds, sink_options
+from eos_sink.cli.output import CommandError
 from eos_sink.errors import EosSinkError
 from eos_sink.kafka.deadline import Deadline
 

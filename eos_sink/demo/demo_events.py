@@ -1,4 +1,4 @@
-"""What a run tells the screen while it works, and what it hands over at its end."""
+"""What a run tells while it works, and its result."""
 
 from __future__ import annotations
 
@@ -8,25 +8,17 @@ from typing import Protocol
 from eos_sink.testing.topic_audit import Audit
 
 
-@dataclass(frozen=True)
-class Progress:
-    """Where a run is, as its read_committed reader sees it."""
-
-    visible: int
-    expected: int
-    doubled: int
-    batches: int
-    of_batches: int
-
-
-class Screen(Protocol):
-    """Shows a person what happens. Called from one thread."""
+class Progress(Protocol):
+    """Shows what happens. Called from one thread."""
 
     def say(self, text: str) -> None:
-        """One line of news."""
+        """Print one line of news."""
 
-    def progress(self, side: str, now: Progress) -> None:
-        """Called often: show the newest."""
+    def step(self, what: str, total: int) -> None:
+        """Begin a step."""
+
+    def at(self, done: int, rows: int, note: str = "") -> None:
+        """Show how far the step is. Called often."""
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from eos_sink.demo import flights
 from eos_sink.demo.demo_errors import DemoError
-from eos_sink.demo.demo_events import DemoResult, Screen, SideResult
+from eos_sink.demo.demo_events import DemoResult, Progress, SideResult
 from eos_sink.demo.flights import Flights
 from eos_sink.demo.launch import FALLBACK, Program
 from eos_sink.demo.run_watch import Watch
@@ -69,10 +69,10 @@ class _Contest:
     strikes: tuple[Strike, ...]
     work: Path
     watchdog: Mapping[str, str]
-    screen: Screen
+    progress: Progress
 
 
-def run_demo(options: DemoOptions, screen: Screen) -> DemoResult:
+def run_demo(options: DemoOptions, progress: Progress) -> DemoResult:
     """Run it all.
 
     Raises:
@@ -84,16 +84,16 @@ def run_demo(options: DemoOptions, screen: Screen) -> DemoResult:
         strikes = plan_strikes(len(data.batches), options.kills, options.zombies, options.seed)
     except ValueError as error:
         raise DemoError(f"--kills or --rows does not fit: {error}") from None
-    screen.say(
+    progress.say(
         f"{data.rows:,} flights in {len(data.batches)} files, one file a micro-batch, "
         f"{PARTITIONS} partitions; seed {options.seed}"
     )
     work = Path(tempfile.mkdtemp(prefix="eos-demo-"))
     finished = False
     try:
-        jars = _jars_of_spark(screen) if options.compare else None
-        with _kafka(options, screen) as bootstrap, contextlib.closing(Watchdog()) as watchdog:
-            contest = _Contest(bootstrap, data, strikes, work, watchdog.environ, screen)
+        jars = _jars_of_spark(progress) if options.compare else None
+        with _kafka(options, progress) as bootstrap, contextlib.closing(Watchdog()) as watchdog:
+            contest = _Contest(bootstrap, data, strikes, work, watchdog.environ, progress)
             ours = _run_side(contest, "exactly-once", "kafka-eos", None, keep=options.keep)
             other = None
             if options.compare:
@@ -110,24 +110,24 @@ def run_demo(options: DemoOptions, screen: Screen) -> DemoResult:
         if nothing_to_see and not options.keep:
             shutil.rmtree(work, ignore_errors=True)
         else:
-            screen.say(f"logs and checkpoints: {work}")
+            progress.say(f"logs and checkpoints: {work}")
 
 
 @contextlib.contextmanager
-def _kafka(options: DemoOptions, screen: Screen) -> Iterator[str]:
+def _kafka(options: DemoOptions, progress: Progress) -> Iterator[str]:
     if options.bootstrap:
         yield options.bootstrap
         return
-    with start_kafka(brokers=1, progress=screen.say) as cluster:
-        screen.say(f"Kafka {cluster.version} runs at {cluster.bootstrap_servers}")
+    with start_kafka(brokers=1, progress=progress.say) as cluster:
+        progress.say(f"Kafka {cluster.version} runs at {cluster.bootstrap_servers}")
         yield cluster.bootstrap_servers
 
 
-def _jars_of_spark(screen: Screen) -> Path | None:
+def _jars_of_spark(progress: Progress) -> Path | None:
     try:
-        return spark_kafka_jars(screen.say)
+        return spark_kafka_jars(progress.say)
     except DownloadError as error:
-        screen.say(f"{error}\nA small at-least-once writer in Python takes its place.")
+        progress.say(f"{error}\nA small at-least-once writer in Python takes its place.")
         return None
 
 
@@ -149,12 +149,12 @@ def _run_side(
         jars,
     )
     program.write_settings()
-    contest.screen.say(f"{name}: writeStream.format('{sink}') to topic {topic}")
+    contest.progress.say(f"{name}: writeStream.format('{sink}') to topic {topic}")
     batches = contest.flights.batches
     log_topic = LOG_TOPIC if sink == "kafka-eos" else None
     watch = Watch(Source(contest.bootstrap, topic), batches, log_topic)
     try:
-        toll = Side(program, watch, batches, contest.strikes, contest.screen).run()
+        toll = Side(program, watch, batches, contest.strikes, contest.progress).run()
         found = watch.audit(_AUDIT_TIMEOUT_S)
     except ReaderError as error:
         raise DemoError(f"The reader did not get to the end of {topic}: {error}") from error

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from eos_sink.demo.aim import Aim
 from eos_sink.demo.demo_errors import DemoError
-from eos_sink.demo.demo_events import Progress, Screen
+from eos_sink.demo.demo_events import Progress
 from eos_sink.demo.launch import Program
 from eos_sink.demo.run_watch import Watch
 from eos_sink.demo.strikes import Kind, Strike
@@ -48,7 +48,7 @@ class Side:
         watch: readers of the run's topic.
         batches: rows of each batch.
         strikes: what the driver has to suffer, in this order.
-        screen: who is told.
+        progress: shows news and progress.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class Side:
         watch: Watch,
         batches: tuple[int, ...],
         strikes: tuple[Strike, ...],
-        screen: Screen,
+        progress: Progress,
     ) -> None:
         self._name = program.name
         self._program = program
@@ -65,7 +65,7 @@ class Side:
         self._batches = batches
         commits = program.checkpoint / "commits"
         self._aims = [Aim(strike, watch, batches, commits) for strike in strikes]
-        self._screen = screen
+        self._progress = progress
         self._toll = Toll()
         self._began = self._life_began = self._last_news = time.monotonic()
         self._shown = self._looked_for_log = 0.0
@@ -78,6 +78,7 @@ class Side:
         Raises:
             DemoError: the driver fails again and again, or nothing moves any more.
         """
+        self._progress.step(self._name, sum(self._batches))
         driver = self._start()
         try:
             while True:
@@ -173,16 +174,9 @@ class Side:
             self._look(last_call=True)
 
     def _show(self) -> None:
-        self._screen.progress(
-            self._name,
-            Progress(
-                visible=self._watch.seen,
-                expected=sum(self._batches),
-                doubled=self._watch.doubled,
-                batches=self._watch.whole_batches,
-                of_batches=len(self._batches),
-            ),
-        )
+        watch = self._watch
+        batches = f"{watch.whole_batches} of {len(self._batches)} batches"
+        self._progress.at(watch.seen, watch.seen, f"{batches}, {watch.doubled:,} doubled")
 
     def _say(self, text: str) -> None:
-        self._screen.say(text)
+        self._progress.say(text)

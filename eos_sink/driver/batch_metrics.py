@@ -137,7 +137,7 @@ class PlanJournal:
         void = self._void
         if void.recovers:
             run = str(self._run) if void.new_run else None
-            events.emit(Event.RECOVERED, self._query, spark_run=run, transactions=void.open_)
+            events.emit(Event.RECOVERED, self._query, run=run, transactions=void.open_)
         if void.open_:
             events.emit(Event.ABORTED, self._query, transactions=void.open_)
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from eos_sink.errors import ClusterError
 from eos_sink.kafka.interfaces import TopicView
-from eos_sink.kafka_config.acls import Permissions, denied, operation_name
+from eos_sink.kafka_config.acls import Permissions, operation_name, permission_error
 from eos_sink.kafka_config.destinations import Destinations
 
 _UNKNOWN = "UnknownTopicOrPartition"
@@ -73,7 +73,7 @@ def _check_permissions(topic: str, view: TopicView) -> None:
     missing = [acl for acl in Permissions.topic(topic) if acl.operation not in permitted]
     if missing:
         what = f"Topic {topic!r}, which option eos.destinations declares, cannot be used"
-        raise denied(what, missing)
+        raise permission_error(what, missing)
 
 
 def _check_in_sync(topic: str, view: TopicView, needed: int, partitions: list[int]) -> None:

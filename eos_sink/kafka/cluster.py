@@ -21,20 +21,20 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetS
 from eos_sink.errors import ClusterError, ConfigurationError
 from eos_sink.kafka.admin.connect import connected_admin
 from eos_sink.kafka.admin.topics import view_topics
+from eos_sink.kafka.calls import retry_until
 from eos_sink.kafka.connection.settings import (
     connection_settings,
     kafka_python_settings,
     librdkafka_settings,
 )
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.error_codes import LOGGER, judged, transient
+from eos_sink.kafka.error_codes import LOGGER, convert_error, is_transient
 from eos_sink.kafka.interfaces import LogPosition, TopicView, Transaction, Visibility, Witness
 from eos_sink.kafka.log_reader import ConfluentLogReader, EndOffset, read_log
 from eos_sink.kafka.member import ConfluentMember
 from eos_sink.kafka.producer import ConfluentProducer
-from eos_sink.kafka.retry import until
 from eos_sink.kafka.visibility import WitnessReader, look_until
-from eos_sink.kafka_config.acls import Acl, Permissions, denied, operation_name
+from eos_sink.kafka_config.acls import Acl, Permissions, operation_name, permission_error
 from eos_sink.options import SinkOptions
 
 if TYPE_CHECKING:
@@ -192,7 +192,7 @@ class ConfluentKafka:
             here = {w: t for w, t in asked.items() if (w.topic, w.partition) == place}
             reader = MarkerReader(self.control().wire, here)
             # Again, since the partition may have found another leader meanwhile.
-            until(deadline, partial(self._read_markers, reader, place, deadline), bool)
+            retry_until(deadline, partial(self._read_markers, reader, place, deadline), bool)
             found |= reader.found
         return found
 
@@ -210,7 +210,7 @@ class ConfluentKafka:
             (start,) = self._offsets(topic, [number], earliest, deadline).values()
             (end,) = self._offsets(topic, [number], latest, deadline).values()
         except KafkaException as raised:
-            return not transient(raised.args[0])
+            return not is_transient(raised.args[0])
         leader = leaders[number]
         return leader is not None and reader.read(leader.id, start, end, deadline)
 
@@ -227,7 +227,7 @@ class ConfluentKafka:
                 remedy=f"Create it (kafka-topics --create --topic {topic} --partitions ...) or "
                 "correct option topic. Nothing was written.",
             )
-        raise judged(error, f"Topic {topic} cannot be seen", needs)
+        raise convert_error(error, f"Topic {topic} cannot be seen", needs)
 
     def view_topics(
         self, topics: Sequence[str], deadline: Deadline
@@ -254,10 +254,10 @@ class ConfluentKafka:
         existed = isinstance(partitions, int)
         if isinstance(partitions, KafkaError):
             if partitions.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
-                raise judged(partitions, f"The decision log {topic} cannot be seen", needs)
+                raise convert_error(partitions, f"The decision log {topic} cannot be seen", needs)
             self._create_log(deadline)
             # The next broker that is asked may not have heard of it yet.
-            partitions = until(deadline, look, lambda seen: isinstance(seen, int))
+            partitions = retry_until(deadline, look, lambda seen: isinstance(seen, int))
         if isinstance(partitions, KafkaError):
             raise ClusterError(
                 f"The decision log {topic} was made but cannot be seen: {partitions.str()}.",
@@ -315,7 +315,7 @@ class ConfluentKafka:
             self._answer(futures[topic], deadline)
         except KafkaException as raised:
             if raised.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
-                raise judged(
+                raise convert_error(
                     raised.args[0],
                     f"The decision log {topic} does not exist and could not be made",
                     [self._permissions.log_create],
@@ -332,7 +332,7 @@ class ConfluentKafka:
         permitted = {operation_name(each.name) for each in described.authorized_operations or ()}
         missing = [acl for acl in needs if acl.operation not in permitted]
         if missing:
-            raise denied(f"Topic {topic} cannot be used", missing)
+            raise permission_error(f"Topic {topic} cannot be used", missing)
         return len(described.partitions)
 
     def _describe(self, topic: str, deadline: Deadline, *, with_operations: bool = False) -> Any:

@@ -10,10 +10,10 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from eos_sink.errors import ClusterError, OutcomeUnknownError
+from eos_sink.kafka.calls import retry_until
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.error_codes import LOGGER, judged, transient
+from eos_sink.kafka.error_codes import LOGGER, convert_error, is_missing, is_transient
 from eos_sink.kafka.interfaces import LogPosition
-from eos_sink.kafka.retry import until
 from eos_sink.kafka_config.acls import Acl, Permissions
 
 _POLL_S = 0.1
@@ -26,11 +26,6 @@ _LEARNS_S = 10.0
 _ANSWERS_S = 5.0
 # How long an end is asked for again that lies before what is known to be there.
 _DEPOSED_S = 10.0
-GONE_TOPIC = {
-    KafkaError.UNKNOWN_TOPIC_OR_PART,
-    KafkaError._UNKNOWN_TOPIC,
-    KafkaError._UNKNOWN_PARTITION,
-}
 
 
 def assigned_consumer(
@@ -123,7 +118,7 @@ class ConfluentLogReader:
                 self._read_stable(end, keys, patience)
             return self._next >= end
 
-        if not until(deadline, reached, bool):
+        if not retry_until(deadline, reached, bool):
             raise OutcomeUnknownError(
                 f"The decision log {self._home.topic}[{self._home.partition}] could not be "
                 f"read to its end ({end}) within {deadline.seconds:.0f} s; read up to "
@@ -158,9 +153,9 @@ class ConfluentLogReader:
         elif error.code() == KafkaError._PARTITION_EOF:
             self._next = max(self._next, offset)
             return True
-        elif not transient(error):
+        elif not is_transient(error):
             what = f"The decision log {self._home.topic} is unreadable"
-            raise judged(error, what, self._needs)
+            raise convert_error(error, what, self._needs)
         return False
 
     def close(self) -> None:
@@ -210,7 +205,7 @@ class EndOffset:
             return self(position, deadline)
 
         soon = deadline.within(min(_DEPOSED_S, deadline.left / 2))
-        return until(soon, ask, lambda end: end >= known)
+        return retry_until(soon, ask, lambda end: end >= known)
 
     def written(
         self, home: LogPosition, keys: Sequence[str], offsets: range, deadline: Deadline
@@ -232,8 +227,10 @@ class EndOffset:
                         return False
                     if message.key() in wanted:
                         return True
-                elif not transient(error):
-                    raise judged(error, f"The decision log {home.topic} is unreadable", self.needs)
+                elif not is_transient(error):
+                    raise convert_error(
+                        error, f"The decision log {home.topic} is unreadable", self.needs
+                    )
         finally:
             self._consumer.unassign()
         raise OutcomeUnknownError(
@@ -264,23 +261,23 @@ def end_offset(
     # A broker may not know yet of a topic that was just made.
     learning = deadline.within(_LEARNS_S)
 
-    answer = until(deadline, ask, lambda end: _is_final(end, learning))
+    answer = retry_until(deadline, ask, lambda end: _is_final(end, learning))
     if isinstance(answer, KafkaError):
-        if answer.code() in GONE_TOPIC:
+        if is_missing(answer):
             raise ClusterError(
                 f"The decision log {position.topic} is gone.",
                 remedy="Do not make it again by hand: restore it if you can, then start the query "
                 "again, which says what is known without it.",
             )
         what = f"The end of {position.topic}[{position.partition}] is unknown"
-        raise judged(answer, what, needs)
+        raise convert_error(answer, what, needs)
     return answer
 
 
 def _is_final(answer: object, learning: Deadline) -> bool:
     if not isinstance(answer, KafkaError):
         return True
-    return learning.passed if answer.code() in GONE_TOPIC else not transient(answer)
+    return learning.passed if is_missing(answer) else not is_transient(answer)
 
 
 def read_log(
@@ -318,8 +315,8 @@ def read_log(
             elif error.code() == KafkaError._PARTITION_EOF:
                 following[number] = max(following.get(number, 0), offset)
                 left.discard(number)
-            elif not transient(error):
-                raise judged(error, f"The decision log {topic} is unreadable", needs)
+            elif not is_transient(error):
+                raise convert_error(error, f"The decision log {topic} is unreadable", needs)
         consumer.unassign()
         return all(following.get(number, -1) >= at for number, at in ends.items())
 
@@ -334,11 +331,11 @@ def read_log(
 
     try:
         learning = deadline.within(_LEARNS_S)
-        numbers = until(deadline, partitions, lambda seen: _is_final(seen, learning))
+        numbers = retry_until(deadline, partitions, lambda seen: _is_final(seen, learning))
         if isinstance(numbers, KafkaError):
-            raise judged(numbers, f"The decision log {topic} cannot be seen", needs)
+            raise convert_error(numbers, f"The decision log {topic} cannot be seen", needs)
         ends = {n: end(LogPosition(topic, n, 0), deadline) if end else 0 for n in numbers}
-        if not until(deadline, lambda: read_stable(ends), bool):
+        if not retry_until(deadline, lambda: read_stable(ends), bool):
             unread = sorted(n for n, at in ends.items() if following.get(n, -1) < at)
             raise OutcomeUnknownError(
                 f"The decision log {topic} could not be read to its end within "

@@ -6,7 +6,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from eos_sink.errors import ClusterError
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.error_codes import LOGGER, judged, transient
+from eos_sink.kafka.error_codes import LOGGER, convert_error, is_transient
 from eos_sink.kafka.interfaces import LogPosition, MemberRefused, MemberState
 from eos_sink.kafka_config.acls import Acl
 
@@ -19,7 +19,6 @@ _RETRY_MS = 10
 _STABLE_TRY_S = 1.0
 _LONGEST_POLL_INTERVAL_MS = 86_400_000
 _HEARTBEAT_MS = 3_000
-_PENDING = {KafkaError._TIMED_OUT, KafkaError.UNSTABLE_OFFSET_COMMIT}
 
 
 class ConfluentMember:
@@ -102,8 +101,8 @@ class ConfluentMember:
                 raise KafkaException(answers[0].error)
             except KafkaException as raised:
                 error: KafkaError = raised.args[0]
-                if error.code() not in _PENDING and not transient(error):
-                    raise judged(
+                if not is_transient(error):
+                    raise convert_error(
                         error, f"Group {self._group} is unreadable", self._needs
                     ) from raised
                 # A coordinator that has moved is told at once, without a wait.
@@ -118,7 +117,7 @@ class ConfluentMember:
     def _check(self, seconds: float) -> None:
         error = self._poll(seconds)
         if error is not None:
-            raise judged(error, self._ended, self._needs)
+            raise convert_error(error, self._ended, self._needs)
 
     def _poll(self, seconds: float) -> KafkaError | None:
         """An error that neither mends itself nor means that the member was replaced.
@@ -137,7 +136,7 @@ class ConfluentMember:
             # librdkafka says it once and names no cause (_FATAL), but a member of a classic
             # group has one fatal error only: FENCED_INSTANCE_ID.
             raise MemberRefused(f"{self._ended}: {self._fatal.str()}.", replaced=True)
-        return None if error is None or transient(error) else error
+        return None if error is None or is_transient(error) else error
 
     def _metadata(self) -> bytes:
         metadata: bytes = self._consumer.consumer_group_metadata()

@@ -10,9 +10,15 @@ from typing import TYPE_CHECKING, Any
 from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from eos_sink.errors import FailureKind, OutcomeUnknownError
-from eos_sink.kafka.calls import bounded
+from eos_sink.kafka.calls import call_with_deadline
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.error_codes import accepted_settings, judged, step
+from eos_sink.kafka.error_codes import (
+    Meaning,
+    convert_error,
+    convert_errors,
+    convert_setting_errors,
+    get_meaning,
+)
 from eos_sink.kafka.interfaces import Headers, LogPosition, ProduceFailed, ProducerIdentity
 from eos_sink.kafka.producer_events import Heard, place
 from eos_sink.kafka_config import within_transaction
@@ -24,9 +30,6 @@ if TYPE_CHECKING:
 # librdkafka tells the producer id in its statistics only, so they come often. They queue up unless
 # somebody polls, and a task may wait long for its next rows, so a thread of the producer does.
 _STATISTICS, _STATISTICS_MS = "statistics.interval.ms", 10
-# `produce` into a transaction that has failed already.
-_BROKEN = {KafkaError._FATAL, KafkaError._STATE}
-_GIVEN_UP = {KafkaError._PURGE_INFLIGHT, KafkaError._PURGE_QUEUE}
 QUEUE_FULL_WAIT_S = 0.1
 NO_ROOM = KafkaError(KafkaError.MSG_SIZE_TOO_LARGE, "It is larger than all of kafka.buffer.memory")
 _POLL_S = 0.01
@@ -83,7 +86,7 @@ class ConfluentProducer:
         }
         if with_identity:
             configuration[_STATISTICS] = _STATISTICS_MS
-        with accepted_settings():
+        with convert_setting_errors():
             self._producer = self._connected(configuration)
 
     def _connected(self, configuration: dict[str, Any]) -> Any:
@@ -107,7 +110,7 @@ class ConfluentProducer:
     def begin(self) -> None:
         self._topics.clear()
         self._heard.begin()
-        with step(f"No transaction of {self._id} could be begun"):
+        with convert_errors(f"No transaction of {self._id} could be begun"):
             self._producer.begin_transaction()
 
     def produce(  # noqa: PLR0913, PLR0917 - a Kafka record has this many parts
@@ -180,10 +183,10 @@ class ConfluentProducer:
             # topic or a partition to go to only when it commits, which the driver does instead.
             error, where = self._heard.lost
             what = f"A record for {where} was not delivered"
-            raise judged(self._reason(error), what, self._needs())
+            raise convert_error(self._reason(error), what, self._needs())
 
     def flush(self, deadline: Deadline) -> None:
-        with step(f"Records of {self._id} were not delivered", self._needs):
+        with convert_errors(f"Records of {self._id} were not delivered", self._needs):
             left = self._flush(deadline.within(_HEARD_S))
             # Records behind one that has failed the transaction are not sent before it is aborted.
             while left and not self._heard.trouble and not deadline.passed:
@@ -247,8 +250,8 @@ class ConfluentProducer:
         _poll(self._producer, self._heard, seconds)
 
     def _call(self, what: str, call: Callable[[], None], deadline: Deadline) -> None:
-        with step(what, self._needs):
-            bounded(call, deadline, what)
+        with convert_errors(what, self._needs):
+            call_with_deadline(call, deadline, what)
 
     def _needs(self) -> tuple[Acl, ...]:
         """What may be missing, as far as it is known."""
@@ -274,7 +277,7 @@ class ConfluentProducer:
     def _reason(self, error: KafkaError) -> KafkaError:
         """Of a record that was given up because its transaction or its producer had failed."""
         heard = Deadline(_HEARD_S)
-        while error.code() in _GIVEN_UP and not heard.passed:
+        while get_meaning(error.code()) is Meaning.PURGED and not heard.passed:
             error = self._heard.fatal or self._heard.failure or error
             self._poll(_POLL_S)
         return error
@@ -288,9 +291,9 @@ class ConfluentProducer:
             error = self._heard.fatal or error
         error = self._cause(error)
         what = f"A record for {where} was refused"
-        if error.code() in _BROKEN:
+        if get_meaning(error.code()) is Meaning.FAILED_BEFORE:
             return ProduceFailed(f"{what}: {error.str()}.", FailureKind.TRANSACTION_FAILED)
-        return judged(error, what, self._needs())
+        return convert_error(error, what, self._needs())
 
     def _offset_callback(
         self, on_offset: Callable[[int, int], None]

@@ -16,12 +16,12 @@ from kafka.protocol.metadata import ApiVersionsRequest
 from kafka.protocol.producer.transaction import EndTxnRequest, InitProducerIdRequest
 
 from eos_sink.errors import ClusterError, ConfigurationError, EosSinkError, OutcomeUnknownError
+from eos_sink.kafka.calls import retry_until
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.error_codes import Answer, control_answer
+from eos_sink.kafka.error_codes import Answer, classify_control_answer
 from eos_sink.kafka.interfaces import EndOutcome, Transaction, TransactionState, TransactionStatus
-from eos_sink.kafka.retry import until
 from eos_sink.kafka.wire import Wire
-from eos_sink.kafka_config.acls import Acl, denied
+from eos_sink.kafka_config.acls import Acl, permission_error
 from eos_sink.kafka_config.broker_versions import VERIFICATION, check_broker, check_verification
 
 R = TypeVar("R")
@@ -191,7 +191,9 @@ class KafkaPythonControl:
                     return None
             return answers
 
-        answers = until(deadline, lambda: self._wire.run(ask), lambda found: found is not None)
+        answers = retry_until(
+            deadline, lambda: self._wire.run(ask), lambda found: found is not None
+        )
         if answers is None:
             raise _unanswered(name, ["all brokers"], deadline)
         return answers
@@ -254,7 +256,7 @@ class KafkaPythonControl:
             return len(results) == len(ids)
 
         if ids:
-            until(deadline, attempt, bool)
+            retry_until(deadline, attempt, bool)
         return results, [name for name in ids if name not in results]
 
     def _by_coordinator(self, ids: list[str]) -> dict[int, list[str]]:
@@ -277,13 +279,13 @@ class KafkaPythonControl:
 
     def _final(self, name: str, code: int, request: str) -> Answer | None:
         """The answer behind an error code, or None if the request has to be repeated."""
-        answer = control_answer(code)
+        answer = classify_control_answer(code)
         if answer is Answer.REDISCOVER:
             self._wire.forget_coordinator(name)
         if answer in (Answer.REDISCOVER, Answer.RETRY):
             return None
         if answer is Answer.DENIED:
-            raise denied(f"{request} for {name} is refused", [self._needs])
+            raise permission_error(f"{request} for {name} is refused", [self._needs])
         if answer is Answer.STOP:
             raise ClusterError(
                 f"{request} for {name} failed: {kafka_errors.for_code(code).__name__}.",
@@ -307,7 +309,7 @@ def _verification(node: int) -> Any:
 def _unless_denied(answer: Any) -> int:
     """Without permission there is no value, which is no error."""
     code: int = answer.results[0].error_code
-    return 0 if control_answer(code) is Answer.DENIED else code
+    return 0 if classify_control_answer(code) is Answer.DENIED else code
 
 
 def _unanswered(what: str, names: list[str], deadline: Deadline) -> EosSinkError:

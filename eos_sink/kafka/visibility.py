@@ -8,9 +8,9 @@ from contextlib import ExitStack, closing
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.error_codes import MEANINGS, Meaning, judged
+from eos_sink.kafka.error_codes import Meaning, convert_error, get_meaning, is_missing
 from eos_sink.kafka.interfaces import Visibility, Witness
-from eos_sink.kafka.log_reader import GONE_TOPIC, assigned_consumer
+from eos_sink.kafka.log_reader import assigned_consumer
 from eos_sink.kafka_config.acls import Permissions
 
 _POLL_S = 0.1
@@ -19,11 +19,6 @@ _LOOK_S = 1.0
 _FETCH_MS = 10
 # Offsets that are read over rather than leapt over, which takes a request.
 _NEAR = 1_000
-_GONE = {
-    *GONE_TOPIC,
-    KafkaError._AUTO_OFFSET_RESET,
-    KafkaError.OFFSET_OUT_OF_RANGE,
-}
 
 
 def look_until(
@@ -101,9 +96,9 @@ class WitnessReader:
             found = waiting.passed(place, offset, there=True)
         elif error.code() == KafkaError._PARTITION_EOF:
             found = waiting.passed(place, offset, there=False)
-        elif error.code() in _GONE:
+        elif is_missing(error) or get_meaning(error.code()) is Meaning.OUT_OF_RANGE:
             found = waiting.gone(place)
-        elif MEANINGS.get(error.code()) is Meaning.DENIED:
+        elif get_meaning(error.code()) in (Meaning.DENIED, Meaning.LOGIN_REFUSED):
             raise self._judged(error, witness)
         else:
             return {}
@@ -117,7 +112,7 @@ class WitnessReader:
 
     def _judged(self, error: KafkaError, witness: Witness) -> Exception:
         needs = (self._permissions.group, self._permissions.witness(witness.topic))
-        return judged(error, f"{witness} is unreadable", needs)
+        return convert_error(error, f"{witness} is unreadable", needs)
 
     def close(self) -> None:
         self._consumer.close()

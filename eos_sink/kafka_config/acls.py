@@ -128,22 +128,19 @@ def kafka_acls(
     ]
 
 
-def denied(what: str, missing: Iterable[Acl]) -> ClusterError:
-    """The error of a step that lacks permissions; `what` says which step it is."""
-    lacking = list(dict.fromkeys(missing))
-    return ClusterError(
-        f"{what}: the query's principal lacks {', '.join(map(str, lacking))}.",
-        remedy="Grant it, then start the query again, which first finishes what is decided:\n"
-        + "\n".join(kafka_acls(lacking)),
-        data={"missing": [str(acl) for acl in lacking]},
-    )
+def permission_error(what: str, missing: Iterable[Acl], *, of_query: bool = True) -> ClusterError:
+    """The error of a step that lacks permissions.
 
-
-def unseen(what: str, missing: Iterable[Acl]) -> ClusterError:
-    """The error of somebody who only looks, as `denied` is a query's; `what` cannot be seen."""
-    lacking = list(dict.fromkeys(missing))
+    Args:
+        what: the step that failed.
+        missing: the permissions.
+        of_query: False: of an operator's command, which leaves nothing behind to finish.
+    """
+    missing = list(dict.fromkeys(missing))
+    who = "the query's principal" if of_query else "this principal"
+    grant = "Grant it, then start the query again, which first finishes what is decided"
     return ClusterError(
-        f"{what}: this principal lacks {', '.join(map(str, lacking))}.",
-        remedy="Grant it:\n" + "\n".join(kafka_acls(lacking)),
-        data={"missing": [str(acl) for acl in lacking]},
+        f"{what}: {who} lacks {', '.join(map(str, missing))}.",
+        remedy="\n".join([f"{grant if of_query else 'Grant it'}:", *kafka_acls(missing)]),
+        data={"missing": [str(acl) for acl in missing]},
     )

@@ -10,8 +10,7 @@ from eos_sink import cli
 from eos_sink.bench.result import Result, Series
 from eos_sink.bench.run import BenchOptions
 from eos_sink.cli.bench import options_of, report_of
-from eos_sink.cli.render import render
-from eos_sink.cli.report import CommandError
+from eos_sink.cli.output import CommandError, render
 
 
 def options(*arguments: str) -> BenchOptions:
@@ -64,8 +63,8 @@ def test_what_contradicts_itself_is_refused(arguments: list[str], said: str) -> 
     ("arguments", "said"),
     [
         (["--rows", "0"], "0 is less than 1"),
-        (["--rows", "-5"], "'-5' is no whole number"),
-        (["--rows", "many"], "'many' is no whole number"),
+        (["--rows", "-5"], "'-5' is not a whole number"),
+        (["--rows", "many"], "'many' is not a whole number"),
         (["--kafka-option", "acks"], "'acks' is not NAME=VALUE"),
     ],
 )

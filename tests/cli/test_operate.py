@@ -11,9 +11,7 @@ import pytest
 
 from eos_sink import cli
 from eos_sink.cli import explain, status, transactions
-from eos_sink.cli.render import render
-from eos_sink.cli.report import CommandError, Report
-from eos_sink.cli.words import span
+from eos_sink.cli.output import CommandError, Report, render
 from eos_sink.driver import processes
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka_config.acls import Resource
@@ -31,7 +29,7 @@ from tests.protocol.world import TOPIC, World, options
 def world(monkeypatch: pytest.MonkeyPatch) -> World:
     world = World([])
     # The process of the tests is the run's, and lives on.
-    monkeypatch.setattr(processes, "runs_here", lambda _: False)
+    monkeypatch.setattr(processes, "is_alive_here", lambda _: False)
     monkeypatch.setattr(Observer.__init__, "__defaults__", (lambda: world.cluster.clock.ms,))
     monkeypatch.setattr(sys.stdin, "isatty", lambda: False, raising=False)
     return world
@@ -372,14 +370,6 @@ def test_a_document_has_all_that_is_told(world: World, person: Person) -> None:
     document = json.loads(render(person.explains(0), as_json=True))
     assert (document["known"], document["rows"], document["seq"]) == ("the latest decision", 2, 2)
     assert [task["fate"] for task in document["tasks"]] == ["open"] * 2 + ["no rows"]
-
-
-@pytest.mark.parametrize(
-    ("ms", "text"),
-    [(0, "0 s"), (119_000, "119 s"), (120_000, "2 min"), (7_200_000, "2 h"), (172_800_000, "2 d")],
-)
-def test_a_span_is_read_at_a_glance(ms: int, text: str) -> None:
-    assert span(ms) == text
 
 
 # --- one query's name under two prefixes

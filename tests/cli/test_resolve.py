@@ -8,16 +8,14 @@ import json
 import os
 import socket
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from eos_sink import cli
-from eos_sink.cli import connection, resolve
+from eos_sink.cli import resolve
 from eos_sink.cli.evidence import report_of
 from eos_sink.cli.names import meant, queries_in
-from eos_sink.cli.render import render
-from eos_sink.cli.report import CommandError
+from eos_sink.cli.output import CommandError, render
 from eos_sink.decision_log import Entry
 from eos_sink.decision_log.codec import encode, encode_moved
 from eos_sink.identity import DEFAULT_PREFIX, QueryNames, query_identity
@@ -94,16 +92,6 @@ def test_without_a_log_the_whole_name_is_needed() -> None:
     assert meant(BY_ID, None) == QueryNames(DEFAULT_PREFIX, BY_ID)
     with pytest.raises(CommandError, match="whole name"):
         meant("sales", None)
-
-
-def test_settings_come_from_a_properties_file(tmp_path: Path) -> None:
-    file = tmp_path / "client.properties"
-    file.write_text("# comment\nsecurity.protocol SASL_SSL\nsasl.password=a=\\\n  b#c\n")
-    found = connection.properties(file)
-    assert found == {"security.protocol": "SASL_SSL", "sasl.password": "a=b#c"}
-    assert connection.properties(None) == {}
-    with pytest.raises(CommandError, match="No such file"):
-        connection.properties(tmp_path / "missing")
 
 
 def test_only_one_choice_is_made() -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 from rich.console import Console
 
-from eos_sink.cli.report import CommandError
+from eos_sink.cli.output import CommandError
 from eos_sink.cli.views import JsonLines, Lines, Picture, View, bars, make_view
 from tests.ops.test_pace import Watching
 from tests.ops.test_snapshot import decide_and_die

@@ -108,7 +108,7 @@ def test_streams_that_an_older_version_kept_are_read_without_their_totals() -> N
 @pytest.mark.parametrize("total", [None, RowDigest(1, 2, 3)])
 @pytest.mark.parametrize(
     "known",
-    [{}, {"run": "run"}, {"accepted": True}, {"dropped": True}],
+    [{}, {"spark_run": "run"}, {"accepted": True}, {"dropped": True}],
     ids=["nothing", "run", "accepted", "dropped"],
 )
 def test_all_that_is_known_of_an_earlier_stream_is_kept(

@@ -9,7 +9,7 @@ from eos_sink.errors import EosSinkError
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import LogPosition, TransactionState
 from eos_sink.kafka.observing import LogLine, LogPage, Observation, PartitionEnds
-from eos_sink.kafka_config.acls import Acl, Resource, unseen
+from eos_sink.kafka_config.acls import Acl, Resource, permission_error
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.inspection import FakeInspection
 from tests.fakes.kafka import LOG_TOPIC
@@ -71,7 +71,7 @@ class FakeObservation(FakeInspection):
             name.startswith(self.allowed) for name in ids
         ):
             acl = Acl("Describe", Resource.TRANSACTIONAL_ID, "eos-sink-", prefixed=True)
-            raise unseen("Transactions cannot be seen", [acl])
+            raise permission_error("Transactions cannot be seen", [acl], of_query=False)
         return self.control().describe(ids, deadline)
 
     def ends(
@@ -107,7 +107,7 @@ class FakeObservation(FakeInspection):
         self, kind: Resource, what: str, name: str, operation: str, *, prefixed: bool = False
     ) -> None:
         if kind in self.denied:
-            raise unseen(what, [Acl(operation, kind, name, prefixed)])
+            raise permission_error(what, [Acl(operation, kind, name, prefixed)], of_query=False)
 
 
 if TYPE_CHECKING:

@@ -14,26 +14,31 @@ from eos_sink.errors import (
     FailureKind,
     OutcomeUnknownError,
 )
-from eos_sink.kafka.error_codes import MEANINGS, Meaning, _WithoutRepeats, judged, step
+from eos_sink.kafka.error_codes import CODES, Meaning, _RepeatFilter, convert_error, convert_errors
 from eos_sink.kafka.interfaces import MemberRefused, ProduceFailed, ProducerFenced
 
+MEANINGS = {code: row.meaning for code, row in CODES.items() if row.meaning is not None}
 EXCEPTIONS: dict[Meaning, type[Exception]] = {
     Meaning.FENCED: ProducerFenced,
     Meaning.REPLACED: MemberRefused,
     Meaning.EXPIRED: MemberRefused,
     Meaning.REJECTED: ProduceFailed,
     Meaning.UNDELIVERED: ProduceFailed,
+    Meaning.PURGED: ProduceFailed,
     Meaning.CORRUPTED: ProduceFailed,
+    Meaning.FAILED_BEFORE: ClusterError,
     Meaning.UNKNOWN: OutcomeUnknownError,
     Meaning.DENIED: ClusterError,
+    Meaning.LOGIN_REFUSED: ClusterError,
     Meaning.MISSING: ClusterError,
+    Meaning.OUT_OF_RANGE: ClusterError,
     Meaning.MISCONFIGURED: ConfigurationError,
 }
 
 
 @pytest.mark.parametrize("code", MEANINGS, ids=lambda code: KafkaError(code).name())
 def test_an_error_becomes_the_exception_of_its_meaning(code: int) -> None:
-    raised = judged(KafkaError(code), "It failed")
+    raised = convert_error(KafkaError(code), "It failed")
     assert type(raised) is EXCEPTIONS[MEANINGS[code]]
     assert str(raised).startswith("It failed: ")
     assert KafkaError(code).name() in str(raised)
@@ -44,12 +49,13 @@ def test_an_error_becomes_the_exception_of_its_meaning(code: int) -> None:
     [
         (Meaning.REJECTED, FailureKind.MESSAGE_REJECTED),
         (Meaning.UNDELIVERED, FailureKind.DELIVERY_FAILED),
+        (Meaning.PURGED, FailureKind.DELIVERY_FAILED),
         (Meaning.CORRUPTED, FailureKind.TRANSACTION_FAILED),
     ],
 )
 def test_an_abortable_error_says_what_failed(meaning: Meaning, kind: FailureKind) -> None:
     for code in (code for code, known in MEANINGS.items() if known is meaning):
-        raised = judged(KafkaError(code), "It failed")
+        raised = convert_error(KafkaError(code), "It failed")
         assert isinstance(raised, ProduceFailed)
         assert raised.kind is kind
 
@@ -62,7 +68,7 @@ def test_a_producer_that_the_broker_has_forgotten_is_not_fenced() -> None:
 
 def test_only_a_newer_member_replaces_a_driver() -> None:
     replaced, expired = (
-        judged(KafkaError(code), "It failed")
+        convert_error(KafkaError(code), "It failed")
         for code in (KafkaError.FENCED_INSTANCE_ID, KafkaError.UNKNOWN_MEMBER_ID)
     )
     assert isinstance(replaced, MemberRefused)
@@ -75,12 +81,12 @@ def test_an_error_that_is_not_listed_is_abortable_if_librdkafka_says_so() -> Non
     unlisted = KafkaError.UNSUPPORTED_VERSION
     assert unlisted not in MEANINGS
     abortable = KafkaError(unlisted, "text", False, False, True)
-    assert isinstance(judged(abortable, "It failed"), ProduceFailed)
-    assert isinstance(judged(KafkaError(unlisted), "It failed"), ClusterError)
+    assert isinstance(convert_error(abortable, "It failed"), ProduceFailed)
+    assert isinstance(convert_error(KafkaError(unlisted), "It failed"), ClusterError)
 
 
 def test_an_error_is_wrapped_once() -> None:
-    with pytest.raises(ProducerFenced) as caught, step("It failed"):
+    with pytest.raises(ProducerFenced) as caught, convert_errors("It failed"):
         raise KafkaException(KafkaError(KafkaError.PRODUCER_FENCED))
     cause = caught.value.__cause__
     assert isinstance(cause, KafkaException)
@@ -90,7 +96,7 @@ def test_an_error_is_wrapped_once() -> None:
 
 def test_a_broker_that_is_down_is_told_of_now_and_then_and_not_at_each_try() -> None:
     now = [0.0]
-    only = _WithoutRepeats(lambda: now[0])
+    only = _RepeatFilter(lambda: now[0])
 
     def passes(text: str) -> bool:
         return only.filter(logging.LogRecord("k", logging.ERROR, "", 0, text, (), None))

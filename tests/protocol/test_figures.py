@@ -209,7 +209,7 @@ def test_figures_that_cannot_be_made_are_left_out_and_the_batch_is_decided(
     def fail(*_: object) -> None:
         raise RuntimeError
 
-    monkeypatch.setattr(events, "tell", fail)
+    monkeypatch.setattr(events, "emit", fail)
     monkeypatch.setattr(CommitJournal, "voted", lambda *_: None)
     driver.run(2, [b"c"])
     assert world.visible() == [b"a", b"b", b"c"]

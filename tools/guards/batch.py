@@ -60,7 +60,7 @@ GUARDS = (
     Guard(
         "a mended frame notes its run",
         "The same where lost partitions were written again.",
-        (Removal(_COMMITTER, "ruling=override, spark_run=spark_run)", "ruling=override)"),),
+        (Removal(_COMMITTER, "override=override, spark_run=spark_run\n", "override=override\n"),),
         proofs(_BATCH + "test_a_second_frame_is_refused_in_a_run_that_has_mended_the_first"),
         outside=_OUTSIDE,
     ),

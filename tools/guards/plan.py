@@ -117,7 +117,7 @@ GUARDS = (
         rows=("NO_SETTLEDBIT",),
     ),
     Guard(
-        "an override is not kept as seen",
+        "a ruling is not kept as seen",
         "What a person has ruled is consulted, and may be changed, as long as the doubt lasts.",
         (
             Removal(

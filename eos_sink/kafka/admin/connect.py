@@ -9,11 +9,10 @@ from confluent_kafka.admin import AdminClient
 
 from eos_sink.errors import ClusterError
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.error_codes import LOGGER, accepted_settings
+from eos_sink.kafka.error_codes import LOGGER, Meaning, convert_setting_errors, get_meaning
 
 _TRY_S = 1.0
 _POLL_S = 0.05
-_REFUSALS = {KafkaError._AUTHENTICATION, KafkaError._SSL, KafkaError.SASL_AUTHENTICATION_FAILED}
 
 
 def connected_admin(settings: dict[str, str], topic: str, deadline: Deadline) -> AdminClient:
@@ -31,7 +30,7 @@ def connected_admin(settings: dict[str, str], topic: str, deadline: Deadline) ->
         # their default number of partitions: librdkafka permits that to all but consumers.
         "allow.auto.create.topics": False,
     }
-    with accepted_settings():
+    with convert_setting_errors():
         client = AdminClient(configuration, logger=LOGGER)
     while True:
         try:
@@ -52,7 +51,7 @@ def connected_admin(settings: dict[str, str], topic: str, deadline: Deadline) ->
 
 def _is_refusal(error: KafkaError) -> bool:
     """Neither side mends it by itself."""
-    return error.code() in _REFUSALS or "SSL alert" in error.str()
+    return get_meaning(error.code()) is Meaning.LOGIN_REFUSED or "SSL alert" in error.str()
 
 
 def _refusal(servers: str, error: KafkaError) -> ClusterError:

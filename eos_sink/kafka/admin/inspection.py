@@ -9,7 +9,7 @@ from confluent_kafka.admin import OffsetSpec
 
 from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.error_codes import judged
+from eos_sink.kafka.error_codes import convert_error
 from eos_sink.kafka.interfaces import OnRow, PartitionTail, ProducerIdentity
 from eos_sink.kafka.log_reader import read_log
 from eos_sink.kafka.log_scan import TailReader
@@ -55,7 +55,7 @@ class ConfluentInspection(ConfluentKafka):
                 return None
             needs = [self._permissions.log_read]
             what = f"The decision log {options.log_topic} cannot be seen"
-            raise judged(error, what, needs) from raised
+            raise convert_error(error, what, needs) from raised
         # What stands behind an open transaction is not waited for.
         group = options.names.group
         return read_log(self._connection, group, self._permissions, deadline)

@@ -12,22 +12,15 @@ from confluent_kafka.admin import OffsetSpec
 from eos_sink.errors import ClusterError, EosSinkError, OutcomeUnknownError
 from eos_sink.kafka.admin.inspection import ConfluentInspection
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.error_codes import judged, transient
+from eos_sink.kafka.error_codes import Meaning, convert_error, get_meaning, is_transient
 from eos_sink.kafka.interfaces import LogPosition, TransactionState
 from eos_sink.kafka.log_reader import assigned_consumer
 from eos_sink.kafka.observing import LogLine, LogPage, PartitionEnds
-from eos_sink.kafka_config.acls import Acl, Resource, unseen
+from eos_sink.kafka_config.acls import Acl, Resource, permission_error
 from eos_sink.options import SinkOptions
 
 _POLL_S = 0.1
 _FETCH_MS = 1
-DENIED = {
-    KafkaError.TOPIC_AUTHORIZATION_FAILED,
-    KafkaError.GROUP_AUTHORIZATION_FAILED,
-    KafkaError.CLUSTER_AUTHORIZATION_FAILED,
-}
-# librdkafka looks for the coordinator of a group that this reader neither joins nor asks.
-_OF_THE_GROUP = {KafkaError.GROUP_AUTHORIZATION_FAILED}
 Place = tuple[str, int]
 
 
@@ -155,7 +148,10 @@ class ConfluentObservation(ConfluentInspection):
                 elif error.code() == KafkaError._PARTITION_EOF:
                     unread.discard(number)
                     ends[number] = message.offset() or 0
-                elif not transient(error) and error.code() not in _OF_THE_GROUP:
+                # librdkafka looks for the coordinator of the group, which this reader never joins.
+                elif not (
+                    is_transient(error) or error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED
+                ):
                     what = f"The decision log {topic} is unreadable"
                     raise _judged(error, what, [self._permissions.log_read])
         finally:
@@ -179,7 +175,7 @@ class ConfluentObservation(ConfluentInspection):
             if "missing" not in error.data:
                 raise
             acl = Acl("Describe", Resource.TRANSACTIONAL_ID, prefix or "*", prefixed=bool(prefix))
-            raise unseen("Transactions cannot be seen", [acl]) from error
+            raise permission_error("Transactions cannot be seen", [acl], of_query=False) from error
 
     def _consumer(self) -> Consumer:
         if self._log_consumer is None:
@@ -225,9 +221,9 @@ def _topic_error(error: KafkaError, topic: str) -> EosSinkError:
 
 def _judged(error: KafkaError, what: str, needs: list[Acl]) -> EosSinkError:
     """As an error of the port, whatever it would mean for a producer."""
-    if error.code() in DENIED:
-        return unseen(what, needs)
-    found = judged(error, what)
+    if get_meaning(error.code()) is Meaning.DENIED:
+        return permission_error(what, needs, of_query=False)
+    found = convert_error(error, what)
     if isinstance(found, EosSinkError):
         return found
     return ClusterError(f"{found}", remedy="Look at the broker's log for the cause.")

@@ -20,9 +20,9 @@ from eos_sink.kafka.connection.settings import (
     librdkafka_settings,
 )
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.error_codes import judged
+from eos_sink.kafka.error_codes import convert_error
 from eos_sink.kafka.wire import Wire
-from eos_sink.kafka_config.acls import Acl, Resource, denied, operation_name
+from eos_sink.kafka_config.acls import Acl, Resource, operation_name, permission_error
 
 # A person waits for it, and can try again.
 _FIRST_ANSWER_S = 5.0
@@ -69,10 +69,10 @@ class Subject:
             error: KafkaError = raised.args[0]
             if error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
                 raise self._unknown(deadline) from raised
-            raise judged(error, f"Topic {self._topic} cannot be seen", needs) from raised
+            raise convert_error(error, f"Topic {self._topic} cannot be seen", needs) from raised
         allowed = described.authorized_operations
         if allowed is not None and "Read" not in {operation_name(each.name) for each in allowed}:
-            raise denied(f"Topic {self._topic} cannot be read", needs)
+            raise permission_error(f"Topic {self._topic} cannot be read", needs)
         leaders = {p.id: p.leader.id if p.leader else None for p in described.partitions}
         return View(leaders, self._compacted(deadline))
 

@@ -9,7 +9,7 @@ from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import ConfigResource, NewTopic, ResourceType
 
 from eos_sink.errors import ClusterError
-from eos_sink.kafka.admin.observation import DENIED, ConfluentObservation
+from eos_sink.kafka.admin.observation import ConfluentObservation
 from eos_sink.kafka.admin.probes import Probes, reach
 from eos_sink.kafka.cluster import LOG_PARTITIONS
 from eos_sink.kafka.cluster_facts import (
@@ -23,6 +23,7 @@ from eos_sink.kafka.cluster_facts import (
 )
 from eos_sink.kafka.connection.settings import kafka_python_settings
 from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.error_codes import Meaning, get_meaning
 from eos_sink.kafka.transactions import KafkaPythonControl
 from eos_sink.kafka_config.acls import Acl, Resource
 from eos_sink.options import SinkOptions
@@ -100,7 +101,7 @@ class ConfluentSurvey(ConfluentObservation):
             self._answer(futures[topic], deadline)
         except KafkaException as raised:
             error: KafkaError = raised.args[0]
-            if error.code() in DENIED:
+            if get_meaning(error.code()) is Meaning.DENIED:
                 return f"this principal lacks {self._permissions.log_create}"
             return _failed(error) if error.retriable() else str(error.str())
         return ""
@@ -237,6 +238,6 @@ class ConfluentSurvey(ConfluentObservation):
 
 def _failed(error: KafkaError, *needed: Acl) -> Unseen:
     """The first one is what was refused, all of them are what would show everything."""
-    if error.code() in DENIED and needed:
+    if get_meaning(error.code()) is Meaning.DENIED and needed:
         return Unseen(f"this principal lacks {needed[0]}", needed)
     return Unseen(error.str().rstrip("."))

@@ -10,7 +10,7 @@ from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.error_codes import judged
+from eos_sink.kafka.error_codes import convert_error
 from eos_sink.kafka.interfaces import TopicView
 from eos_sink.kafka_config.acls import Permissions
 
@@ -36,7 +36,7 @@ def view_topics(
             error = raised.args[0]
             if error.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
                 needs = Permissions.topic(topic)
-                raise judged(error, f"Topic {topic} cannot be seen", needs) from raised
+                raise convert_error(error, f"Topic {topic} cannot be seen", needs) from raised
             views[topic] = None
             continue
         operations = description.authorized_operations

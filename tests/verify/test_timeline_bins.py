@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from eos_sink.verify.time_bins import Timeline
+from eos_sink.verify.read_rows import Timeline
 
 
 def test_bins_grow_with_the_time_they_span() -> None:

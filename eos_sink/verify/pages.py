@@ -1,4 +1,9 @@
-"""The style of all plots: SVG files with text as text, identical each time they are drawn."""
+"""HTML pages from Jinja templates, and the style of the plots in them.
+
+Every value in a page is escaped unless a template marks it safe. A template extends `base.html`,
+which allows neither scripts nor requests, and takes its parts from `parts.html`. Plots are SVG:
+text stays text, and the same data gives the same file.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +11,7 @@ import io
 from typing import Any
 
 import matplotlib as mpl
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from matplotlib import pyplot as plt
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
@@ -20,7 +26,7 @@ WIDTH = 9.6
 """Of a figure, in inches."""
 
 STYLE: Any = {
-    "svg.fonttype": "none",  # text stays text
+    "svg.fonttype": "none",
     "svg.hashsalt": "eos-sink",
     "font.family": "sans-serif",
     "font.sans-serif": ["Inter", "Segoe UI", "Helvetica", "Arial", "DejaVu Sans"],
@@ -38,6 +44,19 @@ STYLE: Any = {
     "legend.frameon": False,
 }
 """For `mpl.rc_context` around all drawing."""
+
+
+def render_page(package: str, template: str, **values: Any) -> str:
+    """Render a template from the folder `templates` of a package."""
+    environment = Environment(
+        autoescape=True,
+        loader=ChoiceLoader([PackageLoader(package), PackageLoader("eos_sink.verify")]),
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+    )
+    environment.filters["grouped"] = "{:,}".format
+    return environment.get_template(template).render(values)
 
 
 def label_plain_numbers(axis: Axis) -> None:

@@ -6,12 +6,12 @@ import json
 
 import pytest
 
-from eos_sink.cli.render import render
-from eos_sink.cli.verify import report_of
+from eos_sink.cli.output import render
+from eos_sink.cli.verify import build_report
 from eos_sink.verify.checks import check_doubled
 from eos_sink.verify.count_rows import Repeats
-from eos_sink.verify.verify_result import Check, Result, Status, Stretch
-from tests.verify.test_scope import question
+from eos_sink.verify.verify_model import Check, PartitionRead, Status, VerifyResult
+from tests.verify.test_gap_scope import question
 
 
 @pytest.mark.parametrize(
@@ -25,8 +25,8 @@ from tests.verify.test_scope import question
 )
 def test_only_what_is_wrong_fails(status: Status, good: bool) -> None:
     check = Check("lost", status, 3, "told", ("17",))
-    result = Result("orders", "key", (check,), (Stretch(0, 0, 2, 9, 9, 5),), ("Note.",))
-    report = report_of(result)
+    result = VerifyResult("orders", "key", (check,), (PartitionRead(0, 0, 2, 9, 9, 5),), ("Note.",))
+    report = build_report(result)
     assert (result.good, report.ok, report.interrupted) == (good, good, False)
     json.dumps(report.document)
     assert status.value in render(report)
