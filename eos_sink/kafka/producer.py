@@ -21,7 +21,7 @@ from eos_sink.kafka.error_codes import (
 )
 from eos_sink.kafka.interfaces import Headers, LogPosition, ProduceFailed, ProducerIdentity
 from eos_sink.kafka.producer_events import Heard, place
-from eos_sink.kafka_config import within_transaction
+from eos_sink.kafka_config import cap_timeouts
 from eos_sink.kafka_config.acls import Acl, Permissions
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class ConfluentProducer:
             _ROOM: max(_ROOM_KB, int(settings.get("message.max.bytes", 0)) // 1024 + 1),
             "queue.buffering.max.messages": _ROOM_ROWS,
             **settings,
-            **within_transaction(settings, timeout_ms),
+            **cap_timeouts(settings, timeout_ms),
             **{name: value for name, value in _SETTINGS.items() if name != "partitioner"},
             "transactional.id": transactional_id,
             "transaction.timeout.ms": timeout_ms,

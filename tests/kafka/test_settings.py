@@ -10,9 +10,9 @@ import pytest
 from eos_sink.errors import ConfigurationError
 from eos_sink.kafka.connection.settings import connection_settings, librdkafka_settings
 from eos_sink.kafka.producer import ConfluentProducer
-from eos_sink.kafka_config import SETTINGS, Fate, judge
+from eos_sink.kafka_config import SETTINGS, Handling, check_setting
 from eos_sink.kafka_config.acls import Permissions
-from eos_sink.kafka_config.librdkafka_settings import PROPERTIES, number_range
+from eos_sink.kafka_config.librdkafka_settings import PROPERTIES, get_range
 from eos_sink.options import parse_options
 
 BROKER = {"kafka.bootstrap.servers": "127.0.0.1:1", "eos.id": "q"}
@@ -52,10 +52,14 @@ def test_the_ends_of_each_range_are_taken(end: int) -> None:
     related = {"linger.ms", "delivery.timeout.ms", "reconnect.backoff.ms"}
     given: dict[str, str] = {}
     for row in SETTINGS:
-        bounds = number_range(row.librdkafka or row.name) if row.fate is Fate.SAME else None
+        bounds = get_range(row.librdkafka or row.name) if row.handling is Handling.SAME else None
         if bounds and row.name not in related:
             given[row.name] = str(bounds[end])
-    taken = {name: v for name, v in given.items() if judge(name, v).fate is not Fate.REFUSED}
+    taken = {
+        name: v
+        for name, v in given.items()
+        if check_setting(name, v).handling is not Handling.REFUSED
+    }
     assert len(taken) > 8
     accepted(taken)
 
@@ -71,7 +75,7 @@ CHOICES = sorted(
 @pytest.mark.parametrize("name", CHOICES)
 def test_each_choice_is_taken(name: str) -> None:
     for choice in PROPERTIES[name].split(","):
-        if judge(name, choice).fate is not Fate.REFUSED:
+        if check_setting(name, choice).handling is not Handling.REFUSED:
             accepted({name: choice})
 
 

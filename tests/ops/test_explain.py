@@ -17,13 +17,12 @@ from eos_sink.kafka.interfaces import (
     Witness,
 )
 from eos_sink.ops.explain import (
-    Case,
+    BatchInLog,
     Fate,
     Known,
-    case_of,
-    evidence_of,
-    fates_of,
-    open_fates,
+    decided_fates,
+    find_batch,
+    undecided_fates,
 )
 from eos_sink.ops.history import History, Written
 from eos_sink.protocol.model import (
@@ -98,23 +97,23 @@ TWO_STREAMS = history((9, decision(2, "new")), other_streams=(OtherStream(BatchI
 def test_what_the_log_says_of_a_batch(
     log: History, batch: int, stream: str | None, known: Known, seq: int | None
 ) -> None:
-    case = case_of(log, batch, stream)
+    case = find_batch(log, batch, stream)
     assert case.known is known
     assert (case.written.record.seq if case.written else None) == seq
 
 
-def known_of(case: Case) -> list[Evidence]:
-    return [*evidence_of(case, NAMES)]
+def known_of(case: BatchInLog) -> list[Evidence]:
+    return [*case.evidence(NAMES)]
 
 
-def fate(case: Case, **found: Any) -> tuple[Outcome | Fate, str]:
+def fate(case: BatchInLog, **found: Any) -> tuple[Outcome | Fate, str]:
     known = [replace(each, **found) for each in known_of(case)]
-    first = fates_of(case, known)[0]
+    first = decided_fates(case, known)[0]
     return first.fate, "; ".join(first.evidence)
 
 
-LATEST = case_of(history((2, decision(7))), 7)
-EARLIER = case_of(history((2, decision(7)), (3, decision(8))), 7)
+LATEST = find_batch(history((2, decision(7))), 7)
+EARLIER = find_batch(history((2, decision(7)), (3, decision(8))), 7)
 T = known_of(LATEST)[0].transaction
 OWN = TransactionState(T, TransactionStatus.COMPLETE_COMMIT, -1, 60_000)
 OPEN = replace(OWN, status=TransactionStatus.ONGOING)
@@ -141,7 +140,7 @@ UNREADABLE = {"state": OTHERS, "witness": Visibility.UNREADABLE}
     ],
 )
 def test_a_fate_and_its_evidence(
-    case: Case, found: dict[str, Any], expected: Outcome, evidence: str
+    case: BatchInLog, found: dict[str, Any], expected: Outcome, evidence: str
 ) -> None:
     assert fate(case, **found)[0] is expected
     assert evidence in fate(case, **found)[1]
@@ -164,23 +163,23 @@ def test_a_ruling_goes_before_what_follows_from_a_later_decision(
     override: Override, expected: Outcome
 ) -> None:
     log = history((2, decision(7, override=override)), (3, decision(8)))
-    assert fate(case_of(log, 7))[0] is expected
+    assert fate(find_batch(log, 7))[0] is expected
 
 
 def test_a_decision_that_was_dropped_proves_nothing() -> None:
     log = history((2, decision(7)), (3, None), (4, decision(8)))
-    assert fate(case_of(log, 7))[0] is Outcome.UNKNOWN
+    assert fate(find_batch(log, 7))[0] is Outcome.UNKNOWN
 
 
 def test_a_single_write_that_came_to_nothing_does_not_stop_the_next() -> None:
     log = history((2, decision(0, "once:a")), (3, decision(0, "once:b")))
-    assert fate(case_of(log, 0, "once:a"))[0] is Outcome.UNKNOWN
+    assert fate(find_batch(log, 0, "once:a"))[0] is Outcome.UNKNOWN
 
 
 def test_what_was_lost_and_written_again_shows_both_and_tasks_without_rows() -> None:
     log = history((2, decision(7, "s", 1, 2)), (3, decision(7, "s", 1, 9)))
-    case = case_of(log, 7)
-    found = fates_of(case, known_of(case))
+    case = find_batch(log, 7)
+    found = decided_fates(case, known_of(case))
     assert [(each.partition, each.fate) for each in found] == [
         (0, Outcome.UNKNOWN),
         (1, Outcome.UNKNOWN),
@@ -196,6 +195,6 @@ def test_undecided_tasks_are_those_of_the_next_slot() -> None:
     ]
     states.append(replace(states[0], status=TransactionStatus.COMPLETE_ABORT))
     states.append(replace(states[0], status=TransactionStatus.COMPLETE_COMMIT))
-    found = open_fates(NAMES, decision(7), states)
+    found = undecided_fates(NAMES, decision(7), states)
     assert [each.fate for each in found] == [Fate.UNDECIDED, Fate.ABORTED]
-    assert len(open_fates(NAMES, None, states)) == 3
+    assert len(undecided_fates(NAMES, None, states)) == 3

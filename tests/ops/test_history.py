@@ -46,8 +46,6 @@ def test_a_rewritten_batch_is_decided_anew_and_no_decision_never() -> None:
     decided = found.decided()
     assert decided is not None
     assert decided.record.seq == 2
-    assert [w.record.seq for w in found.of_batch(1)] == [1, 2]
-    assert found.of_batch(2) == []
     assert history(line(0, record(1, None))).decided() is None
 
 

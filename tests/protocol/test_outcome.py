@@ -25,9 +25,9 @@ from eos_sink.kafka.interfaces import (
     Witness,
 )
 from eos_sink.kafka.observing import LogLine, LogPage
-from eos_sink.ops.explain import case_of, evidence_of, fates_of
+from eos_sink.ops.explain import decided_fates, find_batch
 from eos_sink.ops.observer import Observer
-from eos_sink.ops.resolve import look
+from eos_sink.ops.resolve import gather_evidence
 from eos_sink.protocol import outcome as judging
 from eos_sink.protocol.model import (
     BatchId,
@@ -132,25 +132,24 @@ def settled_to(kafka: Canned) -> Outcome:
 
 def status_of(kafka: Canned) -> Outcome | None:
     status = Observer(kafka, NAMES.prefix).look(Deadline(9)).queries[0]
-    assert bool(status.lost) == (status.outcome is Outcome.LOST)
-    assert bool(status.doubtful) == (status.outcome is Outcome.IN_DOUBT)
+    assert bool(status.partitions_that_are(Outcome.LOST)) == (status.outcome is Outcome.LOST)
+    assert bool(status.partitions_that_are(Outcome.IN_DOUBT)) == (
+        status.outcome is Outcome.IN_DOUBT
+    )
     return status.outcome
 
 
 def explained(kafka: Canned) -> object:
-    observer = Observer(kafka, NAMES.prefix)
-    observer.look(Deadline(9))
-    history = observer.history(NAMES.query)
-    assert history is not None
-    case = case_of(history, DECISION.batch.batch)
-    known = ask_all(kafka, evidence_of(case, NAMES), Deadline(9))
-    return fates_of(case, known)[0].fate
+    status = Observer(kafka, NAMES.prefix).look(Deadline(9)).queries[0]
+    case = find_batch(status.history, DECISION.batch.batch)
+    known = ask_all(kafka, case.evidence(NAMES), Deadline(9))
+    return decided_fates(case, known)[0].fate
 
 
 def resolved(kafka: Canned) -> Outcome:
-    found = look(kafka, OPTIONS, 10, Deadline(9))
-    assert bool(found.in_doubt) == (found.accounts[0].outcome is Outcome.IN_DOUBT)
-    return found.accounts[0].outcome
+    found = gather_evidence(kafka, OPTIONS, 10, Deadline(9))
+    assert bool(found.in_doubt) == (found.transactions[0].outcome is Outcome.IN_DOUBT)
+    return found.transactions[0].outcome
 
 
 @pytest.mark.parametrize("settled", [False, True])

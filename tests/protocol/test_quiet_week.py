@@ -10,13 +10,13 @@ from eos_sink.decision_log.codec import decode, encode
 from eos_sink.errors import FailureKind, OperatorNeededError
 from eos_sink.kafka.interfaces import ProduceFailed
 from eos_sink.ops.resolve import Choice
-from eos_sink.ops.snapshot import Snapshot
+from eos_sink.ops.status import Snapshot
 from eos_sink.protocol.model import BatchId, LogRecord
 from eos_sink.protocol.outcome import Outcome
 from tests.fakes.process import Killed, Moment
-from tests.ops.test_snapshot import Eye
+from tests.ops.test_observer import Eye
+from tests.ops.test_resolve import Person
 from tests.protocol.test_batch import FRAMES, LOADS, OTHERS, Job, once, world_of
-from tests.protocol.test_resolve import Person
 from tests.protocol.test_stories import At, Driver, late_attempt, log, open_ids
 from tests.protocol.world import TOPIC, World
 

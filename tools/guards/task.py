@@ -277,7 +277,8 @@ GUARDS = (
             Removal(
                 _COMMITTER,
                 "        self._register.write(\n"
-                "            reports[0].token, record.decision, deadline, figures, other_streams=earlier\n"
+                "            reports[0].token, record.decision, deadline, figures, "
+                "other_streams=earlier\n"
                 "        )\n",
             ),
         ),
