@@ -9,7 +9,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TypeVar
 
-from eos_sink.decision_log.record_format import FORMAT
+from eos_sink.decision_log.codec import FORMAT
 from eos_sink.errors import EosSinkError
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.cluster_facts import MemberFacts, Survey, Unseen
