@@ -35,8 +35,8 @@ from eos_sink.bench.spread import spread
 from eos_sink.bench.turn import Bench, TurnFailedError
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.testing import KafkaCluster
-from eos_sink.testing.node_process import NodeProcess
-from eos_sink.testing.progress import to_stderr
+from eos_sink.testing.local_cluster import LocalNode
+from eos_sink.testing.waiting import to_stderr
 
 NAME = "sinks"
 OURS, THEIRS = "kafka-eos", "kafka"
@@ -169,7 +169,7 @@ def _flink(scene: Scene, peer: str, shape: Shape, topic: str) -> str:
 
 
 def _brokers(scene: Scene) -> list[int]:
-    return [node.pid for node in scene.kafka.nodes if isinstance(node, NodeProcess)]
+    return [node.pid for node in scene.kafka.nodes if isinstance(node, LocalNode)]
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from chaos.supervisor import Supervisor
 from chaos.watch import Watch
 from eos_sink.options import parse_options
 from eos_sink.testing import Faults, KafkaCluster, start_kafka
-from eos_sink.testing.local import LocalCluster
+from eos_sink.testing.local_cluster import LocalCluster
 from eos_sink.testing.topic_audit import Checker, audit, json_field
 from eos_sink.testing.topic_scan import Offsets, ReaderError, Source
 from eos_sink.testing.watchdog import Watchdog

@@ -14,8 +14,8 @@ from pyspark.sql import SparkSession
 
 from eos_sink.demo.spark_jars import spark_kafka_jars
 from eos_sink.testing import KafkaCluster, Security, start_kafka
-from eos_sink.testing.cache import cache_root
-from eos_sink.testing.jvm import find_java
+from eos_sink.testing.jar_cache import cache_root
+from eos_sink.testing.java import find_java
 from integration.cluster_query import ClusterQuery
 from integration.in_process import Run
 from integration.query import Query
@@ -33,10 +33,14 @@ class MakeRun(Protocol):
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """`@pytest.mark.kafka("4.3.0", "3.9.1")` runs a test on each of these versions."""
+    """`@pytest.mark.kafka("4.3.0", "3.9.1")` runs a test on each of these versions.
+
+    All but the first are part of `make test-long` only.
+    """
     if "kafka" in metafunc.fixturenames:
         marks = list(metafunc.definition.iter_markers("kafka"))
-        versions = marks[0].args if marks else (DEFAULT_VERSION,)
+        first, *others = marks[0].args if marks else (DEFAULT_VERSION,)
+        versions = [first, *(pytest.param(each, marks=pytest.mark.long) for each in others)]
         metafunc.parametrize("kafka", versions, indirect=True, scope="session")
 
 

@@ -27,7 +27,6 @@ from eos_sink.protocol.model import BatchId
 from eos_sink.task.writer import TaskWriter
 from eos_sink.testing import KafkaCluster, Security, start_kafka
 from eos_sink.testing.faults import FaultPoint
-from eos_sink.testing.probe import Topic, create_topic
 from integration.minispark import TaskBrokeOffError
 from integration.query import Query, pause_at
 from integration.secured_query import ANNS_WORD, SecuredQuery, commands, documented
@@ -91,8 +90,8 @@ def test_without_create_where_the_log_was_made_as_the_page_says(
         w.split("=", 1) for w, b in zip(words[1:], words, strict=False) if b == "--config"
     )
     partitions = int(words[words.index("--partitions") + 1])
-    new = Topic(query.options.log_topic, partitions, None, config)
-    create_topic(secured.bootstrap_servers, new, Deadline(SOON_S))
+    log = query.options.log_topic
+    secured.create_topic(log, partitions=partitions, config=config, timeout_s=SOON_S)
     query.revoke(query.need(LOG_CREATE))
     query.run().finished()
     query.check()
@@ -328,7 +327,7 @@ def test_each_login_of_the_page_works(start: Start, text: str) -> None:
 def test_a_refused_login_ends_the_start_within_seconds(
     start: Start, wrong: str, tmp_path: Path
 ) -> None:
-    from eos_sink.testing.certificates import Authority
+    from eos_sink.testing.security import Authority
 
     query = start()
     tls = query.access.options(query.user, "TLS")

@@ -321,8 +321,8 @@ def test_too_few_copies_in_sync_delay_a_batch_until_there_are_enough(
     query.change({"eos.log.topic": log})
     try:
         process = SITES["writing" if which == "output" else "prepared"].reach(query)
-        home = query.log().position
-        topic, partition = (query.topic, 0) if which == "output" else (log, home.partition)
+        log_partition = query.log_home().partition
+        topic, partition = (query.topic, 0) if which == "output" else (log, log_partition)
         query.require_copies(topic, 3)
         others = {1, 2, 3} - {cluster.leader_of(topic, partition)}
         dead = cluster.node(min(others))

@@ -22,7 +22,7 @@ from eos_sink.kafka_config.properties_file import read_properties
 from eos_sink.ops.doctor.findings import Check, Level
 from eos_sink.options import OPTIONS, SESSION_PREFIX, parse_options
 from eos_sink.spark.session_defaults import Defaults
-from eos_sink.testing.access import parse_kafka_acls
+from tests.kafka_acls_command import parse_kafka_acls
 from tests.snippets import PAGES, ROOT, Snippet, all_snippets, snippets_of
 
 LANGUAGES = {"sh", "python", "properties", "text", "yaml"}

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from eos_sink.testing import KafkaCluster
-from eos_sink.testing.local import start_local
-from eos_sink.testing.progress import Progress
-from eos_sink.testing.spec import ClusterSpec
+from eos_sink.testing.local_cluster import start_local
+from eos_sink.testing.owned_cluster import ClusterSpec
+from eos_sink.testing.waiting import Progress
 
 # A test's broker lives for seconds; this one is to show what a broker costs that has long run.
 _LASTING = ("-XX:TieredStopAtLevel=4", "-Xms1g", "-Xmx1g")

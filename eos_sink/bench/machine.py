@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from eos_sink.testing import JavaNotFoundError
-from eos_sink.testing.jvm import find_java
+from eos_sink.testing.java import find_java
 
 PACKAGES = ("eos-sink", "pyspark", "pyarrow", "confluent-kafka", "kafka-python")
 

@@ -12,7 +12,7 @@ from eos_sink.bench.cpu import Account, CpuClock, Part
 from eos_sink.bench.floor import FloorDataSource
 from eos_sink.demo.spark_jars import spark_kafka_jars
 from eos_sink.testing import KafkaCluster, java_home
-from eos_sink.testing.errors import DownloadError
+from eos_sink.testing.cluster_errors import DownloadError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -68,9 +68,9 @@ def clock_of(spark: SparkSession, kafka: KafkaCluster | None) -> CpuClock:
         "python": [Account(driver, Part.BELOW)],
     }
     if kafka is not None:
-        from eos_sink.testing.node_process import NodeProcess
+        from eos_sink.testing.local_cluster import LocalNode
 
-        nodes = [node for node in kafka.nodes if isinstance(node, NodeProcess)]
+        nodes = [node for node in kafka.nodes if isinstance(node, LocalNode)]
         if nodes:
             accounts["broker"] = [Account(node.pid, Part.OWN) for node in nodes]
     return CpuClock(accounts)

@@ -72,7 +72,7 @@ def run(arguments: argparse.Namespace) -> Report:
     # Imported here: other commands do without Spark and the Kafka clients.
     from eos_sink.bench.run import BenchError, run_bench
     from eos_sink.testing import TestClusterError
-    from eos_sink.testing.progress import to_stderr
+    from eos_sink.testing.waiting import to_stderr
 
     try:
         result = run_bench(options, to_stderr)

@@ -141,10 +141,10 @@ def _find_query(
 ) -> QueryNames | None:
     """Return the query to check; None: all queries."""
     if arguments.query is not None:
-        from eos_sink.cli.names import meant, queries_in
+        from eos_sink.cli.query_name import find_query, list_queries
 
-        known = queries_in(survey.records(deadline.within(_READ_LOG_S)))
-        return meant(arguments.query, known, options.names.prefix)
+        known = list_queries(survey.records(deadline.within(_READ_LOG_S)))
+        return find_query(arguments.query, known, options.names.prefix)
     unnamed = arguments.options is None or options.origin.eos_id == _NO_QUERY
     return None if unnamed else options.names
 

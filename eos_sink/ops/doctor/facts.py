@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import TypeVar
 
-from eos_sink.decision_log.record_format import FORMAT
+from eos_sink.decision_log.codec import FORMAT
 from eos_sink.errors import EosSinkError
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.cluster_facts import (
@@ -31,7 +31,7 @@ from eos_sink.kafka.observing import LogLine, LogPage
 from eos_sink.kafka_config import translate
 from eos_sink.kafka_config.acls import Acl, Permissions, Resource
 from eos_sink.ops.doctor.findings import Commands
-from eos_sink.ops.history import Unreadable, Written, read_records, shown_key
+from eos_sink.ops.history import Unreadable, Written, read_records
 from eos_sink.options import SinkOptions
 
 T = TypeVar("T")
@@ -229,7 +229,7 @@ def read_log(page: LogPage | None) -> LogFacts | None:
     hidden = {
         each.key: each
         for each in unreadable
-        if (written := latest.get(shown_key(each.key))) is None
+        if (written := latest.get(QueryNames.of_record(each.key, "").shown)) is None
         or each.position.offset > written.position.offset
     }
     formats = {line.key: _newer_format(line) for line in page.lines if line.key in hidden}
