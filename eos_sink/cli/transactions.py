@@ -238,15 +238,15 @@ def _check_decision(each: ListedTransaction, arguments: argparse.Namespace) -> N
 
 def _check_driver(status: QueryStatus, arguments: argparse.Namespace) -> None:
     """Do not stop a live run by mistake; it would be safe, but the run would end."""
-    from eos_sink.driver.processes import runs_here
+    from eos_sink.driver.processes import is_alive_here
     from eos_sink.ops.status import Driver
 
-    owner = status.owner
-    alive = owner is not None and runs_here(owner)
-    member = bool(status.hosts) and not (owner and owner.tool)
+    run = status.run
+    alive = run is not None and is_alive_here(run)
+    member = bool(status.hosts) and not (run and run.tool)
     if arguments.take_over or not (alive or member or status.driver is Driver.UNKNOWN):
         return
-    who = f" {owner}" if owner else ""
+    who = f" {run}" if run else ""
     ended = " Its process on this machine has ended." if status.driver is Driver.GONE else ""
     raise CommandError(
         f"a run of {status.query} is alive, or died within its session (half an hour unless the "
@@ -337,7 +337,7 @@ def _describe(each: ListedTransaction, now_ms: int) -> Iterator[str]:
         yield (
             f"Decided with {decision.batch} in seq {written.record.seq} at {place.topic}"
             f"[{place.partition}]@{place.offset}, {span(max(0, now_ms - written.at_ms))} ago: "
-            f"{entry.tally.rows:,} rows, {entry.tally.bytes:,} bytes, witness {witness.topic}"
+            f"{entry.digest.rows:,} rows, {entry.digest.bytes:,} bytes, witness {witness.topic}"
             f"[{witness.partition}]@{witness.offset}."
         )
     elif each.task is None:
@@ -366,5 +366,5 @@ def _document(each: ListedTransaction, now_ms: int) -> dict[str, Any]:
         "batch": decision.batch.batch if decision else None,
         "stream": decision.batch.stream if decision else None,
         "seq": written.record.seq if written else None,
-        "rows": each.entry.tally.rows if each.entry else None,
+        "rows": each.entry.digest.rows if each.entry else None,
     }
