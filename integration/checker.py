@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -14,7 +13,6 @@ from eos_sink.kafka.deadline import Deadline
 from eos_sink.testing.topic_scan import Offsets, Source, read_whole
 
 _READERS_S = 20.0
-_LOOK_AGAIN_S = 0.02
 
 
 @dataclass(frozen=True)
@@ -53,7 +51,11 @@ def read_topic(bootstrap: str, topic: str, seconds: float = _READERS_S) -> Rows:
         HeldUpError: a last stable offset is still below its high watermark after `seconds`.
     """
     source, deadline = Source(bootstrap, topic), Deadline(seconds)
-    ends = _wait_stable(source, deadline)
+    offsets = Offsets(source, _READERS_S)
+    ends = offsets.wait_high(deadline)
+    behind = offsets.wait_readers(ends, deadline)
+    if behind:
+        raise HeldUpError(f"readers of {topic} wait at {behind}")
     rows = read_whole(source, ends, committed=True, stall_s=seconds)
     seen = (
         Seen(
@@ -75,16 +77,3 @@ def assert_each_once(rows: Rows, expected: Iterable[str]) -> None:
     lost, added = wanted - counted, counted - wanted
     assert not lost, f"{lost.total()} rows lost, such as {sorted(lost)[:3]}"
     assert not added, f"{added.total()} rows doubled or foreign, such as {sorted(added)[:3]}"
-
-
-def _wait_stable(source: Source, deadline: Deadline) -> dict[int, int]:
-    """The end of each partition, once the last stable offset has reached all of them."""
-    offsets = Offsets(source, _READERS_S)
-    while True:
-        # In this order: the high watermarks are the older of the two.
-        ends, stable = offsets.find_high(), offsets.find_stable()
-        if all(stable[partition] >= end for partition, end in ends.items()):
-            return ends
-        if deadline.passed:
-            raise HeldUpError(f"readers of {source.topic} stand at {stable} of {ends}")
-        time.sleep(_LOOK_AGAIN_S)
