@@ -57,9 +57,8 @@ class Watch:
                 self._by_driver[batch] = 0
                 self._decisions_before[batch] = self._decisions
             self._by_driver[batch] += 1
-        if (
-            len(written) < _BURST
-        ):  # In a burst the moment of the strike matters more than the progress.
+        # In a burst the moment of the strike matters more than the progress.
+        if len(written) < _BURST:
             self._visible.look(0)
         if self._log is not None:
             self._decisions += len(self._log.follow(0))
