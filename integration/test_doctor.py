@@ -227,7 +227,7 @@ def test_that_a_log_may_not_be_made_is_told_with_the_command_that_makes_it(
         file.write_text("".join(f"{name}={value}\n" for name, value in given.items()))
         query.revoke(Acl("Create", Resource.TOPIC, query.options.log_topic))
         told = doctor("--options", str(file), "--json", code=FAILS)
-        assert "cannot be made" in told.of("failure")["decision log"]
+        assert "cannot be created" in told.of("failure")["decision log"]
         (command,) = told.commands("decision log")
         carry_out(
             command.replace(" --command-config admin.properties", "").replace(

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from eos_sink.cli.output import CommandError
-from eos_sink.decision_log.record_format import decode, is_moved
+from eos_sink.decision_log.codec import decode, is_moved
 from eos_sink.errors import EosSinkError
 from eos_sink.identity import DEFAULT_PREFIX, QUERY_NAME, QueryNames, query_identity
 

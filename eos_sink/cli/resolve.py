@@ -94,12 +94,12 @@ def check_choice(
     arguments: argparse.Namespace, options: SinkOptions, evidence: QueryEvidence
 ) -> None:
     """Raises CommandError: the last run is alive here, or the choice is not confirmed."""
-    from eos_sink.driver.processes import runs_here
+    from eos_sink.driver.processes import is_alive_here
 
-    owner = evidence.owner
-    if owner is not None and not arguments.take_over and runs_here(owner):
+    run = evidence.run
+    if run is not None and not arguments.take_over and is_alive_here(run):
         raise CommandError(
-            f"the run that wrote last is alive: {owner}. Stop the query first; if that process is "
+            f"the run that wrote last is alive: {run}. Stop the query first; if that process is "
             "another one by now, or is to be replaced, add --take-over"
         )
     if arguments.yes:
@@ -150,7 +150,7 @@ def _make_row(each: TransactionEvidence) -> tuple[Cell, ...]:
     same = ", the decided ones" if each.same_rows else ""
     return (
         Cell(str(each.entry.partition)),
-        Cell(str(each.entry.tally.rows)),
+        Cell(str(each.entry.digest.rows)),
         Cell(f"{state.status.value}{other}" if state else "not asked"),
         Cell(_WITNESS[witness] or "not asked"),
         Cell(f"{each.trace.rows}{same}"),
@@ -160,7 +160,7 @@ def _make_row(each: TransactionEvidence) -> tuple[Cell, ...]:
 
 
 def _list_notes(options: SinkOptions, evidence: QueryEvidence) -> Iterator[str]:
-    from eos_sink.driver.processes import runs_here
+    from eos_sink.driver.processes import is_alive_here
 
     names, entry, decision = options.names, evidence.entry, evidence.decision
     yield f"Query {names.query}, group {names.group}"
@@ -170,9 +170,9 @@ def _list_notes(options: SinkOptions, evidence: QueryEvidence) -> Iterator[str]:
         place = entry.position
         record = f"seq {entry.seq} at offset {place.offset}" if entry.seq else "no record"
         yield f"Decision log {place.topic}[{place.partition}]: {record}."
-    if evidence.owner is not None:
-        alive = ", alive" if runs_here(evidence.owner) else ""
-        yield f"Last written by {evidence.owner}{alive}."
+    if evidence.run is not None:
+        alive = ", alive" if is_alive_here(evidence.run) else ""
+        yield f"Last written by {evidence.run}{alive}."
     if evidence.members:
         yield f"Group member, alive or recently ended: {', '.join(evidence.members)}."
     if decision is not None:
@@ -180,12 +180,13 @@ def _list_notes(options: SinkOptions, evidence: QueryEvidence) -> Iterator[str]:
             f"Decision: {decision.batch}, slot {decision.slot}, {decision.partitions} partitions, "
             f"{_describe_rows(decision.total)}."
         )
-        if decision.ruling.accepted:
+        override = decision.override
+        if override.accepted:
             yield "An operator has accepted it as it is."
-        if decision.ruling.visible:
-            yield f"Visible by an operator's choice: partitions {sorted(decision.ruling.visible)}."
-        if decision.ruling.lost:
-            yield f"Lost by an operator's choice: partitions {sorted(decision.ruling.lost)}."
+        if override.visible:
+            yield f"Visible by an operator's choice: partitions {sorted(override.visible)}."
+        if override.lost:
+            yield f"Lost by an operator's choice: partitions {sorted(override.lost)}."
     for each in evidence.in_doubt:
         yield _describe_doubt(each)
     for tail in evidence.tails:
@@ -204,11 +205,11 @@ def _list_notes(options: SinkOptions, evidence: QueryEvidence) -> Iterator[str]:
 def _describe_doubt(each: TransactionEvidence) -> str:
     entry, trace = each.entry, each.trace
     place = f"{entry.witness.topic}[{entry.witness.partition}]@{entry.witness.offset}"
-    seen = f"{trace.rows} of its {entry.tally.rows} rows are at the topic's end"
+    seen = f"{trace.rows} of its {entry.digest.rows} rows are at the topic's end"
     if each.same_rows:
         seen += ", with its fingerprint"
     elif trace.rows:
-        seen += f" ({_describe_rows(each.found)}; decided: {_describe_rows(entry.tally)})"
+        seen += f" ({_describe_rows(each.found)}; decided: {_describe_rows(entry.digest)})"
     hidden = f", {trace.hidden} of them compressed and unreadable" if trace.hidden else ""
     return f"In doubt: partition {entry.partition}, witness {place} unreadable; {seen}{hidden}."
 
@@ -220,9 +221,9 @@ def _describe_rows(rows: RowDigest) -> str:
 def _document(
     options: SinkOptions, evidence: QueryEvidence, choice: Choice | None, written: Entry | None
 ) -> dict[str, Any]:
-    from eos_sink.driver.processes import runs_here
+    from eos_sink.driver.processes import is_alive_here
 
-    entry, decision, owner = evidence.entry, evidence.decision, evidence.owner
+    entry, decision, run = evidence.entry, evidence.decision, evidence.run
     return {
         "query": options.names.query,
         "group": options.names.group,
@@ -232,13 +233,13 @@ def _document(
             "offset": entry.position.offset if entry and entry.seq else None,
             "seq": evidence.seq,
         },
-        "owner": owner
+        "owner": run
         and {
-            "host": owner.host,
-            "pid": owner.pid,
-            "started_ms": owner.started_ms,
-            "known_as": owner.tool or str(owner.origin),
-            "alive_here": runs_here(owner),
+            "host": run.host,
+            "pid": run.pid,
+            "started_ms": run.started_ms,
+            "known_as": run.tool or str(run.origin),
+            "alive_here": is_alive_here(run),
         },
         "members": evidence.members,
         "decision": decision
@@ -248,7 +249,7 @@ def _document(
             "slot": decision.slot,
             "partitions": decision.partitions,
             **_rows_document(decision.total),
-            "ruling": decision.ruling,
+            "ruling": decision.override,
         },
         "transactions": [_transaction_document(each) for each in evidence.transactions],
         "topics": [
@@ -271,7 +272,7 @@ def _transaction_document(each: TransactionEvidence) -> dict[str, Any]:
         "transactional_id": each.transaction.transactional_id,
         "producer_id": entry.producer_id,
         "epoch": entry.epoch,
-        **_rows_document(entry.tally),
+        **_rows_document(entry.digest),
         "outcome": each.outcome.value,
         "coordinator": state
         and {

@@ -175,7 +175,7 @@ def query_document(status: QueryStatus, now_ms: int) -> dict[str, Any]:
         "in_doubt": status.partitions_that_are(Outcome.IN_DOUBT),
         "driver": status.driver.value,
         "members": list(status.hosts or ()),
-        "owner": status.owner and str(status.owner),
+        "owner": status.run and str(status.run),
         "open": [transaction_document(each, now_ms) for each in status.open],
         "unreadable_at": hidden and hidden.where,
     }

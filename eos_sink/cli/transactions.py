@@ -226,15 +226,15 @@ def _check_decision(each: QueryTransaction, arguments: argparse.Namespace) -> No
 
 def _check_driver(status: QueryStatus, arguments: argparse.Namespace) -> None:
     """Do not stop a live run by mistake; it would be safe, but the run would end."""
-    from eos_sink.driver.processes import runs_here
+    from eos_sink.driver.processes import is_alive_here
     from eos_sink.ops.status import Driver
 
-    owner = status.owner
-    alive = owner is not None and runs_here(owner)
-    member = bool(status.hosts) and not (owner and owner.tool)
+    run = status.run
+    alive = run is not None and is_alive_here(run)
+    member = bool(status.hosts) and not (run and run.tool)
     if arguments.take_over or not (alive or member or status.driver is Driver.UNKNOWN):
         return
-    who = f" {owner}" if owner else ""
+    who = f" {run}" if run else ""
     ended = " Its process on this machine has ended." if status.driver is Driver.GONE else ""
     raise CommandError(
         f"a run of {status.query} is alive, or died within its session (half an hour unless the "
@@ -323,8 +323,9 @@ def _describe(snapshot: Snapshot, each: QueryTransaction) -> Iterator[str]:
         age = span(max(0, snapshot.at_ms - written.at_ms))
         yield (
             f"Decided with {written.decision.batch} in seq {written.record.seq} at {place.topic}"
-            f"[{place.partition}]@{place.offset}, {age} ago: {entry.tally.rows:,} "
-            f"rows, {entry.tally.bytes:,} bytes, witness {witness.topic}[{witness.partition}]@{witness.offset}."
+            f"[{place.partition}]@{place.offset}, {age} ago: {entry.digest.rows:,} rows, "
+            f"{entry.digest.bytes:,} bytes, witness {witness.topic}[{witness.partition}]"
+            f"@{witness.offset}."
         )
     elif each.task is None:
         yield "It is the driver's own transaction, which writes the log; it takes 30 s at most."
@@ -343,5 +344,5 @@ def _document(each: QueryTransaction, now_ms: int) -> dict[str, Any]:
         "batch": decision.batch.batch if decision else None,
         "stream": decision.batch.stream if decision else None,
         "seq": each.written.record.seq if each.written else None,
-        "rows": each.entry.tally.rows if each.entry else None,
+        "rows": each.entry.digest.rows if each.entry else None,
     }

@@ -162,12 +162,12 @@ def _read_event(before: LogRecord | None, written: Written) -> QueryEvent:
         kind=kind,
         batch=str(decision.batch) if decision else "",
         rows=decision.total.rows if decision and kind is EventKind.DECIDED else 0,
-        who=str(record.owner or "") if kind in (EventKind.STARTED, EventKind.RULED) else "",
+        who=str(record.run or "") if kind in (EventKind.STARTED, EventKind.RULED) else "",
     )
 
 
 def _kind_of(before: LogRecord | None, record: LogRecord) -> EventKind:
-    if record.owner is not None and record.owner.tool:
+    if record.run is not None and record.run.tool:
         return EventKind.RULED
     earlier = before.decision if before else None
     if record.decision is not None and not record.decision.repeats(earlier):

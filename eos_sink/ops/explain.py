@@ -195,7 +195,7 @@ def decided_fates(batch: BatchInLog, known: Iterable[Evidence]) -> list[TaskFate
     assert decision is not None
     found = [
         TaskFate(
-            each.entry.partition, outcome(each), each.entry.tally.rows, _list_evidence(batch, each)
+            each.entry.partition, outcome(each), each.entry.digest.rows, _list_evidence(batch, each)
         )
         for each in known
     ]
@@ -204,7 +204,7 @@ def decided_fates(batch: BatchInLog, known: Iterable[Evidence]) -> list[TaskFate
             f"an earlier decision of the batch names it with epoch {entry.epoch}, the latest one "
             "with another: only lost partitions are written again"
         )
-        found.append(TaskFate(entry.partition, Fate.REWRITTEN, entry.tally.rows, (why,)))
+        found.append(TaskFate(entry.partition, Fate.REWRITTEN, entry.digest.rows, (why,)))
     written = {entry.partition for entry in decision.prepared}
     why = "the decision names no transaction of it"
     found += [
@@ -258,8 +258,8 @@ def _list_evidence(batch: BatchInLog, known: Evidence) -> tuple[str, ...]:
         found.append(f"witness {place}: {_WITNESS[known.witness]}")
     if known.marker is not None:
         found.append(f"marker: {'commit' if known.marker else 'abort'}")
-    if known.ruling is not None:
-        found.append(f"an operator's choice: {'visible' if known.ruling else 'lost'}")
+    if known.override is not None:
+        found.append(f"an operator's choice: {'visible' if known.override else 'lost'}")
     if known.accepted:
         found.append("an operator has accepted the batch as it is")
     if batch.later is not None:

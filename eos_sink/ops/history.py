@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from eos_sink.decision_log.record_format import decode, is_moved
+from eos_sink.decision_log.codec import decode, is_moved
 from eos_sink.errors import OperatorNeededError
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.interfaces import LogPosition

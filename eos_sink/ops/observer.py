@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import chain
 
 from eos_sink.driver.evidence import ask_topics
-from eos_sink.driver.processes import died_here
+from eos_sink.driver.processes import is_dead_here
 from eos_sink.errors import EosSinkError
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline
@@ -247,5 +247,5 @@ def _open_of(
 
 
 def _has_died(history: History) -> bool:
-    owner = history.latest.record.owner if history.latest else None
-    return owner is not None and died_here(owner)
+    run = history.latest.record.run if history.latest else None
+    return run is not None and is_dead_here(run)

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from eos_sink.decision_log import DecisionRegister, Entry
-from eos_sink.driver.processes import this_process
+from eos_sink.driver.processes import current_run
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Inspection, MemberRefused
 from eos_sink.ops import RefusedChoice
@@ -50,9 +50,9 @@ def take_over(
     register = DecisionRegister(kafka, names)
     member = kafka.member(names.group, names.driver, _SESSION_MS)
     try:
-        owner = replace(this_process(options), tool=tool)
+        run = replace(current_run(options), tool=tool)
         metadata = member.join(deadline)
-        yield register, PlanToken(names, entry.seq, entry.position, metadata, owner, _SESSION_MS)
+        yield register, PlanToken(names, entry.seq, entry.position, metadata, run, _SESSION_MS)
     except MemberRefused as refused:
         raise RefusedChoice(f"A run of the query has started meanwhile: {refused}") from refused
     finally:

@@ -26,7 +26,7 @@ from eos_sink.kafka.interfaces import (
 from eos_sink.ops import RefusedChoice
 from eos_sink.ops.operator_run import read_log, take_over
 from eos_sink.options import SinkOptions
-from eos_sink.protocol.model import Decision, Earlier, Prepared, RowDigest, Run
+from eos_sink.protocol.model import Decision, OtherStream, Prepared, RowDigest, Run
 from eos_sink.protocol.outcome import Evidence, Outcome, evidence_in_log, outcome
 from eos_sink.task.fingerprint import RowDigester
 
@@ -70,7 +70,7 @@ class TransactionEvidence:
     @property
     def same_rows(self) -> bool:
         """Whether the end of the topic holds exactly the rows that were decided."""
-        return self.trace.rows > 0 and self.found == self.entry.tally
+        return self.trace.rows > 0 and self.found == self.entry.digest
 
     @property
     def marker(self) -> bool | None:
@@ -106,8 +106,8 @@ class QueryEvidence:
         return self.entry.decision if self.entry else None
 
     @property
-    def owner(self) -> Run | None:
-        return self.entry.record.owner if self.entry else None
+    def run(self) -> Run | None:
+        return self.entry.record.run if self.entry else None
 
     @property
     def in_doubt(self) -> list[TransactionEvidence]:
@@ -176,8 +176,8 @@ def _read_tails(
             sum(trace.hidden for trace in traces),
             markers[0] if markers else None,
         )
-        fixed, varying = (digester.tally for digester in digesters[producer])
-        rows = varying if varying == each.entry.tally else fixed
+        fixed, varying = (digester.digest for digester in digesters[producer])
+        rows = varying if varying == each.entry.digest else fixed
         found.append(TransactionEvidence(each, trace, rows))
     return found, tails
 
@@ -187,7 +187,7 @@ def apply_choice(
     choice: Choice,
     partitions: Sequence[int] = (),
     stream: str | None = None,
-) -> tuple[Decision | None, tuple[Earlier, ...] | None]:
+) -> tuple[Decision | None, tuple[OtherStream, ...] | None]:
     """The decision after the choice, None if it is dropped; and the earlier batches that the record
     keeps, None if they do not change.
 
@@ -201,23 +201,23 @@ def apply_choice(
     decision, entry = evidence.decision, evidence.entry
     about_partitions = choice in (Choice.VISIBLE, Choice.LOST)
     if stream and not (decision and decision.batch.stream == stream):
-        known = entry.record.earlier_of(stream) if entry else None
+        known = entry.record.other_stream(stream) if entry else None
         if entry is None or known is None:
             raise RefusedChoice(f"The log has no decided batch of stream {stream}.")
         if partitions or about_partitions:
             raise RefusedChoice(f"--{choice.value} concerns the latest decision, not a stream.")
         accepted = replace(known, accepted=True, dropped=False)
         changed = accepted if choice is Choice.ACCEPT else None
-        return decision, entry.record.earlier_with(stream, changed)
+        return decision, entry.record.with_other_stream(stream, changed)
     if partitions and not about_partitions:
         raise RefusedChoice(f"--{choice.value} concerns the whole batch, not partitions.")
     if choice is Choice.FORGET:
         return None, None
     if decision is None:
         raise RefusedChoice("The log has no decision of this query to choose about.")
-    ruling = decision.ruling
+    override = decision.override
     if choice is Choice.ACCEPT:
-        return replace(decision, ruling=replace(ruling, accepted=True)), None
+        return replace(decision, override=replace(override, accepted=True)), None
     chosen = frozenset(partitions or (each.entry.partition for each in evidence.in_doubt))
     if not chosen:
         raise RefusedChoice("Nothing is in doubt: the query can be started without a choice.")
@@ -226,12 +226,12 @@ def apply_choice(
         if partition not in known_partitions:
             raise RefusedChoice(f"The decision has no transaction of partition {partition}.")
         _check_doubt(known_partitions[partition])
-    visible, lost = ruling.visible - chosen, ruling.lost - chosen
+    visible, lost = override.visible - chosen, override.lost - chosen
     if choice is Choice.VISIBLE:
         visible |= chosen
     else:
         lost |= chosen
-    return replace(decision, ruling=replace(ruling, visible=visible, lost=lost)), None
+    return replace(decision, override=replace(override, visible=visible, lost=lost)), None
 
 
 _REFUSALS = {
@@ -244,7 +244,7 @@ _REFUSALS = {
 
 def _check_doubt(each: TransactionEvidence) -> None:
     """An earlier choice can be changed: without it the transaction is in doubt."""
-    without = outcome(replace(each.evidence, ruling=None, accepted=False))
+    without = outcome(replace(each.evidence, override=None, accepted=False))
     if without is not Outcome.IN_DOUBT:
         raise RefusedChoice(f"Partition {each.entry.partition} {_REFUSALS[without]}.")
 
@@ -255,7 +255,7 @@ def write_choice(  # noqa: PLR0913, PLR0917
     evidence: QueryEvidence,
     decision: Decision | None,
     deadline: Deadline,
-    earlier: tuple[Earlier, ...] | None = None,
+    other_streams: tuple[OtherStream, ...] | None = None,
 ) -> Entry:
     """Write the record of a choice; every older run is refused from then on.
 
@@ -277,7 +277,7 @@ def write_choice(  # noqa: PLR0913, PLR0917
         register.expect(token, deadline)
         if decision is None:
             _commit_decided(kafka, evidence, deadline)
-        return register.write(token, decision, deadline, earlier=earlier)
+        return register.write(token, decision, deadline, other_streams=other_streams)
 
 
 def _commit_decided(kafka: Inspection, evidence: QueryEvidence, deadline: Deadline) -> None:

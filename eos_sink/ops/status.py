@@ -124,8 +124,8 @@ class QueryStatus:
         return self.record.seq if self.record else 0
 
     @property
-    def owner(self) -> Run | None:
-        return self.record.owner if self.record else None
+    def run(self) -> Run | None:
+        return self.record.run if self.record else None
 
     @property
     def decision(self) -> Decision | None:
@@ -160,7 +160,7 @@ class QueryStatus:
     @property
     def driver(self) -> Driver:
         # The run of a command has ended: a run of the query begins with a record.
-        if self.dead or (self.owner and self.owner.tool):
+        if self.dead or (self.run and self.run.tool):
             return Driver.GONE
         if self.hosts is None:
             return Driver.UNKNOWN

@@ -29,7 +29,7 @@ from tests.protocol.world import TOPIC, World, options
 def world(monkeypatch: pytest.MonkeyPatch) -> World:
     world = World([])
     # The process of the tests is the run's, and lives on.
-    monkeypatch.setattr(processes, "runs_here", lambda _: False)
+    monkeypatch.setattr(processes, "is_alive_here", lambda _: False)
     monkeypatch.setattr(Observer.__init__, "__defaults__", (lambda: world.cluster.clock.ms,))
     monkeypatch.setattr(sys.stdin, "isatty", lambda: False, raising=False)
     return world

@@ -17,7 +17,7 @@ from eos_sink.cli.output import CommandError, render
 from eos_sink.cli.query_name import find_query, list_queries
 from eos_sink.cli.resolve import make_report
 from eos_sink.decision_log import Entry
-from eos_sink.decision_log.record_format import encode, encode_moved
+from eos_sink.decision_log.codec import encode, encode_moved
 from eos_sink.identity import DEFAULT_PREFIX, QueryNames, query_identity
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import LogPosition
@@ -104,13 +104,13 @@ def test_only_one_choice_is_made() -> None:
 # --- confirmation
 
 
-def evidence(owner: Run | None) -> QueryEvidence:
-    entry = Entry(LogRecord(3, None, "w", owner=owner), LogPosition("log", 0, 7))
+def evidence(run: Run | None) -> QueryEvidence:
+    entry = Entry(LogRecord(3, None, "w", run=run), LogPosition("log", 0, 7))
     return QueryEvidence(entry)
 
 
-def confirm(*words: str, owner: Run | None = None) -> None:
-    resolve.check_choice(typed("--forget", *words), options(), evidence(owner))
+def confirm(*words: str, run: Run | None = None) -> None:
+    resolve.check_choice(typed("--forget", *words), options(), evidence(run))
 
 
 def test_a_script_confirms_with_yes() -> None:
@@ -136,9 +136,9 @@ def test_a_person_types_the_querys_name(
 def test_a_run_that_is_alive_here_has_to_be_taken_over() -> None:
     alive = Run(socket.gethostname(), os.getpid(), 0)
     with pytest.raises(CommandError, match=f"process {os.getpid()} on .* --take-over"):
-        confirm("--yes", owner=alive)
-    confirm("--yes", "--take-over", owner=alive)
-    confirm("--yes", owner=replace(alive, host="elsewhere"))
+        confirm("--yes", run=alive)
+    confirm("--yes", "--take-over", run=alive)
+    confirm("--yes", run=replace(alive, host="elsewhere"))
 
 
 # --- what is shown

@@ -28,8 +28,8 @@ from eos_sink.ops.history import History, Written
 from eos_sink.protocol.model import (
     BatchId,
     Decision,
-    Earlier,
     LogRecord,
+    OtherStream,
     Override,
     Prepared,
     RowDigest,
@@ -40,24 +40,26 @@ NAMES = QueryNames("eos-sink-", "orders-0123456789")
 
 
 def decision(
-    batch: int, stream: str = "s", *producers: int, ruling: Override | None = None
+    batch: int, stream: str = "s", *producers: int, override: Override | None = None
 ) -> Decision:
     entries = tuple(
         Prepared(p, producer, 0, RowDigest(1, 2, 3), Witness("out", 0, batch))
         for p, producer in enumerate(producers or (1,))
     )
     total = RowDigest(len(entries), 2, 3)
-    return Decision(BatchId(stream, batch), batch % 2, 3, total, entries, ruling or Override())
+    return Decision(BatchId(stream, batch), batch % 2, 3, total, entries, override or Override())
 
 
-def history(*decided: tuple[int, Decision | None], earlier: tuple[Earlier, ...] = ()) -> History:
+def history(
+    *decided: tuple[int, Decision | None], other_streams: tuple[OtherStream, ...] = ()
+) -> History:
     """Of records with these seqs."""
     return History(
         NAMES.query,
         tuple(
             Written(
                 NAMES.query,
-                LogRecord(seq, each, f"w{seq}", earlier),
+                LogRecord(seq, each, f"w{seq}", other_streams),
                 LogPosition("log", 0, seq),
                 seq * 1000,
             )
@@ -69,7 +71,7 @@ def history(*decided: tuple[int, Decision | None], earlier: tuple[Earlier, ...] 
 WHOLE = history((1, None), (2, decision(0)), (3, decision(1)), (4, decision(3)), (5, decision(3)))
 DROPPED = history((1, None), (2, decision(1)), (3, None), (4, decision(3)))
 COMPACTED = history((40, decision(7)))
-TWO_STREAMS = history((9, decision(2, "new")), earlier=(Earlier(BatchId("old", 40)),))
+TWO_STREAMS = history((9, decision(2, "new")), other_streams=(OtherStream(BatchId("old", 40)),))
 
 
 @pytest.mark.parametrize(
@@ -150,7 +152,7 @@ def test_an_id_that_the_coordinator_has_forgotten_is_no_later_attempts() -> None
 
 
 @pytest.mark.parametrize(
-    ("ruling", "expected"),
+    ("override", "expected"),
     [
         (Override(visible=frozenset({0})), Outcome.COMMITTED),
         (Override(lost=frozenset({0})), Outcome.LOST),
@@ -158,9 +160,9 @@ def test_an_id_that_the_coordinator_has_forgotten_is_no_later_attempts() -> None
     ],
 )
 def test_a_ruling_goes_before_what_follows_from_a_later_decision(
-    ruling: Override, expected: Outcome
+    override: Override, expected: Outcome
 ) -> None:
-    log = history((2, decision(7, ruling=ruling)), (3, decision(8)))
+    log = history((2, decision(7, override=override)), (3, decision(8)))
     assert fate(find_batch(log, 7))[0] is expected
 
 

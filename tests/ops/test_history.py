@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from eos_sink.decision_log.record_format import encode, encode_moved
+from eos_sink.decision_log.codec import encode, encode_moved
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.interfaces import LogPosition, Witness
 from eos_sink.kafka.observing import LogLine

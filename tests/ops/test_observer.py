@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 
-from eos_sink.driver.processes import died_here, process_name
+from eos_sink.driver.processes import is_dead_here, process_name
 from eos_sink.identity import QueryNames, TaskId
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import LogPosition, Transaction, TransactionState, TransactionStatus
@@ -102,7 +102,7 @@ def test_a_settled_batch(world: World) -> None:
     assert (status.seq, status.total.rows) == (3, 3)
     assert status.batch == BatchId("stream-1", 1)
     assert status.decided_at_ms == at
-    assert status.owner is not None
+    assert status.run is not None
     assert (status.open, status.history.hidden) == ((), None)
 
 
@@ -256,18 +256,18 @@ def test_a_run_that_died_on_this_machine_is_gone_at_once() -> None:
     process = subprocess.Popen([sys.executable, "-c", ""])
     process.wait()
     dead = replace(here, pid=process.pid)
-    assert not died_here(here)
-    assert died_here(dead)
-    assert not died_here(replace(dead, host="elsewhere"))
-    assert not died_here(replace(dead, tool="eos-sink resolve"))
-    assert died_here(replace(dead, session=f"{os.getpid()}@1"))
+    assert not is_dead_here(here)
+    assert is_dead_here(dead)
+    assert not is_dead_here(replace(dead, host="elsewhere"))
+    assert not is_dead_here(replace(dead, tool="eos-sink resolve"))
+    assert is_dead_here(replace(dead, session=f"{os.getpid()}@1"))
 
 
 def test_an_idle_planner_process_that_was_ended_is_no_death() -> None:
     process = subprocess.Popen([sys.executable, "-c", ""])
     process.wait()
     session = process_name(os.getpid())
-    assert not died_here(Run(socket.gethostname(), process.pid, 0, session=session))
+    assert not is_dead_here(Run(socket.gethostname(), process.pid, 0, session=session))
 
 
 def test_a_witness_that_does_not_answer_is_asked_again_later_only(world: World) -> None:

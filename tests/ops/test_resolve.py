@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from eos_sink.decision_log import Entry
-from eos_sink.driver.processes import runs_here
+from eos_sink.driver.processes import is_alive_here
 from eos_sink.errors import OperatorNeededError, SupersededError
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import TransactionStatus, Visibility
@@ -95,8 +95,8 @@ def test_the_evidence_of_a_doubt_is_told(world: World, person: Person) -> None:
     assert [a.trace.rows for a in seen.transactions] == [0, 0]
     assert not any(account.same_rows for account in seen.transactions)
     assert seen.members == ("fake-host",)
-    assert seen.owner is not None
-    assert seen.owner.pid == os.getpid()
+    assert seen.run is not None
+    assert seen.run.pid == os.getpid()
     assert seen.committed == ()
 
 
@@ -122,7 +122,7 @@ def test_looking_changes_nothing(world: World, person: Person) -> None:
 
 def test_looking_at_a_log_that_is_not_there_does_not_make_it(world: World, person: Person) -> None:
     seen = person.looks()
-    assert (seen.entry, seen.seq, seen.decision, seen.owner) == (None, 0, None, None)
+    assert (seen.entry, seen.seq, seen.decision, seen.run) == (None, 0, None, None)
     assert world.options.log_topic not in world.cluster.topics
 
 
@@ -155,7 +155,7 @@ def test_what_is_lost_by_a_ruling_is_written_again_once(world: World, person: Pe
         assert world.visible() == [b"a", b"b"]
     last = log(world)[-1].decision
     assert last is not None
-    assert last.ruling == Override()
+    assert last.override == Override()
 
 
 def test_each_partition_may_have_its_own_ruling(world: World, person: Person) -> None:
@@ -420,9 +420,9 @@ def test_a_choice_from_old_evidence_is_refused_and_fences_nobody(
 
 def test_a_run_is_alive_if_its_process_is_here(monkeypatch: pytest.MonkeyPatch) -> None:
     here = Run(socket.gethostname(), os.getpid(), 0)
-    assert runs_here(here)
-    assert not runs_here(replace(here, host="elsewhere"))
-    assert not runs_here(replace(here, tool=resolve.TOOL))
+    assert is_alive_here(here)
+    assert not is_alive_here(replace(here, host="elsewhere"))
+    assert not is_alive_here(replace(here, tool=resolve.TOOL))
 
     def gone(pid: int, signal: int) -> None:
         raise ProcessLookupError
@@ -431,9 +431,9 @@ def test_a_run_is_alive_if_its_process_is_here(monkeypatch: pytest.MonkeyPatch) 
         raise PermissionError
 
     monkeypatch.setattr(os, "kill", gone)
-    assert not runs_here(here)
+    assert not is_alive_here(here)
     monkeypatch.setattr(os, "kill", anothers)
-    assert runs_here(here)
+    assert is_alive_here(here)
 
 
 def test_the_fingerprint_of_other_rows_is_not_the_decided_one(world: World, person: Person) -> None:

@@ -72,8 +72,8 @@ def test_what_is_undecided_is_aborted_behind_a_void(world: World, person: Person
     assert open_ids(world) == [world.options.names.task(0, 1)]
     record = log(world)[-1]
     assert (record.seq, record.decision) == (2, None)
-    assert record.owner is not None
-    assert record.owner.tool == "eos-sink transactions"
+    assert record.run is not None
+    assert record.run.tool == "eos-sink transactions"
     # The run that had it open can decide nothing any more, and is told why.
     with pytest.raises(SupersededError, match="A person has used eos-sink transactions"):
         driver.committer.commit(reports)

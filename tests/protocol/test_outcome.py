@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from eos_sink.decision_log.record_format import encode
+from eos_sink.decision_log.codec import encode
 from eos_sink.driver.evidence import ask_all
 from eos_sink.driver.settle import settle
 from eos_sink.errors import UnfinishedError
@@ -45,7 +45,7 @@ from tests.snippets import ROOT
 OPTIONS = options()
 NAMES = OPTIONS.names
 ENTRY = Prepared(0, 7, 3, RowDigest(1, 2, 3), Witness("out", 0, 5))
-DECISION = Decision(BatchId("s", 1), 0, 1, ENTRY.tally, (ENTRY,))
+DECISION = Decision(BatchId("s", 1), 0, 1, ENTRY.digest, (ENTRY,))
 (T,) = DECISION.transactions(NAMES)
 LATER = replace(T, epoch=T.epoch + 1)
 
@@ -153,9 +153,9 @@ def resolved(kafka: Canned) -> Outcome:
 
 
 @pytest.mark.parametrize("settled", [False, True])
-@pytest.mark.parametrize("ruling", RULINGS, ids=str)
-def test_every_caller_says_the_same_of_every_evidence(ruling: Override, settled: bool) -> None:
-    record = LogRecord(3, replace(DECISION, ruling=ruling), "w", prefix="", settled=settled)
+@pytest.mark.parametrize("override", RULINGS, ids=str)
+def test_every_caller_says_the_same_of_every_evidence(override: Override, settled: bool) -> None:
+    record = LogRecord(3, replace(DECISION, override=override), "w", prefix="", settled=settled)
     for state, witness, marker in itertools.product(STATES, WITNESSES, TOLD):
         kafka = Canned(record, state, witness, marker)
         said = {status_of(kafka), explained(kafka), resolved(kafka)}
@@ -176,10 +176,10 @@ def test_every_caller_says_the_same_of_every_evidence(ruling: Override, settled:
 
 
 def all_evidence() -> Iterable[Evidence]:
-    for settled, later, state, end, witness, marker, ruling, accepted in itertools.product(
+    for settled, later, state, end, witness, marker, override, accepted in itertools.product(
         (True, False), (True, False), [*STATES, None], ENDS, WITNESSES, TOLD, TOLD, (True, False)
     ):
-        yield Evidence(T, ENTRY, settled, later, state, end, witness, marker, ruling, accepted)
+        yield Evidence(T, ENTRY, settled, later, state, end, witness, marker, override, accepted)
 
 
 def table() -> list[list[str]]:
@@ -205,14 +205,14 @@ def fits(row: list[str], known: Evidence) -> bool:
         Visibility.UNREADABLE: "unreadable",
         None: "no answer",
     }[known.witness]
-    rulings = {True: "visible", False: "lost", None: "none"}
+    overrides = {True: "visible", False: "lost", None: "none"}
     said = [
         words[known.settled],
         words[known.end is EndOutcome.DONE],
         coordinator,
         witness,
         marks[known.marker],
-        rulings[known.ruling],
+        overrides[known.override],
         words[known.accepted],
         words[known.later],
     ]
