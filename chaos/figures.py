@@ -12,7 +12,7 @@ from typing import Any
 from chaos.kinds import DRIVER_DIES, Kind
 from chaos.result import Outcome, Result
 from chaos.schedule import Fault
-from eos_sink.bench.machine import machine
+from eos_sink.bench.result import machine
 from eos_sink.testing import FaultPoint
 
 _PACKAGES = ("eos-sink", "pyspark", "confluent-kafka", "kafka-python")

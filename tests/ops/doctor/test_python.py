@@ -8,9 +8,17 @@ from dataclasses import replace
 
 import pytest
 
-from eos_sink.ops.doctor.clients import BOUNDS, OPTIONAL, Python, fits, judge_clients
-from eos_sink.ops.doctor.finding import Level
-from eos_sink.ops.doctor.python import MODULES, looker, this_python
+from eos_sink.ops.doctor.findings import Level
+from eos_sink.ops.doctor.python import (
+    BOUNDS,
+    MODULES,
+    OPTIONAL,
+    Python,
+    check_clients,
+    is_supported,
+    make_look,
+    this_python,
+)
 from tests.ops.doctor.cases import PYTHON
 from tests.snippets import ROOT
 
@@ -37,12 +45,12 @@ def test_the_bounds_are_those_of_the_package() -> None:
     [("2.16", True), ("2.16.1", True), ("2.9.9", False), ("3.0.0", False), ("", False)],
 )
 def test_a_version_is_held_against_the_bounds(version: str, fine: bool) -> None:
-    assert fits("confluent-kafka", version) is fine
-    assert fits("pyspark", "") is ("pyspark" in OPTIONAL)
+    assert is_supported("confluent-kafka", version) is fine
+    assert is_supported("pyspark", "") is ("pyspark" in OPTIONAL)
 
 
 def wrong(**changes: object) -> str:
-    (found,) = judge_clients(replace(PYTHON, **changes))  # type: ignore[arg-type]
+    (found,) = check_clients(replace(PYTHON, **changes))  # type: ignore[arg-type]
     return "" if found.level is Level.OK else f"{found.what} | {' '.join(found.remedy)}"
 
 
@@ -54,17 +62,17 @@ def test_what_does_not_fit_is_told_with_the_command_that_mends_it() -> None:
     assert told.endswith("/opt/venv/bin/python -m pip install 'kafka-python>=3.0.12,<4'")
     assert "Python 3.9.2" in wrong(version="3.9.2")
     assert "numpy: ImportError: no" in wrong(error="numpy: ImportError: no")
-    assert "one by one" in next(iter(judge_clients(replace(PYTHON, native=False)))).meaning
+    assert "one by one" in next(iter(check_clients(replace(PYTHON, native=False)))).meaning
 
 
 def test_this_python_finds_all_that_it_needs() -> None:
     here: Python = this_python()
-    assert [each.level for each in judge_clients(here)] == [Level.OK]
+    assert [each.level for each in check_clients(here)] == [Level.OK]
     assert here.librdkafka
     assert here.native
 
 
 def test_it_looks_where_it_is_told_to_connect() -> None:
-    seen = looker([("127.0.0.1", 1)])()
+    seen = make_look([("127.0.0.1", 1)])()
     assert seen["unreachable"] == {"127.0.0.1:1": "Connection refused"}
     assert seen["login"] == ""

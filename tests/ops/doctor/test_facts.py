@@ -8,19 +8,19 @@ import pytest
 
 from eos_sink.decision_log.codec import encode
 from eos_sink.errors import OutcomeUnknownError
+from eos_sink.identity import QueryNames
 from eos_sink.kafka.cluster_facts import Unseen
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import LogPosition
 from eos_sink.kafka.observing import LogLine, LogPage
 from eos_sink.kafka_config.acls import Resource
-from eos_sink.ops.doctor.facts import Facts, LogFacts, Subject
-from eos_sink.ops.doctor.gather import gather, read_log
+from eos_sink.ops.doctor.facts import Facts, LogFacts, Subject, gather, read_log
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.kafka import LOG_TOPIC
 from tests.fakes.survey import FakeSurvey
-from tests.ops.doctor.cases import written
+from tests.ops.doctor.cases import OPTIONS, written
 
-SUBJECT = Subject("eos-sink-", LOG_TOPIC, 60_000, topics=("out",))
+SUBJECT = Subject(replace(OPTIONS, log_topic=LOG_TOPIC), topics=("out",))
 NO_ANSWER = Unseen("Nobody answers")
 
 
@@ -37,7 +37,7 @@ def look(survey: FakeSurvey, subject: Subject = SUBJECT) -> Facts:
 
 def test_an_empty_cluster_is_not_asked_for_what_would_make_a_topic() -> None:
     survey = FakeSurvey(cluster()).prepare()
-    found = look(survey, replace(SUBJECT, query="rows-0123456789"))
+    found = look(survey, replace(SUBJECT, names=QueryNames("eos-sink-", "rows-0123456789")))
     asked = [question for question, _ in survey.asked]
     assert "group_members" not in asked
     assert isinstance(found.transactions, Unseen)
