@@ -16,19 +16,20 @@ from pathlib import Path
 from confluent_kafka import IsolationLevel, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from bench.jars import Jar, class_path
+from bench.jars import class_path
 from eos_sink.bench.cpu import Account, CpuClock, Part
 from eos_sink.bench.shape import Shape
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.testing.jvm import find_java
+from eos_sink.testing.jar_cache import Artifact
+from eos_sink.testing.java import find_java
 
 _FLINK, _CONNECTOR = "2.2.1", "5.0.0-2.2"
 JARS = (
-    Jar("org.apache.flink", "flink-clients", _FLINK),
-    Jar("org.apache.flink", "flink-connector-kafka", _CONNECTOR),
-    Jar("org.apache.flink", "flink-streaming-java", _FLINK),
-    Jar("org.apache.flink", "flink-connector-base", _FLINK),
-    Jar("org.apache.flink", "flink-connector-datagen", _FLINK),
+    Artifact("org.apache.flink", "flink-clients", _FLINK),
+    Artifact("org.apache.flink", "flink-connector-kafka", _CONNECTOR),
+    Artifact("org.apache.flink", "flink-streaming-java", _FLINK),
+    Artifact("org.apache.flink", "flink-connector-base", _FLINK),
+    Artifact("org.apache.flink", "flink-connector-datagen", _FLINK),
 )
 VERSION = f"{_FLINK}, connector {_CONNECTOR}"
 CHECKPOINT_MS = 1_500

@@ -10,10 +10,9 @@ from importlib.metadata import version
 from typing import Any
 
 from chaos.kinds import DRIVER_DIES, Kind
-from chaos.outcome import Outcome
-from chaos.result import Result
+from chaos.result import Outcome, Result
 from chaos.schedule import Fault
-from eos_sink.bench.machine import machine
+from eos_sink.bench.result import machine
 from eos_sink.testing import FaultPoint
 
 _PACKAGES = ("eos-sink", "pyspark", "confluent-kafka", "kafka-python")

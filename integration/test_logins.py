@@ -15,9 +15,9 @@ from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka_config.acls import Permissions
 from eos_sink.options import parse_options
 from eos_sink.testing import KafkaCluster
-from eos_sink.testing.certificates import STORE_PASSWORD, encrypt_key
 from eos_sink.testing.topic_scan import Scan, Source, Span
 from tests.kafka.token_server import TokenServer, serving
+from tests.key_stores import STORE_PASSWORD, encrypt_key, pkcs12_keystore, pkcs12_truststore
 
 PREFIX = "eos-sink-"
 TOPIC = "logins"
@@ -155,7 +155,18 @@ def test_both_clients_take_an_encrypted_key(
 @pytest.mark.long
 def test_both_clients_take_pkcs12_stores(entered: KafkaCluster) -> None:
     pytest.importorskip("cryptography")
-    writes_through_both_clients(entered, entered.access.pkcs12_options("ann"), "pkcs12")
+    authority = entered.access.authority
+    options = {
+        **entered.access.options("ann", "TLS"),
+        "kafka.ssl.truststore.type": "PKCS12",
+        "kafka.ssl.truststore.location": str(pkcs12_truststore(authority)),
+        "kafka.ssl.truststore.password": STORE_PASSWORD,
+        "kafka.ssl.keystore.type": "PKCS12",
+        "kafka.ssl.keystore.location": str(pkcs12_keystore(authority.identity("ann"))),
+        "kafka.ssl.keystore.password": STORE_PASSWORD,
+        "kafka.ssl.key.password": STORE_PASSWORD,
+    }
+    writes_through_both_clients(entered, options, "pkcs12")
 
 
 @pytest.mark.long

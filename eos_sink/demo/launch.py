@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import eos_sink
-from eos_sink.testing.jvm import java_home
+from eos_sink.testing.java import java_home
 from eos_sink.testing.process_tree import ProcessTree
 
 PROGRAM = Path(__file__).parent / "programs" / "flights_to_kafka.py"

@@ -23,8 +23,8 @@ from eos_sink.demo.side import Side
 from eos_sink.demo.spark_jars import spark_kafka_jars
 from eos_sink.demo.strikes import Strike, plan_strikes
 from eos_sink.testing import start_kafka
-from eos_sink.testing.cache import cache_root
-from eos_sink.testing.errors import DownloadError
+from eos_sink.testing.cluster_errors import DownloadError
+from eos_sink.testing.jar_cache import cache_root
 from eos_sink.testing.topic_scan import ReaderError, Source
 from eos_sink.testing.watchdog import Watchdog
 
@@ -77,7 +77,7 @@ def run_demo(options: DemoOptions, progress: Progress) -> DemoResult:
 
     Raises:
         DemoError: nothing can be shown; says why.
-        eos_sink.testing.errors.TestClusterError: there is no Kafka to show it on.
+        eos_sink.testing.cluster_errors.TestClusterError: there is no Kafka to show it on.
     """
     data = flights.prepare(cache_root(), options.rows)
     try:

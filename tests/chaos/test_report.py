@@ -12,10 +12,9 @@ import pytest
 from chaos.chaos_page import render_chaos_page
 from chaos.figures import Figures, figures
 from chaos.kinds import Kind, Master
-from chaos.outcome import Outcome
 from chaos.publish import lines
 from chaos.recovery import Split
-from chaos.result import OnDisk, Result, Settings
+from chaos.result import OnDisk, Outcome, Result, Settings
 from chaos.schedule import Fault, Step
 from chaos.watch import Second
 from eos_sink.testing import FaultPoint

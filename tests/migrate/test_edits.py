@@ -16,9 +16,8 @@ from eos_sink.migrate.edits import (
     edit_python,
     write_options_file,
 )
-from eos_sink.migrate.option_inputs import read_options_file, read_pairs
 from eos_sink.migrate.python_queries import read_python
-from eos_sink.migrate.queries import Finding
+from eos_sink.migrate.queries import Finding, read_options_file, read_pairs
 
 
 def found(text: str) -> list[Finding]:
