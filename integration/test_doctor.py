@@ -21,9 +21,10 @@ from confluent_kafka.admin import AdminClient
 
 from eos_sink import cli
 from eos_sink.kafka_config.acls import Acl, Resource
-from eos_sink.testing import KafkaCluster, java_home, start_kafka
+from eos_sink.testing import KafkaCluster, java_home
 from integration.conftest import MakeRun
 from integration.kafka_tools import carry_out
+from integration.own_kafka import start_own_kafka
 from integration.secured_query import SecuredQuery
 from tests.kafka_acls_command import run_kafka_acls
 from tests.snippets import ROOT, snippets_of
@@ -109,7 +110,7 @@ def odd() -> Iterator[KafkaCluster]:
         "transaction.partition.verification.enable": "false",
         "transactional.id.expiration.ms": 3_600_000,
     }
-    with start_kafka(properties=properties) as cluster:
+    with start_own_kafka(properties=properties) as cluster:
         yield cluster
 
 
