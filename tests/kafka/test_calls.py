@@ -75,5 +75,5 @@ def producer_with(stuck: Stuck) -> tuple[ConfluentProducer, Stuck]:
     producer = ConfluentProducer(
         {"bootstrap.servers": "127.0.0.1:1"}, "t", 1000, Permissions("eos-sink-", "log")
     )
-    producer._producer = stuck
+    producer._client = stuck  # type: ignore[assignment]
     return producer, stuck

@@ -50,7 +50,7 @@ def test_what_cannot_be_read_is_an_error_that_shows_how_to_write_it(wrong: str) 
 
 def test_a_topic_is_declared_whole_or_by_its_partitions() -> None:
     for text in ("a, a:1", "a:1, a"):
-        with pytest.raises(ConfigurationError, match="whole and by its partitions"):
+        with pytest.raises(ConfigurationError):
             parse_destinations(text)
 
 
