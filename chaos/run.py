@@ -13,8 +13,7 @@ from chaos.drivers import Command
 from chaos.feeder import Feeder
 from chaos.journal import Journal
 from chaos.kinds import Master
-from chaos.outcome import Outcome
-from chaos.result import OnDisk, Result, Settings, became, told
+from chaos.result import OnDisk, Outcome, Result, Settings, became, told
 from chaos.scene import Scene
 from chaos.schedule import Step, schedule
 from chaos.segments import transactions

@@ -1,7 +1,4 @@
-"""What a read_committed application sees in a topic, for tests that name each row.
-
-`read_topic(...)` gives every visible record; `assert_each_once(rows, expected)` counts them.
-"""
+"""Reads a topic as a read_committed application does, for tests that name each row."""
 
 from __future__ import annotations
 
@@ -17,7 +14,7 @@ _READERS_S = 20.0
 
 @dataclass(frozen=True)
 class Seen:
-    """One record as a reader is given it."""
+    """One record as a reader gets it."""
 
     partition: int
     offset: int
@@ -29,7 +26,7 @@ class Seen:
 
 
 class Rows(tuple[Seen, ...]):
-    """All that is visible, each partition in its order."""
+    """All visible records, in the order of each partition."""
 
     __slots__ = ()
 
@@ -41,20 +38,20 @@ class Rows(tuple[Seen, ...]):
 
 
 class HeldUpError(AssertionError):
-    """Readers wait at a transaction that is still open."""
+    """Readers wait for a transaction that is still open."""
 
 
 def read_topic(bootstrap: str, topic: str, seconds: float = _READERS_S) -> Rows:
     """Every visible record, once no reader is held up.
 
     Raises:
-        HeldUpError: a last stable offset is still below its high watermark after `seconds`.
+        HeldUpError: a last stable offset is below its high watermark for `seconds`.
+        ReaderError: the topic cannot be read.
     """
     source, deadline = Source(bootstrap, topic), Deadline(seconds)
-    offsets = Offsets(source, _READERS_S)
+    offsets = Offsets(source)
     ends = offsets.wait_high(deadline)
-    behind = offsets.wait_readers(ends, deadline)
-    if behind:
+    if behind := offsets.wait_readers(ends, deadline):
         raise HeldUpError(f"readers of {topic} wait at {behind}")
     rows = read_whole(source, ends, committed=True, stall_s=seconds)
     seen = (
