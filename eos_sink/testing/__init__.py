@@ -26,7 +26,8 @@ from eos_sink.testing.cluster_errors import (
 )
 from eos_sink.testing.faults import Action, FaultPoint, Faults, Pass, Struck, read_timeline
 from eos_sink.testing.java import java_home
-from eos_sink.testing.kafka_cluster import KafkaCluster, KafkaNode
+from eos_sink.testing.kafka_cluster import KafkaCluster
+from eos_sink.testing.kafka_node import KafkaNode
 from eos_sink.testing.node_properties import Role
 from eos_sink.testing.security import Security
 
