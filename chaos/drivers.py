@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import sys
 import time
@@ -13,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from chaos.kinds import Master
-from eos_sink.testing import java_home
 from eos_sink.testing.faults import DIRECTORY_VARIABLE, TIMELINE_VARIABLE
+from eos_sink.testing.java import spark_environment
 from eos_sink.testing.process_tree import ProcessTree, find_last_error
 from integration.standalone import StandaloneCluster
 
@@ -136,16 +135,7 @@ class Command:
         return {**self._query, "error": str(error), "spark": spark}
 
     def environ(self) -> dict[str, str]:
-        dropped = {"SPARK_HOME", "PYSPARK_SUBMIT_ARGS", "PYSPARK_DRIVER_PYTHON"}
-        kept = {name: value for name, value in os.environ.items() if name not in dropped}
-        return {
-            **kept,
-            **self._watchdog,
-            "JAVA_HOME": str(java_home()),
-            "PYSPARK_PYTHON": sys.executable,
-            "PYTHONPATH": str(_ROOT),
-            "SPARK_LOCAL_IP": "127.0.0.1",
-        }
+        return {**spark_environment(), **self._watchdog, "PYTHONPATH": str(_ROOT)}
 
 
 def ending(code: int, text: str) -> End:

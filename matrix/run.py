@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 import tempfile
@@ -13,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.testing import KafkaCluster, java_home
+from eos_sink.testing import KafkaCluster
+from eos_sink.testing.java import spark_environment
 from eos_sink.testing.process_tree import ProcessTree
 from eos_sink.testing.topic_scan import ReaderError
 from matrix.cells import Cell
@@ -22,7 +22,6 @@ from matrix.target import Target
 
 _PATIENCE_S = 300.0
 _LAST_LINES = 3
-_OURS = ("PYTHONPATH", "SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_DRIVER_PYTHON")
 _SPARK = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -132,13 +131,6 @@ class _Run:
         config.write_text(json.dumps(given))
         # A copy, so that this tree is not on the program's path.
         program = Path(shutil.copy(Path(__file__).with_name("program.py"), self._home))
-        inherited = {name: value for name, value in os.environ.items() if name not in _OURS}
-        environ = {
-            **inherited,
-            "JAVA_HOME": str(java_home()),
-            "PYSPARK_PYTHON": str(self._python),
-            "SPARK_LOCAL_IP": "127.0.0.1",
-            "TMPDIR": str(self._home),
-        }
+        environ = {**spark_environment(self._python), "TMPDIR": str(self._home)}
         command = [self._python, program, config]
         return ProcessTree(command, self._home / "log", environ, cwd=self._home)

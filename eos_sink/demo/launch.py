@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import eos_sink
-from eos_sink.testing.java import java_home
+from eos_sink.testing.java import spark_environment
 from eos_sink.testing.process_tree import ProcessTree
 
 PROGRAM = Path(__file__).parent / "programs" / "flights_to_kafka.py"
@@ -99,17 +99,9 @@ class Program:
         root = Path(eos_sink.__file__).parent.parent
         fallback = str(_FALLBACK_PATH) if self.sink == FALLBACK else ""
         paths = [str(root), fallback, environ.get("PYTHONPATH", "")]
-        kept = {
-            name: value
-            for name, value in environ.items()
-            if name not in {"SPARK_HOME", "PYSPARK_SUBMIT_ARGS", "PYSPARK_DRIVER_PYTHON"}
-        }
         return {
-            **kept,
+            **spark_environment(environ=environ),
             **self.watchdog,
-            "JAVA_HOME": str(java_home(environ)),
-            "PYSPARK_PYTHON": sys.executable,
             "PYTHONPATH": os.pathsep.join(path for path in paths if path),
             "SPARK_CONF_DIR": str(self.work / "conf"),
-            "SPARK_LOCAL_IP": "127.0.0.1",
         }
