@@ -1,4 +1,4 @@
-"""Runs the program in an environment: once until it is killed, once to the end; counts the rows."""
+"""Runs the program in an environment twice, until it is killed and to its end; checks the rows."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _SPARK = {
 
 
 class _WrongError(Exception):
-    """What a run has shown to be wrong, for all of its cells."""
+    """A failure of all cells of the run."""
 
 
 def run_cells(
@@ -57,7 +57,7 @@ def run_cells(
         why = f"{wrong}; {run.said()}"
         outcomes = [Outcome(cell, Verdict.FAILED, why=why) for cell in cells]
     else:
-        outcomes = [_judged(target, killed_at[target.cell], seen) for target in targets]
+        outcomes = [_check(target, killed_at[target.cell], seen) for target in targets]
     finally:
         for target in targets:
             target.close()
@@ -67,7 +67,7 @@ def run_cells(
     return [outcome.lasting(seconds) for outcome in outcomes]
 
 
-def _judged(target: Target, killed_at: int, seen: dict[str, Any]) -> Outcome:
+def _check(target: Target, killed_at: int, seen: dict[str, Any]) -> Outcome:
     found = target.audit(_PATIENCE_S)
     if found.perfect:
         rows = found.count.records
@@ -98,7 +98,7 @@ class _Run:
         deadline = Deadline(_PATIENCE_S)
         program = self._launch(endless=True)
         try:
-            while not all(target.amid for target in self._targets):
+            while not all(target.has_begun for target in self._targets):
                 if not program.alive or deadline.passed:
                     raise _WrongError("too few rows are visible")
                 for target in self._targets:
