@@ -14,12 +14,12 @@ import pytest
 from eos_sink import cli
 from eos_sink.cli.demo import add_arguments, report_of
 from eos_sink.cli.output import CommandError, Mood, Report, render
-from eos_sink.demo.demo_events import DemoResult, SideResult
+from eos_sink.demo.demo_result import DemoResult, RunResult
 from eos_sink.testing.row_check import Count
 from eos_sink.testing.topic_audit import Audit
 
 CLEAN = Count(1000, 1000, lost=0, doubled=0, foreign=0, out_of_order=0, examples={})
-OURS = SideResult(
+OURS = RunResult(
     name="exactly-once",
     sink="format('kafka-eos')",
     audit=Audit(CLEAN, withdrawn=0, overlooked=0, aborted=120, held_up={}),
@@ -74,7 +74,7 @@ def test_a_doubled_row_beside_it_does_not_fail_the_demo() -> None:
     ],
     ids=["doubled", "readers held up", "a zombie not refused"],
 )
-def test_any_flaw_of_the_exactly_once_side_fails_the_demo(ours: SideResult) -> None:
+def test_any_flaw_of_the_exactly_once_side_fails_the_demo(ours: RunResult) -> None:
     report = report_of(DemoResult(ours, None, planned=4, work="/tmp/eos-demo-x"))
 
     assert not report.ok

@@ -64,6 +64,7 @@ PYTHON = Python(
     "3.12.1",
     {"eos-sink": "0.1.0", "confluent-kafka": "2.16.1", "pyarrow": "18.0.0", "pyspark": ""},
     "2.16.0",
+    native=True,
 )
 
 
