@@ -197,7 +197,7 @@ class KafkaPythonControl:
         """The answers of all live brokers, by their ids."""
 
         async def ask() -> dict[int, Any] | None:
-            brokers = await self.wire.brokers(deadline)
+            brokers = await self.wire.list_brokers(deadline)
             if brokers is None:
                 return None
             requests = {node: self.wire.send(request(node), node, deadline) for node in brokers}
@@ -239,7 +239,7 @@ class KafkaPythonControl:
             for node, names in (await self._find_coordinators(pending, deadline)).items():
                 groups = [[name] for name in names] if each else [names]
                 for number, group in enumerate(groups):
-                    lane = self.wire.lane(node, number % _LANES)
+                    lane = self.wire.get_lane(node, number % _LANES)
                     requests[tuple(group)] = self.wire.send(request(group), lane, deadline)
             for asked, response in (await self.wire.gather(requests, deadline)).items():
                 if response is None:
@@ -262,7 +262,7 @@ class KafkaPythonControl:
         self, ids: Sequence[str], deadline: Deadline
     ) -> dict[int, list[str]]:
         """The ids by their coordinators, without those whose coordinator is not known yet."""
-        unknown = [name for name in ids if self.wire.known_coordinator(name) is None]
+        unknown = [name for name in ids if self.wire.get_coordinator(name) is None]
         if unknown:
             request = self.wire.find_coordinators_request(unknown)
             sent = {"": self.wire.send(request, None, deadline)}
@@ -272,7 +272,7 @@ class KafkaPythonControl:
                     self.wire.remember_coordinator(row)
         grouped: dict[int, list[str]] = {}
         for name in ids:
-            node = self.wire.known_coordinator(name)
+            node = self.wire.get_coordinator(name)
             if node is not None:
                 grouped.setdefault(node, []).append(name)
         return grouped
