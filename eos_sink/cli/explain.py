@@ -125,11 +125,11 @@ def _list_notes(found: Explanation, reach: str) -> Iterator[str]:
     batch, status = found.batch, found.status
     yield f"Query {status.query}, {BatchId(batch.stream, batch.batch)}: {batch.known.value}."
     if batch.written is not None and batch.decision is not None:
-        place, total = batch.written.position, batch.decision.total
+        total = batch.decision.total
         at = datetime.fromtimestamp(batch.written.at_ms / 1000, timezone.utc)
         yield (
-            f"Decided in seq {batch.written.record.seq} at {place.topic}[{place.partition}]@"
-            f"{place.offset}, {at:%Y-%m-%d %H:%M:%S} UTC: {total.rows:,} rows, {total.bytes:,} "
+            f"Decided in seq {batch.written.record.seq} at {batch.written.position}, "
+            f"{at:%Y-%m-%d %H:%M:%S} UTC: {total.rows:,} rows, {total.bytes:,} "
             f"bytes, slot {batch.decision.slot}, {batch.decision.partitions} tasks."
         )
     outcomes = {each.fate for each in found.fates}

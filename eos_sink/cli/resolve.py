@@ -204,14 +204,14 @@ def _list_notes(options: SinkOptions, evidence: QueryEvidence) -> Iterator[str]:
 
 def _describe_doubt(each: TransactionEvidence) -> str:
     entry, trace = each.entry, each.trace
-    place = f"{entry.witness.topic}[{entry.witness.partition}]@{entry.witness.offset}"
     seen = f"{trace.rows} of its {entry.digest.rows} rows are at the topic's end"
     if each.same_rows:
         seen += ", with its fingerprint"
     elif trace.rows:
         seen += f" ({_describe_rows(each.found)}; decided: {_describe_rows(entry.digest)})"
     hidden = f", {trace.hidden} of them compressed and unreadable" if trace.hidden else ""
-    return f"In doubt: partition {entry.partition}, witness {place} unreadable; {seen}{hidden}."
+    doubt = f"In doubt: partition {entry.partition}, witness {entry.witness} unreadable"
+    return f"{doubt}; {seen}{hidden}."
 
 
 def _describe_rows(rows: RowDigest) -> str:

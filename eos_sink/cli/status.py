@@ -78,7 +78,8 @@ def make_report(found: Snapshot, arguments: argparse.Namespace) -> Report:
         "queries": [query_document(each, found.at_ms) for each in found.queries],
         "open_of_no_query": [transaction_document(each, found.at_ms) for each in found.strangers],
         "unreadable": [
-            {"key": each.key, "at": each.where, "why": each.why} for each in found.unreadable
+            {"key": each.key, "at": str(each.position), "why": each.why}
+            for each in found.unreadable
         ],
         "not_seen": found.problems,
         "concerns": alerts,
@@ -177,7 +178,7 @@ def query_document(status: QueryStatus, now_ms: int) -> dict[str, Any]:
         "members": list(status.hosts or ()),
         "owner": status.run and str(status.run),
         "open": [transaction_document(each, now_ms) for each in status.open],
-        "unreadable_at": hidden and hidden.where,
+        "unreadable_at": hidden and str(hidden.position),
     }
 
 

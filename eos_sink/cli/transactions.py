@@ -199,7 +199,7 @@ def _find_query(snapshot: Snapshot, chosen: Sequence[QueryTransaction]) -> Query
     hidden = status.history.hidden
     if hidden is not None:
         raise CommandError(
-            f"the latest record of {status.query}, at {hidden.where}, cannot be read by this "
+            f"the latest record of {status.query}, at {hidden.position}, cannot be read by this "
             f"version ({hidden.why}), so it is unknown what is decided"
         )
     return status
@@ -319,13 +319,11 @@ def _describe(snapshot: Snapshot, each: QueryTransaction) -> Iterator[str]:
     yield f"Query {each.names.query}; its driver is {status.driver.value}."
     written, entry = each.written, each.entry
     if written is not None and written.decision is not None and entry is not None:
-        place, witness = written.position, entry.witness
         age = span(max(0, snapshot.at_ms - written.at_ms))
         yield (
-            f"Decided with {written.decision.batch} in seq {written.record.seq} at {place.topic}"
-            f"[{place.partition}]@{place.offset}, {age} ago: {entry.digest.rows:,} rows, "
-            f"{entry.digest.bytes:,} bytes, witness {witness.topic}[{witness.partition}]"
-            f"@{witness.offset}."
+            f"Decided with {written.decision.batch} in seq {written.record.seq} at "
+            f"{written.position}, {age} ago: {entry.digest.rows:,} rows, {entry.digest.bytes:,} "
+            f"bytes, witness {entry.witness}."
         )
     elif each.task is None:
         yield "It is the driver's own transaction, which writes the log; it takes 30 s at most."

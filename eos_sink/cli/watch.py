@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Sequence
 from contextlib import closing, suppress
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Protocol, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from eos_sink.cli.arguments import add_connection, command_line, positive, seconds, sink_options
 from eos_sink.cli.output import CommandError, Mood, encode_value
@@ -114,19 +114,6 @@ def _watch(kafka: ConfluentObservation, view: View, arguments: argparse.Namespac
             # broker has restarted.
             kafka.close()
         time.sleep(max(0.0, arguments.interval - (time.monotonic() - began)))
-
-
-class View(Protocol):
-    """Shows one snapshot after the other."""
-
-    def show(
-        self, look: Snapshot, measured: Sequence[Throughput], events: Sequence[QueryEvent]
-    ) -> None: ...
-
-    def show_error(self, why: str) -> None:
-        """A snapshot has failed."""
-
-    def close(self) -> None: ...
 
 
 def make_view(out: TextIO, *, as_json: bool, lines: bool, title: str, reach: str) -> View:
@@ -286,6 +273,9 @@ class Picture:
         head = Text.assemble((self._title, "bold"), (f" · {_clock(look.at_ms)} UTC", "dim"), "\n")
         nothing = [] if rows else [Text("No query has written to this decision log yet.")]
         return Group(head, table, *nothing, Text(), *lines, Text(), *alerts)
+
+
+View = JsonLines | Lines | Picture
 
 
 def _columns(measured: Throughput, now_ms: int) -> dict[str, str | Text]:

@@ -81,7 +81,7 @@ def _hidden(status: QueryStatus) -> Alert:
     return Alert(
         AlertKind.HIDDEN,
         status.query,
-        f"its latest record, at {hidden.where}, cannot be read by this version ({hidden.why}).",
+        f"its latest record, at {hidden.position}, cannot be read by this version ({hidden.why}).",
         "Use the version of eos-sink that wrote it; if another program writes to the log, stop it "
         "and restore the record.",
     )
@@ -171,7 +171,7 @@ def _check_log(snapshot: Snapshot) -> Iterator[Alert]:
     hidden = {status.history.hidden for status in snapshot.queries}
     foreign = [each for each in snapshot.unreadable if each not in hidden]
     if foreign:
-        places = ", ".join(f"{each.where} ({each.why})" for each in foreign[-_SHOWN:])
+        places = ", ".join(f"{each.position} ({each.why})" for each in foreign[-_SHOWN:])
         more = " ..." if len(foreign) > _SHOWN else ""
         yield Alert(
             AlertKind.UNREADABLE,

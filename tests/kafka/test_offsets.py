@@ -65,7 +65,7 @@ def test_the_first_row_with_a_known_offset_is_told_and_no_other() -> None:
 
 
 @pytest.mark.parametrize("offset", [None, -1001])
-def test_a_flush_does_not_wait_for_offsets_that_nobody_knows(offset: int | None) -> None:
+def test_a_flush_does_not_wait_for_offsets_that_are_unknown(offset: int | None) -> None:
     queue, told = Queue(), list[tuple[str, int, int]]()
     producer = producer_on(queue)
     producer.produce_rows(ROWS, lambda *place: told.append(place))
@@ -77,7 +77,7 @@ def test_a_flush_does_not_wait_for_offsets_that_nobody_knows(offset: int | None)
     assert told == []
 
 
-def test_a_single_record_without_an_offset_is_told_to_nobody() -> None:
+def test_a_single_record_without_an_offset_is_not_reported() -> None:
     queue, told = Queue(), list[tuple[int, int]]()
     producer = producer_on(queue)
     producer.produce("t", b"a", partition=0, on_offset=lambda *place: told.append(place))

@@ -181,7 +181,7 @@ def test_an_inline_key_leaves_no_file(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_nobody_else_can_open_an_inline_key_meanwhile(
+def test_only_this_user_can_open_an_inline_key_meanwhile(
     authority: Authority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     modes: list[int] = []
