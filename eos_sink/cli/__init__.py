@@ -32,6 +32,8 @@ from eos_sink.cli import (
 )
 from eos_sink.cli.arguments import ENVIRONMENT
 from eos_sink.cli.output import CommandError, print_report
+from eos_sink.errors import EosSinkError
+from eos_sink.ops import RefusedChoice
 
 COMMANDS = (
     demo,
@@ -80,7 +82,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if report is None:
             return _OK
         print_report(report, as_json=parsed.json)
-    except CommandError as error:
+    except (CommandError, EosSinkError, RefusedChoice) as error:
         if parsed.json:
             print(json.dumps({"error": str(error)}, indent=2))
         print(f"eos-sink: {error}", file=sys.stderr)

@@ -6,13 +6,13 @@ import argparse
 import importlib.util
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eos_sink.cli.arguments import add_connection, positive, read_settings, sink_options
 from eos_sink.cli.output import Cell, CommandError, Mood, Report
-from eos_sink.errors import EosSinkError
 from eos_sink.kafka.deadline import Deadline
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from eos_sink.options import SinkOptions
 
 NAME = "doctor"
-HELP = "Look at a cluster, a query, this machine or a Spark session, and tell what to repair."
+HELP = "Check a cluster, a query, this machine or a Spark session, and say what to repair."
 EXAMPLES = """\
 examples:
   eos-sink doctor --bootstrap-server kafka:9092 --topic readings
@@ -66,7 +66,8 @@ def run(arguments: argparse.Namespace) -> Report:
     """Gather the facts and run the checks.
 
     Raises:
-        CommandError: no broker answers, or a query could not start with these options.
+        CommandError: the options are incomplete, or pyspark is missing.
+        EosSinkError: no broker answers, or a query could not start with these options.
     """
     # Imported here: other commands do without the Kafka clients.
     from eos_sink.kafka.admin.survey import ConfluentSurvey
@@ -75,29 +76,22 @@ def run(arguments: argparse.Namespace) -> Report:
     from eos_sink.ops.doctor.python import this_python
 
     deadline = Deadline(arguments.timeout)
-    survey: ConfluentSurvey | None = None
-    try:
-        options = _read_options(arguments)
-        survey = ConfluentSurvey(options)
-        declared = options.destinations.topics if options.destinations else []
-        topics = [*arguments.topic, *([options.topic] if options.topic else declared)]
+    options = _read_options(arguments)
+    declared = options.destinations.topics if options.destinations else []
+    topics = [*arguments.topic, *([options.topic] if options.topic else declared)]
+    here = this_python()
+    with closing(ConfluentSurvey(options)) as survey:
         names = _find_query(arguments, options, survey, deadline)
         facts = gather(survey, Subject(options, names, tuple(dict.fromkeys(topics))), deadline)
-        here = this_python()
-        findings = run_checks(facts, here)
-        if arguments.spark:
-            if importlib.util.find_spec("pyspark") is None:
-                need = "--spark needs pyspark: pip install 'eos-sink[spark]', or spark-submit"
-                raise CommandError(need)
-            from eos_sink.ops.doctor.spark import check_spark, look_at_spark
+    findings = run_checks(facts, here)
+    if arguments.spark:
+        if importlib.util.find_spec("pyspark") is None:
+            need = "--spark needs pyspark: pip install 'eos-sink[spark]', or spark-submit"
+            raise CommandError(need)
+        from eos_sink.ops.doctor.spark import check_spark, look_at_spark
 
-            addresses = [broker.address for broker in facts.brokers]
-            findings += check_spark(here, look_at_spark(addresses, options.kafka))
-    except EosSinkError as error:
-        raise CommandError(str(error)) from error
-    finally:
-        if survey is not None:
-            survey.close()
+        addresses = [broker.address for broker in facts.brokers]
+        findings += check_spark(here, look_at_spark(addresses, options.kafka))
     return report_of(findings, secured=facts.commands.secured)
 
 

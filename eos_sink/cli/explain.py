@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
 from eos_sink.cli.arguments import add_connection, command_line, sink_options
 from eos_sink.cli.output import Cell, CommandError, Mood, Report
 from eos_sink.cli.query_name import find_query
-from eos_sink.errors import EosSinkError
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.protocol.model import BatchId, Numbering
 from eos_sink.protocol.outcome import Outcome
@@ -49,20 +49,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> Report:
-    """Read the log, and ask coordinators and topics.
-
-    Raises:
-        CommandError: no broker answers, or there is no such query.
-    """
+    """Read the log, and ask coordinators and topics."""
     from eos_sink.kafka.admin.observation import ConfluentObservation
 
-    kafka = ConfluentObservation(sink_options(arguments))
-    try:
+    with closing(ConfluentObservation(sink_options(arguments))) as kafka:
         return explain(kafka, arguments)
-    except EosSinkError as error:
-        raise CommandError(str(error)) from error
-    finally:
-        kafka.close()
 
 
 def explain(kafka: Observation, arguments: argparse.Namespace) -> Report:
@@ -107,15 +98,7 @@ def explain(kafka: Observation, arguments: argparse.Namespace) -> Report:
         "seq": written.record.seq if written else None,
         "decided_at_ms": written.at_ms if written else None,
         "rows": batch.decision.total.rows if batch.decision else None,
-        "tasks": [
-            {
-                "partition": each.partition,
-                "rows": each.rows,
-                "fate": each.fate.value,
-                "evidence": list(each.evidence),
-            }
-            for each in found.fates
-        ],
+        "tasks": found.fates,
         "other_streams": others,
         "not_seen": unseen,
     }
@@ -142,11 +125,11 @@ def _list_notes(found: Explanation, reach: str) -> Iterator[str]:
     batch, status = found.batch, found.status
     yield f"Query {status.query}, {BatchId(batch.stream, batch.batch)}: {batch.known.value}."
     if batch.written is not None and batch.decision is not None:
-        place, total = batch.written.position, batch.decision.total
+        total = batch.decision.total
         at = datetime.fromtimestamp(batch.written.at_ms / 1000, timezone.utc)
         yield (
-            f"Decided in seq {batch.written.record.seq} at {place.topic}[{place.partition}]@"
-            f"{place.offset}, {at:%Y-%m-%d %H:%M:%S} UTC: {total.rows:,} rows, {total.bytes:,} "
+            f"Decided in seq {batch.written.record.seq} at {batch.written.position}, "
+            f"{at:%Y-%m-%d %H:%M:%S} UTC: {total.rows:,} rows, {total.bytes:,} "
             f"bytes, slot {batch.decision.slot}, {batch.decision.partitions} tasks."
         )
     outcomes = {each.fate for each in found.fates}

@@ -51,7 +51,7 @@ class Report:
         rows: each as long as `columns`.
         notes: sentences.
         ok: False makes the command's exit code 1.
-        document: the same for programs, JSON-compatible.
+        document: the same for programs: JSON, or what `encode_value` makes of a value.
         left: how many columns are aligned left; the others are aligned right.
         interrupted: Ctrl-C ended the command early; makes the exit code 130.
         wrap: plain text wraps cells at this many characters; 0: never.
@@ -99,7 +99,7 @@ def print_report(report: Report, *, as_json: bool = False) -> None:
 def render(report: Report, *, as_json: bool = False) -> str:
     """The report as plain text, or its document as JSON."""
     if as_json:
-        return json.dumps(report.document, indent=2)
+        return json.dumps(report.document, indent=2, default=encode_value)
     if not report.columns:
         return "\n".join(report.notes)
     lines = [report.columns, *_wrapped_rows(report)]
@@ -113,6 +113,13 @@ def render(report: Report, *, as_json: bool = False) -> str:
     )
     rule = "─" * (sum(widths) + 3 * (len(widths) - 1))
     return "\n".join(["", head, rule, *body, rule, *report.notes])
+
+
+def encode_value(value: Any) -> Any:
+    """The JSON of dataclasses, enums and sets in a document."""
+    if isinstance(value, frozenset):
+        return sorted(value)
+    return value.value if isinstance(value, Enum) else vars(value)
 
 
 def _wrapped_rows(report: Report) -> Iterator[tuple[str, ...]]:

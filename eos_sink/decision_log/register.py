@@ -350,8 +350,7 @@ class DecisionRegister:
 
 def _read(found: tuple[LogPosition, bytes]) -> Entry:
     position, value = found
-    where = f"{position.topic}[{position.partition}]@{position.offset}"
-    return Entry(decode(value, where), position)
+    return Entry(decode(value, str(position)), position)
 
 
 def _repeatable(error: BaseException) -> bool:

@@ -253,9 +253,7 @@ def _list_evidence(batch: BatchInLog, known: Evidence) -> tuple[str, ...]:
         whose = f", but of a later attempt (epoch {state.transaction.epoch})" if other else ""
         found.append(f"coordinator: {state.status.value}{whose}")
     if known.witness is not None:
-        witness = known.entry.witness
-        place = f"{witness.topic}[{witness.partition}]@{witness.offset}"
-        found.append(f"witness {place}: {_WITNESS[known.witness]}")
+        found.append(f"witness {known.entry.witness}: {_WITNESS[known.witness]}")
     if known.marker is not None:
         found.append(f"marker: {'commit' if known.marker else 'abort'}")
     if known.override is not None:

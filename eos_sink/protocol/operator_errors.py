@@ -67,9 +67,7 @@ def in_doubt(
     partitions = sorted(doubtful)
     entries = [entry for entry in decision.prepared if entry.partition in doubtful]
     rows = sum(entry.digest.rows for entry in entries)
-    places = ", ".join(
-        f"{e.witness.topic}[{e.witness.partition}]@{e.witness.offset}" for e in entries
-    )
+    places = ", ".join(str(entry.witness) for entry in entries)
     return _needed(
         f"Query {names.query}: {decision.batch} was decided, but for its partitions {partitions} "
         f"({rows} rows) neither the transaction coordinator nor the topic knows any more whether "

@@ -15,8 +15,8 @@ from eos_sink.cli.output import CommandError, Report, render
 from eos_sink.driver import processes
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka_config.acls import Resource
+from eos_sink.ops import RefusedChoice
 from eos_sink.ops.observer import Observer
-from eos_sink.ops.operator_run import RefusedChoice
 from tests.fakes.log import Outcome, Txn
 from tests.fakes.observation import FakeObservation
 from tests.fakes.process import Killed, Moment

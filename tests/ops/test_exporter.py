@@ -18,7 +18,7 @@ from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.observing import LogPage, Observation, PartitionEnds
 from eos_sink.kafka_config.acls import Resource
 from eos_sink.metrics.names import STEP_SECONDS, Count, Gauge
-from eos_sink.ops.exporter import Scraper, Standstill, format_text, write_text
+from eos_sink.ops.exporter import ReaderDelays, Scraper, write_text
 from tests.fakes.observation import FakeObservation
 from tests.prometheus.promtool import METRICS, promtool
 from tests.protocol.test_figures import Timed
@@ -80,7 +80,7 @@ class Scraped:
         yield self.kafka
 
     def text(self) -> str:
-        return format_text(self.scraper.scrape())
+        return self.scraper.scrape().text()
 
     def samples(self) -> Samples:
         found: Samples = {}
@@ -272,18 +272,16 @@ def test_one_look_serves_all_who_ask_within_the_interval(world: World) -> None:
 
 def test_readers_are_held_by_the_partition_that_stands_still() -> None:
     still, moves = PartitionEnds(0, 0, 5, 9), itertools.count(10)
-    state = Standstill()
+    delays = ReaderDelays()
     for now in (0.0, 10.0, 25.0):
         at = next(moves)
         ends = {"t": (still, PartitionEnds(1, 0, at, at + 3))}
-        state = state.update(ends, now)
-        assert state.held("t", now) == now
+        assert delays.update(ends, now) == {"t": (7, now)}
     free = {"t": (PartitionEnds(0, 0, 9, 9), PartitionEnds(1, 0, 20, 20))}
-    state = state.update(free, 30.0)
-    assert state.held("t", 30.0) == 0
+    assert delays.update(free, 30.0) == {"t": (0, 0.0)}
     again = {"t": (PartitionEnds(0, 0, 9, 12),)}
-    state = state.update(again, 40.0)
-    assert state.held("t", 41.0) == 1
+    assert delays.update(again, 40.0) == {"t": (3, 0.0)}
+    assert delays.update(again, 41.0) == {"t": (3, 1.0)}
 
 
 def test_a_text_file_is_replaced_whole_and_leaves_nothing_beside_it(
@@ -293,7 +291,7 @@ def test_a_text_file_is_replaced_whole_and_leaves_nothing_beside_it(
     file.write_text("old")
     scrape = Scraped(world).scraper.scrape()
     write_text(scrape, file)
-    assert file.read_text() == format_text(scrape)
+    assert file.read_text() == scrape.text()
     assert file.stat().st_mode & 0o777 == 0o644
     assert list(tmp_path.iterdir()) == [file]
     gone = tmp_path / "gone"

@@ -59,7 +59,7 @@ def test_what_is_not_of_the_sink_is_told_with_its_place() -> None:
     ]
     records, unreadable = read_records(lines)
     assert records == []
-    assert [u.where for u in unreadable] == [f"log[3]@{offset}" for offset in range(4)]
+    assert [str(u.position) for u in unreadable] == [f"log[3]@{offset}" for offset in range(4)]
     assert unreadable[2].why == "a tombstone"
     assert unreadable[3].why == "format 2"
     # Only what carries a name that the sink makes is a query's.

@@ -14,8 +14,7 @@ from eos_sink.driver.processes import is_alive_here
 from eos_sink.errors import OperatorNeededError, SupersededError
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import TransactionStatus, Visibility
-from eos_sink.ops import resolve
-from eos_sink.ops.operator_run import RefusedChoice
+from eos_sink.ops import RefusedChoice, resolve
 from eos_sink.ops.resolve import (
     Choice,
     QueryEvidence,

@@ -7,7 +7,7 @@ import pytest
 from eos_sink.errors import SupersededError
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import EndOutcome, Transaction, TransactionStatus
-from eos_sink.ops.operator_run import RefusedChoice
+from eos_sink.ops import RefusedChoice
 from eos_sink.ops.transactions import commit_decided, end_undecided
 from tests.fakes.inspection import FakeInspection
 from tests.fakes.process import Killed, Moment

@@ -31,7 +31,7 @@ GUARDS = (
         "A record that is acknowledged without an offset says nothing about where it is.",
         (
             Removal(
-                "eos_sink/kafka/producer.py",
+                "eos_sink/kafka/confluent_client.py",
                 "            if error is None and partition is not None and offset is not None and "
                 "offset >= 0:\n",
                 "            if error is None:\n",
@@ -78,7 +78,7 @@ GUARDS = (
         (
             Removal(
                 _PRODUCER,
-                "        if self._heard.lost is not None:\n",
+                "        if self._events.lost is not None:\n",
                 "        if False:\n",
             ),
         ),

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from eos_sink.errors import EosSinkError
+from eos_sink.kafka.deadline import Deadline
 from eos_sink.ops.doctor.findings import Check, Finding, Findings
 
 MODULES = {
@@ -53,9 +56,9 @@ class Python:
     executable: str
     version: str
     versions: Mapping[str, str]
-    librdkafka: str
+    librdkafka: str = ""
     error: str = ""
-    native: bool = True
+    native: bool = False
     unreachable: Mapping[str, str] = field(default_factory=dict)
     login: str = ""
 
@@ -77,7 +80,7 @@ def make_look(
         kafka: settings of a query to log in with; None: no login is tried.
     """
     modules, settings, hosts = dict(MODULES), kafka and dict(kafka), list(addresses)
-    connect_s, login_s = _CONNECT_S, _LOGIN_S
+    connect_s, this_module = _CONNECT_S, __name__
 
     def look() -> dict[str, Any]:
         import importlib
@@ -109,16 +112,6 @@ def make_look(
                 return str(error.strerror or error)
             return ""
 
-        def login() -> str:
-            deadline = load("eos_sink.kafka.deadline").Deadline(login_s)
-            connection = load("eos_sink.kafka.connection.settings")
-            try:
-                client = connection.connection_settings(connection.librdkafka_settings(settings))
-                load("eos_sink.kafka.admin.connect").connected_admin(client, "x", deadline)
-            except load("eos_sink.errors").EosSinkError as error:
-                return str(error)
-            return ""
-
         found = {name: version_of(name, module) for name, module in modules.items()}
         usable = not any(error for _, error in found.values()) and all(
             found[name][0] for name in ("eos-sink", "confluent-kafka", "numpy", "pyarrow")
@@ -130,13 +123,28 @@ def make_look(
             "version": platform.python_version(),
             "versions": {name: version for name, (version, _) in found.items()},
             "error": "; ".join(error for _, error in found.values() if error),
-            "librdkafka": load("confluent_kafka").libversion()[0] if usable else "",
-            "native": usable and load("eos_sink.kafka.native.library").library() is not None,
             "unreachable": {address: error for address, error in errors.items() if error},
-            "login": login() if usable and settings is not None else "",
+            **(load(this_module).try_clients(settings) if usable else {}),
         }
 
     return look
+
+
+def try_clients(kafka: Mapping[str, str] | None) -> dict[str, Any]:
+    """Load the Kafka clients and log in; called by `look` where this package can be imported."""
+    from eos_sink.kafka.admin.connect import connected_admin
+    from eos_sink.kafka.connection.settings import connection_settings, librdkafka_settings
+    from eos_sink.kafka.native.library import load_library
+
+    login = ""
+    if kafka is not None:
+        try:
+            settings = connection_settings(librdkafka_settings(kafka))
+            connected_admin(settings, "x", Deadline(_LOGIN_S))
+        except EosSinkError as error:
+            login = str(error)
+    version = importlib.import_module("confluent_kafka").libversion()[0]
+    return {"librdkafka": version, "native": load_library() is not None, "login": login}
 
 
 def check_clients(python: Python) -> Findings:
