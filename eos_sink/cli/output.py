@@ -25,6 +25,14 @@ class CommandError(Exception):
     """The command cannot run; the message gives the reason and the remedy."""
 
 
+def is_interrupt(error: BaseException) -> bool:
+    """Whether this is Ctrl-C. Within some calls of confluent-kafka (2.16) it is a SystemError,
+    "returned a result with an exception set", caused by KeyboardInterrupt."""
+    return isinstance(error, KeyboardInterrupt) or (
+        isinstance(error, SystemError) and isinstance(error.__cause__, KeyboardInterrupt)
+    )
+
+
 class Mood(Enum):
     """How a cell reads. The value is a style of rich."""
 

@@ -9,12 +9,12 @@ import sys
 import time
 from collections import deque
 from collections.abc import Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, TextIO
 
 from eos_sink.cli.arguments import add_connection, command_line, positive, seconds, sink_options
-from eos_sink.cli.output import CommandError, Mood, encode_value
+from eos_sink.cli.output import CommandError, Mood, encode_value, is_interrupt
 from eos_sink.cli.status import (
     decided_ago,
     name_batch,
@@ -81,9 +81,13 @@ def run(arguments: argparse.Namespace) -> None:
         reach=command_line(arguments),
     )
     kafka = ConfluentObservation(sink_options(arguments))
-    # Ctrl-C is the usual way to leave.
-    with closing(kafka), closing(view), suppress(KeyboardInterrupt):
-        _watch(kafka, view, arguments)
+    with closing(kafka), closing(view):
+        try:
+            _watch(kafka, view, arguments)
+        except (KeyboardInterrupt, SystemError) as error:
+            # Ctrl-C is the usual way to leave.
+            if not is_interrupt(error):
+                raise
 
 
 def _watch(kafka: ConfluentObservation, view: View, arguments: argparse.Namespace) -> None:
