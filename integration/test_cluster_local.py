@@ -101,7 +101,7 @@ print(kafka._watchdog.token, kafka.directory, kafka.nodes[0].pid, flush=True)
 if os.fork() == 0:
     kafka.close()  # a child's, so without effect
     os.close(1)
-    sys.stdin.read()  # holds the watchdog's pipe open beyond its parent's death
+    sys.stdin.read()  # lives on beyond its parent's death
     os._exit(0)
 sys.stdin.read()
 """

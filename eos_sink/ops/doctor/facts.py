@@ -197,8 +197,7 @@ def gather(survey: Survey, subject: Subject, deadline: Deadline) -> Facts:
     if topics[OFFSETS] is not None:  # Asking for a group's coordinator would create the topic.
         for group in groups:
             members[group] = _seen(partial(survey.group_members, group, soon()))
-    transactions: Sequence[TransactionState] | Unseen
-    transactions = Unseen("there is none before the first transaction")
+    transactions: Sequence[TransactionState] | Unseen = ()
     if topics[TRANSACTIONS] is not None:
         needed = Acl("Describe", Resource.TRANSACTIONAL_ID, subject.start, prefixed=True)
         transactions = _seen(lambda: survey.transactions(subject.start, soon(), ended=True), needed)
