@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import os
 import sys
 from collections.abc import Mapping
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eos_sink.cli.arguments import add_brokers, add_timeout, kafka_settings, positive, seconds
-from eos_sink.cli.output import Cell, CommandError, Mood, Progress, Report
+from eos_sink.cli.output import Cell, CommandError, Mood, Progress, Report, require_libraries
 from eos_sink.errors import EosSinkError
 from eos_sink.kafka.deadline import Deadline
 
@@ -154,9 +153,7 @@ def _check_arguments(arguments: argparse.Namespace) -> None:
         raise CommandError("--last and --since exclude each other")
     if arguments.html is None:
         return
-    missing = [name for name in ("jinja2", "matplotlib") if importlib.util.find_spec(name) is None]
-    if missing:
-        raise CommandError(f"--html needs {', '.join(missing)}: pip install 'eos-sink[cli]'")
+    require_libraries("--html", "cli", "jinja2", "matplotlib")
     place = arguments.html if arguments.html.exists() else arguments.html.absolute().parent
     if arguments.html.is_dir() or not os.access(place, os.W_OK):
         raise CommandError(f"--html {arguments.html} cannot be written")
