@@ -1,4 +1,4 @@
-"""What the log says of a batch: tables over histories; fates from evidence."""
+"""What the log has of a batch, and what became of its tasks."""
 
 from __future__ import annotations
 
