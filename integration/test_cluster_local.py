@@ -68,7 +68,7 @@ def test_a_node_that_cannot_start_is_an_error_with_the_end_of_its_log() -> None:
     assert caught.value.exit_code == 1
 
 
-def test_a_port_that_somebody_took_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_port_that_first_took_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
     def first_try_is_taken(count: int) -> list[int]:
@@ -76,11 +76,11 @@ def test_a_port_that_somebody_took_is_replaced(monkeypatch: pytest.MonkeyPatch) 
         found = free_ports(count)
         return [taken, *found[1:]] if len(asked) == 1 else found
 
-    with local() as somebody:
-        taken = int(somebody.bootstrap_servers.rpartition(":")[2])
+    with local() as first:
+        taken = int(first.bootstrap_servers.rpartition(":")[2])
         monkeypatch.setattr(owned_cluster, "free_ports", first_try_is_taken)
         with local() as kafka:
-            assert kafka.bootstrap_servers != somebody.bootstrap_servers
+            assert kafka.bootstrap_servers != first.bootstrap_servers
     assert len(asked) == 2
 
 

@@ -35,7 +35,7 @@ def token() -> str:
 
 @pytest.fixture
 def stranger() -> Iterator[subprocess.Popen[bytes]]:
-    process = sleeper("eos-somebody-else")
+    process = sleeper("eos-another-owner")
     yield process
     process.kill()
     process.wait()
