@@ -75,6 +75,17 @@ class Report:
     wrap: int = 0
 
 
+def require_libraries(purpose: str, extra: str, *names: str) -> None:
+    """Find out whether optional libraries are installed.
+
+    Raises:
+        CommandError: one is not; names the extra that installs it.
+    """
+    missing = [name for name in names if importlib.util.find_spec(name) is None]
+    if missing:
+        raise CommandError(f"{purpose} needs {', '.join(missing)}: pip install 'eos-sink[{extra}]'")
+
+
 def is_rich_terminal(out: TextIO) -> bool:
     """Whether rich can draw on `out`."""
     return out.isatty() and importlib.util.find_spec("rich") is not None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
 import sys
 import time
@@ -14,7 +13,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, TextIO
 
 from eos_sink.cli.arguments import add_connection, command_line, positive, seconds, sink_options
-from eos_sink.cli.output import CommandError, Mood, encode_value, is_interrupt
+from eos_sink.cli.output import Mood, encode_value, is_interrupt, require_libraries
 from eos_sink.cli.status import (
     decided_ago,
     name_batch,
@@ -133,8 +132,7 @@ def make_view(out: TextIO, *, as_json: bool, lines: bool, title: str, reach: str
         return JsonLines(out, reach)
     if lines or not out.isatty():
         return Lines(out, reach)
-    if importlib.util.find_spec("rich") is None:
-        raise CommandError("the live view needs rich: pip install 'eos-sink[cli]'; or add --lines")
+    require_libraries("the live view (without --lines)", "cli", "rich")
     from rich.console import Console
 
     return Picture(Console(file=out), title, reach)
