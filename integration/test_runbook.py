@@ -112,7 +112,7 @@ def test_doubt_is_shown_with_what_can_be_chosen(on_call: OnCall) -> None:
     take_all_ids(query)
     delete_all_records(on_call.kafka, query.topic)
     text = query.run().stopped(OperatorNeededError)["text"]
-    said = "(24 rows) neither the transaction coordinator nor the topic can tell any more"
+    said = "(24 rows) neither the transaction coordinator nor the topic knows any more"
     assert said in text
     assert told(said, "In doubt")
     (command,) = commands("In doubt")

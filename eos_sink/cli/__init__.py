@@ -63,7 +63,7 @@ exit code:
 
 environment, where the option is not given:
 {chr(10).join(f"  {name:<26} {option}" for option, name in ENVIRONMENT.items())}
-  {"NO_COLOR":<26} no colours, as when standard output is no terminal
+  {"NO_COLOR":<26} no colours, as when standard output is not a terminal
 
 `eos-sink COMMAND --help` has examples.
 """
