@@ -50,7 +50,7 @@ def run(settings: Settings) -> Result:
             start_kafka(
                 brokers=3,
                 proxied=True,
-                # Ten seconds by default: a time-out takes effect soon after it is due.
+                # Ten seconds by default: a timeout takes effect soon after it is due.
                 properties={"transaction.abort.timed.out.transaction.cleanup.interval.ms": 1000},
                 data_dir=settings.home / "kafka",
                 progress=journal.say,

@@ -90,7 +90,7 @@ OPTIONS = (
     Option(
         "eos.transaction.timeout.ms",
         "900000",
-        "Time-out of a task's transaction in ms. A batch must be shorter; the brokers' "
+        "Timeout of a task's transaction in ms. A batch must be shorter; the brokers' "
         "`transaction.max.timeout.ms` must not be.",
     ),
     Option(
@@ -175,7 +175,7 @@ class SinkOptions:
             secrets, so they are left out of repr.
         log_topic: the decision log.
         log_replication: replication factor of the decision log if the sink creates it.
-        transaction_timeout_ms: time-out of a task's transaction, milliseconds.
+        transaction_timeout_ms: timeout of a task's transaction, milliseconds.
         step_timeout: limit for one step of the driver, seconds.
         origin: what the query was started with, without secrets.
         timestamp_column: the column with the records' timestamps, or None.

@@ -1,4 +1,4 @@
-"""What brokers forget, give up or refuse: time-outs, expired ids, used-up epochs, deleted records,
+"""What brokers forget, give up or refuse: timeouts, expired ids, used-up epochs, deleted records,
 ended sessions, too few copies, a full disk.
 """
 
@@ -50,7 +50,7 @@ def query(cluster_query: ClusterQuery) -> ClusterQuery:
 
 
 def before_time_out(query: ClusterQuery, reach: Callable[[ClusterQuery], R]) -> R:
-    """What `reach` comes to, with the shortest time-out that lets it."""
+    """What `reach` comes to, with the shortest timeout that lets it."""
     for seconds in TIME_OUTS_S:
         query.change({"eos.transaction.timeout.ms": str(seconds * 1000)})
         try:

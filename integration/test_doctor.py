@@ -141,7 +141,7 @@ def test_each_fault_of_a_misconfigured_broker_is_reported(
     words = ["--options", str(set_up_wrong(odd, tmp_path)), "--json"]
     output = doctor(*words, code=FAILS)
     failed = output.of("failure")
-    assert "transaction.max.timeout.ms=600000" in failed["transaction time-out"]
+    assert "transaction.max.timeout.ms=600000" in failed["transaction timeout"]
     assert "group.max.session.timeout.ms=300000" in failed["group session"]
     assert "has 3 partitions instead of 8" in failed["decision log"]
     assert "cleanup.policy=delete" in failed["decision log"]
@@ -153,7 +153,7 @@ def test_each_fault_of_a_misconfigured_broker_is_reported(
     assert {"expiry", "decision log", "options"} <= set(warned)
     assert warned["options"].startswith("Option kafka.metrics.num.samples")
     shorter = doctor(*words, "--transaction-timeout-ms", "240000")
-    assert not {"transaction time-out", "group session"} & set(shorter.of("failure"))
+    assert not {"transaction timeout", "group session"} & set(shorter.of("failure"))
 
 
 @pytest.mark.long
@@ -162,7 +162,7 @@ def test_the_commands_repair_what_needs_no_restart(odd: KafkaCluster, tmp_path: 
     for command in doctor(*words, code=FAILS).commands("topic", "decision log", "verification"):
         carry_out(command)
     mended = doctor(*words, code=FAILS)
-    assert set(mended.of("failure")) == {"transaction time-out", "group session"}
+    assert set(mended.of("failure")) == {"transaction timeout", "group session"}
     assert "verification" in mended.of("ok")
     doctor(*words, "--transaction-timeout-ms", "240000", code=FINE)
 
@@ -196,7 +196,7 @@ def test_on_a_secured_cluster_a_missing_permission_hides_no_other_finding(
         output = doctor(*words, code=FINE)
         # A query may not read the cluster's settings, and need not.
         hidden = output.of("not seen")
-        assert {"controller", "clock", "transaction time-out", "group session"} <= set(hidden)
+        assert {"controller", "clock", "transaction timeout", "group session"} <= set(hidden)
         assert "DescribeConfigs on the cluster" in hidden["group session"]
         assert "permissions" in output.of("ok")
         for acl in query.needs[:-1]:  # Create is needed for a log that is not there.

@@ -448,7 +448,7 @@ BAD_INPUT: dict[str, tuple[dict[str, str | None], str | None, str]] = {
         "No broker of 127.0.0.1:1 answers",
     ),
     "wrong type": ({}, "length(value) AS value", "Column 'value' has type int"),
-    "time-out too long": (
+    "timeout too long": (
         {"eos.transaction.timeout.ms": "9000000"},
         None,
         "above the brokers' transaction.max.timeout.ms",

@@ -865,7 +865,7 @@ plan: /* [Planner.plan] */
      fi
 #endif
   :: else -> /* [_recover] */
-     /* the time-out is checked with an InitProducerId of the driver's id, before the group is joined */
+     /* the timeout is checked with an InitProducerId of the driver's id, before the group is joined */
      atomic { LIVING(id); DRV_INIT() }
      atomic { LIVING(id); mem = 1+id+R*jc; jc++; member = mem; printf("MSC: run %d joins as member %d\n", id, mem);
        assert(jc <= 1+NSESSION) }                     /* (4) no run joins again when it is replaced: they would take turns */
@@ -1183,7 +1183,7 @@ proctype Clock() { bit tick; do :: timeout -> tick = 1-tick od }
 #define DONE_(t) (st[t] == CC || st[t] == CA)
 /* its producer id goes with it, so that what is left of the producer is refused */
 inline FORGET_(t) { nforget--; printf("MSC: the coordinator forgets id%d\n", t); st[t] = EMPTY; ep[t]++ }
-inline TIMEOUT_(t) { ntimeout--; printf("MSC: time-out\n"); INITPID(t); NOQUIET }
+inline TIMEOUT_(t) { ntimeout--; printf("MSC: timeout\n"); INITPID(t); NOQUIET }
 proctype Fault() {
 end_f:
   do

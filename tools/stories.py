@@ -201,7 +201,7 @@ STORIES = {
     ),
     "expired": Story(
         "A decided transaction that is lost",
-        "After the decision the driver is dead for longer than the transaction time-out, and Kafka "
+        "After the decision the driver is dead for longer than the transaction timeout, and Kafka "
         "aborts one transaction. The next start commits the others, finds the lost one by reading "
         "one of its records, and the repeated batch writes exactly that partition again.",
         (
@@ -248,7 +248,7 @@ STORIES = {
         ),
         (
             Moment(0.8, "killed", bad=True),
-            Moment(3, "time-out", bad=True),
+            Moment(3, "timeout", bad=True),
             Moment(8.2, "decided again"),
         ),
     ),

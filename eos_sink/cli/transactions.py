@@ -310,7 +310,7 @@ def _describe(snapshot: Snapshot, each: QueryTransaction) -> Iterator[str]:
     state, transaction = each.state, each.state.transaction
     yield (
         f"Coordinator: {state.status.value}, producer id {transaction.producer_id}, epoch "
-        f"{transaction.epoch}, time-out {span(state.timeout_ms)}."
+        f"{transaction.epoch}, timeout {span(state.timeout_ms)}."
     )
     status = snapshot.query(each.query)
     if each.names is None or status is None:

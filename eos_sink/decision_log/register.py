@@ -315,7 +315,7 @@ class DecisionRegister:
     def _abandon(self) -> None:
         """Abort the open transaction at once: it blocks every reader of the log partition."""
         if self._producer is not None:
-            # If this fails, the next open or the time-out aborts it.
+            # If this fails, the next open or the timeout aborts it.
             with contextlib.suppress(Exception):
                 self._producer.abort(Deadline(_ABORT_S))
         self._let_go()

@@ -115,7 +115,7 @@ class Committer:
         """Give up a batch. What the decision names is settled instead.
 
         Without token and reports the plan is unknown, so it cannot be fenced: the query's next
-        plan, or the time-out, ends what the tasks left open.
+        plan, or the timeout, ends what the tasks left open.
 
         Args:
             token: the plan's, if it is known without a report.
@@ -178,7 +178,7 @@ class Committer:
         if found.lost:
             raise UnfinishedError(
                 f"Query {self._names.query}: {decision.batch} is decided, but its partitions "
-                f"{sorted(found.lost)} were aborted since, by their time-out or a late attempt of "
+                f"{sorted(found.lost)} were aborted since, by their timeout or a late attempt of "
                 "their tasks.",
                 remedy="Start the query again: Spark replays the batch and these are written "
                 "again.",

@@ -13,7 +13,7 @@ from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka
 from eos_sink.protocol.outcome import Evidence, Source, missing
 
-# Another producer's open transaction may hide a witness until its time-out.
+# Another producer's open transaction may hide a witness until its timeout.
 _PERSON_S = 10.0
 # A transaction's marker is behind all its rows of the partition, which may be many.
 _MARKERS_S = 20.0

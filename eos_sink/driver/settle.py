@@ -23,7 +23,7 @@ class Settlement:
     """The outcome of a decision.
 
     Attributes:
-        lost: partitions that were aborted after the decision, by a time-out or a late attempt.
+        lost: partitions that were aborted after the decision, by a timeout or a late attempt.
         doubtful: partitions whose outcome is not known any more.
         seen: all of it was seen visible; an operator's override does not count.
     """

@@ -124,7 +124,7 @@ class ConfluentLogReader:
                 f"read to its end ({end}) within {deadline.seconds:.0f} s; read up to "
                 f"{self._next}.",
                 remedy="An open transaction on it, of another query's driver, ends by its "
-                "time-out; check the partition's leader, then start the query again.",
+                "timeout; check the partition's leader, then start the query again.",
             )
 
     def _read_stable(self, end: int, keys: Sequence[str], deadline: Deadline) -> None:
@@ -341,7 +341,7 @@ def read_log(
                 f"The decision log {topic} could not be read to its end within "
                 f"{deadline.seconds:.0f} s: partitions {unread} are missing.",
                 remedy="An open transaction on it, of another query's driver, ends by its "
-                "time-out; check the partitions' leaders, then try again.",
+                "timeout; check the partitions' leaders, then try again.",
             )
         return {key.decode(errors="replace"): value for key, value in latest.items()}
     finally:

@@ -102,11 +102,11 @@ class Gauge(_Named):
     LAST_PARTITIONS = "last_batch_partitions", "Spark's partitions of the latest decided batch."
     TIMEOUT = (
         "transaction_timeout_seconds",
-        "Time-out of the tasks' transactions, as the latest vote saw it.",
+        "Timeout of the tasks' transactions, as the latest vote saw it.",
     )
     VOTE_LEFT = (
         "vote_time_left_seconds",
-        "What was left of the time-out at the latest vote, the least of all tasks.",
+        "What was left of the timeout at the latest vote, the least of all tasks.",
     )
     UNSETTLED = (
         "unsettled",

@@ -53,8 +53,8 @@ class Stats:
             so the next record of the same process has their times.
         decided_ms: when the latest batch was decided, by the clock of its process, milliseconds
             since the epoch; 0: unknown.
-        left_ms: the least time left of a task's transaction time-out at the latest vote.
-        timeout_ms: that time-out.
+        left_ms: the least time left of a task's transaction timeout at the latest vote.
+        timeout_ms: that timeout.
     """
 
     counts: Mapping[Count, int] = field(default_factory=dict)

@@ -11,7 +11,7 @@ from eos_sink.identity import DEFAULT_PREFIX, QueryNames
 from eos_sink.ops.status import Driver, QueryStatus, QueryTransaction, Snapshot
 from eos_sink.protocol.outcome import Outcome, proves_commit
 
-# A driver settles a batch within seconds, and tries again until its step's time-out (2 minutes).
+# A driver settles a batch within seconds, and tries again until its step's timeout (2 minutes).
 _LONG_MS = 120_000
 _NEAR = 0.8
 _SHOWN = 3
@@ -25,7 +25,7 @@ class AlertKind(Enum):
     UNSETTLED = "decided and not settled"
     LOST = "lost"
     UNDECIDED = "open without a driver"
-    NEAR_TIMEOUT = "near its time-out"
+    NEAR_TIMEOUT = "near its timeout"
     UNREADABLE = "unreadable records"
     UNSEEN = "not seen"
 
@@ -104,7 +104,7 @@ def _check_undecided(status: QueryStatus, now_ms: int, options: str) -> Iterator
         yield Alert(
             AlertKind.NEAR_TIMEOUT,
             status.query,
-            f"{_count(near)} beyond {_NEAR:.0%} of the transaction time-out ({left} left): a batch "
+            f"{_count(near)} beyond {_NEAR:.0%} of the transaction timeout ({left} left): a batch "
             "that takes longer is not decided, and is repeated.",
             "Make batches smaller (maxOffsetsPerTrigger, maxFilesPerTrigger) or raise "
             "eos.transaction.timeout.ms, up to the brokers' transaction.max.timeout.ms.",
@@ -151,7 +151,7 @@ def _check_decision(status: QueryStatus, now_ms: int, options: str) -> Iterator[
             AlertKind.LOST,
             query,
             f"of {status.batch}, partitions {partitions} were aborted after the decision (by their "
-            "time-out or a late attempt): their rows are not visible.",
+            "timeout or a late attempt): their rows are not visible.",
             "Start the query with its checkpoint: Spark replays the batch, and only these "
             "partitions are written again.",
         )
@@ -189,7 +189,7 @@ def _check_log(snapshot: Snapshot) -> Iterator[Alert]:
             "",
             f"{_count(near)} open for long under the prefix, of no query of this log: {ids}.",
             "Their queries may use another eos.log.topic: see --log-topic. Otherwise their "
-            "time-out ends them.",
+            "timeout ends them.",
         )
 
 

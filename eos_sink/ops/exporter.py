@@ -246,7 +246,7 @@ class _Families:
             self.add(Gauge.UNSETTLED, _UNSETTLED[outcome], query)
             self.add(Gauge.LOST, len(status.partitions_that_are(Outcome.LOST)), query)
             self.add(Gauge.DOUBTFUL, len(status.partitions_that_are(Outcome.IN_DOUBT)), query)
-        # The driver's own transaction has another time-out and takes milliseconds.
+        # The driver's own transaction has another timeout and takes milliseconds.
         tasks = [each for each in status.open if each.task]
         for decided in (True, False):
             number = sum(1 for each in tasks if each.decided is decided)

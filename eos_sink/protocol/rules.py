@@ -221,7 +221,7 @@ def longest_session_ms(transaction_timeout_ms: int, allowed_ms: int | None) -> i
 
 
 def vote_margin_ms(transaction_timeout_ms: int) -> int:
-    """A decision needs this much left of each transaction's time-out: a tenth of it, at most ten
+    """A decision needs this much left of each transaction's timeout: a tenth of it, at most ten
     seconds."""
     return min(transaction_timeout_ms // _VOTE_MARGIN_SHARE, _VOTE_MARGIN_MS)
 
@@ -233,7 +233,7 @@ def check_vote(
     margin_ms: int,
 ) -> None:
     """Check that each prepared transaction is open, under its own producer id and epoch, and not
-    near its time-out.
+    near its timeout.
 
     Args:
         now_ms: by the brokers' clocks.
@@ -251,14 +251,14 @@ def check_vote(
                 f"{state.transaction.producer_id}, epoch {state.transaction.epoch}. It timed out "
                 "or another attempt of the task took its id. Nothing of the batch is visible.",
                 remedy="Start the query again: Spark replays the batch. If batches take longer "
-                "than the transaction time-out, make them smaller or raise "
+                "than the transaction timeout, make them smaller or raise "
                 "eos.transaction.timeout.ms.",
             )
         left_ms = state.started_ms + state.timeout_ms - now_ms
         if left_ms < margin_ms:
             raise CommitFailedError(
                 f"The batch took {(now_ms - state.started_ms) / 1000:.0f} s, too close to the "
-                f"transaction time-out of {state.timeout_ms / 1000:.0f} s to decide it safely. "
+                f"transaction timeout of {state.timeout_ms / 1000:.0f} s to decide it safely. "
                 "Nothing of it is visible.",
                 remedy="Make batches smaller (maxOffsetsPerTrigger, maxFilesPerTrigger) or raise "
                 "eos.transaction.timeout.ms, then start the query again.",

@@ -263,7 +263,7 @@ class _Opening:
 
 def _give_up(producer: TransactionalProducer) -> None:
     """Abort at once, so that readers are not blocked. If that fails, the driver's abort, the next
-    recovery or the time-out does it, and the error that led here says more."""
+    recovery or the timeout does it, and the error that led here says more."""
     with contextlib.suppress(Exception):
         producer.abort(Deadline(_ABORT_S))
     producer.close()

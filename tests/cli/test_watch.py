@@ -64,7 +64,7 @@ def test_an_alert_is_shown_when_it_comes_and_again_when_it_comes_back(world: Wor
     world.cluster.clock.advance(0.9 * world.options.transaction_timeout_ms / 1000)
     told = shown.look()
     assert "! " in told
-    assert "time-out" in told
+    assert "timeout" in told
     assert "!" not in shown.look()
     driver.run(1, [b"b"])
     assert "!" not in shown.look()

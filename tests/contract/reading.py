@@ -119,7 +119,7 @@ class LogContract:
         assert records == {KEY: b"2", "another-0123456789": b"other"}
 
     def test_all_records_are_those_behind_an_open_transaction_too(self, harness: Harness) -> None:
-        """It ends by its time-out; what stands behind it may be a decision of the same batch."""
+        """It ends by its timeout; what stands behind it may be a decision of the same batch."""
         kafka = harness.kafka()
         dead = kafka.log_producer(f"{harness.names.driver}-dead", 3_000)
         dead.init(harness.deadline())

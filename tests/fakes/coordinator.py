@@ -91,14 +91,14 @@ class Coordinator:
         return EndOutcome.DONE if known.status is _ENDED[commit][0] else EndOutcome.REFUSED
 
     def expire(self) -> None:
-        """Abort what is older than its time-out, and fence its producer."""
+        """Abort what is older than its timeout, and fence its producer."""
         for known in self._ids.values():
             if known.txn is not None and known.started_ms + known.timeout_ms <= self._clock.ms:
                 self._finish(known, commit=False)
                 known.epoch += 1
 
     def time_out(self, prefix: str = "") -> None:
-        """The time-out of open transactions, without the wait."""
+        """The timeout of open transactions, without the wait."""
         for transactional_id in self.list_open(prefix):
             known = self._ids[transactional_id]
             self._finish(known, commit=False)

@@ -103,7 +103,7 @@ def test_a_late_attempt_under_a_decided_id_is_swept_at_once(world: World, driver
     began = world.cluster.clock()
     Driver(world).planner.plan()
     assert open_ids(world) == []
-    assert world.cluster.clock() == began, "it waited for the time-out"
+    assert world.cluster.clock() == began, "it waited for the timeout"
 
 
 def test_a_recovery_lists_again_while_a_transaction_is_pending(
@@ -114,7 +114,7 @@ def test_a_recovery_lists_again_while_a_transaction_is_pending(
     hide_from_the_next_list(world)
     Driver(world).planner.plan()
     assert open_ids(world) == []
-    assert world.cluster.clock() - began < 30, "it waited for the time-out"
+    assert world.cluster.clock() - began < 30, "it waited for the timeout"
 
 
 def test_the_next_plan_ends_what_an_abort_of_a_decided_batch_left_open(

@@ -84,13 +84,13 @@ GUARDS = (
     ),
     Guard(
         "vote with a margin",
-        "A batch near its time-out is not decided.",
+        "A batch near its timeout is not decided.",
         (Removal(_VERDICTS, "        if left_ms < margin_ms:\n", "        if False:\n"),),
         proofs(
             _VERDICT + "test_one_near_its_time_out_fails_the_vote[54001-False]",
             _STORY + "test_a_batch_too_near_its_time_out_is_not_decided",
         ),
-        outside="the model has no clock: a time-out may strike at any step, also after the vote",
+        outside="the model has no clock: a timeout may strike at any step, also after the vote",
     ),
     Guard(
         "vote by the brokers' clocks",

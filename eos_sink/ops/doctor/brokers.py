@@ -152,7 +152,7 @@ def _check_maximum(check: Check, facts: Facts, name: str, wanted: int, meaning: 
 
 
 def check_batches(facts: Facts) -> Findings:
-    """The age of the oldest transaction at the last vote is what the batch used of its time-out."""
+    """The age of the oldest transaction at the last vote is what the batch used of its timeout."""
     subject = facts.subject
     records = facts.log.records if isinstance(facts.log, LogFacts) else {}
     for query, written in sorted(records.items()):
@@ -160,7 +160,7 @@ def check_batches(facts: Facts) -> Findings:
         if subject.shown not in (None, query) or stats.left_ms is None or not stats.timeout_ms:
             continue
         took_ms = stats.timeout_ms - stats.left_ms
-        # Each query has a time-out of its own, unless the options of one are given.
+        # Each query has a timeout of its own, unless the options of one are given.
         limit_ms = subject.options.transaction_timeout_ms if subject.names else stats.timeout_ms
         what = f"the last batch of {query} took {took_ms / 1000:.0f} s of {limit_ms / 1000:.0f} s"
         remedy = (

@@ -36,7 +36,7 @@ class Check(Enum):
     INTERNAL = "internal topics"
     LOG = "decision log"
     RECORDS = "log records"
-    TIMEOUT = "transaction time-out"
+    TIMEOUT = "transaction timeout"
     SESSION = "group session"
     EXPIRY = "expiry"
     VERIFICATION = "verification"
