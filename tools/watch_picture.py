@@ -24,7 +24,7 @@ from eos_sink.cli.connection import sink_options
 from eos_sink.cli.views import Picture
 from eos_sink.driver.committer import Committer
 from eos_sink.driver.planner import Planner
-from eos_sink.kafka.admin.observation import ConfluentObservation
+from eos_sink.kafka.admin.cluster_admin import ConfluentAdmin
 from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.ops.observer import Observer
@@ -111,7 +111,7 @@ def main() -> None:
 
 def _shown(bootstrap: str) -> RenderableType:
     given = cli.parser().parse_args(["watch", "--bootstrap-server", bootstrap])
-    kafka = ConfluentObservation(sink_options(given))
+    kafka = ConfluentAdmin(sink_options(given))
     observer, pacer = Observer(kafka, given.prefix), Pacer()
     look = observer.look(Deadline(60))
     happened = pacer.take(look)

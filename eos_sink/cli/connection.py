@@ -93,7 +93,7 @@ def sink_options(arguments: argparse.Namespace, query: str = _NOBODY) -> SinkOpt
     """What the clients of one query would be made from.
 
     Args:
-        arguments: those of `add_connection`.
+        arguments: those of `add_connection`, or of `add_brokers` and `add_timeout`.
         query: its name in the decision log; left out where all queries are looked at.
 
     Raises:
@@ -102,9 +102,9 @@ def sink_options(arguments: argparse.Namespace, query: str = _NOBODY) -> SinkOpt
     from eos_sink.options import SinkOptions
 
     return SinkOptions(
-        names=QueryNames(arguments.prefix, query),
+        names=QueryNames(getattr(arguments, "prefix", DEFAULT_PREFIX), query),
         topic=None,
-        log_topic=arguments.log_topic,
+        log_topic=getattr(arguments, "log_topic", DEFAULT_LOG),
         log_replication=_REPLICATION,
         transaction_timeout_ms=_SOME_MS,
         step_timeout=arguments.timeout,

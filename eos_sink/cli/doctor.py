@@ -19,7 +19,7 @@ from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka_config.properties_file import read_properties
 
 if TYPE_CHECKING:
-    from eos_sink.kafka.admin.survey import ConfluentSurvey
+    from eos_sink.kafka.admin.cluster_admin import ConfluentAdmin
     from eos_sink.ops.doctor.clients import Python
     from eos_sink.ops.doctor.commands import Commands
     from eos_sink.ops.doctor.facts import Facts, Subject
@@ -76,18 +76,18 @@ def run(arguments: argparse.Namespace) -> Report:
         CommandError: no broker answers, or the options are none that a query could start with.
     """
     # Imported here: other commands do without the Kafka clients.
-    from eos_sink.kafka.admin.survey import ConfluentSurvey
+    from eos_sink.kafka.admin.cluster_admin import ConfluentAdmin
     from eos_sink.ops.doctor.checks import judge
     from eos_sink.ops.doctor.gather import gather
     from eos_sink.ops.doctor.python import this_python
 
     deadline = Deadline(arguments.timeout)
-    survey: ConfluentSurvey | None = None
+    admin: ConfluentAdmin | None = None
     try:
         options = _options(arguments)
-        survey = ConfluentSurvey(options)
-        subject = _subject(arguments, options, survey, deadline)
-        facts = gather(survey, subject, deadline)
+        admin = ConfluentAdmin(options)
+        subject = _subject(arguments, options, admin, deadline)
+        facts = gather(admin, subject, deadline)
         commands, here = _commands(options), this_python()
         findings = judge(subject, facts, here, commands)
         if arguments.spark:
@@ -95,8 +95,8 @@ def run(arguments: argparse.Namespace) -> Report:
     except EosSinkError as error:
         raise CommandError(str(error)) from error
     finally:
-        if survey is not None:
-            survey.close()
+        if admin is not None:
+            admin.close()
     return report_of(findings, secured=commands.secured)
 
 
@@ -143,7 +143,7 @@ def _given(file: Path) -> dict[str, str]:
 def _subject(
     arguments: argparse.Namespace,
     options: SinkOptions,
-    survey: ConfluentSurvey,
+    admin: ConfluentAdmin,
     deadline: Deadline,
 ) -> Subject:
     from eos_sink.kafka_config import translate
@@ -151,7 +151,7 @@ def _subject(
 
     declared = options.destinations.topics if options.destinations else []
     topics = [*arguments.topic, *([options.topic] if options.topic else declared)]
-    named = _query(arguments, options, survey, deadline)
+    named = _query(arguments, options, admin, deadline)
     largest = translate(options.kafka).settings.get("message.max.bytes", "1000000")
     return Subject(
         prefix=(named or options.names).prefix,
@@ -170,14 +170,15 @@ def _subject(
 def _query(
     arguments: argparse.Namespace,
     options: SinkOptions,
-    survey: ConfluentSurvey,
+    admin: ConfluentAdmin,
     deadline: Deadline,
 ) -> QueryNames | None:
     """The query that is meant; None: all of them are."""
     if arguments.query is not None:
         from eos_sink.cli.names import meant, queries_in
 
-        known = queries_in(survey.records(deadline.within(_LOG_S)))
+        log = admin.read_log({}, deadline.within(_LOG_S))
+        known = queries_in(log.latest if log else None)
         return meant(arguments.query, known, options.names.prefix)
     unnamed = arguments.options is None or options.origin.eos_id == _NOBODY
     return None if unnamed else options.names

@@ -8,7 +8,8 @@ from typing import Any
 from eos_sink.cli.report import Cell, Mood, Report
 from eos_sink.decision_log import Entry
 from eos_sink.driver.processes import runs_here
-from eos_sink.kafka.interfaces import PartitionTail, Visibility
+from eos_sink.kafka.admin_interface import PartitionTail
+from eos_sink.kafka.interfaces import Visibility
 from eos_sink.ops.resolve import Account, Choice, Found
 from eos_sink.options import SinkOptions
 from eos_sink.protocol.model import Decision, RowDigest

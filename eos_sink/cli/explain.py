@@ -16,7 +16,7 @@ from eos_sink.kafka.deadline import Deadline
 from eos_sink.protocol.model import BatchId, Numbering
 
 if TYPE_CHECKING:
-    from eos_sink.kafka.observing import Observation
+    from eos_sink.kafka.admin_interface import Admin
     from eos_sink.ops.explain import Case, TaskFate
     from eos_sink.ops.history import History
     from eos_sink.ops.snapshot import QueryStatus, Snapshot
@@ -69,19 +69,19 @@ def run(arguments: argparse.Namespace) -> Report:
     Raises:
         CommandError: no broker answers, or there is no such query.
     """
-    from eos_sink.kafka.admin.observation import ConfluentObservation
+    from eos_sink.kafka.admin.cluster_admin import ConfluentAdmin
 
     options = sink_options(arguments)
-    kafka = ConfluentObservation(options)
+    admin = ConfluentAdmin(options)
     try:
-        return report_of(gather(kafka, arguments, Deadline(arguments.timeout)), arguments)
+        return report_of(gather(admin, arguments, Deadline(arguments.timeout)), arguments)
     except EosSinkError as error:
         raise CommandError(str(error)) from error
     finally:
-        kafka.close()
+        admin.close()
 
 
-def gather(kafka: Observation, arguments: argparse.Namespace, deadline: Deadline) -> Found:
+def gather(admin: Admin, arguments: argparse.Namespace, deadline: Deadline) -> Found:
     """Look.
 
     Raises:
@@ -91,7 +91,7 @@ def gather(kafka: Observation, arguments: argparse.Namespace, deadline: Deadline
     from eos_sink.ops.explain import case_of, evidence_of, fates_of, open_fates
     from eos_sink.ops.observer import Observer
 
-    observer = Observer(kafka, arguments.prefix)
+    observer = Observer(admin, arguments.prefix)
     snapshot = observer.look(deadline, keep=_ALL_RECORDS)
     status, history = _query(snapshot, observer, arguments)
     case = case_of(history, arguments.batch, arguments.stream)
@@ -100,13 +100,13 @@ def gather(kafka: Observation, arguments: argparse.Namespace, deadline: Deadline
     if case.decision is not None:
         known = evidence_of(case, status.names)
         try:
-            known = ask_all(kafka, known, deadline)
+            known = ask_all(admin.kafka, known, deadline)
         except EosSinkError as error:
             unseen.append(str(error))
         fates = fates_of(case, known)
     elif case.latest is not None and case.latest.batch < case.batch:
         try:
-            states = kafka.transactions(f"{status.names.group}-", deadline, ended=True)
+            states = admin.list_transactions(f"{status.names.group}-", deadline, ended=True)
             fates = open_fates(status.names, status.decision, states)
         except EosSinkError as error:
             unseen.append(str(error))

@@ -85,7 +85,7 @@ def _scraper(arguments: argparse.Namespace) -> Iterator[Scraper]:
         raise CommandError(
             "the exporter needs prometheus-client: pip install 'eos-sink[cli]'"
         ) from missing
-    from eos_sink.kafka.admin.observation import ConfluentObservation
+    from eos_sink.kafka.admin.cluster_admin import ConfluentAdmin
     from eos_sink.ops.scraper import Scraper
 
     if arguments.textfile is not None and arguments.textfile.suffix != ".prom":
@@ -93,7 +93,7 @@ def _scraper(arguments: argparse.Namespace) -> Iterator[Scraper]:
     options = sink_options(arguments)
     interval = 0.0 if arguments.textfile else arguments.interval or _INTERVAL_S
     scraper = Scraper(
-        lambda: closing(ConfluentObservation(options)),
+        lambda: closing(ConfluentAdmin(options)),
         arguments.prefix,
         arguments.timeout,
         interval,

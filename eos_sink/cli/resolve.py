@@ -14,7 +14,7 @@ from eos_sink.errors import EosSinkError
 from eos_sink.kafka.deadline import Deadline
 
 if TYPE_CHECKING:
-    from eos_sink.kafka.admin.inspection import ConfluentInspection
+    from eos_sink.kafka.admin.cluster_admin import ConfluentAdmin
     from eos_sink.ops.resolve import Choice, Found
     from eos_sink.options import SinkOptions
 
@@ -75,10 +75,10 @@ def run(arguments: argparse.Namespace) -> Report:
     )
 
     deadline = Deadline(arguments.timeout)
-    kafka: ConfluentInspection | None = None
+    admin: ConfluentAdmin | None = None
     try:
-        kafka, options = _connect(arguments, deadline)
-        evidence = look(kafka, options, arguments.tail, deadline)
+        admin, options = _connect(arguments, deadline)
+        evidence = look(admin, options, arguments.tail, deadline)
         if arguments.choice is None:
             return report_of(options, evidence)
         choice = Choice(arguments.choice)
@@ -91,35 +91,36 @@ def run(arguments: argparse.Namespace) -> Report:
             decision = ruled(evidence, choice, arguments.partitions)
         _confirm(arguments, options, evidence, choice)
         written = carry_out(
-            kafka, options, evidence, decision, Deadline(arguments.timeout), earlier
+            admin.kafka, options, evidence, decision, Deadline(arguments.timeout), earlier
         )
         return report_of(options, evidence, choice, written)
     except (EosSinkError, RefusedChoice) as error:
         raise CommandError(str(error)) from error
     finally:
-        if kafka is not None:
-            kafka.close()
+        if admin is not None:
+            admin.close()
 
 
 def _connect(
     arguments: argparse.Namespace, deadline: Deadline
-) -> tuple[ConfluentInspection, SinkOptions]:
+) -> tuple[ConfluentAdmin, SinkOptions]:
     """A connection for the query that is meant.
 
     Raises:
         CommandError: the log has no such query.
     """
-    from eos_sink.kafka.admin.inspection import ConfluentInspection
+    from eos_sink.kafka.admin.cluster_admin import ConfluentAdmin
 
     options = sink_options(arguments, arguments.query)
-    kafka = ConfluentInspection(options)
-    known = queries_in(kafka.records(deadline))
+    admin = ConfluentAdmin(options)
+    log = admin.read_log({}, deadline)
+    known = queries_in(log.latest if log else None)
     names = meant(arguments.query, known, arguments.prefix)
     if names == options.names:
-        return kafka, options
-    kafka.close()
+        return admin, options
+    admin.close()
     options = replace(options, names=names)
-    return ConfluentInspection(options), options
+    return ConfluentAdmin(options), options
 
 
 def _confirm(

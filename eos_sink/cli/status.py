@@ -65,16 +65,16 @@ def run(arguments: argparse.Namespace) -> Report:
     Raises:
         CommandError: no broker answers, or there is no such query.
     """
-    from eos_sink.kafka.admin.observation import ConfluentObservation
+    from eos_sink.kafka.admin.cluster_admin import ConfluentAdmin
     from eos_sink.ops.observer import Observer
 
-    kafka = ConfluentObservation(sink_options(arguments))
+    admin = ConfluentAdmin(sink_options(arguments))
     try:
-        found = Observer(kafka, arguments.prefix).look(Deadline(arguments.timeout))
+        found = Observer(admin, arguments.prefix).look(Deadline(arguments.timeout))
     except EosSinkError as error:
         raise CommandError(str(error)) from error
     finally:
-        kafka.close()
+        admin.close()
     return report_of(found, arguments)
 
 

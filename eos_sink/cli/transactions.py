@@ -17,7 +17,7 @@ from eos_sink.errors import EosSinkError
 from eos_sink.kafka.deadline import Deadline
 
 if TYPE_CHECKING:
-    from eos_sink.kafka.observing import Observation
+    from eos_sink.kafka.admin_interface import Admin
     from eos_sink.ops.snapshot import QueryStatus, Snapshot
     from eos_sink.ops.transactions import Line
     from eos_sink.options import SinkOptions
@@ -95,14 +95,14 @@ def run(arguments: argparse.Namespace) -> Report:
     Raises:
         CommandError: it is refused or not confirmed, or no broker answers.
     """
-    from eos_sink.kafka.admin.observation import ConfluentObservation
+    from eos_sink.kafka.admin.cluster_admin import ConfluentAdmin
     from eos_sink.ops.resolve import RefusedChoice
 
     check(arguments)
-    made: list[ConfluentObservation] = []
+    made: list[ConfluentAdmin] = []
 
-    def connect(options: SinkOptions) -> ConfluentObservation:
-        made.append(ConfluentObservation(options))
+    def connect(options: SinkOptions) -> ConfluentAdmin:
+        made.append(ConfluentAdmin(options))
         return made[-1]
 
     try:
@@ -110,13 +110,11 @@ def run(arguments: argparse.Namespace) -> Report:
     except (EosSinkError, RefusedChoice) as error:
         raise CommandError(str(error)) from error
     finally:
-        for kafka in made:
-            kafka.close()
+        for admin in made:
+            admin.close()
 
 
-def carry_out(
-    connect: Callable[[SinkOptions], Observation], arguments: argparse.Namespace
-) -> Report:
+def carry_out(connect: Callable[[SinkOptions], Admin], arguments: argparse.Namespace) -> Report:
     """Look, and do what is asked for.
 
     Args:
@@ -138,19 +136,19 @@ def carry_out(
     return _end(connect, sight, lines, arguments)
 
 
-def look(kafka: Observation, arguments: argparse.Namespace, deadline: Deadline) -> Sight:
+def look(admin: Admin, arguments: argparse.Namespace, deadline: Deadline) -> Sight:
     """What coordinators and the log say."""
     from eos_sink.ops.observer import Observer
     from eos_sink.ops.transactions import lines_of
 
-    observer = Observer(kafka, arguments.prefix)
+    observer = Observer(admin, arguments.prefix)
     snapshot = observer.look(deadline)
     histories = {q.query: h for q in snapshot.queries if (h := observer.history(q.query))}
     ended = not arguments.open
-    states = kafka.transactions(arguments.prefix, deadline, ended=ended)
+    states = admin.list_transactions(arguments.prefix, deadline, ended=ended)
     given = [each for each in arguments.ids if not each.startswith(arguments.prefix)]
     for prefix in given:
-        states += kafka.transactions(prefix, deadline, ended=ended)
+        states += admin.list_transactions(prefix, deadline, ended=ended)
     return Sight(snapshot, tuple(lines_of(states, histories, arguments.prefix)))
 
 
@@ -170,7 +168,7 @@ def check(arguments: argparse.Namespace) -> None:
 
 
 def _commit(
-    connect: Callable[[SinkOptions], Observation],
+    connect: Callable[[SinkOptions], Admin],
     sight: Sight,
     lines: Sequence[Line],
     arguments: argparse.Namespace,
@@ -188,12 +186,14 @@ def _commit(
                 "start the query; --force commits it nevertheless"
             )
     _confirm(arguments, status.query, "commit", "makes the rows of a decided batch visible")
-    outcomes = commit_decided(connect(options), options, transactions, Deadline(arguments.timeout))
+    outcomes = commit_decided(
+        connect(options).kafka, options, transactions, Deadline(arguments.timeout)
+    )
     return done_report("committed", transactions, outcomes, None)
 
 
 def _end(
-    connect: Callable[[SinkOptions], Observation],
+    connect: Callable[[SinkOptions], Admin],
     sight: Sight,
     lines: Sequence[Line],
     arguments: argparse.Namespace,
@@ -220,7 +220,7 @@ def _end(
         _confirm(arguments, status.query, "abort", what)
     transactions = [line.state.transaction for line in lines]
     written, outcomes = end_undecided(
-        connect(options),
+        connect(options).kafka,
         options,
         status.seq,
         transactions,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import importlib.util
 import os
 from collections.abc import Mapping
@@ -10,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from eos_sink.cli.connection import add_brokers, add_timeout, kafka_settings
+from eos_sink.cli.connection import add_brokers, add_timeout, sink_options
 from eos_sink.cli.numbers import positive, seconds
 from eos_sink.cli.progress import progress
 from eos_sink.cli.report import Cell, CommandError, Mood, Report
@@ -18,7 +19,8 @@ from eos_sink.errors import EosSinkError
 from eos_sink.kafka.deadline import Deadline
 
 if TYPE_CHECKING:
-    from eos_sink.kafka.admin.subject import Subject, View
+    from eos_sink.kafka.admin.cluster_admin import ConfluentAdmin
+    from eos_sink.kafka.interfaces import TopicDescription
     from eos_sink.verify.question import Question
     from eos_sink.verify.verify_result import Check, Result
 
@@ -76,21 +78,23 @@ def run(arguments: argparse.Namespace) -> Report:
         CommandError: the topic cannot be read, or the arguments contradict each other.
     """
     # Imported here: other commands do without numpy and the Kafka clients.
-    from eos_sink.kafka.admin.subject import Subject
+    from eos_sink.kafka.admin.cluster_admin import ConfluentAdmin
     from eos_sink.testing.topic_scan import ReaderError
     from eos_sink.verify.examine import examine
     from eos_sink.verify.row_identity import PlaceError
     from eos_sink.verify.source_file import SourceFileError
 
     _check(arguments)
+    admin: ConfluentAdmin | None = None
     try:
-        subject = Subject(kafka_settings(arguments), arguments.topic)
-        view = subject.look(Deadline(arguments.timeout))
-        question = _question(arguments, subject, view)
+        admin = ConfluentAdmin(sink_options(arguments))
+        topic = _describe(admin, arguments)
+        question = _question(arguments, admin, topic)
 
         def holders(stable: Mapping[int, int]) -> Mapping[int, str]:
             """Which transactions hold readers up, which only their coordinators know."""
-            return subject.holders(stable, view.leaders, Deadline(arguments.timeout))
+            deadline = Deadline(arguments.timeout)
+            return admin.blocking_transactions(arguments.topic, stable, deadline)
 
         with progress(quiet=arguments.quiet) as meter:
             result = examine(question, meter, holders)
@@ -98,6 +102,9 @@ def run(arguments: argparse.Namespace) -> Report:
         raise CommandError(str(error)) from error
     except PlaceError as error:
         raise CommandError(f"--identity, --group or --order: {error}") from error
+    finally:
+        if admin is not None:
+            admin.close()
     if arguments.html is not None:
         _write(arguments.html, result)
     return report_of(result, arguments.html)
@@ -158,19 +165,44 @@ def _check(arguments: argparse.Namespace) -> None:
         raise CommandError(f"--html {arguments.html} cannot be written")
 
 
-def _question(arguments: argparse.Namespace, subject: Subject, view: View) -> Question:
+def _describe(admin: ConfluentAdmin, arguments: argparse.Namespace) -> TopicDescription:
+    """Raises CommandError if the topic does not exist or may not be read."""
+    from eos_sink.kafka.interfaces import Unseen
+    from eos_sink.kafka_config.acls import Acl, Resource, permission_error
+
+    name, deadline = arguments.topic, Deadline(arguments.timeout)
+    topic = admin.kafka.describe_topics([name], deadline)[name]
+    if isinstance(topic, Unseen):
+        raise topic.error(f"Topic {name} cannot be seen")
+    if topic is None:
+        near = difflib.get_close_matches(name, admin.topic_names(deadline), n=3, cutoff=0.3)
+        hint = f"Similar names: {', '.join(near)}." if near else "No topic has a similar name."
+        raise CommandError(
+            f"Topic {name!r} does not exist on {arguments.bootstrap_server}, or may not be seen. "
+            f"{hint}"
+        )
+    missing = topic.lacking([Acl("Read", Resource.TOPIC, name)])
+    if missing:
+        raise permission_error(f"Topic {name} cannot be read", missing, of_query=False)
+    return topic
+
+
+def _question(
+    arguments: argparse.Namespace, admin: ConfluentAdmin, topic: TopicDescription
+) -> Question:
     from eos_sink.testing.topic_scan import Source
     from eos_sink.verify.question import Question
 
-    unknown = sorted((arguments.partitions or frozenset()) - view.leaders.keys())
+    unknown = sorted((arguments.partitions or frozenset()) - topic.partitions.keys())
     if unknown:
         raise CommandError(
-            f"--partitions: {arguments.topic} has {len(view.leaders)} partitions, from 0 on, and "
-            f"no {', '.join(map(str, unknown))}"
+            f"--partitions: {arguments.topic} has {len(topic.partitions)} partitions, from 0 on, "
+            f"and no {', '.join(map(str, unknown))}"
         )
-    servers = subject.connection["bootstrap.servers"]
+    connection = admin.kafka.clients.connection
+    policy = topic.setting("cleanup.policy")
     return Question(
-        source=Source(servers, arguments.topic, subject.connection),
+        source=Source(connection["bootstrap.servers"], arguments.topic, connection),
         identity=arguments.identity,
         group=arguments.group,
         order=arguments.order,
@@ -183,7 +215,7 @@ def _question(arguments: argparse.Namespace, subject: Subject, view: View) -> Qu
         follow_s=arguments.follow,
         wait_s=arguments.wait,
         count_aborted=arguments.aborted,
-        compacted=view.compacted,
+        compacted=None if policy is None else "compact" in policy,
         stall_s=arguments.timeout,
     )
 

@@ -15,7 +15,7 @@ from eos_sink.kafka.deadline import Deadline
 
 if TYPE_CHECKING:
     from eos_sink.cli.views import View
-    from eos_sink.kafka.admin.observation import ConfluentObservation
+    from eos_sink.kafka.admin.cluster_admin import ConfluentAdmin
 
 NAME = "watch"
 HELP = "Watch batches as they are decided and settled, until Ctrl-C."
@@ -47,9 +47,9 @@ def run(arguments: argparse.Namespace) -> None:
         CommandError: the first look fails, or there is no such query.
     """
     from eos_sink.cli.views import make_view
-    from eos_sink.kafka.admin.observation import ConfluentObservation
+    from eos_sink.kafka.admin.cluster_admin import ConfluentAdmin
 
-    kafka = ConfluentObservation(sink_options(arguments))
+    admin = ConfluentAdmin(sink_options(arguments))
     try:
         with make_view(
             sys.stdout,
@@ -58,16 +58,16 @@ def run(arguments: argparse.Namespace) -> None:
             title=f"eos-sink watch · {arguments.bootstrap_server}",
             reach=command_line(arguments),
         ) as view:
-            _watch(kafka, view, arguments)
+            _watch(admin, view, arguments)
     except EosSinkError as error:
         raise CommandError(str(error)) from error
     except KeyboardInterrupt:
         return  # That is how one leaves it.
     finally:
-        kafka.close()
+        admin.close()
 
 
-def _watch(kafka: ConfluentObservation, view: View, arguments: argparse.Namespace) -> None:
+def _watch(admin: ConfluentAdmin, view: View, arguments: argparse.Namespace) -> None:
     """Raises:
     EosSinkError: of the first look; a later one that fails is shown, and the next one tried.
     """
@@ -75,14 +75,14 @@ def _watch(kafka: ConfluentObservation, view: View, arguments: argparse.Namespac
     from eos_sink.ops.observer import Observer
     from eos_sink.ops.pace import Pacer, topics_of
 
-    observer, pacer, looks = Observer(kafka, arguments.prefix), Pacer(), 0
+    observer, pacer, looks = Observer(admin, arguments.prefix), Pacer(), 0
     while True:
         began, silent = time.monotonic(), True
         try:
             look = observer.look(Deadline(arguments.timeout))
             happened = pacer.take(look)
             look = chosen(look, arguments.query, arguments.prefix)
-            ends = kafka.ends(topics_of(look), Deadline(arguments.timeout))
+            ends = admin.list_offsets(topics_of(look), Deadline(arguments.timeout))
             known = {each.query for each in look.queries}
             happened = [each for each in happened if each.query in known]
             view.show(look, pacer.paces(look, ends), happened)
@@ -97,5 +97,5 @@ def _watch(kafka: ConfluentObservation, view: View, arguments: argparse.Namespac
         if silent:
             # It makes new clients: librdkafka (2.16) may go on waiting for a coordinator long after
             # its broker was started again.
-            kafka.close()
+            admin.close()
         time.sleep(max(0.0, arguments.interval - (time.monotonic() - began)))

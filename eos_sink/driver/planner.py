@@ -203,7 +203,7 @@ class Planner:
         self._kafka.control().check_timeout(self._names.driver, timeout_ms, deadline)
 
     def _check_destinations(self, declared: Destinations, deadline: Deadline) -> None:
-        views = self._kafka.view_topics(declared.topics, deadline)
+        views = self._kafka.describe_topics(declared.topics, deadline)
         for weakness in check_destinations(declared, views):
             _LOGGER.warning("%s", weakness)
 

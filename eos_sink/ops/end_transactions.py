@@ -15,7 +15,7 @@ from eos_sink.driver.processes import this_process
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import (
     EndOutcome,
-    Inspection,
+    Kafka,
     MemberRefused,
     Transaction,
     TransactionStatus,
@@ -28,7 +28,7 @@ TOOL = "eos-sink transactions"
 
 
 def commit_decided(
-    kafka: Inspection, options: SinkOptions, transactions: Sequence[Transaction], deadline: Deadline
+    kafka: Kafka, options: SinkOptions, transactions: Sequence[Transaction], deadline: Deadline
 ) -> Mapping[Transaction, EndOutcome]:
     """Commit what the latest decision names, by (id, producer id, epoch); fences nobody.
 
@@ -47,7 +47,7 @@ def commit_decided(
 
 
 def end_undecided(  # noqa: PLR0913
-    kafka: Inspection,
+    kafka: Kafka,
     options: SinkOptions,
     seq: int,
     transactions: Sequence[Transaction],
@@ -90,7 +90,7 @@ def end_undecided(  # noqa: PLR0913
 
 
 def _checked(
-    kafka: Inspection, options: SinkOptions, entry: Entry | None, seq: int, deadline: Deadline
+    kafka: Kafka, options: SinkOptions, entry: Entry | None, seq: int, deadline: Deadline
 ) -> Entry:
     """A void in a log that has lost the query's record would hide that."""
     if entry is None:
@@ -128,7 +128,7 @@ def _check_undecided(
             )
 
 
-def _check_open(kafka: Inspection, transactions: Sequence[Transaction], deadline: Deadline) -> None:
+def _check_open(kafka: Kafka, transactions: Sequence[Transaction], deadline: Deadline) -> None:
     states = kafka.control().describe([t.transactional_id for t in transactions], deadline)
     for transaction in transactions:
         state = states[transaction.transactional_id]

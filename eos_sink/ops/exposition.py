@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from eos_sink.kafka.observing import PartitionEnds
+from eos_sink.kafka.admin_interface import PartitionOffsets
 from eos_sink.metrics.names import Count, Gauge, Step
 from eos_sink.metrics.stats import StepTime
 from eos_sink.ops.snapshot import Driver, QueryStatus, Snapshot
@@ -46,7 +46,7 @@ class Standstill:
 
     since: Mapping[tuple[str, int], tuple[int, float]] = field(default_factory=dict)
 
-    def then(self, ends: Mapping[str, Iterable[PartitionEnds]], now: float) -> Standstill:
+    def then(self, ends: Mapping[str, Iterable[PartitionOffsets]], now: float) -> Standstill:
         """Args:
         now: seconds of a clock that only grows.
         """
@@ -61,7 +61,7 @@ class Standstill:
         return Standstill(found)
 
     def readers(
-        self, ends: Mapping[str, Iterable[PartitionEnds]], now: float
+        self, ends: Mapping[str, Iterable[PartitionOffsets]], now: float
     ) -> tuple[Readers, ...]:
         return tuple(
             Readers(

@@ -10,9 +10,9 @@ from eos_sink.driver.evidence import ask_topics
 from eos_sink.driver.processes import died_here
 from eos_sink.errors import EosSinkError
 from eos_sink.identity import QueryNames
+from eos_sink.kafka.admin_interface import Admin, LogPage
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.interfaces import Transaction, TransactionState
-from eos_sink.kafka.observing import LogPage, Observation
+from eos_sink.kafka.interfaces import Transaction, TransactionState, Unseen
 from eos_sink.ops.history import History, Unreadable, Written, histories, read_records
 from eos_sink.ops.snapshot import (
     Facts,
@@ -45,14 +45,12 @@ class Observer:
     settled is not asked for again.
     """
 
-    def __init__(
-        self, kafka: Observation, prefix: str, clock_ms: Callable[[], int] = now_ms
-    ) -> None:
+    def __init__(self, admin: Admin, prefix: str, clock_ms: Callable[[], int] = now_ms) -> None:
         """Args:
         prefix: `eos.transactional.id.prefix` of queries that do not tell theirs.
         clock_ms: now, milliseconds since the epoch.
         """
-        self._kafka = kafka
+        self._admin = admin
         self._prefix = prefix
         self._clock_ms = clock_ms
         self._records: dict[str, list[Written]] = {}
@@ -109,7 +107,7 @@ class Observer:
 
     def _read(self, deadline: Deadline) -> LogPage | None:
         try:
-            page = self._kafka.log_lines(self._ends, deadline)
+            page = self._admin.read_log(self._ends, deadline)
         except EosSinkError as error:
             if not error.data.get("missing"):
                 raise
@@ -135,13 +133,13 @@ class Observer:
         """Of the whole cluster, since queries may have other prefixes; else under the one given."""
         share = _share(deadline)
         try:
-            return self._kafka.transactions("", share)
+            return self._admin.list_transactions("", share)
         except EosSinkError as error:
             if not (error.data.get("missing") and self._prefix):
                 self._problems.append(Problem.of(error))
                 return []
         try:
-            return self._kafka.transactions(self._prefix, share)
+            return self._admin.list_transactions(self._prefix, share)
         except EosSinkError as error:
             self._add(Problem.of(error))
             return []
@@ -176,7 +174,7 @@ class Observer:
             ]
         for ids_of_prefix in filter(None, wanted.values()):
             try:
-                found.update(self._kafka.described(ids_of_prefix, share))
+                found.update(self._admin.describe_transactions(ids_of_prefix, share))
             except EosSinkError as error:
                 self._add(Problem.of(error))
         return found
@@ -202,7 +200,7 @@ class Observer:
             return known
         self._again.update(dict.fromkeys((e.transaction for e in wanted), now + _TOPICS_AGAIN_MS))
         try:
-            asked = ask_topics(self._kafka, wanted, deadline.within(_TOPICS_S))
+            asked = ask_topics(self._admin.kafka, wanted, deadline.within(_TOPICS_S))
         except EosSinkError as error:
             self._add(Problem.of(error))
             return known
@@ -218,15 +216,15 @@ class Observer:
     def _hosts(self, groups: Iterable[str], deadline: Deadline) -> dict[str, tuple[str, ...]]:
         found: dict[str, tuple[str, ...]] = {}
         try:
-            answers = self._kafka.hosts(groups, _share(deadline))
+            answers = self._admin.describe_groups(groups, _share(deadline))
         except EosSinkError as error:
             self._add(Problem.of(error))
             return found
         for group, answer in answers.items():
-            if isinstance(answer, EosSinkError):
-                self._add(Problem.of(answer))
+            if isinstance(answer, Unseen):
+                self._add(Problem.of(answer.error(f"The group {group} cannot be seen")))
             else:
-                found[group] = answer
+                found[group] = tuple(sorted(member.host for member in answer))
         return found
 
     def _add(self, problem: Problem) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from eos_sink.errors import EosSinkError
-from eos_sink.kafka.observing import PartitionEnds
+from eos_sink.kafka.admin_interface import PartitionOffsets
+from eos_sink.kafka.interfaces import Unseen
 from eos_sink.ops.activity import Happening, Kind, told
 from eos_sink.ops.snapshot import QueryStatus, Snapshot
 from eos_sink.protocol.model import Decision, LogRecord
@@ -15,7 +15,7 @@ from eos_sink.protocol.outcome import Outcome
 WINDOW_MS = 60_000
 """Over which a pace is told."""
 
-Ends = Mapping[str, "tuple[PartitionEnds, ...] | EosSinkError"]
+Ends = Mapping[str, "tuple[PartitionOffsets, ...] | Unseen"]
 
 
 @dataclass(frozen=True)

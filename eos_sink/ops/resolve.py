@@ -14,16 +14,16 @@ from eos_sink.decision_log import DecisionRegister, Entry
 from eos_sink.driver.abort import list_undecided
 from eos_sink.driver.evidence import ask_all
 from eos_sink.driver.processes import this_process
+from eos_sink.kafka.admin_interface import Admin, PartitionTail, Trace
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import (
     EndOutcome,
     Headers,
-    Inspection,
+    Kafka,
     MemberRefused,
-    PartitionTail,
     ProducerIdentity,
-    Trace,
     Transaction,
+    Unseen,
 )
 from eos_sink.options import SinkOptions
 from eos_sink.protocol.model import Decision, Earlier, PlanToken, Prepared, RowDigest, Run
@@ -114,25 +114,29 @@ class Found:
         return [each for each in self.accounts if each.outcome is Outcome.IN_DOUBT]
 
 
-def look(kafka: Inspection, options: SinkOptions, most: int, deadline: Deadline) -> Found:
+def look(admin: Admin, options: SinkOptions, most: int, deadline: Deadline) -> Found:
     """Gather the evidence; `most` offsets of each partition's end are read for traces."""
     names = options.names
-    control = kafka.control()
-    entry = read_log(kafka, options, deadline)
+    entry = read_log(admin.kafka, options, deadline)
     decision = entry.decision if entry else None
-    committed = () if entry and entry.seq else control.list_committed(f"{names.group}-", deadline)
+    committed = (
+        ()
+        if entry and entry.seq
+        else admin.kafka.control().list_committed(f"{names.group}-", deadline)
+    )
     accounts: list[Account] = []
     tails: list[PartitionTail] = []
     if entry and decision:
         known = evidence_in_log(names, decision, settled=entry.record.settled)
-        accounts, tails = _accounts(kafka, known, most, deadline)
+        accounts, tails = _accounts(admin, known, most, deadline)
+    members = admin.describe_groups([names.group], deadline)[names.group]
     return Found(
         entry=entry,
         accounts=tuple(accounts),
         tails=tuple(tails),
-        undecided=tuple(list_undecided(kafka, names, decision, deadline)),
+        undecided=tuple(list_undecided(admin.kafka, names, decision, deadline)),
         committed=tuple(sorted(committed)),
-        members=tuple(kafka.members(names.group, deadline)),
+        members=() if isinstance(members, Unseen) else tuple(sorted(each.host for each in members)),
     )
 
 
@@ -193,7 +197,7 @@ def ruled_about(
 
 
 def carry_out(  # noqa: PLR0913, PLR0917
-    kafka: Inspection,
+    kafka: Kafka,
     options: SinkOptions,
     evidence: Found,
     decision: Decision | None,
@@ -232,9 +236,10 @@ def carry_out(  # noqa: PLR0913, PLR0917
         register.close()
 
 
-def read_log(kafka: Inspection, options: SinkOptions, deadline: Deadline) -> Entry | None:
+def read_log(kafka: Kafka, options: SinkOptions, deadline: Deadline) -> Entry | None:
     """The query's latest record; None, without making it, where there is no log."""
-    if kafka.records(deadline) is None:
+    log = kafka.describe_topics([options.log_topic], deadline)[options.log_topic]
+    if log is None:
         return None
     register = DecisionRegister(kafka, options.names)
     try:
@@ -244,15 +249,15 @@ def read_log(kafka: Inspection, options: SinkOptions, deadline: Deadline) -> Ent
 
 
 def _accounts(
-    kafka: Inspection, known: Sequence[Evidence], most: int, deadline: Deadline
+    admin: Admin, known: Sequence[Evidence], most: int, deadline: Deadline
 ) -> tuple[list[Account], list[PartitionTail]]:
     """What can be told of a decision's transactions, and the ends of topics that were read.
 
     Args:
         known: what the log says of them.
     """
-    known = ask_all(kafka, known, deadline)
-    reading = _Reading(kafka, [each.transaction for each in known], most, deadline)
+    known = ask_all(admin.kafka, known, deadline)
+    reading = _Reading(admin, [each.transaction for each in known], most, deadline)
     topics = sorted({each.entry.witness.topic for each in known})
     tails = [tail for topic in topics for tail in reading.read(topic)]
     accounts = [
@@ -270,9 +275,9 @@ class _Reading:
     """The ends of topics, with the rows of the decision's producers added up."""
 
     def __init__(
-        self, kafka: Inspection, transactions: list[Transaction], most: int, deadline: Deadline
+        self, admin: Admin, transactions: list[Transaction], most: int, deadline: Deadline
     ) -> None:
-        self._kafka, self._most, self._deadline = kafka, most, deadline
+        self._admin, self._most, self._deadline = admin, most, deadline
         self._ids = {t: ProducerIdentity(t.producer_id, t.epoch) for t in transactions}
         # Whether the query gives each row its topic is not recorded: one of the two fits.
         self._talliers = {
@@ -282,7 +287,7 @@ class _Reading:
 
     def read(self, topic: str) -> list[PartitionTail]:
         producers = frozenset(self._ids.values())
-        return self._kafka.tails(topic, producers, self._most, self._on_row, self._deadline)
+        return self._admin.scan_topic(topic, producers, self._most, self._on_row, self._deadline)
 
     def trace(self, transaction: Transaction, tails: list[PartitionTail]) -> Trace:
         found = [tail.traces.get(self._ids[transaction], Trace()) for tail in tails]
@@ -325,7 +330,7 @@ def _check_doubt(account: Account) -> None:
         raise RefusedChoice(f"Partition {account.entry.partition} {_REFUSALS[unruled]}.")
 
 
-def _end_what_is_decided(kafka: Inspection, evidence: Found, deadline: Deadline) -> None:
+def _end_what_is_decided(kafka: Kafka, evidence: Found, deadline: Deadline) -> None:
     """What is decided is never aborted: without its decision the next start would."""
     unended = (Outcome.OPEN, Outcome.UNKNOWN)
     open_ = [each.transaction for each in evidence.accounts if each.outcome in unended]

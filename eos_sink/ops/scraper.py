@@ -8,8 +8,9 @@ from contextlib import AbstractContextManager, ExitStack
 from threading import Lock
 
 from eos_sink.errors import EosSinkError
+from eos_sink.kafka.admin_interface import Admin, PartitionOffsets
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.observing import Observation, PartitionEnds
+from eos_sink.kafka.interfaces import Unseen
 from eos_sink.ops.exposition import Look, Standstill
 from eos_sink.ops.observer import Observer
 from eos_sink.ops.pace import topics_of
@@ -33,7 +34,7 @@ class Scraper:
 
     def __init__(
         self,
-        connect: Callable[[], AbstractContextManager[Observation]],
+        connect: Callable[[], AbstractContextManager[Admin]],
         prefix: str,
         timeout: float,
         interval: float,
@@ -42,7 +43,7 @@ class Scraper:
         self._connect = connect
         self._prefix = prefix
         self._clients = ExitStack()
-        self._kafka: Observation | None = None
+        self._admin: Admin | None = None
         self._observer: Observer | None = None
         self._timeout = timeout
         self._interval = interval
@@ -70,15 +71,15 @@ class Scraper:
     def _take(self) -> Look:
         begun = self._clock()
         deadline = Deadline(self._timeout)
-        if self._kafka is None or self._observer is None:
-            self._kafka = self._clients.enter_context(self._connect())
-            self._observer = Observer(self._kafka, self._prefix)
+        if self._admin is None or self._observer is None:
+            self._admin = self._clients.enter_context(self._connect())
+            self._observer = Observer(self._admin, self._prefix)
         try:
             snapshot = self._observer.look(deadline)
         except EosSinkError as error:
             self._let_go()
             return Look(None, (), 0, self._clock() - begun, str(error))
-        ends, unseen = _ends(self._kafka, snapshot, deadline)
+        ends, unseen = _ends(self._admin, snapshot, deadline)
         if snapshot.silent:
             self._let_go()
         now = self._clock()
@@ -88,19 +89,19 @@ class Scraper:
 
     def _let_go(self) -> None:
         self._clients.close()
-        self._kafka = self._observer = None
+        self._admin = self._observer = None
 
 
 def _ends(
-    kafka: Observation, snapshot: Snapshot, deadline: Deadline
-) -> tuple[dict[str, tuple[PartitionEnds, ...]], int]:
+    admin: Admin, snapshot: Snapshot, deadline: Deadline
+) -> tuple[dict[str, tuple[PartitionOffsets, ...]], int]:
     """Of the topics that the latest decisions name; how many could not be seen."""
     topics = topics_of(snapshot)
     if not topics:
         return {}, 0
     try:
-        answers = kafka.ends(topics, deadline)
+        answers = admin.list_offsets(topics, deadline)
     except EosSinkError:
         return {}, 1
-    seen = {name: ends for name, ends in answers.items() if not isinstance(ends, EosSinkError)}
+    seen = {name: ends for name, ends in answers.items() if not isinstance(ends, Unseen)}
     return seen, len(answers) - len(seen)

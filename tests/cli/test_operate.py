@@ -19,8 +19,8 @@ from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka_config.acls import Resource
 from eos_sink.ops.observer import Observer
 from eos_sink.ops.resolve import RefusedChoice
+from tests.fakes.admin import FakeAdmin
 from tests.fakes.log import Outcome, Txn
-from tests.fakes.observation import FakeObservation
 from tests.fakes.process import Killed, Moment
 from tests.protocol.test_prefixes import as_before
 from tests.protocol.test_stories import At, Driver, late_attempt, log, open_ids
@@ -46,21 +46,21 @@ class Person:
 
     def __init__(self, world: World) -> None:
         self.world = world
-        self.kafka = FakeObservation(world.cluster)
+        self.admin = FakeAdmin(world.cluster)
         self.query = world.options.names.query
 
     def status(self, *words: str) -> Report:
-        found = Observer(self.kafka, "eos-sink-", lambda: self.world.cluster.clock.ms)
+        found = Observer(self.admin, "eos-sink-", lambda: self.world.cluster.clock.ms)
         return status.report_of(found.look(Deadline(30)), parsed("status", *words))
 
     def types(self, *words: str) -> Report:
         arguments = parsed("transactions", *words)
         transactions.check(arguments)
-        return transactions.carry_out(lambda _: self.kafka, arguments)
+        return transactions.carry_out(lambda _: self.admin, arguments)
 
     def explains(self, batch: int, *words: str) -> Report:
         arguments = parsed("explain", self.query, str(batch), *words)
-        return explain.report_of(explain.gather(self.kafka, arguments, Deadline(30)), arguments)
+        return explain.report_of(explain.gather(self.admin, arguments, Deadline(30)), arguments)
 
     def id(self, slot: int, partition: int) -> str:
         return self.world.options.names.task(slot, partition)
@@ -181,7 +181,7 @@ def put(world: World, key: str, value: bytes) -> None:
 
 def test_a_missing_permission_is_named_and_the_rest_is_shown(world: World, person: Person) -> None:
     decide_and_die(world)
-    person.kafka.denied.add(Resource.GROUP)
+    person.admin.denied.add(Resource.GROUP)
     found = person.status()
     assert not found.ok
     assert cells(found)[0][5] == "unknown"
@@ -309,7 +309,7 @@ def test_a_log_that_moves_between_look_and_deed_stops_it(world: World, person: P
     def begin() -> None:
         Driver(world).planner.plan()
 
-    At(person.kafka.process, "kafka.log_reader", Moment.BEFORE, begin)
+    At(person.admin.kafka.process, "kafka.log_reader", Moment.BEFORE, begin)
     with pytest.raises(RefusedChoice, match="has moved from seq"):
         person.types("abort", person.id(1, 0), "--yes")
 
@@ -364,7 +364,7 @@ def test_a_batch_that_is_not_decided_shows_what_is_open(world: World, person: Pe
     assert "latest decided batch is 0" in render(found)
     arguments = parsed("explain", "storm", "1")
     with pytest.raises(CommandError, match="knows no query"):
-        explain.gather(person.kafka, arguments, Deadline(30))
+        explain.gather(person.admin, arguments, Deadline(30))
 
 
 def test_a_document_has_all_that_is_told(world: World, person: Person) -> None:

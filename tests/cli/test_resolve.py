@@ -25,7 +25,7 @@ from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import LogPosition
 from eos_sink.ops.resolve import Choice, Found, look
 from eos_sink.protocol.model import LogRecord, Run
-from tests.fakes.inspection import FakeInspection
+from tests.fakes.admin import FakeAdmin
 from tests.protocol.test_resolve import Person, bring_into_doubt
 from tests.protocol.test_stories import Driver
 from tests.protocol.world import World, options
@@ -194,7 +194,7 @@ def test_what_was_carried_out_is_shown(world: World) -> None:
 def test_a_missing_record_is_shown_with_its_traces(world: World) -> None:
     Driver(world).run(0, [b"a"])
     del world.cluster.topics[world.options.log_topic]
-    seen = look(FakeInspection(world.cluster), world.options, 10, Deadline(5))
+    seen = look(FakeAdmin(world.cluster), world.options, 10, Deadline(5))
     report = report_of(world.options, seen)
     assert not report.ok
     assert "there is no topic __eos_sink_log" in render(report)

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from eos_sink.errors import ClusterError
 from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.interfaces import Unseen
 from eos_sink.ops.activity import Happening, Kind
 from eos_sink.ops.pace import WINDOW_MS, Ends, Pace, Pacer, topics_of
 from eos_sink.ops.resolve import Choice
@@ -39,7 +39,7 @@ class Watching:
 
     def pace(self, ends: Ends | None = None) -> Pace:
         if ends is None:
-            ends = self._eye.kafka.ends(topics_of(self.look), Deadline(5))
+            ends = self._eye.admin.list_offsets(topics_of(self.look), Deadline(5))
         (found,) = self._pacer.paces(self.look, ends)
         return found
 
@@ -129,7 +129,7 @@ def test_a_topic_that_cannot_be_seen_has_no_delay(world: World) -> None:
     Driver(world).run(0, [b"a"])
     watching = Watching(world)
     watching.happened()
-    assert watching.pace({TOPIC: ClusterError("No.", remedy="Grant it.")}).behind is None
+    assert watching.pace({TOPIC: Unseen("no answer")}).behind is None
 
 
 def test_a_record_after_compaction_counts_as_its_decision(world: World) -> None:

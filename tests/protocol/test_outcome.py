@@ -14,6 +14,7 @@ from eos_sink.decision_log.record_format import encode
 from eos_sink.driver.evidence import ask_all
 from eos_sink.driver.settle import settle
 from eos_sink.errors import UnfinishedError
+from eos_sink.kafka.admin_interface import LogLine, LogPage
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import (
     EndOutcome,
@@ -24,7 +25,6 @@ from eos_sink.kafka.interfaces import (
     Visibility,
     Witness,
 )
-from eos_sink.kafka.observing import LogLine, LogPage
 from eos_sink.ops.explain import case_of, evidence_of, fates_of
 from eos_sink.ops.observer import Observer
 from eos_sink.ops.resolve import look

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from eos_sink.errors import ClusterError
-from eos_sink.kafka.cluster_facts import Broker, Clock, Unseen
-from eos_sink.kafka.interfaces import TransactionStatus
+from eos_sink.kafka.admin_interface import Broker, Clock
+from eos_sink.kafka.interfaces import TransactionStatus, Unseen
 from eos_sink.kafka_config.broker_versions import check_broker
 from eos_sink.ops.doctor.commands import Commands
 from eos_sink.ops.doctor.facts import Facts

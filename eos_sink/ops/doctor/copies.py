@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from eos_sink.kafka.cluster_facts import TopicFacts, Unseen
+from eos_sink.kafka.interfaces import TopicDescription, Unseen
 from eos_sink.ops.doctor.commands import Commands
 from eos_sink.ops.doctor.finding import Check, Finding, Findings, failure, unseen, warning
 
@@ -11,7 +11,9 @@ MIN_IN_SYNC, UNCLEAN = "min.insync.replicas", "unclean.leader.election.enable"
 _SOME = 5
 
 
-def judge_copies(check: Check, topic: TopicFacts, brokers: int, commands: Commands) -> Findings:
+def judge_copies(
+    check: Check, topic: TopicDescription, brokers: int, commands: Commands
+) -> Findings:
     """What is wrong with its copies; nothing if all is well.
 
     Args:
@@ -34,12 +36,12 @@ def judge_copies(check: Check, topic: TopicFacts, brokers: int, commands: Comman
         yield from _behind(check, topic, commands)
         return
     needed = int(topic.settings.get(MIN_IN_SYNC, "1"))
-    if needed > topic.copies:
+    if needed > topic.replicas:
         yield failure(
             check,
-            f"{name} has {counted(topic.copies)} and {MIN_IN_SYNC}={needed}",
+            f"{name} has {counted(topic.replicas)} and {MIN_IN_SYNC}={needed}",
             "It takes no row with acks=all, which transactions write with: every batch fails.",
-            commands.set_topic(name, {MIN_IN_SYNC: max(1, topic.copies - 1)}),
+            commands.set_topic(name, {MIN_IN_SYNC: max(1, topic.replicas - 1)}),
         )
     else:
         short = [n for n, p in topic.partitions.items() if p.in_sync < needed]
@@ -65,8 +67,8 @@ def judge_copies(check: Check, topic: TopicFacts, brokers: int, commands: Comman
         )
 
 
-def _behind(check: Check, topic: TopicFacts, commands: Commands) -> Findings:
-    behind = [n for n, part in topic.partitions.items() if part.in_sync < part.copies]
+def _behind(check: Check, topic: TopicDescription, commands: Commands) -> Findings:
+    behind = [n for n, part in topic.partitions.items() if part.in_sync < part.replicas]
     if behind:
         yield warning(
             check,
@@ -78,9 +80,9 @@ def _behind(check: Check, topic: TopicFacts, commands: Commands) -> Findings:
 
 
 def _after_a_failure(
-    check: Check, topic: TopicFacts, needed: int, brokers: int, commands: Commands
+    check: Check, topic: TopicDescription, needed: int, brokers: int, commands: Commands
 ) -> Findings:
-    name, copies = topic.name, topic.copies
+    name, copies = topic.name, topic.replicas
     if copies == 1:
         what = f"{name} has one copy" + (", as there is one broker" if brokers == 1 else "")
         yield _few(check, what, "What it holds is lost with that broker.")

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from eos_sink.identity import QueryNames
-from eos_sink.kafka.cluster import LOG_CONFIGURATION, LOG_PARTITIONS, home_of
-from eos_sink.kafka.cluster_facts import TopicFacts, Unseen
-from eos_sink.kafka.interfaces import LogPosition
+from eos_sink.kafka.interfaces import LogPosition, TopicDescription, Unseen
+from eos_sink.kafka.log_topic import LOG_CONFIGURATION, LOG_PARTITIONS, home_of
 from eos_sink.ops.doctor.commands import Commands
 from eos_sink.ops.doctor.copies import MIN_IN_SYNC, counted, judge_copies
 from eos_sink.ops.doctor.facts import Facts, LogFacts, Subject
@@ -36,7 +35,7 @@ def judge_log(subject: Subject, facts: Facts, commands: Commands) -> Findings:
         *judge_copies(Check.LOG, topic, len(facts.brokers), commands),
         *_settings(topic, commands),
     ]
-    copies = counted(topic.copies)
+    copies = counted(topic.replicas)
     described = f"{name}: {len(topic.partitions)} partitions, compacted, {copies}, all in sync"
     yield from found or [ok(Check.LOG, described)]
 
@@ -61,7 +60,7 @@ def _to_be_made(subject: Subject, facts: Facts, commands: Commands) -> Finding:
     )
 
 
-def _shape(topic: TopicFacts, facts: Facts, commands: Commands) -> Findings:
+def _shape(topic: TopicDescription, facts: Facts, commands: Commands) -> Findings:
     count = len(topic.partitions)
     if count == LOG_PARTITIONS:
         return
@@ -80,7 +79,7 @@ def _shape(topic: TopicFacts, facts: Facts, commands: Commands) -> Findings:
     )
 
 
-def _settings(topic: TopicFacts, commands: Commands) -> Findings:
+def _settings(topic: TopicDescription, commands: Commands) -> Findings:
     if isinstance(topic.settings, Unseen):
         return
     name, settings = topic.name, topic.settings

@@ -6,15 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from eos_sink.identity import QueryNames
-from eos_sink.kafka.cluster_facts import (
-    Broker,
-    BrokerSetting,
-    MemberFacts,
-    Quorum,
-    TopicFacts,
-    Unseen,
-)
-from eos_sink.kafka.interfaces import TransactionState
+from eos_sink.kafka.admin_interface import Broker, BrokerSetting, MemberDescription, Quorum
+from eos_sink.kafka.interfaces import TopicDescription, TransactionState, Unseen
 from eos_sink.kafka_config.destinations import Destinations
 from eos_sink.ops.history import Unreadable, Written
 
@@ -106,14 +99,14 @@ class Facts:
     brokers: Sequence[Broker]
     features: Mapping[str, int] | Unseen
     quorum: Quorum | Unseen
-    topics: Mapping[str, TopicFacts | Unseen | None]
+    topics: Mapping[str, TopicDescription | Unseen | None]
     named: tuple[str, ...]
     may_write: bool | Unseen
     may_join: bool | Unseen
     log: LogFacts | Unseen | None
     refusal: str | Unseen
     groups: Sequence[str] | Unseen
-    members: Mapping[str, Sequence[MemberFacts] | Unseen]
+    members: Mapping[str, Sequence[MemberDescription] | Unseen]
     transactions: Sequence[TransactionState] | Unseen
     now_ms: int = 0
 

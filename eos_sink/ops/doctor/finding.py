@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
-from eos_sink.kafka.cluster_facts import Unseen
+from eos_sink.kafka.interfaces import Unseen
 from eos_sink.ops.doctor.commands import Commands
 
 

@@ -6,15 +6,13 @@ import json
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import partial
 from typing import TypeVar
 
 from eos_sink.decision_log.record_format import FORMAT
 from eos_sink.errors import EosSinkError
-from eos_sink.kafka.cluster_facts import MemberFacts, Survey, Unseen
+from eos_sink.kafka.admin_interface import Admin, LogLine, LogPage, MemberDescription
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.interfaces import TransactionState
-from eos_sink.kafka.observing import LogLine, LogPage
+from eos_sink.kafka.interfaces import TransactionState, Unseen
 from eos_sink.kafka_config.acls import Acl, Permissions, Resource
 from eos_sink.ops.doctor.facts import (
     INTERNAL,
@@ -34,51 +32,54 @@ _SOME_TOPICS, _SOME_GROUPS = 50, 200
 _NOT_YET = Unseen("there is none before the first transaction")
 
 
-def gather(survey: Survey, subject: Subject, deadline: Deadline) -> Facts:
+def gather(admin: Admin, subject: Subject, deadline: Deadline) -> Facts:
     """Look at everything once.
 
     Raises:
         ClusterError: no broker answers, or the login is refused.
     """
-    brokers = survey.brokers(deadline)
+    brokers = admin.describe_brokers(deadline)
 
     def soon() -> Deadline:
         return deadline.within(_ANSWER_S)
 
     half = deadline.within(max(_ANSWER_S, deadline.left / 2))
     log = _seen(
-        lambda: read_log(survey.log_lines({}, half)),
+        lambda: read_log(admin.read_log({}, half)),
         Permissions(subject.prefix, subject.log).log_read,
     )
     named = subject.topics or _decided_topics(log, subject.shown)
     everything = [*named, *INTERNAL, subject.log]
-    topics = _seen(lambda: survey.topics(everything, soon()))
+    topics = _seen(lambda: admin.kafka.describe_topics(everything, soon()))
     known = dict.fromkeys(everything, topics) if isinstance(topics, Unseen) else dict(topics)
     refusal: str | Unseen = ""
     if known[subject.log] is None:
-        copies = max(1, min(subject.log_copies, len(brokers)))
-        refusal = _seen(lambda: survey.refusal_to_make(subject.log, copies, soon()))
-    members: dict[str, Sequence[MemberFacts] | Unseen] = {}
+        replicas = max(1, min(subject.log_copies, len(brokers)))
+        refusal = _seen(lambda: admin.refusal_to_create_log(replicas, soon()))
+    members: dict[str, Sequence[MemberDescription] | Unseen] = {}
     if known[OFFSETS] is not None:
         # To look for a group would make the topic.
-        for group in _groups(log, subject):
-            members[group] = _seen(partial(survey.group_members, group, soon()))
+        groups = _groups(log, subject)
+        described = _seen(lambda: admin.describe_groups(groups, soon()))
+        members |= dict.fromkeys(groups, described) if isinstance(described, Unseen) else described
     transactions: Sequence[TransactionState] | Unseen = _NOT_YET
     if known[TRANSACTIONS] is not None:
         needed = Acl("Describe", Resource.TRANSACTIONAL_ID, subject.start, prefixed=True)
-        transactions = _seen(lambda: survey.transactions(subject.start, soon(), ended=True), needed)
+        transactions = _seen(
+            lambda: admin.list_transactions(subject.start, soon(), ended=True), needed
+        )
     now_ms = int(time.time() * 1000)
     return Facts(
         brokers=brokers,
-        features=_seen(lambda: survey.features(soon())),
-        quorum=_seen(lambda: survey.quorum(soon())),
+        features=_seen(lambda: admin.describe_features(soon())),
+        quorum=_seen(lambda: admin.describe_quorum(soon())),
         topics=known,
         named=named,
-        may_write=_seen(lambda: survey.may_write(subject.probe, soon())),
-        may_join=_seen(lambda: survey.may_join(subject.probe, soon())),
+        may_write=_seen(lambda: admin.may_write(subject.probe, soon())),
+        may_join=_seen(lambda: admin.may_join(subject.probe, soon())),
         log=log,
         refusal=refusal,
-        groups=_seen(lambda: survey.groups(subject.prefix, soon())),
+        groups=_seen(lambda: admin.list_groups(subject.prefix, soon())),
         members=members,
         transactions=transactions,
         now_ms=now_ms,

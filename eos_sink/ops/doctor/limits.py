@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from eos_sink.kafka.cluster_facts import BrokerSetting, Unseen
+from eos_sink.kafka.admin_interface import BrokerSetting
+from eos_sink.kafka.interfaces import Unseen
 from eos_sink.kafka_config.broker_versions import VERIFICATION
 from eos_sink.ops.doctor.commands import Commands
 from eos_sink.ops.doctor.facts import Facts, LogFacts, Subject

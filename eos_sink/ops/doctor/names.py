@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from eos_sink.identity import SLOTS, QueryNames
-from eos_sink.kafka.cluster_facts import MemberFacts, Unseen
+from eos_sink.kafka.admin_interface import MemberDescription
+from eos_sink.kafka.interfaces import Unseen
 from eos_sink.ops.doctor.commands import Commands
 from eos_sink.ops.doctor.facts import TRANSACTIONS, Facts, LogFacts, Subject
 from eos_sink.ops.doctor.finding import Check, Finding, Findings, ok, unseen, warning
@@ -132,7 +133,7 @@ def _groups(subject: Subject, facts: Facts, known: set[QueryNames]) -> Iterator[
         )
 
 
-def _named(member: MemberFacts) -> str:
+def _named(member: MemberDescription) -> str:
     return f"{member.instance or member.client} on {member.host.lstrip('/')}"
 
 

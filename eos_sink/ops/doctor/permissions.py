@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from eos_sink.kafka.cluster_facts import TopicFacts, Unseen
+from eos_sink.kafka.interfaces import TopicDescription, Unseen
 from eos_sink.kafka_config.acls import Acl, Permissions, operation_name
 from eos_sink.ops.doctor.commands import Commands
 from eos_sink.ops.doctor.facts import Facts, Subject
@@ -46,7 +46,7 @@ def judge_permissions(subject: Subject, facts: Facts, commands: Commands) -> Fin
 
 
 def _of_topic(
-    topic: TopicFacts | Unseen | None,
+    topic: TopicDescription | Unseen | None,
     needs: tuple[Acl, ...],
     missing: dict[str, list[Acl]],
     hidden: list[tuple[str, Unseen]],

@@ -86,7 +86,7 @@ def looker(
             settings = load("eos_sink.kafka.connection.settings")
             try:
                 connection = settings.connection_settings(settings.librdkafka_settings(given))
-                load("eos_sink.kafka.admin.connect").connected_admin(connection, "x", deadline)
+                load("eos_sink.kafka.shared_clients").connected_admin(connection, "x", deadline)
             except load("eos_sink.errors").EosSinkError as error:
                 return str(error)
             return ""

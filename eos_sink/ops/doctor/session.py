@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 
-from eos_sink.kafka.cluster_facts import Unseen
+from eos_sink.kafka.interfaces import Unseen
 from eos_sink.ops.doctor.clients import Python, judge_clients
 from eos_sink.ops.doctor.commands import Commands
 from eos_sink.ops.doctor.finding import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from eos_sink.kafka.cluster_facts import TopicFacts, Unseen
+from eos_sink.kafka.interfaces import TopicDescription, Unseen
 from eos_sink.ops.doctor.commands import Commands
 from eos_sink.ops.doctor.copies import MIN_IN_SYNC, counted, judge_copies
 from eos_sink.ops.doctor.facts import INTERNAL, TRANSACTIONS, Facts, Subject
@@ -87,7 +87,7 @@ def _missing(name: str, brokers: int, commands: Commands) -> Finding:
     )
 
 
-def _declared(subject: Subject, topic: TopicFacts, commands: Commands) -> Findings:
+def _declared(subject: Subject, topic: TopicDescription, commands: Commands) -> Findings:
     ranges = subject.destinations.ranges.get(topic.name, ()) if subject.destinations else ()
     needed = max((part.stop for part in ranges), default=0)
     if needed > len(topic.partitions):
@@ -100,7 +100,7 @@ def _declared(subject: Subject, topic: TopicFacts, commands: Commands) -> Findin
         )
 
 
-def _takes(subject: Subject, topic: TopicFacts, commands: Commands) -> Findings:
+def _takes(subject: Subject, topic: TopicDescription, commands: Commands) -> Findings:
     if isinstance(topic.settings, Unseen):
         return
     most = int(topic.settings.get("max.message.bytes", subject.largest))
@@ -121,7 +121,7 @@ def _takes(subject: Subject, topic: TopicFacts, commands: Commands) -> Findings:
         )
 
 
-def _readable(topic: TopicFacts, facts: Facts, commands: Commands) -> Findings:
+def _readable(topic: TopicDescription, facts: Facts, commands: Commands) -> Findings:
     """A record of a transaction is its witness: where a crash has left the outcome open, reading
     there tells it, for as long as a coordinator would know the id."""
     name, settings = topic.name, topic.settings
@@ -184,10 +184,10 @@ def _remembered_ms(facts: Facts) -> int:
     return max(int(each.value) for each in told.values())
 
 
-def _described(topic: TopicFacts) -> str:
+def _described(topic: TopicDescription) -> str:
     needed = "" if isinstance(topic.settings, Unseen) else topic.settings.get(MIN_IN_SYNC, "")
     count = len(topic.partitions)
     return (
-        f"{topic.name}: {count} partition{'' if count == 1 else 's'}, {counted(topic.copies)}, "
+        f"{topic.name}: {count} partition{'' if count == 1 else 's'}, {counted(topic.replicas)}, "
         f"all in sync, {MIN_IN_SYNC}={needed or 'not seen'}"
     )

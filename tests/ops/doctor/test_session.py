@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pyspark import cloudpickle
 
-from eos_sink.kafka.cluster_facts import Unseen
+from eos_sink.kafka.interfaces import Unseen
 from eos_sink.ops.doctor.finding import Check, Level
 from eos_sink.ops.doctor.python import looker
 from eos_sink.ops.doctor.session import judge_spark
