@@ -37,7 +37,7 @@ java: | $(VENV)/.setup-demo ## Say which Java the broker and Spark will run on
 
 .PHONY: kafka
 kafka: $(VENV)/.setup-demo ## Bring Kafka's jars into the cache (KAFKA="4.3.0 3.9.1")
-	@$(BIN)/python -m eos_sink.testing.jars $(KAFKA)
+	@$(BIN)/python -m eos_sink.testing.kafka_files $(KAFKA)
 
 .PHONY: demo
 demo: $(VENV)/.setup-demo ## Real flights through a real Kafka while the driver is killed

@@ -22,7 +22,7 @@ from bench import RESULTS
 from bench.memory_worker import MB, Case, Query, Worker, audited
 from eos_sink.bench.result import Label, Notebook
 from eos_sink.testing import KafkaCluster, start_kafka
-from eos_sink.testing.progress import to_stderr
+from eos_sink.testing.waiting import to_stderr
 
 CASES = (
     "10000x100,100000x100,1000000x100,10000000x100,1000000x100/32,1000000x100/8,"

@@ -31,7 +31,7 @@ from eos_sink.options import parse_options
 from eos_sink.protocol.model import BatchId
 from eos_sink.task.writer import TaskWriter
 from eos_sink.testing import KafkaCluster, start_kafka
-from eos_sink.testing.local import LocalCluster
+from eos_sink.testing.local_cluster import LocalCluster
 
 TASKS = (1, 2, 4, 8, 16)
 PARTITIONS = (1, 6)

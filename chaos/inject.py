@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from chaos import on_cluster, on_driver, on_transactions
-from chaos.injected import Injected
 from chaos.kinds import Kind
-from chaos.scene import Scene
+from chaos.scene import Injected, Scene
 from chaos.schedule import Fault
 
 INJECT: dict[Kind, Callable[[Scene, Fault], Injected]] = {

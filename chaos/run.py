@@ -13,8 +13,7 @@ from chaos.drivers import Command
 from chaos.feeder import Feeder
 from chaos.journal import Journal
 from chaos.kinds import Master
-from chaos.outcome import Outcome
-from chaos.result import OnDisk, Result, Settings, became, told
+from chaos.result import OnDisk, Outcome, Result, Settings, became, told
 from chaos.scene import Scene
 from chaos.schedule import Step, schedule
 from chaos.segments import transactions
@@ -23,7 +22,7 @@ from chaos.supervisor import Supervisor
 from chaos.watch import Watch
 from eos_sink.options import parse_options
 from eos_sink.testing import Faults, KafkaCluster, start_kafka
-from eos_sink.testing.local import LocalCluster
+from eos_sink.testing.local_cluster import LocalCluster
 from eos_sink.testing.topic_audit import Checker, audit, json_field
 from eos_sink.testing.topic_scan import Offsets, ReaderError, Source
 from eos_sink.testing.watchdog import Watchdog

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from kafka import KafkaAdminClient
@@ -23,6 +24,27 @@ _ANSWERS_WITHIN_S = 60.0
 
 class NotReached(Exception):
     """A point was not passed in time, so that nothing struck there."""
+
+
+def nothing() -> None:
+    """For faults that are over at once."""
+
+
+@dataclass
+class Injected:
+    """A fault that has struck.
+
+    Attributes:
+        at: when, seconds since the epoch.
+        heal: ends it.
+        facts: for the report.
+        lasts_s: how long it lasts at least, whatever its schedule says.
+    """
+
+    at: float
+    heal: Callable[[], None] = nothing
+    facts: dict[str, object] | None = None
+    lasts_s: float = 0.0
 
 
 @dataclass

@@ -7,11 +7,10 @@ from functools import partial
 
 from chaos.feeder import Feeder
 from chaos.inject import inject
-from chaos.injected import Injected
 from chaos.kinds import DRIVER_DIES, KILLS
-from chaos.outcome import Outcome
 from chaos.recovery import split
-from chaos.scene import Scene
+from chaos.result import Outcome
+from chaos.scene import Injected, Scene
 from chaos.schedule import Fault, Step
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.testing import TestClusterError, read_timeline

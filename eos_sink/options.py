@@ -21,7 +21,7 @@ from eos_sink.identity import (
     query_identity,
     query_origin,
 )
-from eos_sink.kafka_config import Fate, judge, translate
+from eos_sink.kafka_config import Handling, check_setting, translate
 from eos_sink.kafka_config.destinations import Destinations, parse_destinations
 
 SESSION_PREFIX = "spark.datasource.kafka-eos."
@@ -364,7 +364,11 @@ def _kafka_settings(options: Mapping[str, str]) -> dict[str, str]:
         for name, value in options.items()
         if name.startswith("kafka.") and name != _JAVA_TIMEOUT
     }
-    return {name: value for name, value in given.items() if judge(name, value).fate != Fate.OWNED}
+    return {
+        name: value
+        for name, value in given.items()
+        if check_setting(name, value).handling != Handling.OWNED
+    }
 
 
 def _check_name(name: str) -> None:

@@ -14,10 +14,11 @@ from pyspark.sql import SparkSession
 
 from eos_sink.demo.spark_jars import spark_kafka_jars
 from eos_sink.testing import KafkaCluster, Security, start_kafka
-from eos_sink.testing.cache import cache_root
-from eos_sink.testing.jvm import find_java
+from eos_sink.testing.jar_cache import cache_root
+from eos_sink.testing.java import find_java
 from integration.cluster_query import ClusterQuery
 from integration.in_process import Run
+from integration.own_kafka import start_own_kafka
 from integration.query import Query
 from integration.secured_query import ANNS_WORD
 from integration.spark_apps import Applications
@@ -33,24 +34,29 @@ class MakeRun(Protocol):
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """`@pytest.mark.kafka("4.3.0", "3.9.1")` runs a test on each of these versions."""
+    """`@pytest.mark.kafka("4.3.0", "3.9.1")` runs a test on each of these versions.
+
+    All but the first are part of `make test-long` only.
+    """
     if "kafka" in metafunc.fixturenames:
         marks = list(metafunc.definition.iter_markers("kafka"))
-        versions = marks[0].args if marks else (DEFAULT_VERSION,)
+        first, *others = marks[0].args if marks else (DEFAULT_VERSION,)
+        versions = [first, *(pytest.param(each, marks=pytest.mark.long) for each in others)]
         metafunc.parametrize("kafka", versions, indirect=True, scope="session")
 
 
 @pytest.fixture(scope="session")
 def kafka(request: pytest.FixtureRequest) -> Iterator[KafkaCluster]:
     """One broker, ended when the last test that needs it is over."""
-    with start_kafka(version=request.param) as cluster:
+    start = start_kafka if request.param == DEFAULT_VERSION else start_own_kafka
+    with start(version=request.param) as cluster:
         yield cluster
 
 
 @pytest.fixture(scope="session")
 def secured() -> Iterator[KafkaCluster]:
     """One broker where clients log in, and may do what they were allowed."""
-    with start_kafka(security=Security({"ann": ANNS_WORD})) as cluster:
+    with start_own_kafka(security=Security({"ann": ANNS_WORD})) as cluster:
         yield cluster
 
 
@@ -86,7 +92,7 @@ def cluster() -> Iterator[KafkaCluster]:
         # Ten seconds by default until it is noticed that a transaction has timed out.
         "transaction.abort.timed.out.transaction.cleanup.interval.ms": 200,
     }
-    with start_kafka(brokers=3, properties=properties, proxied=True) as started:
+    with start_own_kafka(brokers=3, properties=properties, proxied=True) as started:
         yield started
 
 

@@ -29,6 +29,7 @@ from eos_sink.errors import EosSinkError
 from eos_sink.options import SinkOptions, parse_batch_options, parse_options
 from eos_sink.protocol.model import BatchId, Numbering, TaskReport
 from eos_sink.task.writer import TaskWriter
+from eos_sink.testing.fault_gates import faulty_connect
 from eos_sink.testing.faults import (
     DIRECTORY_VARIABLE,
     ROLE_VARIABLE,
@@ -36,7 +37,6 @@ from eos_sink.testing.faults import (
     FaultPoint,
     Faults,
 )
-from eos_sink.testing.gates import faulty_connect
 
 DONE, STOPPED = 0, 3
 READY = "ready"

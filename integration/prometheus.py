@@ -18,7 +18,7 @@ import pytest
 import yaml
 
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.testing.ports import HOST, free_ports
+from eos_sink.testing.network_links import HOST, free_ports
 from eos_sink.testing.waiting import wait_until
 from tests.prometheus.promtool import ALERTS, CONF
 

@@ -27,7 +27,7 @@ import pyspark
 
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.testing import java_home
-from eos_sink.testing.ports import HOST, free_ports
+from eos_sink.testing.network_links import HOST, free_ports
 from eos_sink.testing.process_tree import ProcessTree
 from eos_sink.testing.waiting import wait_until
 from eos_sink.testing.watchdog import Watchdog

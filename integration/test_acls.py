@@ -25,10 +25,10 @@ from eos_sink.kafka_config.properties_file import read_properties
 from eos_sink.options import parse_options
 from eos_sink.protocol.model import BatchId
 from eos_sink.task.writer import TaskWriter
-from eos_sink.testing import KafkaCluster, Security, start_kafka
+from eos_sink.testing import KafkaCluster, Security
 from eos_sink.testing.faults import FaultPoint
-from eos_sink.testing.probe import Topic, create_topic
 from integration.minispark import TaskBrokeOffError
+from integration.own_kafka import start_own_kafka
 from integration.query import Query, pause_at
 from integration.secured_query import ANNS_WORD, SecuredQuery, commands, documented
 from integration.test_resolve import Person
@@ -77,7 +77,7 @@ def test_the_permissions_of_the_page_are_enough_for_every_step(start: Start) -> 
 
 @pytest.mark.long
 def test_they_are_enough_on_the_older_kafka(start: Start) -> None:
-    with start_kafka(version="3.9.1", security=Security()) as cluster:
+    with start_own_kafka(version="3.9.1", security=Security()) as cluster:
         whole_cycle(start(cluster))
 
 
@@ -91,8 +91,8 @@ def test_without_create_where_the_log_was_made_as_the_page_says(
         w.split("=", 1) for w, b in zip(words[1:], words, strict=False) if b == "--config"
     )
     partitions = int(words[words.index("--partitions") + 1])
-    new = Topic(query.options.log_topic, partitions, None, config)
-    create_topic(secured.bootstrap_servers, new, Deadline(SOON_S))
+    log = query.options.log_topic
+    secured.create_topic(log, partitions=partitions, config=config, timeout_s=SOON_S)
     query.revoke(query.need(LOG_CREATE))
     query.run().finished()
     query.check()
@@ -328,7 +328,7 @@ def test_each_login_of_the_page_works(start: Start, text: str) -> None:
 def test_a_refused_login_ends_the_start_within_seconds(
     start: Start, wrong: str, tmp_path: Path
 ) -> None:
-    from eos_sink.testing.certificates import Authority
+    from eos_sink.testing.security import Authority
 
     query = start()
     tls = query.access.options(query.user, "TLS")

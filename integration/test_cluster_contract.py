@@ -21,8 +21,8 @@ from eos_sink.testing import (
     TestClusterError,
     start_kafka,
 )
-from eos_sink.testing.containers import why_no_engine
-from eos_sink.testing.jvm import find_java
+from eos_sink.testing.container_cluster import why_no_engine
+from eos_sink.testing.java import find_java
 from eos_sink.testing.topic_scan import Scan, Source
 from eos_sink.testing.waiting import wait_until
 

@@ -14,13 +14,13 @@ from eos_sink.kafka.deadline import Deadline
 from eos_sink.testing import (
     JavaNotFoundError,
     NodeFailedError,
-    owned,
-    ports,
+    owned_cluster,
     start_kafka,
     watchdog,
 )
-from eos_sink.testing.jvm import find_java
-from eos_sink.testing.local import LocalCluster
+from eos_sink.testing.java import find_java
+from eos_sink.testing.local_cluster import LocalCluster
+from eos_sink.testing.network_links import free_ports
 from eos_sink.testing.waiting import wait_until
 from integration.test_cluster_contract import received, send
 
@@ -73,12 +73,12 @@ def test_a_port_that_somebody_took_is_replaced(monkeypatch: pytest.MonkeyPatch) 
 
     def first_try_is_taken(count: int) -> list[int]:
         asked.append(count)
-        found = ports.free_ports(count)
+        found = free_ports(count)
         return [taken, *found[1:]] if len(asked) == 1 else found
 
     with local() as somebody:
         taken = int(somebody.bootstrap_servers.rpartition(":")[2])
-        monkeypatch.setattr(owned, "free_ports", first_try_is_taken)
+        monkeypatch.setattr(owned_cluster, "free_ports", first_try_is_taken)
         with local() as kafka:
             assert kafka.bootstrap_servers != somebody.bootstrap_servers
     assert len(asked) == 2

@@ -24,10 +24,11 @@ from eos_sink.errors import (
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import TransactionStatus
 from eos_sink.protocol.model import Numbering
-from eos_sink.testing import KafkaCluster, start_kafka
+from eos_sink.testing import KafkaCluster
 from eos_sink.testing.faults import FaultPoint
 from eos_sink.testing.waiting import wait_until
 from integration.cluster_query import SITES, ClusterQuery, Site
+from integration.own_kafka import start_own_kafka
 from integration.query import PATIENCE_S, Process, Query, rows_of
 
 pytestmark = pytest.mark.timeout(400)
@@ -109,7 +110,7 @@ def forgetful() -> Iterator[KafkaCluster]:
         "producer.id.expiration.ms": 4000,
         "producer.id.expiration.check.interval.ms": 200,
     }
-    with start_kafka(properties=properties) as started:
+    with start_own_kafka(properties=properties) as started:
         yield started
 
 
@@ -321,8 +322,8 @@ def test_too_few_copies_in_sync_delay_a_batch_until_there_are_enough(
     query.change({"eos.log.topic": log})
     try:
         process = SITES["writing" if which == "output" else "prepared"].reach(query)
-        home = query.log().position
-        topic, partition = (query.topic, 0) if which == "output" else (log, home.partition)
+        log_partition = query.log_home().partition
+        topic, partition = (query.topic, 0) if which == "output" else (log, log_partition)
         query.require_copies(topic, 3)
         others = {1, 2, 3} - {cluster.leader_of(topic, partition)}
         dead = cluster.node(min(others))
@@ -355,7 +356,7 @@ def test_a_broker_whose_disk_is_full_is_one_that_has_died(tmp_path: Path) -> Non
     if mounted.returncode:
         pytest.skip(f"no disk can be made here that is full soon: {mounted.stderr.strip()}")
     try:
-        with start_kafka(brokers=3, data_dir=data) as cluster:
+        with start_own_kafka(brokers=3, data_dir=data) as cluster:
             query = ClusterQuery(cluster, tmp_path)
             process = SITES["writing"].reach(query)
             subprocess.run(

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from eos_sink.cli.screen import PlainScreen
-from eos_sink.demo.demo_events import DemoResult
+from eos_sink.cli.output import Progress
+from eos_sink.demo.demo_result import DemoResult
 from eos_sink.demo.run_demo import DemoOptions, run_demo
 from eos_sink.testing import KafkaCluster
 
@@ -42,4 +42,4 @@ def demo(kafka: KafkaCluster, kills: int, zombies: int) -> DemoResult:
         bootstrap=kafka.bootstrap_servers,
         compare=False,
     )
-    return run_demo(options, PlainScreen(sys.stdout))
+    return run_demo(options, Progress(sys.stdout))

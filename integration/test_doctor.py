@@ -20,13 +20,13 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
 from eos_sink import cli
-from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka_config.acls import Acl, Resource
-from eos_sink.testing import KafkaCluster, java_home, start_kafka
-from eos_sink.testing.probe import Topic, create_topic
+from eos_sink.testing import KafkaCluster, java_home
 from integration.conftest import MakeRun
 from integration.kafka_tools import carry_out
+from integration.own_kafka import start_own_kafka
 from integration.secured_query import SecuredQuery
+from tests.kafka_acls_command import run_kafka_acls
 from tests.snippets import ROOT, snippets_of
 
 pytestmark = pytest.mark.timeout(300)
@@ -110,7 +110,7 @@ def odd() -> Iterator[KafkaCluster]:
         "transaction.partition.verification.enable": "false",
         "transactional.id.expiration.ms": 3_600_000,
     }
-    with start_kafka(properties=properties) as cluster:
+    with start_own_kafka(properties=properties) as cluster:
         yield cluster
 
 
@@ -124,9 +124,9 @@ def test_it_makes_no_topic_where_there_is_none_yet(odd: KafkaCluster) -> None:
 def set_up_wrong(cluster: KafkaCluster, directory: Path) -> Path:
     """Topics with names of their own; the options of a query that uses them."""
     strict, log, missing = (f"{name}-{uuid.uuid4().hex[:8]}" for name in ("strict", "log", "none"))
-    servers, soon = cluster.bootstrap_servers, Deadline(SOON_S)
-    create_topic(servers, Topic(strict, 1, None, {"min.insync.replicas": "2"}), soon)
-    create_topic(servers, Topic(log, 3, None, {}), soon)
+    servers = cluster.bootstrap_servers
+    cluster.create_topic(strict, config={"min.insync.replicas": "2"})
+    cluster.create_topic(log, partitions=3)
     file = directory / "query.properties"
     file.write_text(
         f"kafka.bootstrap.servers={servers}\neos.id=odd\neos.log.topic={log}\n"
@@ -167,9 +167,7 @@ def test_the_commands_mend_what_takes_no_restart(odd: KafkaCluster, tmp_path: Pa
 
 def test_records_that_are_not_the_sink_s_are_told(odd: KafkaCluster) -> None:
     log = f"log-{uuid.uuid4().hex[:8]}"
-    create_topic(
-        odd.bootstrap_servers, Topic(log, 8, None, {"cleanup.policy": "compact"}), Deadline(SOON_S)
-    )
+    odd.create_topic(log, partitions=8, config={"cleanup.policy": "compact"}, timeout_s=SOON_S)
     producer = Producer({"bootstrap.servers": odd.bootstrap_servers})
     producer.produce(log, b"hello", key=b"somebody")
     producer.produce(log, b"hello", key=b"query-0123456789")
@@ -210,11 +208,11 @@ def test_on_a_secured_cluster_what_lacks_is_named_and_the_rest_is_shown(
             }
             for command in lacking.commands("permissions"):
                 assert f"User:{query.user}" in command
-                secured.access.run(command.replace(" --command-config admin.properties", ""))
+                run_kafka_acls(command, secured.access)
             assert acl in query.access.permissions(query.user)
         # And with the commands for what was not seen, all is seen.
         for command in told.commands(*hidden):
-            secured.access.run(command.replace(" --command-config admin.properties", ""))
+            run_kafka_acls(command, secured.access)
         assert doctor(*words, code=FINE).of("not seen") == {}
     finally:
         query.close()
@@ -230,7 +228,7 @@ def test_that_a_log_may_not_be_made_is_told_with_the_command_that_makes_it(
         file.write_text("".join(f"{name}={value}\n" for name, value in given.items()))
         query.revoke(Acl("Create", Resource.TOPIC, query.options.log_topic))
         told = doctor("--options", str(file), "--json", code=FAILS)
-        assert "cannot be made" in told.of("failure")["decision log"]
+        assert "cannot be created" in told.of("failure")["decision log"]
         (command,) = told.commands("decision log")
         carry_out(
             command.replace(" --command-config admin.properties", "").replace(

@@ -19,10 +19,11 @@ from eos_sink.errors import ClusterError
 from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.options import parse_options
-from eos_sink.testing.cache import cache_root, exclusive
-from eos_sink.testing.ivy import Workbench, retrieve_kafka
-from eos_sink.testing.jvm import Java, find_java
-from eos_sink.testing.ports import free_ports
+from eos_sink.testing.jar_cache import cache_root, download_jars, ensure_jars
+from eos_sink.testing.java import Java, find_java
+from eos_sink.testing.kafka_files import kafka_artifacts
+from eos_sink.testing.network_links import free_ports
+from eos_sink.testing.waiting import to_stderr
 from eos_sink.testing.watchdog import Watchdog
 
 VERSION = "2.8.2"
@@ -33,14 +34,15 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 
 def jars(java: Java) -> Path:
     """Of that version and its ZooKeeper, from the cache or from Maven Central."""
-    place = cache_root() / "kafka-old" / VERSION
-    with exclusive(place.with_name(f".{VERSION}.lock"), Deadline(STARTS_WITHIN_S), lambda: None):
-        if not place.exists():
-            draft = place.with_name(f".{VERSION}.part")
-            bench = Workbench(java, print, os.environ)
-            retrieve_kafka(VERSION, draft, cache_root() / "ivy", bench)
-            draft.rename(place)
-    return place
+    directory = cache_root() / "kafka-old" / VERSION
+    label = f"Kafka {VERSION}"
+
+    def download(draft: Path) -> None:
+        artifacts = kafka_artifacts(VERSION)
+        download_jars(artifacts, draft, java, label=label, progress=to_stderr)
+
+    ensure_jars(directory, download, label, to_stderr)
+    return directory
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from bench.pages.publication import replace_between
 from matrix.cells import ALL, KAFKAS, Cell
 from matrix.outcome import Outcome, Verdict, read_all
 
@@ -34,10 +35,7 @@ def published() -> list[Outcome]:
 
 def with_outcomes(page: str, outcomes: Sequence[Outcome]) -> str:
     """The page with these between its marks."""
-    before, rest = page.split(_BEGIN)
-    _, after = rest.split(_END)
-    told = "\n".join(lines(outcomes))
-    return f"{before}{_BEGIN}\n\n{told}\n{_END}{after}"
+    return replace_between(page, _BEGIN, _END, lines(outcomes))
 
 
 def lines(outcomes: Sequence[Outcome], cells: Sequence[Cell] = ALL) -> Iterator[str]:

@@ -15,8 +15,8 @@ from bench.eos.turns import Turn
 from eos_sink.bench.cpu import Account, CpuClock
 from eos_sink.bench.result import Label, Notebook, Result
 from eos_sink.testing import KafkaCluster
-from eos_sink.testing.node_process import NodeProcess
-from eos_sink.testing.progress import to_stderr
+from eos_sink.testing.local_cluster import LocalNode
+from eos_sink.testing.waiting import to_stderr
 
 INPUT_PARTITIONS = 4
 RATE = 1_000
@@ -113,7 +113,7 @@ def _ways(clients: Sequence[Player]) -> Iterator[tuple[Player, bool]]:
 
 
 def _fast(kafka: KafkaCluster, client: Player, turn: Turn, notes: Notebook) -> None:
-    brokers = [Account(node.pid) for node in kafka.nodes if isinstance(node, NodeProcess)]
+    brokers = [Account(node.pid) for node in kafka.nodes if isinstance(node, LocalNode)]
     cpu = CpuClock({"client": [Account(client.pid)], "brokers": brokers})
     before = cpu.read()
     played = client.play(turn)

@@ -19,7 +19,7 @@ from bench.eos.loops import new_topic
 from eos_sink.bench.result import Label, Notebook, Result
 from eos_sink.demo.spark_jars import spark_kafka_jars
 from eos_sink.testing import KafkaCluster, java_home
-from eos_sink.testing.progress import to_stderr
+from eos_sink.testing.waiting import to_stderr
 
 INPUT_PARTITIONS = 2
 """As many tasks a batch, one a core."""

@@ -17,7 +17,7 @@ from bench.pages.publication import (
     table,
 )
 from eos_sink.bench.result import Label, Result
-from eos_sink.verify.plot_style import (
+from eos_sink.verify.pages import (
     BLUE,
     GREEN,
     INK,

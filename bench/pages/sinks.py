@@ -17,9 +17,8 @@ from bench.pages.publication import (
     spread_text,
     table,
 )
-from eos_sink.bench.result import Result, Series
-from eos_sink.bench.spread import Spread, ratio, spread
-from eos_sink.verify.plot_style import BLUE, FAINT, GREEN, INK, ORANGE, STYLE, WIDTH, render_svg
+from eos_sink.bench.result import Result, Series, Spread, ratio, spread
+from eos_sink.verify.pages import BLUE, FAINT, GREEN, INK, ORANGE, STYLE, WIDTH, render_svg
 
 _NAME = "sinks"
 OURS, THEIRS = "kafka-eos", "kafka"

@@ -16,6 +16,7 @@ from eos_sink.kafka.admin_requests import (
     list_nodes,
     unseen,
 )
+from eos_sink.kafka.confluent_client import ConfluentClient
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.error_codes import convert_error
 from eos_sink.kafka.interfaces import (
@@ -36,6 +37,7 @@ from eos_sink.kafka_config.acls import Acl, Resource
 from eos_sink.options import SinkOptions
 
 if TYPE_CHECKING:
+    from eos_sink.kafka.native.client import NativeClient
     from eos_sink.kafka.transactions import KafkaPythonControl
 
 _LONGEST_SESSION = "group.max.session.timeout.ms"
@@ -60,20 +62,21 @@ class ConfluentKafka:
         self._home = LogPosition(options.log_topic, home_of(options.names.query), 0)
 
     def producer(self, transactional_id: str, timeout_ms: int) -> ConfluentProducer:
-        make = ConfluentProducer
+        client: type[ConfluentClient | NativeClient] = ConfluentClient
         if self._options.native:
             # numpy and pyarrow are for tasks only.
-            from eos_sink.kafka.native.library import library
-            from eos_sink.kafka.native.producer import NativeProducer
+            from eos_sink.kafka.native.client import NativeClient
+            from eos_sink.kafka.native.library import load_library
 
-            if library() is not None:
-                make = NativeProducer
-        return make(
+            if load_library() is not None:
+                client = NativeClient
+        return ConfluentProducer(
             self.clients.producer_settings,
             transactional_id,
             timeout_ms,
             self.clients.permissions,
             with_identity=True,
+            client=client,
         )
 
     def log_producer(self, transactional_id: str, timeout_ms: int) -> ConfluentProducer:

@@ -31,6 +31,9 @@ class Witness:
     partition: int
     offset: int
 
+    def __str__(self) -> str:
+        return f"{self.topic}[{self.partition}]@{self.offset}"
+
 
 @dataclass(frozen=True)
 class Transaction:
@@ -48,6 +51,9 @@ class LogPosition:
     topic: str
     partition: int
     offset: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}[{self.partition}]@{self.offset}"
 
 
 class ProducerFenced(Exception):

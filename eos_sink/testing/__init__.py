@@ -6,16 +6,16 @@
         kafka.create_topic("orders", partitions=4)
         ...  # kafka.bootstrap_servers
 
-See `start_kafka` for three brokers, other versions, given clusters and containers, and `Faults` for
-real crashes of Spark's processes at named points of the protocol.
+See `start_kafka` for three brokers, other versions, external clusters and containers, and `Faults`
+for real crashes of Spark's processes at named points of the protocol.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from eos_sink.testing.cluster import Backend, start_kafka
-from eos_sink.testing.errors import (
+from eos_sink.testing.backends import Backend, start_kafka
+from eos_sink.testing.cluster_errors import (
     BackendUnavailableError,
     DownloadError,
     JavaNotFoundError,
@@ -24,14 +24,14 @@ from eos_sink.testing.errors import (
     NotReadyError,
     TestClusterError,
 )
-from eos_sink.testing.faults import Action, FaultPoint, Faults, Struck
-from eos_sink.testing.interface import KafkaCluster, KafkaNode, Role
-from eos_sink.testing.jvm import java_home
+from eos_sink.testing.faults import Action, FaultPoint, Faults, Pass, Struck, read_timeline
+from eos_sink.testing.java import java_home
+from eos_sink.testing.kafka_cluster import KafkaCluster, KafkaNode
+from eos_sink.testing.node_properties import Role
 from eos_sink.testing.security import Security
-from eos_sink.testing.timeline import Pass, read_timeline
 
 if TYPE_CHECKING:
-    from eos_sink.testing.gates import FaultyDataSource
+    from eos_sink.testing.fault_gates import FaultyDataSource
 
 __all__ = [
     "Action",
@@ -59,9 +59,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """The data source brings Spark and the sink's clients, which a test of Kafka alone spares."""
+    """Import the data source lazily: it needs Spark, which a test of Kafka alone does not."""
     if name == "FaultyDataSource":
-        from eos_sink.testing.gates import FaultyDataSource
+        from eos_sink.testing.fault_gates import FaultyDataSource
 
         return FaultyDataSource
     raise AttributeError(name)

@@ -85,7 +85,7 @@ def require_psutil() -> None:
         BackendUnavailableError: it is not installed.
     """
     if importlib.util.find_spec("psutil") is None:
-        from eos_sink.testing.errors import BackendUnavailableError
+        from eos_sink.testing.cluster_errors import BackendUnavailableError
 
         raise BackendUnavailableError(
             "Starting, pausing and killing processes needs psutil: pip install psutil"

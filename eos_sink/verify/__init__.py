@@ -1,4 +1,1 @@
-"""Reads anybody's topic as an application does, and judges what it was given.
-
-It knows nothing of the sink: whatever wrote the topic, the same is looked at.
-"""
+"""Reads any topic as an application does and checks its rows; shares no code with the sink."""

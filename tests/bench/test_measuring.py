@@ -10,9 +10,7 @@ from pathlib import Path
 import pytest
 
 from eos_sink.bench.cpu import Account, CpuClock, Part
-from eos_sink.bench.machine import surroundings
-from eos_sink.bench.result import Notebook, Result
-from eos_sink.bench.spread import Spread, ratio, spread
+from eos_sink.bench.result import Notebook, Result, Spread, ratio, spread, surroundings
 
 
 def test_a_spread_is_of_the_ordered_samples() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from eos_sink.bench.shape import Shape
-from eos_sink.bench.turn import turn_of
+from eos_sink.bench.spark_turns import read_turn
 
 SHAPE = Shape("x", 1_000, batches=4, warm_up=2)
 
@@ -17,11 +17,11 @@ def told(batch: int, add_batch: int, rows: int = 1_000) -> dict[str, Any]:
 
 def test_warm_batches_count_in_their_order() -> None:
     progress = [told(3, 33), told(0, 900), told(1, 100), told(2, 22), told(4, 44)]
-    turn = turn_of(progress, SHAPE, {"spark": 1.5})
+    turn = read_turn(progress, SHAPE, {"spark": 1.5})
     assert turn.add_batch_ms == (22.0, 33.0)
     assert turn.trigger_ms == (32.0, 43.0)
     assert turn.cpu_s == {"spark": 1.5}
 
 
 def test_a_batch_with_other_rows_does_not_count() -> None:
-    assert turn_of([told(2, 22, rows=0), told(3, 33)], SHAPE, {}).add_batch_ms == (33.0,)
+    assert read_turn([told(2, 22, rows=0), told(3, 33)], SHAPE, {}).add_batch_ms == (33.0,)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
-from eos_sink.testing.certificates import Identity
+from eos_sink.testing.security import Identity
 
 CLIENT = "sasl.oauthbearer.client.credentials.client"
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from eos_sink.kafka_config import SETTINGS, Fate, Judgement, judge, setting
+from eos_sink.kafka_config import SETTINGS, CheckedSetting, Handling, check_setting, find_setting
+from eos_sink.kafka_config.java_settings import CONSUMER_ONLY
 from eos_sink.kafka_config.librdkafka_settings import ALIASES, PROPERTIES
-from eos_sink.kafka_config.producer_settings import CONSUMER_ONLY
 
 _PROPERTY = re.compile(r"^(\S+) +\| +([*CP]) +\| *([^|]*?) *\|.*?\*Type: ([^*]*)\*", re.MULTILINE)
 _ALGORITHM = "ssl.endpoint.identification.algorithm"
@@ -68,11 +68,11 @@ def test_what_only_librdkafkas_consumer_has_is_passed_over(printed: str) -> None
 
 def test_what_is_handed_on_has_a_name_that_librdkafka_knows() -> None:
     for row in SETTINGS:
-        if row.fate is Fate.SAME:
+        if row.handling is Handling.SAME:
             assert row.name in PROPERTIES, row
         if row.librdkafka:
             assert row.librdkafka in PROPERTIES, row
-            assert row.fate is Fate.TRANSLATED, row
+            assert row.handling is Handling.TRANSLATED, row
 
 
 def test_names_are_unique_and_in_order() -> None:
@@ -82,20 +82,22 @@ def test_names_are_unique_and_in_order() -> None:
 
 
 def test_each_row_that_is_not_handed_on_says_why() -> None:
-    assert [r for r in SETTINGS if r.fate in (Fate.IGNORED, Fate.OWNED, Fate.REFUSED)]
+    assert [
+        r for r in SETTINGS if r.handling in (Handling.IGNORED, Handling.OWNED, Handling.REFUSED)
+    ]
     for row in SETTINGS:
-        assert row.note or row.fate is Fate.SAME, row
+        assert row.note or row.handling is Handling.SAME, row
         assert not row.note or row.note.endswith("."), row
 
 
 def test_a_second_name_has_the_same_row() -> None:
-    assert setting("request.required.acks") is setting("acks")
-    assert setting("Linger.MS") is setting("queue.buffering.max.ms")
-    assert setting("no.such.thing") is None
+    assert find_setting("request.required.acks") is find_setting("acks")
+    assert find_setting("Linger.MS") is find_setting("queue.buffering.max.ms")
+    assert find_setting("no.such.thing") is None
 
 
-def fate(name: str, value: str) -> Fate:
-    return judge(name, value).fate
+def handling(name: str, value: str) -> Handling:
+    return check_setting(name, value).handling
 
 
 @pytest.mark.parametrize(
@@ -127,10 +129,10 @@ def fate(name: str, value: str) -> Fate:
 def test_values_are_spelt_as_librdkafka_takes_them(
     name: str, value: str, handed_on: dict[str, str]
 ) -> None:
-    judgement = judge(name, value)
-    assert judgement.settings == handed_on
-    assert judgement.fate in (Fate.SAME, Fate.TRANSLATED)
-    assert not judgement.warning
+    checked = check_setting(name, value)
+    assert checked.settings == handed_on
+    assert checked.handling in (Handling.SAME, Handling.TRANSLATED)
+    assert not checked.warning
 
 
 @pytest.mark.parametrize(
@@ -146,10 +148,10 @@ def test_values_are_spelt_as_librdkafka_takes_them(
 def test_a_tuning_beyond_librdkafkas_range_becomes_the_nearest_with_a_warning(
     name: str, value: str, used: str
 ) -> None:
-    judgement = judge(name, value)
-    assert list(judgement.settings.values()) == [used]
-    assert judgement.warning
-    assert used in judgement.note
+    checked = check_setting(name, value)
+    assert list(checked.settings.values()) == [used]
+    assert checked.warning
+    assert used in checked.note
 
 
 @pytest.mark.parametrize(
@@ -173,17 +175,17 @@ def test_a_tuning_beyond_librdkafkas_range_becomes_the_nearest_with_a_warning(
 def test_a_value_that_librdkafka_does_not_take_is_refused_with_what_it_takes(
     name: str, value: str, needed: str
 ) -> None:
-    judgement = judge(name, value)
-    assert judgement.fate is Fate.REFUSED
-    assert needed in judgement.note
-    assert repr(value) in judgement.note
+    checked = check_setting(name, value)
+    assert checked.handling is Handling.REFUSED
+    assert needed in checked.note
+    assert repr(value) in checked.note
 
 
 def test_a_token_is_not_read_from_a_file_and_the_url_is_not_shown() -> None:
-    judgement = judge("sasl.oauthbearer.token.endpoint.url", "file:///canary")
-    assert judgement.fate is Fate.REFUSED
-    assert "not file" in judgement.note
-    assert "canary" not in judgement.note
+    checked = check_setting("sasl.oauthbearer.token.endpoint.url", "file:///canary")
+    assert checked.handling is Handling.REFUSED
+    assert "not file" in checked.note
+    assert "canary" not in checked.note
 
 
 @pytest.mark.parametrize(
@@ -201,10 +203,10 @@ def test_a_token_is_not_read_from_a_file_and_the_url_is_not_shown() -> None:
     ],
 )
 def test_what_the_sink_does_anyway_is_accepted_in_silence(name: str, value: str) -> None:
-    judgement = judge(name, value)
-    assert judgement.fate is not Fate.REFUSED
-    assert not judgement.settings
-    assert not judgement.warning
+    checked = check_setting(name, value)
+    assert checked.handling is not Handling.REFUSED
+    assert not checked.settings
+    assert not checked.warning
 
 
 @pytest.mark.parametrize(
@@ -227,18 +229,18 @@ def test_what_the_sink_does_anyway_is_accepted_in_silence(name: str, value: str)
     ],
 )
 def test_what_changes_the_data_or_the_security_is_refused(name: str, value: str) -> None:
-    assert fate(name, value) is Fate.REFUSED
-    assert judge(name, value).note
+    assert handling(name, value) is Handling.REFUSED
+    assert check_setting(name, value).note
 
 
 @pytest.mark.parametrize(
     "name", ["metric.reporters", "max.block.ms", "group.id", "fetch.min.bytes"]
 )
 def test_what_changes_neither_is_passed_over_with_a_warning(name: str) -> None:
-    judgement = judge(name, "something")
-    assert judgement.fate is Fate.IGNORED
-    assert judgement.warning
-    assert not judgement.settings
+    checked = check_setting(name, "something")
+    assert checked.handling is Handling.IGNORED
+    assert checked.warning
+    assert not checked.settings
 
 
 @pytest.mark.parametrize(
@@ -250,11 +252,11 @@ def test_what_changes_neither_is_passed_over_with_a_warning(name: str) -> None:
     ],
 )
 def test_a_name_that_neither_knows_is_refused_with_the_nearest(name: str, nearest: str) -> None:
-    assert fate(name, "1") is Fate.REFUSED
-    assert repr(nearest) in judge(name, "1").note
+    assert handling(name, "1") is Handling.REFUSED
+    assert repr(nearest) in check_setting(name, "1").note
 
 
-def test_a_judgement_does_not_show_what_may_be_secret() -> None:
-    shown: Judgement = judge("ssl.key.password", "canary")
+def test_a_checked_does_not_show_what_may_be_secret() -> None:
+    shown: CheckedSetting = check_setting("ssl.key.password", "canary")
     assert shown.settings == {"ssl.key.password": "canary"}
     assert "canary" not in repr(shown)

@@ -88,8 +88,27 @@ def disagreements(name: str, values: list[str]) -> list[tuple[str, list[Finding]
     return found
 
 
+_BEARER = "org.apache.kafka.common.security.oauthbearer"
+ACCEPTED = {
+    "sasl.login.callback.handler.class": [
+        "",
+        f"{_BEARER}.OAuthBearerLoginCallbackHandler",
+        f"{_BEARER}.secured.OAuthBearerLoginCallbackHandler",
+    ],
+    "sasl.oauthbearer.jwt.retriever.class": [
+        "",
+        f"{_BEARER}.DefaultJwtRetriever",
+        f"{_BEARER}.ClientCredentialsJwtRetriever",
+    ],
+    "ssl.enabled.protocols": ["", "TLSv1.2", "TLSv1.3, TLSv1.2"],
+}
+"""Values of the settings whose accepted values are no plain list."""
+
+
 def values_of(row: Setting) -> list[str]:
-    given = [*VALUES, *row.accepts, *row.instead]
+    plain = "(" not in (row.accepts or "")
+    accepted = (row.accepts or "").replace("\\", "").split("|") if plain else ACCEPTED[row.name]
+    given = [*VALUES, *accepted, *row.instead]
     return [value for value in given if not value or not row.name.endswith(FILES)]
 
 

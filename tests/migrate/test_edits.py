@@ -16,9 +16,8 @@ from eos_sink.migrate.edits import (
     edit_python,
     write_options_file,
 )
-from eos_sink.migrate.option_inputs import read_options_file, read_pairs
 from eos_sink.migrate.python_queries import read_python
-from eos_sink.migrate.queries import Finding
+from eos_sink.migrate.queries import Finding, read_options_file, read_pairs
 
 
 def found(text: str) -> list[Finding]:
@@ -186,7 +185,7 @@ def test_pairs_become_a_properties_file() -> None:
 
 @given(st.text(min_size=1), st.text())
 def test_what_is_written_is_read_again(name: str, value: str) -> None:
-    from eos_sink.kafka_config.properties_file import line_of_properties
+    from eos_sink.kafka_config.properties_file import format_property
 
-    (entry,) = read_properties(line_of_properties(name, value))
+    (entry,) = read_properties(format_property(name, value))
     assert (entry.name, entry.value) == (name, value.rstrip())

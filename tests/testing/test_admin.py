@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eos_sink.testing.admin import Copies, coordinator_partition, java_hash
+from eos_sink.testing.cluster_admin import Replicas, coordinator_partition, java_hash
 
 
 @pytest.mark.parametrize(
@@ -30,13 +30,13 @@ def test_a_name_belongs_to_one_partition_whatever_its_sign() -> None:
 @pytest.mark.parametrize(
     ("copies", "follows"),
     [
-        (Copies(1, (1, 2, 3), (1, 2, 3)), 2),
-        (Copies(3, (1, 2, 3), (1, 2, 3)), 1),
-        (Copies(1, (1, 2, 3), (1, 3)), 3),
-        (Copies(1, (1, 2, 3), (1,)), None),
-        (Copies(-1, (1, 2, 3), (2,)), 2),
-        (Copies(1, (1,), (1,)), None),
+        (Replicas(1, (1, 2, 3), (1, 2, 3)), 2),
+        (Replicas(3, (1, 2, 3), (1, 2, 3)), 1),
+        (Replicas(1, (1, 2, 3), (1, 3)), 3),
+        (Replicas(1, (1, 2, 3), (1,)), None),
+        (Replicas(-1, (1, 2, 3), (2,)), 2),
+        (Replicas(1, (1,), (1,)), None),
     ],
 )
-def test_the_next_leader_is_in_sync(copies: Copies, follows: int | None) -> None:
+def test_the_next_leader_is_in_sync(copies: Replicas, follows: int | None) -> None:
     assert copies.next_leader() == follows

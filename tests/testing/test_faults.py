@@ -29,7 +29,7 @@ import time; time.sleep(600)
 """
 TASK = """
 import time
-from eos_sink.testing.gate import Gate
+from eos_sink.testing.faults import Gate
 gate = Gate("task")
 gate.reach("init", "before")
 gate.reach("init", "after")

@@ -66,7 +66,7 @@ class Trial:
         """Run the tests of these proofs."""
         wanted = list(proofs)
         report = self._home / "report.xml"
-        options = ["-q", "-p", "no:cacheprovider", f"--basetemp={self._home / 'tmp'}"]
+        options = ["-q", "-m", "", "-p", "no:cacheprovider", f"--basetemp={self._home / 'tmp'}"]
         tests = list(dict.fromkeys(proof.test for proof in wanted))
         said = self._python("pytest", *options, f"--junitxml={report}", *tests)
         found = _read(report) if report.exists() else {}

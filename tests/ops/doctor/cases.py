@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from eos_sink.identity import QueryNames
 from eos_sink.kafka.admin_interface import Broker, BrokerSetting, Clock, MemberDescription, Quorum
 from eos_sink.kafka.interfaces import (
     LogPosition,
@@ -18,12 +19,12 @@ from eos_sink.kafka.interfaces import (
 from eos_sink.kafka.log_topic import LOG_CONFIGURATION, LOG_PARTITIONS, home_of
 from eos_sink.kafka_config.broker_versions import NEEDED
 from eos_sink.metrics.stats import Stats
-from eos_sink.ops.doctor.checks import judge
-from eos_sink.ops.doctor.clients import Python
-from eos_sink.ops.doctor.commands import Commands
+from eos_sink.ops.doctor.checks import run_checks
 from eos_sink.ops.doctor.facts import Facts, LogFacts, Subject
-from eos_sink.ops.doctor.finding import Check, Finding, Level
+from eos_sink.ops.doctor.findings import Check, Finding, Level
+from eos_sink.ops.doctor.python import Python
 from eos_sink.ops.history import Written
+from eos_sink.options import SinkOptions
 from eos_sink.protocol.model import BatchId, Decision, LogRecord, Prepared, RowDigest
 
 LOG, QUERY, OTHER = "__eos_sink_log", "readings-0123456789", "copies-0123456789"
@@ -40,13 +41,24 @@ SETTINGS = {
     "offsets.topic.replication.factor": "3",
 }
 FIXED = {"transaction.max.timeout.ms", "group.max.session.timeout.ms"}
-SUBJECT = Subject("eos-sink-", LOG, 900_000, QUERY, ("readings",))
-COMMANDS = Commands("kafka:9092")
+OPTIONS = SinkOptions(
+    names=QueryNames("eos-sink-", QUERY),
+    topic="readings",
+    log_topic=LOG,
+    log_replication=3,
+    transaction_timeout_ms=900_000,
+    step_timeout=30,
+    kafka={"bootstrap.servers": "kafka:9092"},
+)
+SUBJECT = Subject(OPTIONS, OPTIONS.names, ("readings",))
+COMMANDS = SUBJECT.commands
 PYTHON = Python(
+    ("host-1",),
     "/opt/venv/bin/python",
     "3.12.1",
     {"eos-sink": "0.1.0", "confluent-kafka": "2.16.1", "pyarrow": "18.0.0", "pyspark": ""},
     "2.16.0",
+    native=True,
 )
 
 
@@ -124,12 +136,18 @@ def facts(**changes: Any) -> Facts:
         },
         "transactions": [state(f"eos-sink-{QUERY}-0-3", TransactionStatus.COMPLETE_COMMIT)],
         "now_ms": NOW_MS,
+        "subject": SUBJECT,
     }
     return Facts(**{**well, **changes})
 
 
-def findings(seen: Facts, subject: Subject = SUBJECT, python: Python = PYTHON) -> list[Finding]:
-    return judge(subject, seen, python, COMMANDS)
+def with_options(**changes: Any) -> Subject:
+    """The subject with other options."""
+    return replace(SUBJECT, options=replace(OPTIONS, **changes))
+
+
+def findings(seen: Facts, subject: Subject = SUBJECT) -> list[Finding]:
+    return run_checks(replace(seen, subject=subject), PYTHON)
 
 
 def of(check: Check, found: list[Finding]) -> dict[Level, list[Finding]]:

@@ -1,0 +1,189 @@
+"""Options that commands share: numbers, and how to reach a cluster. Named as in Kafka's tools."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from eos_sink.cli.output import CommandError
+from eos_sink.identity import DEFAULT_LOG, DEFAULT_PREFIX, QueryNames
+from eos_sink.kafka_config.properties_file import read_properties
+
+if TYPE_CHECKING:
+    from eos_sink.options import SinkOptions
+
+ENVIRONMENT = {
+    "--bootstrap-server": "EOS_SINK_BOOTSTRAP_SERVER",
+    "--command-config": "EOS_SINK_COMMAND_CONFIG",
+    "--log-topic": "EOS_SINK_LOG_TOPIC",
+    "--prefix": "EOS_SINK_PREFIX",
+    "--timeout": "EOS_SINK_TIMEOUT",
+}
+"""The environment variable that gives the default of an option."""
+
+_TIMEOUT_S = 120.0
+_TRANSACTION_TIMEOUT_MS = 60_000  # Not used: no command begins a task's transaction.
+_LOG_REPLICATION = 3  # The sink's default, for a command that has to create the log again.
+_NO_QUERY = "eos-sink-tool"
+
+
+def whole(text: str) -> int:
+    """Parse an integer from 0 on."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
+    return int(text)
+
+
+def positive(text: str) -> int:
+    """Parse an integer from 1 on."""
+    number = whole(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is less than 1")
+    return number
+
+
+def seconds(text: str) -> float:
+    """Parse a finite number from 0 on."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1
+    if not 0 <= number < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds")
+    return number
+
+
+def positive_seconds(text: str) -> float:
+    """Parse a finite number above 0."""
+    number = seconds(text)
+    if not number:
+        raise argparse.ArgumentTypeError("must be more than 0 seconds")
+    return number
+
+
+def add_brokers(parser: argparse.ArgumentParser, *, needed: bool = True) -> None:
+    """Declare `--bootstrap-server` and `--command-config`."""
+    server = _default("--bootstrap-server")
+    parser.add_argument(
+        "--bootstrap-server",
+        metavar="HOST:PORT",
+        required=needed and server is None,
+        default=server,
+        help="brokers to connect to",
+    )
+    parser.add_argument(
+        "--command-config",
+        type=Path,
+        metavar="FILE",
+        default=_default("--command-config"),
+        help="properties for the Kafka clients, such as the login",
+    )
+
+
+def add_connection(
+    parser: argparse.ArgumentParser, *, needed: bool = True, timeout: float = _TIMEOUT_S
+) -> None:
+    """Declare the options of a command that looks at queries.
+
+    Args:
+        parser: of the command.
+        needed: `--bootstrap-server` is required.
+        timeout: default of `--timeout`, in seconds.
+    """
+    add_brokers(parser, needed=needed)
+    parser.add_argument(
+        "--log-topic",
+        default=_default("--log-topic") or DEFAULT_LOG,
+        metavar="TOPIC",
+        help=f"the queries' eos.log.topic ({DEFAULT_LOG})",
+    )
+    parser.add_argument(
+        "--prefix",
+        default=_default("--prefix") or DEFAULT_PREFIX,
+        help=f"the queries' eos.transactional.id.prefix ({DEFAULT_PREFIX})",
+    )
+    add_timeout(parser, timeout)
+
+
+def add_timeout(
+    parser: argparse.ArgumentParser, default: float, meaning: str = "seconds that it may take"
+) -> None:
+    """Declare `--timeout`: one deadline for the whole command, unless `meaning` says otherwise."""
+    parser.add_argument(
+        "--timeout",
+        type=positive_seconds,
+        default=_default("--timeout") or str(default),
+        metavar="S",
+        help=f"{meaning} ({default:g})",
+    )
+
+
+def sink_options(arguments: argparse.Namespace, query: str = _NO_QUERY) -> SinkOptions:
+    """Make options from which the Kafka clients of a command are built.
+
+    Args:
+        arguments: those of `add_connection`, or of `add_brokers` and `add_timeout`.
+        query: its name in the decision log; not needed by a command that looks at all queries.
+
+    Raises:
+        CommandError: the file of `--command-config` cannot be read.
+    """
+    from eos_sink.options import SinkOptions
+
+    return SinkOptions(
+        names=QueryNames(getattr(arguments, "prefix", DEFAULT_PREFIX), query),
+        topic=None,
+        log_topic=getattr(arguments, "log_topic", DEFAULT_LOG),
+        log_replication=_LOG_REPLICATION,
+        transaction_timeout_ms=_TRANSACTION_TIMEOUT_MS,
+        step_timeout=arguments.timeout,
+        kafka=kafka_settings(arguments),
+    )
+
+
+def kafka_settings(arguments: argparse.Namespace) -> dict[str, str]:
+    """Read the client settings of `--command-config` and add `--bootstrap-server`.
+
+    Raises:
+        CommandError: the file cannot be read.
+    """
+    settings: dict[str, str] = {}
+    file: Path | None = arguments.command_config
+    if file is not None:
+        settings = read_settings("--command-config", file)
+    if arguments.bootstrap_server:
+        settings["bootstrap.servers"] = arguments.bootstrap_server
+    return settings
+
+
+def read_settings(option: str, file: Path) -> dict[str, str]:
+    """Read a Java properties file that `option` names.
+
+    Raises:
+        CommandError: the file cannot be read.
+    """
+    try:
+        entries = read_properties(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise CommandError(f"{option} {file}: {error}") from error
+    return {entry.name: entry.value for entry in entries}
+
+
+def command_line(arguments: argparse.Namespace) -> str:
+    """Format the options with which another command reaches the same cluster and log."""
+    given: dict[str, Any] = {
+        "--bootstrap-server": arguments.bootstrap_server,
+        "--command-config": arguments.command_config,
+    }
+    if getattr(arguments, "log_topic", DEFAULT_LOG) != DEFAULT_LOG:
+        given["--log-topic"] = arguments.log_topic
+    if getattr(arguments, "prefix", DEFAULT_PREFIX) != DEFAULT_PREFIX:
+        given["--prefix"] = arguments.prefix
+    return " ".join(f"{name} {shlex.quote(str(value))}" for name, value in given.items() if value)
+
+
+def _default(option: str) -> str | None:
+    return os.environ.get(ENVIRONMENT[option]) or None
