@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from eos_sink.options import SinkOptions
 
 NAME = "doctor"
-HELP = "Look at a cluster, a query, this machine or a Spark session, and tell what to repair."
+HELP = "Check a cluster, a query, this machine or a Spark session, and say what to repair."
 EXAMPLES = """\
 examples:
   eos-sink doctor --bootstrap-server kafka:9092 --topic readings

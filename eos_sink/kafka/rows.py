@@ -109,14 +109,14 @@ def _pairs(column: Any) -> Iterator[list[tuple[str, bytes | None]] | None]:
     )
 
 
-def header_parts(column: Any) -> tuple[Int64s, Any, Any]:
+def split_headers(column: Any) -> tuple[Int64s, Any, Any]:
     """The number of headers of each row, and the keys and values of all headers, in order."""
     counts = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False)
-    keys, values = (plain(part) for part in pc.list_flatten(column).flatten())
+    keys, values = (to_bytes(part) for part in pc.list_flatten(column).flatten())
     return counts.astype(np.int64), keys, values
 
 
-def plain(column: Any) -> Any:
+def to_bytes(column: Any) -> Any:
     """Text or bytes as bytes in one buffer; without a copy, except for dictionaries and views."""
     types, kind = pa.types, column.type
     if types.is_binary(kind) or types.is_large_binary(kind):
@@ -124,13 +124,13 @@ def plain(column: Any) -> Any:
     return pc.cast(column, pa.binary() if types.is_string(kind) else pa.large_binary())
 
 
-def valid(column: Any) -> npt.NDArray[np.bool_]:
+def find_valid(column: Any) -> npt.NDArray[np.bool_]:
     """Which rows are not null."""
     found: npt.NDArray[np.bool_] = column.is_valid().to_numpy(zero_copy_only=False)
     return found
 
 
-def spans(column: Any) -> tuple[Any, Int64s, Int64s]:
+def find_spans(column: Any) -> tuple[Any, Int64s, Int64s]:
     """Where the values of a binary or large binary column are.
 
     Returns:
@@ -145,5 +145,5 @@ def spans(column: Any) -> tuple[Any, Int64s, Int64s]:
     edges = np.frombuffer(offsets, kind, len(column) + 1, skipped).astype(np.int64, copy=False)
     lengths = np.diff(edges)
     if column.null_count:
-        lengths[~valid(column)] = -1
+        lengths[~find_valid(column)] = -1
     return data, edges[:-1], lengths

@@ -98,7 +98,7 @@ class KafkaPythonControl:
             answer = self._classify("InitProducerId", transactional_id, response.error_code)
             return {transactional_id: answer}
 
-        self._ask_all_coordinators([transactional_id], request, read, deadline)
+        self._ask_coordinators([transactional_id], request, read, deadline)
 
     def end(
         self, transactions: Iterable[Transaction], commit: bool, deadline: Deadline
@@ -131,7 +131,7 @@ class KafkaPythonControl:
             outcome = EndOutcome.DONE if answer is Answer.DONE else EndOutcome.REFUSED
             return {ids[0]: None if answer is None else outcome}
 
-        return self._ask_coordinators(list(by_id), request, read, deadline, batched=False)
+        return self._ask_coordinators(list(by_id), request, read, deadline, each=True)
 
     def describe(self, ids: Iterable[str], deadline: Deadline) -> dict[str, TransactionState]:
         def request(names: list[str]) -> Any:
@@ -155,7 +155,7 @@ class KafkaPythonControl:
                 row.transaction_timeout_ms,
             )
 
-        return self._ask_all_coordinators(list(ids), request, read, deadline)
+        return self._ask_coordinators(list(ids), request, read, deadline)
 
     def list_open(self, prefix: str, deadline: Deadline) -> list[str]:
         return self._list(prefix, [TransactionStatus.ONGOING], deadline)
@@ -197,7 +197,7 @@ class KafkaPythonControl:
         """The answers of all live brokers, by their ids."""
 
         async def ask() -> dict[int, Any] | None:
-            brokers = await self.wire.brokers(deadline)
+            brokers = await self.wire.list_brokers(deadline)
             if brokers is None:
                 return None
             requests = {node: self.wire.send(request(node), node, deadline) for node in brokers}
@@ -212,19 +212,6 @@ class KafkaPythonControl:
             raise _no_answer(name, ["all brokers"], deadline)
         return answers
 
-    def _ask_all_coordinators(
-        self,
-        ids: Sequence[str],
-        request: Callable[[list[str]], Any],
-        read: Callable[[list[str], Any], Mapping[str, R | None]],
-        deadline: Deadline,
-    ) -> dict[str, R]:
-        results = self._ask_coordinators(ids, request, read, deadline)
-        missing = [name for name in ids if name not in results]
-        if missing:
-            raise _no_answer("the transaction coordinator", missing, deadline)
-        return results
-
     def _ask_coordinators(
         self,
         ids: Sequence[str],
@@ -232,16 +219,17 @@ class KafkaPythonControl:
         read: Callable[[list[str], Any], Mapping[str, R | None]],
         deadline: Deadline,
         *,
-        batched: bool = True,
+        each: bool = False,
     ) -> dict[str, R]:
-        """Ask the coordinator of each id until all have a result or the deadline has passed.
+        """Send requests to the coordinators of transactional ids until all have a result.
 
         Args:
             ids: transactional ids.
-            request: makes one for the ids of a coordinator, or for a single id.
-            read: the results in an answer; None: the request has to be repeated.
-            deadline: ids without a result by then are left out.
-            batched: one request for all ids of a coordinator.
+            request: makes one for some ids.
+            read: the results in its answer; None: the request has to be repeated.
+            deadline: for all results.
+            each: a request for each id, and no error if some have no result at the deadline; else
+                one request for all ids of a coordinator.
         """
         results: dict[str, R] = {}
 
@@ -249,9 +237,9 @@ class KafkaPythonControl:
             pending = [name for name in ids if name not in results]
             requests: dict[tuple[str, ...], Any] = {}
             for node, names in (await self._find_coordinators(pending, deadline)).items():
-                groups = [names] if batched else [[name] for name in names]
+                groups = [[name] for name in names] if each else [names]
                 for number, group in enumerate(groups):
-                    lane = self.wire.lane(node, number % _LANES)
+                    lane = self.wire.get_lane(node, number % _LANES)
                     requests[tuple(group)] = self.wire.send(request(group), lane, deadline)
             for asked, response in (await self.wire.gather(requests, deadline)).items():
                 if response is None:
@@ -265,15 +253,16 @@ class KafkaPythonControl:
             self.wire.run(ask)
             return len(results) == len(ids)
 
-        if ids:
-            retry_until(deadline, attempt, bool)
+        if ids and not retry_until(deadline, attempt, bool) and not each:
+            missing = [name for name in ids if name not in results]
+            raise _no_answer("the transaction coordinator", missing, deadline)
         return results
 
     async def _find_coordinators(
         self, ids: Sequence[str], deadline: Deadline
     ) -> dict[int, list[str]]:
         """The ids by their coordinators, without those whose coordinator is not known yet."""
-        unknown = [name for name in ids if self.wire.known_coordinator(name) is None]
+        unknown = [name for name in ids if self.wire.get_coordinator(name) is None]
         if unknown:
             request = self.wire.find_coordinators_request(unknown)
             sent = {"": self.wire.send(request, None, deadline)}
@@ -283,7 +272,7 @@ class KafkaPythonControl:
                     self.wire.remember_coordinator(row)
         grouped: dict[int, list[str]] = {}
         for name in ids:
-            node = self.wire.known_coordinator(name)
+            node = self.wire.get_coordinator(name)
             if node is not None:
                 grouped.setdefault(node, []).append(name)
         return grouped

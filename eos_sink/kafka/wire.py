@@ -112,7 +112,7 @@ class Wire:
             ) from error
         return result
 
-    def lane(self, node: int, number: int) -> int | str:
+    def get_lane(self, node: int, number: int) -> int | str:
         """A node id for one more connection to the same broker; lane 0 is the broker itself.
 
         kafka-python opens one connection for each node id, and looks up unknown ids among the
@@ -152,7 +152,7 @@ class Wire:
                 answers[key] = None
         return answers
 
-    async def brokers(self, deadline: Deadline) -> list[int] | None:
+    async def list_brokers(self, deadline: Deadline) -> list[int] | None:
         """Ids of all live brokers, from fresh metadata; None: ask again."""
         asked = {"": self._manager.call_soon(self._refresh)}
         if not (await self.gather(asked, deadline))[""]:
@@ -163,7 +163,7 @@ class Wire:
         await self._manager.cluster.refresh_metadata()
         return True
 
-    def known_coordinator(self, transactional_id: str) -> int | None:
+    def get_coordinator(self, transactional_id: str) -> int | None:
         node: int | None = self._manager.cluster.get_coordinator(
             transactional_id, CoordinatorType.TRANSACTION
         )

@@ -53,13 +53,13 @@ def unconnected() -> tuple[Wire, ClusterMetadata]:
 def test_a_coordinator_is_kept_under_type_and_key_and_can_be_forgotten() -> None:
     wire, cluster = unconnected()
     row = type("Row", (), {"key": "id", "node_id": 3, "host": "h", "port": 1, "error_code": 0})()
-    assert wire.known_coordinator("id") is None
+    assert wire.get_coordinator("id") is None
     wire.remember_coordinator(row)
-    assert wire.known_coordinator("id") == 3
+    assert wire.get_coordinator("id") == 3
     assert cluster.get_coordinator("id", CoordinatorType.TRANSACTION) == 3
     wire.forget_coordinator("id")
     wire.forget_coordinator("never known")
-    assert wire.known_coordinator("id") is None
+    assert wire.get_coordinator("id") is None
 
 
 def test_a_lane_is_a_node_of_its_own_at_the_address_that_its_broker_has_now() -> None:
@@ -67,8 +67,8 @@ def test_a_lane_is_a_node_of_its_own_at_the_address_that_its_broker_has_now() ->
     broker = MetadataResponse.MetadataResponseBroker
     for port in (1, 2):
         cluster._brokers[3] = broker(3, "h", port, None)
-        assert wire.lane(3, 0) == 3
-        lanes = [wire.lane(3, number) for number in (1, 2)]
+        assert wire.get_lane(3, 0) == 3
+        lanes = [wire.get_lane(3, number) for number in (1, 2)]
         assert len({3, *lanes}) == 3
         found = [cluster.broker_metadata(lane) for lane in lanes]
         assert [(each.host, each.port) for each in found] == [("h", port)] * 2
@@ -76,7 +76,7 @@ def test_a_lane_is_a_node_of_its_own_at_the_address_that_its_broker_has_now() ->
 
 
 def test_a_lane_of_a_broker_that_is_not_known_is_that_broker() -> None:
-    assert unconnected()[0].lane(3, 1) == 3
+    assert unconnected()[0].get_lane(3, 1) == 3
 
 
 def test_coordinators_are_asked_for_all_at_once() -> None:

@@ -74,14 +74,14 @@ def test_the_option_topic_must_be_declared() -> None:
 
 def test_a_refused_row_is_told_with_kafkas_name_and_its_place() -> None:
     places = declared("payments, audit:0-3")
-    error = places.refused("other", 3)
+    error = places.make_error("other", 3)
     assert "UnknownTopicOrPartition: a row goes to other, partition 3" in str(error)
     assert error.data == {
         "kafka_error": "UnknownTopicOrPartition",
         "topic": "other",
         "partition": 3,
     }
-    assert "has no partition" in str(places.refused("audit", None))
+    assert "has no partition" in str(places.make_error("audit", None))
 
 
 def test_what_is_there_and_in_sync_passes() -> None:

@@ -173,7 +173,7 @@ class ConfluentAdmin:
                     producer_id_filters=sorted(set(producers.values())),
                     max_version=0,
                 )
-                brokers = await wire.brokers(deadline) or []
+                brokers = await wire.list_brokers(deadline) or []
                 requests = {broker: wire.send(request, broker, deadline) for broker in brokers}
                 return await wire.gather(requests, deadline)
 

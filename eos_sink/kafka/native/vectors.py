@@ -26,7 +26,7 @@ from eos_sink.kafka.native.library import (
     PART_VALUE,
     UNASSIGNED,
 )
-from eos_sink.kafka.rows import Int64s, Rows, header_parts, plain, spans
+from eos_sink.kafka.rows import Int64s, Rows, find_spans, split_headers, to_bytes
 
 # The address of empty fields: NULL would mean null.
 _NOTHING = ctypes.create_string_buffer(1)
@@ -146,7 +146,7 @@ def _pointers(column: Any) -> tuple[Any, Any]:
     """The address of each field, NULL for null, and its number of bytes."""
     if column is None:
         return 0, 0
-    buffer, starts, lengths = spans(column)
+    buffer, starts, lengths = find_spans(column)
     base = buffer.address if buffer is not None and buffer.size else ctypes.addressof(_NOTHING)
     there = lengths >= 0
     pointers = np.where(there, starts + base, 0).astype(np.uintp)
@@ -154,14 +154,14 @@ def _pointers(column: Any) -> tuple[Any, Any]:
 
 
 def _headers(rows: Rows) -> tuple[Int64s, Any, Any]:
-    """As `header_parts`, with a zero byte after each key, which librdkafka requires."""
+    """As `split_headers`, with a zero byte after each key, which librdkafka requires."""
     if rows.headers is None:
         nothing = pa.array([], pa.binary())
         return np.zeros(len(rows), np.int64), nothing, nothing
-    counts, keys, values = header_parts(rows.headers)
+    counts, keys, values = split_headers(rows.headers)
     end = pa.scalar(b"", keys.type)
     return (
         counts,
-        plain(pc.binary_join_element_wise(keys, end, pa.scalar(b"\0", keys.type))),
+        to_bytes(pc.binary_join_element_wise(keys, end, pa.scalar(b"\0", keys.type))),
         values,
     )

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 
 from eos_sink.identity import SLOTS, QueryNames
 from eos_sink.kafka.admin_interface import MemberDescription
-from eos_sink.kafka.interfaces import Unseen
+from eos_sink.kafka.interfaces import TopicDescription, Unseen
 from eos_sink.kafka_config.acls import Acl, Permissions, operation_name
-from eos_sink.ops.doctor.facts import TRANSACTIONS, Facts, LogFacts
-from eos_sink.ops.doctor.findings import Check, Finding, Findings, Level, shorten
+from eos_sink.ops.doctor.facts import Facts, LogFacts
+from eos_sink.ops.doctor.findings import Check, Finding, Findings, Level, collect, shorten
 from eos_sink.ops.history import Written
 
 _OWN_PREFIX = "eos.transactional.id.prefix"
@@ -18,40 +18,38 @@ _OWN_PREFIX = "eos.transactional.id.prefix"
 def check_permissions(facts: Facts) -> Findings:
     """Yields one failure for each resource."""
     subject = facts.subject
-    permissions = Permissions(subject.prefix, subject.log)
-    needs = {name: Permissions.topic(name) for name in facts.named}
-    needs[subject.log] = (permissions.log_read, permissions.log_write)
-    found = [
-        *(finding for name, acls in needs.items() for finding in _check_topic(name, acls, facts)),
-        *_check_probe(facts.may_write, permissions.transactions),
-        *_check_probe(facts.may_join, permissions.group),
+    needs = Permissions(subject.prefix, subject.log)
+    checks = [
+        *(_check_topic(facts.topics[name], Permissions.topic(name)) for name in facts.named),
+        _check_topic(facts.topics[subject.log], (needs.log_read, needs.log_write)),
+        _check_probe(facts.may_write, needs.transactions),
+        _check_probe(facts.may_join, needs.group),
     ]
+    found = [finding for check in checks for finding in collect(check)]
     topics = ", ".join(facts.named) or "no topic of the query's"
     what = f"all that is needed on {topics}, {subject.log}, and what starts with {subject.start}"
     yield from found or [Check.PERMISSIONS.ok(what)]
 
 
-def _check_topic(name: str, needs: tuple[Acl, ...], facts: Facts) -> Findings:
-    topic = facts.topics[name]
+def _check_topic(topic: TopicDescription | Unseen | None, needs: tuple[Acl, ...]) -> Findings:
     if topic is None:
         return  # The brokers do not show the permissions on a missing topic.
-    lacking: tuple[Acl, ...] = ()
-    if not isinstance(topic, Unseen) and topic.allowed is not None:
-        allowed = {operation_name(each) for each in topic.allowed}
-        lacking = tuple(acl for acl in needs if acl.operation not in allowed)
-    elif isinstance(topic, Unseen) and topic.missing:
-        lacking = needs  # Each of them implies Describe, so none is granted.
-    else:
-        why = topic if isinstance(topic, Unseen) else Unseen("the brokers do not show it (KIP-430)")
-        yield Check.PERMISSIONS.unseen(f"whether this principal has {needs[0]}", why)
+    if isinstance(topic, Unseen) and topic.missing:
+        yield _lack(*needs)  # Each of them implies Describe, so none is granted.
+        return
+    what = f"whether this principal has {needs[0]}"
+    allowed = Check.PERMISSIONS.require(topic, what).allowed
+    if allowed is None:
+        yield Check.PERMISSIONS.unseen(what, Unseen("the brokers do not show it (KIP-430)"))
+        return
+    operations = {operation_name(each) for each in allowed}
+    lacking = [acl for acl in needs if acl.operation not in operations]
     if lacking:
         yield _lack(*lacking)
 
 
 def _check_probe(allowed: bool | Unseen, acl: Acl) -> Findings:
-    if isinstance(allowed, Unseen):
-        yield Check.PERMISSIONS.unseen(f"whether this principal has {acl}", allowed)
-    elif not allowed:
+    if not Check.PERMISSIONS.require(allowed, f"whether this principal has {acl}"):
         yield _lack(acl)
 
 
@@ -70,10 +68,13 @@ def check_names(facts: Facts) -> Findings:
     subject = facts.subject
     log = Check.NAMES.require(facts.log, "the names of queries") or LogFacts()
     known = {*log.names(subject.prefix), *filter(None, [subject.names])}
-    found = [*_check_twins(log.records), *_check_ids(facts, known)]
-    for group, members in sorted(facts.members.items()):
-        found += _check_members(group, members)
-    found += _check_groups(facts, known)
+    checks = [
+        _check_twins(log.records),
+        _check_ids(facts, known),
+        *(_check_members(group, members) for group, members in sorted(facts.members.items())),
+        _check_groups(facts, known),
+    ]
+    found = [finding for check in checks for finding in collect(check)]
     what = f"what starts with {subject.start} belongs to queries of the log"
     yield from found or [Check.NAMES.ok(what)]
 
@@ -96,13 +97,9 @@ def _check_twins(records: Mapping[str, Written]) -> Findings:
 
 
 def _check_ids(facts: Facts, known: set[QueryNames]) -> Findings:
-    if isinstance(facts.transactions, Unseen):
-        # Before the first transaction there are no ids to look for.
-        if facts.topics[TRANSACTIONS] is not None:
-            what = f"transactional ids that start with {facts.subject.start}"
-            yield Check.NAMES.unseen(what, facts.transactions)
-        return
-    ids = [state.transaction.transactional_id for state in facts.transactions]
+    what = f"transactional ids that start with {facts.subject.start}"
+    states = Check.NAMES.require(facts.transactions, what)
+    ids = [state.transaction.transactional_id for state in states]
     drivers = {names.driver for names in known}
     starts = {f"{names.group}-{slot}" for names in known for slot in SLOTS}
     rest = sorted(i for i in ids if i not in drivers and i.rpartition("-")[0] not in starts)
@@ -135,10 +132,8 @@ def _is_like_ours(name: str) -> bool:
 
 
 def _check_members(group: str, members: Sequence[MemberDescription] | Unseen) -> Findings:
-    if isinstance(members, Unseen):
-        yield Check.NAMES.unseen(f"the members of group {group}", members)
-        return
-    strangers = [each for each in members if each.instance != f"{group}-driver"]
+    seen = Check.NAMES.require(members, f"the members of group {group}")
+    strangers = [each for each in seen if each.instance != f"{group}-driver"]
     if strangers:
         named = (f"{m.instance or m.client} on {m.host.lstrip('/')}" for m in strangers)
         yield Check.NAMES.warning(
@@ -151,10 +146,8 @@ def _check_members(group: str, members: Sequence[MemberDescription] | Unseen) ->
 
 def _check_groups(facts: Facts, known: set[QueryNames]) -> Findings:
     prefix = facts.subject.prefix
-    if isinstance(facts.groups, Unseen):
-        yield Check.NAMES.unseen(f"groups that start with {prefix}", facts.groups)
-        return
-    unknown = sorted({*facts.groups} - {names.group for names in known})
+    groups = Check.NAMES.require(facts.groups, f"groups that start with {prefix}")
+    unknown = sorted({*groups} - {names.group for names in known})
     if unknown and facts.subject.names is None:
         yield Check.NAMES.warning(
             f"groups start with {prefix} and belong to no query of the log: {shorten(unknown)}",

@@ -196,8 +196,7 @@ def gather(admin: Admin, subject: Subject, deadline: Deadline) -> Facts:
     if topics[OFFSETS] is not None:  # Asking for a group's coordinator would create the topic.
         described = _seen(lambda: admin.describe_groups(groups, soon()))
         members |= dict.fromkeys(groups, described) if isinstance(described, Unseen) else described
-    transactions: Sequence[TransactionState] | Unseen
-    transactions = Unseen("there is none before the first transaction")
+    transactions: Sequence[TransactionState] | Unseen = ()
     if topics[TRANSACTIONS] is not None:
         needed = Acl("Describe", Resource.TRANSACTIONAL_ID, subject.start, prefixed=True)
         transactions = _seen(

@@ -1,4 +1,4 @@
-"""A cluster on which all is well, and pieces of it that are not."""
+"""Facts about a cluster without faults, and pieces with faults."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def state(name: str, status: TransactionStatus, started_ms: int = -1) -> Transac
 
 
 def facts(**changes: Any) -> Facts:
-    """Of a cluster on which all is well, but for the changes; `topics` are added to its own."""
+    """Facts without faults, but for the changes; `topics` are added to its own."""
     known = {
         "readings": topic("readings"),
         "__transaction_state": topic("__transaction_state"),

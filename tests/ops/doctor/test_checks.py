@@ -1,4 +1,4 @@
-"""What each thing that is not as it should be is taken for; where all is well, that is said."""
+"""Each fault has a finding with a level and a remedy; without faults every check is ok."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ NO_CONFIGS = Unseen(
 SPARK = frozenset({Check.FORMAT, Check.EXECUTORS, Check.SPARK})
 
 
-def test_where_all_is_well_each_check_says_so_and_nothing_else() -> None:
+def test_without_faults_every_check_is_ok() -> None:
     found = findings(facts())
     assert {each.level for each in found} == {Level.OK}
     assert {each.check for each in found} == set(Check) - SPARK
@@ -72,7 +72,7 @@ def unreadable(key: str, newer: int = 0) -> dict[str, Any]:
 
 
 CASES: list[tuple[Check, Level, dict[str, Any], str, str]] = [
-    # the check, how bad, what is otherwise, a part of what is said, a part of the remedy
+    # check, level, changed facts, part of the fact, part of the remedy
     (
         Check.BROKERS,
         FAILURE,
@@ -434,20 +434,19 @@ def title(case: tuple[Check, Level, dict[str, Any], str, str]) -> str:
 
 
 @pytest.mark.parametrize("case", CASES, ids=title)
-def test_what_is_not_as_it_should_be_is_told_with_what_repairs_it(
+def test_a_fault_is_reported_with_its_remedy(
     case: tuple[Check, Level, dict[str, Any], str, str],
 ) -> None:
     check, level, changes, what, remedy = case
     found = of(check, findings(facts(**changes)))
-    told = [each for each in found.get(level, ()) if what in each.what]
-    assert len(told) == 1, found
-    assert remedy in "\n".join(told[0].remedy)
-    assert told[0].remedy or not remedy
-    # What is bad says what it means.
-    assert bool(told[0].meaning) == (level is not UNSEEN)
+    matching = [each for each in found.get(level, ()) if what in each.what]
+    assert len(matching) == 1, found
+    assert remedy in "\n".join(matching[0].remedy)
+    assert matching[0].remedy or not remedy
+    assert bool(matching[0].meaning) == (level is not UNSEEN)
 
 
-def test_each_check_of_a_cluster_has_such_a_case() -> None:
+def test_each_check_of_a_cluster_has_a_case() -> None:
     assert {case[0] for case in CASES} == set(Check) - SPARK - {Check.OPTIONS, Check.CLIENTS}
 
 
@@ -456,18 +455,18 @@ def worst(seen: Facts, check: Check, subject: Subject = SUBJECT) -> str:
     return "; ".join(each.what for level in found for each in found[level] if level is not Level.OK)
 
 
-def test_all_queries_are_looked_at_where_none_is_named() -> None:
-    everybody = replace(SUBJECT, names=None)
-    assert everybody.probe == "eos-sink-permission"
+def test_without_a_name_all_queries_are_checked() -> None:
+    all_queries = replace(SUBJECT, names=None)
+    assert all_queries.probe == "eos-sink-permission"
     assert SUBJECT.probe == f"eos-sink-{QUERY}-permission"
     groups = facts(groups=[f"eos-sink-{QUERY}", "eos-sink-old"])
-    assert "belong to no query of the log: eos-sink-old" in worst(groups, Check.NAMES, everybody)
+    assert "belong to no query of the log: eos-sink-old" in worst(groups, Check.NAMES, all_queries)
     assert worst(groups, Check.NAMES) == ""
     slow = facts(**batch_of(500_000))
-    assert "took 500 s" in worst(slow, Check.TIMEOUT, everybody)
+    assert "took 500 s" in worst(slow, Check.TIMEOUT, all_queries)
 
 
-def test_the_latest_batch_is_held_against_the_time_out_that_is_asked_about() -> None:
+def test_the_latest_batch_is_compared_with_the_given_time_out() -> None:
     shorter = with_options(transaction_timeout_ms=100_000)
     assert "took 120 s of 100 s" in worst(facts(**batch_of(120_000)), Check.TIMEOUT, shorter)
 
@@ -490,7 +489,7 @@ def test_a_declared_partition_that_is_not_there_is_a_failure() -> None:
     assert seen[0].remedy == (COMMANDS.add_partitions("readings", 9),)
 
 
-def test_times_of_its_own_are_lost_where_the_topic_gives_its_own() -> None:
+def test_timestamps_of_the_query_need_a_topic_that_keeps_them() -> None:
     timed = with_options(timestamp_column="at")
     stamped = topic("readings", message_timestamp_type="LogAppendTime")
     seen = facts(topics={"readings": stamped})
@@ -498,23 +497,23 @@ def test_times_of_its_own_are_lost_where_the_topic_gives_its_own() -> None:
     assert worst(seen, Check.TOPIC) == ""
 
 
-def test_what_the_options_say_of_themselves_is_told() -> None:
+def test_warnings_of_the_options_are_reported() -> None:
     subject = with_options(warnings=("Option kafka.x is ignored.",))
     assert worst(facts(), Check.OPTIONS, subject) == "Option kafka.x is ignored"
 
 
-def test_a_log_that_is_not_there_is_made_by_the_first_start() -> None:
+def test_a_missing_log_is_created_by_the_first_start() -> None:
     found = of(Check.LOG, findings(facts(topics={LOG: None}, log=None)))
     assert "the first start creates it with 8 partitions and 3 copies" in found[Level.OK][0].what
 
 
-def test_an_empty_cluster_has_no_clashes() -> None:
+def test_an_empty_cluster_has_no_conflicts() -> None:
     nothing = facts(
         topics={TRANSACTIONS: None, "__consumer_offsets": None, LOG: None},
         log=None,
         groups=[],
         members={},
-        transactions=Unseen("there is none before the first transaction"),
+        transactions=(),
     )
     assert {each.level for each in findings(nothing)} == {Level.OK}
 

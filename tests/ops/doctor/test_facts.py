@@ -1,4 +1,4 @@
-"""What is asked of a cluster, and what is left out where it would do something."""
+"""Which questions are asked; a question with a side effect is left out."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ def look(admin: FakeAdmin, subject: Subject = SUBJECT) -> Facts:
     return gather(admin, subject, Deadline(30))
 
 
-def test_an_empty_cluster_is_not_asked_for_what_would_make_a_topic() -> None:
+def test_an_empty_cluster_is_not_asked_what_would_create_a_topic() -> None:
     admin = FakeAdmin(cluster())
     found = look(admin, replace(SUBJECT, names=QueryNames("eos-sink-", "rows-0123456789")))
     asked = [question for question, _ in admin.asked]
     assert "describe_groups" not in asked
-    assert isinstance(found.transactions, Unseen)
+    assert found.transactions == ()
     assert ("refusal_to_create_log", "") in admin.asked
     assert found.log is None
     assert found.topics == dict.fromkeys(
@@ -59,7 +59,7 @@ def test_an_empty_cluster_is_not_asked_for_what_would_make_a_topic() -> None:
     )
 
 
-def test_names_that_nobody_uses_are_asked_for() -> None:
+def test_permissions_are_tried_on_unused_names() -> None:
     admin = FakeAdmin(cluster())
     look(admin)
     assert ("may_write", "eos-sink-permission") in admin.asked
@@ -77,7 +77,7 @@ def test_names_that_nobody_uses_are_asked_for() -> None:
         "refusal_to_create_log",
     ],
 )
-def test_a_question_that_nobody_answers_hides_nothing_else(question: str) -> None:
+def test_a_question_without_an_answer_hides_no_other_fact(question: str) -> None:
     everything = cluster("out", "__transaction_state", "__consumer_offsets")
     found = look(silent_about(question, everything))
     answers = {
@@ -99,12 +99,12 @@ def test_topics_that_cannot_be_seen_are_each_unseen() -> None:
     assert set(found.topics.values()) == {NO_ANSWER}
 
 
-def test_where_nobody_is_there_at_all_nothing_is_judged() -> None:
+def test_without_any_broker_there_are_no_facts() -> None:
     with pytest.raises(OutcomeUnknownError):
         look(silent_about("describe_brokers", cluster()))
 
 
-def test_what_is_denied_names_the_permission() -> None:
+def test_a_denied_question_names_the_permission() -> None:
     admin = FakeAdmin(cluster("out", LOG_TOPIC, "__transaction_state"))
     admin.denied = {Resource.TOPIC, Resource.TRANSACTIONAL_ID}
     found = look(admin)
@@ -118,7 +118,7 @@ def line(key: str, offset: int, value: bytes) -> LogLine:
     return LogLine(key, LogPosition(LOG_TOPIC, 0, offset), 0, value)
 
 
-def test_the_log_is_what_its_latest_records_say() -> None:
+def test_only_the_latest_record_of_a_key_counts() -> None:
     fine = encode(written().record)
     page = LogPage(
         (

@@ -1,4 +1,4 @@
-"""A Spark session that is not as it should be."""
+"""Faults of a Spark session."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def with_version(name: str, version: str) -> Any:
     return executor(versions={**PYTHON.versions, name: version})
 
 
-def test_where_all_is_well_each_check_says_so() -> None:
+def test_without_faults_every_check_is_ok() -> None:
     found = check_spark(PYTHON, WELL)
     assert [each.check for each in found] == [Check.FORMAT, Check.EXECUTORS, Check.SPARK]
     assert {each.level for each in found} == {Level.OK}
@@ -128,24 +128,24 @@ CASES: list[tuple[Check, Level, dict[str, Any], str, str]] = [
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[0].value}: {case[3]}")
-def test_what_is_not_as_it_should_be_is_told(
+def test_a_fault_is_reported_with_its_remedy(
     case: tuple[Check, Level, dict[str, Any], str, str],
 ) -> None:
     check, level, changes, what, remedy = case
     found = check_spark(PYTHON, replace(WELL, **changes))
-    told = [each for each in found if each.level is level and what in each.what]
-    assert [each.check for each in told] == [check], found
-    assert remedy in "\n".join(told[0].remedy)
+    matching = [each for each in found if each.level is level and what in each.what]
+    assert [each.check for each in matching] == [check], found
+    assert remedy in "\n".join(matching[0].remedy)
 
 
-def test_executors_that_are_alike_are_told_once() -> None:
+def test_equal_executors_are_reported_once() -> None:
     seen = {**make_look()(), "hosts": ("a",)}
     found = group_executors([seen, {**seen, "hosts": ("b",)}, seen, {**seen, "executable": "/x"}])
     assert sorted(each.hosts for each in found) == [("a",), ("a", "b")]
 
 
-def test_an_executor_without_the_sink_can_look_around() -> None:
-    """What is sent to it must not need the package that is looked for."""
+def test_an_executor_without_the_sink_can_be_inspected() -> None:
+    """The pickled function must not import the package."""
     pickled: bytes = cloudpickle.dumps(make_look())  # type: ignore[no-untyped-call]
     text = base64.b64encode(pickled).decode()
     program = (
