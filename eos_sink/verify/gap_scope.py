@@ -60,9 +60,9 @@ def find_scope(  # noqa: PLR0911 - one return for each reason
 
 
 def _limit_to_read(partitions: Sequence[PartitionRead], chunks: Sequence[Chunk]) -> GapScope:
-    # Numbers rise within a partition, except among concurrent writers. If a partition is not read
-    # from its beginning, no number is lower than the highest of its first rows because it was left
-    # out; the same holds for the end.
+    # Numbers rise within a partition, except among concurrent writers. So what was not read of its
+    # beginning has no number above the highest of the first rows, and what readers wait for has
+    # none below the median of the last ones.
     cut = {each.partition for each in partitions if each.read_from}
     waiting = {each.partition for each in partitions if each.behind}
     heads: dict[int, Chunk] = {}

@@ -1,4 +1,4 @@
-"""`status`, `transactions` and `explain` on the in-memory Kafka: what is told, asked, refused."""
+"""`status`, `transactions` and `explain` on the in-memory Kafka: output, questions, refusals."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def cells(report: Report) -> list[list[str]]:
 # --- status
 
 
-def test_an_empty_cluster_is_said_plainly(ops: Operator) -> None:
+def test_a_cluster_without_a_log_is_no_error(ops: Operator) -> None:
     found = ops.status()
     assert found.ok
     assert "There is no decision log __eos_sink_log" in render(found)
@@ -154,7 +154,7 @@ def test_one_query_is_found_by_its_name_and_a_wrong_one_by_its_neighbours(
         ops.status("story-0000000000")
 
 
-def test_foreign_and_newer_records_are_told_and_the_rest_is_shown(
+def test_foreign_and_newer_records_are_listed_and_the_rest_is_shown(
     world: World, ops: Operator
 ) -> None:
     Driver(world).run(0, [b"a"])
@@ -365,7 +365,7 @@ def test_a_batch_that_is_not_decided_shows_what_is_open(world: World, ops: Opera
         explain.explain(ops.kafka, arguments)
 
 
-def test_a_document_has_all_that_is_told(world: World, ops: Operator) -> None:
+def test_the_document_of_a_batch_has_its_tasks(world: World, ops: Operator) -> None:
     decide_and_die(world)
     document = json.loads(render(ops.explains(0), as_json=True))
     assert (document["known"], document["rows"], document["seq"]) == ("the latest decision", 2, 2)

@@ -1,4 +1,4 @@
-"""The command line around a choice: which query, which settings, and who confirms."""
+"""The command line of `eos-sink resolve`: the query, the confirmation, the report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `eos-sink watch` shows of looks: a picture, lines, JSON."""
+"""The output of `eos-sink watch`: a picture, lines, JSON."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Shown:
         return self._out.getvalue()[before:]
 
 
-def test_each_event_is_a_line_and_is_told_once(world: World) -> None:
+def test_each_event_is_one_line(world: World) -> None:
     driver, shown = Driver(world), Shown(world, lambda out: Lines(out, REACH))
     driver.run(0, [b"a"])
     first = shown.look()

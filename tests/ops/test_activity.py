@@ -1,4 +1,4 @@
-"""Looks one after the other: what happened between them, and how fast the queries are."""
+"""Events and throughput of queries, from one snapshot to the next."""
 
 from __future__ import annotations
 

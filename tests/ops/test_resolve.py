@@ -82,7 +82,7 @@ def bring_into_doubt(world: World, *, committed: bool = True) -> None:
 # --- looking
 
 
-def test_the_evidence_of_a_doubt_is_told(world: World, ops: Operator) -> None:
+def test_the_evidence_of_a_doubt_is_gathered(world: World, ops: Operator) -> None:
     bring_into_doubt(world)
     seen = ops.looks()
     assert [account.outcome for account in seen.transactions] == [Outcome.IN_DOUBT] * 2
@@ -325,7 +325,7 @@ def test_what_is_decided_is_committed_before_it_is_dropped(world: World, ops: Op
     assert open_ids(world) == []
 
 
-def test_a_log_that_is_gone_is_begun_anew(world: World, ops: Operator) -> None:
+def test_forget_starts_a_new_log_where_the_old_one_is_gone(world: World, ops: Operator) -> None:
     Driver(world).run(0, [b"a"])
     del world.cluster.topics[world.options.log_topic]
     with pytest.raises(OperatorNeededError):
@@ -403,7 +403,7 @@ def test_a_choice_about_the_batch_takes_no_partitions(
         apply_choice(ops.looks(), choice, (0,))
 
 
-def test_a_choice_from_old_evidence_is_refused_and_fences_nobody(
+def test_a_choice_from_old_evidence_is_refused_and_fences_no_run(
     world: World, ops: Operator
 ) -> None:
     live = Driver(world)

@@ -102,7 +102,7 @@ def test_a_decided_transaction_is_never_aborted(world: World, ops: Operator) -> 
     assert (len(open_ids(world)), log(world)) == (2, before)
 
 
-def test_a_decided_transaction_is_committed_and_nobody_is_fenced(
+def test_a_decided_transaction_is_committed_and_no_run_is_fenced(
     world: World, ops: Operator
 ) -> None:
     decide_and_die(world)
@@ -181,7 +181,7 @@ def test_the_driver_s_own_transaction_is_left_to_its_time_out(world: World, ops:
         ops.aborts(driver)
 
 
-def test_a_log_that_has_lost_its_records_is_not_begun_anew(world: World, ops: Operator) -> None:
+def test_a_log_that_has_lost_its_records_gets_no_new_one(world: World, ops: Operator) -> None:
     driver = Driver(world)
     driver.run(0, [b"a"])
     driver.write(driver.planner.plan(), 1, [b"b"])

@@ -301,7 +301,7 @@ GUARDS = (
         (
             Removal(
                 "eos_sink/identity.py",
-                'under one key."""\n        return self.group\n',
+                '        key."""\n        return self.group\n',
                 'under one key."""\n        return self.query\n',
             ),
         ),
