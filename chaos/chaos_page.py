@@ -21,6 +21,7 @@ from eos_sink.verify.pages import (
     VIOLET,
     WIDTH,
     label_plain_numbers,
+    plot_shares,
     render_page,
     render_svg,
 )
@@ -97,14 +98,11 @@ def plot_recoveries(figures: Figures) -> str:
             (ours, BLUE, "the sink"),
             (totals, INK, "all, with Spark's start"),
         ):
-            ordered = sorted(values)
-            part = [(place + 1) / len(ordered) * 100 for place in range(len(ordered))]
-            axes.step(ordered, part, where="post", color=color, linewidth=1.6, label=label)
+            plot_shares(axes, values, color, label)
         axes.set_xscale("log")
         label_plain_numbers(axes.xaxis)
         axes.set_xlabel("seconds from SIGKILL to the first newly visible row")
         axes.set_ylabel("% of kills")
-        axes.set_ylim(0, 101)
         axes.legend(loc="center", bbox_to_anchor=(0.58, 0.5), fontsize=9)
         return render_svg(figure)
 

@@ -1,4 +1,4 @@
-"""How each kind of fault is brought about: one function a kind."""
+"""Injects faults: one function for each kind."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ INJECT: dict[Kind, Callable[[Scene, Fault], Injected]] = {
 
 
 def inject(scene: Scene, fault: Fault) -> Injected:
-    """Bring it about.
+    """Inject a fault.
 
     Raises:
-        NotReached: the driver did not come to the point in time.
+        NotReached: the driver did not reach the fault point in time.
     """
     return INJECT[fault.kind](scene, fault)

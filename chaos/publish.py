@@ -1,4 +1,4 @@
-"""Puts the figures of a run into docs/chaos.md, between its two marks, and its plots beside it.
+"""Writes the figures of a run into docs/chaos.md, between two marks, and its plots beside it.
 
 python -m chaos.publish chaos-report/report.json
 """

@@ -1,4 +1,4 @@
-"""Puts the outcomes of a run into docs/matrix.md, between its two marks, and beside it as JSON.
+"""Writes the outcomes of a run into docs/matrix.md, between two marks, and docs/matrix.json.
 
 python -m matrix.publish matrix-report
 """
@@ -34,7 +34,7 @@ def published() -> list[Outcome]:
 
 
 def with_outcomes(page: str, outcomes: Sequence[Outcome]) -> str:
-    """The page with these between its marks."""
+    """The page with these outcomes between its marks."""
     return replace_between(page, _BEGIN, _END, lines(outcomes))
 
 

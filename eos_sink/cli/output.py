@@ -25,6 +25,14 @@ class CommandError(Exception):
     """The command cannot run; the message gives the reason and the remedy."""
 
 
+def is_interrupt(error: BaseException) -> bool:
+    """Whether this is Ctrl-C. Within some calls of confluent-kafka (2.16) it is a SystemError,
+    "returned a result with an exception set", caused by KeyboardInterrupt."""
+    return isinstance(error, KeyboardInterrupt) or (
+        isinstance(error, SystemError) and isinstance(error.__cause__, KeyboardInterrupt)
+    )
+
+
 class Mood(Enum):
     """How a cell reads. The value is a style of rich."""
 
@@ -65,6 +73,17 @@ class Report:
     left: int = 1
     interrupted: bool = False
     wrap: int = 0
+
+
+def require_libraries(purpose: str, extra: str, *names: str) -> None:
+    """Find out whether optional libraries are installed.
+
+    Raises:
+        CommandError: one is not; names the extra that installs it.
+    """
+    missing = [name for name in names if importlib.util.find_spec(name) is None]
+    if missing:
+        raise CommandError(f"{purpose} needs {', '.join(missing)}: pip install 'eos-sink[{extra}]'")
 
 
 def is_rich_terminal(out: TextIO) -> bool:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
 import sys
 import time
 from collections import deque
 from collections.abc import Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, TextIO
 
 from eos_sink.cli.arguments import add_connection, command_line, positive, seconds, sink_options
-from eos_sink.cli.output import CommandError, Mood, encode_value
+from eos_sink.cli.output import Mood, encode_value, is_interrupt, require_libraries
 from eos_sink.cli.status import (
     decided_ago,
     name_batch,
@@ -81,9 +80,13 @@ def run(arguments: argparse.Namespace) -> None:
         reach=command_line(arguments),
     )
     admin = ConfluentAdmin(sink_options(arguments))
-    # Ctrl-C is the usual way to leave.
-    with closing(admin), closing(view), suppress(KeyboardInterrupt):
-        _watch(admin, view, arguments)
+    with closing(admin), closing(view):
+        try:
+            _watch(admin, view, arguments)
+        except (KeyboardInterrupt, SystemError) as error:
+            # Ctrl-C is the usual way to leave.
+            if not is_interrupt(error):
+                raise
 
 
 def _watch(admin: ConfluentAdmin, view: View, arguments: argparse.Namespace) -> None:
@@ -129,8 +132,7 @@ def make_view(out: TextIO, *, as_json: bool, lines: bool, title: str, reach: str
         return JsonLines(out, reach)
     if lines or not out.isatty():
         return Lines(out, reach)
-    if importlib.util.find_spec("rich") is None:
-        raise CommandError("the live view needs rich: pip install 'eos-sink[cli]'; or add --lines")
+    require_libraries("the live view (without --lines)", "cli", "rich")
     from rich.console import Console
 
     return Picture(Console(file=out), title, reach)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import eos_sink
-from eos_sink.testing.java import java_home
+from eos_sink.testing.java import spark_environment
 from eos_sink.testing.process_tree import ProcessTree
 
 _PROGRAM = Path(__file__).parent / "programs" / "flights_to_kafka.py"
@@ -94,14 +94,10 @@ class DriverProgram:
         paths = [str(Path(eos_sink.__file__).parent.parent), os.environ.get("PYTHONPATH", "")]
         if self.sink == FALLBACK:
             paths.append(str(_PROGRAM.parent / "fallback"))
-        dropped = {"SPARK_HOME", "PYSPARK_SUBMIT_ARGS", "PYSPARK_DRIVER_PYTHON"}
         environ = {
-            **{name: value for name, value in os.environ.items() if name not in dropped},
+            **spark_environment(),
             **self.watchdog,
-            "JAVA_HOME": str(java_home()),
-            "PYSPARK_PYTHON": sys.executable,
             "PYTHONPATH": os.pathsep.join(filter(None, paths)),
             "SPARK_CONF_DIR": str(self.work / "conf"),
-            "SPARK_LOCAL_IP": "127.0.0.1",
         }
         return ProcessTree(command, self.work / f"driver-{number}.log", environ)

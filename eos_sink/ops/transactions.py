@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from eos_sink.decision_log import Entry
-from eos_sink.driver.abort import void
+from eos_sink.driver.abort import fence_plans
 from eos_sink.kafka.admin_interface import Admin
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import (
@@ -133,7 +133,7 @@ def end_undecided(  # noqa: PLR0913
     _check_open(kafka, transactions, deadline)
     with take_over(kafka, options, entry, TOOL, deadline) as (register, token):
         # In this order: what was described before the record belongs to a plan before it.
-        written = void(register, token, entry, deadline)
+        written = fence_plans(register, token, entry, deadline)
         return written, kafka.control().end(transactions, commit=commit, deadline=deadline)
 
 

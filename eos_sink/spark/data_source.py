@@ -1,9 +1,9 @@
 """`format("kafka-eos")`: Spark's Python data source API around the protocol.
 
-Spark creates the source anew for each plan, ships the writer to the tasks, and unpickles an earlier
-instance in the process that runs a stream's `commit()` and `abort()`; that is how the two are told
-apart (pyspark.sql.worker.write_into_data_source, python_streaming_sink_runner). For a batch that
-process gets the writer, and no source (pyspark.sql.worker.commit_data_source_write).
+Spark creates a source for each plan and ships the writer to the tasks. The process that runs a
+stream's `commit()` and `abort()` gets an unpickled source, which is how it is recognised
+(pyspark.sql.worker.write_into_data_source, python_streaming_sink_runner). For a batch it gets the
+writer and no source (pyspark.sql.worker.commit_data_source_write).
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from pyspark.sql.types import StructType
 from eos_sink.errors import ConfigurationError
 from eos_sink.options import SinkOptions, check_options, parse_batch_options, parse_options
 from eos_sink.protocol.model import Plan
-from eos_sink.spark.client_cache import Kept
+from eos_sink.spark.client_cache import ClientCache
 from eos_sink.spark.session_defaults import Defaults
 from eos_sink.spark.writers import (
     BatchWriter,
     CheckSettings,
     Connect,
     StreamWriter,
-    adds_batch_remedy,
+    add_batch_remedy,
     in_this_python,
 )
 
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 
 FORMAT = "kafka-eos"
 
-_planners: Kept[Planner] = Kept()
+_planners: ClientCache[Planner] = ClientCache()
 
 
 def connect(options: SinkOptions) -> Kafka:
-    """The real clients. Imported here, since Spark imports this module to look the format up."""
+    """The real clients. Imported here: Spark imports this module for every format it looks up."""
     with in_this_python():
         from eos_sink.kafka.cluster import ConfluentKafka
 
@@ -77,11 +77,11 @@ class KafkaEosDataSource(DataSource):
             raise ConfigurationError(
                 "mode('overwrite') would have to delete what is in the topic, which this sink "
                 "never does.",
-                remedy="Use mode('append'); to start afresh, delete the topic's records with "
+                remedy="Use mode('append'); to start over, delete the topic's records with "
                 "Kafka's own tools. Nothing was written or deleted.",
             )
         options = parse_batch_options(self._all_options())
-        with adds_batch_remedy():
+        with add_batch_remedy():
             plan = self._plan(schema, options.sink)
         connect, check = type(self).connect, self._check_settings()
         return BatchWriter(options.sink, connect, plan, options.version, check)
@@ -93,13 +93,13 @@ class KafkaEosDataSource(DataSource):
     ) -> StreamWriter:
         options = parse_options(self._all_options())
         if self._unpickled:
-            # The process of commit() and abort() must not join, recover or sweep.
+            # The process of commit() and abort() must not join the group or recover.
             return StreamWriter(options, type(self).connect, None)
         plan = self._plan(schema, options)
         return StreamWriter(options, type(self).connect, plan, self._check_settings())
 
     def _plan(self, schema: StructType, options: SinkOptions) -> Plan:
-        # Imported here: Spark imports this module to look the format up, and pyarrow is slow.
+        # Imported here: Spark imports this module for every format it looks up; pyarrow is slow.
         with in_this_python():
             from eos_sink.task.columns import check_columns
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.testing.cluster_errors import BackendUnavailableError, NodeControlError
-from eos_sink.testing.kafka_cluster import KafkaNode
+from eos_sink.testing.kafka_node import KafkaNode
 from eos_sink.testing.network_links import Carrier
 from eos_sink.testing.node_properties import Endpoints, Layout, NodePlan, node_properties
 from eos_sink.testing.owned_cluster import ClusterSpec, OwnedCluster, new_cluster_id

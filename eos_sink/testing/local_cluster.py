@@ -16,8 +16,8 @@ from eos_sink.testing.access import Access
 from eos_sink.testing.cluster_errors import TestClusterError
 from eos_sink.testing.jar_cache import exclusive
 from eos_sink.testing.java import Java, find_java
-from eos_sink.testing.kafka_cluster import KafkaNode
 from eos_sink.testing.kafka_files import KafkaFiles, ensure_kafka
+from eos_sink.testing.kafka_node import KafkaNode
 from eos_sink.testing.network_links import Carrier
 from eos_sink.testing.node_properties import (
     Endpoints,

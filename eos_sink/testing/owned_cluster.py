@@ -11,8 +11,9 @@ from uuid import uuid4
 
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.testing.cluster_errors import NodeFailedError
-from eos_sink.testing.kafka_cluster import KafkaCluster, KafkaNode
+from eos_sink.testing.kafka_cluster import KafkaCluster
 from eos_sink.testing.kafka_files import DEFAULT_VERSION
+from eos_sink.testing.kafka_node import KafkaNode
 from eos_sink.testing.network_links import HOST, Carrier, free_ports
 from eos_sink.testing.node_properties import Endpoint, Endpoints, NodePlan, plan_nodes
 from eos_sink.testing.security import Security

@@ -62,7 +62,7 @@ def test_what_contradicts_itself_is_refused(arguments: list[str], said: str) -> 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--rows", "0"], "0 is less than 1"),
+        (["--rows", "0"], "'0' is not a whole number above 0"),
         (["--rows", "-5"], "'-5' is not a whole number"),
         (["--rows", "many"], "'many' is not a whole number"),
         (["--kafka-option", "acks"], "'acks' is not NAME=VALUE"),

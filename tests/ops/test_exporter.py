@@ -1,4 +1,4 @@
-"""What is told of a cluster, on the in-memory Kafka: right, enough, and never too often."""
+"""The metrics of a cluster, on the in-memory Kafka, and how often it is scraped."""
 
 from __future__ import annotations
 
@@ -87,7 +87,9 @@ def world() -> World:
     return World([])
 
 
-def test_a_query_is_told_of_as_its_latest_record_and_the_cluster_say(world: World) -> None:
+def test_the_metrics_of_a_query_are_those_of_its_latest_record_and_of_the_cluster(
+    world: World,
+) -> None:
     driver = Timed(world)
     driver.run(0, [b"a"], [b"bc"])
     driver.run(1, [b"d"], [])
@@ -113,7 +115,7 @@ def test_a_query_is_told_of_as_its_latest_record_and_the_cluster_say(world: Worl
     assert "eos_sink_least_time_left_seconds" not in found
 
 
-def test_what_is_open_is_told_with_its_age_and_what_it_keeps_from_readers(world: World) -> None:
+def test_open_transactions_are_shown_with_their_age_and_the_delay_of_readers(world: World) -> None:
     driver = Timed(world)
     driver.run(0, [b"a"], [b"b"])
     scraped, query = Scraped(world), world.options.names.query
@@ -144,7 +146,7 @@ def test_the_driver_s_own_transaction_with_its_short_time_out_is_none_of_them(
     assert "eos_sink_least_time_left_seconds" not in found
 
 
-def test_every_metric_of_the_table_can_be_told_and_no_other(world: World) -> None:
+def test_the_exporter_has_every_metric_of_the_table_and_no_other(world: World) -> None:
     driver = Timed(world)
     # What a vote says comes with the next record of its process.
     driver.run(0, [b"a"])
@@ -188,7 +190,7 @@ def test_an_empty_cluster_is_up(world: World) -> None:
     assert "eos_sink_driver_alive" not in found
 
 
-def test_of_a_cluster_that_does_not_answer_only_that_is_told_and_then_all_again(
+def test_without_an_answer_of_the_cluster_there_is_only_that_metric(
     world: World,
 ) -> None:
     Timed(world).run(0, [b"a"])
@@ -227,7 +229,7 @@ def test_what_may_not_be_seen_is_left_out_and_counted(
     assert found["eos_sink_exporter_cluster_up"][()] == 1
 
 
-def test_after_a_part_of_the_cluster_was_silent_the_clients_are_made_anew(world: World) -> None:
+def test_new_clients_are_made_after_a_part_of_the_cluster_was_silent(world: World) -> None:
     """librdkafka's do not always find a group's coordinator again."""
     Timed(world).run(0, [b"a"])
     scraped = Scraped(world)

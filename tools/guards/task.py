@@ -17,12 +17,12 @@ _REPLAY = "integration/test_replays.py::"
 _BAD = "integration/test_bad_input.py::"
 
 _FIRST = (
-    "            # A stale driver's task is refused here, before it has written much, and frees "
-    "readers.\n            self._send_offset(producer)\n"
+    "            # Kafka refuses a stale driver's task here, before it has written much.\n"
+    "            self._send_offset(producer)\n"
 )
 _LAST = (
-    "        # after this sees all of the transaction. And librdkafka tells of a failed record "
-    "here.\n        self._send_offset(producer)\n"
+    "        # later sees all of the transaction. And librdkafka reports a failed record here.\n"
+    "        self._send_offset(producer)\n"
 )
 
 GUARDS = (
@@ -237,8 +237,8 @@ GUARDS = (
         (
             Removal(
                 "eos_sink/protocol/model.py",
-                "        return LogRecord(self.seq + 1, decision, writer, earlier, run",
-                "        return LogRecord(self.seq + 1, decision, writer, earlier[-16:], run",
+                "        return LogRecord(self.seq + 1, decision, writer, others, run",
+                "        return LogRecord(self.seq + 1, decision, writer, others[-16:], run",
             ),
         ),
         proofs(
@@ -276,10 +276,8 @@ GUARDS = (
         (
             Removal(
                 _COMMITTER,
-                "        self._register.write(\n"
-                "            reports[0].token, record.decision, deadline, figures, "
-                "other_streams=earlier\n"
-                "        )\n",
+                "        self._register.write(token, record.decision, deadline, figures, "
+                "other_streams=others)\n",
             ),
         ),
         proofs(_JOBS + "test_a_second_frame_is_refused_also_after_another_query_has_written"),
@@ -291,8 +289,7 @@ GUARDS = (
         (
             Removal(
                 _COMMITTER,
-                "check_unmoved(self._names, self._log, decision, "
-                "self._register.elsewhere(deadline))",
+                "check_unmoved(self._names, self._log, decision, others)",
                 "pass",
             ),
         ),
@@ -308,7 +305,7 @@ GUARDS = (
         (
             Removal(
                 _VERDICTS,
-                "    if plan.lost and not _came_to_nothing(decision, plan.lost):\n",
+                "    if plan.lost and not _is_invisible_single_write(decision, plan.lost):\n",
                 "    if False:\n",
             ),
         ),

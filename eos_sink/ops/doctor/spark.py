@@ -67,24 +67,21 @@ def look_at_spark(addresses: Sequence[str], kafka: Mapping[str, str]) -> SparkFa
         ours = SparkSession.getActiveSession() is None
         session = SparkSession.builder.appName("eos-sink doctor").getOrCreate()
         try:
+            every = session.conf.getAll
+            known = dict(every() if callable(every) else every)
+            settings = {name: known[name] for name in _SETTINGS if name in known}
+            # The value of an option may be a secret.
+            settings |= {name: "" for name in known if name.startswith("spark.datasource.")}
             return SparkFacts(
                 version=session.version,
                 found=_has_format(session),
                 lookup_python=os.environ.get("PYSPARK_PYTHON", ""),
-                settings=_read_settings(session),
+                settings=settings,
                 executors=_look_at_executors(session, addresses, kafka),
             )
         finally:
             if ours:
                 session.stop()
-
-
-def _read_settings(session: SparkSession) -> dict[str, str]:
-    every = session.conf.getAll
-    known = dict(every() if callable(every) else every)
-    found = {name: known[name] for name in _SETTINGS if name in known}
-    # The value of an option may be a secret.
-    return found | {name: "" for name in known if name.startswith("spark.datasource.")}
 
 
 def _has_format(session: SparkSession) -> bool:
