@@ -100,7 +100,8 @@ def _read_options(arguments: argparse.Namespace) -> SinkOptions:
         ConfigurationError: the query would be refused for the same reason.
     """
     # Imported here: other commands do without it.
-    from eos_sink.options import SESSION_PREFIX, parse_batch_options, parse_options
+    from eos_sink.identity import SESSION_PREFIX
+    from eos_sink.options import parse_batch_options, parse_options
 
     timeout_ms = arguments.transaction_timeout_ms
     if arguments.options is None:
