@@ -37,6 +37,6 @@ def test_the_lookup_of_the_format_imports_no_client_and_nothing_for_rows() -> No
 
 def test_status_and_transactions_import_nothing_for_rows() -> None:
     modules = "cli.status", "ops.observer", "ops.alerts", "cli.transactions", "ops.transactions"
-    program = "import eos_sink.kafka.admin.observation, eos_sink.kafka.transactions\n"
+    program = "import eos_sink.kafka.admin.cluster_admin, eos_sink.kafka.transactions\n"
     program += "\n".join(f"import eos_sink.{module}" for module in modules)
     assert imported(program).isdisjoint([*FOR_ROWS, "pyspark"])

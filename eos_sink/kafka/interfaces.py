@@ -8,12 +8,13 @@ Each call may block, but not past its deadline. Unless a method says otherwise i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Protocol
 
-from eos_sink.errors import FailureKind
+from eos_sink.errors import ClusterError, FailureKind
 from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka_config.acls import Acl, operation_name, permission_error
 
 if TYPE_CHECKING:
     # Only tasks need pyarrow.
@@ -145,64 +146,66 @@ class ProducerIdentity:
     epoch: int
 
 
-OnRow = Callable[[ProducerIdentity, str, "bytes | None", "bytes | None", "Headers | None"], None]
-"""Producer, topic, value, key and headers of a row."""
+@dataclass(frozen=True)
+class Unseen:
+    """Why the brokers do not show something.
+
+    Attributes:
+        why: half a sentence.
+        missing: the permissions that would show it, if that is the reason.
+    """
+
+    why: str
+    missing: tuple[Acl, ...] = ()
+
+    def error(self, what: str) -> ClusterError:
+        """The error of an operator's command; `what` cannot be seen."""
+        if self.missing:
+            return permission_error(what, self.missing, of_query=False)
+        return ClusterError(
+            f"{what}: {self.why}.", remedy="Look at the broker's log for the cause."
+        )
 
 
 @dataclass(frozen=True)
-class Trace:
-    """What a partition still shows of one producer's transaction.
+class PartitionState:
+    """Replicas of a partition; `leader` is -1 while it has none."""
 
-    Attributes:
-        rows: its records that are there, `hidden` of them compressed with something unreadable.
-        committed: what its marker says; None: no marker is there.
-    """
-
-    rows: int = 0
-    hidden: int = 0
-    committed: bool | None = None
-
-    def more(self, rows: int, *, hidden: bool) -> Trace:
-        return replace(self, rows=self.rows + rows, hidden=self.hidden + (rows if hidden else 0))
-
-    def ended(self, *, committed: bool) -> Trace:
-        return replace(self, committed=committed)
+    leader: int
+    replicas: int
+    in_sync: int
 
 
 @dataclass(frozen=True)
-class TopicView:
-    """A topic as its brokers describe it to this principal.
+class TopicDescription:
+    """A topic as the brokers describe it to this principal.
 
     Attributes:
-        in_sync: the number of copies in sync, by partition.
-        replication: copies of the partition that has the fewest.
-        min_in_sync: `min.insync.replicas`; None: it may not be read.
-        allowed: Kafka's names of the operations that are granted; None: it is not told.
+        settings: its effective configuration; reading it takes DescribeConfigs on the topic.
+        allowed: Kafka's names of the granted operations (KIP-430); None: the broker did not say.
     """
 
-    in_sync: Mapping[int, int]
-    replication: int
-    min_in_sync: int | None = None
+    name: str
+    partitions: Mapping[int, PartitionState]
+    settings: Mapping[str, str] | Unseen
     allowed: frozenset[str] | None = None
+    id: str = ""
 
+    @property
+    def replicas(self) -> int:
+        """Of the partition that has the fewest."""
+        return min((part.replicas for part in self.partitions.values()), default=0)
 
-@dataclass(frozen=True)
-class PartitionTail:
-    """A partition, and what was found in it from `read_from` on.
+    def setting(self, name: str) -> str | None:
+        """None: there is no such setting, or it may not be seen."""
+        return None if isinstance(self.settings, Unseen) else self.settings.get(name)
 
-    Attributes:
-        start, stable, end: the first offset that is kept, the last stable one, the high watermark.
-        unread: why not all of it could be read; empty: it was.
-    """
-
-    topic: str
-    partition: int
-    start: int
-    stable: int
-    end: int
-    read_from: int
-    traces: Mapping[ProducerIdentity, Trace] = field(default_factory=dict)
-    unread: str = ""
+    def lacking(self, needs: Iterable[Acl]) -> list[Acl]:
+        """Those permissions that the broker did not grant, as far as it said."""
+        if self.allowed is None:
+            return []
+        permitted = {operation_name(each) for each in self.allowed}
+        return [acl for acl in needs if acl.operation not in permitted]
 
 
 class TransactionalProducer(Protocol):
@@ -399,32 +402,10 @@ class Kafka(Protocol):
     def check_topic(self, topic: str, deadline: Deadline) -> None:
         """Raises ClusterError if the topic does not exist or may not be seen."""
 
-    def view_topics(
+    def describe_topics(
         self, topics: Sequence[str], deadline: Deadline
-    ) -> Mapping[str, TopicView | None]:
-        """Each topic as it is now; None: it does not exist."""
+    ) -> Mapping[str, TopicDescription | Unseen | None]:
+        """Each topic as it is now; None: it does not exist. Creates none of them."""
 
     def close(self) -> None:
         """Close what the process shares; the next call that needs it makes it again."""
-
-
-class Inspection(Kafka, Protocol):
-    """A cluster as a person looks at it (`eos-sink resolve`); changes nothing by itself."""
-
-    def tails(
-        self,
-        topic: str,
-        producers: frozenset[ProducerIdentity],
-        most: int,
-        on_row: OnRow,
-        deadline: Deadline,
-    ) -> list[PartitionTail]:
-        """What the last `most` offsets of each partition show of transactions, committed or not.
-        Each of their rows is handed to `on_row`. Empty if the topic cannot be seen."""
-
-    def records(self, deadline: Deadline) -> Mapping[str, bytes] | None:
-        """The latest record of each query in the decision log before the first open transaction of
-        each partition, by key; None: there is no such topic, and none is made."""
-
-    def members(self, group: str, deadline: Deadline) -> list[str]:
-        """The hosts of a group's members, as far as its coordinator knows."""

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from eos_sink.errors import ClusterError
-from eos_sink.kafka.cluster_facts import Unseen
-from eos_sink.kafka.interfaces import TransactionStatus
+from eos_sink.kafka.interfaces import TransactionStatus, Unseen
 from eos_sink.kafka_config.broker_versions import VERIFICATION, check_broker
 from eos_sink.ops.doctor.facts import Facts, LogFacts
 from eos_sink.ops.doctor.findings import Check, Finding, Findings
