@@ -74,6 +74,8 @@ def run(arguments: argparse.Namespace) -> Report:
     from eos_sink.ops.doctor.facts import Subject, gather
     from eos_sink.ops.doctor.python import this_python
 
+    if arguments.spark:
+        require_libraries("--spark (without spark-submit)", "spark", "pyspark")
     deadline = Deadline(arguments.timeout)
     options = _read_options(arguments)
     declared = options.destinations.topics if options.destinations else []
@@ -84,7 +86,6 @@ def run(arguments: argparse.Namespace) -> Report:
         facts = gather(admin, Subject(options, names, tuple(dict.fromkeys(topics))), deadline)
     findings = run_checks(facts, here)
     if arguments.spark:
-        require_libraries("--spark (without spark-submit)", "spark", "pyspark")
         from eos_sink.ops.doctor.spark import check_spark, look_at_spark
 
         addresses = [broker.address for broker in facts.brokers]
@@ -100,7 +101,8 @@ def _read_options(arguments: argparse.Namespace) -> SinkOptions:
         ConfigurationError: the query would be refused for the same reason.
     """
     # Imported here: other commands do without it.
-    from eos_sink.options import SESSION_PREFIX, parse_batch_options, parse_options
+    from eos_sink.identity import SESSION_PREFIX
+    from eos_sink.options import parse_batch_options, parse_options
 
     timeout_ms = arguments.transaction_timeout_ms
     if arguments.options is None:

@@ -302,7 +302,7 @@ GUARDS = (
             Removal(
                 "eos_sink/identity.py",
                 '        key."""\n        return self.group\n',
-                'under one key."""\n        return self.query\n',
+                '        key."""\n        return self.query\n',
             ),
         ),
         proofs(

@@ -96,7 +96,7 @@ class BrokerAdmin:
             if getattr(answer, "finalized_features_epoch", -1) > 0
         ]
         if not answers:
-            return Unseen("no broker tells")
+            return Unseen("no broker reports them")
         latest = max(answers, key=lambda answer: int(answer.finalized_features_epoch))
         return {each.name: each.max_version_level for each in latest.finalized_features or ()}
 
@@ -107,7 +107,7 @@ class BrokerAdmin:
         if supported and not any(
             api.api_key == DescribeQuorumRequest.API_KEY for api in supported.api_keys
         ):
-            return Unseen("the brokers do not tell (no KRaft)")
+            return Unseen("the brokers do not report it (no KRaft)")
         topic = DescribeQuorumRequest.TopicData
         partitions = [topic.PartitionData(partition_index=0)]
         request = DescribeQuorumRequest(

@@ -195,7 +195,7 @@ class ConfluentAdmin:
             return admin_requests.unseen(listed)
         if listed.errors:
             # Each broker lists its own groups, so the list would not be complete.
-            return Unseen(f"not all brokers tell: {listed.errors[0]}")
+            return Unseen(f"not all brokers answered: {listed.errors[0]}")
         names = (str(group.group_id) for group in listed.valid)
         return sorted(name for name in names if name.startswith(prefix))
 

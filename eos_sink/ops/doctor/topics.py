@@ -62,7 +62,7 @@ def _check_internal_topic(name: str, facts: Facts) -> Findings:
             f"{name} is not there yet and wants {wanted} copies; there are {brokers} brokers",
             "It cannot be created, so no transaction can begin.",
             f"Start {wanted} brokers, or: "
-            + facts.commands.set_brokers({setting: brokers}, restart=True),
+            + facts.commands.set_brokers(setting, brokers, restart=True),
         )
     else:
         what = f"{name} is not there yet; Kafka creates it when it is first needed"
@@ -94,7 +94,7 @@ def check_copies(check: Check, topic: TopicDescription, facts: Facts) -> Finding
         yield check.failure(
             has,
             "It rejects every row with acks=all, which transactions need: every batch fails.",
-            facts.commands.set_topic(name, {MIN_IN_SYNC: max(1, copies - 1)}),
+            facts.commands.set_topic(name, MIN_IN_SYNC, max(1, copies - 1)),
         )
     elif short:
         yield check.failure(
@@ -127,10 +127,10 @@ def _check_broker_failure(
         yield check.warning(f"{name} has one copy{reason}", meaning, reassign)
     elif needed == 1 and copies >= 3:
         meaning = "A row that only one broker has counts as written, and is lost with that broker."
-        yield check.warning(has, meaning, facts.commands.set_topic(name, {MIN_IN_SYNC: 2}))
+        yield check.warning(has, meaning, facts.commands.set_topic(name, MIN_IN_SYNC, 2))
     elif needed == copies:
         meaning = "It rejects rows while one of its brokers is down."
-        remedy = facts.commands.set_topic(name, {MIN_IN_SYNC: copies - 1})
+        remedy = facts.commands.set_topic(name, MIN_IN_SYNC, copies - 1)
         yield check.warning(has, meaning, remedy)
     elif copies == 2:
         meaning = "While one of its brokers is down, a row that only the other has is written."
@@ -197,7 +197,7 @@ def _check_read_back(topic: TopicDescription, facts: Facts) -> Findings:
             f"{name} keeps records for {format_hours(kept_ms)}, coordinators ids for "
             f"{format_hours(needed_ms)} ({ID_EXPIRATION})",
             meaning,
-            commands.set_topic(name, {"retention.ms": needed_ms}),
+            commands.set_topic(name, "retention.ms", needed_ms),
         )
     if int(settings.get("retention.bytes", "-1")) >= 0:
         yield Check.WITNESS.warning(*fix_setting(topic, "retention.bytes", -1, meaning, commands))
@@ -209,7 +209,7 @@ def fix_setting(
     """Return the fact, meaning and remedy of a finding about a setting that should be `value`."""
     assert not isinstance(topic.settings, Unseen)
     what = f"{topic.name} has {name}={topic.settings.get(name)} instead of {value}"
-    return what, meaning, commands.set_topic(topic.name, {name: value})
+    return what, meaning, commands.set_topic(topic.name, name, value)
 
 
 def count_copies(copies: int) -> str:

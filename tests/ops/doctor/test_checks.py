@@ -525,5 +525,5 @@ def test_commands_are_for_the_brokers_and_the_principal_that_were_given() -> Non
         "kafka-acls --bootstrap-server kafka:9092 --command-config admin.properties --add "
         "--allow-principal User:readings --operation Read --topic 'a b'"
     )
-    both = COMMANDS.set_topic("t", {"cleanup.policy": "compact,delete", "x": 1})
-    assert both.endswith("--entity-name t --add-config 'cleanup.policy=[compact,delete],x=1'")
+    policy = COMMANDS.set_topic("t", "cleanup.policy", "compact,delete")
+    assert policy.endswith("--entity-name t --add-config 'cleanup.policy=[compact,delete]'")
