@@ -146,7 +146,7 @@ def test_a_stage_that_is_run_again_for_lost_input(query: SparkQuery, shared: Sha
 @pytest.mark.parametrize(
     "point",
     [
-        FaultPoint.TASK_INIT_BEFORE,
+        pytest.param(FaultPoint.TASK_INIT_BEFORE, marks=pytest.mark.long),
         pytest.param(FaultPoint.TASK_OFFSET_BEFORE, marks=pytest.mark.long),
         pytest.param(FaultPoint.TASK_FLUSH_AFTER, marks=pytest.mark.long),
     ],
