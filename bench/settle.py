@@ -22,7 +22,7 @@ from bench.stopwatch import Stopwatch, WatchedKafka
 from bench.transactions import Opened, open_transactions
 from eos_sink.bench.cpu import Account, CpuClock, Part
 from eos_sink.bench.result import Notebook
-from eos_sink.decision_log.record_format import encode
+from eos_sink.decision_log.codec import encode
 from eos_sink.driver.committer import Committer
 from eos_sink.driver.planner import Planner
 from eos_sink.kafka import transactions as control
@@ -224,9 +224,9 @@ class Bench:
 
 def _report(plan: Plan, batch: int, slot: int, partition: int, opened: Opened) -> TaskReport:
     found = opened.transaction
-    tally = RowDigest(6, 600, hash(found) % 2**64)
-    prepared = Prepared(partition, found.producer_id, found.epoch, tally, opened.witness)
-    return TaskReport(plan.token, BatchId("bench", batch), partition, slot, False, tally, prepared)
+    digest = RowDigest(6, 600, hash(found) % 2**64)
+    prepared = Prepared(partition, found.producer_id, found.epoch, digest, opened.witness)
+    return TaskReport(plan.token, BatchId("bench", batch), partition, slot, False, digest, prepared)
 
 
 def _empty(plan: Plan, batch: int, partition: int) -> TaskReport:

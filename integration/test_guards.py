@@ -13,7 +13,7 @@ from confluent_kafka.admin import AdminClient
 from kafka.partitioner.default import murmur2
 
 from eos_sink.decision_log import DecisionRegister
-from eos_sink.decision_log.record_format import decode, encode, is_moved
+from eos_sink.decision_log.codec import decode, encode, is_moved
 from eos_sink.errors import CommitFailedError, ConfigurationError, SupersededError
 from eos_sink.kafka.cluster import LOG_PARTITIONS, ConfluentKafka
 from eos_sink.kafka.deadline import Deadline

@@ -145,7 +145,7 @@ def test_partitions_may_have_different_fates(
     person.chooses("lost", "--partitions", "1")
     process = query.run_killed_at(FaultPoint.COMMITTER_SETTLE_AFTER)
     assert process.written(1) == [1]
-    # The ruling about the others outlives the decision that replaces it.
+    # The override about the others outlives the decision that replaces it.
     assert query.finish().written(1) == []
     rows = query.visible().values()
     assert sorted(rows) == sorted([*rows_of(1)[1], *(row for p in rows_of(2) for row in p)])
@@ -333,7 +333,7 @@ def test_a_query_is_found_by_what_it_is_called(query: Query, person: Person) -> 
         assert person.sees()["query"] == whole
     person.called = f"{whole[:-11]}x"
     said = person.types(expect=REFUSED)
-    assert f"knows no query {person.called!r}; it knows" in said
+    assert f"no query {person.called!r}; it has" in said
     assert whole in said
     person.called = whole
     assert "no such log topic" not in person.types("--command-config", "/dev/null")

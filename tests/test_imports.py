@@ -35,7 +35,8 @@ def test_the_lookup_of_the_format_imports_no_client_and_nothing_for_rows() -> No
     assert found.isdisjoint([*CLIENTS, *FOR_ROWS])
 
 
-def test_what_status_looks_with_imports_nothing_for_rows() -> None:
-    modules = "eos_sink.cli.status, eos_sink.kafka.admin.observation, eos_sink.kafka.transactions"
-    looked_with = f"import {modules}, eos_sink.ops.observer, eos_sink.ops.alerts"
-    assert imported(looked_with).isdisjoint([*FOR_ROWS, "pyspark"])
+def test_status_and_transactions_import_nothing_for_rows() -> None:
+    modules = "cli.status", "ops.observer", "ops.alerts", "cli.transactions", "ops.transactions"
+    program = "import eos_sink.kafka.admin.observation, eos_sink.kafka.transactions\n"
+    program += "\n".join(f"import eos_sink.{module}" for module in modules)
+    assert imported(program).isdisjoint([*FOR_ROWS, "pyspark"])

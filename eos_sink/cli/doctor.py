@@ -175,10 +175,10 @@ def _query(
 ) -> QueryNames | None:
     """The query that is meant; None: all of them are."""
     if arguments.query is not None:
-        from eos_sink.cli.names import meant, queries_in
+        from eos_sink.cli.query_name import find_query, list_queries
 
-        known = queries_in(survey.records(deadline.within(_LOG_S)))
-        return meant(arguments.query, known, options.names.prefix)
+        known = list_queries(survey.records(deadline.within(_LOG_S)))
+        return find_query(arguments.query, known, options.names.prefix)
     unnamed = arguments.options is None or options.origin.eos_id == _NOBODY
     return None if unnamed else options.names
 

@@ -55,7 +55,7 @@ def check_forward(token: PlanToken, entry: Entry) -> None:
 
 def superseded(token: PlanToken, entry: Entry) -> SupersededError:
     """The log has moved on since the plan."""
-    who, remedy = _rival(token.owner, entry)
+    who, remedy = _rival(token.run, entry)
     return SupersededError(
         f"Query {token.names.query}: the decision log is at seq {entry.seq} while this batch was "
         f"planned from seq {token.seq}. {who} This run makes nothing of the batch visible.",
@@ -116,13 +116,13 @@ def went_back(
 
 
 def _by(latest: Entry | None) -> dict[str, str]:
-    theirs = latest.record.owner if latest else None
+    theirs = latest.record.run if latest else None
     return {"by": str(theirs)} if theirs else {}
 
 
 def _rival(mine: Run | None, latest: Entry | None) -> tuple[str, str]:
     """Who goes on, and what to do about it."""
-    theirs = latest.record.owner if latest else None
+    theirs = latest.record.run if latest else None
     if theirs is None:
         return (
             "Another run of the query has taken over; it has not said which one.",

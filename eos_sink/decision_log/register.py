@@ -13,6 +13,7 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+from eos_sink.decision_log.codec import decode, encode, encode_moved, is_moved
 from eos_sink.decision_log.fenced_errors import (
     Entry,
     check_forward,
@@ -20,7 +21,6 @@ from eos_sink.decision_log.fenced_errors import (
     superseded,
     went_back,
 )
-from eos_sink.decision_log.record_format import decode, encode, encode_moved, is_moved
 from eos_sink.errors import ClusterError, FailureKind, OutcomeUnknownError
 from eos_sink.identity import DEFAULT_PREFIX, QueryNames
 from eos_sink.kafka.deadline import Deadline
@@ -34,7 +34,7 @@ from eos_sink.kafka.interfaces import (
     TransactionalProducer,
 )
 from eos_sink.metrics.stats import Stats
-from eos_sink.protocol.model import Decision, Earlier, LogRecord, PlanToken
+from eos_sink.protocol.model import Decision, LogRecord, OtherStream, PlanToken
 
 # Writing one record takes milliseconds. A driver that dies inside holds up other queries' reading
 # of the same log partition for this long at most.
@@ -117,7 +117,7 @@ class DecisionRegister:
                 records.append((QueryNames.of_record(key, record.prefix), record))
         return [(names, record) for names, record in records if names != self._names]
 
-    def glance(self) -> Entry | None:
+    def try_read(self) -> Entry | None:
         """The latest record if it is readable soon; for messages, so it raises nothing."""
         with contextlib.suppress(Exception):
             return self.read(Deadline(_GLANCE_S))
@@ -156,7 +156,7 @@ class DecisionRegister:
         figures: Stats | None = None,
         *,
         before_commit: Callable[[], None] | None = None,
-        earlier: tuple[Earlier, ...] | None = None,
+        other_streams: tuple[OtherStream, ...] | None = None,
         settled: bool = False,
     ) -> Entry:
         """Write the next record if the plan's is still the latest one.
@@ -169,7 +169,7 @@ class DecisionRegister:
             before_commit: called each time that the write is tried, when the record and the offset
                 are in the driver's transaction. What it raises aborts that transaction and is
                 raised; but after ProducerFenced the write is tried again.
-            earlier: what is kept of other streams; None: it follows from the latest record.
+            other_streams: what is kept of other streams; None: it follows from the latest record.
             settled: the decision was seen visible as a whole.
 
         Raises:
@@ -199,10 +199,10 @@ class DecisionRegister:
                 self._compare(token, entry)
                 prefix = token.names.prefix
                 record = entry.record.next(
-                    decision, writer, token.owner, prefix, figures, settled=settled
+                    decision, writer, token.run, prefix, figures, settled=settled
                 )
-                if earlier is not None:
-                    record = replace(record, earlier=earlier)
+                if other_streams is not None:
+                    record = replace(record, other_streams=other_streams)
                 return self._append(token, entry, record, check, deadline)
             except BaseException as error:
                 if error in refusals or not _repeatable(error):
@@ -332,7 +332,7 @@ class DecisionRegister:
     def _explained(self, token: PlanToken, error: BaseException) -> BaseException | None:
         """The error that tells the user what to do; None: that is the error itself."""
         if isinstance(error, MemberRefused):
-            return refused_member(token.names, error, token.owner, self.glance(), token.session_ms)
+            return refused_member(token.names, error, token.run, self.try_read(), token.session_ms)
         if isinstance(error, ProduceFailed):
             return ClusterError(
                 f"The decision log refuses the record: {error}",

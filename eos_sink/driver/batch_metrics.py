@@ -77,7 +77,7 @@ class CommitJournal:
             took = clock.took
             known: dict[Step, float] = {s: took[s] for s in _LATE_STEPS if s in took}
             self._later += Stats.of_steps(known)
-            events.tell(
+            events.emit(
                 Event.REWRITTEN if rewritten else Event.COMMITTED,
                 self._query,
                 **_named(decision.batch),
@@ -95,7 +95,7 @@ class CommitJournal:
         """A repeated batch was found to be written already; most often there is no record of it."""
         with contextlib.suppress(Exception):
             self._later += Stats({Count.REPLAYS: 1})
-            events.tell(Event.REPLAYED, self._query, **_named(batch))
+            events.emit(Event.REPLAYED, self._query, **_named(batch))
 
     def next(self) -> Stats:
         """What a record adds that decides no new batch."""
@@ -108,15 +108,15 @@ class CommitJournal:
 
     def aborted(self, reports: Sequence[TaskReport], transactions: int) -> None:
         batch = _named(reports[0].batch) if reports else {}
-        events.tell(Event.ABORTED, self._query, **batch, transactions=transactions)
+        events.emit(Event.ABORTED, self._query, **batch, transactions=transactions)
 
 
 class PlanJournal:
     """Of a process that plans."""
 
-    def __init__(self, names: QueryNames, owner: Run) -> None:
+    def __init__(self, names: QueryNames, run: Run) -> None:
         self._query = names.query
-        self._owner = owner
+        self._run = run
         self._void = _Void()
 
     def voiding(self, entry: Entry, open_: int, *, recovers: bool) -> Stats:
@@ -127,8 +127,8 @@ class PlanJournal:
             open_: how many transactions are given up with it.
             recovers: it is a recovery's first one.
         """
-        before = entry.record.owner
-        same = before is not None and (before == self._owner or self._owner.is_sibling_of(before))
+        before = entry.record.run
+        same = before is not None and (before == self._run or self._run.is_sibling_of(before))
         self._void = _Void(open_, recovers, recovers and not same)
         return self._void.figures
 
@@ -136,10 +136,10 @@ class PlanJournal:
         """The same in log lines, when it is in the log and what was open is aborted."""
         void = self._void
         if void.recovers:
-            run = str(self._owner) if void.new_run else None
-            events.tell(Event.RECOVERED, self._query, run=run, transactions=void.open_)
+            run = str(self._run) if void.new_run else None
+            events.emit(Event.RECOVERED, self._query, run=run, transactions=void.open_)
         if void.open_:
-            events.tell(Event.ABORTED, self._query, transactions=void.open_)
+            events.emit(Event.ABORTED, self._query, transactions=void.open_)
 
 
 @dataclass(frozen=True)
@@ -166,7 +166,7 @@ def superseded_run(names: QueryNames) -> Iterator[None]:
     try:
         yield
     except SupersededError as error:
-        events.tell(Event.SUPERSEDED, names.query, **error.data)
+        events.emit(Event.SUPERSEDED, names.query, **error.data)
         raise
 
 

@@ -38,7 +38,7 @@ from eos_sink.protocol.rules import (
     check_streams,
     check_unmoved,
     check_vote,
-    is_visible,
+    is_already_visible,
     vote_margin_ms,
 )
 
@@ -87,7 +87,7 @@ class Committer:
 
     def _commit(self, reports: Sequence[TaskReport], deadline: Deadline) -> None:
         if any(report.skipped for report in reports):
-            rows = RowDigest.total([report.tally for report in reports]).rows
+            rows = RowDigest.total([report.digest for report in reports]).rows
             _LOGGER.warning(
                 "Query %s: %s is skipped, since a later version is decided; its %s rows are not "
                 "written.",
@@ -102,12 +102,12 @@ class Committer:
                 batch=reports[0].batch,
                 slot=reports[0].slot,
                 partitions=len(reports),
-                total=RowDigest.total([report.tally for report in reports]),
+                total=RowDigest.total([report.digest for report in reports]),
                 prepared=_prepared(reports),
-                run=reports[0].run,
+                spark_run=reports[0].spark_run,
             )
             record = self._register.expect(reports[0].token, deadline).record
-            if is_visible(self._names, self._log, record, decision):
+            if is_already_visible(self._names, self._log, record, decision):
                 self._pass_over(reports, record, deadline)
             else:
                 check_streams(self._names, record, decision)
@@ -185,7 +185,7 @@ class Committer:
                 data={"batch": decision.batch.batch, "partitions": sorted(found.lost)},
             )
         self._journal.committed(decision, rewritten, clock, token.seq + 1)
-        if found.seen and entry.record.notes_settled:
+        if found.seen and entry.record.needs_settled_note:
             self._keep_settled(token, entry, deadline)
 
     def _keep_settled(self, token: PlanToken, entry: Entry, deadline: Deadline) -> None:
@@ -209,12 +209,16 @@ class Committer:
         """What the tasks have written was visible before another stream took the query's names.
         The record makes their plan undecidable, as a void does, before they are aborted."""
         batch = reports[0].batch
-        known = record.earlier_of(batch.stream)
+        known = record.other_stream(batch.stream)
         assert known is not None
         # So that a second frame of this run is not taken for one more replay.
-        earlier = record.earlier_with(batch.stream, replace(known, run=reports[0].run))
+        earlier = record.with_other_stream(
+            batch.stream, replace(known, spark_run=reports[0].spark_run)
+        )
         figures = self._journal.next()
-        self._register.write(reports[0].token, record.decision, deadline, figures, earlier=earlier)
+        self._register.write(
+            reports[0].token, record.decision, deadline, figures, other_streams=earlier
+        )
         prepared = self._transactions(reports)
         abort_all(self._kafka, prepared, deadline)
         self._journal.replayed(batch)
@@ -248,23 +252,29 @@ class Committer:
         check_forward(token, entry)
         if entry.seq != token.seq or decision is None:
             raise superseded(token, entry)
-        if decision.batch.numbering is Numbering.FOREACH and not any(r.tally.rows for r in reports):
+        if decision.batch.numbering is Numbering.FOREACH and not any(
+            r.digest.rows for r in reports
+        ):
             # Of several frames an empty one changes nothing, whichever was written first.
             return
-        run = reports[0].run
+        spark_run = reports[0].spark_run
         if not lost:
             check_replay(self._names, self._log, decision, reports)
             self._journal.replayed(decision.batch)
-            if run != decision.run:
+            if spark_run != decision.spark_run:
                 # So that a second frame of this run is not taken for one more replay.
                 figures = self._journal.next()
-                self._register.write(token, replace(decision, run=run), deadline, figures)
+                self._register.write(
+                    token, replace(decision, spark_run=spark_run), deadline, figures
+                )
             return
         check_rewrite(self._names, self._log, decision, lost, reports)
         kept = [entry for entry in decision.prepared if entry.partition not in lost]
         entries = sorted([*kept, *_prepared(reports)], key=lambda entry: entry.partition)
-        ruling = replace(decision.ruling, lost=decision.ruling.lost - lost)
-        rewritten = replace(decision, prepared=tuple(entries), ruling=ruling, run=run)
+        override = replace(decision.override, lost=decision.override.lost - lost)
+        rewritten = replace(
+            decision, prepared=tuple(entries), override=override, spark_run=spark_run
+        )
         self._decide(reports, rewritten, deadline, lost)
 
 

@@ -13,7 +13,7 @@ from eos_sink.decision_log import DecisionRegister, Entry, refused_member, repla
 from eos_sink.driver.abort import abort_all, list_undecided, void
 from eos_sink.driver.batch_metrics import PlanJournal, superseded_run
 from eos_sink.driver.check_destinations import check_destinations
-from eos_sink.driver.processes import this_process
+from eos_sink.driver.processes import current_run
 from eos_sink.driver.settle import Settlement, settle
 from eos_sink.errors import (
     ConfigurationError,
@@ -36,13 +36,13 @@ _LOGGER = logging.getLogger("eos_sink.driver")
 class Planner:
     """The planner of one query in one process."""
 
-    def __init__(self, kafka: Kafka, options: SinkOptions, owner: Run | None = None) -> None:
+    def __init__(self, kafka: Kafka, options: SinkOptions, run: Run | None = None) -> None:
         self._kafka = kafka
         self._options = options
         self._names = options.names
         self._register = DecisionRegister(kafka, options.names)
-        self._owner = owner or this_process(options)
-        self._journal = PlanJournal(options.names, self._owner)
+        self._run = run or current_run(options)
+        self._journal = PlanJournal(options.names, self._run)
         self._member: GroupMember | None = None
         self._metadata = b""
         self._session_ms = 0
@@ -71,9 +71,9 @@ class Planner:
             entry = self._current(deadline) if self._joined() else self._recover(deadline)
         except MemberRefused as refused:
             self._forget()
-            latest = self._register.glance()
+            latest = self._register.try_read()
             raise refused_member(
-                self._names, refused, self._owner, latest, self._session_ms
+                self._names, refused, self._run, latest, self._session_ms
             ) from refused
         except EosSinkError:
             # Whatever was half done, the next plan recovers.
@@ -98,9 +98,9 @@ class Planner:
         self._forget()
         if state is MemberState.REPLACED and not self._options.origin.batch:
             # Never a reason to join again: the newer run would be replaced in turn.
-            latest = self._register.glance()
+            latest = self._register.try_read()
             if latest is None or not self._in_turns(latest):
-                raise replaced(self._names, self._owner, latest)
+                raise replaced(self._names, self._run, latest)
             self._checked = True
         return False
 
@@ -108,10 +108,10 @@ class Planner:
         """Another process has planned last, and is done with it: a planner of this very run. Or, of
         batch writes, any other: each is a run by itself, and may come between two of this process.
         """
-        owner = latest.record.owner
-        if owner is None or not self._options.origin.batch:
-            return owner is not None and owner.is_sibling_of(self._owner)
-        return owner != self._owner
+        run = latest.record.run
+        if run is None or not self._options.origin.batch:
+            return run is not None and run.is_sibling_of(self._run)
+        return run != self._run
 
     def _current(self, deadline: Deadline) -> Entry:
         entry = self._register.read(deadline)
@@ -135,7 +135,7 @@ class Planner:
         is neither decided nor given up, or its decision is not noted as settled, which follows."""
         if self._planned is not None and self._planned.seq == entry.seq:
             return True
-        return entry.record.notes_settled and not entry.record.settled
+        return entry.record.needs_settled_note and not entry.record.settled
 
     def _recover(self, deadline: Deadline) -> Entry:
         if not self._checked:
@@ -219,14 +219,14 @@ class Planner:
             check_unrecorded(self._names, self._options.log_topic, states.values())
 
     def _tell_of_another_query(self, entry: Entry) -> None:
-        before = entry.record.owner
-        if before is not None and before.origin.contradicts(self._owner.origin):
+        before = entry.record.run
+        if before is not None and before.origin.contradicts(self._run.origin):
             _LOGGER.warning(
                 "Query %s was run before by %s and is run now by %s. If both are alive they "
                 "replace each other in turns: give each of two queries an eos.id of its own.",
                 self._names.query,
                 before,
-                self._owner,
+                self._run,
             )
 
     def _sweep(self, entry: Entry, deadline: Deadline, *, always_void: bool) -> Entry:
@@ -251,7 +251,7 @@ class Planner:
 
     def _token(self, entry: Entry) -> PlanToken:
         return PlanToken(
-            self._names, entry.seq, entry.position, self._metadata, self._owner, self._session_ms
+            self._names, entry.seq, entry.position, self._metadata, self._run, self._session_ms
         )
 
     def _forget(self) -> None:

@@ -15,7 +15,7 @@ from eos_sink.options import SinkOptions
 from eos_sink.protocol.model import Run
 
 
-def this_process(options: SinkOptions) -> Run:
+def current_run(options: SinkOptions) -> Run:
     """How this run is named to a run that it replaces."""
     now_ms = int(time.time() * 1000)
     return Run(socket.gethostname(), os.getpid(), now_ms, options.origin, session=_session())
@@ -42,23 +42,23 @@ def process_name(pid: int) -> str:
     return f"{pid}@{since}"
 
 
-def runs_here(owner: Run) -> bool:
+def is_alive_here(run: Run) -> bool:
     """Whether the run that wrote last is alive on this machine."""
-    return _is_local(owner) and _is_running(owner.pid)
+    return _is_local(run) and _is_running(run.pid)
 
 
-def died_here(owner: Run) -> bool:
+def is_dead_here(run: Run) -> bool:
     """Whether the run that wrote last is known to have died, since it ran on this machine. Spark
     ends idle planner processes: the run lives on while the process does that has started them."""
-    if not _is_local(owner) or _is_running(owner.pid):
+    if not _is_local(run) or _is_running(run.pid):
         return False
-    parent = owner.session.partition("@")[0]
+    parent = run.session.partition("@")[0]
     lives = parent.isdecimal() and _is_running(int(parent))
-    return not (lives and process_name(int(parent)) == owner.session)
+    return not (lives and process_name(int(parent)) == run.session)
 
 
-def _is_local(owner: Run) -> bool:
-    return not owner.tool and owner.host == socket.gethostname()
+def _is_local(run: Run) -> bool:
+    return not run.tool and run.host == socket.gethostname()
 
 
 def _is_running(pid: int) -> bool:

@@ -25,7 +25,7 @@ class Settlement:
     Attributes:
         lost: partitions that were aborted after the decision, by a time-out or a late attempt.
         doubtful: partitions of which nothing can tell any more what became of them.
-        seen: all of it was seen visible; a person's ruling does not count.
+        seen: all of it was seen visible; a person's override does not count.
     """
 
     lost: frozenset[int] = frozenset()
@@ -70,7 +70,7 @@ def settle(
 
 def _seen(evidence: Evidence) -> bool:
     """Committed by Kafka's word: a person may rule otherwise tomorrow."""
-    return outcome(replace(evidence, ruling=None, accepted=False)) is Outcome.COMMITTED
+    return outcome(replace(evidence, override=None, accepted=False)) is Outcome.COMMITTED
 
 
 def _unfinished(

@@ -33,7 +33,7 @@ def show() -> None:
         LOGGER.addHandler(_ToStderr())
 
 
-def tell(event: Event, query: str, **facts: object) -> None:
+def emit(event: Event, query: str, **facts: object) -> None:
     """Log a line, where anybody wants it; never an error.
 
     Args:

@@ -85,8 +85,8 @@ class RowDigest:
         )
 
     @staticmethod
-    def total(tallies: list[RowDigest]) -> RowDigest:
-        return sum(tallies, RowDigest())
+    def total(digests: list[RowDigest]) -> RowDigest:
+        return sum(digests, RowDigest())
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class Prepared:
     partition: int
     producer_id: int
     epoch: int
-    tally: RowDigest
+    digest: RowDigest
     witness: Witness
 
     def transaction(self, names: QueryNames, slot: int) -> Transaction:
@@ -125,8 +125,8 @@ class Override:
 class Decision:
     """A batch that must become visible: the latest one is the only one that can be open.
 
-    `run` is the run of the streaming query whose `foreachBatch` wrote it last, or found it written;
-    empty for all others.
+    `spark_run` is Spark's run id of the query whose `foreachBatch` wrote it last, or found
+    it written; empty for all others.
     """
 
     batch: BatchId
@@ -134,8 +134,8 @@ class Decision:
     partitions: int
     total: RowDigest
     prepared: tuple[Prepared, ...]
-    ruling: Override = field(default_factory=Override)
-    run: str = ""
+    override: Override = field(default_factory=Override)
+    spark_run: str = ""
 
     @property
     def topics(self) -> list[str]:
@@ -146,12 +146,12 @@ class Decision:
         return {entry.transaction(names, self.slot): entry for entry in self.prepared}
 
     def repeats(self, other: Decision | None) -> bool:
-        """A void, a ruling or a new run of `foreachBatch` repeats a decision; no rewrite does."""
+        """A void, an override or a new `spark_run` repeats a decision; no rewrite does."""
         return other is not None and (self.batch, self.prepared) == (other.batch, other.prepared)
 
 
 @dataclass(frozen=True)
-class Earlier:
+class OtherStream:
     """The last decided batch of a stream that another one has followed.
 
     All of it is visible, or a person has accepted it as it is: a batch of another stream is not
@@ -161,20 +161,22 @@ class Earlier:
     Attributes:
         total: None: not known, since an older version wrote the record, or a person has dropped
             the decision.
-        run: as in a decision.
+        spark_run: as in a decision.
         accepted: any rows count as a replay of it.
         dropped: a person has dropped the decision; without a later one the batch is written.
     """
 
     batch: BatchId
     total: RowDigest | None = None
-    run: str = ""
+    spark_run: str = ""
     accepted: bool = False
     dropped: bool = False
 
     @staticmethod
-    def of(decision: Decision) -> Earlier:
-        return Earlier(decision.batch, decision.total, decision.run, decision.ruling.accepted)
+    def of(decision: Decision) -> OtherStream:
+        return OtherStream(
+            decision.batch, decision.total, decision.spark_run, decision.override.accepted
+        )
 
 
 @dataclass(frozen=True)
@@ -212,11 +214,11 @@ class LogRecord:
     """The latest word of the decision log about a query.
 
     `seq` grows by one with each write, a void included, which repeats `decision`.
-    `writer` is unique to each write, so that a write of unknown outcome is recognised. `earlier`
-    has the last decided batch of every other stream that ran under the query's names (a deleted
+    `writer` is unique to each write, so that a write of unknown outcome is recognised.
+    `other_streams` has the last decided batch of every other stream of the names (a deleted
     checkpoint, frames of several queries to one topic, or a second application by mistake), the
     latest last.
-    `owner` is the run that it was written for, None in records of older versions. `settled` says
+    `run` is the run that it was written for, None in records of older versions. `settled` says
     that the decision, which this record repeats, was seen visible as a whole: Kafka forgets that,
     the log does not.
 
@@ -227,8 +229,8 @@ class LogRecord:
     seq: int
     decision: Decision | None
     writer: str
-    earlier: tuple[Earlier, ...] = ()
-    owner: Run | None = None
+    other_streams: tuple[OtherStream, ...] = ()
+    run: Run | None = None
     prefix: str = field(default="", compare=False)
     stats: Stats = field(default_factory=Stats, compare=False)
     settled: bool = False
@@ -236,7 +238,7 @@ class LogRecord:
     @property
     def decided(self) -> tuple[BatchId, ...]:
         """The last decided batch of each stream, the latest last."""
-        earlier = tuple(each.batch for each in self.earlier)
+        earlier = tuple(each.batch for each in self.other_streams)
         return (*earlier, self.decision.batch) if self.decision else earlier
 
     def knows(self, stream: str) -> bool:
@@ -244,30 +246,32 @@ class LogRecord:
         return any(batch.stream == stream for batch in self.decided)
 
     @property
-    def notes_settled(self) -> bool:
+    def needs_settled_note(self) -> bool:
         """Whether another record has to say that the decision was settled. The next batch of a
         stream proves it; nothing does for a single write or a version, nor for a frame where the
         next one may be another query's."""
         numbering = self.decision and self.decision.batch.numbering
         if numbering is Numbering.FOREACH:
-            return bool(self.earlier)
+            return bool(self.other_streams)
         return numbering in (Numbering.VERSION, Numbering.ONCE)
 
-    def earlier_of(self, stream: str) -> Earlier | None:
-        return next((each for each in self.earlier if each.batch.stream == stream), None)
+    def other_stream(self, stream: str) -> OtherStream | None:
+        return next((each for each in self.other_streams if each.batch.stream == stream), None)
 
-    def earlier_with(self, stream: str, changed: Earlier | None) -> tuple[Earlier, ...]:
+    def with_other_stream(
+        self, stream: str, changed: OtherStream | None
+    ) -> tuple[OtherStream, ...]:
         """The other streams' batches with this stream's one changed, or forgotten."""
-        every = (changed if e.batch.stream == stream else e for e in self.earlier)
+        every = (changed if e.batch.stream == stream else e for e in self.other_streams)
         return tuple(each for each in every if each is not None)
 
-    def followed_by(self, decision: Decision | None) -> tuple[Earlier, ...]:
+    def followed_by(self, decision: Decision | None) -> tuple[OtherStream, ...]:
         """The other streams' batches once this is decided. Without one, a person drops the latest
         decision: its batch is no replay when it comes again, so its rows are not kept."""
-        every = self.earlier
+        every = self.other_streams
         if self.decision:
-            latest = Earlier.of(self.decision)
-            every = (*every, latest if decision else Earlier(latest.batch, dropped=True))
+            latest = OtherStream.of(self.decision)
+            every = (*every, latest if decision else OtherStream(latest.batch, dropped=True))
         now = decision.batch.stream if decision else None
         return tuple(
             each
@@ -280,7 +284,7 @@ class LogRecord:
         self,
         decision: Decision | None,
         writer: str,
-        owner: Run | None = None,
+        run: Run | None = None,
         prefix: str = "",
         figures: Stats | None = None,
         *,
@@ -298,7 +302,7 @@ class LogRecord:
         settled = settled or (
             self.settled and decision is not None and decision.repeats(self.decision)
         )
-        return LogRecord(self.seq + 1, decision, writer, earlier, owner, prefix, stats, settled)
+        return LogRecord(self.seq + 1, decision, writer, earlier, run, prefix, stats, settled)
 
 
 @dataclass(frozen=True)
@@ -306,14 +310,14 @@ class PlanToken:
     """What makes a plan current: the driver's group metadata and the log as the plan saw it.
 
     `member` is opaque consumer group metadata (KIP-447), which the group accepts for `session_ms`
-    after the planner's process has ended; `owner` is the run that plans.
+    after the planner's process has ended; `run` is the run that plans.
     """
 
     names: QueryNames
     seq: int
     position: LogPosition
     member: bytes = field(repr=False)
-    owner: Run | None = None
+    run: Run | None = None
     session_ms: int = 0
 
 
@@ -341,9 +345,9 @@ class TaskReport:
     """What a task hands to the driver.
 
     `prepared` is None where nothing was written: no rows, or rows that are visible already
-    (`replayed`), or that are left out (`skipped`). `tally` counts the rows of the partition either
-    way. `lost` is the plan's, `run` as in a decision. `took` has the seconds of the task's steps,
-    for figures only.
+    (`replayed`), or that are left out (`skipped`). `digest` counts the rows of the partition either
+    way. `lost` is the plan's, `spark_run` as in a decision. `took` has the seconds of the task's
+    steps, for figures only.
     """
 
     token: PlanToken
@@ -351,9 +355,9 @@ class TaskReport:
     partition: int
     slot: int
     replayed: bool
-    tally: RowDigest
+    digest: RowDigest
     prepared: Prepared | None
     lost: frozenset[int] = frozenset()
     skipped: bool = False
-    run: str = ""
+    spark_run: str = ""
     took: Mapping[Step, float] = field(default_factory=dict, compare=False)

@@ -13,7 +13,7 @@ from typing import Any
 from eos_sink.errors import OperatorNeededError
 from eos_sink.identity import DEFAULT_LOG, DEFAULT_PREFIX, QueryNames
 from eos_sink.kafka.interfaces import LogPosition
-from eos_sink.protocol.model import BatchId, Decision, Earlier, Numbering, RowDigest
+from eos_sink.protocol.model import BatchId, Decision, Numbering, OtherStream, RowDigest
 
 _SHOWN_IDS = 5
 _AGAIN = "Start the query with the checkpoint of that stream, so that Spark replays the batch."
@@ -54,7 +54,7 @@ def in_doubt(
     """Neither coordinator nor topic can tell any more what became of these partitions."""
     partitions = sorted(doubtful)
     entries = [entry for entry in decision.prepared if entry.partition in doubtful]
-    rows = sum(entry.tally.rows for entry in entries)
+    rows = sum(entry.digest.rows for entry in entries)
     places = ", ".join(
         f"{e.witness.topic}[{e.witness.partition}]@{e.witness.offset}" for e in entries
     )
@@ -91,7 +91,7 @@ def old_checkpoint(
 
 
 def older_than_earlier(
-    names: QueryNames, log: str, batch: BatchId, known: Earlier
+    names: QueryNames, log: str, batch: BatchId, known: OtherStream
 ) -> OperatorNeededError:
     """Spark runs a batch that is older than the last one of its stream, which another followed."""
     return _needed(
@@ -172,7 +172,7 @@ def unrepaired(
 ) -> OperatorNeededError:
     """Decided partitions were lost, and Spark does not replay their batch."""
     partitions = sorted(lost)
-    rows = sum(e.tally.rows for e in decision.prepared if e.partition in lost)
+    rows = sum(e.digest.rows for e in decision.prepared if e.partition in lost)
     return _needed(
         f"Query {names.query}: Spark runs {batch}, but partitions {partitions} ({rows} rows) of "
         f"{decision.batch} were aborted after their decision and only a replay of that batch can "

@@ -56,7 +56,7 @@ class Evidence:
         end: the answer of EndTxn(commit); None: it was not sent, or not answered.
         witness: what a read_committed reader finds there; None: not asked, or no answer yet.
         marker: what the marker behind the witness says; None: not asked, or not found.
-        ruling: a person's ruling about the partition: whether it counts as committed.
+        override: a person's override about the partition: whether it counts as committed.
         accepted: a person has accepted the decision as it is.
     """
 
@@ -68,7 +68,7 @@ class Evidence:
     end: EndOutcome | None = None
     witness: Visibility | None = None
     marker: bool | None = None
-    ruling: bool | None = None
+    override: bool | None = None
     accepted: bool = False
 
 
@@ -76,16 +76,16 @@ def evidence_in_log(
     names: QueryNames, decision: Decision, *, settled: bool = False, later: bool = False
 ) -> tuple[Evidence, ...]:
     """What is known of each transaction of a decision before anything is asked."""
-    ruling = decision.ruling
-    said = dict.fromkeys(ruling.lost, False) | dict.fromkeys(ruling.visible, True)
+    override = decision.override
+    said = dict.fromkeys(override.lost, False) | dict.fromkeys(override.visible, True)
     return tuple(
         Evidence(
             transaction,
             entry,
             settled=settled,
             later=later,
-            ruling=said.get(entry.partition),
-            accepted=ruling.accepted,
+            override=said.get(entry.partition),
+            accepted=override.accepted,
         )
         for transaction, entry in decision.transactions(names).items()
     )
@@ -100,7 +100,7 @@ def outcome(evidence: Evidence) -> Outcome:
     if committed is None:
         if evidence.witness is None and not evidence.later:
             return Outcome.UNKNOWN
-        committed = evidence.ruling if evidence.marker is None else evidence.marker
+        committed = evidence.override if evidence.marker is None else evidence.marker
     if committed is None:
         if evidence.accepted:
             return Outcome.ACCEPTED

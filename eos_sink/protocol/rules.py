@@ -88,11 +88,11 @@ class Assignment:
     slot: int
 
 
-def assignment(plan: Plan, batch: BatchId, partition: int, run: str = "") -> Assignment:
+def assignment(plan: Plan, batch: BatchId, partition: int, spark_run: str = "") -> Assignment:
     """Whether a task writes or only counts, and under which slot.
 
     Args:
-        run: the run of the query whose `foreachBatch` writes.
+        spark_run: the run id of the query whose `foreachBatch` writes.
 
     Raises:
         OperatorNeededError: the batch is older than the decision, or the decision has lost
@@ -104,7 +104,7 @@ def assignment(plan: Plan, batch: BatchId, partition: int, run: str = "") -> Ass
         return Assignment(Role.WRITE, 0)
     names, log = plan.token.names, plan.token.position.topic
     if decision.batch == batch:
-        if run and run == decision.run:
+        if spark_run and spark_run == decision.spark_run:
             # One run calls foreachBatch once for a batch, so this is no replay.
             return Assignment(Role.REFUSE, decision.slot)
         if plan.doubtful:
@@ -148,13 +148,13 @@ def check_unmoved(
             continue  # Nothing was decided there, or a person has dropped it.
         # What topics an earlier stream's batch went to is not kept.
         same_topic = topics & {*latest.topics}
-        decided = record.decided if same_topic else [each.batch for each in record.earlier]
+        decided = record.decided if same_topic else [each.batch for each in record.other_streams]
         for its in decided:
             if its.stream in batch.namesakes and its.batch >= batch.batch:
                 raise operator_errors.moved_checkpoint(names, log, batch, other, its)
 
 
-def is_visible(names: QueryNames, log: str, record: LogRecord, decision: Decision) -> bool:
+def is_already_visible(names: QueryNames, log: str, record: LogRecord, decision: Decision) -> bool:
     """Whether a batch was decided before another stream took the query's names, and so is visible:
     what is written of it now has to be aborted. Otherwise it is new.
 
@@ -163,15 +163,15 @@ def is_visible(names: QueryNames, log: str, record: LogRecord, decision: Decisio
             other rows, or an older version did not note with which.
         ConfigurationError: the same run of the query has written it.
     """
-    batch, total, run = decision.batch, decision.total, decision.run
-    known = record.earlier_of(batch.stream)
+    batch, total, spark_run = decision.batch, decision.total, decision.spark_run
+    known = record.other_stream(batch.stream)
     if known is None or known.batch.batch < batch.batch:
         return False
     if known.dropped and record.decision is None:
         return False  # So that it is written.
     if known.batch.batch > batch.batch:
         raise operator_errors.older_than_earlier(names, log, batch, known)
-    if run and run == known.run:
+    if spark_run and spark_run == known.spark_run:
         raise second_frame(names, batch)
     if known.accepted:
         return True
@@ -282,8 +282,8 @@ def check_replay(
     Raises:
         OperatorNeededError: it has not.
     """
-    total = RowDigest.total([report.tally for report in reports])
-    if total != decision.total and not decision.ruling.accepted:
+    total = RowDigest.total([report.digest for report in reports])
+    if total != decision.total and not decision.override.accepted:
         raise operator_errors.other_rows(
             names,
             log,
@@ -331,7 +331,7 @@ def check_rewrite(
 
 def _moved(decision: Decision, reports: Sequence[TaskReport]) -> list[int]:
     """The partitions that do not hold the rows that they held when they were decided."""
-    decided = {entry.partition: entry.tally for entry in decision.prepared}
-    found = {report.partition: report.tally for report in reports}
+    decided = {entry.partition: entry.digest for entry in decision.prepared}
+    found = {report.partition: report.digest for report in reports}
     every = sorted(decided.keys() | found.keys())
     return [p for p in every if found.get(p, RowDigest()) != decided.get(p, RowDigest())]

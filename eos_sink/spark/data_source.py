@@ -25,8 +25,8 @@ from eos_sink.spark.writers import (
     CheckSettings,
     Connect,
     StreamWriter,
+    adds_batch_remedy,
     in_this_python,
-    told_of_a_batch_write,
 )
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class KafkaEosDataSource(DataSource):
                 "Kafka's own tools. Nothing was written or deleted.",
             )
         options = parse_batch_options(self._all_options())
-        with told_of_a_batch_write():
+        with adds_batch_remedy():
             plan = self._plan(schema, options.sink)
         connect, check = type(self).connect, self._check_settings()
         return BatchWriter(options.sink, connect, plan, options.version, check)

@@ -86,7 +86,7 @@ class SinkWriter:
         self._check_settings = check_settings
 
     def _write(
-        self, context: TaskContext, batch: BatchId, run: str, rows: Iterator[pa.RecordBatch]
+        self, context: TaskContext, batch: BatchId, spark_run: str, rows: Iterator[pa.RecordBatch]
     ) -> Report:
         with in_this_python():
             from eos_sink.task.writer import TaskWriter
@@ -106,7 +106,7 @@ class SinkWriter:
             )
         with contextlib.closing(self._connect(self._options)) as kafka:
             task = TaskWriter(kafka, self._options, self._plan)
-            return Report(task.write(batch, context.partitionId(), rows, run))
+            return Report(task.write(batch, context.partitionId(), rows, spark_run))
 
     def _commit(self, messages: list[WriterCommitMessage | None]) -> None:
         reports = _reports(messages)
@@ -176,12 +176,12 @@ class BatchWriter(SinkWriter, DataSourceArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Report:
         context = _task_context()
-        batch, run = self._numbered(context)
-        with told_of_a_batch_write():
-            return self._write(context, batch, run, iterator)
+        batch, spark_run = self._numbered(context)
+        with adds_batch_remedy():
+            return self._write(context, batch, spark_run, iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        with told_of_a_batch_write():
+        with adds_batch_remedy():
             self._commit(messages)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
@@ -224,7 +224,7 @@ _REMEDIES: dict[type[EosSinkError], str] = {
 
 
 @contextlib.contextmanager
-def told_of_a_batch_write() -> Iterator[None]:
+def adds_batch_remedy() -> Iterator[None]:
     """Errors speak of queries, which are started again; a batch write is run again, or not."""
     try:
         yield

@@ -58,7 +58,7 @@ class RowDigester:
             self._add_waiting()
 
     @property
-    def tally(self) -> RowDigest:
+    def digest(self) -> RowDigest:
         self._add_waiting()
         return RowDigest(self._rows, self._bytes, self._sum % 2**64)
 

@@ -65,31 +65,31 @@ class TaskWriter:
             events.show()
 
     def write(
-        self, batch: BatchId, partition: int, data: Iterable[pa.RecordBatch], run: str = ""
+        self, batch: BatchId, partition: int, data: Iterable[pa.RecordBatch], spark_run: str = ""
     ) -> TaskReport:
         """Consume all of `data` and report.
 
         Args:
-            run: the run of the query whose `foreachBatch` writes.
+            spark_run: the run id of the query whose `foreachBatch` writes.
 
         Raises:
             ProduceFailedError, SupersededError: the transaction is aborted; Spark may try again.
             ConfigurationError, ClusterError: something in the rows or the cluster is wrong.
             OperatorNeededError: Spark runs a batch that the decision forbids.
         """
-        todo = assignment(self._plan, batch, partition, run)
-        tallier = RowDigester(topic_varies=self._options.topic is None)
+        todo = assignment(self._plan, batch, partition, spark_run)
+        digester = RowDigester(topic_varies=self._options.topic is None)
         # An Arrow batch may have 64 MB, so none is held here once Spark is asked for another.
         filled = filter(len, data)
         prepared = None
         if todo.role is Role.WRITE:
-            prepared = self._write(todo.slot, partition, filled, tallier)
+            prepared = self._write(todo.slot, partition, filled, digester)
         elif todo.role is Role.REFUSE:
             if next(filled, None) is not None:
                 raise second_frame(self._plan.token.names, batch)
         else:
             for part in filled:
-                tallier.add(self._rows(part))
+                digester.add(self._rows(part))
                 del part
         decision = self._plan.decision
         return TaskReport(
@@ -98,16 +98,16 @@ class TaskWriter:
             partition=partition,
             slot=todo.slot,
             replayed=decision is not None and decision.batch == batch,
-            tally=tallier.tally,
+            digest=digester.digest,
             prepared=prepared,
             lost=self._plan.lost,
             skipped=todo.role is Role.SKIP,
-            run=run,
+            spark_run=spark_run,
             took=self._clock.took,
         )
 
     def _write(
-        self, slot: int, partition: int, rows: Iterator[pa.RecordBatch], tallier: RowDigester
+        self, slot: int, partition: int, rows: Iterator[pa.RecordBatch], digester: RowDigester
     ) -> Prepared | None:
         transactional_id = self._plan.token.names.task(slot, partition)
         with _Opening(lambda: self._open(transactional_id)) as opening:
@@ -128,7 +128,7 @@ class TaskWriter:
         self._clock.begin()
         try:
             producer.begin()
-            witness = self._produce(producer, waiting, rows, tallier)
+            witness = self._produce(producer, waiting, rows, digester)
             identity = producer.identity(Deadline(self._options.step_timeout))
         except BaseException as error:
             _give_up(producer)
@@ -138,7 +138,7 @@ class TaskWriter:
             raise explained from error
         self._clock.end(Step.WRITE)
         producer.close()
-        return Prepared(partition, identity.producer_id, identity.epoch, tallier.tally, witness)
+        return Prepared(partition, identity.producer_id, identity.epoch, digester.digest, witness)
 
     def _open(self, transactional_id: str) -> TransactionalProducer:
         self._clock.begin()
@@ -156,18 +156,18 @@ class TaskWriter:
         producer: TransactionalProducer,
         waiting: list[pa.RecordBatch],
         rest: Iterable[pa.RecordBatch],
-        tallier: RowDigester,
+        digester: RowDigester,
     ) -> Witness:
         witnesses: list[Witness] = []
         self._send(
-            producer, waiting.pop(0), tallier, lambda *place: witnesses.append(Witness(*place))
+            producer, waiting.pop(0), digester, lambda *place: witnesses.append(Witness(*place))
         )
         if waiting:
             # A stale driver's task is refused here, before it has written much, and frees readers.
             self._send_offset(producer)
-            self._send(producer, waiting.pop(), tallier)
+            self._send(producer, waiting.pop(), digester)
             for part in rest:
-                self._send(producer, part, tallier)
+                self._send(producer, part, digester)
                 del part
         producer.flush(Deadline(self._options.transaction_timeout_ms / 1000))
         # Behind the last row, so that a stale task never stays prepared: who replaces its driver
@@ -181,13 +181,13 @@ class TaskWriter:
         self,
         producer: TransactionalProducer,
         part: pa.RecordBatch,
-        tallier: RowDigester,
+        digester: RowDigester,
         on_offset: Callable[[str, int, int], None] | None = None,
     ) -> None:
         if self._options.destinations is not None:
             check_rows(part, self._options.topic, self._options.destinations)
         rows = self._rows(part)
-        tallier.add(rows)
+        digester.add(rows)
         producer.produce_rows(rows, on_offset)
 
     def _send_offset(self, producer: TransactionalProducer) -> None:
@@ -201,7 +201,7 @@ class TaskWriter:
         """What the log says by now, if it is readable soon."""
         register = DecisionRegister(self._kafka, self._plan.token.names)
         try:
-            return register.glance()
+            return register.try_read()
         finally:
             register.close()
 
@@ -212,7 +212,7 @@ class TaskWriter:
             return refused_member(
                 token.names,
                 error,
-                token.owner,
+                token.run,
                 self._latest(),
                 token.session_ms,
                 while_writing=True,

@@ -9,7 +9,7 @@ from eos_sink.verify.confirm_duplicates import Confirmed
 from eos_sink.verify.count_rows import MOST_SUSPECTS, GapScope, Repeats
 from eos_sink.verify.read_rows import MOST_KEYS
 from eos_sink.verify.row_identity import escape_text
-from eos_sink.verify.verify_model import Check, PartitionRead, Reading, Status, VerifyOptions
+from eos_sink.verify.verify_model import Check, PartitionRead, Status, VerifyOptions
 
 _EXAMPLES = 5
 _PARTITIONS = 3
@@ -20,7 +20,7 @@ def check_lost(
     scope: GapScope,
     missing: int,
     examples: Sequence[str],
-    reading: Reading,
+    partitions: Sequence[PartitionRead],
 ) -> Check:
     """Rows that should be in the topic and are not."""
     if scope.bounds is None:
@@ -39,9 +39,9 @@ def check_lost(
         return Check("lost", Status.UNPROVEN, missing, told, tuple(examples[:_EXAMPLES]))
     if missing and options.compacted is None:
         told += "; it is unknown whether the topic is compacted"
-    if missing and sourced and reading.waiting:
+    if missing and sourced and any(each.behind for each in partitions):
         told += "; readers wait for some rows, which may be among them"
-    if missing and sourced and reading.cut:
+    if missing and sourced and any(each.read_from for each in partitions):
         told += "; rows that retention has deleted count as lost"
     return _check("lost", missing, told, examples)
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eos_sink.verify.row_columns import NO_NUMBERS, Chunk, Numbers, sort_rows, sort_values
-from eos_sink.verify.verify_model import Reading, VerifyOptions
+from eos_sink.verify.verify_model import PartitionRead, VerifyOptions
 
 MOST_SUSPECTS = 100_000
 """Identities that are read again, for certainty and for their places."""
@@ -119,10 +119,15 @@ class Gaps:
     some: list[Gap] = field(default_factory=list)
 
     def add_between(
-        self, before: Numbers, after: Numbers, bounds: Bounds, groups: NDArray[Any]
+        self,
+        before: Numbers,
+        after: Numbers,
+        bounds: Bounds,
+        groups: NDArray[Any],
+        among: NDArray[np.bool_] | bool = True,
     ) -> None:
-        """Add what is missing between each number and its successor."""
-        rising = after > before
+        """Add what is missing between each number and its successor, among those selected."""
+        rising = (after > before) & among
         first = np.maximum(before[rising] + 1, bounds.low)
         last = np.minimum(after[rising] - 1, bounds.high)
         lacking = last >= first
@@ -148,7 +153,7 @@ def find_gaps(chunks: Sequence[Chunk], bounds: Bounds) -> Gaps:
         joined = np.concatenate([last, values])
         homes = np.concatenate([last_group, groups])
         same = homes[1:] == homes[:-1]
-        found.add_between(joined[:-1][same], joined[1:][same], bounds, homes[1:][same])
+        found.add_between(joined[:-1], joined[1:], bounds, homes[1:], same)
         if bounds.whole:
             ends, starts = joined[:-1][~same], joined[1:][~same]
             above, below = np.full_like(ends, bounds.high + 1), np.full_like(ends, bounds.low - 1)
@@ -197,10 +202,14 @@ class GapScope:
 
 
 def find_scope(  # noqa: PLR0911 - one return for each reason
-    options: VerifyOptions, reading: Reading, chunks: Sequence[Chunk]
+    options: VerifyOptions,
+    partitions: Sequence[PartitionRead],
+    chunks: Sequence[Chunk],
+    *,
+    interrupted: bool = False,
 ) -> GapScope:
     """Find where a missing number is a loss: not in what was not read or is not yet visible."""
-    if reading.interrupted:
+    if interrupted:
         return GapScope(None, "it was interrupted, so not all rows were read")
     if options.expected is not None or options.expected_from is not None:
         if options.limited:
@@ -212,33 +221,36 @@ def find_scope(  # noqa: PLR0911 - one return for each reason
             None, "it is unknown which rows there should be: --number, --expected, --expected-from"
         )
     if options.group is not None:
-        if (reading.cut or reading.waiting or options.partitions) and has_split_groups(chunks):
+        partly = options.partitions or any(each.read_from or each.behind for each in partitions)
+        if partly and has_split_groups(chunks):
             return GapScope(None, "groups are in several partitions, and not all were read")
         return GapScope(Bounds())
     if options.partitions:
         return GapScope(None, "numbers may be in the partitions that were left out")
-    return _limit_to_read(reading, chunks)
+    return _limit_to_read(partitions, chunks)
 
 
-def _limit_to_read(reading: Reading, chunks: Sequence[Chunk]) -> GapScope:
+def _limit_to_read(partitions: Sequence[PartitionRead], chunks: Sequence[Chunk]) -> GapScope:
     # Numbers rise within a partition, except among concurrent writers. If a partition is not read
     # from its beginning, no number is lower than the highest of its first rows because it was left
     # out; the same holds for the end.
+    cut = {each.partition for each in partitions if each.read_from}
+    waiting = {each.partition for each in partitions if each.behind}
     heads: dict[int, Chunk] = {}
     tails: dict[int, Chunk] = {}
     for chunk in sorted(chunks, key=lambda each: each.first):
         heads.setdefault(chunk.partition, chunk)
         tails[chunk.partition] = chunk
-    if not reading.cut <= heads.keys():
+    if not cut <= heads.keys():
         return GapScope(None, "a partition is not read from its beginning, and no row was read")
-    if not reading.waiting <= tails.keys():
+    if not waiting <= tails.keys():
         return GapScope(None, "readers are held up before the first row of a partition")
     low, high, texts = _LEAST, _GREATEST, []
-    if reading.cut:
-        low = max(int(heads[p].values[: _near(heads[p])].max()) for p in reading.cut)
+    if cut:
+        low = max(int(heads[p].values[: _near(heads[p])].max()) for p in cut)
         texts.append(f"from {low}, because a partition is not read from its beginning")
-    if reading.waiting:
-        high = min(_last_number(tails[p]) for p in reading.waiting)
+    if waiting:
+        high = min(_last_number(tails[p]) for p in waiting)
         texts.append(f"up to {high}, because readers are held up")
     return GapScope(Bounds(low, high), range_text=", ".join(texts))
 

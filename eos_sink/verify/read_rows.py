@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from typing import Protocol
 
-import numpy as np
-
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.testing.row_check import KeyOrder
 from eos_sink.testing.topic_scan import Offsets, ReaderError, Row, Scan, Span
-from eos_sink.verify.row_columns import Columns, Numbers
+from eos_sink.verify.row_columns import Columns
 from eos_sink.verify.row_identity import RowIdentifier
-from eos_sink.verify.verify_model import Reading, VerifyOptions
+from eos_sink.verify.verify_model import PartitionRead, VerifyOptions
 
 MOST_KEYS = 2_000_000
 """Keys whose order is checked."""
@@ -23,7 +21,6 @@ _LOOK_AGAIN_S = 0.1
 _EXAMPLES = 20
 _FIRST_WIDTH_MS = 1_000
 _MOST_BINS = 2_048
-_AT_ONCE = 16_384
 
 
 class Meter(Protocol):
@@ -40,30 +37,19 @@ class Timeline:
 
     def __init__(self) -> None:
         self.width_ms = _FIRST_WIDTH_MS
-        self._bins: Counter[int] = Counter()
-        self._pending: list[int] = []
+        self._bins: defaultdict[int, int] = defaultdict(int)
 
     def add(self, timestamp_ms: int) -> None:
-        self._pending.append(timestamp_ms)
-        if len(self._pending) == _AT_ONCE:
-            self._count_pending()
+        self._bins[timestamp_ms // self.width_ms] += 1
+        while len(self._bins) > _MOST_BINS:
+            self.width_ms *= 2
+            narrow, self._bins = self._bins, defaultdict(int)
+            for place, number in narrow.items():
+                self._bins[place // 2] += number
 
     def bins(self) -> dict[int, int]:
         """The number in each bin, by its beginning in milliseconds since the epoch."""
-        self._count_pending()
         return {place * self.width_ms: number for place, number in sorted(self._bins.items())}
-
-    def _count_pending(self) -> None:
-        times: Numbers = np.array(self._pending, np.int64)
-        self._pending.clear()
-        places, counts = np.unique(times // self.width_ms, return_counts=True)
-        self._bins.update(dict(zip(places.tolist(), counts.tolist(), strict=True)))
-        while len(self._bins) > _MOST_BINS:
-            self.width_ms *= 2
-            wider: Counter[int] = Counter()
-            for place, number in self._bins.items():
-                wider[place // 2] += number
-            self._bins = wider
 
 
 class TopicReader:
@@ -138,15 +124,12 @@ class TopicReader:
         self._scan.close()
 
     @property
-    def behind(self) -> dict[int, int]:
-        """Offsets that readers wait for, by partition; none if readers do not wait."""
-        lag = {p: end - self.positions[p] for p, end in self.ends.items()}
-        return {partition: offsets for partition, offsets in lag.items() if offsets > 0}
-
-    @property
-    def reading(self) -> Reading:
-        cut = frozenset(partition for partition, start in self.starts.items() if start > 0)
-        return Reading(cut, frozenset(self.behind), self.interrupted)
+    def partitions(self) -> list[PartitionRead]:
+        """What was read so far."""
+        return [
+            PartitionRead(p, self.kept[p], start, self.positions[p], self.ends[p], self.rows[p])
+            for p, start in self.starts.items()
+        ]
 
     def _read_to_ends(self) -> None:
         """Read to the ends, and wait up to `wait_s` for transactions that are open before them."""
@@ -169,7 +152,7 @@ class TopicReader:
             finally:
                 self.positions.update(self._scan.position)
             self._meter.at(sum(self.positions.values()) - begun, self.rows.total())
-            if not self.behind:
+            if not any(each.behind for each in self.partitions):
                 return
             patience = patience or Deadline(self._options.wait_s)
             if patience.passed:

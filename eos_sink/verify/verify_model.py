@@ -56,21 +56,6 @@ class VerifyOptions:
         return bool(self.partitions or self.last is not None or self.since_ms is not None)
 
 
-@dataclass(frozen=True)
-class Reading:
-    """How completely the topic was read.
-
-    Attributes:
-        cut: partitions that were not read from offset 0.
-        waiting: partitions whose readers are held up.
-        interrupted: Ctrl-C ended the reading.
-    """
-
-    cut: frozenset[int] = frozenset()
-    waiting: frozenset[int] = frozenset()
-    interrupted: bool = False
-
-
 class Status(Enum):
     """The outcome of a check."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from eos_sink.testing.topic_scan import ReaderError
 from eos_sink.verify import checks
@@ -24,7 +24,7 @@ from eos_sink.verify.count_rows import (
 from eos_sink.verify.read_rows import Meter, TopicReader
 from eos_sink.verify.row_columns import Chunk, SourceFile
 from eos_sink.verify.row_identity import escape_text
-from eos_sink.verify.verify_model import Check, PartitionRead, VerifyOptions, VerifyResult
+from eos_sink.verify.verify_model import Check, VerifyOptions, VerifyResult
 
 FindHolders = Callable[[Mapping[int, int]], Mapping[int, str]]
 """From the last stable offset of partitions to the transactions that hold up their readers, as far
@@ -62,20 +62,12 @@ def verify_topic(options: VerifyOptions, meter: Meter, find_holders: FindHolders
         count_aborted = options.count_aborted and not reader.interrupted
         aborted = reader.count_aborted() if count_aborted else {}
         confirmed, why_not = _confirm(options, reader, count, meter)
-    waiting = {} if reader.interrupted else {p: reader.positions[p] for p in reader.behind}
+    read = reader.partitions
+    waiting = {p.partition: p.read_to for p in read if p.behind and not reader.interrupted}
     holders = find_holders(waiting) if waiting else {}
     partitions = tuple(
-        PartitionRead(
-            partition=partition,
-            kept_from=reader.kept[partition],
-            read_from=start,
-            read_to=reader.positions[partition],
-            end=reader.ends[partition],
-            rows=reader.rows[partition],
-            aborted=aborted.get(partition),
-            held_up_by=holders.get(partition) or None,
-        )
-        for partition, start in reader.starts.items()
+        replace(p, aborted=aborted.get(p.partition), held_up_by=holders.get(p.partition) or None)
+        for p in read
     )
     lost, foreign = _check_rows(options, reader, count, confirmed, source)
     return VerifyResult(
@@ -106,7 +98,9 @@ def _count(
     scope: GapScope | None = None,
 ) -> _Count:
     chunks = reader.columns.chunks()
-    scope = scope or find_scope(options, reader.reading, chunks)
+    if scope is None:
+        interrupted = reader.interrupted
+        scope = find_scope(options, reader.partitions, chunks, interrupted=interrupted)
     if due is not None:
         return _Count(chunks, compare_with_source(chunks, due), scope, Gaps())
     gaps = find_gaps(chunks, scope.bounds) if scope.bounds is not None else Gaps()
@@ -156,6 +150,6 @@ def _check_rows(
             foreign, numbers = find_outside(count.chunks, options.expected - 1)
             strangers = [f"{number}" for number in numbers.tolist()]
     return (
-        checks.check_lost(options, count.scope, missing, examples, reader.reading),
+        checks.check_lost(options, count.scope, missing, examples, reader.partitions),
         checks.check_foreign(options, foreign, strangers),
     )

@@ -16,7 +16,7 @@ from eos_sink.driver import processes
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka_config.acls import Resource
 from eos_sink.ops.observer import Observer
-from eos_sink.ops.resolve import RefusedChoice
+from eos_sink.ops.operator_run import RefusedChoice
 from tests.fakes.log import Outcome, Txn
 from tests.fakes.observation import FakeObservation
 from tests.fakes.process import Killed, Moment
@@ -29,7 +29,7 @@ from tests.protocol.world import TOPIC, World, options
 def world(monkeypatch: pytest.MonkeyPatch) -> World:
     world = World([])
     # The process of the tests is the run's, and lives on.
-    monkeypatch.setattr(processes, "runs_here", lambda _: False)
+    monkeypatch.setattr(processes, "is_alive_here", lambda _: False)
     monkeypatch.setattr(Observer.__init__, "__defaults__", (lambda: world.cluster.clock.ms,))
     monkeypatch.setattr(sys.stdin, "isatty", lambda: False, raising=False)
     return world
@@ -49,7 +49,7 @@ class Person:
 
     def status(self, *words: str) -> Report:
         found = Observer(self.kafka, "eos-sink-", lambda: self.world.cluster.clock.ms)
-        return status.report_of(found.look(Deadline(30)), parsed("status", *words))
+        return status.make_report(found.look(Deadline(30)), parsed("status", *words))
 
     def types(self, *words: str) -> Report:
         arguments = parsed("transactions", *words)
@@ -58,7 +58,7 @@ class Person:
 
     def explains(self, batch: int, *words: str) -> Report:
         arguments = parsed("explain", self.query, str(batch), *words)
-        return explain.report_of(explain.gather(self.kafka, arguments, Deadline(30)), arguments)
+        return explain.explain(self.kafka, arguments)
 
     def id(self, slot: int, partition: int) -> str:
         return self.world.options.names.task(slot, partition)
@@ -106,7 +106,7 @@ def test_an_empty_cluster_is_said_plainly(person: Person) -> None:
     assert "has no query yet" in render(person.status())
 
 
-def test_a_settled_query_is_a_row_and_needs_nobody(world: World, person: Person) -> None:
+def test_a_settled_query_is_a_row_and_needs_no_action(world: World, person: Person) -> None:
     Driver(world).run(0, [b"a"], [b"b"])
     world.cluster.clock.advance(180)
     found = person.status()
@@ -125,10 +125,10 @@ def test_a_settled_query_is_a_row_and_needs_nobody(world: World, person: Person)
         "eos-sink-",
     ]
     assert cells(found) == [row]
-    assert render(found).endswith("Nothing needs anybody.")
+    assert render(found).endswith("No action needed.")
 
 
-def test_what_a_dead_driver_left_needs_somebody(world: World, person: Person) -> None:
+def test_what_a_dead_driver_left_needs_an_operator(world: World, person: Person) -> None:
     decide_and_die(world)
     world.cluster.clock.advance(20)
     found = person.status()
@@ -148,9 +148,9 @@ def test_one_query_is_found_by_its_name_and_a_wrong_one_by_its_neighbours(
 ) -> None:
     Driver(world).run(0, [b"a"])
     assert cells(person.status("story"))[0][0] == person.query
-    with pytest.raises(CommandError, match=f"knows no query 'storm'; it knows {person.query}"):
+    with pytest.raises(CommandError, match=f"no query 'storm'; it has {person.query}"):
         person.status("storm")
-    with pytest.raises(CommandError, match="knows no query story-0000000000"):
+    with pytest.raises(CommandError, match="no query story-0000000000"):
         person.status("story-0000000000")
 
 
@@ -162,12 +162,12 @@ def test_foreign_and_newer_records_are_told_and_the_rest_is_shown(
     found = person.status()
     assert not found.ok
     assert cells(found)[0][2] == "committed"
-    assert "has 1 records that this version does not read" in render(found)
+    assert "has 1 records that this version cannot read" in render(found)
     put(world, person.query, b'{"format":2}')
     found = person.status()
     assert cells(found)[0][2] == "unreadable"
     assert "its latest record, at __eos_sink_log[0]@" in render(found)
-    with pytest.raises(CommandError, match="nobody can tell what is decided"):
+    with pytest.raises(CommandError, match="unknown what is decided"):
         person.types("commit", person.id(0, 0), "--yes")
 
 
@@ -210,7 +210,7 @@ def test_one_is_described_with_the_next_command(world: World, person: Person) ->
     text = render(person.types("describe", person.id(0, 1)))
     assert "Decided with batch 0 of stream stream-1 in seq 2" in text
     assert f"eos-sink transactions commit {person.id(0, 1)} --bootstrap-server" in text
-    with pytest.raises(CommandError, match=rf"near to it: .*{person.id(0, 0)}"):
+    with pytest.raises(CommandError, match=rf"similar: .*{person.id(0, 0)}"):
         person.types("describe", person.id(0, 7))
 
 
@@ -231,7 +231,7 @@ def test_a_wrong_use_is_refused(person: Person, words: tuple[str, ...]) -> None:
         person.types(*words)
 
 
-def test_what_is_undecided_is_aborted_when_somebody_means_it(world: World, person: Person) -> None:
+def test_what_is_undecided_is_aborted_when_it_is_confirmed(world: World, person: Person) -> None:
     prepare_and_die(world)
     both = (person.id(1, 0), person.id(1, 1))
     with pytest.raises(CommandError, match="add --yes"):
@@ -296,7 +296,7 @@ def test_what_is_of_no_query_of_the_log_is_not_ended(world: World, person: Perso
     prepare_and_die(world)
     coordinator = world.cluster.coordinator
     coordinator.open("connect-1", coordinator.init("connect-1", 60_000))
-    with pytest.raises(CommandError, match="is of no query of this decision log"):
+    with pytest.raises(CommandError, match="belongs to no query of this decision log"):
         person.types("abort", "connect-1", "--yes")
     assert coordinator.list_open("connect") == ["connect-1"]
 
@@ -361,8 +361,8 @@ def test_a_batch_that_is_not_decided_shows_what_is_open(world: World, person: Pe
     assert [row[2] for row in cells(found)] == ["open, undecided"] * 2
     assert "latest decided batch is 0" in render(found)
     arguments = parsed("explain", "storm", "1")
-    with pytest.raises(CommandError, match="knows no query"):
-        explain.gather(person.kafka, arguments, Deadline(30))
+    with pytest.raises(CommandError, match="no query"):
+        explain.explain(person.kafka, arguments)
 
 
 def test_a_document_has_all_that_is_told(world: World, person: Person) -> None:

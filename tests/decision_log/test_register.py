@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from eos_sink.decision_log import DecisionRegister, Entry
-from eos_sink.decision_log.record_format import decode, is_moved
+from eos_sink.decision_log.codec import decode, is_moved
 from eos_sink.errors import (
     BatchFailedError,
     OperatorNeededError,

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 
-from eos_sink.decision_log.record_format import decode, encode
+from eos_sink.decision_log.codec import decode, encode
 from eos_sink.errors import OperatorNeededError
 from eos_sink.kafka.interfaces import Witness
 from eos_sink.metrics.names import Count, Step

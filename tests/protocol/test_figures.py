@@ -40,8 +40,8 @@ class Timed(Driver):
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
-        self.owner = Run("host-a", next(_PIDS), 0, world.options.origin)
-        self.planner = Planner(self.plans, world.options, self.owner)
+        self.identity = Run("host-a", next(_PIDS), 0, world.options.origin)
+        self.planner = Planner(self.plans, world.options, self.identity)
         self.committer = Committer(
             self.commits, world.options, lambda: world.cluster.clock.ms, seconds()
         )
@@ -209,7 +209,7 @@ def test_figures_that_cannot_be_made_are_left_out_and_the_batch_is_decided(
     def fail(*_: object) -> None:
         raise RuntimeError
 
-    monkeypatch.setattr(events, "tell", fail)
+    monkeypatch.setattr(events, "emit", fail)
     monkeypatch.setattr(CommitJournal, "voted", lambda *_: None)
     driver.run(2, [b"c"])
     assert world.visible() == [b"a", b"b", b"c"]
@@ -254,7 +254,7 @@ def test_log_lines_tell_of_each_batch_and_of_whoever_takes_over(
         "decide_seconds": 2.0,
         "time_left_seconds": 60.0,
     }
-    assert lines[2]["run"] == str(other.owner) == lines[-1]["by"]
+    assert lines[2]["run"] == str(other.identity) == lines[-1]["by"]
 
 
 def test_the_option_brings_the_lines_to_standard_error_once(

@@ -10,7 +10,7 @@ from eos_sink.errors import OperatorNeededError
 from eos_sink.identity import DEFAULT_PREFIX, QueryNames
 from eos_sink.kafka.interfaces import LogPosition, Witness
 from eos_sink.protocol import operator_errors
-from eos_sink.protocol.model import BatchId, Decision, Earlier, Prepared, RowDigest
+from eos_sink.protocol.model import BatchId, Decision, OtherStream, Prepared, RowDigest
 
 NAMES = QueryNames(DEFAULT_PREFIX, "q-0123456789")
 LOG = "__eos_sink_log"
@@ -31,7 +31,9 @@ KNOWN = {
     ),
 }
 UNKNOWN = {
-    "older_than_earlier": operator_errors.older_than_earlier(NAMES, LOG, NOW, Earlier.of(DECISION)),
+    "older_than_earlier": operator_errors.older_than_earlier(
+        NAMES, LOG, NOW, OtherStream.of(DECISION)
+    ),
     "unknown_earlier": operator_errors.unknown_earlier(NAMES, LOG, NOW),
     "other_rows_than_earlier": operator_errors.other_rows_than_earlier(
         NAMES, LOG, NOW, RowDigest(3), RowDigest(4)

@@ -32,9 +32,9 @@ class Named(Driver):
         super().__init__(world)
         origin = Origin("story", checkpoint)
         options = replace(world.options, origin=origin)
-        self.owner = Run("host-a", pid, NOON_MS, origin, session=session)
+        self.identity = Run("host-a", pid, NOON_MS, origin, session=session)
         self.plans = FakeKafka(world.cluster)
-        self.planner = Planner(self.plans, options, self.owner)
+        self.planner = Planner(self.plans, options, self.identity)
         self.committer = Committer(self.commits, options, now_ms=lambda: world.cluster.clock.ms)
 
 
@@ -46,7 +46,7 @@ def world() -> World:
 def test_each_record_names_the_run_that_it_was_written_for(world: World) -> None:
     run = Named(world, 99, "/x")
     run.run(0, [b"a"])
-    assert [record.owner for record in log(world)] == [run.owner, run.owner]
+    assert [record.run for record in log(world)] == [run.identity, run.identity]
 
 
 def told(error: SupersededError) -> str:
@@ -126,7 +126,7 @@ def test_a_record_of_an_older_version_names_nobody(world: World) -> None:
     run = Named(world, 99, "/x")
     reports = run.write(run.planner.plan(), 0, [b"a"])
     older = DecisionRegister(FakeKafka(world.cluster), world.options.names)
-    older.write(replace(reports[0].token, owner=None), None, Deadline(5))
+    older.write(replace(reports[0].token, run=None), None, Deadline(5))
     with pytest.raises(SupersededError, match="has not said which one"):
         run.committer.commit(reports)
 

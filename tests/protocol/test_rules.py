@@ -22,8 +22,8 @@ from eos_sink.protocol import operator_errors
 from eos_sink.protocol.model import (
     BatchId,
     Decision,
-    Earlier,
     LogRecord,
+    OtherStream,
     Override,
     Plan,
     PlanToken,
@@ -41,7 +41,7 @@ from eos_sink.protocol.rules import (
     check_streams,
     check_unrecorded,
     check_vote,
-    is_visible,
+    is_already_visible,
     longest_session_ms,
     undecided,
 )
@@ -160,22 +160,22 @@ def test_a_batch_older_than_the_decision_stops(number: int) -> None:
 
 
 ROWS = RowDigest(2, 20, 7)
-FIRST = Earlier(BatchId("first", 3), ROWS, "run-1")
+FIRST = OtherStream(BatchId("first", 3), ROWS, "run-1")
 
 
 def known_visible(
-    number: int, total: RowDigest = ROWS, run: str = "", known: Earlier = FIRST
+    number: int, total: RowDigest = ROWS, spark_run: str = "", known: OtherStream = FIRST
 ) -> bool:
-    record = LogRecord(9, DECISION, "w", (Earlier(BatchId("other", 9), RowDigest(1)), known))
-    decision = replace(DECISION, batch=BatchId("first", number), total=total, run=run)
-    return is_visible(NAMES, "log", record, decision)
+    record = LogRecord(9, DECISION, "w", (OtherStream(BatchId("other", 9), RowDigest(1)), known))
+    decision = replace(DECISION, batch=BatchId("first", number), total=total, spark_run=spark_run)
+    return is_already_visible(NAMES, "log", record, decision)
 
 
 def test_the_last_batch_of_an_earlier_stream_is_visible_and_a_later_one_new() -> None:
     assert known_visible(3)
-    assert known_visible(3, run="run-2")
+    assert known_visible(3, spark_run="run-2")
     assert not known_visible(4)
-    assert not is_visible(NAMES, "log", LogRecord(9, DECISION, "w", (FIRST,)), DECISION)
+    assert not is_already_visible(NAMES, "log", LogRecord(9, DECISION, "w", (FIRST,)), DECISION)
 
 
 @pytest.mark.parametrize("number", [0, 2])
@@ -192,12 +192,12 @@ def test_an_older_batch_of_an_earlier_stream_stops(number: int) -> None:
         (RowDigest(3, 20, 7), FIRST),
         (RowDigest(2, 21, 7), FIRST),
         (RowDigest(2, 20, 8), FIRST),
-        (RowDigest(2, 20, 7), Earlier(FIRST.batch)),
+        (RowDigest(2, 20, 7), OtherStream(FIRST.batch)),
     ],
     ids=["rows", "bytes", "fingerprint", "unknown"],
 )
 def test_a_batch_of_an_earlier_stream_with_other_rows_stops(
-    total: RowDigest, known: Earlier
+    total: RowDigest, known: OtherStream
 ) -> None:
     with pytest.raises(OperatorNeededError):
         known_visible(3, total, known=known)
@@ -206,11 +206,11 @@ def test_a_batch_of_an_earlier_stream_with_other_rows_stops(
 
 def test_a_second_frame_is_no_replay_after_another_stream_has_written() -> None:
     with pytest.raises(ConfigurationError):
-        known_visible(3, run="run-1")
+        known_visible(3, spark_run="run-1")
 
 
 def test_one_stream_more_than_a_record_keeps_is_refused() -> None:
-    every = tuple(Earlier(BatchId(f"s-{n}", 0), RowDigest()) for n in range(MAX_STREAMS - 1))
+    every = tuple(OtherStream(BatchId(f"s-{n}", 0), RowDigest()) for n in range(MAX_STREAMS - 1))
     record = LogRecord(9, DECISION, "w", every)
     check_streams(NAMES, record, replace(DECISION, batch=every[0].batch))
     check_streams(NAMES, record, DECISION)
@@ -285,13 +285,13 @@ def test_one_near_its_time_out_fails_the_vote(now_ms: int, passes: bool) -> None
 # --- replays
 
 
-def report(partition: int, tally: RowDigest, *, rewritten: bool = False) -> TaskReport:
-    prepared = Prepared(partition, 200, 0, tally, Witness("t", 0, 50)) if rewritten else None
-    return TaskReport(TOKEN, BATCH, partition, 1, True, tally, prepared)
+def report(partition: int, digest: RowDigest, *, rewritten: bool = False) -> TaskReport:
+    prepared = Prepared(partition, 200, 0, digest, Witness("t", 0, 50)) if rewritten else None
+    return TaskReport(TOKEN, BATCH, partition, 1, True, digest, prepared)
 
 
 def reports(*rewritten: int) -> list[TaskReport]:
-    return [report(n, tally, rewritten=n in rewritten) for n, tally in TALLIES.items()]
+    return [report(n, digest, rewritten=n in rewritten) for n, digest in TALLIES.items()]
 
 
 def test_a_replay_with_the_same_rows_passes() -> None:
@@ -358,7 +358,7 @@ def test_a_rewrite_with_other_totals_stops() -> None:
 
 
 def test_an_accepted_decision_takes_any_replay() -> None:
-    accepted = replace(DECISION, ruling=Override(accepted=True))
+    accepted = replace(DECISION, override=Override(accepted=True))
     check_replay(NAMES, "log", accepted, [])
     check_replay(NAMES, "log", accepted, [report(0, RowDigest(9, 9, 9))])
 

@@ -10,7 +10,7 @@ from functools import partial
 import pyarrow as pa
 import pytest
 
-from eos_sink.decision_log.record_format import decode, is_moved
+from eos_sink.decision_log.codec import decode, is_moved
 from eos_sink.driver.committer import Committer
 from eos_sink.driver.planner import Planner
 from eos_sink.errors import (

@@ -34,7 +34,7 @@ GUARDS = (
         (
             Removal(
                 _VERDICTS,
-                "        if run and run == decision.run:\n",
+                "        if spark_run and spark_run == decision.spark_run:\n",
                 "        if False:\n",
             ),
         ),
@@ -47,14 +47,20 @@ GUARDS = (
     Guard(
         "a repeated frame notes its run",
         "A frame that comes after it in the same run is a second one.",
-        (Removal(_COMMITTER, "            if run != decision.run:\n", "            if False:\n"),),
+        (
+            Removal(
+                _COMMITTER,
+                "            if spark_run != decision.spark_run:\n",
+                "            if False:\n",
+            ),
+        ),
         proofs(_BATCH + "test_a_second_frame_is_refused_in_a_run_that_has_replayed_the_first[a]"),
         outside=_OUTSIDE,
     ),
     Guard(
         "a mended frame notes its run",
         "The same where lost partitions were written again.",
-        (Removal(_COMMITTER, "ruling=ruling, run=run)", "ruling=ruling)"),),
+        (Removal(_COMMITTER, "override=override, spark_run=spark_run\n", "override=override\n"),),
         proofs(_BATCH + "test_a_second_frame_is_refused_in_a_run_that_has_mended_the_first"),
         outside=_OUTSIDE,
     ),

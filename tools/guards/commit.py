@@ -294,7 +294,13 @@ GUARDS = (
     Guard(
         "a shared frame is noted as settled",
         "Where queries share an identity, the next batch may be another one's.",
-        (Removal(_MODEL, "            return bool(self.earlier)\n", "            return False\n"),),
+        (
+            Removal(
+                _MODEL,
+                "            return bool(self.other_streams)\n",
+                "            return False\n",
+            ),
+        ),
         proofs(_WEEK + "test_weekly_frames_of_two_queries_that_share_an_identity_need_no_operator"),
         outside="the model has one stream",
     ),

@@ -222,13 +222,13 @@ GUARDS = (
         "What cannot be read for sure is never taken for a decision, or for none.",
         (
             Removal(
-                "eos_sink/decision_log/record_format.py",
+                "eos_sink/decision_log/codec.py",
                 '        if document["format"] != FORMAT:\n',
                 "        if not document:\n",
             ),
         ),
         proofs(
-            "tests/decision_log/test_record_format.py::test_a_record_with_one_wrong_part_is_an_error[changes0]"
+            "tests/decision_log/test_codec.py::test_a_record_with_one_wrong_part_is_an_error[changes0]"
         ),
         outside="the model has no formats",
     ),

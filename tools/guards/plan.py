@@ -122,7 +122,7 @@ GUARDS = (
         (
             Removal(
                 "eos_sink/driver/settle.py",
-                "    return outcome(replace(evidence, ruling=None, accepted=False)) is ",
+                "    return outcome(replace(evidence, override=None, accepted=False)) is ",
                 "    return outcome(evidence) is ",
             ),
         ),

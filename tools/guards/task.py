@@ -237,8 +237,8 @@ GUARDS = (
         (
             Removal(
                 "eos_sink/protocol/model.py",
-                "        return LogRecord(self.seq + 1, decision, writer, earlier, owner",
-                "        return LogRecord(self.seq + 1, decision, writer, earlier[-16:], owner",
+                "        return LogRecord(self.seq + 1, decision, writer, earlier, run",
+                "        return LogRecord(self.seq + 1, decision, writer, earlier[-16:], run",
             ),
         ),
         proofs(
@@ -276,8 +276,10 @@ GUARDS = (
         (
             Removal(
                 _COMMITTER,
-                "        self._register.write(reports[0].token, record.decision, deadline, "
-                "figures, earlier=earlier)\n",
+                "        self._register.write(\n"
+                "            reports[0].token, record.decision, deadline, figures, "
+                "other_streams=earlier\n"
+                "        )\n",
             ),
         ),
         proofs(_JOBS + "test_a_second_frame_is_refused_also_after_another_query_has_written"),

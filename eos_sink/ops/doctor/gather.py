@@ -9,8 +9,9 @@ from contextlib import suppress
 from functools import partial
 from typing import TypeVar
 
-from eos_sink.decision_log.record_format import FORMAT
+from eos_sink.decision_log.codec import FORMAT
 from eos_sink.errors import EosSinkError
+from eos_sink.identity import QueryNames
 from eos_sink.kafka.cluster_facts import MemberFacts, Survey, Unseen
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import TransactionState
@@ -24,7 +25,7 @@ from eos_sink.ops.doctor.facts import (
     LogFacts,
     Subject,
 )
-from eos_sink.ops.history import read_records, shown_key
+from eos_sink.ops.history import read_records
 
 T = TypeVar("T")
 
@@ -94,7 +95,7 @@ def read_log(page: LogPage | None) -> LogFacts | None:
     hidden = {
         each.key: each
         for each in unreadable
-        if (written := latest.get(shown_key(each.key))) is None
+        if (written := latest.get(QueryNames.of_record(each.key, "").shown)) is None
         or each.position.offset > written.position.offset
     }
     formats = {line.key: _newer_format(line) for line in page.lines if line.key in hidden}

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from eos_sink.decision_log.record_format import encode
+from eos_sink.decision_log.codec import encode
 from eos_sink.errors import OutcomeUnknownError
 from eos_sink.kafka.cluster_facts import Unseen
 from eos_sink.kafka.deadline import Deadline

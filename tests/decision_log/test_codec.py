@@ -11,15 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eos_sink.decision_log.record_format import decode, encode, encode_moved, is_moved
+from eos_sink.decision_log.codec import decode, encode, encode_moved, is_moved
 from eos_sink.errors import OperatorNeededError
 from eos_sink.identity import Origin, QueryNames
 from eos_sink.kafka.interfaces import Witness
 from eos_sink.protocol.model import (
     BatchId,
     Decision,
-    Earlier,
     LogRecord,
+    OtherStream,
     Override,
     Prepared,
     RowDigest,
@@ -28,10 +28,10 @@ from eos_sink.protocol.model import (
 from eos_sink.protocol.rules import MAX_STREAMS
 
 numbers = st.integers(0, 2**63 - 1)
-tallies = st.builds(RowDigest, numbers, numbers, st.integers(0, 2**64 - 1))
+digests = st.builds(RowDigest, numbers, numbers, st.integers(0, 2**64 - 1))
 topics = st.text(st.characters(codec="utf-8"), min_size=1, max_size=20)
 prepared = st.builds(
-    Prepared, numbers, numbers, numbers, tallies, st.builds(Witness, topics, numbers, numbers)
+    Prepared, numbers, numbers, numbers, digests, st.builds(Witness, topics, numbers, numbers)
 )
 partitions = st.frozensets(numbers, max_size=3)
 decisions = st.builds(
@@ -39,7 +39,7 @@ decisions = st.builds(
     st.builds(BatchId, st.text(st.characters(codec="utf-8")), numbers),
     st.sampled_from([0, 1]),
     numbers,
-    tallies,
+    digests,
     st.lists(prepared, max_size=5).map(tuple),
     st.builds(Override, partitions, partitions, st.booleans()),
     st.text(st.characters(codec="utf-8")),
@@ -47,21 +47,21 @@ decisions = st.builds(
 names = st.none() | st.text(st.characters(codec="utf-8"), min_size=1)
 texts = st.text(st.characters(codec="utf-8"))
 origins = st.builds(Origin, names, names, names, st.booleans())
-owners = st.builds(Run, texts, numbers, numbers, origins, texts, texts)
+runs = st.builds(Run, texts, numbers, numbers, origins, texts, texts)
 earlier = st.builds(
-    Earlier,
+    OtherStream,
     st.builds(BatchId, st.text(st.characters(codec="utf-8")), numbers),
-    tallies,
+    digests,
     texts,
     st.booleans(),
-) | st.builds(Earlier, st.builds(BatchId, texts, numbers))
+) | st.builds(OtherStream, st.builds(BatchId, texts, numbers))
 records = st.builds(
     LogRecord,
     numbers,
     st.none() | decisions,
     st.text(st.characters(codec="utf-8")),
     st.lists(earlier, max_size=3).map(tuple),
-    st.none() | owners,
+    st.none() | runs,
 )
 
 EXAMPLE = LogRecord(
@@ -95,37 +95,39 @@ def test_the_format_stays_readable_for_ever() -> None:
 
 def test_streams_that_an_older_version_kept_are_read_without_their_totals() -> None:
     """And an older version reads the pairs past the totals."""
-    known = replace(EXAMPLE, earlier=(Earlier(BatchId("a", 7), RowDigest(1, 2, 3), "run"),))
+    known = replace(
+        EXAMPLE, other_streams=(OtherStream(BatchId("a", 7), RowDigest(1, 2, 3), "run"),)
+    )
     document = json.loads(encode(known))
     assert document["earlier"] == [["a", 7]]
     del document["totals"]
     read = decode(json.dumps(document).encode(), "here")
-    assert read == replace(EXAMPLE, earlier=(Earlier(BatchId("a", 7)),))
+    assert read == replace(EXAMPLE, other_streams=(OtherStream(BatchId("a", 7)),))
 
 
 @pytest.mark.parametrize("total", [None, RowDigest(1, 2, 3)])
 @pytest.mark.parametrize(
     "known",
-    [{}, {"run": "run"}, {"accepted": True}, {"dropped": True}],
+    [{}, {"spark_run": "run"}, {"accepted": True}, {"dropped": True}],
     ids=["nothing", "run", "accepted", "dropped"],
 )
 def test_all_that_is_known_of_an_earlier_stream_is_kept(
     total: RowDigest | None, known: dict[str, Any]
 ) -> None:
-    record = replace(EXAMPLE, earlier=(Earlier(BatchId("a", 7), total, **known),))
+    record = replace(EXAMPLE, other_streams=(OtherStream(BatchId("a", 7), total, **known),))
     assert decode(encode(record), "here") == record
 
 
 def test_a_thousand_streams_fit_into_a_record_that_has_room_for_the_decision() -> None:
     every = tuple(
-        Earlier(
+        OtherStream(
             BatchId(f"foreach:{uuid.uuid4()}", 10**6),
             RowDigest(10**9, 10**12, 2**63),
             f"{uuid.uuid4()}",
         )
         for _ in range(MAX_STREAMS)
     )
-    assert len(encode(replace(EXAMPLE, earlier=every))) < 262_144
+    assert len(encode(replace(EXAMPLE, other_streams=every))) < 262_144
 
 
 def test_what_lies_under_an_older_versions_key_stops_it_and_counts_as_no_record() -> None:
@@ -210,8 +212,8 @@ def test_what_a_later_release_may_add_does_not_hurt() -> None:
 def test_a_record_of_before_rulings_and_owners_is_read_and_written_as_it_was() -> None:
     """And a version that knows neither reads past them, which leaves it in doubt, and stopped."""
     assert EXAMPLE.decision is not None
-    ruled = replace(EXAMPLE.decision, ruling=Override(frozenset({0})))
-    later = replace(EXAMPLE, owner=Run("h", 1, 2), decision=ruled)
+    ruled = replace(EXAMPLE.decision, override=Override(frozenset({0})))
+    later = replace(EXAMPLE, run=Run("h", 1, 2), decision=ruled)
     document = json.loads(encode(later))
     assert document.pop("owner") == {"host": "h", "pid": 1, "started": 2}
     assert document["decision"].pop("ruling") == {"visible": [0], "lost": [], "accepted": False}

@@ -18,8 +18,8 @@ from eos_sink.protocol import operator_errors
 from eos_sink.protocol.model import (
     BatchId,
     Decision,
-    Earlier,
     LogRecord,
+    OtherStream,
     Override,
     Prepared,
     RowDigest,
@@ -34,12 +34,14 @@ _MOVED = "moved"
 def encode(record: LogRecord) -> bytes:
     decision = record.decision
     document: dict[str, Any] = {"format": FORMAT, "seq": record.seq, "writer": record.writer}
-    if record.earlier:
+    if record.other_streams:
         # Two fields, since an older version reads pairs, and reads past what it does not know.
-        document["earlier"] = [[each.batch.stream, each.batch.batch] for each in record.earlier]
-        document["totals"] = [_of_earlier(each) for each in record.earlier]
-    if record.owner is not None:
-        document["owner"] = _of_owner(record.owner)
+        document["earlier"] = [
+            [each.batch.stream, each.batch.batch] for each in record.other_streams
+        ]
+        document["totals"] = [_of_earlier(each) for each in record.other_streams]
+    if record.run is not None:
+        document["owner"] = _of_run(record.run)
     if record.prefix:
         document["prefix"] = record.prefix
     if record.stats != Stats():
@@ -53,14 +55,14 @@ def encode(record: LogRecord) -> bytes:
             "batch": decision.batch.batch,
             "slot": decision.slot,
             "partitions": decision.partitions,
-            "total": _tally(decision.total),
+            "total": _digest(decision.total),
             "topics": topics,
             "prepared": [
                 [
                     entry.partition,
                     entry.producer_id,
                     entry.epoch,
-                    *_tally(entry.tally),
+                    *_digest(entry.digest),
                     topics.index(entry.witness.topic),
                     entry.witness.partition,
                     entry.witness.offset,
@@ -68,10 +70,10 @@ def encode(record: LogRecord) -> bytes:
                 for entry in decision.prepared
             ],
         }
-        if decision.ruling != Override():
-            document["decision"]["ruling"] = _of_ruling(decision.ruling)
-        if decision.run:
-            document["decision"]["run"] = decision.run
+        if decision.override != Override():
+            document["decision"]["ruling"] = _of_override(decision.override)
+        if decision.spark_run:
+            document["decision"]["run"] = decision.spark_run
     return json.dumps(document, separators=(",", ":")).encode()
 
 
@@ -87,8 +89,8 @@ def decode(value: bytes, where: str) -> LogRecord:
             seq=_whole(document["seq"]),
             decision=_decision(document["decision"]) if "decision" in document else None,
             writer=str(document["writer"]),
-            earlier=_earlier(document.get("earlier", []), document.get("totals")),
-            owner=_owner(document["owner"]) if "owner" in document else None,
+            other_streams=_earlier(document.get("earlier", []), document.get("totals")),
+            run=_run(document["owner"]) if "owner" in document else None,
             prefix=_text(document.get("prefix", "")),
             stats=read_stats(document["stats"]) if "stats" in document else Stats(),
             settled=document.get("settled") is True,
@@ -97,19 +99,21 @@ def decode(value: bytes, where: str) -> LogRecord:
         raise operator_errors.unreadable_record(where, error) from error
 
 
-def _of_earlier(earlier: Earlier) -> list[Any]:
-    tally = [] if earlier.total is None else _tally(earlier.total)
-    return [*tally, earlier.run, earlier.accepted, earlier.dropped]
+def _of_earlier(earlier: OtherStream) -> list[Any]:
+    digest = [] if earlier.total is None else _digest(earlier.total)
+    return [*digest, earlier.spark_run, earlier.accepted, earlier.dropped]
 
 
-def _earlier(batches: Any, totals: Any) -> tuple[Earlier, ...]:
+def _earlier(batches: Any, totals: Any) -> tuple[OtherStream, ...]:
     """Without totals, as older versions wrote it, nothing is known but the batches."""
     if totals is None:
         totals = [["", False, False]] * len(batches)
     found = []
-    for (stream, batch), (*tally, run, accepted, dropped) in zip(batches, totals, strict=True):
-        named, total = BatchId(str(stream), _whole(batch)), _read_tally(tally) if tally else None
-        found.append(Earlier(named, total, _text(run), _truth(accepted), _truth(dropped)))
+    for (stream, batch), (*digest, spark_run, accepted, dropped) in zip(
+        batches, totals, strict=True
+    ):
+        named, total = BatchId(str(stream), _whole(batch)), _read_digest(digest) if digest else None
+        found.append(OtherStream(named, total, _text(spark_run), _truth(accepted), _truth(dropped)))
     return tuple(found)
 
 
@@ -135,33 +139,33 @@ def _decision(document: Any) -> Decision:
         batch=BatchId(str(document["stream"]), _whole(document["batch"])),
         slot=_whole(document["slot"]),
         partitions=_whole(document["partitions"]),
-        total=_read_tally(document["total"]),
+        total=_read_digest(document["total"]),
         prepared=tuple(
             Prepared(
                 _whole(partition),
                 _whole(producer_id),
                 _whole(epoch),
-                _read_tally(tally),
+                _read_digest(digest),
                 Witness(topics[_whole(topic)], _whole(place), _whole(offset)),
             )
-            for partition, producer_id, epoch, *tally, topic, place, offset in document["prepared"]
+            for partition, producer_id, epoch, *digest, topic, place, offset in document["prepared"]
         ),
-        ruling=_ruling(document["ruling"]) if "ruling" in document else Override(),
-        run=str(document.get("run", "")),
+        override=_override(document["ruling"]) if "ruling" in document else Override(),
+        spark_run=str(document.get("run", "")),
     )
 
 
-# A version that does not know rulings reads past them and is in doubt as before: it stops, and
+# A version that does not know overrides reads past them and is in doubt as before: it stops, and
 # doubles or loses nothing. So the format keeps its number.
-def _of_ruling(ruling: Override) -> dict[str, Any]:
+def _of_override(override: Override) -> dict[str, Any]:
     return {
-        "visible": sorted(ruling.visible),
-        "lost": sorted(ruling.lost),
-        "accepted": ruling.accepted,
+        "visible": sorted(override.visible),
+        "lost": sorted(override.lost),
+        "accepted": override.accepted,
     }
 
 
-def _ruling(document: Any) -> Override:
+def _override(document: Any) -> Override:
     return Override(
         frozenset(_whole(partition) for partition in document["visible"]),
         frozenset(_whole(partition) for partition in document["lost"]),
@@ -169,23 +173,23 @@ def _ruling(document: Any) -> Override:
     )
 
 
-def _of_owner(owner: Run) -> dict[str, Any]:
-    origin = owner.origin
+def _of_run(run: Run) -> dict[str, Any]:
+    origin = run.origin
     known = {
-        "host": owner.host,
-        "pid": owner.pid,
-        "started": owner.started_ms,
+        "host": run.host,
+        "pid": run.pid,
+        "started": run.started_ms,
         "id": origin.eos_id,
         "checkpoint": origin.checkpoint,
         "name": origin.name,
         "batch": origin.batch or None,
-        "tool": owner.tool,
-        "session": owner.session,
+        "tool": run.tool,
+        "session": run.session,
     }
     return {name: value for name, value in known.items() if value not in (None, "")}
 
 
-def _owner(document: Any) -> Run:
+def _run(document: Any) -> Run:
     named = [document.get(name) for name in ("id", "checkpoint", "name")]
     eos_id, checkpoint, name = (None if value is None else str(value) for value in named)
     return Run(
@@ -198,11 +202,11 @@ def _owner(document: Any) -> Run:
     )
 
 
-def _tally(tally: RowDigest) -> list[int]:
-    return [tally.rows, tally.bytes, tally.fingerprint]
+def _digest(digest: RowDigest) -> list[int]:
+    return [digest.rows, digest.bytes, digest.fingerprint]
 
 
-def _read_tally(values: Any) -> RowDigest:
+def _read_digest(values: Any) -> RowDigest:
     rows, size, fingerprint = values
     return RowDigest(_whole(rows), _whole(size), _whole(fingerprint))
 

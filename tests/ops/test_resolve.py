@@ -10,19 +10,18 @@ from dataclasses import replace
 import pytest
 
 from eos_sink.decision_log import Entry
-from eos_sink.driver.processes import runs_here
+from eos_sink.driver.processes import is_alive_here
 from eos_sink.errors import OperatorNeededError, SupersededError
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import TransactionStatus, Visibility
 from eos_sink.ops import resolve
+from eos_sink.ops.operator_run import RefusedChoice
 from eos_sink.ops.resolve import (
     Choice,
-    Found,
-    RefusedChoice,
-    carry_out,
-    look,
-    ruled,
-    ruled_about,
+    QueryEvidence,
+    apply_choice,
+    gather_evidence,
+    write_choice,
 )
 from eos_sink.protocol.model import BatchId, Override, RowDigest, Run
 from eos_sink.protocol.outcome import Outcome
@@ -44,19 +43,19 @@ class Person:
         self._world = world
         self._kafka = FakeInspection(world.cluster)
 
-    def looks(self, most: int = 1000) -> Found:
-        return look(self._kafka, self._world.options, most, Deadline(30))
+    def looks(self, most: int = 1000) -> QueryEvidence:
+        return gather_evidence(self._kafka, self._world.options, most, Deadline(30))
 
-    def chooses(self, choice: Choice, *partitions: int, seen: Found | None = None) -> Entry:
+    def chooses(self, choice: Choice, *partitions: int, seen: QueryEvidence | None = None) -> Entry:
         evidence = seen or self.looks()
-        decision = ruled(evidence, choice, partitions)
-        return carry_out(self._kafka, self._world.options, evidence, decision, Deadline(30))
+        decision, _ = apply_choice(evidence, choice, partitions)
+        return write_choice(self._kafka, self._world.options, evidence, decision, Deadline(30))
 
     def chooses_about(self, stream: str, choice: Choice, *partitions: int) -> Entry:
         evidence = self.looks()
-        decision, earlier = ruled_about(evidence, choice, partitions, stream)
+        decision, earlier = apply_choice(evidence, choice, partitions, stream)
         deadline = Deadline(30)
-        return carry_out(self._kafka, self._world.options, evidence, decision, deadline, earlier)
+        return write_choice(self._kafka, self._world.options, evidence, decision, deadline, earlier)
 
 
 @pytest.fixture
@@ -87,29 +86,31 @@ def bring_into_doubt(world: World, *, committed: bool = True) -> None:
 def test_the_evidence_of_a_doubt_is_told(world: World, person: Person) -> None:
     bring_into_doubt(world)
     seen = person.looks()
-    assert [account.outcome for account in seen.accounts] == [Outcome.IN_DOUBT] * 2
-    assert [account.evidence.witness for account in seen.accounts] == [Visibility.UNREADABLE] * 2
-    assert {a.evidence.state and a.evidence.state.status for a in seen.accounts} == {
+    assert [account.outcome for account in seen.transactions] == [Outcome.IN_DOUBT] * 2
+    assert [account.evidence.witness for account in seen.transactions] == [
+        Visibility.UNREADABLE
+    ] * 2
+    assert {a.evidence.state and a.evidence.state.status for a in seen.transactions} == {
         TransactionStatus.EMPTY
     }
-    assert [a.trace.rows for a in seen.accounts] == [0, 0]
-    assert not any(account.same_rows for account in seen.accounts)
+    assert [a.trace.rows for a in seen.transactions] == [0, 0]
+    assert not any(account.same_rows for account in seen.transactions)
     assert seen.members == ("fake-host",)
-    assert seen.owner is not None
-    assert seen.owner.pid == os.getpid()
+    assert seen.run is not None
+    assert seen.run.pid == os.getpid()
     assert seen.committed == ()
 
 
 def test_the_rows_at_the_end_of_the_topic_are_compared(world: World, person: Person) -> None:
     Driver(world).run(0, [b"a", b"b"], [], [b"c"])
-    for account in person.looks().accounts:
+    for account in person.looks().transactions:
         assert account.outcome is Outcome.COMMITTED
         assert account.same_rows
         assert account.trace.committed is True
     whole, part = person.looks(most=1000), person.looks(most=1)
-    assert sum(a.trace.rows for a in whole.accounts) == 3
-    assert sum(a.trace.rows for a in part.accounts) == 0
-    assert not any(a.same_rows for a in part.accounts)
+    assert sum(a.trace.rows for a in whole.transactions) == 3
+    assert sum(a.trace.rows for a in part.transactions) == 0
+    assert not any(a.same_rows for a in part.transactions)
 
 
 def test_looking_changes_nothing(world: World, person: Person) -> None:
@@ -122,7 +123,7 @@ def test_looking_changes_nothing(world: World, person: Person) -> None:
 
 def test_looking_at_a_log_that_is_not_there_does_not_make_it(world: World, person: Person) -> None:
     seen = person.looks()
-    assert (seen.entry, seen.seq, seen.decision, seen.owner) == (None, 0, None, None)
+    assert (seen.entry, seen.seq, seen.decision, seen.run) == (None, 0, None, None)
     assert world.options.log_topic not in world.cluster.topics
 
 
@@ -155,7 +156,7 @@ def test_what_is_lost_by_a_ruling_is_written_again_once(world: World, person: Pe
         assert world.visible() == [b"a", b"b"]
     last = log(world)[-1].decision
     assert last is not None
-    assert last.ruling == Override()
+    assert last.override == Override()
 
 
 def test_each_partition_may_have_its_own_ruling(world: World, person: Person) -> None:
@@ -321,7 +322,7 @@ def test_what_is_decided_is_committed_before_it_is_dropped(world: World, person:
     At(driver.commits.process, "control.end", Moment.BEFORE, driver.commits.process.kill)
     with pytest.raises(Killed):
         driver.committer.commit(reports)
-    assert [a.outcome for a in person.looks().accounts] == [Outcome.OPEN] * 2
+    assert [a.outcome for a in person.looks().transactions] == [Outcome.OPEN] * 2
     person.chooses(Choice.FORGET)
     assert world.visible() == [b"a", b"b"]
     assert open_ids(world) == []
@@ -338,7 +339,7 @@ def test_a_log_that_is_gone_is_begun_anew(world: World, person: Person) -> None:
     assert world.visible() == [b"a", b"b"]
 
 
-def test_whoever_runs_still_is_refused_and_told(world: World, person: Person) -> None:
+def test_a_run_that_is_still_alive_is_refused_with_the_reason(world: World, person: Person) -> None:
     live = Driver(world)
     reports = live.write(live.planner.plan(), 0, [b"a"])
     person.chooses(Choice.FORGET)
@@ -368,10 +369,10 @@ def test_what_needs_no_ruling_gets_none(world: World, person: Person, choice: Ch
         ((7,), "no transaction of partition 7"),
     ):
         with pytest.raises(RefusedChoice, match=why):
-            ruled(seen, choice, partitions)
+            apply_choice(seen, choice, partitions)
     late_attempt(world, 0, 1)
     with pytest.raises(RefusedChoice, match="Partition 1 was aborted: a replay"):
-        ruled(person.looks(), choice, (1,))
+        apply_choice(person.looks(), choice, (1,))
 
 
 @pytest.mark.parametrize("committed", [True, False])
@@ -383,7 +384,7 @@ def test_where_a_marker_is_left_nothing_is_in_doubt(
     for partition in world.cluster.topics[TOPIC].partitions:
         partition.start = partition.end - 1
     with pytest.raises(RefusedChoice):
-        ruled(person.looks(), choice, (0,))
+        apply_choice(person.looks(), choice, (0,))
     Driver(world).run(0, [b"a"], [b"b"])
     assert world.visible() == ([] if committed else [b"a", b"b"])
 
@@ -393,7 +394,7 @@ def test_without_a_decision_there_is_nothing_to_rule_about(
     world: World, person: Person, choice: Choice
 ) -> None:
     with pytest.raises(RefusedChoice, match="no decision"):
-        ruled(person.looks(), choice, ())
+        apply_choice(person.looks(), choice, ())
 
 
 @pytest.mark.parametrize("choice", [Choice.ACCEPT, Choice.FORGET])
@@ -402,7 +403,7 @@ def test_a_choice_about_the_batch_takes_no_partitions(
 ) -> None:
     Driver(world).run(0, [b"a"])
     with pytest.raises(RefusedChoice, match="whole batch"):
-        ruled(person.looks(), choice, (0,))
+        apply_choice(person.looks(), choice, (0,))
 
 
 def test_a_choice_from_old_evidence_is_refused_and_fences_nobody(
@@ -420,9 +421,9 @@ def test_a_choice_from_old_evidence_is_refused_and_fences_nobody(
 
 def test_a_run_is_alive_if_its_process_is_here(monkeypatch: pytest.MonkeyPatch) -> None:
     here = Run(socket.gethostname(), os.getpid(), 0)
-    assert runs_here(here)
-    assert not runs_here(replace(here, host="elsewhere"))
-    assert not runs_here(replace(here, tool=resolve.TOOL))
+    assert is_alive_here(here)
+    assert not is_alive_here(replace(here, host="elsewhere"))
+    assert not is_alive_here(replace(here, tool=resolve.TOOL))
 
     def gone(pid: int, signal: int) -> None:
         raise ProcessLookupError
@@ -431,13 +432,13 @@ def test_a_run_is_alive_if_its_process_is_here(monkeypatch: pytest.MonkeyPatch) 
         raise PermissionError
 
     monkeypatch.setattr(os, "kill", gone)
-    assert not runs_here(here)
+    assert not is_alive_here(here)
     monkeypatch.setattr(os, "kill", anothers)
-    assert runs_here(here)
+    assert is_alive_here(here)
 
 
 def test_the_fingerprint_of_other_rows_is_not_the_decided_one(world: World, person: Person) -> None:
     Driver(world).run(0, [b"a"])
-    (account,) = person.looks().accounts
+    (account,) = person.looks().transactions
     assert account.same_rows
     assert not replace(account, found=account.found + RowDigest(0, 0, 1)).same_rows

@@ -7,8 +7,8 @@ import pytest
 from eos_sink.errors import SupersededError
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import EndOutcome, Transaction, TransactionStatus
-from eos_sink.ops.end_transactions import commit_decided, end_undecided
-from eos_sink.ops.resolve import RefusedChoice
+from eos_sink.ops.operator_run import RefusedChoice
+from eos_sink.ops.transactions import commit_decided, end_undecided
 from tests.fakes.inspection import FakeInspection
 from tests.fakes.process import Killed, Moment
 from tests.protocol.test_stories import At, Driver, late_attempt, log, open_ids
@@ -72,8 +72,8 @@ def test_what_is_undecided_is_aborted_behind_a_void(world: World, person: Person
     assert open_ids(world) == [world.options.names.task(0, 1)]
     record = log(world)[-1]
     assert (record.seq, record.decision) == (2, None)
-    assert record.owner is not None
-    assert record.owner.tool == "eos-sink transactions"
+    assert record.run is not None
+    assert record.run.tool == "eos-sink transactions"
     # The run that had it open can decide nothing any more, and is told why.
     with pytest.raises(SupersededError, match="A person has used eos-sink transactions"):
         driver.committer.commit(reports)
@@ -122,7 +122,7 @@ def test_without_a_decision_nothing_is_committed(world: World, person: Person, l
     else:
         driver = Driver(world)
         driver.write(driver.planner.plan(), 0, [b"a"])
-    with pytest.raises(RefusedChoice, match="no decision behind it"):
+    with pytest.raises(RefusedChoice, match="No decision names"):
         person.commits(person.sees(0))
     assert world.judge.violations == []
 
@@ -169,9 +169,7 @@ def test_a_transaction_that_has_moved_since_the_look_stops_it(world: World, pers
     seen = person.sees(0)
     late_attempt(world, 0, 0)
     before = log(world)
-    with pytest.raises(
-        RefusedChoice, match=f"is not open any more.*{TransactionStatus.EMPTY.value}"
-    ):
+    with pytest.raises(RefusedChoice, match=f"is no longer open.*{TransactionStatus.EMPTY.value}"):
         person.aborts(seen)
     assert log(world) == before
 
@@ -179,7 +177,7 @@ def test_a_transaction_that_has_moved_since_the_look_stops_it(world: World, pers
 def test_the_driver_s_own_transaction_is_left_to_its_time_out(world: World, person: Person) -> None:
     Driver(world).planner.plan()
     driver = world.cluster.coordinator.describe(world.options.names.driver).transaction
-    with pytest.raises(RefusedChoice, match="is of no task"):
+    with pytest.raises(RefusedChoice, match="belongs to no task"):
         person.aborts(driver)
 
 

@@ -10,15 +10,15 @@ from dataclasses import replace
 
 import pytest
 
-from eos_sink.driver.processes import died_here, process_name
+from eos_sink.driver.processes import is_dead_here, process_name
 from eos_sink.identity import QueryNames, TaskId
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import LogPosition, Transaction, TransactionState, TransactionStatus
 from eos_sink.kafka_config.acls import Resource
 from eos_sink.ops.history import History, Written
 from eos_sink.ops.observer import Observer
-from eos_sink.ops.snapshot import Driver as Driving
-from eos_sink.ops.snapshot import QueryStatus, Snapshot, names_of, placed
+from eos_sink.ops.status import Driver as Driving
+from eos_sink.ops.status import QueryStatus, Snapshot, find_names, group_by_query
 from eos_sink.protocol.model import BatchId, LogRecord, Run
 from eos_sink.protocol.outcome import Outcome
 from tests.fakes.observation import FakeObservation
@@ -48,7 +48,7 @@ def test_an_id_is_placed_by_its_end(transactional_id: str, query: str | None) ->
     state = TransactionState(Transaction(transactional_id, 1, 0), OPEN, 0, 1)
     known = ["orders-0123456789", "late_orders-0123456789"]
     histories = {each: History(each, ()) for each in known}
-    assert placed([state], histories) == {query: [state]}
+    assert group_by_query([state], histories) == {query: [state]}
 
 
 # --- stories
@@ -99,11 +99,11 @@ def test_a_settled_batch(world: World) -> None:
     world.cluster.clock.advance(100)
     status = Eye(world).sees()
     assert (status.outcome, status.driver) == (Outcome.COMMITTED, Driving.LIVE)
-    assert (status.seq, status.rows, status.partitions) == (3, 3, 2)
+    assert (status.seq, status.total.rows) == (3, 3)
     assert status.batch == BatchId("stream-1", 1)
     assert status.decided_at_ms == at
-    assert status.owner is not None
-    assert (status.open, status.lost, status.doubtful, status.hidden) == ((), (), (), None)
+    assert status.run is not None
+    assert (status.open, status.history.hidden) == ((), None)
 
 
 def test_a_prepared_batch_is_open_and_undecided_with_its_age(world: World) -> None:
@@ -135,7 +135,7 @@ def test_a_decided_batch_that_timed_out_is_lost(world: World) -> None:
     decide_and_die(world)
     world.cluster.coordinator.time_out()
     status = Eye(world).sees()
-    assert (status.outcome, status.lost, status.open) == (Outcome.LOST, (0, 1), ())
+    assert (status.outcomes, status.open) == (dict.fromkeys((0, 1), Outcome.LOST), ())
 
 
 def test_a_decision_that_nobody_can_tell_about_any_more_is_in_doubt(world: World) -> None:
@@ -144,7 +144,7 @@ def test_a_decision_that_nobody_can_tell_about_any_more_is_in_doubt(world: World
     for log in world.cluster.topics[TOPIC].partitions:
         log.delete_before(log.end)
     status = Eye(world).sees()
-    assert (status.outcome, status.doubtful) == (Outcome.IN_DOUBT, (1,))
+    assert status.partitions_that_are(Outcome.IN_DOUBT) == [1]
 
 
 def test_a_later_look_asks_only_for_what_may_have_changed(world: World) -> None:
@@ -190,7 +190,7 @@ def test_a_prefix_is_told_by_the_record_else_by_open_transactions(
     record = LogRecord(1, None, "w", prefix=told)
     written = Written(NAMES.query, record, LogPosition("log", 0, 0), 0)
     states = [TransactionState(Transaction(name, 1, 0), OPEN, 0, 1) for name in ids]
-    assert names_of(History(NAMES.query, (written,)), states, "given-").prefix == prefix
+    assert find_names(History(NAMES.query, (written,)), states, "given-").prefix == prefix
 
 
 def test_a_query_under_another_prefix_is_found(world: World) -> None:
@@ -256,18 +256,18 @@ def test_a_run_that_died_on_this_machine_is_gone_at_once() -> None:
     process = subprocess.Popen([sys.executable, "-c", ""])
     process.wait()
     dead = replace(here, pid=process.pid)
-    assert not died_here(here)
-    assert died_here(dead)
-    assert not died_here(replace(dead, host="elsewhere"))
-    assert not died_here(replace(dead, tool="eos-sink resolve"))
-    assert died_here(replace(dead, session=f"{os.getpid()}@1"))
+    assert not is_dead_here(here)
+    assert is_dead_here(dead)
+    assert not is_dead_here(replace(dead, host="elsewhere"))
+    assert not is_dead_here(replace(dead, tool="eos-sink resolve"))
+    assert is_dead_here(replace(dead, session=f"{os.getpid()}@1"))
 
 
 def test_an_idle_planner_process_that_was_ended_is_no_death() -> None:
     process = subprocess.Popen([sys.executable, "-c", ""])
     process.wait()
     session = process_name(os.getpid())
-    assert not died_here(Run(socket.gethostname(), process.pid, 0, session=session))
+    assert not is_dead_here(Run(socket.gethostname(), process.pid, 0, session=session))
 
 
 def test_a_witness_that_does_not_answer_is_asked_again_later_only(world: World) -> None:

@@ -18,9 +18,7 @@ from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.observing import LogPage, Observation, PartitionEnds
 from eos_sink.kafka_config.acls import Resource
 from eos_sink.metrics.names import STEP_SECONDS, Count, Gauge
-from eos_sink.ops.exposition import Readers, Standstill
-from eos_sink.ops.prometheus import text_of, write_text
-from eos_sink.ops.scraper import Scraper
+from eos_sink.ops.exporter import Scraper, Standstill, format_text, write_text
 from tests.fakes.observation import FakeObservation
 from tests.prometheus.promtool import METRICS, promtool
 from tests.protocol.test_figures import Timed
@@ -82,7 +80,7 @@ class Scraped:
         yield self.kafka
 
     def text(self) -> str:
-        return text_of(self.scraper.look())
+        return format_text(self.scraper.scrape())
 
     def samples(self) -> Samples:
         found: Samples = {}
@@ -278,14 +276,14 @@ def test_readers_are_held_by_the_partition_that_stands_still() -> None:
     for now in (0.0, 10.0, 25.0):
         at = next(moves)
         ends = {"t": (still, PartitionEnds(1, 0, at, at + 3))}
-        state = state.then(ends, now)
-        assert state.readers(ends, now) == (Readers("t", 7, now),)
+        state = state.update(ends, now)
+        assert state.held("t", now) == now
     free = {"t": (PartitionEnds(0, 0, 9, 9), PartitionEnds(1, 0, 20, 20))}
-    state = state.then(free, 30.0)
-    assert state.readers(free, 30.0) == (Readers("t", 0, 0.0),)
+    state = state.update(free, 30.0)
+    assert state.held("t", 30.0) == 0
     again = {"t": (PartitionEnds(0, 0, 9, 12),)}
-    state = state.then(again, 40.0)
-    assert state.readers(again, 41.0) == (Readers("t", 3, 1.0),)
+    state = state.update(again, 40.0)
+    assert state.held("t", 41.0) == 1
 
 
 def test_a_text_file_is_replaced_whole_and_leaves_nothing_beside_it(
@@ -293,14 +291,14 @@ def test_a_text_file_is_replaced_whole_and_leaves_nothing_beside_it(
 ) -> None:
     file = tmp_path / "eos-sink.prom"
     file.write_text("old")
-    look = Scraped(world).scraper.look()
-    write_text(look, file)
-    assert file.read_text() == text_of(look)
+    scrape = Scraped(world).scraper.scrape()
+    write_text(scrape, file)
+    assert file.read_text() == format_text(scrape)
     assert file.stat().st_mode & 0o777 == 0o644
     assert list(tmp_path.iterdir()) == [file]
     gone = tmp_path / "gone"
     with pytest.raises(OSError, match="gone"):
-        write_text(look, gone / "eos-sink.prom")
+        write_text(scrape, gone / "eos-sink.prom")
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What needs somebody, and which command is named."""
+"""What needs an operator, and which command is named."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import pytest
 
 from eos_sink.identity import QueryNames, TaskId
 from eos_sink.kafka.interfaces import LogPosition, Transaction
-from eos_sink.ops.alerts import Kind, concerns, reach_of
-from eos_sink.ops.history import Unreadable
-from eos_sink.ops.snapshot import (
+from eos_sink.ops.alerts import AlertKind, find_alerts, options_for
+from eos_sink.ops.history import History, Unreadable, Written
+from eos_sink.ops.status import (
     Driver,
     OpenTransaction,
     Problem,
@@ -32,12 +32,12 @@ def status(
     open_: tuple[OpenTransaction, ...] = (),
     age_ms: int = 1000,
     hidden: Unreadable | None = None,
+    record: LogRecord = RECORD,
 ) -> QueryStatus:
-    lost = (1,) if outcome is Outcome.LOST else ()
-    doubtful = (1,) if outcome is Outcome.IN_DOUBT else ()
-    return QueryStatus(
-        NAMES, RECORD, NOW - age_ms, outcome, lost, doubtful, open_, driver, (), hidden, NAMES.shown
-    )
+    hosts = {Driver.LIVE: ("host",), Driver.GONE: (), Driver.UNKNOWN: None}[driver]
+    written = Written(NAMES.shown, record, LogPosition("log", 3, 8), NOW - age_ms)
+    history = History(NAMES.shown, (written,), hidden)
+    return QueryStatus(history, NAMES, {0: Outcome.COMMITTED, 1: outcome}, open_, hosts)
 
 
 def opened(*, decided: bool, age_ms: int = 1000, query: str = NAMES.query) -> OpenTransaction:
@@ -46,8 +46,8 @@ def opened(*, decided: bool, age_ms: int = 1000, query: str = NAMES.query) -> Op
     return OpenTransaction(transaction, query, task, decided, NOW - age_ms, 60_000)
 
 
-def kinds(*queries: QueryStatus) -> list[Kind]:
-    return [each.kind for each in concerns(snapshot(*queries), REACH)]
+def kinds(*queries: QueryStatus) -> list[AlertKind]:
+    return [each.kind for each in find_alerts(snapshot(*queries), REACH)]
 
 
 def snapshot(*queries: QueryStatus) -> Snapshot:
@@ -66,27 +66,27 @@ HIDDEN = Unreadable(NAMES.query, LogPosition("log", 3, 9), "format 2")
         (status(), []),
         (status(driver=Driver.GONE), []),
         (status(Outcome.OPEN, open_=(DECIDED,)), []),
-        (status(Outcome.OPEN, Driver.GONE, (DECIDED,)), [Kind.UNSETTLED]),
-        (status(Outcome.OPEN, open_=(DECIDED,), age_ms=LONG_MS), [Kind.UNSETTLED]),
-        (status(Outcome.OPEN, open_=(OLD_DECIDED,)), [Kind.UNSETTLED]),
+        (status(Outcome.OPEN, Driver.GONE, (DECIDED,)), [AlertKind.UNSETTLED]),
+        (status(Outcome.OPEN, open_=(DECIDED,), age_ms=LONG_MS), [AlertKind.UNSETTLED]),
+        (status(Outcome.OPEN, open_=(OLD_DECIDED,)), [AlertKind.UNSETTLED]),
         (status(open_=(UNDECIDED,)), []),
         (status(driver=Driver.UNKNOWN, open_=(UNDECIDED,)), []),
-        (status(driver=Driver.GONE, open_=(UNDECIDED,)), [Kind.UNDECIDED]),
-        (status(open_=(OLD,)), [Kind.NEAR_TIMEOUT]),
-        (status(driver=Driver.GONE, open_=(OLD,)), [Kind.UNDECIDED]),
+        (status(driver=Driver.GONE, open_=(UNDECIDED,)), [AlertKind.UNDECIDED]),
+        (status(open_=(OLD,)), [AlertKind.NEAR_TIMEOUT]),
+        (status(driver=Driver.GONE, open_=(OLD,)), [AlertKind.UNDECIDED]),
         (status(Outcome.LOST), []),
-        (status(Outcome.LOST, Driver.GONE), [Kind.LOST]),
-        (status(Outcome.IN_DOUBT), [Kind.IN_DOUBT]),
+        (status(Outcome.LOST, Driver.GONE), [AlertKind.LOST]),
+        (status(Outcome.IN_DOUBT), [AlertKind.IN_DOUBT]),
         (status(Outcome.UNKNOWN), []),
         (status(Outcome.ACCEPTED), []),
-        (status(hidden=HIDDEN), [Kind.HIDDEN]),
+        (status(hidden=HIDDEN), [AlertKind.HIDDEN]),
         (
             status(Outcome.IN_DOUBT, Driver.GONE, (UNDECIDED,), hidden=HIDDEN),
-            [Kind.HIDDEN, Kind.IN_DOUBT, Kind.UNDECIDED],
+            [AlertKind.HIDDEN, AlertKind.IN_DOUBT, AlertKind.UNDECIDED],
         ),
     ],
 )
-def test_what_needs_somebody(query: QueryStatus, expected: list[Kind]) -> None:
+def test_what_needs_an_operator(query: QueryStatus, expected: list[AlertKind]) -> None:
     assert kinds(query) == expected
 
 
@@ -105,7 +105,7 @@ def test_what_needs_somebody(query: QueryStatus, expected: list[Kind]) -> None:
     ],
 )
 def test_the_command_that_helps_is_whole(query: QueryStatus, command: str) -> None:
-    (found,) = concerns(snapshot(query), REACH)
+    (found,) = find_alerts(snapshot(query), REACH)
     assert found.action.endswith(command)
     assert str(found).startswith(f"{NAMES.query}: ")
 
@@ -121,33 +121,33 @@ def test_the_command_that_helps_is_whole(query: QueryStatus, command: str) -> No
     ],
 )
 def test_a_command_names_the_prefix_of_its_query(prefix: str, reach: str, expected: str) -> None:
-    assert reach_of(QueryNames(prefix, "q-0123456789"), reach) == expected
+    assert options_for(QueryNames(prefix, "q-0123456789"), reach) == expected
 
 
 def test_foreign_records_are_counted_and_placed_once() -> None:
     foreign = tuple(Unreadable("x", LogPosition("log", 0, n), "no") for n in range(5))
     found = replace(snapshot(status(hidden=HIDDEN)), unreadable=(*foreign, HIDDEN))
-    hidden, strange = concerns(found)
-    assert (hidden.kind, strange.kind) == (Kind.HIDDEN, Kind.UNREADABLE)
+    hidden, strange = find_alerts(found)
+    assert (hidden.kind, strange.kind) == (AlertKind.HIDDEN, AlertKind.UNREADABLE)
     assert "5 records" in strange.text
     assert "log[0]@4 (no) ..." in strange.text
 
 
 def test_transactions_of_no_query_matter_when_they_last() -> None:
     young, old = opened(decided=False, query=""), opened(decided=False, age_ms=50_000, query="")
-    assert concerns(replace(snapshot(), strangers=(young,))) == ()
-    (found,) = concerns(replace(snapshot(), strangers=(young, old)))
-    assert (found.kind, found.query) == (Kind.NEAR_TIMEOUT, "")
+    assert find_alerts(replace(snapshot(), strangers=(young,))) == ()
+    (found,) = find_alerts(replace(snapshot(), strangers=(young, old)))
+    assert (found.kind, found.query) == (AlertKind.NEAR_TIMEOUT, "")
 
 
-def test_what_could_not_be_seen_needs_somebody() -> None:
-    (found,) = concerns(replace(snapshot(), problems=(Problem("no Read", ("Read",)),)))
-    assert (found.kind, str(found)) == (Kind.UNSEEN, "no Read ")
+def test_what_could_not_be_read_needs_an_operator() -> None:
+    (found,) = find_alerts(replace(snapshot(), problems=(Problem("no Read", ("Read",)),)))
+    assert (found.kind, str(found)) == (AlertKind.UNSEEN, "no Read ")
 
 
 def test_a_doubt_of_a_batch_that_spark_numbers_names_its_commit_log() -> None:
-    (of_stream,) = concerns(snapshot(status(Outcome.IN_DOUBT)), REACH)
+    (of_stream,) = find_alerts(snapshot(status(Outcome.IN_DOUBT)), REACH)
     assert "commits/7" in of_stream.action
     record = replace(RECORD, decision=replace(RECORD.decision, batch=BatchId("txn:a", 7)))  # type: ignore[type-var]
-    (of_version,) = concerns(snapshot(replace(status(Outcome.IN_DOUBT), record=record)), REACH)
+    (of_version,) = find_alerts(snapshot(status(Outcome.IN_DOUBT, record=record)), REACH)
     assert "commits/" not in of_version.action
