@@ -37,8 +37,6 @@ SHARED = {
         "test_spark.py",
         "test_drop_in.py",
         "test_batch.py",
-        "test_spark_cluster.py",
-        "test_ways.py",
         "test_migrate.py",
     ),
     "cluster": ("test_cluster_faults.py", "test_cluster_states.py", "test_batch_shapes.py"),

@@ -304,7 +304,6 @@ def test_a_python_process_killed_amid_a_batch(point: FaultPoint, query: SparkQue
     query.assert_exactly_once()
 
 
-@pytest.mark.long
 def test_a_killed_task_is_tried_again(query: SparkQuery) -> None:
     application = query.applications.another("local[2,3]")
     query.add_batch()
