@@ -59,7 +59,7 @@ test-integration: $(VENV)/.setup-dev kafka ## The tests on real Kafka and Spark
 
 .PHONY: test-long
 test-long: $(VENV)/.setup-dev kafka ## The tests that take long, most of them on real Kafka and Spark
-	$(BIN)/python -m pytest tests integration -m long $(PYTEST_ARGS)
+	$(BIN)/python -m pytest tests integration -m long $(SIDE_BY_SIDE) $(PYTEST_ARGS)
 
 .PHONY: lint
 lint: $(VENV)/.setup-dev ## Style, types and the direction of imports

@@ -115,7 +115,7 @@ class RequestLog:
     """What the brokers have logged since it was last taken."""
 
     def __init__(self, kafka: LocalCluster) -> None:
-        self._logs = {node.log: 0 for node in kafka.nodes if node.role.serves_clients}
+        self._logs = {kafka.directory / f"node-{node.id}" / "node.log": 0 for node in kafka.brokers}
 
     def take(self) -> Counter[tuple[str, str]]:
         """How often by client ("librdkafka", "kafka-python" or "broker") and API, once nobody

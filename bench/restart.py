@@ -145,7 +145,7 @@ class Driver:
         if self.sink == OURS:
             program.wait(_LONGEST_S)
             return
-        # Its tasks write while the first row of theirs is there, and the commit log is not.
+        # Its tasks still write when their first row is visible and the commit log is not there.
         self._arrivals.first(number, since, _LONGEST_S)
         program.kill()
         self._arrivals.quiet()

@@ -39,7 +39,7 @@ from eos_sink.protocol.model import (
     RowDigest,
     TaskReport,
 )
-from eos_sink.protocol.rules import assignment
+from eos_sink.protocol.rules import assign
 from eos_sink.testing import KafkaCluster, start_kafka
 from eos_sink.testing.local_cluster import LocalCluster
 from eos_sink.testing.waiting import to_stderr
@@ -191,7 +191,7 @@ class Bench:
         return open_transactions(self._maker.control(), names, self._places)
 
     def _reports(self, plan: Plan, tasks: int) -> list[TaskReport]:
-        slot = assignment(plan, BatchId("bench", self._batch), 0).slot
+        slot = assign(plan, BatchId("bench", self._batch), 0).slot
         names = [self._options.names.task(slot, number) for number in range(tasks)]
         return [
             _report(plan, self._batch, slot, number, opened)
@@ -230,7 +230,7 @@ def _report(plan: Plan, batch: int, slot: int, partition: int, opened: Opened) -
 
 
 def _empty(plan: Plan, batch: int, partition: int) -> TaskReport:
-    slot = assignment(plan, BatchId("bench", batch), 0).slot
+    slot = assign(plan, BatchId("bench", batch), 0).slot
     return TaskReport(
         plan.token, BatchId("bench", batch), partition, slot, False, RowDigest(), None
     )

@@ -130,14 +130,14 @@ class _Maker:
         cluster = self._wire._manager.cluster
         for topic in {topic for topic, _ in places}:
             cluster.add_topic(topic)
-        self._wire.run(self._wire.brokers)
+        self._wire.run(self._wire.list_brokers)
         return {(t, p): cluster._partitions[t][p].leader_id for t, p in places}
 
     def _coordinator(self, name: str) -> int:
-        node = self._wire.known_coordinator(name)
+        node = self._wire.get_coordinator(name)
         if node is None:
             self._find([name])
-            node = self._wire.known_coordinator(name)
+            node = self._wire.get_coordinator(name)
         assert node is not None
         return node
 
@@ -156,7 +156,7 @@ class _Maker:
             async def ask(wanted: dict[Any, Any] = wanted) -> dict[Any, Any]:
                 sent = {
                     key: self._wire.send(
-                        asked, self._wire.lane(node, place % _LANES), self._deadline
+                        asked, self._wire.get_lane(node, place % _LANES), self._deadline
                     )
                     for place, (key, (node, asked)) in enumerate(wanted.items())
                 }

@@ -5,8 +5,7 @@ from __future__ import annotations
 import threading
 import time
 
-from chaos.injected import Injected
-from chaos.scene import NotReached, Scene
+from chaos.scene import Injected, NotReached, Scene
 from chaos.schedule import Fault
 from eos_sink.testing import Action, FaultPoint
 

@@ -24,6 +24,7 @@ from eos_sink.testing.jar_cache import cache_root
 from eos_sink.testing.java import find_java
 from integration.cluster_query import ClusterQuery
 from integration.in_process import Run
+from integration.own_kafka import start_own_kafka
 from integration.query import Query
 from integration.secured_query import ANNS_WORD
 from integration.spark_apps import Applications
@@ -106,14 +107,15 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.fixture(scope="session")
 def kafka(request: pytest.FixtureRequest) -> Iterator[KafkaCluster]:
     """One broker, ended when the last test that needs it is over."""
-    with start_kafka(version=request.param) as cluster:
+    start = start_kafka if request.param == DEFAULT_VERSION else start_own_kafka
+    with start(version=request.param) as cluster:
         yield cluster
 
 
 @pytest.fixture(scope="session")
 def secured() -> Iterator[KafkaCluster]:
     """One broker where clients log in, and may do what they were allowed."""
-    with start_kafka(security=Security({"ann": ANNS_WORD})) as cluster:
+    with start_own_kafka(security=Security({"ann": ANNS_WORD})) as cluster:
         yield cluster
 
 
@@ -149,7 +151,7 @@ def cluster() -> Iterator[KafkaCluster]:
         # Ten seconds by default until it is noticed that a transaction has timed out.
         "transaction.abort.timed.out.transaction.cleanup.interval.ms": 200,
     }
-    with start_kafka(brokers=3, properties=properties, proxied=True) as started:
+    with start_own_kafka(brokers=3, properties=properties, proxied=True) as started:
         yield started
 
 

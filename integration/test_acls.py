@@ -25,9 +25,10 @@ from eos_sink.kafka_config.properties_file import read_properties
 from eos_sink.options import parse_options
 from eos_sink.protocol.model import BatchId
 from eos_sink.task.writer import TaskWriter
-from eos_sink.testing import KafkaCluster, Security, start_kafka
+from eos_sink.testing import KafkaCluster, Security
 from eos_sink.testing.faults import FaultPoint
 from integration.minispark import TaskBrokeOffError
+from integration.own_kafka import start_own_kafka
 from integration.query import Query, pause_at
 from integration.secured_query import ANNS_WORD, SecuredQuery, commands, documented
 from integration.test_resolve import Person
@@ -76,7 +77,7 @@ def test_the_permissions_of_the_page_are_enough_for_every_step(start: Start) -> 
 
 @pytest.mark.long
 def test_they_are_enough_on_the_older_kafka(start: Start) -> None:
-    with start_kafka(version="3.9.1", security=Security()) as cluster:
+    with start_own_kafka(version="3.9.1", security=Security()) as cluster:
         whole_cycle(start(cluster))
 
 

@@ -8,15 +8,16 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from eos_sink.kafka.cluster import LOG_PARTITIONS
-from eos_sink.testing import KafkaCluster, start_kafka
+from eos_sink.testing import KafkaCluster
 from integration.conftest import MakeRun
+from integration.own_kafka import start_own_kafka
 
 pytestmark = pytest.mark.timeout(120)
 
 
 @pytest.fixture(scope="module")
 def generous() -> Iterator[KafkaCluster]:
-    with start_kafka(properties={"auto.create.topics.enable": "true"}) as cluster:
+    with start_own_kafka(properties={"auto.create.topics.enable": "true"}) as cluster:
         yield cluster
 
 

@@ -37,7 +37,7 @@ def test_a_silent_server_does_not_take_the_time_of_the_one_that_answers(
         servers = f"127.0.0.1:{silent.getsockname()[1]},{kafka.bootstrap_servers}"
         settings = kafka_python_settings({"bootstrap.servers": servers})
         wire = Wire(settings, Deadline(15))
-        assert wire.run(wire.brokers, Deadline(15))
+        assert wire.run(wire.list_brokers, Deadline(15))
         wire.close()
 
 

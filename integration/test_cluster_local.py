@@ -69,7 +69,7 @@ def test_a_node_that_cannot_start_is_an_error_with_the_end_of_its_log() -> None:
     assert caught.value.exit_code == 1
 
 
-def test_a_port_that_somebody_took_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_port_that_first_took_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
     def first_try_is_taken(count: int) -> list[int]:
@@ -77,11 +77,11 @@ def test_a_port_that_somebody_took_is_replaced(monkeypatch: pytest.MonkeyPatch) 
         found = free_ports(count)
         return [taken, *found[1:]] if len(asked) == 1 else found
 
-    with local() as somebody:
-        taken = int(somebody.bootstrap_servers.rpartition(":")[2])
+    with local() as first:
+        taken = int(first.bootstrap_servers.rpartition(":")[2])
         monkeypatch.setattr(owned_cluster, "free_ports", first_try_is_taken)
         with local() as kafka:
-            assert kafka.bootstrap_servers != somebody.bootstrap_servers
+            assert kafka.bootstrap_servers != first.bootstrap_servers
     assert len(asked) == 2
 
 
@@ -102,7 +102,7 @@ print(kafka._watchdog.token, kafka.directory, kafka.nodes[0].pid, flush=True)
 if os.fork() == 0:
     kafka.close()  # a child's, so without effect
     os.close(1)
-    sys.stdin.read()  # holds the watchdog's pipe open beyond its parent's death
+    sys.stdin.read()  # lives on beyond its parent's death
     os._exit(0)
 sys.stdin.read()
 """

@@ -24,10 +24,11 @@ from eos_sink.errors import (
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import TransactionStatus
 from eos_sink.protocol.model import Numbering
-from eos_sink.testing import KafkaCluster, start_kafka
+from eos_sink.testing import KafkaCluster
 from eos_sink.testing.faults import FaultPoint
 from eos_sink.testing.waiting import wait_until
 from integration.cluster_query import SITES, ClusterQuery, Site
+from integration.own_kafka import start_own_kafka
 from integration.query import PATIENCE_S, Process, Query, rows_of
 
 pytestmark = pytest.mark.timeout(400)
@@ -110,7 +111,7 @@ def forgetful() -> Iterator[KafkaCluster]:
         "producer.id.expiration.ms": 4000,
         "producer.id.expiration.check.interval.ms": 200,
     }
-    with start_kafka(properties=properties) as started:
+    with start_own_kafka(properties=properties) as started:
         yield started
 
 
@@ -366,7 +367,7 @@ def test_a_broker_whose_disk_is_full_is_one_that_has_died(tmp_path: Path) -> Non
     if mounted.returncode:
         pytest.skip(f"no disk can be made here that is full soon: {mounted.stderr.strip()}")
     try:
-        with start_kafka(brokers=3, data_dir=data) as cluster:
+        with start_own_kafka(brokers=3, data_dir=data) as cluster:
             query = ClusterQuery(cluster, tmp_path)
             process = SITES["writing"].reach(query)
             subprocess.run(

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from eos_sink.cli.output import Progress
-from eos_sink.demo.demo_events import DemoResult
+from eos_sink.demo.demo_result import DemoResult
 from eos_sink.demo.run_demo import DemoOptions, run_demo
 from eos_sink.testing import KafkaCluster
 

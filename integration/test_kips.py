@@ -23,10 +23,11 @@ from eos_sink.errors import (
 from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import TransactionStatus
-from eos_sink.testing import KafkaCluster, start_kafka
+from eos_sink.testing import KafkaCluster
 from eos_sink.testing.faults import FaultPoint
 from eos_sink.testing.topic_scan import Offsets, Source
 from integration.checker import read_topic
+from integration.own_kafka import start_own_kafka
 from integration.query import PATIENCE_S, Query, pause_at
 
 EXPIRY_MS = 1_500
@@ -52,7 +53,7 @@ def query_on(tmp_path: Path) -> Iterator[Callable[..., Query]]:
 
 @pytest.fixture(scope="module")
 def linked() -> Iterator[KafkaCluster]:
-    with start_kafka(proxied=True) as cluster:
+    with start_own_kafka(proxied=True) as cluster:
         yield cluster
 
 
@@ -65,7 +66,7 @@ def forgetful() -> Iterator[KafkaCluster]:
         "producer.id.expiration.ms": EXPIRY_MS,
         "producer.id.expiration.check.interval.ms": 200,
     }
-    with start_kafka(properties=properties) as cluster:
+    with start_own_kafka(properties=properties) as cluster:
         yield cluster
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from eos_sink.errors import EosSinkError
 from eos_sink.kafka.cluster import ConfluentKafka
-from eos_sink.kafka.connection.oauth import unsigned
+from eos_sink.kafka.connection.oauth import make_unsigned_token
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka_config.acls import Permissions
 from eos_sink.options import parse_options
@@ -103,7 +103,7 @@ def test_both_clients_log_in_with_a_token_from_a_server(
     authority = entered.access.authority
     claims = {"sasl.oauthbearer.config": "principal=ann scope=kafka lifeSeconds=100"}
     with serving(TokenServer(authority.identity("login"))) as server:
-        server.token = lambda _: unsigned(claims, time.time())[0]
+        server.token = lambda _: make_unsigned_token(claims, time.time())[0]
         login = {
             **entered.access.options("ann", "OAUTHBEARER"),
             **{f"kafka.{name}": value for name, value in server.settings().items()},
@@ -115,7 +115,7 @@ def test_both_clients_log_in_with_a_token_from_a_server(
         writes_through_both_clients(entered, login, "token")
         assert {form for _, form in server.asked} == {"grant_type=client_credentials&scope=kafka"}
     assert "canary" not in caplog.text
-    assert unsigned(claims, 0)[0].split(".")[0] not in caplog.text
+    assert make_unsigned_token(claims, 0)[0].split(".")[0] not in caplog.text
 
 
 def inline(kafka: KafkaCluster) -> dict[str, str]:

@@ -20,11 +20,12 @@ from eos_sink import cli
 from eos_sink.driver import committer
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.metrics.names import Count, Step
-from eos_sink.testing import KafkaCluster, java_home, start_kafka
+from eos_sink.testing import KafkaCluster, java_home
 from eos_sink.testing.waiting import wait_until
 from integration.checker import read_topic
 from integration.figured import Figured
 from integration.in_process import new_topic
+from integration.own_kafka import start_own_kafka
 from integration.prometheus import exporter, prometheus
 from tests.prometheus.promtool import expressions, promtool
 
@@ -151,7 +152,7 @@ def test_the_exporter_prints_or_writes_what_it_would_serve(
 
 @pytest.mark.long
 def test_the_exporter_outlives_a_broker() -> None:
-    with start_kafka() as cluster:
+    with start_own_kafka() as cluster:
         query = Figured(cluster)
         query.batch(0)
         with exporter(*query.words, "--timeout", "4") as url:

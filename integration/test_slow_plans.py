@@ -22,9 +22,10 @@ from eos_sink.options import SinkOptions, parse_options
 from eos_sink.protocol import rules
 from eos_sink.protocol.model import BatchId, Plan
 from eos_sink.task.writer import TaskWriter
-from eos_sink.testing import KafkaCluster, start_kafka
+from eos_sink.testing import KafkaCluster
 from integration.checker import read_topic
 from integration.in_process import new_topic
+from integration.own_kafka import start_own_kafka
 
 LEAST_MS, MOST_MS = 6_000, 20_000
 TIMEOUT_MS = 5_000
@@ -50,7 +51,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 @pytest.fixture(scope="module")
 def strict() -> Iterator[KafkaCluster]:
     """Session lengths as Kafka has them, scaled down to what a test can wait for."""
-    with start_kafka(properties={"group.max.session.timeout.ms": MOST_MS}) as cluster:
+    with start_own_kafka(properties={"group.max.session.timeout.ms": MOST_MS}) as cluster:
         yield cluster
 
 

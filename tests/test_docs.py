@@ -19,7 +19,7 @@ from eos_sink.identity import DEFAULT_PREFIX
 from eos_sink.kafka_config import SETTINGS
 from eos_sink.kafka_config.acls import Permissions
 from eos_sink.kafka_config.properties_file import read_properties
-from eos_sink.ops.doctor.finding import Check, Level
+from eos_sink.ops.doctor.findings import Check, Level
 from eos_sink.options import OPTIONS, SESSION_PREFIX, parse_options
 from eos_sink.spark.session_defaults import Defaults
 from tests.kafka_acls_command import parse_kafka_acls
@@ -172,10 +172,9 @@ def test_the_permissions_are_the_code_s() -> None:
 def test_the_checks_of_the_doctor_are_the_code_s() -> None:
     page = ROOT / "docs" / "doctor.md"
     text = page.read_text().partition("## What is looked at")[2]
-    expected = [f"| {check.title} | {check.meaning} |" for check in Check]
-    rows = [line for line in text.splitlines() if line.startswith("| ")][1:]
+    rows = [line.split(" | ")[0] for line in text.splitlines() if line.startswith("| ")][1:]
     assert [row[0] for row in table(page)] == [level.value for level in Level]
-    assert rows == expected, f"{page} needs:\n" + "\n".join(expected)
+    assert rows == [f"| {check.value}" for check in Check]
 
 
 def test_the_errors_table_is_the_code_s() -> None:

@@ -162,12 +162,12 @@ class _Declarer:
 
     async def _all_added(self) -> bool:
         deadline = Deadline(_WAIT_S)
-        node = self._wire.known_coordinator(self._turn.group)
+        node = self._wire.get_coordinator(self._turn.group)
         if node is None:
             asked = self._wire.find_coordinators_request([self._turn.group])
             found = await self._wire.send(asked, None, deadline)
             self._wire.remember_coordinator(found.coordinators[0])
-            node = self._wire.known_coordinator(self._turn.group)
+            node = self._wire.get_coordinator(self._turn.group)
         topic = AddPartitionsToTxnRequest.AddPartitionsToTxnTopic(
             name=self._turn.output, partitions=list(range(self._turn.partitions))
         )

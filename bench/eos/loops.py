@@ -15,7 +15,6 @@ from bench.eos.turns import Turn
 from eos_sink.bench.cpu import Account, CpuClock
 from eos_sink.bench.result import Label, Notebook, Result
 from eos_sink.testing import KafkaCluster
-from eos_sink.testing.local_cluster import LocalNode
 from eos_sink.testing.waiting import to_stderr
 
 INPUT_PARTITIONS = 4
@@ -113,7 +112,7 @@ def _ways(clients: Sequence[Player]) -> Iterator[tuple[Player, bool]]:
 
 
 def _fast(kafka: KafkaCluster, client: Player, turn: Turn, notes: Notebook) -> None:
-    brokers = [Account(node.pid) for node in kafka.nodes if isinstance(node, LocalNode)]
+    brokers = [Account(node.pid) for node in kafka.nodes]
     cpu = CpuClock({"client": [Account(client.pid)], "brokers": brokers})
     before = cpu.read()
     played = client.play(turn)

@@ -50,7 +50,7 @@ class Player:
         pipe_in.flush()
         answer = pipe_out.readline()
         if not answer:
-            raise RuntimeError(f"{self.name} has ended amid {turn}")
+            raise RuntimeError(f"{self.name} ended during {turn}")
         return Played.parse(answer)
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from eos_sink.bench.result import Result
-from eos_sink.bench.spread import Spread
+from eos_sink.bench.result import Result, Spread
 
 Results = Mapping[str, Result]
 """By name."""
@@ -40,11 +39,19 @@ class Publication:
         Raises:
             ValueError: the page lacks a mark.
         """
-        begin, end = self.marks
-        before, rest = page.split(begin)
-        _, after = rest.split(end)
-        told = "\n".join(self.lines(results)).strip("\n")
-        return f"{before}{begin}\n\n{told}\n\n{end}{after}"
+        return replace_between(page, *self.marks, self.lines(results))
+
+
+def replace_between(page: str, begin: str, end: str, lines: Iterable[str]) -> str:
+    """The page with these lines between its two marks.
+
+    Raises:
+        ValueError: the page lacks a mark.
+    """
+    before, rest = page.split(begin)
+    _, after = rest.split(end)
+    text = "\n".join(lines).strip("\n")
+    return f"{before}{begin}\n\n{text}\n\n{end}{after}"
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:

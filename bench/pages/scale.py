@@ -10,8 +10,7 @@ from matplotlib import pyplot as plt
 from bench import scale
 from bench.pages.publication import Publication, Results, measured_on, number, spread_text, table
 from bench.scale import Fit, fit, medians
-from eos_sink.bench.result import Result
-from eos_sink.bench.spread import spread
+from eos_sink.bench.result import Result, spread
 from eos_sink.verify.pages import (
     BLUE,
     GREEN,

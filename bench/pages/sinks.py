@@ -17,9 +17,18 @@ from bench.pages.publication import (
     spread_text,
     table,
 )
-from eos_sink.bench.result import Result, Series
-from eos_sink.bench.spread import Spread, ratio, spread
-from eos_sink.verify.pages import BLUE, FAINT, GREEN, INK, ORANGE, STYLE, WIDTH, render_svg
+from eos_sink.bench.result import Result, Series, Spread, ratio
+from eos_sink.verify.pages import (
+    BLUE,
+    FAINT,
+    GREEN,
+    INK,
+    ORANGE,
+    STYLE,
+    WIDTH,
+    plot_shares,
+    render_svg,
+)
 
 _NAME = "sinks"
 OURS, THEIRS = "kafka-eos", "kafka"
@@ -213,13 +222,9 @@ def latency_plot(results: Results) -> str:
                 times = _times(result, peer, shape["name"])
                 if times is None:
                     continue
-                ordered = sorted(times.samples)
-                share = [(place + 1) / len(ordered) * 100 for place in range(len(ordered))]
-                title = TITLES[peer].replace("`", "")
-                axes.step(ordered, share, where="post", color=color, linewidth=1.6, label=title)
-                longest.append(spread(ordered).p95)
+                plot_shares(axes, times.samples, color, TITLES[peer].replace("`", ""))
+                longest.append(times.spread.p95)
         axes.set_xlim(0, 1.6 * median(longest) + max(longest) if longest else 1)
-        axes.set_ylim(0, 101)
         axes.set_xlabel("ms of addBatch")
         axes.set_ylabel("% of batches")
         if longest:

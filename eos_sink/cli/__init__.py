@@ -31,7 +31,9 @@ from eos_sink.cli import (
     watch,
 )
 from eos_sink.cli.arguments import ENVIRONMENT
-from eos_sink.cli.output import CommandError, print_report
+from eos_sink.cli.output import CommandError, is_interrupt, print_report
+from eos_sink.errors import EosSinkError
+from eos_sink.ops import RefusedChoice
 
 COMMANDS = (
     demo,
@@ -61,7 +63,7 @@ exit code:
 
 environment, where the option is not given:
 {chr(10).join(f"  {name:<26} {option}" for option, name in ENVIRONMENT.items())}
-  {"NO_COLOR":<26} no colours, as when standard output is no terminal
+  {"NO_COLOR":<26} no colours, as when standard output is not a terminal
 
 `eos-sink COMMAND --help` has examples.
 """
@@ -80,12 +82,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if report is None:
             return _OK
         print_report(report, as_json=parsed.json)
-    except CommandError as error:
+    except (CommandError, EosSinkError, RefusedChoice) as error:
         if parsed.json:
             print(json.dumps({"error": str(error)}, indent=2))
         print(f"eos-sink: {error}", file=sys.stderr)
         return _CANNOT_RUN
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, SystemError) as error:
+        if not is_interrupt(error):
+            raise
         print("eos-sink: interrupted", file=sys.stderr)
         return _INTERRUPTED
     except BrokenPipeError:

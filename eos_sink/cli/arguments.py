@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import shlex
+import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from eos_sink.cli.output import CommandError
 from eos_sink.identity import DEFAULT_LOG, DEFAULT_PREFIX, QueryNames
@@ -14,6 +17,8 @@ from eos_sink.kafka_config.properties_file import read_properties
 
 if TYPE_CHECKING:
     from eos_sink.options import SinkOptions
+
+T = TypeVar("T", int, float)
 
 ENVIRONMENT = {
     "--bootstrap-server": "EOS_SINK_BOOTSTRAP_SERVER",
@@ -30,57 +35,32 @@ _LOG_REPLICATION = 3  # The sink's default, for a command that has to create the
 _NO_QUERY = "eos-sink-tool"
 
 
-def whole(text: str) -> int:
-    """Parse an integer from 0 on."""
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
-    return int(text)
+def _number(kind: type[T], minimum: float, what: str) -> Callable[[str], T]:
+    """Make a parser of numbers for the `type` of an option."""
+
+    def parse(text: str) -> T:
+        with contextlib.suppress(ValueError):
+            number = kind(text)
+            if minimum <= number < float("inf"):
+                return number
+        raise argparse.ArgumentTypeError(f"{text!r} is not {what}")
+
+    return parse
 
 
-def positive(text: str) -> int:
-    """Parse an integer from 1 on."""
-    number = whole(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text} is less than 1")
-    return number
-
-
-def seconds(text: str) -> float:
-    """Parse a finite number from 0 on."""
-    try:
-        number = float(text)
-    except ValueError:
-        number = -1
-    if not 0 <= number < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds")
-    return number
-
-
-def positive_seconds(text: str) -> float:
-    """Parse a finite number above 0."""
-    number = seconds(text)
-    if not number:
-        raise argparse.ArgumentTypeError("must be more than 0 seconds")
-    return number
+whole = _number(int, 0, "a whole number")
+positive = _number(int, 1, "a whole number above 0")
+seconds = _number(float, 0, "a number of seconds")
+positive_seconds = _number(float, sys.float_info.min, "a number of seconds above 0")
 
 
 def add_brokers(parser: argparse.ArgumentParser, *, needed: bool = True) -> None:
     """Declare `--bootstrap-server` and `--command-config`."""
-    server = _default("--bootstrap-server")
-    parser.add_argument(
-        "--bootstrap-server",
-        metavar="HOST:PORT",
-        required=needed and server is None,
-        default=server,
-        help="brokers to connect to",
-    )
-    parser.add_argument(
-        "--command-config",
-        type=Path,
-        metavar="FILE",
-        default=_default("--command-config"),
-        help="properties for the Kafka clients, such as the login",
-    )
+    needed = needed and not os.environ.get(ENVIRONMENT["--bootstrap-server"])
+    help_ = "brokers to connect to"
+    _add(parser, "--bootstrap-server", metavar="HOST:PORT", required=needed, help=help_)
+    help_ = "properties for the Kafka clients, such as the login"
+    _add(parser, "--command-config", type=Path, metavar="FILE", help=help_)
 
 
 def add_connection(
@@ -94,17 +74,10 @@ def add_connection(
         timeout: default of `--timeout`, in seconds.
     """
     add_brokers(parser, needed=needed)
-    parser.add_argument(
-        "--log-topic",
-        default=_default("--log-topic") or DEFAULT_LOG,
-        metavar="TOPIC",
-        help=f"the queries' eos.log.topic ({DEFAULT_LOG})",
-    )
-    parser.add_argument(
-        "--prefix",
-        default=_default("--prefix") or DEFAULT_PREFIX,
-        help=f"the queries' eos.transactional.id.prefix ({DEFAULT_PREFIX})",
-    )
+    help_ = f"the queries' eos.log.topic ({DEFAULT_LOG})"
+    _add(parser, "--log-topic", DEFAULT_LOG, metavar="TOPIC", help=help_)
+    help_ = f"the queries' eos.transactional.id.prefix ({DEFAULT_PREFIX})"
+    _add(parser, "--prefix", DEFAULT_PREFIX, help=help_)
     add_timeout(parser, timeout)
 
 
@@ -112,13 +85,16 @@ def add_timeout(
     parser: argparse.ArgumentParser, default: float, meaning: str = "seconds that it may take"
 ) -> None:
     """Declare `--timeout`: one deadline for the whole command, unless `meaning` says otherwise."""
-    parser.add_argument(
-        "--timeout",
-        type=positive_seconds,
-        default=_default("--timeout") or str(default),
-        metavar="S",
-        help=f"{meaning} ({default:g})",
-    )
+    help_ = f"{meaning} ({default:g})"
+    _add(parser, "--timeout", str(default), type=positive_seconds, metavar="S", help=help_)
+
+
+def _add(
+    parser: argparse.ArgumentParser, option: str, default: str | None = None, **declared: Any
+) -> None:
+    """Declare an option whose default the environment may give."""
+    default = os.environ.get(ENVIRONMENT[option]) or default
+    parser.add_argument(option, default=default, **declared)
 
 
 def sink_options(arguments: argparse.Namespace, query: str = _NO_QUERY) -> SinkOptions:
@@ -183,7 +159,3 @@ def command_line(arguments: argparse.Namespace) -> str:
     if getattr(arguments, "prefix", DEFAULT_PREFIX) != DEFAULT_PREFIX:
         given["--prefix"] = arguments.prefix
     return " ".join(f"{name} {shlex.quote(str(value))}" for name, value in given.items() if value)
-
-
-def _default(option: str) -> str | None:
-    return os.environ.get(ENVIRONMENT[option]) or None

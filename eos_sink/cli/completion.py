@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
 
-from eos_sink.cli.output import CommandError, Report
+from eos_sink.cli.output import Report, require_libraries
 
 NAME = "completion"
 HELP = "Print a script with which a shell completes commands and options."
@@ -27,8 +26,7 @@ def run(arguments: argparse.Namespace) -> Report:
     Raises:
         CommandError: shtab is not installed.
     """
-    if importlib.util.find_spec("shtab") is None:
-        raise CommandError("completion needs shtab: pip install 'eos-sink[cli]'")
+    require_libraries("completion", "cli", "shtab")
     import shtab
 
     from eos_sink.cli import parser

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
 from eos_sink.cli.arguments import add_connection, command_line, sink_options
 from eos_sink.cli.output import Cell, CommandError, Mood, Report
 from eos_sink.cli.query_name import find_query
-from eos_sink.errors import EosSinkError
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.protocol.model import BatchId, Numbering
 from eos_sink.protocol.outcome import Outcome
 
 if TYPE_CHECKING:
     from eos_sink.kafka.observing import Observation
-    from eos_sink.ops.explain import BatchInLog, Explanation
+    from eos_sink.ops.explain import Explanation
+    from eos_sink.ops.status import QueryStatus
 
 NAME = "explain"
 HELP = "Show what became of one batch, task by task, and from what evidence."
@@ -49,20 +50,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> Report:
-    """Read the log, and ask coordinators and topics.
-
-    Raises:
-        CommandError: no broker answers, or there is no such query.
-    """
+    """Read the log, and ask coordinators and topics."""
     from eos_sink.kafka.admin.observation import ConfluentObservation
 
-    kafka = ConfluentObservation(sink_options(arguments))
-    try:
+    with closing(ConfluentObservation(sink_options(arguments))) as kafka:
         return explain(kafka, arguments)
-    except EosSinkError as error:
-        raise CommandError(str(error)) from error
-    finally:
-        kafka.close()
 
 
 def explain(kafka: Observation, arguments: argparse.Namespace) -> Report:
@@ -84,9 +76,9 @@ def explain(kafka: Observation, arguments: argparse.Namespace) -> Report:
         log = arguments.log_topic
         raise CommandError(f"the decision log {log} has no query {names.shown}.{why}")
     found = explain_batch(kafka, status, arguments.batch, arguments.stream, deadline)
-    batch, written = found.batch, found.batch.written
+    written, decision = found.written, found.decision
     unseen = list(dict.fromkeys([each.what for each in snapshot.problems] + list(found.unseen)))
-    others = [stream for stream in status.history.streams if stream != batch.stream]
+    others = [stream for stream in status.history.streams if stream != found.stream]
     rows = tuple(
         (
             Cell(str(each.partition)),
@@ -97,29 +89,21 @@ def explain(kafka: Observation, arguments: argparse.Namespace) -> Report:
         for each in found.fates
     )
     good = {Outcome.COMMITTED, Fate.NO_ROWS, Fate.REWRITTEN}
-    certain = batch.decision is not None or batch.known in (Known.GONE, Known.NOTHING)
+    certain = decision is not None or found.known in (Known.GONE, Known.NOTHING)
     document = {
         "query": names.query,
-        "stream": batch.stream,
-        "batch": batch.batch,
-        "known": batch.known.value,
-        "latest": batch.latest.batch if batch.latest else None,
+        "stream": found.stream,
+        "batch": found.batch,
+        "known": found.known,
+        "latest": found.latest.batch if found.latest else None,
         "seq": written.record.seq if written else None,
         "decided_at_ms": written.at_ms if written else None,
-        "rows": batch.decision.total.rows if batch.decision else None,
-        "tasks": [
-            {
-                "partition": each.partition,
-                "rows": each.rows,
-                "fate": each.fate.value,
-                "evidence": list(each.evidence),
-            }
-            for each in found.fates
-        ],
+        "rows": decision.total.rows if decision else None,
+        "tasks": found.fates,
         "other_streams": others,
         "not_seen": unseen,
     }
-    notes = [*_list_notes(found, command_line(arguments)), *unseen]
+    notes = [*_list_notes(status, found, command_line(arguments)), *unseen]
     if others:
         streams = ", ".join(others)
         notes.append(
@@ -135,21 +119,20 @@ def explain(kafka: Observation, arguments: argparse.Namespace) -> Report:
     )
 
 
-def _list_notes(found: Explanation, reach: str) -> Iterator[str]:
+def _list_notes(status: QueryStatus, batch: Explanation, reach: str) -> Iterator[str]:
     from eos_sink.ops.alerts import options_for
     from eos_sink.ops.explain import Known
 
-    batch, status = found.batch, found.status
     yield f"Query {status.query}, {BatchId(batch.stream, batch.batch)}: {batch.known.value}."
     if batch.written is not None and batch.decision is not None:
-        place, total = batch.written.position, batch.decision.total
+        total = batch.decision.total
         at = datetime.fromtimestamp(batch.written.at_ms / 1000, timezone.utc)
         yield (
-            f"Decided in seq {batch.written.record.seq} at {place.topic}[{place.partition}]@"
-            f"{place.offset}, {at:%Y-%m-%d %H:%M:%S} UTC: {total.rows:,} rows, {total.bytes:,} "
+            f"Decided in seq {batch.written.record.seq} at {batch.written.position}, "
+            f"{at:%Y-%m-%d %H:%M:%S} UTC: {total.rows:,} rows, {total.bytes:,} "
             f"bytes, slot {batch.decision.slot}, {batch.decision.partitions} tasks."
         )
-    outcomes = {each.fate for each in found.fates}
+    outcomes = {each.fate for each in batch.fates}
     if batch.known is Known.LATEST and Outcome.OPEN in outcomes:
         yield "The driver, or the query's next start, commits what is decided and open."
     elif batch.known is Known.GONE:
@@ -173,7 +156,7 @@ def _list_notes(found: Explanation, reach: str) -> Iterator[str]:
         yield f"See also: eos-sink resolve {status.names.query} {options}".rstrip()
 
 
-def _explain_gone(batch: BatchInLog) -> str:
+def _explain_gone(batch: Explanation) -> str:
     latest = batch.latest.batch if batch.latest else None
     if latest == batch.batch:
         return (

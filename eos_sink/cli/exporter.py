@@ -97,8 +97,6 @@ def run(arguments: argparse.Namespace) -> Report:
 
 
 def _run_once(scraper: Scraper, file: Path | None) -> Report:
-    from eos_sink.ops.exporter import format_text, make_metrics
-
     scrape = scraper.scrape()
     if file is not None:
         _write(scrape, file)
@@ -106,9 +104,9 @@ def _run_once(scraper: Scraper, file: Path | None) -> Report:
         raise CommandError(scrape.error)
     document = {
         each.name: [{"name": s.name, "labels": s.labels, "value": s.value} for s in each.samples]
-        for each in make_metrics(scrape)
+        for each in scrape.collect()
     }
-    text = f"Written: {file}" if file else format_text(scrape).rstrip("\n")
+    text = f"Written: {file}" if file else scrape.text().rstrip("\n")
     return Report((), (), (text,), True, document)
 
 

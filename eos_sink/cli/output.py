@@ -25,6 +25,14 @@ class CommandError(Exception):
     """The command cannot run; the message gives the reason and the remedy."""
 
 
+def is_interrupt(error: BaseException) -> bool:
+    """Whether this is Ctrl-C. Within some calls of confluent-kafka (2.16) it is a SystemError,
+    "returned a result with an exception set", caused by KeyboardInterrupt."""
+    return isinstance(error, KeyboardInterrupt) or (
+        isinstance(error, SystemError) and isinstance(error.__cause__, KeyboardInterrupt)
+    )
+
+
 class Mood(Enum):
     """How a cell reads. The value is a style of rich."""
 
@@ -51,7 +59,7 @@ class Report:
         rows: each as long as `columns`.
         notes: sentences.
         ok: False makes the command's exit code 1.
-        document: the same for programs, JSON-compatible.
+        document: the same for programs: JSON, or what `encode_value` makes of a value.
         left: how many columns are aligned left; the others are aligned right.
         interrupted: Ctrl-C ended the command early; makes the exit code 130.
         wrap: plain text wraps cells at this many characters; 0: never.
@@ -65,6 +73,17 @@ class Report:
     left: int = 1
     interrupted: bool = False
     wrap: int = 0
+
+
+def require_libraries(purpose: str, extra: str, *names: str) -> None:
+    """Find out whether optional libraries are installed.
+
+    Raises:
+        CommandError: one is not; names the extra that installs it.
+    """
+    missing = [name for name in names if importlib.util.find_spec(name) is None]
+    if missing:
+        raise CommandError(f"{purpose} needs {', '.join(missing)}: pip install 'eos-sink[{extra}]'")
 
 
 def is_rich_terminal(out: TextIO) -> bool:
@@ -99,7 +118,7 @@ def print_report(report: Report, *, as_json: bool = False) -> None:
 def render(report: Report, *, as_json: bool = False) -> str:
     """The report as plain text, or its document as JSON."""
     if as_json:
-        return json.dumps(report.document, indent=2)
+        return json.dumps(report.document, indent=2, default=encode_value)
     if not report.columns:
         return "\n".join(report.notes)
     lines = [report.columns, *_wrapped_rows(report)]
@@ -113,6 +132,13 @@ def render(report: Report, *, as_json: bool = False) -> str:
     )
     rule = "─" * (sum(widths) + 3 * (len(widths) - 1))
     return "\n".join(["", head, rule, *body, rule, *report.notes])
+
+
+def encode_value(value: Any) -> Any:
+    """The JSON of dataclasses, enums and sets in a document."""
+    if isinstance(value, frozenset):
+        return sorted(value)
+    return value.value if isinstance(value, Enum) else vars(value)
 
 
 def _wrapped_rows(report: Report) -> Iterator[tuple[str, ...]]:

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from dataclasses import asdict, replace
+from contextlib import closing
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from eos_sink.cli.arguments import add_connection, sink_options
 from eos_sink.cli.output import Cell, CommandError, Mood, Report
 from eos_sink.cli.query_name import confirm, find_query, list_queries
-from eos_sink.errors import EosSinkError
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Visibility
 from eos_sink.protocol.outcome import Outcome
 
 if TYPE_CHECKING:
     from eos_sink.decision_log import Entry
-    from eos_sink.kafka.admin.inspection import ConfluentInspection
     from eos_sink.ops.resolve import Choice, QueryEvidence, TransactionEvidence
     from eos_sink.options import SinkOptions
-    from eos_sink.protocol.model import Decision, RowDigest
+    from eos_sink.protocol.model import RowDigest
 
 NAME = "resolve"
 HELP = "Show why a query needs an operator, and carry out the operator's choice."
@@ -70,19 +69,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> Report:
-    """Show the evidence, or carry out a choice.
-
-    Raises:
-        CommandError: no such query, the choice is refused or not confirmed, or Kafka reports an
-            error.
-    """
-    from eos_sink.ops.operator_run import RefusedChoice
+    """Show the evidence, or carry out a choice."""
+    from eos_sink.kafka.admin.inspection import ConfluentInspection
     from eos_sink.ops.resolve import Choice, apply_choice, gather_evidence, write_choice
 
     deadline = Deadline(arguments.timeout)
-    kafka: ConfluentInspection | None = None
-    try:
-        kafka, options = _connect(arguments, deadline)
+    options = sink_options(arguments, arguments.query)
+    with closing(ConfluentInspection(options)) as kafka:
+        known = list_queries(kafka.records(deadline))
+    options = replace(options, names=find_query(arguments.query, known, arguments.prefix))
+    with closing(ConfluentInspection(options)) as kafka:
         evidence = gather_evidence(kafka, options, arguments.tail, deadline)
         if arguments.choice is None:
             return make_report(options, evidence)
@@ -92,27 +88,6 @@ def run(arguments: argparse.Namespace) -> Report:
         deadline = Deadline(arguments.timeout)
         written = write_choice(kafka, options, evidence, decision, deadline, earlier)
         return make_report(options, evidence, choice, written)
-    except (EosSinkError, RefusedChoice) as error:
-        raise CommandError(str(error)) from error
-    finally:
-        if kafka is not None:
-            kafka.close()
-
-
-def _connect(
-    arguments: argparse.Namespace, deadline: Deadline
-) -> tuple[ConfluentInspection, SinkOptions]:
-    from eos_sink.kafka.admin.inspection import ConfluentInspection
-
-    options = sink_options(arguments, arguments.query)
-    kafka = ConfluentInspection(options)
-    known = list_queries(kafka.records(deadline))
-    names = find_query(arguments.query, known, arguments.prefix)
-    if names == options.names:
-        return kafka, options
-    kafka.close()
-    options = replace(options, names=names)
-    return ConfluentInspection(options), options
 
 
 def check_choice(
@@ -229,14 +204,14 @@ def _list_notes(options: SinkOptions, evidence: QueryEvidence) -> Iterator[str]:
 
 def _describe_doubt(each: TransactionEvidence) -> str:
     entry, trace = each.entry, each.trace
-    place = f"{entry.witness.topic}[{entry.witness.partition}]@{entry.witness.offset}"
     seen = f"{trace.rows} of its {entry.digest.rows} rows are at the topic's end"
     if each.same_rows:
         seen += ", with its fingerprint"
     elif trace.rows:
         seen += f" ({_describe_rows(each.found)}; decided: {_describe_rows(entry.digest)})"
     hidden = f", {trace.hidden} of them compressed and unreadable" if trace.hidden else ""
-    return f"In doubt: partition {entry.partition}, witness {place} unreadable; {seen}{hidden}."
+    doubt = f"In doubt: partition {entry.partition}, witness {entry.witness} unreadable"
+    return f"{doubt}; {seen}{hidden}."
 
 
 def _describe_rows(rows: RowDigest) -> str:
@@ -266,42 +241,27 @@ def _document(
             "known_as": run.tool or str(run.origin),
             "alive_here": is_alive_here(run),
         },
-        "members": list(evidence.members),
-        "decision": decision and _decision_document(decision),
+        "members": evidence.members,
+        "decision": decision
+        and {
+            "stream": decision.batch.stream,
+            "batch": decision.batch.batch,
+            "slot": decision.slot,
+            "partitions": decision.partitions,
+            **_rows_document(decision.total),
+            "ruling": decision.override,
+        },
         "transactions": [_transaction_document(each) for each in evidence.transactions],
         "topics": [
-            {
-                "topic": tail.topic,
-                "partition": tail.partition,
-                "start": tail.start,
-                "stable": tail.stable,
-                "end": tail.end,
-                "read_from": tail.read_from,
-                "unread": tail.unread or None,
-            }
+            {key: value for key, value in vars(tail).items() if key != "traces"}
+            | {"unread": tail.unread or None}
             for tail in evidence.tails
         ],
         "in_doubt": [each.entry.partition for each in evidence.in_doubt],
         "undecided": [each.transactional_id for each in evidence.undecided],
-        "committed_without_record": list(evidence.committed),
+        "committed_without_record": evidence.committed,
         "carried_out": choice.value if choice and written else None,
         "written_seq": written.seq if written else None,
-    }
-
-
-def _decision_document(decision: Decision) -> dict[str, Any]:
-    override = decision.override
-    return {
-        "stream": decision.batch.stream,
-        "batch": decision.batch.batch,
-        "slot": decision.slot,
-        "partitions": decision.partitions,
-        **_rows_document(decision.total),
-        "ruling": {
-            "visible": sorted(override.visible),
-            "lost": sorted(override.lost),
-            "accepted": override.accepted,
-        },
     }
 
 
@@ -320,7 +280,7 @@ def _transaction_document(each: TransactionEvidence) -> dict[str, Any]:
             "producer_id": state.transaction.producer_id,
             "epoch": state.transaction.epoch,
         },
-        "witness": {**asdict(entry.witness), "found": _WITNESS[each.evidence.witness]},
+        "witness": {**vars(entry.witness), "found": _WITNESS[each.evidence.witness]},
         "at_the_end": {
             **_rows_document(each.found),
             "rows": each.trace.rows,

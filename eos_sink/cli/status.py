@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from eos_sink.cli.arguments import add_connection, command_line, sink_options
 from eos_sink.cli.output import Cell, CommandError, Mood, Report, span
 from eos_sink.cli.query_name import find_query
-from eos_sink.errors import EosSinkError
 from eos_sink.kafka.deadline import Deadline
+from eos_sink.ops.alerts import find_alerts
+from eos_sink.ops.status import QueryStatus, QueryTransaction, Snapshot
 from eos_sink.protocol.model import BatchId, Numbering
 from eos_sink.protocol.outcome import Outcome
-
-if TYPE_CHECKING:
-    from eos_sink.ops.status import OpenTransaction, QueryStatus, Snapshot
 
 NAME = "status"
 HELP = "Show what each query has decided, what is open, and what needs an operator."
@@ -45,21 +44,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> Report:
-    """Take one snapshot.
-
-    Raises:
-        CommandError: no broker answers, or there is no such query.
-    """
+    """Take one snapshot."""
     from eos_sink.kafka.admin.observation import ConfluentObservation
     from eos_sink.ops.observer import Observer
 
-    kafka = ConfluentObservation(sink_options(arguments))
-    try:
+    with closing(ConfluentObservation(sink_options(arguments))) as kafka:
         found = Observer(kafka, arguments.prefix).look(Deadline(arguments.timeout))
-    except EosSinkError as error:
-        raise CommandError(str(error)) from error
-    finally:
-        kafka.close()
     return make_report(found, arguments)
 
 
@@ -69,8 +59,6 @@ def make_report(found: Snapshot, arguments: argparse.Namespace) -> Report:
     Raises:
         CommandError: there is no such query.
     """
-    from eos_sink.ops.alerts import find_alerts
-
     found = select_queries(found, arguments.query, arguments.prefix)
     alerts = find_alerts(found, command_line(arguments))
     tables = [_columns(each, found.at_ms) for each in found.queries]
@@ -88,15 +76,13 @@ def make_report(found: Snapshot, arguments: argparse.Namespace) -> Report:
         "at_ms": found.at_ms,
         "log": found.log,
         "queries": [query_document(each, found.at_ms) for each in found.queries],
-        "open_of_no_query": [_open_document(each, found.at_ms) for each in found.strangers],
+        "open_of_no_query": [transaction_document(each, found.at_ms) for each in found.strangers],
         "unreadable": [
-            {"key": each.key, "at": each.where, "why": each.why} for each in found.unreadable
+            {"key": each.key, "at": str(each.position), "why": each.why}
+            for each in found.unreadable
         ],
-        "not_seen": [{"what": each.what, "missing": list(each.missing)} for each in found.problems],
-        "concerns": [
-            {"kind": each.kind.value, "query": each.query, "text": each.text, "action": each.action}
-            for each in alerts
-        ],
+        "not_seen": found.problems,
+        "concerns": alerts,
     }
     return Report(
         tuple(tables[0]) if tables else (),
@@ -191,20 +177,19 @@ def query_document(status: QueryStatus, now_ms: int) -> dict[str, Any]:
         "driver": status.driver.value,
         "members": list(status.hosts or ()),
         "owner": status.run and str(status.run),
-        "open": [_open_document(each, now_ms) for each in status.open],
-        "unreadable_at": hidden and hidden.where,
+        "open": [transaction_document(each, now_ms) for each in status.open],
+        "unreadable_at": hidden and str(hidden.position),
     }
 
 
-def _open_document(each: OpenTransaction, now_ms: int) -> dict[str, Any]:
+def transaction_document(each: QueryTransaction, now_ms: int) -> dict[str, Any]:
+    """A transaction as JSON."""
     return {
-        "transactional_id": each.transactional_id,
-        "producer_id": each.transaction.producer_id,
-        "epoch": each.transaction.epoch,
-        "query": each.query or None,
+        **vars(each.transaction),
+        "query": each.names.query if each.names else None,
         "slot": each.task.slot if each.task else None,
         "partition": each.task.partition if each.task else None,
         "decided": each.decided,
-        "age_ms": each.age_ms(now_ms),
-        "left_ms": each.left_ms(now_ms),
+        "age_ms": each.age_ms(now_ms) if each.open else None,
+        "left_ms": each.left_ms(now_ms) if each.open else None,
     }

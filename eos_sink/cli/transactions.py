@@ -6,19 +6,19 @@ import argparse
 import difflib
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from eos_sink.cli.arguments import add_connection, command_line, sink_options
 from eos_sink.cli.output import Cell, CommandError, Mood, Report, span
 from eos_sink.cli.query_name import confirm
-from eos_sink.errors import EosSinkError
+from eos_sink.cli.status import transaction_document
 from eos_sink.kafka.deadline import Deadline
 
 if TYPE_CHECKING:
     from eos_sink.kafka.observing import Observation
-    from eos_sink.ops.status import QueryStatus, Snapshot
-    from eos_sink.ops.transactions import ListedTransaction
+    from eos_sink.ops.status import QueryStatus, QueryTransaction, Snapshot
     from eos_sink.options import SinkOptions
 
 NAME = "transactions"
@@ -55,28 +55,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> Report:
-    """Show, or show and carry out.
-
-    Raises:
-        CommandError: it is refused or not confirmed, or no broker answers.
-    """
+    """Show, or show and carry out."""
     from eos_sink.kafka.admin.observation import ConfluentObservation
-    from eos_sink.ops.operator_run import RefusedChoice
 
     check(arguments)
-    made: list[ConfluentObservation] = []
-
-    def connect(options: SinkOptions) -> ConfluentObservation:
-        made.append(ConfluentObservation(options))
-        return made[-1]
-
-    try:
-        return carry_out(connect, arguments)
-    except (EosSinkError, RefusedChoice) as error:
-        raise CommandError(str(error)) from error
-    finally:
-        for kafka in made:
-            kafka.close()
+    with ExitStack() as clients:
+        return carry_out(
+            lambda options: clients.enter_context(closing(ConfluentObservation(options))), arguments
+        )
 
 
 def check(arguments: argparse.Namespace) -> None:
@@ -119,10 +105,10 @@ def carry_out(
     chosen = [_find(each, listed) for each in arguments.ids]
     if arguments.action == "describe":
         return _report_one(snapshot, chosen[0], command_line(arguments))
-    return _end(connect, chosen, arguments)
+    return _end(connect, snapshot, chosen, arguments)
 
 
-def _find(transactional_id: str, listed: Sequence[ListedTransaction]) -> ListedTransaction:
+def _find(transactional_id: str, listed: Sequence[QueryTransaction]) -> QueryTransaction:
     known = {each.transactional_id: each for each in listed}
     if transactional_id in known:
         return known[transactional_id]
@@ -136,7 +122,8 @@ def _find(transactional_id: str, listed: Sequence[ListedTransaction]) -> ListedT
 
 def _end(
     connect: Callable[[SinkOptions], Observation],
-    chosen: Sequence[ListedTransaction],
+    snapshot: Snapshot,
+    chosen: Sequence[QueryTransaction],
     arguments: argparse.Namespace,
 ) -> Report:
     """Commit what is decided, or end what is not."""
@@ -144,7 +131,7 @@ def _end(
     from eos_sink.ops.transactions import commit_decided, end_undecided
 
     commit, force = arguments.action == "commit", arguments.force
-    status = _find_query(chosen)
+    status = _find_query(snapshot, chosen)
     for each in chosen:
         _check_decision(each, arguments)
     if not commit or force:
@@ -194,30 +181,31 @@ def _end(
     )
 
 
-def _find_query(chosen: Sequence[ListedTransaction]) -> QueryStatus:
+def _find_query(snapshot: Snapshot, chosen: Sequence[QueryTransaction]) -> QueryStatus:
     """The query that all the transactions belong to."""
     found: dict[str, QueryStatus] = {}
     for each in chosen:
-        if each.status is None:
+        status = snapshot.query(each.query)
+        if status is None:
             raise CommandError(
                 f"{each.transactional_id} belongs to no query of this decision log: give the "
                 "--log-topic of its query. Transactions of other programs are not ended here "
                 "(use Kafka's kafka-transactions)"
             )
-        found[each.status.query] = each.status
+        found[status.query] = status
     if len(found) > 1:
         raise CommandError(f"the IDs are of several queries, give one's only: {', '.join(found)}")
     (status,) = found.values()
     hidden = status.history.hidden
     if hidden is not None:
         raise CommandError(
-            f"the latest record of {status.query}, at {hidden.where}, cannot be read by this "
+            f"the latest record of {status.query}, at {hidden.position}, cannot be read by this "
             f"version ({hidden.why}), so it is unknown what is decided"
         )
     return status
 
 
-def _check_decision(each: ListedTransaction, arguments: argparse.Namespace) -> None:
+def _check_decision(each: QueryTransaction, arguments: argparse.Namespace) -> None:
     name, state = each.transactional_id, each.state
     commit, force = arguments.action == "commit", arguments.force
     if commit and not force and not each.decided:
@@ -270,7 +258,7 @@ def _confirm_force(arguments: argparse.Namespace, name: str) -> None:
         print(warning, file=sys.stderr)
 
 
-def _report_list(snapshot: Snapshot, listed: Sequence[ListedTransaction]) -> Report:
+def _report_list(snapshot: Snapshot, listed: Sequence[QueryTransaction]) -> Report:
     tables = [_columns(each, snapshot.at_ms) for each in listed]
     open_ = [each for each in listed if each.open]
     decided = f", {sum(each.decided for each in open_)} of them decided" if open_ else ""
@@ -291,10 +279,10 @@ def _report_list(snapshot: Snapshot, listed: Sequence[ListedTransaction]) -> Rep
     )
 
 
-def _report_one(snapshot: Snapshot, each: ListedTransaction, reach: str) -> Report:
+def _report_one(snapshot: Snapshot, each: QueryTransaction, reach: str) -> Report:
     """All that is known of one id, and the command that ends it."""
     columns = _columns(each, snapshot.at_ms)
-    notes = [*_describe(each, snapshot.at_ms), *(problem.what for problem in snapshot.problems)]
+    notes = [*_describe(snapshot, each), *(problem.what for problem in snapshot.problems)]
     if each.open and each.task:
         action, why = ("commit", "make it visible") if each.decided else ("abort", "end it")
         command = f"eos-sink transactions {action} {each.transactional_id} {reach}".rstrip()
@@ -303,42 +291,39 @@ def _report_one(snapshot: Snapshot, each: ListedTransaction, reach: str) -> Repo
     return Report(tuple(columns), (tuple(columns.values()),), tuple(notes), True, document)
 
 
-def _columns(each: ListedTransaction, now_ms: int) -> dict[str, Cell]:
-    state, task, decision = each.state, each.task, each.decision
-    age = max(0, now_ms - state.started_ms)
-    if decision is not None:
-        decided = f"decided ({decision.batch.batch})"
-    else:
-        decided = "undecided" if each.open and task else "-"
+def _columns(each: QueryTransaction, now_ms: int) -> dict[str, Cell]:
+    task, decided = each.task, "undecided" if each.open and each.task else "-"
+    if each.written and each.written.decision:
+        decided = f"decided ({each.written.decision.batch.batch})"
     return {
         "transactional id": Cell(each.transactional_id),
-        "state": Cell(state.status.value, Mood.WARN if each.open else Mood.PLAIN),
-        "age": Cell(span(age) if each.open else "-"),
-        "time left": Cell(span(state.timeout_ms - age) if each.open else "-"),
+        "state": Cell(each.state.status.value, Mood.WARN if each.open else Mood.PLAIN),
+        "age": Cell(span(each.age_ms(now_ms)) if each.open else "-"),
+        "time left": Cell(span(each.left_ms(now_ms)) if each.open else "-"),
         "slot": Cell(str(task.slot) if task else "-"),
         "task": Cell(str(task.partition) if task else "driver" if each.names else "-"),
         "decision": Cell(decided),
     }
 
 
-def _describe(each: ListedTransaction, now_ms: int) -> Iterator[str]:
+def _describe(snapshot: Snapshot, each: QueryTransaction) -> Iterator[str]:
     state, transaction = each.state, each.state.transaction
     yield (
         f"Coordinator: {state.status.value}, producer id {transaction.producer_id}, epoch "
         f"{transaction.epoch}, time-out {span(state.timeout_ms)}."
     )
-    if each.names is None or each.status is None:
+    status = snapshot.query(each.query)
+    if each.names is None or status is None:
         yield "It belongs to no query of the decision log."
         return
-    yield f"Query {each.names.query}; its driver is {each.status.driver.value}."
-    written, entry, decision = each.written, each.entry, each.decision
-    if written is not None and decision is not None and entry is not None:
-        place, witness = written.position, entry.witness
+    yield f"Query {each.names.query}; its driver is {status.driver.value}."
+    written, entry = each.written, each.entry
+    if written is not None and written.decision is not None and entry is not None:
+        age = span(max(0, snapshot.at_ms - written.at_ms))
         yield (
-            f"Decided with {decision.batch} in seq {written.record.seq} at {place.topic}"
-            f"[{place.partition}]@{place.offset}, {span(max(0, now_ms - written.at_ms))} ago: "
-            f"{entry.digest.rows:,} rows, {entry.digest.bytes:,} bytes, witness {witness.topic}"
-            f"[{witness.partition}]@{witness.offset}."
+            f"Decided with {written.decision.batch} in seq {written.record.seq} at "
+            f"{written.position}, {age} ago: {entry.digest.rows:,} rows, {entry.digest.bytes:,} "
+            f"bytes, witness {entry.witness}."
         )
     elif each.task is None:
         yield "It is the driver's own transaction, which writes the log; it takes 30 s at most."
@@ -348,23 +333,14 @@ def _describe(each: ListedTransaction, now_ms: int) -> Iterator[str]:
         yield "No kept decision names this epoch of it."
 
 
-def _document(each: ListedTransaction, now_ms: int) -> dict[str, Any]:
-    state, written, decision = each.state, each.written, each.decision
-    age = now_ms - state.started_ms
+def _document(each: QueryTransaction, now_ms: int) -> dict[str, Any]:
+    decision = each.written.decision if each.written else None
     return {
-        "transactional_id": each.transactional_id,
-        "producer_id": state.transaction.producer_id,
-        "epoch": state.transaction.epoch,
-        "state": state.status.value,
-        "age_ms": age if each.open else None,
-        "left_ms": state.timeout_ms - age if each.open else None,
-        "timeout_ms": state.timeout_ms,
-        "query": each.names.query if each.names else None,
-        "slot": each.task.slot if each.task else None,
-        "partition": each.task.partition if each.task else None,
-        "decided": each.decided,
+        **transaction_document(each, now_ms),
+        "state": each.state.status,
+        "timeout_ms": each.state.timeout_ms,
         "batch": decision.batch.batch if decision else None,
         "stream": decision.batch.stream if decision else None,
-        "seq": written.record.seq if written else None,
+        "seq": each.written.record.seq if each.written else None,
         "rows": each.entry.digest.rows if each.entry else None,
     }

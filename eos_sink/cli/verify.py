@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import os
 import sys
 from collections.abc import Mapping
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eos_sink.cli.arguments import add_brokers, add_timeout, kafka_settings, positive, seconds
-from eos_sink.cli.output import Cell, CommandError, Mood, Progress, Report
+from eos_sink.cli.output import Cell, CommandError, Mood, Progress, Report, require_libraries
 from eos_sink.errors import EosSinkError
 from eos_sink.kafka.deadline import Deadline
 
@@ -48,8 +47,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--identity", default="key", metavar="PLACE", help="what tells rows apart (key)")
     add("--number", action="store_true", help="identities are whole numbers: look for gaps")
     add("--group", metavar="PLACE", help="each group has its own numbers (with --number)")
-    add("--expected", type=positive, metavar="N", help="rows are numbered from 0 to N - 1")
-    add(
+    source = parser.add_mutually_exclusive_group().add_argument
+    source("--expected", type=positive, metavar="N", help="rows are numbered from 0 to N - 1")
+    source(
         "--expected-from",
         type=Path,
         metavar="FILE",
@@ -57,8 +57,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--order", metavar="PLACE", help="must never fall along a key")
     add("--partitions", type=_partitions, metavar="P,P-P", help="only these")
-    add("--last", type=positive, metavar="N", help="only the last N offsets of each partition")
-    add("--since", type=_time, metavar="TIME", help="only rows since then (2026-11-01T00:00)")
+    part = parser.add_mutually_exclusive_group().add_argument
+    part("--last", type=positive, metavar="N", help="only the last N offsets of each partition")
+    part("--since", type=_time, metavar="TIME", help="only rows since then (2026-11-01T00:00)")
     add("--follow", type=seconds, default=0.0, metavar="S", help="go on reading for S seconds")
     add(
         "--wait",
@@ -148,15 +149,9 @@ def _check_arguments(arguments: argparse.Namespace) -> None:
     """Raises CommandError for what would fail after the topic was read."""
     if arguments.group and arguments.expected_from:
         raise CommandError("--expected-from has no groups: leave out --group")
-    if arguments.expected and arguments.expected_from:
-        raise CommandError("--expected and --expected-from exclude each other")
-    if arguments.last and arguments.since:
-        raise CommandError("--last and --since exclude each other")
     if arguments.html is None:
         return
-    missing = [name for name in ("jinja2", "matplotlib") if importlib.util.find_spec(name) is None]
-    if missing:
-        raise CommandError(f"--html needs {', '.join(missing)}: pip install 'eos-sink[cli]'")
+    require_libraries("--html", "cli", "jinja2", "matplotlib")
     place = arguments.html if arguments.html.exists() else arguments.html.absolute().parent
     if arguments.html.is_dir() or not os.access(place, os.W_OK):
         raise CommandError(f"--html {arguments.html} cannot be written")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
 import sys
 import time
@@ -11,10 +10,10 @@ from collections import deque
 from collections.abc import Sequence
 from contextlib import closing
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Protocol, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from eos_sink.cli.arguments import add_connection, command_line, positive, seconds, sink_options
-from eos_sink.cli.output import CommandError, Mood
+from eos_sink.cli.output import Mood, encode_value, is_interrupt, require_libraries
 from eos_sink.cli.status import (
     decided_ago,
     name_batch,
@@ -25,6 +24,9 @@ from eos_sink.cli.status import (
 )
 from eos_sink.errors import EosSinkError
 from eos_sink.kafka.deadline import Deadline
+from eos_sink.ops.activity import ActivityTracker, EventKind, QueryEvent, Throughput
+from eos_sink.ops.alerts import find_alerts
+from eos_sink.ops.status import Snapshot
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -32,8 +34,6 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from eos_sink.kafka.admin.observation import ConfluentObservation
-    from eos_sink.ops.activity import QueryEvent, Throughput
-    from eos_sink.ops.status import Snapshot
 
 NAME = "watch"
 HELP = "Watch batches as they are decided and settled, until Ctrl-C."
@@ -50,11 +50,11 @@ exit code: 0 left with Ctrl-C, or after --looks; 2 no broker answers, or there i
 _EVENTS = 12
 _BARS = "▁▂▃▄▅▆▇█"
 _EVENT_MOODS = {
-    "SETTLED": Mood.GOOD,
-    "REWRITTEN": Mood.WARN,
-    "GIVEN_UP": Mood.WARN,
-    "STARTED": Mood.WARN,
-    "RULED": Mood.BAD,
+    EventKind.SETTLED: Mood.GOOD,
+    EventKind.REWRITTEN: Mood.WARN,
+    EventKind.GIVEN_UP: Mood.WARN,
+    EventKind.STARTED: Mood.WARN,
+    EventKind.RULED: Mood.BAD,
 }
 _LEFT = {"query", "state", "rows of the last batches", "driver"}
 
@@ -69,11 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Take snapshots until Ctrl-C.
-
-    Raises:
-        CommandError: the first snapshot fails, or there is no such query.
-    """
+    """Take snapshots until Ctrl-C."""
     from eos_sink.kafka.admin.observation import ConfluentObservation
 
     view = make_view(
@@ -83,18 +79,18 @@ def run(arguments: argparse.Namespace) -> None:
         title=f"eos-sink watch · {arguments.bootstrap_server}",
         reach=command_line(arguments),
     )
-    with closing(ConfluentObservation(sink_options(arguments))) as kafka, closing(view):
+    kafka = ConfluentObservation(sink_options(arguments))
+    with closing(kafka), closing(view):
         try:
             _watch(kafka, view, arguments)
-        except EosSinkError as error:
-            raise CommandError(str(error)) from error
-        except KeyboardInterrupt:
-            return  # The usual way to leave.
+        except (KeyboardInterrupt, SystemError) as error:
+            # Ctrl-C is the usual way to leave.
+            if not is_interrupt(error):
+                raise
 
 
 def _watch(kafka: ConfluentObservation, view: View, arguments: argparse.Namespace) -> None:
     """Raises EosSinkError from the first snapshot; a later failure is shown and tried again."""
-    from eos_sink.ops.activity import ActivityTracker
     from eos_sink.ops.observer import Observer
 
     observer, tracker, looks = Observer(kafka, arguments.prefix), ActivityTracker(), 0
@@ -123,19 +119,6 @@ def _watch(kafka: ConfluentObservation, view: View, arguments: argparse.Namespac
         time.sleep(max(0.0, arguments.interval - (time.monotonic() - began)))
 
 
-class View(Protocol):
-    """Shows one snapshot after the other."""
-
-    def show(
-        self, look: Snapshot, measured: Sequence[Throughput], events: Sequence[QueryEvent]
-    ) -> None: ...
-
-    def show_error(self, why: str) -> None:
-        """A snapshot has failed."""
-
-    def close(self) -> None: ...
-
-
 def make_view(out: TextIO, *, as_json: bool, lines: bool, title: str, reach: str) -> View:
     """The view that fits the file.
 
@@ -149,8 +132,7 @@ def make_view(out: TextIO, *, as_json: bool, lines: bool, title: str, reach: str
         return JsonLines(out, reach)
     if lines or not out.isatty():
         return Lines(out, reach)
-    if importlib.util.find_spec("rich") is None:
-        raise CommandError("the live view needs rich: pip install 'eos-sink[cli]'; or add --lines")
+    require_libraries("the live view (without --lines)", "cli", "rich")
     from rich.console import Console
 
     return Picture(Console(file=out), title, reach)
@@ -165,8 +147,6 @@ class JsonLines:
     def show(
         self, look: Snapshot, measured: Sequence[Throughput], events: Sequence[QueryEvent]
     ) -> None:
-        from eos_sink.ops.alerts import find_alerts
-
         document = {
             "at_ms": look.at_ms,
             "queries": [
@@ -191,7 +171,7 @@ class JsonLines:
             ],
             "concerns": [str(each) for each in find_alerts(look, self._reach)],
         }
-        print(json.dumps(document), file=self._out, flush=True)
+        print(json.dumps(document, default=encode_value), file=self._out, flush=True)
 
     def show_error(self, why: str) -> None:
         print(json.dumps({"error": why}), file=self._out, flush=True)
@@ -210,8 +190,6 @@ class Lines:
     def show(
         self, look: Snapshot, measured: Sequence[Throughput], events: Sequence[QueryEvent]
     ) -> None:
-        from eos_sink.ops.alerts import find_alerts
-
         if self._first:
             self._print(look.at_ms, f"{len(measured)} queries; events from now on:")
             events, self._first = events[-_EVENTS:], False
@@ -277,8 +255,6 @@ class Picture:
         from rich.table import Table
         from rich.text import Text
 
-        from eos_sink.ops.alerts import find_alerts
-
         self._events.extend(events)
         table = Table(box=None, header_style="dim", pad_edge=False, padding=(0, 2, 0, 0))
         rows = [_columns(each, look.at_ms) for each in measured]
@@ -291,7 +267,7 @@ class Picture:
                 (_clock(each.at_ms), "dim"),
                 "  ",
                 f"{each.query}: ",
-                (describe_event(each), _EVENT_MOODS.get(each.kind.name, Mood.PLAIN).value),
+                (describe_event(each), _EVENT_MOODS.get(each.kind, Mood.PLAIN).value),
             )
             for each in self._events
         ]
@@ -299,6 +275,9 @@ class Picture:
         head = Text.assemble((self._title, "bold"), (f" · {_clock(look.at_ms)} UTC", "dim"), "\n")
         nothing = [] if rows else [Text("No query has written to this decision log yet.")]
         return Group(head, table, *nothing, Text(), *lines, Text(), *alerts)
+
+
+View = JsonLines | Lines | Picture
 
 
 def _columns(measured: Throughput, now_ms: int) -> dict[str, str | Text]:
@@ -330,14 +309,13 @@ def draw_bars(numbers: Sequence[int]) -> str:
 
 def describe_event(event: QueryEvent) -> str:
     """The event without time and query."""
-    match event.kind.name:
-        case "DECIDED":
-            return f"{event.batch} decided, {event.rows:,} rows"
-        case "SETTLED":
-            return f"{event.batch} settled"
-        case "STARTED" | "RULED":
-            return f"{event.kind.value}: {event.who}"
-    return event.kind.value + (f", {event.batch}" if event.batch else "")
+    if event.kind is EventKind.DECIDED:
+        return f"{event.batch} decided, {event.rows:,} rows"
+    if event.kind is EventKind.SETTLED:
+        return f"{event.batch} settled"
+    if event.who:
+        return f"{event.kind.value}: {event.who}"
+    return str(event.kind.value) + (f", {event.batch}" if event.batch else "")
 
 
 def _clock(at_ms: int) -> str:

@@ -1,6 +1,6 @@
-"""Spark's own Kafka sink, which does not come with pyspark: its jars from Maven Central, cached.
+"""Downloads the jars of Spark's own Kafka sink, which pyspark does not contain, and caches them.
 
-Only the demo's comparison needs them. eos-sink itself is jar-free.
+Only comparisons need them. eos-sink itself needs no jar.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _SUBSTITUTES = (
 def spark_kafka_jars(
     progress: Callable[[str], None], environ: Mapping[str, str] = os.environ
 ) -> Path:
-    """The directory with the jars for the pyspark that is installed.
+    """Return a directory with the jars for the installed pyspark.
 
     Raises:
-        DownloadError: neither the version's own set nor the substitutes could be had.
+        DownloadError: neither the version's own jars nor the substitutes are available.
     """
     spark = version("pyspark")
     directory = cache_root(environ) / "spark-kafka" / spark

@@ -1,4 +1,4 @@
-"""Checks declared destinations (KIP-609) against the topics as the brokers describe them."""
+"""Check declared destinations (KIP-609) against the topics that the brokers describe."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _SOME = 5
 
 
 def check_destinations(declared: Destinations, views: Mapping[str, TopicView | None]) -> list[str]:
-    """Whether the brokers have what is declared, and would take acknowledged rows there.
+    """Check that the declared places exist and would accept rows with acks=all.
 
     Args:
-        declared: the option.
-        views: each declared topic as it is described; None: there is none.
+        declared: the option `eos.destinations`.
+        views: each declared topic as the brokers describe it; None: it does not exist.
 
     Returns:
-        what weakens a promise without breaking it, a sentence each.
+        warnings about settings that weaken durability.
 
     Raises:
         ClusterError: something is missing, denied or not in sync; names it.

@@ -22,6 +22,7 @@ from eos_sink.errors import ClusterError, ConfigurationError
 from eos_sink.kafka.admin.connect import connected_admin
 from eos_sink.kafka.admin.topics import view_topics
 from eos_sink.kafka.calls import retry_until
+from eos_sink.kafka.confluent_client import ConfluentClient
 from eos_sink.kafka.connection.settings import (
     connection_settings,
     kafka_python_settings,
@@ -39,6 +40,7 @@ from eos_sink.options import SinkOptions
 
 if TYPE_CHECKING:
     from eos_sink.kafka.log_scan import MarkerReader
+    from eos_sink.kafka.native.client import NativeClient
     from eos_sink.kafka.transactions import KafkaPythonControl
 
 # Fixed, since a query's key is looked for in one partition: with another number it would be looked
@@ -93,23 +95,24 @@ class ConfluentKafka:
         )
 
     def producer(self, transactional_id: str, timeout_ms: int) -> ConfluentProducer:
-        return self._task_producer()(
+        return ConfluentProducer(
             self._producer_settings,
             transactional_id,
             timeout_ms,
             self._permissions,
             with_identity=True,
+            client=self._task_client(),
         )
 
-    def _task_producer(self) -> type[ConfluentProducer]:
+    def _task_client(self) -> type[ConfluentClient | NativeClient]:
         if self._options.native:
             # numpy and pyarrow are for tasks only.
-            from eos_sink.kafka.native.library import library
-            from eos_sink.kafka.native.producer import NativeProducer
+            from eos_sink.kafka.native.client import NativeClient
+            from eos_sink.kafka.native.library import load_library
 
-            if library() is not None:
-                return NativeProducer
-        return ConfluentProducer
+            if load_library() is not None:
+                return NativeClient
+        return ConfluentClient
 
     def log_producer(self, transactional_id: str, timeout_ms: int) -> ConfluentProducer:
         """For decisions: none of the user's batching, records as large as the topic allows."""

@@ -30,6 +30,9 @@ class Witness:
     partition: int
     offset: int
 
+    def __str__(self) -> str:
+        return f"{self.topic}[{self.partition}]@{self.offset}"
+
 
 @dataclass(frozen=True)
 class Transaction:
@@ -47,6 +50,9 @@ class LogPosition:
     topic: str
     partition: int
     offset: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}[{self.partition}]@{self.offset}"
 
 
 class ProducerFenced(Exception):

@@ -26,7 +26,6 @@ class CheckedSetting:
     """What the sink does with one setting and its value.
 
     Attributes:
-        name: as the user wrote it, in lower case.
         handling: REFUSED is an error.
         note: why, and what to use instead; never contains a secret value.
         settings: what librdkafka gets for it; may contain secrets, so not part of repr. Empty for
@@ -34,7 +33,6 @@ class CheckedSetting:
         warning: whether the user gets a warning when the query starts.
     """
 
-    name: str
     handling: Handling
     note: str
     settings: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -82,7 +80,7 @@ def check_setting(name: str, value: str) -> CheckedSetting:
         return _pass_on(name, Setting(name, Handling.SAME), value)
     if name in CONSUMER_ONLY:
         note = "It is a consumer's setting; the sink has no such consumer."
-        return CheckedSetting(name, Handling.IGNORED, note, warning=True)
+        return CheckedSetting(Handling.IGNORED, note, warning=True)
     if name.startswith(_PROVIDERS):
         note = _BY_NAME["config.providers"].note
     elif name.startswith("listener.name."):
@@ -92,20 +90,20 @@ def check_setting(name: str, value: str) -> CheckedSetting:
         known = [*_BY_NAME, *PROPERTIES, *CONSUMER_ONLY]
         if close := difflib.get_close_matches(name, known, n=1):
             note += f" Did you mean 'kafka.{close[0]}'?"
-    return CheckedSetting(name, Handling.REFUSED, note)
+    return CheckedSetting(Handling.REFUSED, note)
 
 
 def _check_row(name: str, row: Setting, value: str) -> CheckedSetting:
     accepted = row.accepts is not None and re.fullmatch(row.accepts, value.strip().lower())
     if row.handling is Handling.IGNORED:
-        return CheckedSetting(name, row.handling, row.note, warning=not accepted)
+        return CheckedSetting(row.handling, row.note, warning=not accepted)
     if row.handling in (Handling.OWNED, Handling.REFUSED):
         if not accepted:
-            return CheckedSetting(name, Handling.REFUSED, row.note)
+            return CheckedSetting(Handling.REFUSED, row.note)
         handling = Handling.OWNED if row.handling is Handling.OWNED else Handling.SAME
-        return CheckedSetting(name, handling, "It is what the sink does anyway.")
+        return CheckedSetting(handling, "It is what the sink does anyway.")
     if row.handling is Handling.TRANSLATED and row.librdkafka is None:
-        return CheckedSetting(name, row.handling, row.note)
+        return CheckedSetting(row.handling, row.note)
     return _pass_on(name, row, value)
 
 
@@ -120,12 +118,11 @@ def _pass_on(name: str, row: Setting, value: str) -> CheckedSetting:
             text, warning = _clamp(target, text, row.unit)
             if warning:
                 note = f"{text} is used, the nearest value that librdkafka takes."
-        return CheckedSetting(
-            name, row.handling, note, {target: check_value(target, text)}, warning
-        )
+        used = check_value(target, text)
+        return CheckedSetting(row.handling, note, {target: used}, warning)
     except ValueError as wrong:
         shown = "Its value" if is_secret(name) else repr(value)
-        return CheckedSetting(name, Handling.REFUSED, f"{shown} cannot be used: {wrong}.")
+        return CheckedSetting(Handling.REFUSED, f"{shown} cannot be used: {wrong}.")
 
 
 def _clamp(target: str, text: str, unit: int) -> tuple[str, bool]:

@@ -37,7 +37,7 @@ class Destinations:
             return declared is not None
         return partition is not None and any(partition in part for part in declared)
 
-    def refused(self, topic: str, partition: int | None) -> ConfigurationError:
+    def make_error(self, topic: str, partition: int | None) -> ConfigurationError:
         """The error for a row that `allow` rejects."""
         data = {"kafka_error": _UNKNOWN, "topic": topic, "partition": partition}
         if partition is None and topic in self.ranges:

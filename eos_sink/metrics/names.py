@@ -1,7 +1,7 @@
-"""The names of all that is measured: the one place of them for records, log lines and Prometheus.
+"""The names of all metrics, for records, log lines and Prometheus.
 
-A value is the name as it stands in the decision log and in log lines; a Prometheus name is made of
-it. docs/metrics.md shows the tables.
+A value is the name in the decision log and in log lines; the Prometheus name is made from it.
+docs/metrics.md shows the tables.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from enum import Enum
 
 NAMESPACE = "eos_sink"
 STEP_SECONDS = f"{NAMESPACE}_step_seconds"
-"""A summary without quantiles: seconds and number of each step, by query and step."""
+"""A summary without quantiles: seconds and number, by query and step."""
 
 
 class _Named(Enum):
-    """A name, what it means and, in Prometheus, its labels."""
+    """A name, its meaning and its labels in Prometheus."""
 
     meaning: str
     labels: tuple[str, ...]
@@ -28,12 +28,11 @@ class _Named(Enum):
 
     @property
     def label(self) -> str:
-        """The name."""
         return str(self.value)
 
 
 class Step(_Named):
-    """The steps of a batch, in their order. Of steps that tasks do the slowest task counts."""
+    """The steps of a batch, in their order. For steps of tasks the slowest task counts."""
 
     OPEN = "open", "Get a transactional producer its id, in the slowest task."
     WRITE = (
@@ -47,7 +46,7 @@ class Step(_Named):
 
 
 class Count(_Named):
-    """What is counted in the decision log, from the first record that has figures on."""
+    """Counters in the decision log, since the query's first record with figures."""
 
     BATCHES = "batches", "Batches that were decided."
     ROWS = "rows", "Rows of the decided batches."
@@ -83,7 +82,7 @@ class Count(_Named):
 
 
 class Gauge(_Named):
-    """What is seen of a cluster at a moment."""
+    """What the exporter observes in the cluster."""
 
     LAST_STEP = (
         "last_step_seconds",
@@ -179,7 +178,7 @@ class Gauge(_Named):
 
 
 class Event(_Named):
-    """What a log line can tell of; `event` in it has the name."""
+    """The events of log lines."""
 
     COMMITTED = "committed", "A batch was decided, and all of it is visible."
     REWRITTEN = "rewritten", "The same of a batch whose lost partitions were written again."

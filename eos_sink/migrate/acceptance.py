@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from eos_sink.errors import ConfigurationError
-from eos_sink.kafka.connection.stores import conversion, store_settings
+from eos_sink.kafka.connection.stores import describe_conversion, read_store
 from eos_sink.kafka_config import translate
 from eos_sink.migrate.queries import Given, Query, Way
 from eos_sink.options import parse_batch_options, parse_options
@@ -94,10 +94,10 @@ def _open_stores(answer: Acceptance, known: Mapping[str, Given]) -> None:
     for store in translate({**kafka, "security.protocol": "ssl"}).stores:
         option = f"kafka.{store.option}"
         if store.kind != "PEM" and not Path(store.location).exists():
-            answer.absent[option] = conversion(store)
+            answer.absent[option] = describe_conversion(store)
             continue
         try:
-            store_settings(store)
+            read_store(store)
         except ConfigurationError as error:
             answer.errors[option] = error
 

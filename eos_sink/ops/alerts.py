@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from eos_sink.identity import DEFAULT_PREFIX, QueryNames
-from eos_sink.ops.status import Driver, OpenTransaction, QueryStatus, Snapshot
+from eos_sink.ops.status import Driver, QueryStatus, QueryTransaction, Snapshot
 from eos_sink.protocol.outcome import Outcome, proves_commit
 
 # A driver settles a batch within seconds, and tries again until its step's time-out (2 minutes).
@@ -81,7 +81,7 @@ def _hidden(status: QueryStatus) -> Alert:
     return Alert(
         AlertKind.HIDDEN,
         status.query,
-        f"its latest record, at {hidden.where}, cannot be read by this version ({hidden.why}).",
+        f"its latest record, at {hidden.position}, cannot be read by this version ({hidden.why}).",
         "Use the version of eos-sink that wrote it; if another program writes to the log, stop it "
         "and restore the record.",
     )
@@ -171,7 +171,7 @@ def _check_log(snapshot: Snapshot) -> Iterator[Alert]:
     hidden = {status.history.hidden for status in snapshot.queries}
     foreign = [each for each in snapshot.unreadable if each not in hidden]
     if foreign:
-        places = ", ".join(f"{each.where} ({each.why})" for each in foreign[-_SHOWN:])
+        places = ", ".join(f"{each.position} ({each.why})" for each in foreign[-_SHOWN:])
         more = " ..." if len(foreign) > _SHOWN else ""
         yield Alert(
             AlertKind.UNREADABLE,
@@ -194,11 +194,11 @@ def _check_log(snapshot: Snapshot) -> Iterator[Alert]:
         )
 
 
-def _is_near(each: OpenTransaction, now_ms: int) -> bool:
-    return each.age_ms(now_ms) > _NEAR * each.timeout_ms
+def _is_near(each: QueryTransaction, now_ms: int) -> bool:
+    return each.age_ms(now_ms) > _NEAR * each.state.timeout_ms
 
 
-def _count(transactions: Sequence[OpenTransaction]) -> str:
+def _count(transactions: Sequence[QueryTransaction]) -> str:
     return f"{len(transactions)} transaction{'s are' if len(transactions) > 1 else ' is'}"
 
 

@@ -8,7 +8,7 @@ before it hands out the next batch, and refuses to while a partition is lost.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from eos_sink.driver.evidence import ask_all
@@ -44,37 +44,6 @@ class Known(Enum):
 
 
 @dataclass(frozen=True)
-class BatchInLog:
-    """What the log has of a batch.
-
-    Attributes:
-        written: the latest record that decides it.
-        later: the first kept record of a later decision that proves it settled.
-        replaced: entries of its earlier decisions that the latest one has written again.
-        latest: the stream's latest decided batch.
-    """
-
-    known: Known
-    batch: int
-    stream: str
-    written: Written | None = None
-    later: Written | None = None
-    replaced: tuple[Prepared, ...] = ()
-    latest: BatchId | None = None
-
-    @property
-    def decision(self) -> Decision | None:
-        return self.written.decision if self.written else None
-
-    def evidence(self, names: QueryNames) -> tuple[Evidence, ...]:
-        """What the log says about the transactions of the batch's decision."""
-        if self.written is None or self.decision is None:
-            return ()
-        settled, later = self.written.record.settled, self.later is not None
-        return evidence_in_log(names, self.decision, settled=settled, later=later)
-
-
-@dataclass(frozen=True)
 class TaskFate:
     """What became of one task of the batch, with each piece of evidence for it."""
 
@@ -86,12 +55,36 @@ class TaskFate:
 
 @dataclass(frozen=True)
 class Explanation:
-    """What was found about a batch of a query; `unseen` says what could not be read."""
+    """What the log has of a batch, and what became of its tasks.
 
-    status: QueryStatus
-    batch: BatchInLog
-    fates: tuple[TaskFate, ...]
-    unseen: tuple[str, ...]
+    Attributes:
+        written: the latest record that decides it.
+        later: the first kept record of a later decision that proves it settled.
+        replaced: entries of its earlier decisions that the latest one has written again.
+        latest: the stream's latest decided batch.
+        unseen: what could not be read.
+    """
+
+    known: Known
+    batch: int
+    stream: str
+    written: Written | None = None
+    later: Written | None = None
+    replaced: tuple[Prepared, ...] = ()
+    latest: BatchId | None = None
+    fates: tuple[TaskFate, ...] = ()
+    unseen: tuple[str, ...] = ()
+
+    @property
+    def decision(self) -> Decision | None:
+        return self.written.decision if self.written else None
+
+    def evidence(self, names: QueryNames) -> tuple[Evidence, ...]:
+        """What the log says about the transactions of the batch's decision."""
+        if self.written is None or self.decision is None:
+            return ()
+        settled, later = self.written.record.settled, self.later is not None
+        return evidence_in_log(names, self.decision, settled=settled, later=later)
 
 
 def explain_batch(
@@ -114,10 +107,10 @@ def explain_batch(
             fates = undecided_fates(status.names, status.decision, states)
         except EosSinkError as error:
             unseen.append(str(error))
-    return Explanation(status, batch, tuple(fates), tuple(unseen))
+    return replace(batch, fates=tuple(fates), unseen=tuple(unseen))
 
 
-def find_batch(history: History, number: int, stream: str | None = None) -> BatchInLog:
+def find_batch(history: History, number: int, stream: str | None = None) -> Explanation:
     """Look a batch up in the log.
 
     Args:
@@ -131,17 +124,17 @@ def find_batch(history: History, number: int, stream: str | None = None) -> Batc
     every = [b for w in history.records for b in w.record.decided if b.stream == stream]
     latest = every[-1] if every else None
     if latest is None:
-        return BatchInLog(Known.NO_STREAM, number, stream)
+        return Explanation(Known.NO_STREAM, number, stream)
     if mine:
         return _describe_decided(history, mine, latest)
     if latest.batch < number:
         known = Known.NOT_DECIDED
     else:
         known = Known.NOTHING if _is_certainly_empty(history, number, stream) else Known.GONE
-    return BatchInLog(known, number, stream, latest=latest)
+    return Explanation(known, number, stream, latest=latest)
 
 
-def _describe_decided(history: History, mine: list[Written], latest: BatchId) -> BatchInLog:
+def _describe_decided(history: History, mine: list[Written], latest: BatchId) -> Explanation:
     written, decision = mine[-1], mine[-1].decision
     assert decision is not None
     current = {(entry.producer_id, entry.epoch) for entry in decision.prepared}
@@ -157,7 +150,7 @@ def _describe_decided(history: History, mine: list[Written], latest: BatchId) ->
     # single batch write: a write that came to nothing does not stop the next one.
     dropped = any(w.decision is None for w in behind)
     proves = not dropped and decision.batch.numbering is not Numbering.ONCE
-    return BatchInLog(
+    return Explanation(
         Known.EARLIER if later else Known.LATEST,
         decision.batch.batch,
         decision.batch.stream,
@@ -185,7 +178,7 @@ def _is_certainly_empty(history: History, number: int, stream: str) -> bool:
     return False
 
 
-def decided_fates(batch: BatchInLog, known: Iterable[Evidence]) -> list[TaskFate]:
+def decided_fates(batch: Explanation, known: Iterable[Evidence]) -> list[TaskFate]:
     """The tasks of a decided batch.
 
     Args:
@@ -244,7 +237,7 @@ _WITNESS = {
 }
 
 
-def _list_evidence(batch: BatchInLog, known: Evidence) -> tuple[str, ...]:
+def _list_evidence(batch: Explanation, known: Evidence) -> tuple[str, ...]:
     found, state = [], known.state
     if known.settled and batch.written is not None:
         found.append(f"the log: all of it was seen visible (seq {batch.written.record.seq})")
@@ -253,9 +246,7 @@ def _list_evidence(batch: BatchInLog, known: Evidence) -> tuple[str, ...]:
         whose = f", but of a later attempt (epoch {state.transaction.epoch})" if other else ""
         found.append(f"coordinator: {state.status.value}{whose}")
     if known.witness is not None:
-        witness = known.entry.witness
-        place = f"{witness.topic}[{witness.partition}]@{witness.offset}"
-        found.append(f"witness {place}: {_WITNESS[known.witness]}")
+        found.append(f"witness {known.entry.witness}: {_WITNESS[known.witness]}")
     if known.marker is not None:
         found.append(f"marker: {'commit' if known.marker else 'abort'}")
     if known.override is not None:

@@ -7,7 +7,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 
@@ -44,43 +44,42 @@ _ALIVE = {Driver.LIVE: 1, Driver.GONE: 0}
 Ends = Mapping[str, tuple[PartitionEnds, ...]]
 
 
-@dataclass(frozen=True)
-class Standstill:
-    """How long each partition's last stable offset has not moved with more records behind it.
+class ReaderDelays:
+    """Measures from one scrape to the next how far and how long readers of topics are held up."""
 
-    `since` has, by topic and partition, that offset and the time of the first scrape with it.
-    """
+    def __init__(self) -> None:
+        self._since: dict[tuple[str, int, int], float] = {}
 
-    since: Mapping[tuple[str, int], tuple[int, float]] = field(default_factory=dict)
+    def update(self, ends: Ends, now: float) -> dict[str, tuple[int, float]]:
+        """By topic: the offsets between the last stable offsets and the high watermarks, and for
+        how many seconds the last stable offset of a partition has not moved with more behind it.
 
-    def update(self, ends: Ends, now: float) -> Standstill:
-        """Args:
-        now: seconds of a monotonic clock.
+        Args:
+            now: seconds of a monotonic clock.
         """
-        found: dict[tuple[str, int], tuple[int, float]] = {}
-        for topic, partitions in ends.items():
-            for each in partitions:
-                if each.end > each.stable:
-                    before = self.since.get((topic, each.partition))
-                    same = before is not None and before[0] == each.stable
-                    at = before[1] if before is not None and same else now
-                    found[topic, each.partition] = (each.stable, at)
-        return Standstill(found)
-
-    def held(self, topic: str, now: float) -> float:
-        """Seconds for the partition of the topic that has stood still longest."""
-        found = (now - at for (name, _), (_, at) in self.since.items() if name == topic)
-        return max(found, default=0.0)
+        self._since = {
+            key: self._since.get(key, now)
+            for topic, partitions in ends.items()
+            for each in partitions
+            if each.end > each.stable
+            for key in [(topic, each.partition, each.stable)]
+        }
+        held: dict[str, float] = {}
+        for (topic, *_), since in self._since.items():
+            held[topic] = max(held.get(topic, 0.0), now - since)
+        return {
+            topic: (sum(max(0, p.end - p.stable) for p in partitions), held.get(topic, 0.0))
+            for topic, partitions in sorted(ends.items())
+        }
 
 
 @dataclass(frozen=True)
-class Scrape:
+class Scrape(Collector):
     """What one scrape has found.
 
     Attributes:
         snapshot: None if the cluster did not answer; `error` says why.
-        delays: by topic, the offsets between the last stable offsets and the high watermarks, and
-            the seconds that a partition has stood still.
+        delays: from `ReaderDelays`.
         unseen: how many parts of the cluster could not be read.
         seconds: how long the scrape took.
     """
@@ -90,6 +89,27 @@ class Scrape:
     unseen: int
     seconds: float
     error: str = ""
+
+    def collect(self) -> Iterator[Metric]:
+        """Every metric that has a sample. Without an answer of the cluster, only that."""
+        families, snapshot = _Families(), self.snapshot
+        families.add(Gauge.UP, int(snapshot is not None))
+        families.add(Gauge.DURATION, self.seconds)
+        if snapshot is not None:
+            families.add(Gauge.UNSEEN, self.unseen)
+            families.add(Gauge.UNREADABLE, len(snapshot.unreadable))
+            families.add(Gauge.STRANGERS, len(snapshot.strangers))
+            for topic, (delay, held) in self.delays.items():
+                families.add(Gauge.READER_DELAY, delay, topic)
+                families.add(Gauge.READER_HELD, held, topic)
+            for status in snapshot.queries:
+                families.add_stats(status)
+                families.add_status(status, snapshot.at_ms)
+        return families.all()
+
+    def text(self) -> str:
+        """The metrics as Prometheus reads them."""
+        return generate_latest(self).decode()
 
 
 class Scraper(Collector):
@@ -121,7 +141,7 @@ class Scraper(Collector):
         self._clients = ExitStack()
         self._kafka: Observation | None = None
         self._observer: Observer | None = None
-        self._standstill = Standstill()
+        self._delays = ReaderDelays()
         self._scraping = Lock()
         self._latest: Scrape | None = None
         self._at = 0.0
@@ -131,7 +151,7 @@ class Scraper(Collector):
         return ()
 
     def collect(self) -> Iterator[Metric]:
-        return make_metrics(self.scrape())
+        return self.scrape().collect()
 
     def scrape(self) -> Scrape:
         """A new scrape or, within the interval, the latest one. Concurrent calls share one; an
@@ -162,14 +182,7 @@ class Scraper(Collector):
         if snapshot.silent:
             self._disconnect()
         now = self._clock()
-        self._standstill = self._standstill.update(ends, now)
-        delays = {
-            topic: (
-                sum(max(0, each.end - each.stable) for each in partitions),
-                self._standstill.held(topic, now),
-            )
-            for topic, partitions in sorted(ends.items())
-        }
+        delays = self._delays.update(ends, now)
         return Scrape(snapshot, delays, len(snapshot.problems) + unseen, now - begun)
 
     def _disconnect(self) -> None:
@@ -252,34 +265,6 @@ class _Families:
             yield self._steps
 
 
-def make_metrics(scrape: Scrape) -> Iterator[Metric]:
-    """Every metric that has a sample. Without an answer of the cluster, only that."""
-    families, snapshot = _Families(), scrape.snapshot
-    families.add(Gauge.UP, int(snapshot is not None))
-    families.add(Gauge.DURATION, scrape.seconds)
-    if snapshot is not None:
-        families.add(Gauge.UNSEEN, scrape.unseen)
-        families.add(Gauge.UNREADABLE, len(snapshot.unreadable))
-        families.add(Gauge.STRANGERS, len(snapshot.strangers))
-        for topic, (delay, held) in scrape.delays.items():
-            families.add(Gauge.READER_DELAY, delay, topic)
-            families.add(Gauge.READER_HELD, held, topic)
-        for status in snapshot.queries:
-            families.add_stats(status)
-            families.add_status(status, snapshot.at_ms)
-    return families.all()
-
-
-def format_text(scrape: Scrape) -> str:
-    """The metrics as Prometheus reads them."""
-
-    class One(Collector):
-        def collect(self) -> Iterator[Metric]:
-            return make_metrics(scrape)
-
-    return generate_latest(One()).decode()
-
-
 def serve(scraper: Scraper, address: str, port: int) -> None:
     """Answer requests of Prometheus from now on, in another thread.
 
@@ -302,7 +287,7 @@ def write_text(scrape: Scrape, file: Path) -> None:
     handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as text:
-            text.write(format_text(scrape))
+            text.write(scrape.text())
         os.chmod(name, _READABLE)  # mkstemp's is for its owner; node_exporter is another user.
         os.replace(name, file)
     except BaseException:

@@ -44,10 +44,6 @@ class Unreadable:
     position: LogPosition
     why: str
 
-    @property
-    def where(self) -> str:
-        return f"{self.position.topic}[{self.position.partition}]@{self.position.offset}"
-
 
 @dataclass(frozen=True)
 class History:
@@ -97,18 +93,17 @@ def read_records(lines: Iterable[LogLine]) -> tuple[list[Written], list[Unreadab
     records: list[Written] = []
     unreadable: list[Unreadable] = []
     for line in lines:
-        place = line.position
         if is_moved(line.value):
             continue
         try:
-            record = decode(line.value, f"{place.topic}[{place.partition}]@{place.offset}")
+            record = decode(line.value, str(line.position))
         except OperatorNeededError as error:
             cause = error.__cause__ or error
             why = "a tombstone" if not line.value else f"{cause}" or type(cause).__name__
-            unreadable.append(Unreadable(line.key, place, why))
+            unreadable.append(Unreadable(line.key, line.position, why))
         else:
             query = QueryNames.of_record(line.key, record.prefix).shown
-            records.append(Written(query, record, place, line.at_ms))
+            records.append(Written(query, record, line.position, line.at_ms))
     return records, unreadable
 
 

@@ -17,9 +17,9 @@ from eos_sink.kafka.interfaces import Transaction, TransactionState, Transaction
 from eos_sink.kafka.observing import Observation
 from eos_sink.ops.history import History, Unreadable, Written, histories, read_records
 from eos_sink.ops.status import (
-    OpenTransaction,
     Problem,
     QueryStatus,
+    QueryTransaction,
     Snapshot,
     find_names,
     group_by_query,
@@ -97,7 +97,7 @@ class Observer:
             for query, history in known.items()
         )
         strangers = tuple(
-            OpenTransaction.of(state)
+            QueryTransaction(state)
             for state in states.get(None, ())
             if state.transaction.transactional_id.startswith(self._prefix)
         )
@@ -237,10 +237,10 @@ def _share(deadline: Deadline) -> Deadline:
 
 def _open_of(
     history: History, names: QueryNames, states: Iterable[TransactionState]
-) -> tuple[OpenTransaction, ...]:
+) -> tuple[QueryTransaction, ...]:
     decided = history.decision.transactions(names) if history.decision else {}
     return tuple(
-        OpenTransaction.of(state, names, decided)
+        QueryTransaction(state, history.query, names, state.transaction in decided)
         for state in states
         if state.status is TransactionStatus.ONGOING
     )

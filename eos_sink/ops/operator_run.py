@@ -13,14 +13,11 @@ from eos_sink.decision_log import DecisionRegister, Entry
 from eos_sink.driver.processes import current_run
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Inspection, MemberRefused
+from eos_sink.ops import RefusedChoice
 from eos_sink.options import SinkOptions
 from eos_sink.protocol.model import PlanToken
 
 _SESSION_MS = 30_000
-
-
-class RefusedChoice(Exception):
-    """The evidence forbids what the operator wants; the message says why."""
 
 
 def read_log(

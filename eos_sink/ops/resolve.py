@@ -23,7 +23,8 @@ from eos_sink.kafka.interfaces import (
     Trace,
     Transaction,
 )
-from eos_sink.ops.operator_run import RefusedChoice, read_log, take_over
+from eos_sink.ops import RefusedChoice
+from eos_sink.ops.operator_run import read_log, take_over
 from eos_sink.options import SinkOptions
 from eos_sink.protocol.model import Decision, OtherStream, Prepared, RowDigest, Run
 from eos_sink.protocol.outcome import Evidence, Outcome, evidence_in_log, outcome

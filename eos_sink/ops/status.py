@@ -9,9 +9,9 @@ from enum import Enum
 
 from eos_sink.errors import EosSinkError
 from eos_sink.identity import QueryNames, TaskId
-from eos_sink.kafka.interfaces import Transaction, TransactionState
+from eos_sink.kafka.interfaces import Transaction, TransactionState, TransactionStatus
 from eos_sink.ops.history import History, Unreadable, Written
-from eos_sink.protocol.model import BatchId, Decision, LogRecord, RowDigest, Run
+from eos_sink.protocol.model import BatchId, Decision, LogRecord, Prepared, RowDigest, Run
 from eos_sink.protocol.outcome import Outcome, batch_outcome
 
 _TRANSACTIONAL_ID = re.compile(
@@ -47,49 +47,48 @@ class Problem:
 
 
 @dataclass(frozen=True)
-class OpenTransaction:
-    """An open transaction.
+class QueryTransaction:
+    """A transactional id as its coordinator describes it, and what the log says about it.
 
     Attributes:
-        query: its query; empty if no query of the log can own it.
-        task: None for the driver's own transaction, which writes the log, or without a query.
-        decided: the latest decision of its query names it, so it must be committed.
-        started_ms: milliseconds since the epoch, by the broker's clock.
+        query: `QueryNames.shown`; empty if no query of the log can own it.
+        names: of the query; None without one.
+        decided: the query's latest decision names this transaction: it must be committed.
+        written: the latest kept record that decides it, and `entry` its part; only in
+            `list_transactions`.
     """
 
-    transaction: Transaction
-    query: str
-    task: TaskId | None
-    decided: bool
-    started_ms: int
-    timeout_ms: int
+    state: TransactionState
+    query: str = ""
+    names: QueryNames | None = None
+    decided: bool = False
+    written: Written | None = None
+    entry: Prepared | None = None
 
-    @staticmethod
-    def of(
-        state: TransactionState,
-        names: QueryNames | None = None,
-        decided: Iterable[Transaction] = (),
-    ) -> OpenTransaction:
-        return OpenTransaction(
-            transaction=state.transaction,
-            query=names.query if names else "",
-            task=names.parse_task(state.transaction.transactional_id) if names else None,
-            decided=state.transaction in decided,
-            started_ms=state.started_ms,
-            timeout_ms=state.timeout_ms,
-        )
+    @property
+    def transaction(self) -> Transaction:
+        return self.state.transaction
 
     @property
     def transactional_id(self) -> str:
-        return self.transaction.transactional_id
+        return self.state.transaction.transactional_id
+
+    @property
+    def task(self) -> TaskId | None:
+        """None for the driver's own transaction, which writes the log, and without a query."""
+        return self.names.parse_task(self.transactional_id) if self.names else None
+
+    @property
+    def open(self) -> bool:
+        return self.state.status is TransactionStatus.ONGOING
 
     def age_ms(self, now_ms: int) -> int:
-        return max(0, now_ms - self.started_ms)
+        return max(0, now_ms - self.state.started_ms)
 
     def left_ms(self, now_ms: int) -> int:
         """Time until the coordinator aborts it. It may be negative: the coordinator looks for
         expired transactions every few seconds."""
-        return self.timeout_ms - self.age_ms(now_ms)
+        return self.state.timeout_ms - self.age_ms(now_ms)
 
 
 @dataclass(frozen=True)
@@ -108,7 +107,7 @@ class QueryStatus:
     history: History
     names: QueryNames
     outcomes: Mapping[int, Outcome] = field(default_factory=dict)
-    open: tuple[OpenTransaction, ...] = ()
+    open: tuple[QueryTransaction, ...] = ()
     hosts: tuple[str, ...] | None = None
     dead: bool = False
 
@@ -168,7 +167,7 @@ class QueryStatus:
         return Driver.LIVE if self.hosts else Driver.GONE
 
     @property
-    def undecided(self) -> tuple[OpenTransaction, ...]:
+    def undecided(self) -> tuple[QueryTransaction, ...]:
         """Open transactions of tasks that the decision does not name."""
         return tuple(each for each in self.open if each.task and not each.decided)
 
@@ -190,7 +189,7 @@ class Snapshot:
     at_ms: int
     log: bool
     queries: tuple[QueryStatus, ...]
-    strangers: tuple[OpenTransaction, ...]
+    strangers: tuple[QueryTransaction, ...]
     unreadable: tuple[Unreadable, ...]
     problems: tuple[Problem, ...]
     records: tuple[Written, ...] = ()

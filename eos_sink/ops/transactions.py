@@ -8,11 +8,10 @@ decided.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 
 from eos_sink.decision_log import Entry
-from eos_sink.driver.abort import void
-from eos_sink.identity import QueryNames, TaskId
+from eos_sink.driver.abort import fence_plans
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import (
     EndOutcome,
@@ -22,45 +21,18 @@ from eos_sink.kafka.interfaces import (
     TransactionStatus,
 )
 from eos_sink.kafka.observing import Observation
-from eos_sink.ops.history import Written
-from eos_sink.ops.operator_run import RefusedChoice, read_log, take_over
-from eos_sink.ops.status import QueryStatus, Snapshot, find_names, group_by_query
+from eos_sink.ops import RefusedChoice
+from eos_sink.ops.operator_run import read_log, take_over
+from eos_sink.ops.status import (
+    QueryStatus,
+    QueryTransaction,
+    Snapshot,
+    find_names,
+    group_by_query,
+)
 from eos_sink.options import SinkOptions
-from eos_sink.protocol.model import Decision, Prepared
 
 TOOL = "eos-sink transactions"
-
-
-@dataclass(frozen=True)
-class ListedTransaction:
-    """One transactional id.
-
-    Attributes:
-        status, names: of its query; None if no query of the log can own it.
-        task: None for the driver's own transaction, or without a query.
-        written: the latest kept record that decides this transaction, with its `entry`.
-        decided: the query's latest decision names it: it must be committed.
-    """
-
-    state: TransactionState
-    status: QueryStatus | None = None
-    names: QueryNames | None = None
-    task: TaskId | None = None
-    written: Written | None = None
-    entry: Prepared | None = None
-    decided: bool = False
-
-    @property
-    def transactional_id(self) -> str:
-        return self.state.transaction.transactional_id
-
-    @property
-    def decision(self) -> Decision | None:
-        return self.written.decision if self.written else None
-
-    @property
-    def open(self) -> bool:
-        return self.state.status is TransactionStatus.ONGOING
 
 
 def list_transactions(
@@ -70,32 +42,31 @@ def list_transactions(
     deadline: Deadline,
     *,
     open_only: bool = False,
-) -> list[ListedTransaction]:
+) -> list[QueryTransaction]:
     """The transactional ids with these prefixes, sorted, and what the log says about each."""
     states: list[TransactionState] = []
     for prefix in prefixes:
         states += kafka.transactions(prefix, deadline, ended=not open_only)
-    found: list[ListedTransaction] = []
+    found: list[QueryTransaction] = []
     histories = {status.query: status.history for status in snapshot.queries}
     for query, mine in group_by_query(states, histories).items():
         status = snapshot.query(query) if query is not None else None
         if status is None:
-            found += map(ListedTransaction, mine)
+            found += map(QueryTransaction, mine)
             continue
         names = find_names(status.history, mine, status.names.prefix)
-        found += (_look_up(state, status, names) for state in mine)
+        found += (_look_up(QueryTransaction(each, status.query, names), status) for each in mine)
     return sorted(found, key=lambda each: each.transactional_id)
 
 
-def _look_up(state: TransactionState, status: QueryStatus, names: QueryNames) -> ListedTransaction:
-    task = names.parse_task(state.transaction.transactional_id)
+def _look_up(found: QueryTransaction, status: QueryStatus) -> QueryTransaction:
     for written in reversed(status.history.records):
-        decision = written.decision
-        entry = decision.transactions(names).get(state.transaction) if decision else None
-        if entry is not None:
-            decided = decision == status.decision
-            return ListedTransaction(state, status, names, task, written, entry, decided)
-    return ListedTransaction(state, status, names, task)
+        if written.decision is not None and found.names is not None:
+            entry = written.decision.transactions(found.names).get(found.transaction)
+            if entry is not None:
+                decided = written.decision == status.decision
+                return replace(found, decided=decided, written=written, entry=entry)
+    return found
 
 
 def commit_decided(
@@ -162,7 +133,7 @@ def end_undecided(  # noqa: PLR0913
     _check_open(kafka, transactions, deadline)
     with take_over(kafka, options, entry, TOOL, deadline) as (register, token):
         # In this order: what was described before the record belongs to a plan before it.
-        written = void(register, token, entry, deadline)
+        written = fence_plans(register, token, entry, deadline)
         return written, kafka.control().end(transactions, commit=commit, deadline=deadline)
 
 

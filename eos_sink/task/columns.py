@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eos_sink.errors import ConfigurationError
-from eos_sink.kafka.rows import Rows, plain
+from eos_sink.kafka.rows import Rows, to_bytes
 
 _TEXT_OR_BYTES = ("string", "binary")
 _ALLOWED = {
@@ -101,8 +101,8 @@ def columns(batch: pa.RecordBatch, topic: str | None, timestamp: str | None = No
     key, headers, partition = column("key"), column("headers"), column("partition")
     when = column(timestamp)
     return Rows(
-        value=plain(column("value")),
-        key=None if key is None else plain(key),
+        value=to_bytes(column("value")),
+        key=None if key is None else to_bytes(key),
         topic=topic if topic is not None else _topics(column("topic")),
         headers=None if headers is None else _headers(headers),
         partition=None if partition is None else _partitions(partition),

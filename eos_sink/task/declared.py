@@ -21,7 +21,7 @@ def check_rows(batch: pa.RecordBatch, topic: str | None, declared: Destinations)
     """
     for place in _places(batch, topic):
         if not declared.allow(*place):
-            raise declared.refused(*place)
+            raise declared.make_error(*place)
 
 
 def _places(batch: pa.RecordBatch, topic: str | None) -> Iterable[tuple[str, int | None]]:

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from eos_sink.kafka.rows import Int64s, Row, Rows, header_parts, plain, spans, valid
+from eos_sink.kafka.rows import Int64s, Row, Rows, find_spans, find_valid, split_headers, to_bytes
 from eos_sink.protocol.model import RowDigest
 
 Hashes = npt.NDArray[np.uint64]
@@ -71,7 +71,7 @@ class RowDigester:
 def _size(column: Any) -> int:
     if column is None:
         return 0
-    _, _, lengths = spans(column)
+    _, _, lengths = find_spans(column)
     return int(lengths.sum()) + int(column.null_count)
 
 
@@ -82,12 +82,12 @@ def hashes(rows: Rows, *, topic_varies: bool) -> Hashes:
     if topic_varies:
         _step(state, _topics(rows))
     if rows.headers is not None:
-        counts, keys, values = header_parts(rows.headers)
+        counts, keys, values = split_headers(rows.headers)
         _tagged(state, _HEADERS, counts > 0, _headers(counts, keys, values))
     if rows.partition is not None:
-        _tagged(state, _PARTITION, valid(rows.partition), _numbers(rows.partition))
+        _tagged(state, _PARTITION, find_valid(rows.partition), _numbers(rows.partition))
     if rows.timestamp is not None:
-        _tagged(state, _TIMESTAMP, valid(rows.timestamp), _numbers(rows.timestamp))
+        _tagged(state, _TIMESTAMP, find_valid(rows.timestamp), _numbers(rows.timestamp))
     return _mixed(state)
 
 
@@ -132,7 +132,7 @@ def _numbers(column: Any) -> Hashes:
 
 def _topics(rows: Rows) -> Hashes:
     names, topics = rows.topics
-    found: Hashes = _fields(plain(pa.array(names, pa.string())))[topics]
+    found: Hashes = _fields(to_bytes(pa.array(names, pa.string())))[topics]
     return found
 
 
@@ -157,7 +157,7 @@ def _absent() -> np.uint64:
 
 def _fields(column: Any) -> Hashes:
     """The hash of each field of a column."""
-    buffer, starts, lengths = spans(column)
+    buffer, starts, lengths = find_spans(column)
     state = np.full(len(starts), _START)
     _step(state, lengths.view(np.uint64))
     if buffer is None or not buffer.size or not lengths.size:

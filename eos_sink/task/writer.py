@@ -13,7 +13,7 @@ from itertools import islice
 
 import pyarrow as pa
 
-from eos_sink.decision_log import DecisionRegister, Entry, refused_member, superseded
+from eos_sink.decision_log import DecisionRegister
 from eos_sink.errors import FailureKind, ProduceFailedError
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import (
@@ -29,8 +29,9 @@ from eos_sink.metrics import events
 from eos_sink.metrics.names import Step
 from eos_sink.metrics.stats import StepClock
 from eos_sink.options import SinkOptions
-from eos_sink.protocol.model import BatchId, Plan, Prepared, TaskReport
-from eos_sink.protocol.rules import Role, assignment, second_frame
+from eos_sink.protocol.fenced_errors import refused_member, superseded
+from eos_sink.protocol.model import BatchId, Entry, Plan, Prepared, TaskReport
+from eos_sink.protocol.rules import Role, assign, second_frame
 from eos_sink.task.columns import columns
 from eos_sink.task.declared import check_rows
 from eos_sink.task.fingerprint import RowDigester
@@ -62,7 +63,7 @@ class TaskWriter:
         self._plan = plan
         self._clock = StepClock(clock)
         if options.metrics_log:
-            events.show()
+            events.log_to_stderr()
 
     def write(
         self, batch: BatchId, partition: int, data: Iterable[pa.RecordBatch], spark_run: str = ""
@@ -77,7 +78,7 @@ class TaskWriter:
             ConfigurationError, ClusterError: something in the rows or the cluster is wrong.
             OperatorNeededError: Spark runs a batch that the decision forbids.
         """
-        todo = assignment(self._plan, batch, partition, spark_run)
+        todo = assign(self._plan, batch, partition, spark_run)
         digester = RowDigester(topic_varies=self._options.topic is None)
         # An Arrow batch may have 64 MB, so none is held here once Spark is asked for another.
         filled = filter(len, data)

@@ -12,26 +12,47 @@ for real crashes of Spark's processes at named points of the protocol.
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
-from eos_sink.testing.backends import Backend, start_kafka
-from eos_sink.testing.cluster_errors import (
-    BackendUnavailableError,
-    DownloadError,
-    JavaNotFoundError,
-    NodeControlError,
-    NodeFailedError,
-    NotReadyError,
-    TestClusterError,
-)
-from eos_sink.testing.faults import Action, FaultPoint, Faults, Pass, Struck, read_timeline
-from eos_sink.testing.java import java_home
-from eos_sink.testing.kafka_cluster import KafkaCluster, KafkaNode
-from eos_sink.testing.node_properties import Role
-from eos_sink.testing.security import Security
-
 if TYPE_CHECKING:
+    from eos_sink.testing.backends import Backend, start_kafka
+    from eos_sink.testing.cluster_errors import (
+        BackendUnavailableError,
+        DownloadError,
+        JavaNotFoundError,
+        NodeControlError,
+        NodeFailedError,
+        NotReadyError,
+        TestClusterError,
+    )
     from eos_sink.testing.fault_gates import FaultyDataSource
+    from eos_sink.testing.faults import Action, FaultPoint, Faults, Pass, Struck, read_timeline
+    from eos_sink.testing.java import java_home
+    from eos_sink.testing.kafka_cluster import KafkaCluster
+    from eos_sink.testing.kafka_node import KafkaNode
+    from eos_sink.testing.node_properties import Role
+    from eos_sink.testing.security import Security
+
+_NAMES = {
+    "backends": ("Backend", "start_kafka"),
+    "cluster_errors": (
+        "BackendUnavailableError",
+        "DownloadError",
+        "JavaNotFoundError",
+        "NodeControlError",
+        "NodeFailedError",
+        "NotReadyError",
+        "TestClusterError",
+    ),
+    "fault_gates": ("FaultyDataSource",),
+    "faults": ("Action", "FaultPoint", "Faults", "Pass", "Struck", "read_timeline"),
+    "java": ("java_home",),
+    "kafka_cluster": ("KafkaCluster",),
+    "kafka_node": ("KafkaNode",),
+    "node_properties": ("Role",),
+    "security": ("Security",),
+}
 
 __all__ = [
     "Action",
@@ -59,9 +80,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """Import the data source lazily: it needs Spark, which a test of Kafka alone does not."""
-    if name == "FaultyDataSource":
-        from eos_sink.testing.fault_gates import FaultyDataSource
-
-        return FaultyDataSource
-    raise AttributeError(name)
+    """Import on first use: the check of rows needs no cluster, a cluster needs no Spark."""
+    for module, names in _NAMES.items():
+        if name in names:
+            return getattr(import_module(f"{__name__}.{module}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

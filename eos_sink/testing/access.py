@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Mapping
 
-from confluent_kafka import KafkaException
-from confluent_kafka.admin import (
-    AclBinding,
-    AclBindingFilter,
-    AclOperation,
-    AclPermissionType,
-    AdminClient,
-    ResourcePatternType,
+from kafka.admin import (
+    ACL,
+    ACLFilter,
+    ACLOperation,
+    ACLPermissionType,
+    ACLResourcePatternType,
+    ResourcePattern,
+    ResourcePatternFilter,
     ResourceType,
-    ScramCredentialInfo,
     ScramMechanism,
     UserScramCredentialUpsertion,
 )
 
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka_config.acls import Acl, Resource, operation_name
+from eos_sink.testing.cluster_admin import admin_client
 from eos_sink.testing.cluster_errors import TestClusterError
 from eos_sink.testing.security import (
     MECHANISMS,
@@ -34,16 +33,13 @@ from eos_sink.testing.waiting import wait_until
 
 _USUALLY_S = 30.0
 _ITERATIONS = 4096
-_RESOURCES = {
-    Resource.TOPIC: ResourceType.TOPIC,
-    Resource.GROUP: ResourceType.GROUP,
-    Resource.TRANSACTIONAL_ID: ResourceType.TRANSACTIONAL_ID,
-    Resource.CLUSTER: ResourceType.BROKER,
-}
 
 
 class Access:
     """Users and permissions of a secured cluster, and how its users log in.
+
+    Each change returns when Kafka knows it. It raises TestClusterError if Kafka refuses, and
+    NotReadyError if Kafka does not know it in time.
 
     Args:
         addresses: of the brokers' plain listeners, which need no permission.
@@ -63,7 +59,7 @@ class Access:
         authority: Authority,
         users: Mapping[str, str],
     ) -> None:
-        self._admin = AdminClient({"bootstrap.servers": addresses, "log_level": 0})
+        self._addresses = addresses
         self._servers = dict(secured_servers)
         self._passwords: dict[str, str] = {}
         self.authority = authority
@@ -72,81 +68,61 @@ class Access:
             self.add_user(name, password)
 
     def add_user(self, name: str, password: str) -> None:
-        """Let a user log in by SCRAM. PLAIN knows only the users of the start.
-
-        Raises:
-            TestClusterError: Kafka refused.
-            NotReadyError: Kafka did not know the user in time.
-        """
+        """Let a user log in by SCRAM. PLAIN knows only the users of the start."""
         self._passwords[name] = password
-        for kind in SCRAM:  # librdkafka refuses two of one user in a request
-            mechanism = getattr(ScramMechanism, kind.replace("-", "_"))
-            credential = ScramCredentialInfo(mechanism, _ITERATIONS)
-            change = UserScramCredentialUpsertion(name, credential, password.encode())
-            self._wait_done(
-                self._admin.alter_user_scram_credentials([change]).values(), f"user {name}"
-            )
+        with admin_client(self._addresses) as admin:
+            for kind in SCRAM:  # Kafka refuses two changes of a user in one request
+                mechanism = ScramMechanism[kind.replace("-", "_")]
+                change = UserScramCredentialUpsertion(name, mechanism, password, _ITERATIONS)
+                refusal = admin.alter_user_scram_credentials([change])[name]
+                if refusal:
+                    raise TestClusterError(f"Kafka refused the user {name}: {refusal}")
 
         def known() -> bool:
-            try:
-                answers: Any = self._admin.describe_user_scram_credentials([name])
-                found = answers[name].result(_USUALLY_S)
-            except KafkaException:
-                return False
-            return len(found.scram_credential_infos) == len(SCRAM)
+            with admin_client(self._addresses) as admin:
+                found = admin.describe_user_scram_credentials([name])[name]
+            return len(found["credential_infos"]) == len(SCRAM)
 
         wait_until(known, Deadline(_USUALLY_S), f"Kafka knows user {name}")
 
     def allow(self, user: str, *acls: Acl) -> None:
-        """Grant permissions; return when they are in effect.
-
-        Raises:
-            TestClusterError: Kafka refused.
-            NotReadyError: not in time.
-        """
-        bindings = [self._binding(user, acl) for acl in acls]
-        self._wait_done(self._admin.create_acls(bindings).values(), f"permissions of {user}")
-        self._wait(user, lambda known: set(acls) <= known, f"{user} has {list(map(str, acls))}")
+        """Grant permissions."""
+        with admin_client(self._addresses) as admin:
+            failed = admin.create_acls([_to_kafka(user, acl) for acl in acls])["failed"]
+        if failed:
+            raise TestClusterError(f"Kafka refused the permissions of {user}: {failed}")
+        wait_until(
+            lambda: set(acls) <= self.permissions(user),
+            Deadline(_USUALLY_S),
+            f"{user} has {list(map(str, acls))}",
+        )
 
     def revoke(self, user: str, *acls: Acl) -> None:
-        """Revoke permissions; return when they are gone. Raises: as `allow`."""
-        filters = [
-            AclBindingFilter(
-                binding.restype,
-                binding.name,
-                binding.resource_pattern_type,
-                binding.principal,
-                binding.host,
-                binding.operation,
-                binding.permission_type,
-            )
-            for binding in (self._binding(user, acl) for acl in acls)
-        ]
-        self._wait_done(self._admin.delete_acls(filters).values(), f"permissions of {user}")
-        self._wait(user, lambda known: not set(acls) & known, f"{user} lost {list(map(str, acls))}")
+        """Revoke permissions."""
+        with admin_client(self._addresses) as admin:
+            admin.delete_acls([_to_kafka(user, acl) for acl in acls])
+        wait_until(
+            lambda: not set(acls) & self.permissions(user),
+            Deadline(_USUALLY_S),
+            f"{user} lost {list(map(str, acls))}",
+        )
 
     def permissions(self, user: str) -> frozenset[Acl]:
         """The permissions of a user."""
-        anything: Any = None
-        everything = AclBindingFilter(
-            ResourceType.ANY,
-            anything,
-            ResourcePatternType.ANY,
-            f"User:{user}",
-            anything,
-            AclOperation.ANY,
-            AclPermissionType.ALLOW,
+        anything = ResourcePatternFilter(ResourceType.ANY, None, ACLResourcePatternType.ANY)
+        wanted = ACLFilter(
+            f"User:{user}", None, ACLOperation.ANY, ACLPermissionType.ALLOW, anything
         )
-        found = self._admin.describe_acls(everything).result(_USUALLY_S)
-        kinds = {known: kind for kind, known in _RESOURCES.items()}
+        with admin_client(self._addresses) as admin:
+            found, _ = admin.describe_acls(wanted)
         return frozenset(
             Acl(
-                operation_name(binding.operation.name),
-                kinds[binding.restype],
-                binding.name,
-                binding.resource_pattern_type is ResourcePatternType.PREFIXED,
+                operation_name(acl.operation.name),
+                Resource(acl.resource_pattern.resource_type.name.lower().replace("_", "-")),
+                acl.resource_pattern.resource_name,
+                acl.resource_pattern.pattern_type is ACLResourcePatternType.PREFIXED,
             )
-            for binding in found
+            for acl in found
         )
 
     def options(self, user: str, mechanism: str = "SCRAM-SHA-512") -> dict[str, str]:
@@ -182,26 +158,13 @@ class Access:
             "kafka.sasl.jaas.config": login,
         }
 
-    def _wait(self, user: str, condition: Callable[[frozenset[Acl]], bool], what: str) -> None:
-        wait_until(lambda: condition(self.permissions(user)), Deadline(_USUALLY_S), what)
 
-    @staticmethod
-    def _binding(user: str, acl: Acl) -> AclBinding:
-        operation = "".join(f"_{c}" if c.isupper() else c for c in acl.operation).strip("_")
-        return AclBinding(
-            _RESOURCES[acl.resource],
-            acl.name,
-            ResourcePatternType.PREFIXED if acl.prefixed else ResourcePatternType.LITERAL,
-            f"User:{user}",
-            "*",
-            AclOperation[operation.upper()],
-            AclPermissionType.ALLOW,
-        )
-
-    @staticmethod
-    def _wait_done(answers: Iterable[Any], what: str) -> None:
-        for answer in answers:
-            try:
-                answer.result(_USUALLY_S)
-            except KafkaException as error:
-                raise TestClusterError(f"Kafka refused the {what}: {error}") from error
+def _to_kafka(user: str, acl: Acl) -> ACL:
+    operation = "".join(f"_{c}" if c.isupper() else c for c in acl.operation).strip("_")
+    resource = ResourcePattern(
+        ResourceType[acl.resource.value.replace("-", "_").upper()],
+        acl.name,
+        ACLResourcePatternType.PREFIXED if acl.prefixed else ACLResourcePatternType.LITERAL,
+    )
+    allow = ACLPermissionType.ALLOW
+    return ACL(f"User:{user}", "*", ACLOperation[operation.upper()], allow, resource)

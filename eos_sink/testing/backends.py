@@ -53,31 +53,31 @@ def start_kafka(  # noqa: PLR0913 - keywords of the public API
     - `containers`: the official image through testcontainers (EOS_KAFKA_IMAGE for another one),
       with the host's network.
     - `auto`: external if EOS_BOOTSTRAP is set; else local if a Java is found; else containers if
-      a Docker engine answers. Local goes first, also where Docker is at hand: it starts faster,
-      needs no image and no rights, and each node can be killed and paused as the process it is.
+      a Docker engine answers. Local comes first, also where Docker is available: it starts
+      faster, and needs no image and no rights.
 
     Args:
         brokers: 1 for one node that is broker and controller; 3 for three brokers and three
-            controllers (copies 3, min.insync.replicas 2).
+            controllers (replication factor 3, min.insync.replicas 2).
         version: of Kafka, such as "4.3.0" or "3.9.1".
         properties: extra properties for every node; they win over the cluster's own.
-        data_dir: where the nodes keep their data (local only). By default a temporary directory
-            that is removed at the end; a given one stays and can be started from again.
-        progress: takes lines that say what goes on, standard error by default.
-        backend: one of the above; by default what EOS_KAFKA says, else `auto`.
-        proxied: `bootstrap_servers` leads clients to each broker through a link of its own,
-            `node.link`, that can be cut and slowed down. Brokers talk to each other directly.
-        security: the cluster also listens where clients have to log in, over TLS, and permits
-            nobody anything that `kafka.access` has not allowed (local only, not proxied). At
-            `bootstrap_servers` everybody still may do everything: that is the test's own door.
+        data_dir: of the nodes (local only). By default a temporary directory that is removed at
+            the end; a given one stays, and another cluster can start from it.
+        progress: takes messages, line by line; standard error by default.
+        backend: one of the above; by default the value of EOS_KAFKA, else `auto`.
+        proxied: clients of `bootstrap_servers` reach each broker through a link, `node.link`, that
+            can be cut and slowed down. Brokers talk to each other directly.
+        security: the cluster also has listeners where clients log in, over TLS, and have only the
+            permissions that `kafka.access` has granted (local only, not proxied). Clients of
+            `bootstrap_servers` need no login and have every permission: these are for the test.
 
     Returns:
-        The running cluster. Use it in a `with` block or close it. If this process dies without
-        that, by SIGKILL for instance, the nodes and their data go with it.
+        The running cluster. Use it in a `with` block or close it. If this process dies before
+        that, by SIGKILL for instance, the nodes end and their data is removed.
 
     Raises:
         BackendUnavailableError: this machine cannot run it; the message lists what helps.
-        DownloadError: Kafka's jars cannot be brought.
+        DownloadError: Kafka's jars cannot be downloaded.
         NodeFailedError: a node ended while starting; the message has the end of its log.
         NotReadyError: the cluster did not get ready in time.
         ValueError: an argument is out of its range.
@@ -110,7 +110,7 @@ def start_kafka(  # noqa: PLR0913 - keywords of the public API
 
 
 def choose_backend(wanted: Backend | str | None, environ: Mapping[str, str]) -> Backend:
-    """What `start_kafka` would use; see there.
+    """The back end that `start_kafka` uses; see there.
 
     Raises:
         BackendUnavailableError: `auto` found nothing that can run Kafka.

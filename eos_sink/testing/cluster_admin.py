@@ -81,6 +81,27 @@ def _confluent_admin(addresses: str) -> AdminClient:
     )
 
 
+@contextlib.contextmanager
+def admin_client(addresses: str) -> Iterator[KafkaAdminClient]:
+    """A new client for each step: what it remembers would be wrong after the next fault.
+
+    Raises:
+        TestClusterError: no broker answers, or Kafka refuses a request.
+    """
+    try:
+        client = KafkaAdminClient(
+            bootstrap_servers=addresses.split(","),
+            request_timeout_ms=_REQUEST_MS,
+            bootstrap_timeout_ms=_REQUEST_MS,
+        )
+        try:
+            yield client
+        finally:
+            client.close()
+    except KafkaError as error:
+        raise TestClusterError(f"Kafka refused the request: {error}") from error
+
+
 @dataclass(frozen=True)
 class Replicas:
     """The leader of a partition (-1: none), its replicas, and those in sync."""
@@ -173,7 +194,7 @@ class ClusterAdmin:
         order = [target, *(node for node in replicas.assigned if node != target)]
 
         def moved() -> bool:
-            with contextlib.suppress(TestClusterError), self._client() as client:
+            with contextlib.suppress(TestClusterError), admin_client(self._addresses) as client:
                 # The same replicas in another order: the first one is the preferred leader.
                 client.alter_partition_reassignments(
                     {TopicPartition(topic, partition): order}, timeout_ms=_REQUEST_MS
@@ -193,12 +214,12 @@ class ClusterAdmin:
         return target
 
     def active_controller(self) -> int:
-        with self._client() as client:
+        with admin_client(self._addresses) as client:
             return int(client.describe_metadata_quorum()["topics"][0]["partitions"][0]["leader_id"])
 
     def all_in_sync(self) -> bool:
         """Whether all replicas of all partitions are in sync; False if no broker answers."""
-        with contextlib.suppress(TestClusterError), self._client() as client:
+        with contextlib.suppress(TestClusterError), admin_client(self._addresses) as client:
             return all(
                 part["leader_id"] >= 0 and set(part["isr_nodes"]) == set(part["replica_nodes"])
                 for topic in client.describe_topics()
@@ -208,7 +229,7 @@ class ClusterAdmin:
 
     def remove_member(self, group: str, instance_id: str) -> None:
         member = MemberToRemove(group_instance_id=instance_id)
-        with self._client() as client:
+        with admin_client(self._addresses) as client:
             removed = client.remove_group_members(group, [member])
         for error in removed.values():
             if error.errno:
@@ -219,7 +240,7 @@ class ClusterAdmin:
     def delete_records(self, topic: str) -> None:
         numbers = [found["partition_index"] for found in self._partitions(topic)]
         places = {TopicPartition(topic, number): _ALL_RECORDS for number in numbers}
-        with self._client() as client:
+        with admin_client(self._addresses) as client:
             client.delete_records(places, timeout_ms=_REQUEST_MS)
 
     def exhaust_epoch(
@@ -256,28 +277,12 @@ class ClusterAdmin:
             wait_until(fulfilled, deadline, f"{address} {what}")
 
     def _partitions(self, topic: str) -> list[dict[str, Any]]:
-        with self._client() as client:
+        with admin_client(self._addresses) as client:
             (found,) = client.describe_topics([topic])
         if found["error_code"]:
             raise TestClusterError(f"Topic {topic} is not visible: it may not exist yet.")
         partitions: list[dict[str, Any]] = found["partitions"]
         return partitions
-
-    @contextlib.contextmanager
-    def _client(self) -> Iterator[KafkaAdminClient]:
-        """A new client for each step: what it remembers would be wrong after the next fault."""
-        try:
-            client = KafkaAdminClient(
-                bootstrap_servers=self._addresses.split(","),
-                request_timeout_ms=_REQUEST_MS,
-                bootstrap_timeout_ms=_REQUEST_MS,
-            )
-            try:
-                yield client
-            finally:
-                client.close()
-        except KafkaError as error:
-            raise TestClusterError(f"Kafka refused the request: {error}") from error
 
 
 def _init_producer(

@@ -1,4 +1,4 @@
-"""What can go wrong with a test cluster, one class per remedy.
+"""Errors of test clusters, one class per remedy.
 
 TestClusterError
 ├── BackendUnavailableError   install what the message lists, or choose another back end
@@ -6,7 +6,7 @@ TestClusterError
 ├── DownloadError             repair the network, the mirror or the cache, then call again
 ├── NodeFailedError           read the node's log, whose last lines the message carries
 ├── NodeControlError          this cluster's nodes cannot be controlled from here
-└── NotReadyError             the cluster did not get there before the deadline
+└── NotReadyError             a condition did not hold before the deadline
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ class TestClusterError(Exception):
 
 
 class BackendUnavailableError(TestClusterError):
-    """Nothing on this machine can run Kafka the way that was asked for."""
+    """This machine cannot run Kafka as requested."""
 
 
 class JavaNotFoundError(BackendUnavailableError):
-    """No Java runtime that is new enough; the message lists what was looked at."""
+    """There is no Java runtime that is new enough; the message lists where it looked."""
 
 
 class DownloadError(TestClusterError):
-    """Kafka's jars could not be brought, or are not the ones they should be."""
+    """Jars could not be downloaded."""
 
 
 class NodeControlError(TestClusterError):
-    """The node cannot be killed, paused or started: it is not ours, or in the wrong state."""
+    """The node cannot be controlled: it is not ours, or in the wrong state."""
 
 
 class NotReadyError(TestClusterError):

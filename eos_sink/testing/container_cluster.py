@@ -7,19 +7,15 @@ with the properties that local processes have. Docker Desktop needs "host networ
 from __future__ import annotations
 
 import contextlib
-import threading
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Literal
 
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.testing.cluster_errors import (
-    BackendUnavailableError,
-    NodeControlError,
-    NodeFailedError,
-)
+from eos_sink.testing.cluster_errors import BackendUnavailableError, NodeControlError
+from eos_sink.testing.kafka_node import KafkaNode
 from eos_sink.testing.network_links import Carrier
 from eos_sink.testing.node_properties import Endpoints, Layout, NodePlan, node_properties
-from eos_sink.testing.owned_cluster import ClusterSpec, OwnedCluster, OwnedNode, new_cluster_id
+from eos_sink.testing.owned_cluster import ClusterSpec, OwnedCluster, new_cluster_id
 from eos_sink.testing.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -62,101 +58,76 @@ def to_environment(properties: Mapping[str, str], cluster_id: str) -> dict[str, 
     return variables
 
 
-class ContainerNode(OwnedNode):
-    """See `KafkaNode`.
+class ContainerRunner:
+    """A node's container. Implements `NodeRunner`."""
 
-    Args:
-        plan: its id and role.
-        address: "host:port" where it is reached.
-        container: not yet started.
-    """
-
-    def __init__(self, plan: NodePlan, address: str, container: DockerContainer) -> None:
-        super().__init__(plan.id, plan.role, address)
+    def __init__(self, container: DockerContainer) -> None:
         self._container = container
         self._started: Any = None  # docker's own object, once there is one
-        self._ended_by_us = False
-        self._lock = threading.RLock()
 
     @property
-    def alive(self) -> bool:
-        return self._status() in {"running", "paused"}
+    def state(self) -> Literal["running", "paused", "ended"]:
+        if self._started is None:
+            return "ended"
+        with _clear_errors():
+            self._started.reload()
+        status = str(self._started.status)
+        if status in {"exited", "dead", "removing"}:
+            return "ended"
+        return "paused" if status == "paused" else "running"
 
     @property
-    def paused(self) -> bool:
-        return self._status() == "paused"
+    def pid(self) -> int:
+        with _clear_errors():
+            self._started.reload()
+        return int(self._started.attrs["State"]["Pid"])
 
     def start(self) -> None:
-        with self._lock, self._clear_errors():
+        with _clear_errors():
             if self._started is None:
                 self._container.start()
                 self._started = self._container.get_wrapped_container()
             else:
                 self._started.start()
-            self._ended_by_us = False
 
     def kill(self) -> None:
-        with self._lock, self._clear_errors():
-            if self.alive:
-                self._ended_by_us = True
-                self._started.kill()
-                self._wait(_DIES_WITHIN_S)
+        with _clear_errors():
+            self._started.kill()
+        ended = Deadline(_DIES_WITHIN_S)
+        wait_until(lambda: self.state == "ended", ended, f"{self._started.name} has ended")
 
-    def stop(self, timeout_s: float = 60) -> None:
-        with self._lock, self._clear_errors():
-            if self.paused:
-                self.resume()
-            if self.alive:
-                self._ended_by_us = True
-                self._started.kill(signal="SIGTERM")
-                self._wait(timeout_s)
+    def terminate(self) -> None:
+        with _clear_errors():
+            self._started.kill(signal="SIGTERM")
 
     def pause(self) -> None:
-        with self._lock, self._clear_errors():
-            self._require_alive()
-            if not self.paused:
-                self._started.pause()
+        with _clear_errors():
+            self._started.pause()
 
     def resume(self) -> None:
-        with self._lock, self._clear_errors():
-            self._require_alive()
-            if self.paused:
-                self._started.unpause()
+        with _clear_errors():
+            self._started.unpause()
+
+    def failure(self) -> tuple[int | None, list[str]]:
+        text: bytes = self._started.logs(tail=_TAIL_LINES)
+        code = self._started.attrs["State"].get("ExitCode")
+        return code, text.decode(errors="replace").splitlines()
 
     def remove(self) -> None:
         """End it and remove it with its data."""
-        with self._lock, self._clear_errors():
+        with _clear_errors():
             if self._started is not None:
                 self._container.stop(force=True, delete_volume=True)
 
-    def raise_if_failed(self) -> None:
-        if self._status() in {"exited", "dead"} and not self._ended_by_us:
-            code = self._started.attrs["State"].get("ExitCode")
-            raise NodeFailedError(repr(self), code, self._log_tail())
 
-    def _status(self) -> str:
-        """Docker's word for it: created, running, paused, exited, ..."""
-        if self._started is None:
-            return "created"
-        with self._clear_errors():
-            self._started.reload()
-        return str(self._started.status)
+@contextlib.contextmanager
+def _clear_errors() -> Iterator[None]:
+    from docker.errors import DockerException
 
-    def _log_tail(self) -> list[str]:
-        text: bytes = self._started.logs(tail=_TAIL_LINES)
-        return text.decode(errors="replace").splitlines()
-
-    def _wait(self, timeout_s: float) -> None:
-        wait_until(lambda: not self.alive, Deadline(timeout_s), f"{self!r} has ended")
-
-    @contextlib.contextmanager
-    def _clear_errors(self) -> Iterator[None]:
-        from docker.errors import DockerException
-
-        try:
-            yield
-        except DockerException as error:
-            raise NodeControlError(f"Docker did not do it to {self!r}: {error}") from error
+    try:
+        yield
+    except DockerException as error:
+        raise NodeControlError(f"Docker refused the request: {error}") from error
 
 
 class ContainerCluster(OwnedCluster):
@@ -171,8 +142,6 @@ class ContainerCluster(OwnedCluster):
         ValueError: a data directory was asked for.
     """
 
-    nodes: Sequence[ContainerNode] = ()
-
     def __init__(self, spec: ClusterSpec, image: str | None = None) -> None:
         if spec.data_dir is not None:
             raise ValueError("data_dir is for local processes; containers keep their own data.")
@@ -185,6 +154,7 @@ class ContainerCluster(OwnedCluster):
         self.version = spec.version
         self.cluster_id = new_cluster_id()
         self._spec = spec
+        self._runners: list[ContainerRunner] = []
         self._image = image or f"{IMAGE}:{spec.version}"
         spec.progress(f"Kafka {spec.version}: starting containers of {self._image} ...")
         try:
@@ -195,7 +165,7 @@ class ContainerCluster(OwnedCluster):
             self.close()
             raise
 
-    def _make_node(self, plan: NodePlan, endpoints: Mapping[int, Endpoints]) -> ContainerNode:
+    def _make_node(self, plan: NodePlan, endpoints: Mapping[int, Endpoints]) -> KafkaNode:
         from testcontainers.core.container import DockerContainer
 
         layout = Layout(endpoints, self._spec.brokers, _DATA)
@@ -203,11 +173,13 @@ class ContainerCluster(OwnedCluster):
         container = DockerContainer(self._image).with_kwargs(network_mode="host")
         for name, value in to_environment(wanted, self.cluster_id).items():
             container.with_env(name, value)
-        return ContainerNode(plan, endpoints[plan.id].address, container)
+        runner = ContainerRunner(container)
+        self._runners.append(runner)
+        return KafkaNode(plan, endpoints[plan.id].address, runner)
 
     def _end_nodes(self) -> None:
-        for node in self.nodes:
-            node.remove()
+        while self._runners:
+            self._runners.pop().remove()
 
     def close(self) -> None:
         """Remove the containers and their data."""

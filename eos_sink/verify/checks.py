@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from eos_sink.testing.row_check import KeyOrder
 from eos_sink.verify.confirm_duplicates import Confirmed
-from eos_sink.verify.count_rows import MOST_SUSPECTS, GapScope, Repeats
+from eos_sink.verify.count_rows import MOST_SUSPECTS, Repeats
+from eos_sink.verify.gap_scope import GapScope
 from eos_sink.verify.read_rows import MOST_KEYS
 from eos_sink.verify.row_identity import escape_text
 from eos_sink.verify.verify_model import Check, PartitionRead, Status, VerifyOptions

@@ -1,27 +1,21 @@
-"""Finds doubled and missing numbers among those of all rows, and where a missing number is proof.
-
-Pure; sorts one range of the numbers at a time.
-"""
+"""Finds doubled and missing numbers among those of all rows. Pure; sorts a range at a time."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eos_sink.verify.row_columns import NO_NUMBERS, Chunk, Numbers, sort_rows, sort_values
-from eos_sink.verify.verify_model import PartitionRead, VerifyOptions
 
 MOST_SUSPECTS = 100_000
 """Identities that are read again, for certainty and for their places."""
 _EXAMPLES = 20
-_LEAST, _GREATEST = -(2**63), 2**63 - 1
-# So many rows of a partition may be out of the order of their numbers.
-_DISORDER = 1_000
+LEAST, GREATEST = -(2**63), 2**63 - 1
 
 
 @dataclass
@@ -101,8 +95,8 @@ class Bounds:
         whole: every number of it should be there, not only those between numbers that were seen.
     """
 
-    low: int = _LEAST
-    high: int = _GREATEST
+    low: int = LEAST
+    high: int = GREATEST
     whole: bool = False
 
 
@@ -184,94 +178,6 @@ def has_split_groups(chunks: Sequence[Chunk]) -> bool:
             groups[chunk.partition].update(np.unique(chunk.groups).tolist())
     every: set[int] = set().union(*groups.values())
     return len(every) < sum(map(len, groups.values()))
-
-
-@dataclass(frozen=True)
-class GapScope:
-    """Where a missing number is a lost row.
-
-    Attributes:
-        bounds: the range; None: nowhere.
-        why: the reason why nowhere.
-        range_text: the range and its reason, for people; empty: all numbers that were seen.
-    """
-
-    bounds: Bounds | None
-    why: str = ""
-    range_text: str = ""
-
-
-def find_scope(  # noqa: PLR0911 - one return for each reason
-    options: VerifyOptions,
-    partitions: Sequence[PartitionRead],
-    chunks: Sequence[Chunk],
-    *,
-    interrupted: bool = False,
-) -> GapScope:
-    """Find where a missing number is a loss: not in what was not read or is not yet visible."""
-    if interrupted:
-        return GapScope(None, "it was interrupted, so not all rows were read")
-    if options.expected is not None or options.expected_from is not None:
-        if options.limited:
-            return GapScope(None, "only a part of the topic was read")
-        expected = options.expected
-        return GapScope(Bounds() if expected is None else Bounds(0, expected - 1, whole=True))
-    if not options.numbered:
-        return GapScope(
-            None, "it is unknown which rows there should be: --number, --expected, --expected-from"
-        )
-    if options.group is not None:
-        partly = options.partitions or any(each.read_from or each.behind for each in partitions)
-        if partly and has_split_groups(chunks):
-            return GapScope(None, "groups are in several partitions, and not all were read")
-        return GapScope(Bounds())
-    if options.partitions:
-        return GapScope(None, "numbers may be in the partitions that were left out")
-    return _limit_to_read(partitions, chunks)
-
-
-def _limit_to_read(partitions: Sequence[PartitionRead], chunks: Sequence[Chunk]) -> GapScope:
-    # Numbers rise within a partition, except among concurrent writers. If a partition is not read
-    # from its beginning, no number is lower than the highest of its first rows because it was left
-    # out; the same holds for the end.
-    cut = {each.partition for each in partitions if each.read_from}
-    waiting = {each.partition for each in partitions if each.behind}
-    heads: dict[int, Chunk] = {}
-    tails: dict[int, Chunk] = {}
-    for chunk in sorted(chunks, key=lambda each: each.first):
-        heads.setdefault(chunk.partition, chunk)
-        tails[chunk.partition] = chunk
-    if not cut <= heads.keys():
-        return GapScope(None, "a partition is not read from its beginning, and no row was read")
-    if not waiting <= tails.keys():
-        return GapScope(None, "readers are held up before the first row of a partition")
-    low, high, texts = _LEAST, _GREATEST, []
-    if cut:
-        low = max(int(heads[p].values[: _near(heads[p])].max()) for p in cut)
-        texts.append(f"from {low}, because a partition is not read from its beginning")
-    if waiting:
-        high = min(_last_number(tails[p]) for p in waiting)
-        texts.append(f"up to {high}, because readers are held up")
-    return GapScope(Bounds(low, high), range_text=", ".join(texts))
-
-
-def _last_number(chunk: Chunk) -> int:
-    """The median of the last numbers: an old row that was written again must not count."""
-    near = _near(chunk)
-    return int(np.sort(chunk.values[-near:])[near // 2])
-
-
-def _near(chunk: Chunk) -> int:
-    return min(_DISORDER, len(chunk.values) // 2 + 1)
-
-
-def limit_to_seen(scope: GapScope, chunks: Sequence[Chunk]) -> GapScope:
-    """Leave out what is above the highest number so far: later rows may fill a gap but add none."""
-    numbers = [int(chunk.values.max()) for chunk in chunks if chunk.groups is None]
-    if scope.bounds is None or not numbers:
-        return scope
-    high = min(scope.bounds.high, max(numbers))
-    return replace(scope, bounds=replace(scope.bounds, high=high))
 
 
 def _append(some: Numbers, more: Numbers, most: int) -> Numbers:

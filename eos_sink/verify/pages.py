@@ -8,11 +8,13 @@ text stays text, and the same data gives the same file.
 from __future__ import annotations
 
 import io
+from collections.abc import Iterable
 from typing import Any
 
 import matplotlib as mpl
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from matplotlib import pyplot as plt
+from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
@@ -64,6 +66,14 @@ def label_plain_numbers(axis: Axis) -> None:
     axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
     axis.set_major_formatter(lambda value, _: f"{value:g}")
     axis.set_minor_formatter(NullFormatter())
+
+
+def plot_shares(axes: Axes, values: Iterable[float], color: str, label: str) -> None:
+    """Plot the percentage of the values that are at most x; there is at least one value."""
+    ordered = sorted(values)
+    shares = [(place + 1) / len(ordered) * 100 for place in range(len(ordered))]
+    axes.step(ordered, shares, where="post", color=color, linewidth=1.6, label=label)
+    axes.set_ylim(0, 101)
 
 
 def render_svg(figure: Figure) -> str:

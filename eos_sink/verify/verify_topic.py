@@ -12,15 +12,13 @@ from eos_sink.verify import checks
 from eos_sink.verify.confirm_duplicates import Confirmed, confirm_duplicates
 from eos_sink.verify.count_rows import (
     Gaps,
-    GapScope,
     Repeats,
     compare_with_source,
     find_gaps,
     find_outside,
     find_repeats,
-    find_scope,
-    limit_to_seen,
 )
+from eos_sink.verify.gap_scope import GapScope, find_scope, limit_to_seen
 from eos_sink.verify.read_rows import Meter, TopicReader
 from eos_sink.verify.row_columns import Chunk, SourceFile
 from eos_sink.verify.row_identity import escape_text

@@ -1,4 +1,4 @@
-"""The command line around a choice: which query, which settings, and who confirms."""
+"""The command line of `eos-sink resolve`: the query, the confirmation, the report."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from eos_sink.kafka.interfaces import LogPosition
 from eos_sink.ops.resolve import Choice, QueryEvidence, gather_evidence
 from eos_sink.protocol.model import LogRecord, Run
 from tests.fakes.inspection import FakeInspection
-from tests.ops.test_resolve import Person, bring_into_doubt
+from tests.ops.test_resolve import Operator, bring_into_doubt
 from tests.protocol.test_stories import Driver
 from tests.protocol.world import World, options
 
@@ -61,15 +61,15 @@ def test_a_query_is_meant_by_any_of_its_names(given: str, query: str) -> None:
 
 
 def test_an_unknown_query_is_answered_with_the_nearest_names() -> None:
-    with pytest.raises(CommandError, match=f"no query 'sale'; it has {BY_ID}"):
+    with pytest.raises(CommandError, match=BY_ID):
         find_query("sale", KNOWN)
-    with pytest.raises(CommandError, match="nor any other"):
+    with pytest.raises(CommandError, match="sale"):
         find_query("sale", [])
 
 
 def test_a_name_of_two_queries_is_not_guessed() -> None:
     other = query_identity(None, "/other/orders", None)
-    with pytest.raises(CommandError, match=r"may be .* or "):
+    with pytest.raises(CommandError, match=f"{BY_PATH} or .*{other}"):
         find_query("orders", [*KNOWN, QueryNames(DEFAULT_PREFIX, other)])
 
 
@@ -90,7 +90,7 @@ def test_a_query_is_found_under_its_prefix(prefix: str) -> None:
 
 def test_without_a_log_the_whole_name_is_needed() -> None:
     assert find_query(BY_ID, None) == QueryNames(DEFAULT_PREFIX, BY_ID)
-    with pytest.raises(CommandError, match="whole name"):
+    with pytest.raises(CommandError, match="--log-topic"):
         find_query("sales", None)
 
 
@@ -115,12 +115,12 @@ def confirm(*words: str, run: Run | None = None) -> None:
 
 def test_a_script_confirms_with_yes() -> None:
     confirm("--yes")
-    with pytest.raises(CommandError, match="add --yes"):
+    with pytest.raises(CommandError, match="--yes"):
         confirm()
 
 
 @pytest.mark.parametrize(("said", "meant"), [(options().names.query, True), ("yes", False)])
-def test_a_person_types_the_querys_name(
+def test_an_operator_types_the_querys_name(
     monkeypatch: pytest.MonkeyPatch, said: str, meant: bool
 ) -> None:
     terminal = io.StringIO(said + "\n")
@@ -129,7 +129,7 @@ def test_a_person_types_the_querys_name(
     if meant:
         confirm()
     else:
-        with pytest.raises(CommandError, match="nothing was changed"):
+        with pytest.raises(CommandError):
             confirm()
 
 
@@ -146,7 +146,7 @@ def test_a_run_that_is_alive_here_has_to_be_taken_over() -> None:
 
 def test_a_doubt_is_shown_as_text_and_as_json(world: World) -> None:
     bring_into_doubt(world)
-    seen = Person(world).looks()
+    seen = Operator(world).looks()
     report = make_report(world.options, seen)
     assert not report.ok
     text = render(report)
@@ -162,19 +162,19 @@ def test_a_doubt_is_shown_as_text_and_as_json(world: World) -> None:
 def test_an_id_that_the_coordinator_has_forgotten_is_shown_as_no_others(world: World) -> None:
     Driver(world).run(0, [b"a"])
     world.cluster.coordinator.forget(world.options.names.task(0, 0))
-    (row,) = make_report(world.options, Person(world).looks()).rows
+    (row,) = make_report(world.options, Operator(world).looks()).rows
     assert row[2].text == "missing"
 
 
 def test_what_was_carried_out_is_shown(world: World) -> None:
     bring_into_doubt(world)
-    person = Person(world)
-    seen = person.looks()
-    written = person.chooses(Choice.VISIBLE)
+    ops = Operator(world)
+    seen = ops.looks()
+    written = ops.chooses(Choice.VISIBLE)
     report = make_report(world.options, seen, Choice.VISIBLE, written)
     assert report.ok
     assert f"--visible is carried out: seq {written.seq}. Start the query again." in render(report)
-    again = make_report(world.options, person.looks())
+    again = make_report(world.options, ops.looks())
     assert again.ok
     assert "Visible by an operator's choice: partitions [0, 1]" in render(again)
 

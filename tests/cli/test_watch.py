@@ -1,4 +1,4 @@
-"""What `eos-sink watch` shows of looks: a picture, lines, JSON."""
+"""The output of `eos-sink watch`: a picture, lines, JSON."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from collections.abc import Callable
 import pytest
 from rich.console import Console
 
+from eos_sink import cli
 from eos_sink.cli.output import CommandError
 from eos_sink.cli.watch import JsonLines, Lines, Picture, View, draw_bars, make_view
+from eos_sink.ops.observer import Observer
 from tests.ops.test_activity import Watching
 from tests.ops.test_observer import decide_and_die
 from tests.protocol.test_stories import Driver
@@ -41,7 +43,7 @@ class Shown:
         return self._out.getvalue()[before:]
 
 
-def test_each_event_is_a_line_and_is_told_once(world: World) -> None:
+def test_each_event_is_one_line(world: World) -> None:
     driver, shown = Driver(world), Shown(world, lambda out: Lines(out, REACH))
     driver.run(0, [b"a"])
     first = shown.look()
@@ -117,3 +119,26 @@ def test_a_pipe_gets_lines_and_a_terminal_the_picture(monkeypatch: pytest.Monkey
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(CommandError, match=r"pip install 'eos-sink\[cli\]'"):
         made()
+
+
+@pytest.mark.parametrize(("command", "code"), [("watch", 0), ("status", 130)])
+def test_ctrl_c_within_a_call_of_the_kafka_client_ends_the_command(
+    monkeypatch: pytest.MonkeyPatch, command: str, code: int
+) -> None:
+    """confluent-kafka turns it into a SystemError: seen in `describe_topics`, 1 time in 75."""
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise SystemError("returned a result with an exception set") from KeyboardInterrupt()
+
+    monkeypatch.setattr(Observer, "look", interrupted)
+    assert cli.main([command, "--bootstrap-server", "127.0.0.1:1"]) == code
+
+
+def test_any_other_system_error_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise SystemError
+
+    monkeypatch.setattr(Observer, "look", broken)
+    for command in ("watch", "status"):
+        with pytest.raises(SystemError):
+            cli.main([command, "--bootstrap-server", "127.0.0.1:1"])

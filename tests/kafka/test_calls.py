@@ -1,4 +1,4 @@
-"""No call into librdkafka keeps a driver waiting for ever."""
+"""A driver never waits forever for a call into librdkafka."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CALLS: dict[str, Callable[[ConfluentProducer, Deadline], None]] = {
 
 
 class Stuck:
-    """librdkafka that heeds no timeout."""
+    """A client that ignores all timeouts."""
 
     def __init__(self) -> None:
         self.released = threading.Event()
@@ -75,5 +75,5 @@ def producer_with(stuck: Stuck) -> tuple[ConfluentProducer, Stuck]:
     producer = ConfluentProducer(
         {"bootstrap.servers": "127.0.0.1:1"}, "t", 1000, Permissions("eos-sink-", "log")
     )
-    producer._producer = stuck
+    producer._client = stuck  # type: ignore[assignment]
     return producer, stuck

@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from eos_sink.errors import ConfigurationError
+from eos_sink.kafka.confluent_client import ConfluentClient
 from eos_sink.kafka.connection.settings import connection_settings, librdkafka_settings
 from eos_sink.kafka.producer import ConfluentProducer
+from eos_sink.kafka.producer_events import ProducerEvents
 from eos_sink.kafka_config import SETTINGS, Handling, check_setting
 from eos_sink.kafka_config.acls import Permissions
 from eos_sink.kafka_config.librdkafka_settings import PROPERTIES, get_range
@@ -84,10 +86,10 @@ def test_what_the_client_refuses_is_an_error_that_names_the_setting() -> None:
         accepted({"debug": "everything"})
 
 
-class Told(ConfluentProducer):
-    """Only remembers what librdkafka would be told."""
+class Recorder(ConfluentClient):
+    """Keeps librdkafka's configuration."""
 
-    def _connected(self, configuration: dict[str, Any]) -> Any:
+    def __init__(self, configuration: dict[str, Any], _: ProducerEvents) -> None:
         self.configuration = configuration
 
 
@@ -103,5 +105,7 @@ class Told(ConfluentProducer):
 def test_a_task_keeps_64_mb_of_rows_or_the_largest_record_or_what_is_asked(
     given: dict[str, str], kilobytes: int | str
 ) -> None:
-    told = Told(given, "id", TRANSACTION_MS, Permissions("", "log"))
-    assert told.configuration["queue.buffering.max.kbytes"] == kilobytes
+    permissions = Permissions("", "log")
+    producer = ConfluentProducer(given, "id", TRANSACTION_MS, permissions, client=Recorder)
+    assert isinstance(producer._client, Recorder)
+    assert producer._client.configuration["queue.buffering.max.kbytes"] == kilobytes

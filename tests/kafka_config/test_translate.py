@@ -105,7 +105,7 @@ def test_a_mechanism_without_user_and_password_is_refused() -> None:
     assert "kafka.sasl.username" in refused(SCRAM)
 
 
-def test_logins_are_passed_over_where_nobody_logs_in() -> None:
+def test_logins_are_ignored_without_sasl() -> None:
     translation = translate({"security.protocol": "SSL", "sasl.jaas.config": JAAS})
     assert translation.settings == {"security.protocol": "ssl"}
     assert "kafka.sasl.*" in translation.warnings[0]

@@ -1,4 +1,4 @@
-"""Looks one after the other: what happened between them, and how fast the queries are."""
+"""Events and throughput of queries, from one snapshot to the next."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from eos_sink.ops.activity import (
 )
 from eos_sink.ops.resolve import Choice
 from tests.ops.test_observer import Eye, decide_and_die
-from tests.ops.test_resolve import Person, bring_into_doubt
+from tests.ops.test_resolve import Operator, bring_into_doubt
 from tests.protocol.test_batch import LOADS, Job, world_of
 from tests.protocol.test_stories import Driver
 from tests.protocol.world import TOPIC, World
@@ -87,11 +87,11 @@ def test_a_batch_that_was_given_up_is_seen(world: World) -> None:
     assert watching.kinds() == [EventKind.STARTED, EventKind.GIVEN_UP]
 
 
-def test_a_person_s_choice_is_seen(world: World) -> None:
+def test_an_operators_choice_is_seen(world: World) -> None:
     bring_into_doubt(world)
     watching = Watching(world)
     watching.happened()
-    Person(world).chooses(Choice.VISIBLE)
+    Operator(world).chooses(Choice.VISIBLE)
     ruled, _ = watching.happened()
     assert ruled.kind is EventKind.RULED
     assert "eos-sink resolve" in ruled.who

@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from eos_sink.identity import QueryNames, TaskId
-from eos_sink.kafka.interfaces import LogPosition, Transaction
+from eos_sink.identity import QueryNames
+from eos_sink.kafka.interfaces import LogPosition, Transaction, TransactionState, TransactionStatus
 from eos_sink.ops.alerts import AlertKind, find_alerts, options_for
 from eos_sink.ops.history import History, Unreadable, Written
 from eos_sink.ops.status import (
     Driver,
-    OpenTransaction,
     Problem,
     QueryStatus,
+    QueryTransaction,
     Snapshot,
 )
 from eos_sink.protocol.model import BatchId, Decision, LogRecord, RowDigest
@@ -29,7 +29,7 @@ RECORD = LogRecord(3, Decision(BatchId("s", 7), 1, 2, RowDigest(3, 30, 1), ()), 
 def status(
     outcome: Outcome = Outcome.COMMITTED,
     driver: Driver = Driver.LIVE,
-    open_: tuple[OpenTransaction, ...] = (),
+    open_: tuple[QueryTransaction, ...] = (),
     age_ms: int = 1000,
     hidden: Unreadable | None = None,
     record: LogRecord = RECORD,
@@ -40,10 +40,10 @@ def status(
     return QueryStatus(history, NAMES, {0: Outcome.COMMITTED, 1: outcome}, open_, hosts)
 
 
-def opened(*, decided: bool, age_ms: int = 1000, query: str = NAMES.query) -> OpenTransaction:
+def opened(*, decided: bool, age_ms: int = 1000, query: str = NAMES.query) -> QueryTransaction:
     transaction = Transaction(NAMES.task(0, 1), 5, 0)
-    task = TaskId(0, 1)
-    return OpenTransaction(transaction, query, task, decided, NOW - age_ms, 60_000)
+    state = TransactionState(transaction, TransactionStatus.ONGOING, NOW - age_ms, 60_000)
+    return QueryTransaction(state, query, NAMES, decided)
 
 
 def kinds(*queries: QueryStatus) -> list[AlertKind]:

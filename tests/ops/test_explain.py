@@ -1,4 +1,4 @@
-"""What the log says of a batch: tables over histories; fates from evidence."""
+"""What the log has of a batch, and what became of its tasks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from eos_sink.kafka.interfaces import (
     Witness,
 )
 from eos_sink.ops.explain import (
-    BatchInLog,
+    Explanation,
     Fate,
     Known,
     decided_fates,
@@ -102,11 +102,11 @@ def test_what_the_log_says_of_a_batch(
     assert (case.written.record.seq if case.written else None) == seq
 
 
-def known_of(case: BatchInLog) -> list[Evidence]:
+def known_of(case: Explanation) -> list[Evidence]:
     return [*case.evidence(NAMES)]
 
 
-def fate(case: BatchInLog, **found: Any) -> tuple[Outcome | Fate, str]:
+def fate(case: Explanation, **found: Any) -> tuple[Outcome | Fate, str]:
     known = [replace(each, **found) for each in known_of(case)]
     first = decided_fates(case, known)[0]
     return first.fate, "; ".join(first.evidence)
@@ -140,7 +140,7 @@ UNREADABLE = {"state": OTHERS, "witness": Visibility.UNREADABLE}
     ],
 )
 def test_a_fate_and_its_evidence(
-    case: BatchInLog, found: dict[str, Any], expected: Outcome, evidence: str
+    case: Explanation, found: dict[str, Any], expected: Outcome, evidence: str
 ) -> None:
     assert fate(case, **found)[0] is expected
     assert evidence in fate(case, **found)[1]

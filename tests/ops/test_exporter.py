@@ -1,4 +1,4 @@
-"""What is told of a cluster, on the in-memory Kafka: right, enough, and never too often."""
+"""The metrics of a cluster, on the in-memory Kafka, and how often it is scraped."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.observing import LogPage, Observation, PartitionEnds
 from eos_sink.kafka_config.acls import Resource
 from eos_sink.metrics.names import STEP_SECONDS, Count, Gauge
-from eos_sink.ops.exporter import Scraper, Standstill, format_text, write_text
+from eos_sink.ops.exporter import ReaderDelays, Scraper, write_text
 from tests.fakes.observation import FakeObservation
 from tests.prometheus.promtool import METRICS, promtool
 from tests.protocol.test_figures import Timed
@@ -80,7 +80,7 @@ class Scraped:
         yield self.kafka
 
     def text(self) -> str:
-        return format_text(self.scraper.scrape())
+        return self.scraper.scrape().text()
 
     def samples(self) -> Samples:
         found: Samples = {}
@@ -95,7 +95,9 @@ def world() -> World:
     return World([])
 
 
-def test_a_query_is_told_of_as_its_latest_record_and_the_cluster_say(world: World) -> None:
+def test_the_metrics_of_a_query_are_those_of_its_latest_record_and_of_the_cluster(
+    world: World,
+) -> None:
     driver = Timed(world)
     driver.run(0, [b"a"], [b"bc"])
     driver.run(1, [b"d"], [])
@@ -121,7 +123,7 @@ def test_a_query_is_told_of_as_its_latest_record_and_the_cluster_say(world: Worl
     assert "eos_sink_least_time_left_seconds" not in found
 
 
-def test_what_is_open_is_told_with_its_age_and_what_it_keeps_from_readers(world: World) -> None:
+def test_open_transactions_are_shown_with_their_age_and_the_delay_of_readers(world: World) -> None:
     driver = Timed(world)
     driver.run(0, [b"a"], [b"b"])
     scraped, query = Scraped(world), world.options.names.query
@@ -152,7 +154,7 @@ def test_the_driver_s_own_transaction_with_its_short_time_out_is_none_of_them(
     assert "eos_sink_least_time_left_seconds" not in found
 
 
-def test_every_metric_of_the_table_can_be_told_and_no_other(world: World) -> None:
+def test_the_exporter_has_every_metric_of_the_table_and_no_other(world: World) -> None:
     driver = Timed(world)
     # What a vote says comes with the next record of its process.
     driver.run(0, [b"a"])
@@ -196,7 +198,7 @@ def test_an_empty_cluster_is_up(world: World) -> None:
     assert "eos_sink_driver_alive" not in found
 
 
-def test_of_a_cluster_that_does_not_answer_only_that_is_told_and_then_all_again(
+def test_without_an_answer_of_the_cluster_there_is_only_that_metric(
     world: World,
 ) -> None:
     Timed(world).run(0, [b"a"])
@@ -235,7 +237,7 @@ def test_what_may_not_be_seen_is_left_out_and_counted(
     assert found["eos_sink_exporter_cluster_up"][()] == 1
 
 
-def test_after_a_part_of_the_cluster_was_silent_the_clients_are_made_anew(world: World) -> None:
+def test_new_clients_are_made_after_a_part_of_the_cluster_was_silent(world: World) -> None:
     """librdkafka's do not always find a group's coordinator again."""
     Timed(world).run(0, [b"a"])
     scraped = Scraped(world)
@@ -272,18 +274,16 @@ def test_one_look_serves_all_who_ask_within_the_interval(world: World) -> None:
 
 def test_readers_are_held_by_the_partition_that_stands_still() -> None:
     still, moves = PartitionEnds(0, 0, 5, 9), itertools.count(10)
-    state = Standstill()
+    delays = ReaderDelays()
     for now in (0.0, 10.0, 25.0):
         at = next(moves)
         ends = {"t": (still, PartitionEnds(1, 0, at, at + 3))}
-        state = state.update(ends, now)
-        assert state.held("t", now) == now
+        assert delays.update(ends, now) == {"t": (7, now)}
     free = {"t": (PartitionEnds(0, 0, 9, 9), PartitionEnds(1, 0, 20, 20))}
-    state = state.update(free, 30.0)
-    assert state.held("t", 30.0) == 0
+    assert delays.update(free, 30.0) == {"t": (0, 0.0)}
     again = {"t": (PartitionEnds(0, 0, 9, 12),)}
-    state = state.update(again, 40.0)
-    assert state.held("t", 41.0) == 1
+    assert delays.update(again, 40.0) == {"t": (3, 0.0)}
+    assert delays.update(again, 41.0) == {"t": (3, 1.0)}
 
 
 def test_a_text_file_is_replaced_whole_and_leaves_nothing_beside_it(
@@ -293,7 +293,7 @@ def test_a_text_file_is_replaced_whole_and_leaves_nothing_beside_it(
     file.write_text("old")
     scrape = Scraped(world).scraper.scrape()
     write_text(scrape, file)
-    assert file.read_text() == format_text(scrape)
+    assert file.read_text() == scrape.text()
     assert file.stat().st_mode & 0o777 == 0o644
     assert list(tmp_path.iterdir()) == [file]
     gone = tmp_path / "gone"

@@ -1,4 +1,4 @@
-"""What is judged of the facts: tables, and stories on the in-memory Kafka."""
+"""Snapshots of a cluster, on the in-memory Kafka."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def test_a_decided_batch_that_timed_out_is_lost(world: World) -> None:
     assert (status.outcomes, status.open) == (dict.fromkeys((0, 1), Outcome.LOST), ())
 
 
-def test_a_decision_that_nobody_can_tell_about_any_more_is_in_doubt(world: World) -> None:
+def test_a_decision_without_evidence_is_in_doubt(world: World) -> None:
     Driver(world).run(0, [b"a"], [b"b"])
     late_attempt(world, 0, 1)
     for log in world.cluster.topics[TOPIC].partitions:
@@ -184,7 +184,7 @@ def test_a_log_that_was_made_again_replaces_what_was_read(world: World) -> None:
         ("", ["a-orders-0123456789-0-0", "b-orders-0123456789-0-1"], "given-"),
     ],
 )
-def test_a_prefix_is_told_by_the_record_else_by_open_transactions(
+def test_the_prefix_is_that_of_the_record_else_of_open_transactions(
     told: str, ids: list[str], prefix: str
 ) -> None:
     record = LogRecord(1, None, "w", prefix=told)
@@ -200,7 +200,7 @@ def test_a_query_under_another_prefix_is_found(world: World) -> None:
     assert (status.outcome, status.driver) == (Outcome.OPEN, Driving.LIVE)
 
 
-def test_open_transactions_of_nobody_under_the_prefix_are_shown(world: World) -> None:
+def test_open_transactions_of_no_query_under_the_prefix_are_shown(world: World) -> None:
     decide_and_die(world)
     coordinator = world.cluster.coordinator
     for name in ("eos-sink-lost-9999999999-0-0", "connect-1"):

@@ -245,8 +245,8 @@ def test_a_session_that_has_not_yet_heard_of_another_ones_write_joins_again(
     """Heartbeats are seconds apart."""
     job.write(once("1"), [b"a"])
     Job(world).write(once("2"), [b"b"])
-    assert job.planner._member is not None
-    monkeypatch.setattr(job.planner._member, "state", lambda: MemberState.CURRENT)
+    assert job.planner._session._member is not None
+    monkeypatch.setattr(job.planner._session._member, "state", lambda: MemberState.CURRENT)
     job.write(once("3"), [b"c"])
     assert world.visible() == [b"a", b"b", b"c"]
 
@@ -342,12 +342,12 @@ def test_a_query_that_changes_to_or_from_foreach_batch_amid_a_batch_is_refused(
     streams = World([], cluster=world.cluster)
     if to == "foreach_batch":
         Driver(streams, "query-1").run(5, [b"a"])
-        with pytest.raises(OperatorNeededError, match="begun or ceased to write with foreachBatch"):
+        with pytest.raises(OperatorNeededError, match="another identity"):
             job.write(FRAMES(5), [b"a"], spark_run="2")
     else:
         job.write(once("1"), [b"0"])
         job.write(FRAMES(5), [b"a"], spark_run="1")
-        with pytest.raises(OperatorNeededError, match="begun or ceased to write with foreachBatch"):
+        with pytest.raises(OperatorNeededError, match="another identity"):
             Driver(streams, "query-1").run(5, [b"a"])
     assert world.visible().count(b"a") == 1
 

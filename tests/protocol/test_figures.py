@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 import pyarrow as pa
 import pytest
 
-from eos_sink.driver.batch_metrics import CommitJournal
+from eos_sink.driver.batch_metrics import BatchMetrics
 from eos_sink.driver.committer import Committer
 from eos_sink.driver.planner import Planner
 from eos_sink.errors import BatchFailedError, SupersededError, UnfinishedError
@@ -210,7 +210,7 @@ def test_figures_that_cannot_be_made_are_left_out_and_the_batch_is_decided(
         raise RuntimeError
 
     monkeypatch.setattr(events, "emit", fail)
-    monkeypatch.setattr(CommitJournal, "voted", lambda *_: None)
+    monkeypatch.setattr(BatchMetrics, "voted", lambda *_: None)
     driver.run(2, [b"c"])
     assert world.visible() == [b"a", b"b", b"c"]
 

@@ -10,7 +10,15 @@ from eos_sink.errors import OperatorNeededError
 from eos_sink.identity import DEFAULT_PREFIX, QueryNames
 from eos_sink.kafka.interfaces import LogPosition, Witness
 from eos_sink.protocol import operator_errors
-from eos_sink.protocol.model import BatchId, Decision, OtherStream, Prepared, RowDigest
+from eos_sink.protocol.model import (
+    BatchId,
+    Decision,
+    Entry,
+    LogRecord,
+    OtherStream,
+    Prepared,
+    RowDigest,
+)
 
 NAMES = QueryNames(DEFAULT_PREFIX, "q-0123456789")
 LOG = "__eos_sink_log"
@@ -27,7 +35,10 @@ KNOWN = {
     "unrepaired": operator_errors.unrepaired(NAMES, LOG, NOW, DECISION, frozenset({31, 32})),
     "other_rows": operator_errors.other_rows(NAMES, LOG, DECISION, "it has 23 rows", [31, 32]),
     "went_back": operator_errors.went_back(
-        NAMES, 5, LogPosition("log", 1, 2), "is at seq 3", DECISION
+        NAMES,
+        5,
+        LogPosition("log", 1, 2),
+        Entry(LogRecord(3, DECISION, "w"), LogPosition("log", 1, 1)),
     ),
 }
 UNKNOWN = {

@@ -15,7 +15,7 @@ from eos_sink.protocol.model import BatchId, LogRecord
 from eos_sink.protocol.outcome import Outcome
 from tests.fakes.process import Killed, Moment
 from tests.ops.test_observer import Eye
-from tests.ops.test_resolve import Person
+from tests.ops.test_resolve import Operator
 from tests.protocol.test_batch import FRAMES, LOADS, OTHERS, Job, once, world_of
 from tests.protocol.test_stories import At, Driver, late_attempt, log, open_ids
 from tests.protocol.world import TOPIC, World
@@ -195,10 +195,10 @@ def test_a_new_decision_is_settled_again(world: World) -> None:
 def test_what_a_ruling_calls_visible_is_not_kept_as_seen(world: World) -> None:
     decide_only(Driver(world), world, 0, [b"a"])
     forget_open(world)
-    Person(world).chooses(Choice.VISIBLE)
+    Operator(world).chooses(Choice.VISIBLE)
     assert Driver(world).planner.plan().doubtful == frozenset()
     assert not log(world)[-1].settled
-    Person(world).chooses(Choice.LOST, 0)
+    Operator(world).chooses(Choice.LOST, 0)
     assert Driver(world).planner.plan().lost == {0}
 
 

@@ -35,7 +35,7 @@ from eos_sink.protocol.rules import (
     MAX_STREAMS,
     Assignment,
     Role,
-    assignment,
+    assign,
     check_replay,
     check_rewrite,
     check_streams,
@@ -131,7 +131,7 @@ def plan(decision: Decision | None = DECISION, *lost: int) -> Plan:
 
 
 def test_the_first_batch_of_a_query_takes_slot_0() -> None:
-    assert assignment(plan(None), BATCH, 0) == Assignment(Role.WRITE, 0)
+    assert assign(plan(None), BATCH, 0) == Assignment(Role.WRITE, 0)
 
 
 @pytest.mark.parametrize("slot", [0, 1])
@@ -139,24 +139,24 @@ def test_the_first_batch_of_a_query_takes_slot_0() -> None:
 def test_a_new_batch_takes_the_other_slot_than_the_decision(slot: int, number: int) -> None:
     decision = replace(DECISION, slot=slot)
     new = BatchId("stream", number)
-    assert assignment(plan(decision), new, 0) == Assignment(Role.WRITE, 1 - slot)
+    assert assign(plan(decision), new, 0) == Assignment(Role.WRITE, 1 - slot)
 
 
 @pytest.mark.parametrize("number", [0, 4, 5, 6])
 def test_a_batch_of_another_stream_is_new_whatever_its_number(number: int) -> None:
-    assert assignment(plan(), BatchId("new", number), 0) == Assignment(Role.WRITE, 0)
+    assert assign(plan(), BatchId("new", number), 0) == Assignment(Role.WRITE, 0)
 
 
 def test_a_replay_writes_lost_partitions_only_and_under_the_same_slot() -> None:
-    assert assignment(plan(DECISION, 2), BATCH, 2) == Assignment(Role.WRITE, 1)
-    assert assignment(plan(DECISION, 2), BATCH, 0) == Assignment(Role.COUNT, 1)
-    assert assignment(plan(DECISION), BATCH, 2) == Assignment(Role.COUNT, 1)
+    assert assign(plan(DECISION, 2), BATCH, 2) == Assignment(Role.WRITE, 1)
+    assert assign(plan(DECISION, 2), BATCH, 0) == Assignment(Role.COUNT, 1)
+    assert assign(plan(DECISION), BATCH, 2) == Assignment(Role.COUNT, 1)
 
 
 @pytest.mark.parametrize("number", [0, 4])
 def test_a_batch_older_than_the_decision_stops(number: int) -> None:
     with pytest.raises(OperatorNeededError, match="old copy of the checkpoint"):
-        assignment(plan(), BatchId("stream", number), 0)
+        assign(plan(), BatchId("stream", number), 0)
 
 
 ROWS = RowDigest(2, 20, 7)
@@ -221,7 +221,7 @@ def test_one_stream_more_than_a_record_keeps_is_refused() -> None:
 @pytest.mark.parametrize("batch", [BatchId("stream", 6), BatchId("new", 0), BatchId("new", 5)])
 def test_a_batch_after_lost_partitions_stops(batch: BatchId) -> None:
     with pytest.raises(OperatorNeededError, match="aborted after their decision") as error:
-        assignment(plan(DECISION, 2), batch, 0)
+        assign(plan(DECISION, 2), batch, 0)
     assert error.value.data == {"batch": 5, "partitions": [2], "rows": 3}
 
 
@@ -231,17 +231,17 @@ DOUBTFUL = replace(plan(), doubtful=frozenset({2}))
 @pytest.mark.parametrize("batch", [BATCH, BatchId("new", 6), BatchId("once:x", 0)])
 def test_a_doubt_stops_a_replay_and_what_does_not_prove_the_commit(batch: BatchId) -> None:
     with pytest.raises(OperatorNeededError) as error:
-        assignment(DOUBTFUL, batch, 0)
+        assign(DOUBTFUL, batch, 0)
     assert error.value.data == {"batch": 5, "partitions": [2], "rows": 3}
 
 
 def test_the_next_batch_of_the_stream_goes_on_in_spite_of_a_doubt() -> None:
-    assert assignment(DOUBTFUL, BatchId("stream", 6), 0) == Assignment(Role.WRITE, 0)
+    assert assign(DOUBTFUL, BatchId("stream", 6), 0) == Assignment(Role.WRITE, 0)
 
 
 def test_a_doubt_beside_a_loss_does_not_let_the_loss_pass() -> None:
     with pytest.raises(OperatorNeededError) as error:
-        assignment(replace(DOUBTFUL, lost=frozenset({0})), BatchId("stream", 6), 0)
+        assign(replace(DOUBTFUL, lost=frozenset({0})), BatchId("stream", 6), 0)
     assert error.value.data["partitions"] == [0]
 
 

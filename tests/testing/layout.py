@@ -26,7 +26,7 @@ def _listeners(plan: NodePlan, *, outside: bool) -> Endpoints:
 
 
 def six_nodes(*, outside: bool) -> Layout:
-    """Three brokers and three controllers, each on a host of its own."""
+    """Three brokers and three controllers, each on another host."""
     endpoints = {plan.id: _listeners(plan, outside=outside) for plan in plan_nodes(3)}
     return Layout(endpoints, 3, DATA)
 

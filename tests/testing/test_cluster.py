@@ -75,18 +75,18 @@ def test_a_machine_that_can_run_nothing_gets_every_remedy(monkeypatch: pytest.Mo
 
 
 def test_an_unknown_back_end_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(ValueError, match="auto, local, containers, external"):
+    with pytest.raises(ValueError, match="containers"):
         choose_backend("docker", {})
 
 
 def test_no_broker_is_refused_before_anything_starts() -> None:
-    with pytest.raises(ValueError, match="at least one broker"):
+    with pytest.raises(ValueError, match="0"):
         start_kafka(brokers=0)
 
 
 def test_external_without_an_address_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("EOS_BOOTSTRAP", raising=False)
-    with pytest.raises(BackendUnavailableError, match="EOS_BOOTSTRAP=host:port"):
+    with pytest.raises(BackendUnavailableError, match="EOS_BOOTSTRAP"):
         start_kafka(backend="external")
 
 
@@ -104,13 +104,13 @@ def test_a_given_clusters_nodes_are_not_ours(monkeypatch: pytest.MonkeyPatch) ->
     with kafka_cluster.ExternalCluster("kafka:9092") as given:
         assert not given.nodes
         assert given.cluster_id == "their-id"
-        with pytest.raises(NodeControlError, match="Unset it"):
+        with pytest.raises(NodeControlError, match="EOS_BOOTSTRAP"):
             given.node(1)
 
 
 def test_without_an_engine_containers_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     machine(monkeypatch, java=True, engine=False)
-    with pytest.raises(BackendUnavailableError, match="no Docker engine answers"):
+    with pytest.raises(BackendUnavailableError, match="Docker"):
         start_kafka(backend="containers")
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from eos_sink.testing import JavaNotFoundError, java_home
-from eos_sink.testing.java import find_java, parse_major
+from eos_sink.testing.java import find_java, parse_major, spark_environment
 
 FULL = "java.base jdk.incubator.vector java.se"
 SMALL = "java.base java.se"
@@ -104,3 +104,16 @@ def test_a_java_without_sparks_module_gets_a_home_that_leaves_it_out(tmp_path: P
     assert said.stdout.splitlines() == ["-Xmx1g", "a b", "$c"]
     assert os.path.samefile(home / "lib", real / "lib")
     assert java_home(environ) == home, "made once"
+
+
+def test_the_environment_of_a_spark_program_has_no_settings_of_another_spark(
+    tmp_path: Path,
+) -> None:
+    java = fake_java(tmp_path, "17.0.1")
+    given = {"JAVA_HOME": str(java), "SPARK_HOME": "/other", "PYTHONPATH": "/tree", "LANG": "C"}
+    assert spark_environment("/venv/bin/python", given) == {
+        "JAVA_HOME": str(java),
+        "PYSPARK_PYTHON": "/venv/bin/python",
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "LANG": "C",
+    }

@@ -261,7 +261,7 @@ def test_waiting_takes_no_time_of_the_processor(
 def test_links_that_have_ended_say_so(carrier: Carrier, link: Link) -> None:
     carrier._process.kill()
     carrier._process.wait()
-    with pytest.raises(NodeControlError, match="cannot be changed"):
+    with pytest.raises(NodeControlError):
         link.cut()
 
 

@@ -9,7 +9,8 @@ import pytest
 
 from eos_sink.testing.topic_scan import Source
 from eos_sink.verify.checks import check_lost
-from eos_sink.verify.count_rows import Bounds, GapScope, find_scope, limit_to_seen
+from eos_sink.verify.count_rows import Bounds
+from eos_sink.verify.gap_scope import GapScope, find_scope, limit_to_seen
 from eos_sink.verify.row_columns import Chunk, Columns
 from eos_sink.verify.verify_model import PartitionRead, Status, VerifyOptions
 

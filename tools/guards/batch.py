@@ -17,7 +17,7 @@ GUARDS = (
         (
             Removal(
                 _PLANNER,
-                "        if self._options.origin.batch and self._may_run(entry):\n",
+                "        if self._options.origin.batch and self._may_be_running(entry):\n",
                 "        if False:\n",
             ),
         ),
@@ -99,8 +99,8 @@ GUARDS = (
         (
             Removal(
                 _VERDICTS,
-                "    return alone and lost == {entry.partition for entry in decision.prepared}\n",
-                "    return alone\n",
+                " and lost == {entry.partition for entry in decision.prepared}\n",
+                "\n",
             ),
         ),
         proofs(_BATCH + "test_a_write_of_which_a_part_is_lost_stops_the_next_one"),

@@ -26,11 +26,11 @@ _LIST = (
     "        prepared = self._transactions(reports)\n"
     "        given_up = {*listed, *prepared} - decided\n"
 )
-_VOID = "                void(self._register, token, entry, deadline, self._journal.aborting())\n"
-_VOID_OR_LEAVE = (
+_FENCE = "                fence_plans(self._register, token, entry, deadline, figures)\n"
+_FENCE_OR_LEAVE = (
     "        try:\n"
-    "            with superseded_run(self._names):\n"
-    + _VOID
+    "            with log_superseded(self._names):\n"
+    + _FENCE
     + "        except SupersededError:\n"
     + "            return  # A newer driver owns the query; its recovery cleans up.\n"
 )
@@ -381,7 +381,7 @@ GUARDS = (
     Guard(
         "abort voids",
         "What was planned before the abort can no longer be decided.",
-        (Removal(_COMMITTER, _VOID, "                pass\n"),),
+        (Removal(_COMMITTER, _FENCE, "                pass\n"),),
         proofs(
             _WAKES_UP + "[Moment.BEFORE-abort]",
             _STORY + "test_half_a_task_that_goes_on_after_an_abort_is_never_decided",
@@ -396,8 +396,8 @@ GUARDS = (
         (
             Removal(
                 _COMMITTER,
-                _VOID_OR_LEAVE + _ABORT,
-                _ABORT + _VOID_OR_LEAVE,
+                _FENCE_OR_LEAVE + _ABORT,
+                _ABORT + _FENCE_OR_LEAVE,
             ),
         ),
         proofs(
@@ -410,7 +410,7 @@ GUARDS = (
         "What was begun under a plan made after the void is not touched.",
         (
             Removal(_COMMITTER, _LIST),
-            Removal(_COMMITTER, _VOID_OR_LEAVE, _VOID_OR_LEAVE + _LIST),
+            Removal(_COMMITTER, _FENCE_OR_LEAVE, _FENCE_OR_LEAVE + _LIST),
         ),
         proofs(
             _STORY

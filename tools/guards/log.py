@@ -237,7 +237,7 @@ GUARDS = (
         "Transactions were committed, so there was a record: a log without one is not the log.",
         (
             Removal(
-                _PLANNER, "self._check_unrecorded(deadline)\n", "self._register.reach(deadline)\n"
+                _PLANNER, "self._check_unrecorded(deadline)\n", "self._register.connect(deadline)\n"
             ),
         ),
         proofs(
@@ -253,7 +253,7 @@ GUARDS = (
         "Initing the driver's id wipes out what may be the last trace.",
         (
             Removal(
-                _PLANNER, "self._check_unrecorded(deadline)\n", "self._register.reach(deadline)\n"
+                _PLANNER, "self._check_unrecorded(deadline)\n", "self._register.connect(deadline)\n"
             ),
             Removal(
                 _PLANNER,

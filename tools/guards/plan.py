@@ -5,7 +5,7 @@ from __future__ import annotations
 from tools.guards.guard import Guard, Removal, proofs
 
 _PLANNER = "eos_sink/driver/planner.py"
-_SWEEP = "eos_sink/driver/abort.py"
+_ABORT_MODULE = "eos_sink/driver/abort.py"
 _VERSIONS = "eos_sink/kafka_config/broker_versions.py"
 _STORY = "tests/protocol/test_stories.py::"
 _GUARD = "tests/protocol/test_guards.py::"
@@ -15,11 +15,12 @@ _ZOMBIE = "integration/test_zombies.py::"
 _CRASH = "integration/test_crash_points.py::"
 
 _LIST = "        listed = list_undecided(self._kafka, self._names, entry.decision, deadline)\n"
-_FIGURES = "            figures = self._journal.voiding(entry, len(listed), recovers=always_void)\n"
-_PLANNED = "            token = self._token(entry)\n"
-_VOID = "            entry = void(self._register, token, entry, deadline, figures, settled=seen)\n"
-_ABORT = "            abort_all(self._kafka, listed, deadline)\n"
-_SWEEP_AGAIN = "                entry = self._sweep(entry, deadline, always_void=False)\n"
+_NOTHING = "        if not listed and not recovers:\n            return entry\n"
+_FENCE = (
+    "        entry = fence_plans(self._register, token, entry, deadline, figures, settled=seen)\n"
+)
+_ABORT = "        abort_all(self._kafka, listed, deadline)\n"
+_ABORT_AGAIN = "                entry = self._abort_undecided(entry, deadline)\n"
 
 _WAKES_UP = (
     _GUARD + "test_a_commit_that_wakes_up_while_its_transactions_are_aborted_decides_nothing"
@@ -174,7 +175,7 @@ GUARDS = (
         "Tasks may write under a plan whose process is gone for as long as the brokers allow it.",
         (
             Removal(
-                _PLANNER,
+                "eos_sink/driver/session.py",
                 "            return self._join_for(longest_ms, deadline)\n",
                 "            return self._join_for(group_session_ms(timeout_ms), deadline)\n",
             ),
@@ -208,7 +209,7 @@ GUARDS = (
     Guard(
         "a sweep voids",
         "What was planned before the sweep can no longer be decided.",
-        (Removal(_PLANNER, _VOID),),
+        (Removal(_PLANNER, _FENCE),),
         proofs(
             _GUARD + "test_half_a_task_that_goes_on_after_a_plan_has_swept_is_never_decided",
             _WAKES_UP + "[Moment.AFTER-plan]",
@@ -218,7 +219,7 @@ GUARDS = (
     Guard(
         "a sweep voids, then aborts",
         "What is aborted was undecidable before.",
-        (Removal(_PLANNER, _VOID + _ABORT, _ABORT + _VOID),),
+        (Removal(_PLANNER, _FENCE + _ABORT, _ABORT + _FENCE),),
         proofs(
             _WAKES_UP + "[Moment.AFTER-plan]",
         ),
@@ -228,14 +229,8 @@ GUARDS = (
         "a sweep lists, then voids",
         "What was begun under a plan made after the void is not touched.",
         (
-            Removal(
-                _PLANNER,
-                _LIST + "        if listed or always_void:\n" + _FIGURES + _PLANNED + _VOID,
-                "        if True:\n"
-                + _PLANNED
-                + _VOID.replace(", figures", "")
-                + _LIST.replace("        ", "            ", 1),
-            ),
+            Removal(_PLANNER, _LIST + _NOTHING, "        listed = []\n"),
+            Removal(_PLANNER, _FENCE, _FENCE + _LIST),
         ),
         proofs(
             _STORY + "test_a_zombie_that_has_voided_aborts_nothing_that_began_after_its_void[plan]",
@@ -249,7 +244,7 @@ GUARDS = (
         "By producer id and epoch: what has begun since under the same transactional id stays.",
         (
             Removal(
-                _SWEEP,
+                _ABORT_MODULE,
                 "    wanted = set(transactions)\n",
                 "    ids = [t.transactional_id for t in transactions]\n"
                 "    states = kafka.control().describe(ids, deadline).values()\n"
@@ -267,7 +262,7 @@ GUARDS = (
     Guard(
         "a recovery voids whatever it has listed",
         "Also if it has listed nothing, older plans cannot be decided any more.",
-        (Removal(_PLANNER, "always_void=True", "always_void=False"),),
+        (Removal(_PLANNER, "recovers=True", "recovers=False"),),
         proofs(
             _GUARD
             + "test_a_plan_from_before_a_recovery_is_refused_also_if_that_has_listed_nothing",
@@ -292,7 +287,7 @@ GUARDS = (
     Guard(
         "recovery lists again while something is pending",
         "A transaction that a moving coordinator has hidden from the list is found.",
-        (Removal(_PLANNER, _SWEEP_AGAIN),),
+        (Removal(_PLANNER, _ABORT_AGAIN),),
         proofs(_GUARD + "test_a_recovery_lists_again_while_a_transaction_is_pending"),
         rows=("NO_RELIST",),
     ),

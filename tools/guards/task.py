@@ -31,7 +31,7 @@ GUARDS = (
         "A record that is acknowledged without an offset says nothing about where it is.",
         (
             Removal(
-                "eos_sink/kafka/producer.py",
+                "eos_sink/kafka/confluent_client.py",
                 "            if error is None and partition is not None and offset is not None and "
                 "offset >= 0:\n",
                 "            if error is None:\n",
@@ -78,7 +78,7 @@ GUARDS = (
         (
             Removal(
                 _PRODUCER,
-                "        if self._heard.lost is not None:\n",
+                "        if self._events.lost is not None:\n",
                 "        if False:\n",
             ),
         ),
@@ -237,8 +237,8 @@ GUARDS = (
         (
             Removal(
                 "eos_sink/protocol/model.py",
-                "        return LogRecord(self.seq + 1, decision, writer, earlier, run",
-                "        return LogRecord(self.seq + 1, decision, writer, earlier[-16:], run",
+                "        return LogRecord(self.seq + 1, decision, writer, others, run",
+                "        return LogRecord(self.seq + 1, decision, writer, others[-16:], run",
             ),
         ),
         proofs(
@@ -276,10 +276,8 @@ GUARDS = (
         (
             Removal(
                 _COMMITTER,
-                "        self._register.write(\n"
-                "            reports[0].token, record.decision, deadline, figures, "
-                "other_streams=earlier\n"
-                "        )\n",
+                "        self._register.write(token, record.decision, deadline, figures, "
+                "other_streams=others)\n",
             ),
         ),
         proofs(_JOBS + "test_a_second_frame_is_refused_also_after_another_query_has_written"),
@@ -291,8 +289,7 @@ GUARDS = (
         (
             Removal(
                 _COMMITTER,
-                "check_unmoved(self._names, self._log, decision, "
-                "self._register.elsewhere(deadline))",
+                "check_unmoved(self._names, self._log, decision, others)",
                 "pass",
             ),
         ),
@@ -308,7 +305,7 @@ GUARDS = (
         (
             Removal(
                 _VERDICTS,
-                "    if plan.lost and not _came_to_nothing(decision, plan.lost):\n",
+                "    if plan.lost and not _is_invisible_single_write(decision, plan.lost):\n",
                 "    if False:\n",
             ),
         ),

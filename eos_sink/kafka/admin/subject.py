@@ -140,7 +140,7 @@ class Subject:
             request = ListTransactionsRequest(
                 state_filters=[], producer_id_filters=sorted(producers), max_version=0
             )
-            brokers = await wire.brokers(deadline) or []
+            brokers = await wire.list_brokers(deadline) or []
             requests = {b: wire.send(request, b, deadline) for b in brokers}
             return await wire.gather(requests, deadline)
 

@@ -1,4 +1,4 @@
-"""Every error of librdkafka becomes one exception, by one table (KIP-691)."""
+"""Every error becomes one exception, by one table (KIP-691); some mean that a read is repeated."""
 
 from __future__ import annotations
 
@@ -14,7 +14,15 @@ from eos_sink.errors import (
     FailureKind,
     OutcomeUnknownError,
 )
-from eos_sink.kafka.error_codes import CODES, Meaning, _RepeatFilter, convert_error, convert_errors
+from eos_sink.kafka.error_codes import (
+    CODES,
+    Meaning,
+    _RepeatFilter,
+    convert_error,
+    convert_errors,
+    is_missing,
+    is_transient,
+)
 from eos_sink.kafka.interfaces import MemberRefused, ProduceFailed, ProducerFenced
 
 MEANINGS = {code: row.meaning for code, row in CODES.items() if row.meaning is not None}
@@ -85,6 +93,27 @@ def test_an_error_that_is_not_listed_is_abortable_if_librdkafka_says_so() -> Non
     assert isinstance(convert_error(KafkaError(unlisted), "It failed"), ClusterError)
 
 
+@pytest.mark.parametrize(
+    "name", ["_DESTROY_BROKER", "_TIMED_OUT", "_TIMED_OUT_QUEUE", "_TRANSPORT"]
+)
+def test_a_read_from_a_broker_that_is_gone_or_paused_is_tried_again(name: str) -> None:
+    """A broker may have left the metadata, or not answer; then requests behind it are not sent."""
+    assert is_transient(KafkaError(getattr(KafkaError, name)))
+
+
+def test_a_read_that_is_refused_is_not_tried_again() -> None:
+    for meaning in (Meaning.DENIED, Meaning.LOGIN_REFUSED, Meaning.MISSING, Meaning.OUT_OF_RANGE):
+        for code in (code for code, known in MEANINGS.items() if known is meaning):
+            assert not CODES[code].transient
+
+
+def test_a_topic_or_a_partition_may_be_missing() -> None:
+    for code in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC):
+        assert is_missing(KafkaError(code))
+    assert is_missing(KafkaError(KafkaError._UNKNOWN_PARTITION))
+    assert not is_missing(KafkaError(KafkaError.OFFSET_OUT_OF_RANGE))
+
+
 def test_an_error_is_wrapped_once() -> None:
     with pytest.raises(ProducerFenced) as caught, convert_errors("It failed"):
         raise KafkaException(KafkaError(KafkaError.PRODUCER_FENCED))
@@ -94,7 +123,7 @@ def test_an_error_is_wrapped_once() -> None:
     assert not isinstance(caught.value, EosSinkError)
 
 
-def test_a_broker_that_is_down_is_told_of_now_and_then_and_not_at_each_try() -> None:
+def test_failed_connections_to_a_broker_are_logged_every_ten_seconds() -> None:
     now = [0.0]
     only = _RepeatFilter(lambda: now[0])
 

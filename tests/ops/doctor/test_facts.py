@@ -1,4 +1,4 @@
-"""What is asked of a cluster, and what is left out where it would do something."""
+"""Which questions are asked; a question with a side effect is left out."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ import pytest
 
 from eos_sink.decision_log.codec import encode
 from eos_sink.errors import OutcomeUnknownError
+from eos_sink.identity import QueryNames
 from eos_sink.kafka.cluster_facts import Unseen
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import LogPosition
 from eos_sink.kafka.observing import LogLine, LogPage
 from eos_sink.kafka_config.acls import Resource
-from eos_sink.ops.doctor.facts import Facts, LogFacts, Subject
-from eos_sink.ops.doctor.gather import gather, read_log
+from eos_sink.ops.doctor.facts import Facts, LogFacts, Subject, gather, read_log
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.kafka import LOG_TOPIC
 from tests.fakes.survey import FakeSurvey
-from tests.ops.doctor.cases import written
+from tests.ops.doctor.cases import OPTIONS, written
 
-SUBJECT = Subject("eos-sink-", LOG_TOPIC, 60_000, topics=("out",))
+SUBJECT = Subject(replace(OPTIONS, log_topic=LOG_TOPIC), topics=("out",))
 NO_ANSWER = Unseen("Nobody answers")
 
 
@@ -35,12 +35,12 @@ def look(survey: FakeSurvey, subject: Subject = SUBJECT) -> Facts:
     return gather(survey, subject, Deadline(30))
 
 
-def test_an_empty_cluster_is_not_asked_for_what_would_make_a_topic() -> None:
+def test_an_empty_cluster_is_not_asked_what_would_create_a_topic() -> None:
     survey = FakeSurvey(cluster()).prepare()
-    found = look(survey, replace(SUBJECT, query="rows-0123456789"))
+    found = look(survey, replace(SUBJECT, names=QueryNames("eos-sink-", "rows-0123456789")))
     asked = [question for question, _ in survey.asked]
     assert "group_members" not in asked
-    assert isinstance(found.transactions, Unseen)
+    assert found.transactions == ()
     assert ("refusal_to_make", LOG_TOPIC) in survey.asked
     assert found.log is None
     assert found.topics == dict.fromkeys(
@@ -48,7 +48,7 @@ def test_an_empty_cluster_is_not_asked_for_what_would_make_a_topic() -> None:
     )
 
 
-def test_names_that_nobody_uses_are_asked_for() -> None:
+def test_permissions_are_tried_on_unused_names() -> None:
     survey = FakeSurvey(cluster()).prepare()
     look(survey)
     assert ("may_write", "eos-sink-permission") in survey.asked
@@ -58,7 +58,7 @@ def test_names_that_nobody_uses_are_asked_for() -> None:
 @pytest.mark.parametrize(
     "question", ["features", "quorum", "may_write", "may_join", "groups", "refusal_to_make"]
 )
-def test_a_question_that_nobody_answers_hides_nothing_else(question: str) -> None:
+def test_a_question_without_an_answer_hides_no_other_fact(question: str) -> None:
     everything = cluster("out", "__transaction_state", "__consumer_offsets")
     found = look(FakeSurvey(everything).prepare(question))
     answers = {
@@ -78,12 +78,12 @@ def test_topics_that_cannot_be_seen_are_each_unseen() -> None:
     assert set(found.topics.values()) == {NO_ANSWER}
 
 
-def test_where_nobody_is_there_at_all_nothing_is_judged() -> None:
+def test_without_any_broker_there_are_no_facts() -> None:
     with pytest.raises(OutcomeUnknownError):
         look(FakeSurvey(cluster()).prepare("brokers"))
 
 
-def test_what_is_denied_names_the_permission() -> None:
+def test_a_denied_question_names_the_permission() -> None:
     survey = FakeSurvey(cluster("out", LOG_TOPIC, "__transaction_state")).prepare()
     survey.denied = {Resource.TOPIC, Resource.TRANSACTIONAL_ID}
     found = look(survey)
@@ -97,7 +97,7 @@ def line(key: str, offset: int, value: bytes) -> LogLine:
     return LogLine(key, LogPosition(LOG_TOPIC, 0, offset), 0, value)
 
 
-def test_the_log_is_what_its_latest_records_say() -> None:
+def test_only_the_latest_record_of_a_key_counts() -> None:
     fine = encode(written().record)
     page = LogPage(
         (

@@ -1,4 +1,4 @@
-"""Starting the driver the way a user would, with settings that suit a small machine."""
+"""Starts the driver as a user does, with settings for a small machine."""
 
 from __future__ import annotations
 
@@ -9,17 +9,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import eos_sink
-from eos_sink.testing.java import java_home
+from eos_sink.testing.java import spark_environment
 from eos_sink.testing.process_tree import ProcessTree
 
-PROGRAM = Path(__file__).parent / "programs" / "flights_to_kafka.py"
+_PROGRAM = Path(__file__).parent / "programs" / "flights_to_kafka.py"
 FALLBACK = "kafka-at-least-once"
-"""A writer in Python for the comparison, where Spark's own sink cannot be had."""
+"""A format written in Python, for the comparison where Spark's own sink is not available."""
 
-_FALLBACK_PATH = Path(__file__).parent / "programs" / "fallback"
-
-# The driver starts again and again: what its JVM does once a start is kept short. Spark's own
-# classes need no check (measured: a tenth of the CPU time of a start), and short lives no C2.
+# The driver starts many times, so the JVM's start is kept short: Spark's own classes are not
+# verified (measured: a tenth of the CPU time of a start), and C2 does not pay off.
 _DEFAULTS = """\
 spark.master                     local[2]
 spark.driver.memory              640m
@@ -50,17 +48,17 @@ appender.console.layout.pattern = %d{HH:mm:ss.SSS} %p %c{1}: %m%n%ex
 
 
 @dataclass(frozen=True)
-class Program:
-    """The user's program with its arguments: every life of the driver is the same command.
+class DriverProgram:
+    """The user's program and its arguments. Each start of the driver is the same command.
 
     Attributes:
-        name: of the run, for people.
-        work: directory of this run: checkpoint, Spark's files, the driver's log.
+        name: of the run.
+        work: the run's directory: checkpoint, Spark's files, the driver's logs.
         flights: directory of the input.
         bootstrap: the cluster.
         topic: where the flights go.
-        sink: the word in `writeStream.format(...)`.
-        watchdog: what the environment of the driver has to hold.
+        sink: the argument of `writeStream.format(...)`.
+        watchdog: environment variables for the driver.
         jars: a directory of jars that the sink needs, if any.
     """
 
@@ -78,7 +76,7 @@ class Program:
         return self.work / "checkpoint"
 
     def write_settings(self) -> None:
-        """Spark's settings and where it logs: once, before the first start."""
+        """Write Spark's settings; once, before the first start."""
         conf = self.work / "conf"
         conf.mkdir(parents=True, exist_ok=True)
         defaults = _DEFAULTS.format(work=self.work, java_options=_JAVA_OPTIONS)
@@ -87,29 +85,19 @@ class Program:
         (conf / "spark-defaults.conf").write_text(defaults, encoding="utf-8")
         (conf / "log4j2.properties").write_text(_LOG4J, encoding="utf-8")
 
-    def start(self, life: int, environ: Mapping[str, str] = os.environ) -> ProcessTree:
-        """Start the driver; `life` numbers its log."""
-        command = [sys.executable, str(PROGRAM), str(self.flights), str(self.checkpoint)]
+    def start(self, number: int) -> ProcessTree:
+        """Start the driver; `number` names its log."""
+        command: list[object] = [sys.executable, _PROGRAM, self.flights, self.checkpoint]
         command += ["--bootstrap-servers", self.bootstrap, "--topic", self.topic]
         command += ["--format", self.sink]
-        return ProcessTree(command, self.work / f"driver-{life}.log", self._environ(environ))
-
-    def _environ(self, environ: Mapping[str, str]) -> dict[str, str]:
-        # From a clone that is not installed the package is found by its directory.
-        root = Path(eos_sink.__file__).parent.parent
-        fallback = str(_FALLBACK_PATH) if self.sink == FALLBACK else ""
-        paths = [str(root), fallback, environ.get("PYTHONPATH", "")]
-        kept = {
-            name: value
-            for name, value in environ.items()
-            if name not in {"SPARK_HOME", "PYSPARK_SUBMIT_ARGS", "PYSPARK_DRIVER_PYTHON"}
-        }
-        return {
-            **kept,
+        # Without an installation the package is found by its directory.
+        paths = [str(Path(eos_sink.__file__).parent.parent), os.environ.get("PYTHONPATH", "")]
+        if self.sink == FALLBACK:
+            paths.append(str(_PROGRAM.parent / "fallback"))
+        environ = {
+            **spark_environment(),
             **self.watchdog,
-            "JAVA_HOME": str(java_home(environ)),
-            "PYSPARK_PYTHON": sys.executable,
-            "PYTHONPATH": os.pathsep.join(path for path in paths if path),
+            "PYTHONPATH": os.pathsep.join(filter(None, paths)),
             "SPARK_CONF_DIR": str(self.work / "conf"),
-            "SPARK_LOCAL_IP": "127.0.0.1",
         }
+        return ProcessTree(command, self.work / f"driver-{number}.log", environ)

@@ -1,60 +1,25 @@
-"""How a run that may write nothing any more is told who goes on in its place.
+"""Errors of a fenced run, naming the run that replaced it.
 
-Each record names the run that it was written for. Two queries under one identity replace each
-other in turns; a restart replaces what it restarts. The names tell which of the two it is.
+Each record of the decision log names the run that wrote it. A restart replaces the run before it;
+two queries under one identity replace each other in turns. The names tell which of the two it is.
 """
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 from eos_sink.errors import (
     BatchFailedError,
     CommitFailedError,
     FailureKind,
-    OperatorNeededError,
     ProduceFailedError,
     SupersededError,
 )
 from eos_sink.identity import QueryNames
-from eos_sink.kafka.interfaces import LogPosition, MemberRefused
-from eos_sink.protocol import operator_errors
-from eos_sink.protocol.model import Decision, LogRecord, PlanToken, Run
-
-
-@dataclass(frozen=True)
-class Entry:
-    """The query's latest record and where it lies; seq 0 where there is none yet.
-
-    `unmarked`: nothing stops older versions yet. Under their key, the query without its prefix,
-    lies this record or none.
-    """
-
-    record: LogRecord
-    position: LogPosition
-    unmarked: bool = False
-
-    @property
-    def seq(self) -> int:
-        return self.record.seq
-
-    @property
-    def decision(self) -> Decision | None:
-        return self.record.decision
-
-
-def check_forward(token: PlanToken, entry: Entry) -> None:
-    """A log that is read after a plan is where the plan saw it, or further on.
-
-    Raises:
-        OperatorNeededError: it has lost the record that the plan was made from.
-    """
-    if entry.seq < token.seq or entry.position.offset < token.position.offset:
-        raise went_back(token.names, token.seq, token.position, entry)
+from eos_sink.kafka.interfaces import MemberRefused
+from eos_sink.protocol.model import Entry, PlanToken, Run
 
 
 def superseded(token: PlanToken, entry: Entry) -> SupersededError:
-    """The log has moved on since the plan."""
+    """The decision log has moved on since the plan."""
     who, remedy = _rival(token.run, entry)
     return SupersededError(
         f"Query {token.names.query}: the decision log is at seq {entry.seq} while this batch was "
@@ -73,11 +38,11 @@ def refused_member(  # noqa: PLR0913
     *,
     while_writing: bool = False,
 ) -> SupersededError | BatchFailedError:
-    """What a task (`while_writing`) or the driver says whose member the group refuses.
+    """The group refuses the member of a task (`while_writing`) or of the driver.
 
     Args:
-        latest: what the log says by now, if it could be read.
-        session_ms: of the member that the plan was made with.
+        latest: the log's latest record, if it could be read.
+        session_ms: the session of the plan's member.
     """
     if refused.replaced:
         return replaced(names, mine, latest)
@@ -105,23 +70,13 @@ def replaced(names: QueryNames, mine: Run | None, latest: Entry | None) -> Super
     )
 
 
-def went_back(
-    names: QueryNames, seq: int, position: LogPosition, now: Entry
-) -> OperatorNeededError:
-    """The log does not hold what this run knows that it held."""
-    found = f"is at seq {now.seq}, offset {now.position.offset}" if now.seq else "has no record"
-    error = operator_errors.went_back(names, seq, position, found, now.decision)
-    error.data["seq"] = now.seq
-    return error
-
-
 def _by(latest: Entry | None) -> dict[str, str]:
     theirs = latest.record.run if latest else None
     return {"by": str(theirs)} if theirs else {}
 
 
 def _rival(mine: Run | None, latest: Entry | None) -> tuple[str, str]:
-    """Who goes on, and what to do about it."""
+    """Which run has taken over, and the remedy."""
     theirs = latest.record.run if latest else None
     if theirs is None:
         return (

@@ -1,4 +1,4 @@
-"""What each thing that is not as it should be is taken for; where all is well, that is said."""
+"""Each fault has a finding with a level and a remedy; without faults every check is ok."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from eos_sink.kafka.interfaces import LogPosition, TransactionStatus
 from eos_sink.kafka_config.acls import Acl, Resource
 from eos_sink.kafka_config.destinations import Destinations
 from eos_sink.metrics.stats import Stats
-from eos_sink.ops.doctor.clients import Python
 from eos_sink.ops.doctor.facts import Facts, LogFacts, Subject
-from eos_sink.ops.doctor.finding import Check, Level
+from eos_sink.ops.doctor.findings import Check, Level
 from eos_sink.ops.history import Unreadable
 from eos_sink.protocol.model import BatchId
 from tests.ops.doctor.cases import (
@@ -23,7 +22,6 @@ from tests.ops.doctor.cases import (
     LOG,
     NOW_MS,
     OTHER,
-    PYTHON,
     QUERY,
     SUBJECT,
     broker,
@@ -35,6 +33,7 @@ from tests.ops.doctor.cases import (
     of,
     state,
     topic,
+    with_options,
     written,
 )
 
@@ -47,7 +46,7 @@ NO_CONFIGS = Unseen(
 SPARK = frozenset({Check.FORMAT, Check.EXECUTORS, Check.SPARK})
 
 
-def test_where_all_is_well_each_check_says_so_and_nothing_else() -> None:
+def test_without_faults_every_check_is_ok() -> None:
     found = findings(facts())
     assert {each.level for each in found} == {Level.OK}
     assert {each.check for each in found} == set(Check) - SPARK
@@ -73,7 +72,7 @@ def unreadable(key: str, newer: int = 0) -> dict[str, Any]:
 
 
 CASES: list[tuple[Check, Level, dict[str, Any], str, str]] = [
-    # the check, how bad, what is otherwise, a part of what is said, a part of the remedy
+    # check, level, changed facts, part of the fact, part of the remedy
     (
         Check.BROKERS,
         FAILURE,
@@ -96,7 +95,7 @@ CASES: list[tuple[Check, Level, dict[str, Any], str, str]] = [
         "kafka-metadata-quorum --bootstrap-server kafka:9092 describe --status",
     ),
     (Check.CONTROLLER, UNSEEN, {"quorum": NO_CONFIGS}, "lacks", "kafka-acls"),
-    (Check.CLOCK, UNSEEN, {"quorum": Quorum(1)}, "no clock is told", ""),
+    (Check.CLOCK, UNSEEN, {"quorum": Quorum(1)}, "do not send their time", ""),
     (Check.CLOCK, WARNING, {"quorum": clocks(3_000)}, "3.0 s behind controller 1", "chronyc"),
     (Check.CLOCK, WARNING, {"quorum": clocks(-3_000)}, "3.0 s ahead of controller 1", "chronyc"),
     (Check.CLOCK, WARNING, {"quorum": clocks(20_000)}, "20.0 s behind", "chronyc"),
@@ -221,7 +220,7 @@ CASES: list[tuple[Check, Level, dict[str, Any], str, str]] = [
         Check.TOPIC,
         WARNING,
         {"topics": {"readings": topic("readings", max_message_bytes="1000")}},
-        "max.message.bytes=1000; the query's client sends up to 1000000",
+        "max.message.bytes=1000 instead of 1000000",
         "max.message.bytes=1000000",
     ),
     (
@@ -314,7 +313,7 @@ CASES: list[tuple[Check, Level, dict[str, Any], str, str]] = [
         Check.LOG,
         FAILURE,
         {"topics": {LOG: None}, "log": None, "refusal": "this principal lacks Create"},
-        "cannot be made: this principal lacks Create",
+        "cannot be created: this principal lacks Create",
         f"--create --topic {LOG} --partitions 8 --replication-factor 3 --config "
         "cleanup.policy=compact",
     ),
@@ -326,14 +325,14 @@ CASES: list[tuple[Check, Level, dict[str, Any], str, str]] = [
         "",
     ),
     (Check.RECORDS, UNSEEN, {"log": Unseen("no answer")}, "no answer", ""),
-    (Check.RECORDS, FAILURE, unreadable(QUERY), "none of the sink's", "Take Write"),
+    (Check.RECORDS, FAILURE, unreadable(QUERY), "none of the sink's", "Revoke Write"),
     (Check.RECORDS, FAILURE, unreadable(QUERY, 9), "format 9", "pip install --upgrade eos-sink"),
-    (Check.RECORDS, WARNING, unreadable("somebody"), "'somebody'", "Take Write"),
+    (Check.RECORDS, WARNING, unreadable("somebody"), "'somebody'", "Revoke Write"),
     (
         Check.RECORDS,
         WARNING,
         {"log": log(written(partition=9))},
-        "lies in partition 9, offset 7",
+        "is in partition 9, offset 7",
         "eos.log.topic",
     ),
     (
@@ -356,7 +355,7 @@ CASES: list[tuple[Check, Level, dict[str, Any], str, str]] = [
         Check.SESSION,
         FAILURE,
         {"brokers": brokers(group_max_session_timeout_ms="300000")},
-        "needs 960000 ms, a minute more than eos.transaction.timeout.ms, and the brokers have "
+        "eos.transaction.timeout.ms=900000 needs 960000 ms, and the brokers have "
         "group.max.session.timeout.ms=300000",
         "eos.transaction.timeout.ms=240000",
     ),
@@ -401,7 +400,7 @@ CASES: list[tuple[Check, Level, dict[str, Any], str, str]] = [
         WARNING,
         {"log": log(written(), written(OTHER))},
         f"{OTHER} and {QUERY} have both written stream stream to readings",
-        "Run one of them only",
+        "Run only one of them",
     ),
     (
         Check.NAMES,
@@ -421,55 +420,54 @@ CASES: list[tuple[Check, Level, dict[str, Any], str, str]] = [
         Check.NAMES,
         WARNING,
         {"members": {f"eos-sink-{QUERY}": [MemberFacts("", "a-client", "/10.0.0.7")]}},
-        "no driver: a-client on 10.0.0.7",
+        "not the driver: a-client on 10.0.0.7",
         "group.id of its own",
     ),
     (Check.NAMES, UNSEEN, {"transactions": Unseen("no answer")}, "transactional ids", ""),
     (Check.NAMES, UNSEEN, {"groups": Unseen("no answer")}, "groups", ""),
-    (Check.NAMES, UNSEEN, {"log": Unseen("no answer")}, "which names", ""),
+    (Check.NAMES, UNSEEN, {"log": Unseen("no answer")}, "the names of queries", ""),
 ]
 
 
 def title(case: tuple[Check, Level, dict[str, Any], str, str]) -> str:
-    return f"{case[0].title}, {case[1].value}: {case[3]}"
+    return f"{case[0].value}, {case[1].value}: {case[3]}"
 
 
 @pytest.mark.parametrize("case", CASES, ids=title)
-def test_what_is_not_as_it_should_be_is_told_with_what_repairs_it(
+def test_a_fault_is_reported_with_its_remedy(
     case: tuple[Check, Level, dict[str, Any], str, str],
 ) -> None:
     check, level, changes, what, remedy = case
     found = of(check, findings(facts(**changes)))
-    told = [each for each in found.get(level, ()) if what in each.what]
-    assert len(told) == 1, found
-    assert remedy in "\n".join(told[0].remedy)
-    assert told[0].remedy or not remedy
-    # What is bad says what it means.
-    assert bool(told[0].meaning) == (level is not UNSEEN)
+    matching = [each for each in found.get(level, ()) if what in each.what]
+    assert len(matching) == 1, found
+    assert remedy in "\n".join(matching[0].remedy)
+    assert matching[0].remedy or not remedy
+    assert bool(matching[0].meaning) == (level is not UNSEEN)
 
 
-def test_each_check_of_a_cluster_has_such_a_case() -> None:
+def test_each_check_of_a_cluster_has_a_case() -> None:
     assert {case[0] for case in CASES} == set(Check) - SPARK - {Check.OPTIONS, Check.CLIENTS}
 
 
-def worst(seen: Facts, check: Check, subject: Subject = SUBJECT, python: Python = PYTHON) -> str:
-    found = of(check, findings(seen, subject, python))
+def worst(seen: Facts, check: Check, subject: Subject = SUBJECT) -> str:
+    found = of(check, findings(seen, subject))
     return "; ".join(each.what for level in found for each in found[level] if level is not Level.OK)
 
 
-def test_all_queries_are_looked_at_where_none_is_named() -> None:
-    everybody = replace(SUBJECT, query=None)
-    assert everybody.probe == "eos-sink-permission"
+def test_without_a_name_all_queries_are_checked() -> None:
+    all_queries = replace(SUBJECT, names=None)
+    assert all_queries.probe == "eos-sink-permission"
     assert SUBJECT.probe == f"eos-sink-{QUERY}-permission"
     groups = facts(groups=[f"eos-sink-{QUERY}", "eos-sink-old"])
-    assert "of no query of the log: eos-sink-old" in worst(groups, Check.NAMES, everybody)
+    assert "belong to no query of the log: eos-sink-old" in worst(groups, Check.NAMES, all_queries)
     assert worst(groups, Check.NAMES) == ""
     slow = facts(**batch_of(500_000))
-    assert "took 500 s" in worst(slow, Check.TIMEOUT, everybody)
+    assert "took 500 s" in worst(slow, Check.TIMEOUT, all_queries)
 
 
-def test_the_latest_batch_is_held_against_the_time_out_that_is_asked_about() -> None:
-    shorter = replace(SUBJECT, transaction_timeout_ms=100_000)
+def test_the_latest_batch_is_compared_with_the_given_time_out() -> None:
+    shorter = with_options(transaction_timeout_ms=100_000)
     assert "took 120 s of 100 s" in worst(facts(**batch_of(120_000)), Check.TIMEOUT, shorter)
 
 
@@ -485,44 +483,44 @@ def test_two_frames_of_one_query_are_no_twins() -> None:
 
 
 def test_a_declared_partition_that_is_not_there_is_a_failure() -> None:
-    declared = replace(SUBJECT, destinations=Destinations({"readings": (range(9),)}))
+    declared = with_options(destinations=Destinations({"readings": (range(9),)}))
     seen = of(Check.TOPIC, findings(facts(), declared))[FAILURE]
     assert seen[0].what.endswith("eos.destinations declares partition 8")
-    assert seen[0].remedy == (COMMANDS.widen_topic("readings", 9),)
+    assert seen[0].remedy == (COMMANDS.add_partitions("readings", 9),)
 
 
-def test_times_of_its_own_are_lost_where_the_topic_gives_its_own() -> None:
-    timed = replace(SUBJECT, own_times=True)
+def test_timestamps_of_the_query_need_a_topic_that_keeps_them() -> None:
+    timed = with_options(timestamp_column="at")
     stamped = topic("readings", message_timestamp_type="LogAppendTime")
     seen = facts(topics={"readings": stamped})
     assert "LogAppendTime" in worst(seen, Check.TOPIC, timed)
     assert worst(seen, Check.TOPIC) == ""
 
 
-def test_what_the_options_say_of_themselves_is_told() -> None:
-    subject = replace(SUBJECT, warnings=("Option kafka.x is ignored.",))
+def test_warnings_of_the_options_are_reported() -> None:
+    subject = with_options(warnings=("Option kafka.x is ignored.",))
     assert worst(facts(), Check.OPTIONS, subject) == "Option kafka.x is ignored"
 
 
-def test_a_log_that_is_not_there_is_made_by_the_first_start() -> None:
+def test_a_missing_log_is_created_by_the_first_start() -> None:
     found = of(Check.LOG, findings(facts(topics={LOG: None}, log=None)))
-    assert "the first start makes it with 8 partitions and 3 copies" in found[Level.OK][0].what
+    assert "the first start creates it with 8 partitions and 3 copies" in found[Level.OK][0].what
 
 
-def test_an_empty_cluster_has_no_clashes() -> None:
+def test_an_empty_cluster_has_no_conflicts() -> None:
     nothing = facts(
         topics={TRANSACTIONS: None, "__consumer_offsets": None, LOG: None},
         log=None,
         groups=[],
         members={},
-        transactions=Unseen("there is none before the first transaction"),
+        transactions=(),
     )
     assert {each.level for each in findings(nothing)} == {Level.OK}
 
 
 def test_commands_are_for_the_brokers_and_the_principal_that_were_given() -> None:
     secured = replace(COMMANDS, secured=True, principal="User:readings")
-    (grant,) = secured.grants([Acl("Read", Resource.TOPIC, "a b")])
+    (grant,) = secured.grant([Acl("Read", Resource.TOPIC, "a b")])
     assert grant == (
         "kafka-acls --bootstrap-server kafka:9092 --command-config admin.properties --add "
         "--allow-principal User:readings --operation Read --topic 'a b'"

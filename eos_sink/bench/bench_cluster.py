@@ -1,4 +1,4 @@
-"""A cluster to measure on: topics that come and go, and nothing left of the queries."""
+"""The cluster to measure on: a broker that is started here, or a given one."""
 
 from __future__ import annotations
 
@@ -21,60 +21,71 @@ from eos_sink.kafka.connection.settings import (
     librdkafka_settings,
 )
 from eos_sink.kafka.deadline import Deadline
+from eos_sink.testing.local_cluster import LocalCluster, start_local
+from eos_sink.testing.owned_cluster import ClusterSpec
+from eos_sink.testing.waiting import Progress
 
 _ANSWERS_WITHIN_S = 20.0
 _SMALL_SEGMENTS = {"file.delete.delay.ms": "1000"}
+# A test's broker lives for seconds; this one shows the cost of a broker that has run for long.
+_LASTING = ("-XX:TieredStopAtLevel=4", "-Xms1g", "-Xmx1g")
 
 
-class Place:
-    """The brokers at an address, as somebody who may make and delete topics.
-
-    Args:
-        kafka: settings as a query's options have them, names without `kafka.`; with
-            `bootstrap.servers`.
+def start_broker(version: str, progress: Progress) -> LocalCluster:
+    """One broker on this machine, fully compiled, with the heap and threads of Kafka's defaults.
 
     Raises:
-        ClusterError: nobody answers there, or the login is refused.
-        ConfigurationError: a setting cannot be honoured.
+        TestClusterError: it cannot be downloaded or does not start.
+    """
+    properties: dict[str, object] = {"num.network.threads": 3, "num.io.threads": 8}
+    return start_local(
+        ClusterSpec(version=version, properties=properties, progress=progress, jvm=_LASTING)
+    )
+
+
+class BenchCluster:
+    """Creates and deletes topics on a cluster, and removes what measured queries leave.
+
+    Args:
+        kafka: client settings with `bootstrap.servers`; names without the prefix `kafka.`.
+
+    Raises:
+        ClusterError: no broker answers, or the login is refused.
+        ConfigurationError: a setting cannot be used.
     """
 
     def __init__(self, kafka: Mapping[str, str]) -> None:
-        self.kafka = dict(kafka)
         self._connection = connection_settings(librdkafka_settings(kafka))
         deadline = Deadline(_ANSWERS_WITHIN_S)
         self._admin: AdminClient = connected_admin(self._connection, "eos-sink-bench", deadline)
-
-    @property
-    def options(self) -> dict[str, str]:
-        """For a query that is to write here."""
-        return {f"kafka.{name}": value for name, value in self.kafka.items()}
+        self.options = {f"kafka.{name}": value for name, value in kafka.items()}
+        """Options for a query that is to write here."""
 
     @contextlib.contextmanager
     def topic(self, name: str, partitions: int) -> Iterator[str]:
-        """A topic for a while; it is deleted afterwards.
+        """Create a topic, and delete it afterwards.
 
         Raises:
-            ClusterError: it cannot be made, or not be deleted.
+            ClusterError: it cannot be created or deleted.
         """
-        # -1: as many copies as the cluster makes by default.
+        # -1: as many replicas as the cluster makes by default.
         new = NewTopic(name, partitions, -1, config=_SMALL_SEGMENTS)
-        _done(self._admin.create_topics([new])[name], f"Topic {name} cannot be made")
+        _wait_done(self._admin.create_topics([new])[name], f"Topic {name} cannot be created")
         try:
             yield name
         finally:
-            self.delete(name)
+            self.delete_topic(name)
 
-    def delete(self, topic: str) -> None:
+    def has_topic(self, topic: str) -> bool:
+        return topic in self._admin.list_topics(timeout=_ANSWERS_WITHIN_S).topics
+
+    def delete_topic(self, topic: str) -> None:
         """Raises ClusterError if it cannot be deleted."""
         what = f"Topic {topic} is left, since it cannot be deleted"
-        _done(self._admin.delete_topics([topic])[topic], what)
+        _wait_done(self._admin.delete_topics([topic])[topic], what)
 
-    def has(self, topic: str) -> bool:
-        metadata = self._admin.list_topics(timeout=_ANSWERS_WITHIN_S)
-        return topic in metadata.topics
-
-    def forget(self, names: QueryNames) -> None:
-        """Remove the group of a query that has ended, its member included.
+    def delete_group(self, names: QueryNames) -> None:
+        """Remove the group of a query that has ended, and its member.
 
         Raises:
             ClusterError: it is left.
@@ -82,9 +93,8 @@ class Place:
         client = None
         try:
             client = KafkaAdminClient(**kafka_python_settings(self._connection))
-            client.remove_group_members(
-                names.group, [MemberToRemove(group_instance_id=names.driver)]
-            )
+            member = MemberToRemove(group_instance_id=names.driver)
+            client.remove_group_members(names.group, [member])
             client.delete_groups([names.group])
         except KafkaError as error:
             raise ClusterError(
@@ -96,7 +106,7 @@ class Place:
                 client.close()
 
 
-def _done(future: Future[None], what: str) -> None:
+def _wait_done(future: Future[None], what: str) -> None:
     try:
         future.result(timeout=_ANSWERS_WITHIN_S)
     except (KafkaException, TimeoutError) as error:

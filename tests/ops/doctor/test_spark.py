@@ -1,4 +1,4 @@
-"""A Spark session that is not as it should be."""
+"""Faults of a Spark session."""
 
 from __future__ import annotations
 
@@ -12,19 +12,17 @@ import pytest
 from pyspark import cloudpickle
 
 from eos_sink.kafka.cluster_facts import Unseen
-from eos_sink.ops.doctor.finding import Check, Level
-from eos_sink.ops.doctor.python import looker
-from eos_sink.ops.doctor.session import judge_spark
-from eos_sink.ops.doctor.spark import Executor, SparkFacts, executors_of
-from tests.ops.doctor.cases import COMMANDS, PYTHON
+from eos_sink.ops.doctor.findings import Check, Level
+from eos_sink.ops.doctor.python import make_look
+from eos_sink.ops.doctor.spark import SparkFacts, check_spark, group_executors
+from tests.ops.doctor.cases import PYTHON
 
-EXECUTOR = Executor(("host-1",), PYTHON)
 WELL = SparkFacts(
     "4.2.0",
     found=True,
     lookup_python="/opt/venv/bin/python",
     settings={"spark.master": "yarn", "spark.python.unix.domain.socket.enabled": "true"},
-    executors=[EXECUTOR],
+    executors=[PYTHON],
 )
 
 
@@ -33,15 +31,15 @@ def setting(name: str, value: str) -> dict[str, Any]:
 
 
 def executor(**changes: Any) -> dict[str, Any]:
-    return {"executors": [EXECUTOR, replace(EXECUTOR, hosts=("host-2",), **changes)]}
+    return {"executors": [PYTHON, replace(PYTHON, hosts=("host-2",), **changes)]}
 
 
 def with_version(name: str, version: str) -> Any:
-    return replace(PYTHON, versions={**PYTHON.versions, name: version})
+    return executor(versions={**PYTHON.versions, name: version})
 
 
-def test_where_all_is_well_each_check_says_so() -> None:
-    found = judge_spark(PYTHON, WELL, COMMANDS)
+def test_without_faults_every_check_is_ok() -> None:
+    found = check_spark(PYTHON, WELL)
     assert [each.check for each in found] == [Check.FORMAT, Check.EXECUTORS, Check.SPARK]
     assert {each.level for each in found} == {Level.OK}
 
@@ -52,21 +50,21 @@ CASES: list[tuple[Check, Level, dict[str, Any], str, str]] = [
     (
         Check.EXECUTORS,
         Level.FAILURE,
-        executor(python=with_version("eos-sink", "")),
+        with_version("eos-sink", ""),
         "eos-sink is not in /opt/venv/bin/python of host-2",
         "/opt/venv/bin/python -m pip install eos-sink",
     ),
     (
         Check.EXECUTORS,
         Level.FAILURE,
-        executor(python=with_version("pyarrow", "9.0")),
+        with_version("pyarrow", "9.0"),
         "pyarrow 9.0; the sink is made for 15 or newer, on host-2",
         "pip install 'pyarrow>=15'",
     ),
     (
         Check.EXECUTORS,
         Level.WARNING,
-        executor(python=with_version("eos-sink", "0.0.9")),
+        with_version("eos-sink", "0.0.9"),
         "eos-sink 0.0.9 on host-2, 0.1.0 here",
         "eos-sink==0.1.0",
     ),
@@ -129,26 +127,26 @@ CASES: list[tuple[Check, Level, dict[str, Any], str, str]] = [
 ]
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[0].title}: {case[3]}")
-def test_what_is_not_as_it_should_be_is_told(
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[0].value}: {case[3]}")
+def test_a_fault_is_reported_with_its_remedy(
     case: tuple[Check, Level, dict[str, Any], str, str],
 ) -> None:
     check, level, changes, what, remedy = case
-    found = judge_spark(PYTHON, replace(WELL, **changes), COMMANDS)
-    told = [each for each in found if each.level is level and what in each.what]
-    assert [each.check for each in told] == [check], found
-    assert remedy in "\n".join(told[0].remedy)
+    found = check_spark(PYTHON, replace(WELL, **changes))
+    matching = [each for each in found if each.level is level and what in each.what]
+    assert [each.check for each in matching] == [check], found
+    assert remedy in "\n".join(matching[0].remedy)
 
 
-def test_executors_that_are_alike_are_told_once() -> None:
-    seen = {**looker()(), "host": "a"}
-    found = executors_of([seen, {**seen, "host": "b"}, seen, {**seen, "executable": "/other"}])
+def test_equal_executors_are_reported_once() -> None:
+    seen = {**make_look()(), "hosts": ("a",)}
+    found = group_executors([seen, {**seen, "hosts": ("b",)}, seen, {**seen, "executable": "/x"}])
     assert sorted(each.hosts for each in found) == [("a",), ("a", "b")]
 
 
-def test_an_executor_without_the_sink_can_look_around() -> None:
-    """What is sent to it must not need the package that is looked for."""
-    pickled: bytes = cloudpickle.dumps(looker())  # type: ignore[no-untyped-call]
+def test_an_executor_without_the_sink_can_be_inspected() -> None:
+    """The pickled function must not import the package."""
+    pickled: bytes = cloudpickle.dumps(make_look())  # type: ignore[no-untyped-call]
     text = base64.b64encode(pickled).decode()
     program = (
         "import base64, pickle, sys\n"
