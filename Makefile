@@ -10,7 +10,7 @@ PYTEST_ARGS ?=
 # Test files run side by side: most of a test on real Kafka and Spark is waiting. Their order is that
 # of integration/conftest.py.
 WORKERS ?= 3
-SIDE_BY_SIDE := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+SIDE_BY_SIDE = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 export PYTHON
 
 SOURCES := eos_sink pyspark_kafka_eos tests integration
@@ -57,7 +57,9 @@ test-unit: $(VENV)/.setup-dev ## The tests that need no broker, in seconds
 test-integration: $(VENV)/.setup-dev kafka ## The tests on real Kafka and Spark
 	$(BIN)/python -m pytest integration $(PYTEST_ARGS)
 
+# Many of these start clusters, Sparks or installations of their own.
 .PHONY: test-long
+test-long: WORKERS := 2
 test-long: $(VENV)/.setup-dev kafka ## The tests that take long, most of them on real Kafka and Spark
 	$(BIN)/python -m pytest tests integration -m long $(SIDE_BY_SIDE) $(PYTEST_ARGS)
 
