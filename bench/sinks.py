@@ -110,7 +110,7 @@ def takes_part(peer: str, shape: Shape) -> bool:
     if peer in STREAMS:
         return True
     plain = not shape.key_bytes and not shape.headers
-    return plain and shape.batch_bytes > _SMALL_BYTES
+    return plain and shape.rows * shape.value_bytes > _SMALL_BYTES
 
 
 def _turn(scene: Scene, peer: str, shape: Shape, where: str) -> None:

@@ -18,7 +18,7 @@ from eos_sink.kafka.deadline import Deadline
 from eos_sink.options import parse_options
 from eos_sink.protocol.model import BatchId
 from eos_sink.spark import data_source, writers
-from eos_sink.spark.client_cache import Kept
+from eos_sink.spark.client_cache import ClientCache
 from eos_sink.spark.data_source import KafkaEosDataSource
 from eos_sink.task.writer import TaskWriter
 from eos_sink.testing import KafkaCluster
@@ -70,8 +70,8 @@ def other() -> Iterator[KafkaCluster]:
 @pytest.fixture
 def process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """One that keeps nothing of other tests, and leaves nothing to them."""
-    planners: Kept[Planner] = Kept()
-    committers: Kept[Committer] = Kept()
+    planners: ClientCache[Planner] = ClientCache()
+    committers: ClientCache[Committer] = ClientCache()
     monkeypatch.setattr(data_source, "_planners", planners)
     monkeypatch.setattr(writers, "_committers", committers)
     yield

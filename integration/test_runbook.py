@@ -95,7 +95,7 @@ def test_what_is_lost_is_explained_and_written_again(on_call: OnCall) -> None:
     query.take_id(query.slot(), 2)
     process.wake()
     text = process.stopped(UnfinishedError)["text"]
-    said = "partitions [2] were aborted meanwhile, by their time-out or a late attempt"
+    said = "partitions [2] were aborted since, by their time-out or a late attempt"
     assert said in text
     assert told(said, "Lost")
     (command,) = commands("Lost")
@@ -112,7 +112,7 @@ def test_doubt_is_shown_with_what_can_be_chosen(on_call: OnCall) -> None:
     take_all_ids(query)
     delete_all_records(on_call.kafka, query.topic)
     text = query.run().stopped(OperatorNeededError)["text"]
-    said = "(24 rows) neither the transaction coordinator nor the topic can tell any more"
+    said = "(24 rows) neither the transaction coordinator nor the topic knows any more"
     assert said in text
     assert told(said, "In doubt")
     (command,) = commands("In doubt")

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.conf import RuntimeConfig
 
 import eos_sink
-from eos_sink.options import SESSION_PREFIX
+from eos_sink.identity import SESSION_PREFIX
 from eos_sink.testing import KafkaCluster
 from eos_sink.testing.jar_cache import cache_root
 from integration.checker import assert_each_once, read_topic

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import uuid
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from eos_sink.bench.bench_cluster import BenchCluster, start_broker
 from eos_sink.bench.floor import FORMAT as FLOOR
@@ -147,16 +147,10 @@ def _cleaned_up(
 
 
 def _parameters(options: BenchOptions) -> dict[str, object]:
-    shape = options.shape
+    shape = {name: value for name, value in asdict(options.shape).items() if name != "name"}
     return {
-        "rows": shape.rows,
-        "value_bytes": shape.value_bytes,
-        "key_bytes": shape.key_bytes,
-        "headers": shape.headers,
-        "partitions": None if options.topic else shape.partitions,
-        "compression": shape.compression,
-        "batches": shape.batches,
-        "warm_up": shape.warm_up,
+        **shape,
+        "partitions": None if options.topic else options.shape.partitions,
         "rounds": options.rounds,
         "tasks": options.tasks,
         "own_broker": _BOOTSTRAP not in options.kafka,

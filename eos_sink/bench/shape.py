@@ -48,11 +48,6 @@ class Shape:
             raise ValueError("rows, bytes and partitions are at least 1")
 
     @property
-    def batch_bytes(self) -> int:
-        """Bytes of keys and values."""
-        return self.rows * (self.value_bytes + self.key_bytes)
-
-    @property
     def options(self) -> dict[str, str]:
         """Options of the sink, without the topic."""
         return {**TUNING, "kafka.compression.type": self.compression}

@@ -142,7 +142,7 @@ class ConfluentProducer:
         self._call(what, send, deadline)
         if self._events.lost is not None:
             # librdkafka fails the transaction for most lost records. But it checks a record without
-            # an existing topic or partition only in its commit, which the sink does not call.
+            # an existing topic or partition only in its commit, which tasks do not call.
             error, where = self._events.lost
             what = f"A record for {where} was not delivered"
             raise convert_error(self._find_cause(error), what, self._needs())

@@ -187,8 +187,7 @@ def _check_log(snapshot: Snapshot) -> Iterator[Alert]:
         yield Alert(
             AlertKind.NEAR_TIMEOUT,
             "",
-            f"{_count(near)} open for long under the prefix and belong to no query of this log: "
-            f"{ids}.",
+            f"{_count(near)} open for long under the prefix, of no query of this log: {ids}.",
             "Their queries may use another eos.log.topic: see --log-topic. Otherwise their "
             "time-out ends them.",
         )

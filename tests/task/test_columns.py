@@ -9,7 +9,8 @@ import pytest
 
 from eos_sink.errors import ConfigurationError
 from eos_sink.kafka.rows import Row
-from eos_sink.task.columns import check_columns, columns
+from eos_sink.task.columns import to_rows
+from eos_sink.task.schema import check_columns
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 
@@ -19,7 +20,7 @@ def batch(**parts: pa.Array) -> pa.RecordBatch:
 
 
 def read(topic: str | None = "t", /, **parts: Any) -> list[Row]:
-    return list(columns(batch(**parts), topic))
+    return list(to_rows(batch(**parts), topic))
 
 
 def test_a_value_is_enough() -> None:
@@ -176,7 +177,7 @@ TIMES = pa.timestamp("us", "Europe/Berlin")
 def times(*microseconds: int | None) -> list[int | None]:
     column = pa.array(list(microseconds), TIMES)
     data = batch(value=pa.array(["a"] * len(column)), when=column)
-    return [row[5] for row in columns(data, "t", "when")]
+    return [row[5] for row in to_rows(data, "t", "when")]
 
 
 def test_times_are_milliseconds_the_rest_cut_off_and_null_is_now() -> None:

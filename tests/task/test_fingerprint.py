@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from eos_sink.kafka.rows import Row, Rows
 from eos_sink.protocol.model import RowDigest
-from eos_sink.task.columns import columns
+from eos_sink.task.columns import to_rows
 from eos_sink.task.fingerprint import RowDigester
 
 START = 0x243F6A8885A308D3
@@ -169,7 +169,7 @@ def test_the_shape_of_the_arrow_columns_makes_no_difference(
             ),
         }
     ).slice(cut)
-    found = columns(batch, None, "at")
+    found = to_rows(batch, None, "at")
     digester = RowDigester(topic_varies=True)
     digester.add(found)
     assert digester.digest.fingerprint == fingerprint(list(found), topic_varies=True)

@@ -14,7 +14,7 @@ from eos_sink.testing import DownloadError, NotReadyError, jar_cache, kafka_file
 from eos_sink.testing.jar_cache import Artifact, cache_root, exclusive, find_problems
 from eos_sink.testing.java import Java
 
-JAVA = Java(Path("/java"), 17, "17.0.1", "PATH")
+JAVA = Java(Path("/java"), "17.0.1")
 
 
 @pytest.fixture
@@ -125,7 +125,7 @@ def test_a_download_that_fails_has_ivys_words(
     java.write_text(IVY.format(arguments=tmp_path / "arguments", script=script))
     java.chmod(0o755)
     monkeypatch.setattr(jar_cache, "find_ivy", lambda _: Path("ivy.jar"))
-    runtime = Java(tmp_path, 17, "17.0.1", "PATH")
+    runtime = Java(tmp_path, "17.0.1")
     environ = {"EOS_CACHE": str(tmp_path), "EOS_IVY_SETTINGS": "mirror.xml"}
     with pytest.raises(DownloadError) as error:
         jar_cache.download_jars(

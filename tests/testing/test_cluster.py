@@ -23,7 +23,7 @@ from eos_sink.testing.container_cluster import to_environment
 from eos_sink.testing.java import Java
 from eos_sink.testing.network_links import free_ports
 
-JAVA = Java(Path("/java"), 17, "17.0.1", "PATH")
+JAVA = Java(Path("/java"), "17.0.1")
 
 
 def machine(monkeypatch: pytest.MonkeyPatch, *, java: bool, engine: bool) -> None:

@@ -17,12 +17,12 @@ _REPLAY = "integration/test_replays.py::"
 _BAD = "integration/test_bad_input.py::"
 
 _FIRST = (
-    "            # A stale driver's task is refused here, before it has written much, and frees "
-    "readers.\n            self._send_offset(producer)\n"
+    "            # Kafka refuses a stale driver's task here, before it has written much.\n"
+    "            self._send_offset(producer)\n"
 )
 _LAST = (
-    "        # after this sees all of the transaction. And librdkafka tells of a failed record "
-    "here.\n        self._send_offset(producer)\n"
+    "        # later sees all of the transaction. And librdkafka reports a failed record here.\n"
+    "        self._send_offset(producer)\n"
 )
 
 GUARDS = (

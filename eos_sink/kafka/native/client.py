@@ -13,26 +13,13 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from eos_sink.kafka.confluent_client import NO_ROOM, QUEUE_FULL_WAIT_S, OnOffset
+from eos_sink.kafka.native import library as rdkafka
 from eos_sink.kafka.native.events import Events
-from eos_sink.kafka.native.library import (
-    COPY,
-    ERROR_SIZE,
-    EVENT_DELIVERY,
-    EVENT_ERROR,
-    EVENT_LOG,
-    EVENT_STATISTICS,
-    PRODUCER,
-    PURGE_INFLIGHT,
-    PURGE_NON_BLOCKING,
-    PURGE_QUEUE,
-    Library,
-    load_library,
-)
+from eos_sink.kafka.native.library import Library, load_library
 from eos_sink.kafka.native.vectors import Calls, Group, build_calls, can_group, group_rows
 from eos_sink.kafka.producer_events import ProducerEvents, RecordRefused, describe_place
 from eos_sink.kafka.rows import Row, Rows
 
-_EVENTS = EVENT_DELIVERY | EVENT_ERROR | EVENT_LOG | EVENT_STATISTICS
 _CLOSED_WITHIN_S = 5.0
 
 
@@ -94,7 +81,7 @@ class NativeClient:
         return max(len(self), 1) if self._c.flush(self._handle, _ms(timeout)) else 0
 
     def stop(self) -> None:
-        self._c.purge(self._handle, PURGE_QUEUE | PURGE_INFLIGHT | PURGE_NON_BLOCKING)
+        self._c.purge(self._handle, rdkafka.PURGE)
 
     def produce_row(self, row: Row, on_offset: OnOffset | None) -> None:
         self.produce_rows(Rows.of([row]), on_offset)
@@ -133,7 +120,7 @@ class NativeClient:
         messages = group.messages[begin:]
         address, count = messages.ctypes.data, len(messages)
         topic = self._topic(group.topic)
-        taken = self._c.produce_batch(topic, group.partition, COPY, address, count)
+        taken = self._c.produce_batch(topic, group.partition, rdkafka.COPY, address, count)
         if taken == count:
             return count, 0
         errors = messages["err"]
@@ -175,15 +162,15 @@ class NativeClient:
             end()
 
     def _new(self, configuration: Mapping[str, Any]) -> int:
-        reason = ctypes.create_string_buffer(ERROR_SIZE)
+        reason = ctypes.create_string_buffer(rdkafka.ERROR_SIZE)
         settings = self._c.conf_new()
         for name, value in configuration.items():
             text = str(value).lower() if isinstance(value, bool) else str(value)
-            if self._c.conf_set(settings, name.encode(), text.encode(), reason, ERROR_SIZE):
+            if self._c.conf_set(settings, name.encode(), text.encode(), reason, rdkafka.ERROR_SIZE):
                 break
         else:
-            self._c.conf_set_events(settings, _EVENTS)
-            handle: int = self._c.new(PRODUCER, settings, reason, ERROR_SIZE)
+            self._c.conf_set_events(settings, rdkafka.EVENTS)
+            handle: int = self._c.new(rdkafka.PRODUCER, settings, reason, rdkafka.ERROR_SIZE)
             if handle:
                 return handle
         self._c.conf_destroy(settings)

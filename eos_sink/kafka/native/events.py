@@ -12,14 +12,8 @@ from typing import Any
 from confluent_kafka import KafkaError
 
 from eos_sink.kafka.error_codes import LOGGER
-from eos_sink.kafka.native.library import (
-    ERROR_SIZE,
-    EVENT_DELIVERY,
-    EVENT_ERROR,
-    EVENT_LOG,
-    EVENT_STATISTICS,
-    Library,
-)
+from eos_sink.kafka.native import library as rdkafka
+from eos_sink.kafka.native.library import Library
 from eos_sink.kafka.producer_events import ProducerEvents
 
 _POLL_MS = 100
@@ -97,13 +91,13 @@ class Events:
 
     def _report(self, event: int) -> None:
         kind = self._c.event_type(event)
-        if kind == EVENT_DELIVERY:
+        if kind == rdkafka.EVENT_DELIVERY:
             self._report_delivery(event)
-        elif kind == EVENT_STATISTICS:
+        elif kind == rdkafka.EVENT_STATISTICS:
             self._listener.on_statistics(self._c.event_stats(event))
-        elif kind == EVENT_ERROR:
+        elif kind == rdkafka.EVENT_ERROR:
             self._report_error(event)
-        elif kind == EVENT_LOG:
+        elif kind == rdkafka.EVENT_LOG:
             self._report_log(event)
 
     def _report_delivery(self, event: int) -> None:
@@ -133,8 +127,8 @@ class Events:
         fatal = code == KafkaError._FATAL
         if fatal:
             # The event does not contain the cause.
-            buffer = ctypes.create_string_buffer(ERROR_SIZE)
-            code = self._c.fatal_error(self._client, buffer, ERROR_SIZE)
+            buffer = ctypes.create_string_buffer(rdkafka.ERROR_SIZE)
+            code = self._c.fatal_error(self._client, buffer, rdkafka.ERROR_SIZE)
             text = buffer.value.decode(errors="replace")
         self._listener.on_error(KafkaError(code, text, fatal))
 

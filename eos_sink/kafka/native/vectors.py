@@ -12,32 +12,19 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eos_sink.kafka.native.library import (
-    COPY,
-    MESSAGE,
-    PART,
-    PART_FLAGS,
-    PART_HEADER,
-    PART_KEY,
-    PART_PARTITION,
-    PART_PRIVATE,
-    PART_TIMESTAMP,
-    PART_TOPIC,
-    PART_VALUE,
-    UNASSIGNED,
-)
+from eos_sink.kafka.native import library as rdkafka
 from eos_sink.kafka.rows import Int64s, Rows, find_spans, split_headers, to_bytes
 
 # The address of empty fields: NULL would mean null.
 _NOTHING = ctypes.create_string_buffer(1)
 _FIXED = (
-    PART_TOPIC,
-    PART_PARTITION,
-    PART_VALUE,
-    PART_KEY,
-    PART_TIMESTAMP,
-    PART_PRIVATE,
-    PART_FLAGS,
+    rdkafka.PART_TOPIC,
+    rdkafka.PART_PARTITION,
+    rdkafka.PART_VALUE,
+    rdkafka.PART_KEY,
+    rdkafka.PART_TIMESTAMP,
+    rdkafka.PART_PRIVATE,
+    rdkafka.PART_FLAGS,
 )
 
 
@@ -84,16 +71,16 @@ def group_rows(rows: Rows, private: int) -> Iterator[Group]:
     Args:
         private: a number that comes back with each record's delivery.
     """
-    messages = np.zeros(len(rows), MESSAGE)
+    messages = np.zeros(len(rows), rdkafka.MESSAGE)
     messages["payload"], messages["len"] = _pointers(rows.value)
     messages["key"], messages["key_len"] = _pointers(rows.key)
     messages["private"] = private
     partitioned = rows.partition is not None and not rows.partition.null_count
     names, topics = rows.topics
     if len(names) == 1 and not partitioned:
-        yield Group(names[0], UNASSIGNED, messages)
+        yield Group(names[0], rdkafka.UNASSIGNED, messages)
         return
-    partitions = _fill(rows.partition) if partitioned else np.full(len(rows), UNASSIGNED)
+    partitions = _fill(rows.partition) if partitioned else np.full(len(rows), rdkafka.UNASSIGNED)
     places = topics * 2**32 + partitions
     order = np.argsort(places, kind="stable")
     edges = np.flatnonzero(np.diff(places[order])) + 1
@@ -111,27 +98,27 @@ def build_calls(rows: Rows, private: int, handle: Callable[[str], int]) -> Calls
     names, topics = rows.topics
     counts, keys, values = _headers(rows)
     begin = len(_FIXED) * np.arange(len(rows)) + np.cumsum(counts) - counts
-    parts = np.zeros(len(_FIXED) * len(rows) + len(keys), PART)
+    parts = np.zeros(len(_FIXED) * len(rows) + len(keys), rdkafka.PART)
     for number, kind in enumerate(_FIXED):
         parts["kind"][begin + number] = kind
     topic, partition, value, key, timestamp, tag, flags = (
         begin + number for number in range(len(_FIXED))
     )
     parts["pointer"][topic] = np.array([handle(name) for name in names], np.uintp)[topics]
-    parts["number"][partition] = _fill(rows.partition, UNASSIGNED, len(rows))
+    parts["number"][partition] = _fill(rows.partition, rdkafka.UNASSIGNED, len(rows))
     parts["pointer"][value], parts["size"][value] = _pointers(rows.value)
     parts["pointer"][key], parts["size"][key] = _pointers(rows.key)
     # 0 means now.
     parts["number"][timestamp] = _fill(rows.timestamp, 0, len(rows))
     parts["pointer"][tag] = private
-    parts["number"][flags] = COPY
+    parts["number"][flags] = rdkafka.COPY
     within = np.arange(len(keys)) - np.repeat(np.cumsum(counts) - counts, counts)
     header = np.repeat(begin, counts) + len(_FIXED) + within
-    parts["kind"][header] = PART_HEADER
+    parts["kind"][header] = rdkafka.PART_HEADER
     parts["pointer"][header], _ = _pointers(keys)
     parts["second"][header], sizes = _pointers(values)
     parts["third"][header] = sizes
-    addresses = parts.ctypes.data + begin * PART.itemsize
+    addresses = parts.ctypes.data + begin * rdkafka.PART.itemsize
     return Calls(addresses.tolist(), (len(_FIXED) + counts).tolist(), (parts, keys, values, rows))
 
 
