@@ -43,6 +43,7 @@ def local(
     return cluster
 
 
+@pytest.mark.long
 def test_an_older_kafka_runs_too_with_its_data_for_later(tmp_path: Path) -> None:
     with local("3.9.1", tmp_path) as kafka:
         assert kafka.version == "3.9.1"

@@ -123,9 +123,9 @@ def make_look(
 
 def try_clients(kafka: Mapping[str, str] | None) -> dict[str, Any]:
     """Load the Kafka clients and log in; called by `look` where this package can be imported."""
-    from eos_sink.kafka.admin.connect import connected_admin
     from eos_sink.kafka.connection.settings import connection_settings, librdkafka_settings
     from eos_sink.kafka.native.library import load_library
+    from eos_sink.kafka.shared_clients import connected_admin
 
     login = ""
     if kafka is not None:
