@@ -79,6 +79,7 @@ def pause(query: Query, point: FaultPoint, batch: int) -> Process:
     return process
 
 
+@pytest.mark.long
 def test_a_log_that_is_deleted_under_a_running_query_takes_no_decision(
     query: Query, kafka: KafkaCluster
 ) -> None:
