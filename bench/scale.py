@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from eos_sink.bench.result import Result
-from eos_sink.kafka.cluster import LOG_PARTITIONS
+from eos_sink.kafka.log_topic import LOG_PARTITIONS
 
 HEARTBEAT = "HEARTBEAT"
 

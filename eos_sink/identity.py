@@ -18,6 +18,8 @@ SLOTS = (0, 1)
 DEFAULT_PREFIX = "eos-sink-"
 DEFAULT_LOG = "__eos_sink_log"
 """The decision log's topic."""
+SESSION_PREFIX = "spark.datasource.kafka-eos."
+"""Session settings with this prefix are defaults of options."""
 
 QUERY_NAME = re.compile(r"[A-Za-z0-9._]+-[0-9a-f]{10}")
 """A query's whole name, as `query_identity` makes it."""

@@ -14,6 +14,7 @@ from eos_sink.errors import ConfigurationError
 from eos_sink.identity import (
     DEFAULT_LOG,
     DEFAULT_PREFIX,
+    SESSION_PREFIX,
     Origin,
     QueryNames,
     batch_identity,
@@ -22,9 +23,6 @@ from eos_sink.identity import (
 )
 from eos_sink.kafka_config import Handling, check_setting, translate
 from eos_sink.kafka_config.destinations import Destinations, parse_destinations
-
-SESSION_PREFIX = "spark.datasource.kafka-eos."
-"""Session settings with this prefix are defaults of options."""
 
 
 @dataclass(frozen=True)

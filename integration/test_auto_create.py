@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from eos_sink.kafka.cluster import LOG_PARTITIONS
+from eos_sink.kafka.log_topic import LOG_PARTITIONS
 from eos_sink.testing import KafkaCluster
 from integration.conftest import MakeRun
 from integration.own_kafka import start_own_kafka

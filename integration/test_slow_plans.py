@@ -15,7 +15,7 @@ import pytest
 from eos_sink.driver.committer import Committer
 from eos_sink.driver.planner import Planner
 from eos_sink.errors import ConfigurationError, ProduceFailedError
-from eos_sink.kafka.admin.inspection import ConfluentInspection
+from eos_sink.kafka.admin.cluster_admin import ConfluentAdmin
 from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.options import SinkOptions, parse_options
@@ -80,11 +80,11 @@ def plan_of_a_killed_process(options: SinkOptions, directory: Path) -> Plan:
 
 
 def await_no_member(options: SinkOptions, group: str) -> None:
-    inspection = ConfluentInspection(options)
+    admin = ConfluentAdmin(options)
     deadline = Deadline(60)
-    while inspection.members(group, deadline.within(5)):
+    while admin.describe_groups([group], deadline.within(5))[group]:
         assert not deadline.passed, f"{group} still has a member"
-    inspection.close()
+    admin.close()
 
 
 def test_a_task_whose_first_row_is_late_writes_under_the_plan_of_a_killed_process(
@@ -102,6 +102,7 @@ def test_a_task_whose_first_row_is_late_writes_under_the_plan_of_a_killed_proces
     assert read_topic(strict.bootstrap_servers, options.topic).values() == ["late"]
 
 
+@pytest.mark.long
 def test_a_task_that_comes_after_the_session_tells_how_long_a_plan_may_last(
     options: SinkOptions, tmp_path: Path
 ) -> None:

@@ -15,12 +15,12 @@ import yaml
 
 from eos_sink import cli, errors
 from eos_sink.cli.arguments import ENVIRONMENT
-from eos_sink.identity import DEFAULT_PREFIX
+from eos_sink.identity import DEFAULT_PREFIX, SESSION_PREFIX
 from eos_sink.kafka_config import SETTINGS
 from eos_sink.kafka_config.acls import Permissions
 from eos_sink.kafka_config.properties_file import read_properties
 from eos_sink.ops.doctor.findings import Check, Level
-from eos_sink.options import OPTIONS, SESSION_PREFIX, parse_options
+from eos_sink.options import OPTIONS, parse_options
 from eos_sink.spark.session_defaults import Defaults
 from tests.kafka_acls_command import parse_kafka_acls
 from tests.snippets import PAGES, ROOT, Snippet, all_snippets, snippets_of

@@ -24,7 +24,7 @@ from eos_sink.cli.arguments import sink_options
 from eos_sink.cli.watch import Picture
 from eos_sink.driver.committer import Committer
 from eos_sink.driver.planner import Planner
-from eos_sink.kafka.admin.observation import ConfluentObservation
+from eos_sink.kafka.admin.cluster_admin import ConfluentAdmin
 from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.ops.activity import ActivityTracker
@@ -111,7 +111,7 @@ def main() -> None:
 
 def _shown(bootstrap: str) -> RenderableType:
     given = cli.parser().parse_args(["watch", "--bootstrap-server", bootstrap])
-    kafka = ConfluentObservation(sink_options(given))
+    kafka = ConfluentAdmin(sink_options(given))
     observer, tracker = Observer(kafka, given.prefix), ActivityTracker()
     look = observer.look(Deadline(60))
     events = tracker.update(look)

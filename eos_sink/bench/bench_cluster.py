@@ -14,13 +14,13 @@ from kafka.errors import KafkaError
 
 from eos_sink.errors import ClusterError
 from eos_sink.identity import QueryNames
-from eos_sink.kafka.admin.connect import connected_admin
 from eos_sink.kafka.connection.settings import (
     connection_settings,
     kafka_python_settings,
     librdkafka_settings,
 )
 from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.shared_clients import connected_admin
 from eos_sink.testing.local_cluster import LocalCluster, start_local
 from eos_sink.testing.owned_cluster import ClusterSpec
 from eos_sink.testing.waiting import Progress

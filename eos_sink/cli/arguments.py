@@ -101,7 +101,7 @@ def sink_options(arguments: argparse.Namespace, query: str = _NO_QUERY) -> SinkO
     """Make options from which the Kafka clients of a command are built.
 
     Args:
-        arguments: those of `add_connection`.
+        arguments: those of `add_connection`, or of `add_brokers` and `add_timeout`.
         query: its name in the decision log; not needed by a command that looks at all queries.
 
     Raises:
@@ -110,9 +110,9 @@ def sink_options(arguments: argparse.Namespace, query: str = _NO_QUERY) -> SinkO
     from eos_sink.options import SinkOptions
 
     return SinkOptions(
-        names=QueryNames(arguments.prefix, query),
+        names=QueryNames(getattr(arguments, "prefix", DEFAULT_PREFIX), query),
         topic=None,
-        log_topic=arguments.log_topic,
+        log_topic=getattr(arguments, "log_topic", DEFAULT_LOG),
         log_replication=_LOG_REPLICATION,
         transaction_timeout_ms=_TRANSACTION_TIMEOUT_MS,
         step_timeout=arguments.timeout,

@@ -16,7 +16,7 @@ from eos_sink.kafka.deadline import Deadline
 
 if TYPE_CHECKING:
     from eos_sink.identity import QueryNames
-    from eos_sink.kafka.admin.survey import ConfluentSurvey
+    from eos_sink.kafka.admin.cluster_admin import ConfluentAdmin
     from eos_sink.ops.doctor.findings import Finding
     from eos_sink.options import SinkOptions
 
@@ -69,22 +69,23 @@ def run(arguments: argparse.Namespace) -> Report:
         EosSinkError: no broker answers, or a query could not start with these options.
     """
     # Imported here: other commands do without the Kafka clients.
-    from eos_sink.kafka.admin.survey import ConfluentSurvey
+    from eos_sink.kafka.admin.cluster_admin import ConfluentAdmin
     from eos_sink.ops.doctor.checks import run_checks
     from eos_sink.ops.doctor.facts import Subject, gather
     from eos_sink.ops.doctor.python import this_python
 
+    if arguments.spark:
+        require_libraries("--spark (without spark-submit)", "spark", "pyspark")
     deadline = Deadline(arguments.timeout)
     options = _read_options(arguments)
     declared = options.destinations.topics if options.destinations else []
     topics = [*arguments.topic, *([options.topic] if options.topic else declared)]
     here = this_python()
-    with closing(ConfluentSurvey(options)) as survey:
-        names = _find_query(arguments, options, survey, deadline)
-        facts = gather(survey, Subject(options, names, tuple(dict.fromkeys(topics))), deadline)
+    with closing(ConfluentAdmin(options)) as admin:
+        names = _find_query(arguments, options, admin, deadline)
+        facts = gather(admin, Subject(options, names, tuple(dict.fromkeys(topics))), deadline)
     findings = run_checks(facts, here)
     if arguments.spark:
-        require_libraries("--spark (without spark-submit)", "spark", "pyspark")
         from eos_sink.ops.doctor.spark import check_spark, look_at_spark
 
         addresses = [broker.address for broker in facts.brokers]
@@ -100,7 +101,8 @@ def _read_options(arguments: argparse.Namespace) -> SinkOptions:
         ConfigurationError: the query would be refused for the same reason.
     """
     # Imported here: other commands do without it.
-    from eos_sink.options import SESSION_PREFIX, parse_batch_options, parse_options
+    from eos_sink.identity import SESSION_PREFIX
+    from eos_sink.options import parse_batch_options, parse_options
 
     timeout_ms = arguments.transaction_timeout_ms
     if arguments.options is None:
@@ -127,14 +129,15 @@ def _read_options(arguments: argparse.Namespace) -> SinkOptions:
 def _find_query(
     arguments: argparse.Namespace,
     options: SinkOptions,
-    survey: ConfluentSurvey,
+    admin: ConfluentAdmin,
     deadline: Deadline,
 ) -> QueryNames | None:
     """Return the query to check; None: all queries."""
     if arguments.query is not None:
         from eos_sink.cli.query_name import find_query, list_queries
 
-        known = list_queries(survey.records(deadline.within(_READ_LOG_S)))
+        log = admin.read_log({}, deadline.within(_READ_LOG_S))
+        known = list_queries(log.latest if log else None)
         return find_query(arguments.query, known, options.names.prefix)
     unnamed = arguments.options is None or options.origin.eos_id == _NO_QUERY
     return None if unnamed else options.names

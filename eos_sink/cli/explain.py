@@ -16,7 +16,7 @@ from eos_sink.protocol.model import BatchId, Numbering
 from eos_sink.protocol.outcome import Outcome
 
 if TYPE_CHECKING:
-    from eos_sink.kafka.observing import Observation
+    from eos_sink.kafka.admin_interface import Admin
     from eos_sink.ops.explain import Explanation
     from eos_sink.ops.status import QueryStatus
 
@@ -51,13 +51,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> Report:
     """Read the log, and ask coordinators and topics."""
-    from eos_sink.kafka.admin.observation import ConfluentObservation
+    from eos_sink.kafka.admin.cluster_admin import ConfluentAdmin
 
-    with closing(ConfluentObservation(sink_options(arguments))) as kafka:
-        return explain(kafka, arguments)
+    with closing(ConfluentAdmin(sink_options(arguments))) as admin:
+        return explain(admin, arguments)
 
 
-def explain(kafka: Observation, arguments: argparse.Namespace) -> Report:
+def explain(admin: Admin, arguments: argparse.Namespace) -> Report:
     """A row for each task; below them what the log has of the batch.
 
     Raises:
@@ -67,7 +67,7 @@ def explain(kafka: Observation, arguments: argparse.Namespace) -> Report:
     from eos_sink.ops.observer import Observer
 
     deadline = Deadline(arguments.timeout)
-    snapshot = Observer(kafka, arguments.prefix).look(deadline, keep=_ALL_RECORDS)
+    snapshot = Observer(admin, arguments.prefix).look(deadline, keep=_ALL_RECORDS)
     known = [each.names for each in snapshot.queries] if snapshot.log else None
     names = find_query(arguments.query, known, arguments.prefix)
     status = next((each for each in snapshot.queries if each.names == names), None)
@@ -75,7 +75,7 @@ def explain(kafka: Observation, arguments: argparse.Namespace) -> Report:
         why = f" {snapshot.problems[0].what}" if snapshot.problems else ""
         log = arguments.log_topic
         raise CommandError(f"the decision log {log} has no query {names.shown}.{why}")
-    found = explain_batch(kafka, status, arguments.batch, arguments.stream, deadline)
+    found = explain_batch(admin, status, arguments.batch, arguments.stream, deadline)
     written, decision = found.written, found.decision
     unseen = list(dict.fromkeys([each.what for each in snapshot.problems] + list(found.unseen)))
     others = [stream for stream in status.history.streams if stream != found.stream]

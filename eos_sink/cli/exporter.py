@@ -69,7 +69,7 @@ def run(arguments: argparse.Namespace) -> Report:
         raise CommandError(
             "the exporter needs prometheus-client: pip install 'eos-sink[cli]'"
         ) from missing
-    from eos_sink.kafka.admin.observation import ConfluentObservation
+    from eos_sink.kafka.admin.cluster_admin import ConfluentAdmin
 
     file = arguments.textfile
     if file is not None and file.suffix != ".prom":
@@ -77,7 +77,7 @@ def run(arguments: argparse.Namespace) -> Report:
     options = sink_options(arguments)
     with closing(
         Scraper(
-            lambda: closing(ConfluentObservation(options)),
+            lambda: closing(ConfluentAdmin(options)),
             arguments.prefix,
             arguments.timeout,
             0.0 if file else arguments.interval or _INTERVAL_S,

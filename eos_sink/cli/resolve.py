@@ -70,23 +70,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> Report:
     """Show the evidence, or carry out a choice."""
-    from eos_sink.kafka.admin.inspection import ConfluentInspection
+    from eos_sink.kafka.admin.cluster_admin import ConfluentAdmin
     from eos_sink.ops.resolve import Choice, apply_choice, gather_evidence, write_choice
 
     deadline = Deadline(arguments.timeout)
     options = sink_options(arguments, arguments.query)
-    with closing(ConfluentInspection(options)) as kafka:
-        known = list_queries(kafka.records(deadline))
+    with closing(ConfluentAdmin(options)) as admin:
+        log = admin.read_log({}, deadline)
+        known = list_queries(log.latest if log else None)
     options = replace(options, names=find_query(arguments.query, known, arguments.prefix))
-    with closing(ConfluentInspection(options)) as kafka:
-        evidence = gather_evidence(kafka, options, arguments.tail, deadline)
+    with closing(ConfluentAdmin(options)) as admin:
+        evidence = gather_evidence(admin, options, arguments.tail, deadline)
         if arguments.choice is None:
             return make_report(options, evidence)
         choice = Choice(arguments.choice)
         decision, earlier = apply_choice(evidence, choice, arguments.partitions, arguments.stream)
         check_choice(arguments, options, evidence)
         deadline = Deadline(arguments.timeout)
-        written = write_choice(kafka, options, evidence, decision, deadline, earlier)
+        written = write_choice(admin.kafka, options, evidence, decision, deadline, earlier)
         return make_report(options, evidence, choice, written)
 
 

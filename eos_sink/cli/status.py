@@ -45,11 +45,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> Report:
     """Take one snapshot."""
-    from eos_sink.kafka.admin.observation import ConfluentObservation
+    from eos_sink.kafka.admin.cluster_admin import ConfluentAdmin
     from eos_sink.ops.observer import Observer
 
-    with closing(ConfluentObservation(sink_options(arguments))) as kafka:
-        found = Observer(kafka, arguments.prefix).look(Deadline(arguments.timeout))
+    with closing(ConfluentAdmin(sink_options(arguments))) as admin:
+        found = Observer(admin, arguments.prefix).look(Deadline(arguments.timeout))
     return make_report(found, arguments)
 
 

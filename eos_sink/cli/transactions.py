@@ -17,7 +17,7 @@ from eos_sink.cli.status import transaction_document
 from eos_sink.kafka.deadline import Deadline
 
 if TYPE_CHECKING:
-    from eos_sink.kafka.observing import Observation
+    from eos_sink.kafka.admin_interface import Admin
     from eos_sink.ops.status import QueryStatus, QueryTransaction, Snapshot
     from eos_sink.options import SinkOptions
 
@@ -56,12 +56,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> Report:
     """Show, or show and carry out."""
-    from eos_sink.kafka.admin.observation import ConfluentObservation
+    from eos_sink.kafka.admin.cluster_admin import ConfluentAdmin
 
     check(arguments)
     with ExitStack() as clients:
         return carry_out(
-            lambda options: clients.enter_context(closing(ConfluentObservation(options))), arguments
+            lambda options: clients.enter_context(closing(ConfluentAdmin(options))), arguments
         )
 
 
@@ -80,9 +80,7 @@ def check(arguments: argparse.Namespace) -> None:
         raise CommandError("--force is for transactions commit, with one ID")
 
 
-def carry_out(
-    connect: Callable[[SinkOptions], Observation], arguments: argparse.Namespace
-) -> Report:
+def carry_out(connect: Callable[[SinkOptions], Admin], arguments: argparse.Namespace) -> Report:
     """Look, and do what is asked for.
 
     Args:
@@ -96,10 +94,10 @@ def carry_out(
     from eos_sink.ops.transactions import list_transactions
 
     deadline, prefix = Deadline(arguments.timeout), arguments.prefix
-    kafka = connect(sink_options(arguments))
-    snapshot = Observer(kafka, prefix).look(deadline)
+    admin = connect(sink_options(arguments))
+    snapshot = Observer(admin, prefix).look(deadline)
     prefixes = [prefix, *(each for each in arguments.ids if not each.startswith(prefix))]
-    listed = list_transactions(kafka, snapshot, prefixes, deadline, open_only=arguments.open)
+    listed = list_transactions(admin, snapshot, prefixes, deadline, open_only=arguments.open)
     if arguments.action == "list":
         return _report_list(snapshot, listed)
     chosen = [_find(each, listed) for each in arguments.ids]
@@ -121,7 +119,7 @@ def _find(transactional_id: str, listed: Sequence[QueryTransaction]) -> QueryTra
 
 
 def _end(
-    connect: Callable[[SinkOptions], Observation],
+    connect: Callable[[SinkOptions], Admin],
     snapshot: Snapshot,
     chosen: Sequence[QueryTransaction],
     arguments: argparse.Namespace,
@@ -149,7 +147,7 @@ def _end(
     names = chosen[0].names
     assert names is not None
     options = replace(sink_options(arguments), names=names)
-    kafka, deadline = connect(options), Deadline(arguments.timeout)
+    kafka, deadline = connect(options).kafka, Deadline(arguments.timeout)
     transactions = [each.state.transaction for each in chosen]
     seq = None
     if commit and not force:

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import os
 import sys
 from collections.abc import Mapping
+from contextlib import closing
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from eos_sink.cli.arguments import add_brokers, add_timeout, kafka_settings, positive, seconds
+from eos_sink.cli.arguments import add_brokers, add_timeout, positive, seconds, sink_options
 from eos_sink.cli.output import Cell, CommandError, Mood, Progress, Report, require_libraries
 from eos_sink.errors import EosSinkError
 from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka_config.acls import Acl, Resource, permission_error
 
 if TYPE_CHECKING:
-    from eos_sink.kafka.admin.subject import Subject, View
+    from eos_sink.kafka.admin.cluster_admin import ConfluentAdmin
+    from eos_sink.kafka.interfaces import TopicDescription
     from eos_sink.verify.verify_model import VerifyOptions, VerifyResult
 
 NAME = "verify"
@@ -81,7 +85,7 @@ def run(arguments: argparse.Namespace) -> Report:
         CommandError: the topic cannot be read, or the arguments contradict each other.
     """
     # Imported here: other commands do without numpy and the Kafka clients.
-    from eos_sink.kafka.admin.subject import Subject
+    from eos_sink.kafka.admin.cluster_admin import ConfluentAdmin
     from eos_sink.testing.topic_scan import ReaderError
     from eos_sink.verify.row_columns import SourceFileError
     from eos_sink.verify.row_identity import PlaceError
@@ -89,15 +93,15 @@ def run(arguments: argparse.Namespace) -> Report:
 
     _check_arguments(arguments)
     try:
-        subject = Subject(kafka_settings(arguments), arguments.topic)
-        view = subject.look(Deadline(arguments.timeout))
-        options = _build_options(arguments, subject, view)
+        with closing(ConfluentAdmin(sink_options(arguments))) as admin:
+            options = _build_options(arguments, admin, _describe_topic(arguments, admin))
 
-        def find_holders(stable: Mapping[int, int]) -> Mapping[int, str]:
-            return subject.holders(stable, view.leaders, Deadline(arguments.timeout))
+            def find_holders(stable: Mapping[int, int]) -> Mapping[int, str]:
+                deadline = Deadline(arguments.timeout)
+                return admin.blocking_transactions(arguments.topic, stable, deadline)
 
-        with Progress(None if arguments.quiet else sys.stderr) as meter:
-            result = verify_topic(options, meter, find_holders)
+            with Progress(None if arguments.quiet else sys.stderr) as meter:
+                result = verify_topic(options, meter, find_holders)
     except (EosSinkError, ReaderError, SourceFileError) as error:
         raise CommandError(str(error)) from error
     except PlaceError as error:
@@ -157,19 +161,43 @@ def _check_arguments(arguments: argparse.Namespace) -> None:
         raise CommandError(f"--html {arguments.html} cannot be written")
 
 
-def _build_options(arguments: argparse.Namespace, subject: Subject, view: View) -> VerifyOptions:
+def _describe_topic(arguments: argparse.Namespace, admin: ConfluentAdmin) -> TopicDescription:
+    """Raises CommandError if the topic does not exist, EosSinkError if it may not be read."""
+    from eos_sink.kafka.interfaces import Unseen
+
+    name, deadline = arguments.topic, Deadline(arguments.timeout)
+    topic = admin.kafka.describe_topics([name], deadline)[name]
+    if isinstance(topic, Unseen):
+        raise topic.error(f"Topic {name} cannot be seen")
+    if topic is None:
+        near = difflib.get_close_matches(name, admin.topic_names(deadline), n=3, cutoff=0.3)
+        similar = f"Similar names: {', '.join(near)}." if near else "No topic has a similar name."
+        servers = admin.kafka.clients.connection["bootstrap.servers"]
+        raise CommandError(
+            f"topic {name!r} does not exist on {servers}, or may not be seen. {similar}"
+        )
+    missing = topic.lacking([Acl("Read", Resource.TOPIC, name)])
+    if missing:
+        raise permission_error(f"Topic {name} cannot be read", missing, of_query=False)
+    return topic
+
+
+def _build_options(
+    arguments: argparse.Namespace, admin: ConfluentAdmin, topic: TopicDescription
+) -> VerifyOptions:
     from eos_sink.testing.topic_scan import Source
     from eos_sink.verify.verify_model import VerifyOptions
 
-    unknown = sorted((arguments.partitions or frozenset()) - view.leaders.keys())
+    unknown = sorted((arguments.partitions or frozenset()) - topic.partitions.keys())
     if unknown:
         raise CommandError(
-            f"--partitions: {arguments.topic} has {len(view.leaders)} partitions, from 0 on, and "
-            f"no {', '.join(map(str, unknown))}"
+            f"--partitions: {arguments.topic} has {len(topic.partitions)} partitions, from 0 on, "
+            f"and no {', '.join(map(str, unknown))}"
         )
-    servers = subject.connection["bootstrap.servers"]
+    connection = admin.kafka.clients.connection
+    policy = topic.setting("cleanup.policy")
     return VerifyOptions(
-        source=Source(servers, arguments.topic, subject.connection),
+        source=Source(connection["bootstrap.servers"], arguments.topic, connection),
         identity=arguments.identity,
         group=arguments.group,
         order=arguments.order,
@@ -182,7 +210,7 @@ def _build_options(arguments: argparse.Namespace, subject: Subject, view: View) 
         follow_s=arguments.follow,
         wait_s=arguments.wait,
         count_aborted=arguments.aborted,
-        compacted=view.compacted,
+        compacted=None if policy is None else "compact" in policy,
         stall_s=arguments.timeout,
     )
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from rich.live import Live
     from rich.text import Text
 
-    from eos_sink.kafka.admin.observation import ConfluentObservation
+    from eos_sink.kafka.admin.cluster_admin import ConfluentAdmin
 
 NAME = "watch"
 HELP = "Watch batches as they are decided and settled, until Ctrl-C."
@@ -70,7 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Take snapshots until Ctrl-C."""
-    from eos_sink.kafka.admin.observation import ConfluentObservation
+    from eos_sink.kafka.admin.cluster_admin import ConfluentAdmin
 
     view = make_view(
         sys.stdout,
@@ -79,28 +79,28 @@ def run(arguments: argparse.Namespace) -> None:
         title=f"eos-sink watch · {arguments.bootstrap_server}",
         reach=command_line(arguments),
     )
-    kafka = ConfluentObservation(sink_options(arguments))
-    with closing(kafka), closing(view):
+    admin = ConfluentAdmin(sink_options(arguments))
+    with closing(admin), closing(view):
         try:
-            _watch(kafka, view, arguments)
+            _watch(admin, view, arguments)
         except (KeyboardInterrupt, SystemError) as error:
             # Ctrl-C is the usual way to leave.
             if not is_interrupt(error):
                 raise
 
 
-def _watch(kafka: ConfluentObservation, view: View, arguments: argparse.Namespace) -> None:
+def _watch(admin: ConfluentAdmin, view: View, arguments: argparse.Namespace) -> None:
     """Raises EosSinkError from the first snapshot; a later failure is shown and tried again."""
     from eos_sink.ops.observer import Observer
 
-    observer, tracker, looks = Observer(kafka, arguments.prefix), ActivityTracker(), 0
+    observer, tracker, looks = Observer(admin, arguments.prefix), ActivityTracker(), 0
     while True:
         began, silent = time.monotonic(), True
         try:
             look = observer.look(Deadline(arguments.timeout))
             events = tracker.update(look)
             look = select_queries(look, arguments.query, arguments.prefix)
-            ends = kafka.ends(look.topics, Deadline(arguments.timeout))
+            ends = admin.list_offsets(look.topics, Deadline(arguments.timeout))
             known = {each.query for each in look.queries}
             events = [each for each in events if each.query in known]
             view.show(look, tracker.measure(look, ends), events)
@@ -115,7 +115,7 @@ def _watch(kafka: ConfluentObservation, view: View, arguments: argparse.Namespac
         if silent:
             # It then makes new clients: librdkafka (2.16) may wait for a coordinator long after its
             # broker has restarted.
-            kafka.close()
+            admin.close()
         time.sleep(max(0.0, arguments.interval - (time.monotonic() - began)))
 
 

@@ -169,7 +169,7 @@ class Planner:
         if declared is not None:
             from eos_sink.driver.check_destinations import check_destinations
 
-            views = self._kafka.view_topics(declared.topics, deadline)
+            views = self._kafka.describe_topics(declared.topics, deadline)
             for warning in check_destinations(declared, views):
                 _LOGGER.warning("%s", warning)
         elif self._options.topic is not None:

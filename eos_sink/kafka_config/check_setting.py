@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -87,6 +86,8 @@ def check_setting(name: str, value: str) -> CheckedSetting:
         note = "It is a setting of a broker. Remove the option."
     else:
         note = "Neither Java's Kafka producer nor librdkafka knows it."
+        import difflib
+
         known = [*_BY_NAME, *PROPERTIES, *CONSUMER_ONLY]
         if close := difflib.get_close_matches(name, known, n=1):
             note += f" Did you mean 'kafka.{close[0]}'?"

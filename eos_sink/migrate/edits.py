@@ -7,9 +7,9 @@ import difflib
 import re
 from collections.abc import Iterable
 
+from eos_sink.identity import SESSION_PREFIX
 from eos_sink.kafka_config.properties_file import format_property, read_properties
 from eos_sink.migrate.queries import EOS, KAFKA, Finding, Source, Way
-from eos_sink.options import SESSION_PREFIX
 
 _LEFT_OUT = "# eos-sink migrate: "
 _LINE_END = re.compile(r"\r\n|\n|\r")

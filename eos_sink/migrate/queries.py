@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
+from eos_sink.identity import SESSION_PREFIX
 from eos_sink.kafka_config.properties_file import read_properties
-from eos_sink.options import SESSION_PREFIX
 
 KAFKA, EOS = "kafka", "kafka-eos"
 """The formats of Spark's sink and of this one."""

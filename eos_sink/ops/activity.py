@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from eos_sink.errors import EosSinkError
-from eos_sink.kafka.observing import PartitionEnds
+from eos_sink.kafka.admin_interface import PartitionOffsets
+from eos_sink.kafka.interfaces import Unseen
 from eos_sink.metrics.names import Count
 from eos_sink.ops.history import Written
 from eos_sink.ops.status import QueryStatus, Snapshot
@@ -17,7 +17,7 @@ from eos_sink.protocol.outcome import Outcome
 WINDOW_MS = 60_000
 """The time over which throughput is measured."""
 
-Ends = Mapping[str, "tuple[PartitionEnds, ...] | EosSinkError"]
+Ends = Mapping[str, "tuple[PartitionOffsets, ...] | Unseen"]
 
 
 class EventKind(Enum):

@@ -14,9 +14,9 @@ from enum import Enum
 from eos_sink.driver.evidence import ask_all
 from eos_sink.errors import EosSinkError
 from eos_sink.identity import QueryNames
+from eos_sink.kafka.admin_interface import Admin
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import TransactionState, TransactionStatus, Visibility
-from eos_sink.kafka.observing import Observation
 from eos_sink.ops.history import History, Written
 from eos_sink.ops.status import QueryStatus
 from eos_sink.protocol.model import BatchId, Decision, Numbering, Prepared
@@ -88,7 +88,7 @@ class Explanation:
 
 
 def explain_batch(
-    kafka: Observation, status: QueryStatus, number: int, stream: str | None, deadline: Deadline
+    admin: Admin, status: QueryStatus, number: int, stream: str | None, deadline: Deadline
 ) -> Explanation:
     """Gather the evidence about a batch of a query."""
     batch = find_batch(status.history, number, stream)
@@ -97,13 +97,13 @@ def explain_batch(
     if batch.decision is not None:
         known = batch.evidence(status.names)
         try:
-            known = ask_all(kafka, known, deadline)
+            known = ask_all(admin.kafka, known, deadline)
         except EosSinkError as error:
             unseen.append(str(error))
         fates = decided_fates(batch, known)
     elif batch.known is Known.NOT_DECIDED:
         try:
-            states = kafka.transactions(f"{status.names.group}-", deadline, ended=True)
+            states = admin.list_transactions(f"{status.names.group}-", deadline, ended=True)
             fates = undecided_fates(status.names, status.decision, states)
         except EosSinkError as error:
             unseen.append(str(error))

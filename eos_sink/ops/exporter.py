@@ -21,8 +21,9 @@ from prometheus_client.core import (
 from prometheus_client.registry import Collector
 
 from eos_sink.errors import EosSinkError
+from eos_sink.kafka.admin_interface import Admin, PartitionOffsets
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.observing import Observation, PartitionEnds
+from eos_sink.kafka.interfaces import Unseen
 from eos_sink.metrics.names import STEP_SECONDS, Count, Gauge
 from eos_sink.ops.observer import Observer
 from eos_sink.ops.status import Driver, QueryStatus, Snapshot
@@ -41,7 +42,7 @@ _UNSETTLED = {
 }
 _ALIVE = {Driver.LIVE: 1, Driver.GONE: 0}
 
-Ends = Mapping[str, tuple[PartitionEnds, ...]]
+Ends = Mapping[str, tuple[PartitionOffsets, ...]]
 
 
 class ReaderDelays:
@@ -127,7 +128,7 @@ class Scraper(Collector):
 
     def __init__(
         self,
-        connect: Callable[[], AbstractContextManager[Observation]],
+        connect: Callable[[], AbstractContextManager[Admin]],
         prefix: str,
         timeout: float,
         interval: float,
@@ -139,7 +140,7 @@ class Scraper(Collector):
         self._interval = interval
         self._clock = clock
         self._clients = ExitStack()
-        self._kafka: Observation | None = None
+        self._admin: Admin | None = None
         self._observer: Observer | None = None
         self._delays = ReaderDelays()
         self._scraping = Lock()
@@ -170,15 +171,15 @@ class Scraper(Collector):
 
     def _scrape(self) -> Scrape:
         begun, deadline = self._clock(), Deadline(self._timeout)
-        if self._kafka is None or self._observer is None:
-            self._kafka = self._clients.enter_context(self._connect())
-            self._observer = Observer(self._kafka, self._prefix)
+        if self._admin is None or self._observer is None:
+            self._admin = self._clients.enter_context(self._connect())
+            self._observer = Observer(self._admin, self._prefix)
         try:
             snapshot = self._observer.look(deadline)
         except EosSinkError as error:
             self._disconnect()
             return Scrape(None, {}, 0, self._clock() - begun, str(error))
-        ends, unseen = _read_ends(self._kafka, snapshot.topics, deadline)
+        ends, unseen = _read_ends(self._admin, snapshot.topics, deadline)
         if snapshot.silent:
             self._disconnect()
         now = self._clock()
@@ -187,18 +188,18 @@ class Scraper(Collector):
 
     def _disconnect(self) -> None:
         self._clients.close()
-        self._kafka = self._observer = None
+        self._admin = self._observer = None
 
 
-def _read_ends(kafka: Observation, topics: list[str], deadline: Deadline) -> tuple[Ends, int]:
+def _read_ends(admin: Admin, topics: list[str], deadline: Deadline) -> tuple[Ends, int]:
     """The ends of topics, and how many could not be read."""
     if not topics:
         return {}, 0
     try:
-        answers = kafka.ends(topics, deadline)
+        answers = admin.list_offsets(topics, deadline)
     except EosSinkError:
         return {}, 1
-    seen = {name: ends for name, ends in answers.items() if not isinstance(ends, EosSinkError)}
+    seen = {name: ends for name, ends in answers.items() if not isinstance(ends, Unseen)}
     return seen, len(answers) - len(seen)
 
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from eos_sink.decision_log.codec import decode, is_moved
 from eos_sink.errors import OperatorNeededError
 from eos_sink.identity import QueryNames
+from eos_sink.kafka.admin_interface import LogLine
 from eos_sink.kafka.interfaces import LogPosition
-from eos_sink.kafka.observing import LogLine
 from eos_sink.protocol.model import BatchId, Decision, LogRecord
 
 

@@ -12,9 +12,9 @@ from eos_sink.driver.evidence import ask_topics
 from eos_sink.driver.processes import is_dead_here
 from eos_sink.errors import EosSinkError
 from eos_sink.identity import QueryNames
+from eos_sink.kafka.admin_interface import Admin
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.interfaces import Transaction, TransactionState, TransactionStatus
-from eos_sink.kafka.observing import Observation
+from eos_sink.kafka.interfaces import Transaction, TransactionState, TransactionStatus, Unseen
 from eos_sink.ops.history import History, Unreadable, Written, histories, read_records
 from eos_sink.ops.status import (
     Problem,
@@ -47,14 +47,12 @@ class Observer:
     again.
     """
 
-    def __init__(
-        self, kafka: Observation, prefix: str, clock_ms: Callable[[], int] = now_ms
-    ) -> None:
+    def __init__(self, admin: Admin, prefix: str, clock_ms: Callable[[], int] = now_ms) -> None:
         """Args:
         prefix: `eos.transactional.id.prefix` of queries whose records do not have it.
         clock_ms: now, milliseconds since the epoch.
         """
-        self._kafka = kafka
+        self._admin = admin
         self._prefix = prefix
         self._clock_ms = clock_ms
         self._records: dict[str, list[Written]] = {}
@@ -107,7 +105,7 @@ class Observer:
     def _read_log(self, keep: int, deadline: Deadline) -> tuple[bool, list[Written]]:
         """Whether there is a log, and its new records."""
         try:
-            page = self._kafka.log_lines(self._ends, deadline)
+            page = self._admin.read_log(self._ends, deadline)
         except EosSinkError as error:
             if not error.data.get("missing"):
                 raise
@@ -131,14 +129,14 @@ class Observer:
         the permission for that, those under the given prefix."""
         share = _share(deadline)
         try:
-            return self._kafka.transactions("", share)
+            return self._admin.list_transactions("", share)
         except EosSinkError as error:
             if not (error.data.get("missing") and self._prefix):
                 self._problems.append(Problem.of(error))
                 return []
         found: list[TransactionState] = []
         with self._collect_problems():
-            found += self._kafka.transactions(self._prefix, share)
+            found += self._admin.list_transactions(self._prefix, share)
         return found
 
     def _gather_evidence(
@@ -160,7 +158,7 @@ class Observer:
         share, states = _share(deadline), dict[str, TransactionState]()
         for ids_of_prefix in filter(None, ids.values()):
             with self._collect_problems():
-                states.update(self._kafka.described(ids_of_prefix, share))
+                states.update(self._admin.describe_transactions(ids_of_prefix, share))
         for query, evidence in found.items():
             found[query] = self._ask_topics(evidence, states, deadline)
             decision = known[query].decision
@@ -201,7 +199,7 @@ class Observer:
             self._ask_again_ms[each.transaction] = now + _TOPICS_AGAIN_MS
         found: dict[Transaction, Evidence] = {}
         with self._collect_problems():
-            asked = ask_topics(self._kafka, wanted, deadline.within(_TOPICS_S))
+            asked = ask_topics(self._admin.kafka, wanted, deadline.within(_TOPICS_S))
             found = {each.transaction: each for each in asked}
         self._answers.update(found)
         return tuple(found.get(each.transaction, each) for each in known)
@@ -213,11 +211,12 @@ class Observer:
         found: dict[str, tuple[str, ...]] = {}
         with self._collect_problems():
             groups = [each.group for each in names.values()]
-            for group, answer in self._kafka.hosts(groups, _share(deadline)).items():
+            answers = self._admin.describe_groups(groups, _share(deadline))
+            for group, members in answers.items():
                 with self._collect_problems():
-                    if isinstance(answer, EosSinkError):
-                        raise answer
-                    found[group] = answer
+                    if isinstance(members, Unseen):
+                        raise members.error(f"The group {group} cannot be seen")
+                    found[group] = tuple(sorted(member.host for member in members))
         return found
 
     @contextmanager

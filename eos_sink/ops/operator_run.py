@@ -12,7 +12,7 @@ from dataclasses import replace
 from eos_sink.decision_log import DecisionRegister, Entry
 from eos_sink.driver.processes import current_run
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.interfaces import Inspection, MemberRefused
+from eos_sink.kafka.interfaces import Kafka, MemberRefused
 from eos_sink.ops import RefusedChoice
 from eos_sink.options import SinkOptions
 from eos_sink.protocol.model import PlanToken
@@ -21,14 +21,15 @@ _SESSION_MS = 30_000
 
 
 def read_log(
-    kafka: Inspection, options: SinkOptions, deadline: Deadline, *, create: bool = False
+    kafka: Kafka, options: SinkOptions, deadline: Deadline, *, create: bool = False
 ) -> Entry | None:
     """The query's latest record; None if there is no log.
 
     Args:
         create: create the log's topic if it does not exist.
     """
-    if not create and kafka.records(deadline) is None:
+    topic = options.log_topic
+    if not create and kafka.describe_topics([topic], deadline)[topic] is None:
         return None
     register = DecisionRegister(kafka, options.names)
     try:
@@ -39,7 +40,7 @@ def read_log(
 
 @contextmanager
 def take_over(
-    kafka: Inspection, options: SinkOptions, entry: Entry, tool: str, deadline: Deadline
+    kafka: Kafka, options: SinkOptions, entry: Entry, tool: str, deadline: Deadline
 ) -> Iterator[tuple[DecisionRegister, PlanToken]]:
     """Join the query's group, with what is needed to write the record after `entry`.
 

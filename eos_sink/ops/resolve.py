@@ -13,15 +13,15 @@ from enum import Enum
 from eos_sink.decision_log import Entry
 from eos_sink.driver.abort import list_undecided
 from eos_sink.driver.evidence import ask_all
+from eos_sink.kafka.admin_interface import Admin, PartitionTail, Trace
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import (
     EndOutcome,
     Headers,
-    Inspection,
-    PartitionTail,
+    Kafka,
     ProducerIdentity,
-    Trace,
     Transaction,
+    Unseen,
 )
 from eos_sink.ops import RefusedChoice
 from eos_sink.ops.operator_run import read_log, take_over
@@ -116,31 +116,34 @@ class QueryEvidence:
 
 
 def gather_evidence(
-    kafka: Inspection, options: SinkOptions, most: int, deadline: Deadline
+    admin: Admin, options: SinkOptions, most: int, deadline: Deadline
 ) -> QueryEvidence:
     """Gather the evidence; reads the last `most` offsets of each partition."""
-    names, control = options.names, kafka.control()
+    names, kafka = options.names, admin.kafka
     entry = read_log(kafka, options, deadline)
     decision = entry.decision if entry else None
-    committed = () if entry and entry.seq else control.list_committed(f"{names.group}-", deadline)
+    committed: list[str] = []
+    if entry is None or not entry.seq:
+        committed = kafka.control().list_committed(f"{names.group}-", deadline)
     found: list[TransactionEvidence] = []
     tails: list[PartitionTail] = []
     if entry and decision:
         known = evidence_in_log(names, decision, settled=entry.record.settled)
         known = ask_all(kafka, known, deadline)
-        found, tails = _read_tails(kafka, known, most, deadline)
+        found, tails = _read_tails(admin, known, most, deadline)
+    members = admin.describe_groups([names.group], deadline)[names.group]
     return QueryEvidence(
         entry=entry,
         transactions=tuple(found),
         tails=tuple(tails),
         undecided=tuple(list_undecided(kafka, names, decision, deadline)),
         committed=tuple(sorted(committed)),
-        members=tuple(kafka.members(names.group, deadline)),
+        members=() if isinstance(members, Unseen) else tuple(sorted(m.host for m in members)),
     )
 
 
 def _read_tails(
-    kafka: Inspection, known: Sequence[Evidence], most: int, deadline: Deadline
+    admin: Admin, known: Sequence[Evidence], most: int, deadline: Deadline
 ) -> tuple[list[TransactionEvidence], list[PartitionTail]]:
     """Read the ends of topics, and digest the rows of the decision's producers."""
     producers = {
@@ -166,7 +169,7 @@ def _read_tails(
 
     tails: list[PartitionTail] = []
     for topic in sorted({each.entry.witness.topic for each in known}):
-        tails += kafka.tails(topic, frozenset(digesters), most, add_row, deadline)
+        tails += admin.scan_topic(topic, frozenset(digesters), most, add_row, deadline)
     found = []
     for each, producer in producers.items():
         traces = [tail.traces[producer] for tail in tails if producer in tail.traces]
@@ -250,7 +253,7 @@ def _check_doubt(each: TransactionEvidence) -> None:
 
 
 def write_choice(  # noqa: PLR0913, PLR0917
-    kafka: Inspection,
+    kafka: Kafka,
     options: SinkOptions,
     evidence: QueryEvidence,
     decision: Decision | None,
@@ -280,7 +283,7 @@ def write_choice(  # noqa: PLR0913, PLR0917
         return register.write(token, decision, deadline, other_streams=other_streams)
 
 
-def _commit_decided(kafka: Inspection, evidence: QueryEvidence, deadline: Deadline) -> None:
+def _commit_decided(kafka: Kafka, evidence: QueryEvidence, deadline: Deadline) -> None:
     """Commit what the decision has open: without the decision, the next start would abort it."""
     unended = (Outcome.OPEN, Outcome.UNKNOWN)
     open_ = [each.transaction for each in evidence.transactions if each.outcome in unended]

@@ -12,15 +12,15 @@ from dataclasses import replace
 
 from eos_sink.decision_log import Entry
 from eos_sink.driver.abort import fence_plans
+from eos_sink.kafka.admin_interface import Admin
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import (
     EndOutcome,
-    Inspection,
+    Kafka,
     Transaction,
     TransactionState,
     TransactionStatus,
 )
-from eos_sink.kafka.observing import Observation
 from eos_sink.ops import RefusedChoice
 from eos_sink.ops.operator_run import read_log, take_over
 from eos_sink.ops.status import (
@@ -36,7 +36,7 @@ TOOL = "eos-sink transactions"
 
 
 def list_transactions(
-    kafka: Observation,
+    admin: Admin,
     snapshot: Snapshot,
     prefixes: Iterable[str],
     deadline: Deadline,
@@ -46,7 +46,7 @@ def list_transactions(
     """The transactional ids with these prefixes, sorted, and what the log says about each."""
     states: list[TransactionState] = []
     for prefix in prefixes:
-        states += kafka.transactions(prefix, deadline, ended=not open_only)
+        states += admin.list_transactions(prefix, deadline, ended=not open_only)
     found: list[QueryTransaction] = []
     histories = {status.query: status.history for status in snapshot.queries}
     for query, mine in group_by_query(states, histories).items():
@@ -70,7 +70,7 @@ def _look_up(found: QueryTransaction, status: QueryStatus) -> QueryTransaction:
 
 
 def commit_decided(
-    kafka: Inspection, options: SinkOptions, transactions: Sequence[Transaction], deadline: Deadline
+    kafka: Kafka, options: SinkOptions, transactions: Sequence[Transaction], deadline: Deadline
 ) -> Mapping[Transaction, EndOutcome]:
     """Commit transactions that the latest decision names by (id, producer id, epoch). Fences no
     run.
@@ -89,7 +89,7 @@ def commit_decided(
 
 
 def end_undecided(  # noqa: PLR0913
-    kafka: Inspection,
+    kafka: Kafka,
     options: SinkOptions,
     seq: int,
     transactions: Sequence[Transaction],
@@ -154,7 +154,7 @@ def _check_undecided(
             )
 
 
-def _check_open(kafka: Inspection, transactions: Sequence[Transaction], deadline: Deadline) -> None:
+def _check_open(kafka: Kafka, transactions: Sequence[Transaction], deadline: Deadline) -> None:
     states = kafka.control().describe([t.transactional_id for t in transactions], deadline)
     for transaction in transactions:
         state = states[transaction.transactional_id]

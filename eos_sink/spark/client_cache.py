@@ -10,9 +10,10 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from eos_sink.options import SinkOptions
+if TYPE_CHECKING:
+    from eos_sink.options import SinkOptions
 
 # Closing a planner does not end its batch: the membership lives until the group's session ends, as
 # it does when Spark ends an idle process.

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from eos_sink.errors import ConfigurationError
-from eos_sink.options import SESSION_PREFIX
+from eos_sink.identity import SESSION_PREFIX
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -134,13 +134,17 @@ def java_hash(text: str) -> int:
 
 
 class ClusterAdmin:
-    """Sends requests to the brokers at these addresses ("host:port,...").
+    """Sends requests to a cluster.
 
     Every method raises TestClusterError if no broker answers, or if Kafka refuses.
+
+    Args:
+        addresses: of each broker that can answer, or the `bootstrap.servers` of all.
     """
 
-    def __init__(self, addresses: str) -> None:
+    def __init__(self, addresses: Sequence[str]) -> None:
         self._addresses = addresses
+        self._servers = ",".join(addresses)
 
     def create_topic(
         self,
@@ -158,7 +162,7 @@ class ClusterAdmin:
             config={key: property_text(value) for key, value in config.items()},
         )
         timeout_s = max(deadline.left, 0.1)
-        admin = _confluent_admin(self._addresses)  # losing it would cancel the request
+        admin = _confluent_admin(self._servers)  # losing it would cancel the request
         answers = admin.create_topics([new], operation_timeout=timeout_s, request_timeout=timeout_s)
         try:
             answers[name].result(timeout=timeout_s + 1)
@@ -194,7 +198,7 @@ class ClusterAdmin:
         order = [target, *(node for node in replicas.assigned if node != target)]
 
         def moved() -> bool:
-            with contextlib.suppress(TestClusterError), admin_client(self._addresses) as client:
+            with contextlib.suppress(TestClusterError), admin_client(self._servers) as client:
                 # The same replicas in another order: the first one is the preferred leader.
                 client.alter_partition_reassignments(
                     {TopicPartition(topic, partition): order}, timeout_ms=_REQUEST_MS
@@ -214,12 +218,12 @@ class ClusterAdmin:
         return target
 
     def active_controller(self) -> int:
-        with admin_client(self._addresses) as client:
+        with admin_client(self._servers) as client:
             return int(client.describe_metadata_quorum()["topics"][0]["partitions"][0]["leader_id"])
 
     def all_in_sync(self) -> bool:
         """Whether all replicas of all partitions are in sync; False if no broker answers."""
-        with contextlib.suppress(TestClusterError), admin_client(self._addresses) as client:
+        with contextlib.suppress(TestClusterError), admin_client(self._servers) as client:
             return all(
                 part["leader_id"] >= 0 and set(part["isr_nodes"]) == set(part["replica_nodes"])
                 for topic in client.describe_topics()
@@ -229,7 +233,7 @@ class ClusterAdmin:
 
     def remove_member(self, group: str, instance_id: str) -> None:
         member = MemberToRemove(group_instance_id=instance_id)
-        with admin_client(self._addresses) as client:
+        with admin_client(self._servers) as client:
             removed = client.remove_group_members(group, [member])
         for error in removed.values():
             if error.errno:
@@ -240,7 +244,7 @@ class ClusterAdmin:
     def delete_records(self, topic: str) -> None:
         numbers = [found["partition_index"] for found in self._partitions(topic)]
         places = {TopicPartition(topic, number): _ALL_RECORDS for number in numbers}
-        with admin_client(self._addresses) as client:
+        with admin_client(self._servers) as client:
             client.delete_records(places, timeout_ms=_REQUEST_MS)
 
     def exhaust_epoch(
@@ -248,7 +252,7 @@ class ClusterAdmin:
     ) -> ProducerIdentity:
         """Send InitProducerId until the id has this epoch."""
         try:
-            wire = Wire({"bootstrap_servers": self._addresses.split(",")}, deadline)
+            wire = Wire({"bootstrap_servers": self._servers.split(",")}, deadline)
             try:
                 latest = _init_producer(wire, transactional_id, 1, deadline)
                 while latest is None or latest.epoch < last:
@@ -266,18 +270,24 @@ class ClusterAdmin:
         except EosSinkError as error:
             raise TestClusterError(f"Kafka refused the request: {error}") from error
 
-    def _wait_everywhere(self, condition: Any, topic: str, what: str, deadline: Deadline) -> None:
+    def _wait_everywhere(
+        self,
+        condition: Callable[[ClusterMetadata], bool],
+        topic: str,
+        what: str,
+        deadline: Deadline,
+    ) -> None:
         """Wait until the metadata of the broker at each address fulfils the condition."""
-        for address in self._addresses.split(","):
+        for address in self._addresses:
 
             def fulfilled(address: str = address) -> bool:
                 metadata = read_metadata(address, deadline, topic)
-                return metadata is not None and bool(condition(metadata))
+                return metadata is not None and condition(metadata)
 
             wait_until(fulfilled, deadline, f"{address} {what}")
 
     def _partitions(self, topic: str) -> list[dict[str, Any]]:
-        with admin_client(self._addresses) as client:
+        with admin_client(self._servers) as client:
             (found,) = client.describe_topics([topic])
         if found["error_code"]:
             raise TestClusterError(f"Topic {topic} is not visible: it may not exist yet.")

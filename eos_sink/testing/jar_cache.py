@@ -131,8 +131,8 @@ def find_problems(directory: Path) -> list[str]:
             found.append(f"{name} is missing")
         elif path.stat().st_size != size:
             found.append(f"{name} has {path.stat().st_size} bytes, not {size}")
-    strangers = sorted(jar.name for jar in directory.glob("*.jar") if jar.name not in sizes)
-    return [*found, *(f"{name} does not belong there" for name in strangers)]
+    foreign = sorted(jar.name for jar in directory.glob("*.jar") if jar.name not in sizes)
+    return [*found, *(f"{name} does not belong there" for name in foreign)]
 
 
 def write_manifest(directory: Path) -> dict[str, int]:

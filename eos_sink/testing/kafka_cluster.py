@@ -251,7 +251,7 @@ class KafkaCluster(ABC):
         return self.move_leader(topic, partition, to, timeout_s=timeout_s)
 
     def _admin(self) -> ClusterAdmin:
-        return ClusterAdmin(",".join(self._addresses()))
+        return ClusterAdmin(self._addresses())
 
     def _addresses(self) -> Sequence[str]:
         """The address of every broker that can answer."""

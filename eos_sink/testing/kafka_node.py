@@ -50,7 +50,7 @@ class KafkaNode:
         self.address = address
         self._runner = runner
         self._link: Link | None = None
-        self._may_be_dead = True
+        self._end_expected = True
         self._lock = threading.RLock()
 
     def __repr__(self) -> str:
@@ -88,7 +88,7 @@ class KafkaNode:
         """End it at once (SIGKILL), also when it is paused. Without effect if it is dead."""
         with self._lock:
             if self.alive:
-                self._may_be_dead = True
+                self._end_expected = True
                 self._runner.kill()
 
     def stop(self, timeout_s: float = 60) -> None:
@@ -101,7 +101,7 @@ class KafkaNode:
             if self.paused:
                 self.resume()
             if self.alive:
-                self._may_be_dead = True
+                self._end_expected = True
                 self._runner.terminate()
                 wait_until(lambda: not self.alive, Deadline(timeout_s), f"{self!r} has ended")
 
@@ -137,7 +137,7 @@ class KafkaNode:
             if self.alive:
                 raise NodeControlError(f"{self!r} is already running.")
             self._runner.start()
-            self._may_be_dead = False
+            self._end_expected = False
 
     def restart(self, timeout_s: float = 60) -> None:
         """Stop it if it is alive, start it, and wait until it answers.
@@ -162,7 +162,7 @@ class KafkaNode:
 
     def raise_if_failed(self) -> None:
         """Raise NodeFailedError, with the last lines of its log, if it ended by itself."""
-        if not self._may_be_dead and not self.alive:
+        if not self._end_expected and not self.alive:
             raise NodeFailedError(repr(self), *self._runner.failure())
 
     def _require_alive(self) -> None:

@@ -36,6 +36,6 @@ def wait_until(condition: Callable[[], bool], deadline: Deadline, what: str) -> 
     pause = _FIRST_PAUSE_S
     while not condition():
         if deadline.passed:
-            raise NotReadyError(f"Waited {deadline.seconds:g} s in vain until {what}.")
+            raise NotReadyError(f"Timed out after {deadline.seconds:g} s, waiting until {what}.")
         time.sleep(min(pause, deadline.left))
         pause = min(pause * 1.5, _LONGEST_PAUSE_S)

@@ -17,8 +17,8 @@ from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka_config.acls import Resource
 from eos_sink.ops import RefusedChoice
 from eos_sink.ops.observer import Observer
+from tests.fakes.admin import FakeAdmin
 from tests.fakes.log import Outcome, Txn
-from tests.fakes.observation import FakeObservation
 from tests.fakes.process import Killed, Moment
 from tests.protocol.test_prefixes import as_before
 from tests.protocol.test_stories import At, Driver, late_attempt, log, open_ids
@@ -44,21 +44,21 @@ class Operator:
 
     def __init__(self, world: World) -> None:
         self.world = world
-        self.kafka = FakeObservation(world.cluster)
+        self.admin = FakeAdmin(world.cluster)
         self.query = world.options.names.query
 
     def status(self, *words: str) -> Report:
-        found = Observer(self.kafka, "eos-sink-", lambda: self.world.cluster.clock.ms)
+        found = Observer(self.admin, "eos-sink-", lambda: self.world.cluster.clock.ms)
         return status.make_report(found.look(Deadline(30)), parsed("status", *words))
 
     def types(self, *words: str) -> Report:
         arguments = parsed("transactions", *words)
         transactions.check(arguments)
-        return transactions.carry_out(lambda _: self.kafka, arguments)
+        return transactions.carry_out(lambda _: self.admin, arguments)
 
     def explains(self, batch: int, *words: str) -> Report:
         arguments = parsed("explain", self.query, str(batch), *words)
-        return explain.explain(self.kafka, arguments)
+        return explain.explain(self.admin, arguments)
 
     def id(self, slot: int, partition: int) -> str:
         return self.world.options.names.task(slot, partition)
@@ -179,7 +179,7 @@ def put(world: World, key: str, value: bytes) -> None:
 
 def test_a_missing_permission_is_named_and_the_rest_is_shown(world: World, ops: Operator) -> None:
     decide_and_die(world)
-    ops.kafka.denied.add(Resource.GROUP)
+    ops.admin.denied.add(Resource.GROUP)
     found = ops.status()
     assert not found.ok
     assert cells(found)[0][5] == "unknown"
@@ -307,7 +307,7 @@ def test_a_log_that_moves_between_look_and_deed_stops_it(world: World, ops: Oper
     def begin() -> None:
         Driver(world).planner.plan()
 
-    At(ops.kafka.process, "kafka.log_reader", Moment.BEFORE, begin)
+    At(ops.admin.kafka.process, "kafka.log_reader", Moment.BEFORE, begin)
     with pytest.raises(RefusedChoice, match="seq"):
         ops.types("abort", ops.id(1, 0), "--yes")
 
@@ -362,7 +362,7 @@ def test_a_batch_that_is_not_decided_shows_what_is_open(world: World, ops: Opera
     assert "latest decided batch is 0" in render(found)
     arguments = parsed("explain", "storm", "1")
     with pytest.raises(CommandError, match="storm"):
-        explain.explain(ops.kafka, arguments)
+        explain.explain(ops.admin, arguments)
 
 
 def test_the_document_of_a_batch_has_its_tasks(world: World, ops: Operator) -> None:

@@ -23,7 +23,7 @@ from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import LogPosition
 from eos_sink.ops.resolve import Choice, QueryEvidence, gather_evidence
 from eos_sink.protocol.model import LogRecord, Run
-from tests.fakes.inspection import FakeInspection
+from tests.fakes.admin import FakeAdmin
 from tests.ops.test_resolve import Operator, bring_into_doubt
 from tests.protocol.test_stories import Driver
 from tests.protocol.world import World, options
@@ -182,7 +182,7 @@ def test_what_was_carried_out_is_shown(world: World) -> None:
 def test_a_missing_record_is_shown_with_its_traces(world: World) -> None:
     Driver(world).run(0, [b"a"])
     del world.cluster.topics[world.options.log_topic]
-    seen = gather_evidence(FakeInspection(world.cluster), world.options, 10, Deadline(5))
+    seen = gather_evidence(FakeAdmin(world.cluster), world.options, 10, Deadline(5))
     report = make_report(world.options, seen)
     assert not report.ok
     assert "there is no topic __eos_sink_log" in render(report)

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from eos_sink.errors import ClusterError
 from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.interfaces import Unseen
 from eos_sink.ops.activity import (
     WINDOW_MS,
     ActivityTracker,
@@ -45,7 +45,7 @@ class Watching:
 
     def throughput(self, ends: Ends | None = None) -> Throughput:
         if ends is None:
-            ends = self._eye.kafka.ends(self.look.topics, Deadline(5))
+            ends = self._eye.admin.list_offsets(self.look.topics, Deadline(5))
         (found,) = self._tracker.measure(self.look, ends)
         return found
 
@@ -135,7 +135,7 @@ def test_a_topic_that_cannot_be_seen_has_no_delay(world: World) -> None:
     Driver(world).run(0, [b"a"])
     watching = Watching(world)
     watching.happened()
-    assert watching.throughput({TOPIC: ClusterError("No.", remedy="Grant it.")}).behind is None
+    assert watching.throughput({TOPIC: Unseen("no answer")}).behind is None
 
 
 def test_a_record_after_compaction_counts_as_its_decision(world: World) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -13,13 +13,13 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from eos_sink import cli
-from eos_sink.errors import ClusterError, EosSinkError, OutcomeUnknownError
+from eos_sink.errors import ClusterError
+from eos_sink.kafka.admin_interface import Admin, LogPage, PartitionOffsets
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.observing import LogPage, Observation, PartitionEnds
 from eos_sink.kafka_config.acls import Resource
 from eos_sink.metrics.names import STEP_SECONDS, Count, Gauge
 from eos_sink.ops.exporter import ReaderDelays, Scraper, write_text
-from tests.fakes.observation import FakeObservation
+from tests.fakes.admin import FakeAdmin
 from tests.prometheus.promtool import METRICS, promtool
 from tests.protocol.test_figures import Timed
 from tests.protocol.test_stories import Driver
@@ -38,26 +38,18 @@ class Clock:
         return self.now
 
 
-class Watched(FakeObservation):
+class Watched(FakeAdmin):
     """Counts how often it is looked at, and may fail or have another log."""
 
     looks = 0
     error: Exception | None = None
-    silent = False
     instead: Callable[[bytes], bytes] = bytes
 
-    def hosts(
-        self, groups: Iterable[str], deadline: Deadline
-    ) -> Mapping[str, tuple[str, ...] | EosSinkError]:
-        if self.silent:
-            raise OutcomeUnknownError("no answer", remedy="")
-        return super().hosts(groups, deadline)
-
-    def log_lines(self, since: Mapping[int, int], deadline: Deadline) -> LogPage | None:
+    def read_log(self, since: Mapping[int, int], deadline: Deadline) -> LogPage | None:
         self.looks += 1
         if self.error is not None:
             raise self.error
-        page = super().log_lines(since, deadline)
+        page = super().read_log(since, deadline)
         if page is None:
             return None
         lines = tuple(replace(line, value=self.instead(line.value)) for line in page.lines)
@@ -68,16 +60,16 @@ class Scraped:
     """A cluster and an exporter's view of it."""
 
     def __init__(self, world: World, interval: float = 0.0) -> None:
-        self.kafka = Watched(world.cluster)
+        self.admin = Watched(world.cluster)
         self.clock = Clock()
         self.connected = 0
         prefix = world.options.names.prefix
         self.scraper = Scraper(self._connect, prefix, 8.0, interval, self.clock)
 
     @contextmanager
-    def _connect(self) -> Iterator[Observation]:
+    def _connect(self) -> Iterator[Admin]:
         self.connected += 1
-        yield self.kafka
+        yield self.admin
 
     def text(self) -> str:
         return self.scraper.scrape().text()
@@ -184,7 +176,7 @@ def test_a_record_of_an_older_version_has_no_counters_and_the_rest(world: World)
             document.pop(part, None)
         return json.dumps(document).encode()
 
-    scraped.kafka.instead = older
+    scraped.admin.instead = older
     found = scraped.samples()
     assert "eos_sink_rows_total" not in found
     assert found["eos_sink_last_batch_rows"][world.options.names.query,] == 1
@@ -203,14 +195,14 @@ def test_without_an_answer_of_the_cluster_there_is_only_that_metric(
 ) -> None:
     Timed(world).run(0, [b"a"])
     scraped = Scraped(world)
-    scraped.kafka.error = ClusterError("no broker", remedy="")
+    scraped.admin.error = ClusterError("no broker", remedy="")
     found = scraped.samples()
     assert found.keys() == {
         "eos_sink_exporter_cluster_up",
         "eos_sink_exporter_look_duration_seconds",
     }
     assert found["eos_sink_exporter_cluster_up"][()] == 0
-    scraped.kafka.error = None
+    scraped.admin.error = None
     assert scraped.samples()["eos_sink_rows_total"]
     assert scraped.connected == 2
 
@@ -228,7 +220,7 @@ def test_what_may_not_be_seen_is_left_out_and_counted(
 ) -> None:
     Timed(world).run(0, [b"a"])
     scraped = Scraped(world)
-    scraped.kafka.denied = {denied}
+    scraped.admin.denied = {denied}
     found = scraped.samples()
     assert gone not in found
     assert found["eos_sink_exporter_unseen"][()] >= 1
@@ -242,12 +234,12 @@ def test_new_clients_are_made_after_a_part_of_the_cluster_was_silent(world: Worl
     Timed(world).run(0, [b"a"])
     scraped = Scraped(world)
     scraped.samples()
-    scraped.kafka.silent = True
+    scraped.admin.silent = {"describe_groups"}
     found = scraped.samples()
     assert "eos_sink_driver_alive" not in found
     assert found["eos_sink_exporter_unseen"][()] == 1
     assert scraped.connected == 1
-    scraped.kafka.silent = False
+    scraped.admin.silent = set()
     assert "eos_sink_driver_alive" in scraped.samples()
     assert scraped.connected == 2
 
@@ -255,7 +247,7 @@ def test_new_clients_are_made_after_a_part_of_the_cluster_was_silent(world: Worl
 def test_foreign_records_are_counted(world: World) -> None:
     Timed(world).run(0, [b"a"])
     scraped = Scraped(world)
-    scraped.kafka.instead = lambda _: b"hello"
+    scraped.admin.instead = lambda _: b"hello"
     assert scraped.samples()["eos_sink_unreadable_records"][()] == 3
 
 
@@ -263,25 +255,25 @@ def test_one_look_serves_all_who_ask_within_the_interval(world: World) -> None:
     scraped = Scraped(world, interval=5.0)
     for _ in range(3):
         scraped.text()
-    assert scraped.kafka.looks == 1
+    assert scraped.admin.looks == 1
     scraped.clock.now += 4.9
     scraped.text()
-    assert scraped.kafka.looks == 1
+    assert scraped.admin.looks == 1
     scraped.clock.now += 0.2
     scraped.text()
-    assert scraped.kafka.looks == 2
+    assert scraped.admin.looks == 2
 
 
 def test_readers_are_held_by_the_partition_that_stands_still() -> None:
-    still, moves = PartitionEnds(0, 0, 5, 9), itertools.count(10)
+    still, moves = PartitionOffsets(0, 0, 5, 9), itertools.count(10)
     delays = ReaderDelays()
     for now in (0.0, 10.0, 25.0):
         at = next(moves)
-        ends = {"t": (still, PartitionEnds(1, 0, at, at + 3))}
+        ends = {"t": (still, PartitionOffsets(1, 0, at, at + 3))}
         assert delays.update(ends, now) == {"t": (7, now)}
-    free = {"t": (PartitionEnds(0, 0, 9, 9), PartitionEnds(1, 0, 20, 20))}
+    free = {"t": (PartitionOffsets(0, 0, 9, 9), PartitionOffsets(1, 0, 20, 20))}
     assert delays.update(free, 30.0) == {"t": (0, 0.0)}
-    again = {"t": (PartitionEnds(0, 0, 9, 12),)}
+    again = {"t": (PartitionOffsets(0, 0, 9, 12),)}
     assert delays.update(again, 40.0) == {"t": (3, 0.0)}
     assert delays.update(again, 41.0) == {"t": (3, 1.0)}
 

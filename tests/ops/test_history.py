@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from eos_sink.decision_log.codec import encode, encode_moved
 from eos_sink.identity import QueryNames
+from eos_sink.kafka.admin_interface import LogLine
 from eos_sink.kafka.interfaces import LogPosition, Witness
-from eos_sink.kafka.observing import LogLine
 from eos_sink.ops.history import History, histories, read_records
 from eos_sink.protocol.model import BatchId, Decision, LogRecord, Prepared, RowDigest
 

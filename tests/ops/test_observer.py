@@ -21,7 +21,7 @@ from eos_sink.ops.status import Driver as Driving
 from eos_sink.ops.status import QueryStatus, Snapshot, find_names, group_by_query
 from eos_sink.protocol.model import BatchId, LogRecord, Run
 from eos_sink.protocol.outcome import Outcome
-from tests.fakes.observation import FakeObservation
+from tests.fakes.admin import FakeAdmin
 from tests.fakes.process import Killed, Moment
 from tests.protocol.test_stories import At, Driver, late_attempt
 from tests.protocol.world import TOPIC, World
@@ -63,8 +63,8 @@ class Eye:
     """Takes snapshots of a world."""
 
     def __init__(self, world: World, prefix: str = "eos-sink-") -> None:
-        self.kafka = FakeObservation(world.cluster)
-        self._observer = Observer(self.kafka, prefix, lambda: world.cluster.clock.ms)
+        self.admin = FakeAdmin(world.cluster)
+        self._observer = Observer(self.admin, prefix, lambda: world.cluster.clock.ms)
         self._name = world.options.names.query
 
     def snapshot(self) -> Snapshot:
@@ -153,7 +153,7 @@ def test_a_later_look_asks_only_for_what_may_have_changed(world: World) -> None:
     first = eye.snapshot()
     assert [written.record.seq for written in first.records] == [1, 2]
     calls: list[str] = []
-    eye.kafka.process.hook = lambda name, moment: calls.append(name)
+    eye.admin.kafka.process.hook = lambda name, moment: calls.append(name)
     again = eye.snapshot()
     assert (again.records, calls) == ((), [])
     assert again.queries == first.queries
@@ -225,7 +225,7 @@ def test_what_may_not_be_seen_is_named_and_the_rest_is_shown(
 ) -> None:
     decide_and_die(world)
     eye = Eye(world)
-    eye.kafka.denied.add(kind)
+    eye.admin.denied.add(kind)
     found = eye.snapshot()
     (problem,) = found.problems
     assert problem.missing[0].startswith(missing)
@@ -244,8 +244,8 @@ def test_what_may_not_be_seen_is_named_and_the_rest_is_shown(
 def test_who_may_see_one_prefix_only_sees_that(world: World) -> None:
     decide_and_die(world)
     eye = Eye(world)
-    eye.kafka.denied.add(Resource.TRANSACTIONAL_ID)
-    eye.kafka.allowed = "eos-sink-"
+    eye.admin.denied.add(Resource.TRANSACTIONAL_ID)
+    eye.admin.allowed = "eos-sink-"
     found = eye.snapshot()
     assert found.problems == ()
     assert len(found.queries[0].open) == 2
@@ -280,6 +280,6 @@ def test_a_witness_that_does_not_answer_is_asked_again_later_only(world: World) 
     late_attempt(world, 0, 0)
     calls: list[str] = []
     eye = Eye(world)
-    eye.kafka.process.hook = lambda name, moment: calls.append(name)
+    eye.admin.kafka.process.hook = lambda name, moment: calls.append(name)
     assert [eye.sees().outcome for _ in range(2)] == [Outcome.UNKNOWN] * 2
     assert calls.count("kafka.visibility") == 2  # Before and after one call.

@@ -24,7 +24,7 @@ from eos_sink.ops.resolve import (
 )
 from eos_sink.protocol.model import BatchId, Override, RowDigest, Run
 from eos_sink.protocol.outcome import Outcome
-from tests.fakes.inspection import FakeInspection
+from tests.fakes.admin import FakeAdmin
 from tests.fakes.process import Killed, Moment
 from tests.protocol.test_stories import At, Driver, late_attempt, log, open_ids
 from tests.protocol.world import TOPIC, World
@@ -40,21 +40,23 @@ class Operator:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._kafka = FakeInspection(world.cluster)
+        self._admin = FakeAdmin(world.cluster)
 
     def looks(self, most: int = 1000) -> QueryEvidence:
-        return gather_evidence(self._kafka, self._world.options, most, Deadline(30))
+        return gather_evidence(self._admin, self._world.options, most, Deadline(30))
 
     def chooses(self, choice: Choice, *partitions: int, seen: QueryEvidence | None = None) -> Entry:
         evidence = seen or self.looks()
         decision, _ = apply_choice(evidence, choice, partitions)
-        return write_choice(self._kafka, self._world.options, evidence, decision, Deadline(30))
+        kafka, options = self._admin.kafka, self._world.options
+        return write_choice(kafka, options, evidence, decision, Deadline(30))
 
     def chooses_about(self, stream: str, choice: Choice, *partitions: int) -> Entry:
         evidence = self.looks()
         decision, earlier = apply_choice(evidence, choice, partitions, stream)
         deadline = Deadline(30)
-        return write_choice(self._kafka, self._world.options, evidence, decision, deadline, earlier)
+        kafka, options = self._admin.kafka, self._world.options
+        return write_choice(kafka, options, evidence, decision, deadline, earlier)
 
 
 @pytest.fixture

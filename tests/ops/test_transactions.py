@@ -9,7 +9,7 @@ from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import EndOutcome, Transaction, TransactionStatus
 from eos_sink.ops import RefusedChoice
 from eos_sink.ops.transactions import commit_decided, end_undecided
-from tests.fakes.inspection import FakeInspection
+from tests.fakes.kafka import FakeKafka
 from tests.fakes.process import Killed, Moment
 from tests.protocol.test_stories import At, Driver, late_attempt, log, open_ids
 from tests.protocol.world import World
@@ -25,7 +25,7 @@ class Operator:
 
     def __init__(self, world: World) -> None:
         self.world = world
-        self.kafka = FakeInspection(world.cluster)
+        self.kafka = FakeKafka(world.cluster)
 
     def sees(self, partition: int = 0, slot: int = 0) -> Transaction:
         name = self.world.options.names.task(slot, partition)

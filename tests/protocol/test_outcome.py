@@ -14,6 +14,7 @@ from eos_sink.decision_log.codec import encode
 from eos_sink.driver.evidence import ask_all
 from eos_sink.driver.settle import settle
 from eos_sink.errors import UnfinishedError
+from eos_sink.kafka.admin_interface import LogLine, LogPage, MemberDescription
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import (
     EndOutcome,
@@ -21,10 +22,10 @@ from eos_sink.kafka.interfaces import (
     Transaction,
     TransactionState,
     TransactionStatus,
+    Unseen,
     Visibility,
     Witness,
 )
-from eos_sink.kafka.observing import LogLine, LogPage
 from eos_sink.ops.explain import decided_fates, find_batch
 from eos_sink.ops.observer import Observer
 from eos_sink.ops.resolve import gather_evidence
@@ -88,7 +89,11 @@ class Canned:
     def describe(self, ids: Iterable[str], deadline: Deadline) -> dict[str, TransactionState]:
         return dict.fromkeys(ids, self.state)
 
-    described = describe
+    describe_transactions = describe
+
+    @property
+    def kafka(self) -> Canned:
+        return self
 
     def end(
         self, transactions: Iterable[Transaction], commit: bool, deadline: Deadline
@@ -104,7 +109,7 @@ class Canned:
     def markers(self, asked: Mapping[Witness, Any], deadline: Deadline) -> dict[Witness, bool]:
         return {} if self.marker is None else dict.fromkeys(asked, self.marker)
 
-    def log_lines(self, since: Mapping[int, int], deadline: Deadline) -> LogPage:
+    def read_log(self, since: Mapping[int, int], deadline: Deadline) -> LogPage:
         line = LogLine(NAMES.query, LogPosition("log", 0, 9), 0, encode(self.record))
         return LogPage((line,), {0: 10})
 
@@ -115,7 +120,12 @@ class Canned:
             close=lambda: None,
         )
 
-    def hosts(self, groups: Iterable[str], deadline: Deadline) -> dict[str, tuple[str, ...]]:
+    def describe_topics(self, names: Iterable[str], deadline: Deadline) -> dict[str, Unseen]:
+        return dict.fromkeys(names, Unseen("no answer"))
+
+    def describe_groups(
+        self, groups: Iterable[str], deadline: Deadline
+    ) -> dict[str, tuple[MemberDescription, ...] | Unseen]:
         return dict.fromkeys(groups, ())
 
 

@@ -9,7 +9,8 @@ import pytest
 
 from eos_sink.errors import ConfigurationError
 from eos_sink.kafka.rows import Row
-from eos_sink.task.columns import check_columns, to_rows
+from eos_sink.task.columns import to_rows
+from eos_sink.task.schema import check_columns
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 

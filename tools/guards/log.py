@@ -7,7 +7,7 @@ from tools.guards.guard import Guard, Removal, proofs
 _REGISTER = "eos_sink/decision_log/register.py"
 _PLANNER = "eos_sink/driver/planner.py"
 _READERS = "eos_sink/kafka/log_reader.py"
-_CLUSTER = "eos_sink/kafka/cluster.py"
+_TOPIC = "eos_sink/kafka/log_topic.py"
 _IN_REGISTER = "tests/decision_log/test_register.py::"
 _STORY = "tests/protocol/test_stories.py::"
 _GUARD = "tests/protocol/test_guards.py::"
@@ -40,7 +40,7 @@ GUARDS = (
         "A decision stays as long as its key has no later one.",
         (
             Removal(
-                "eos_sink/kafka/cluster.py",
+                _TOPIC,
                 "        elif policy != wanted:\n",
                 "        elif False:\n",
             ),
@@ -56,9 +56,9 @@ GUARDS = (
         "A decision of another identity is seen behind an open transaction too.",
         (
             Removal(
-                "eos_sink/kafka/cluster.py",
-                "            return read_log(self._connection, group, needs, deadline, end)\n",
-                "            return read_log(self._connection, group, needs, deadline)\n",
+                _READERS,
+                "        ends = {number: everything.find_end(",
+                "        ends = {number: committed.find_end(",
             ),
         ),
         proofs(
@@ -164,8 +164,8 @@ GUARDS = (
         (
             Removal(
                 _READERS,
-                '"isolation.level": "read_uncommitted"',
-                '"isolation.level": "read_committed"',
+                "        self._all = PartitionReader(clients, committed=False)\n",
+                "        self._all = PartitionReader(clients)\n",
             ),
         ),
         proofs(
@@ -209,7 +209,7 @@ GUARDS = (
         "A query's record is looked for in the partition where it was written.",
         (
             Removal(
-                _CLUSTER,
+                _TOPIC,
                 "        if partitions != LOG_PARTITIONS:\n",
                 "        if partitions == 0:\n",
             ),
@@ -302,7 +302,7 @@ GUARDS = (
             Removal(
                 "eos_sink/identity.py",
                 '        key."""\n        return self.group\n',
-                'under one key."""\n        return self.query\n',
+                '        key."""\n        return self.query\n',
             ),
         ),
         proofs(
@@ -364,8 +364,8 @@ GUARDS = (
         "A deposed leader tells it, and an operator would be asked for a log that lost nothing.",
         (
             Removal(
-                "eos_sink/kafka/log_reader.py",
-                "            end = self._end.again(self._home, known, deadline)\n",
+                _READERS,
+                "            end = self._find_end_again(known, deadline)\n",
                 "            pass\n",
             ),
         ),

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from eos_sink.identity import SLOTS, QueryNames
-from eos_sink.kafka.cluster_facts import MemberFacts, TopicFacts, Unseen
+from eos_sink.kafka.admin_interface import MemberDescription
+from eos_sink.kafka.interfaces import TopicDescription, Unseen
 from eos_sink.kafka_config.acls import Acl, Permissions, operation_name
 from eos_sink.ops.doctor.facts import Facts, LogFacts
 from eos_sink.ops.doctor.findings import Check, Finding, Findings, Level, collect, shorten
@@ -30,7 +31,7 @@ def check_permissions(facts: Facts) -> Findings:
     yield from found or [Check.PERMISSIONS.ok(what)]
 
 
-def _check_topic(topic: TopicFacts | Unseen | None, needs: tuple[Acl, ...]) -> Findings:
+def _check_topic(topic: TopicDescription | Unseen | None, needs: tuple[Acl, ...]) -> Findings:
     if topic is None:
         return  # The brokers do not show the permissions on a missing topic.
     if isinstance(topic, Unseen) and topic.missing:
@@ -130,7 +131,7 @@ def _is_like_ours(name: str) -> bool:
     return tail.isdecimal() and head.rpartition("-")[2] in {str(slot) for slot in SLOTS}
 
 
-def _check_members(group: str, members: Sequence[MemberFacts] | Unseen) -> Findings:
+def _check_members(group: str, members: Sequence[MemberDescription] | Unseen) -> Findings:
     seen = Check.NAMES.require(members, f"the members of group {group}")
     strangers = [each for each in seen if each.instance != f"{group}-driver"]
     if strangers:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from eos_sink.errors import ClusterError
-from eos_sink.kafka.cluster_facts import Unseen
-from eos_sink.kafka.interfaces import TransactionStatus
+from eos_sink.kafka.interfaces import TransactionStatus, Unseen
 from eos_sink.kafka_config.broker_versions import VERIFICATION, check_broker
 from eos_sink.ops.doctor.facts import Facts, LogFacts
 from eos_sink.ops.doctor.findings import Check, Finding, Findings
@@ -143,7 +142,7 @@ def _check_maximum(check: Check, facts: Facts, name: str, wanted: int, meaning: 
     maximum, where, restart = _lowest(check, facts, name)
     if maximum >= wanted:
         return check.ok(f"{need}; the brokers allow {maximum}")
-    remedy = facts.commands.set_brokers({name: wanted}, restart=restart)
+    remedy = facts.commands.set_brokers(name, wanted, restart=restart)
     shorter = timeout_ms - (wanted - maximum)
     if shorter > 0:
         fits = f"Give the query {_OWN_TIMEOUT}={shorter}, if its batches are shorter"
@@ -182,7 +181,7 @@ def check_expiry(facts: Facts) -> Findings:
             where,
             "After a longer downtime the coordinator no longer knows the outcome of the query's "
             "last batch: the query reads it back from the topics, if they still have it.",
-            facts.commands.set_brokers({ID_EXPIRATION: 7 * _DAY_MS}, restart=restart),
+            facts.commands.set_brokers(ID_EXPIRATION, 7 * _DAY_MS, restart=restart),
         )
     else:
         kept = format_hours(kept_ms)
@@ -199,7 +198,7 @@ def check_verification(facts: Facts) -> Findings:
             f"{VERIFICATION}=false on {', '.join(off)}",
             "The query is refused at its start: a row that arrives after its transaction was "
             "aborted would block readers, or be committed by the next attempt (KIP-890).",
-            facts.commands.set_brokers({VERIFICATION: "true"}, restart=restart),
+            facts.commands.set_brokers(VERIFICATION, "true", restart=restart),
         )
     else:
         yield Check.VERIFICATION.ok(f"{VERIFICATION}=true")

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from eos_sink.identity import QueryNames
-from eos_sink.kafka.cluster import LOG_CONFIGURATION, LOG_PARTITIONS, home_of
-from eos_sink.kafka.cluster_facts import TopicFacts, Unseen
-from eos_sink.kafka.interfaces import LogPosition
+from eos_sink.kafka.interfaces import LogPosition, TopicDescription, Unseen
+from eos_sink.kafka.log_topic import LOG_CONFIGURATION, LOG_PARTITIONS, home_of
 from eos_sink.ops.doctor.facts import Facts, LogFacts
 from eos_sink.ops.doctor.findings import Check, Finding, Findings
 from eos_sink.ops.doctor.topics import MIN_IN_SYNC, check_copies, count_copies, fix_setting
@@ -25,7 +24,7 @@ def check_log(facts: Facts) -> Findings:
     ]
     what = (
         f"{topic.name}: {len(topic.partitions)} partitions, compacted, "
-        f"{count_copies(topic.copies)}, all in sync"
+        f"{count_copies(topic.replicas)}, all in sync"
     )
     yield from found or [Check.LOG.ok(what)]
 
@@ -47,7 +46,7 @@ def _check_creation(facts: Facts) -> Finding:
     )
 
 
-def _check_partitions(topic: TopicFacts, facts: Facts) -> Findings:
+def _check_partitions(topic: TopicDescription, facts: Facts) -> Findings:
     count = len(topic.partitions)
     if count == LOG_PARTITIONS:
         return
@@ -63,7 +62,7 @@ def _check_partitions(topic: TopicFacts, facts: Facts) -> Findings:
     )
 
 
-def _check_settings(topic: TopicFacts, facts: Facts) -> Findings:
+def _check_settings(topic: TopicDescription, facts: Facts) -> Findings:
     if isinstance(topic.settings, Unseen):
         return
     commands, settings = facts.commands, {**LOG_CONFIGURATION, **topic.settings}

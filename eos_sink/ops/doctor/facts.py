@@ -10,24 +10,23 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TypeVar
 
 from eos_sink.decision_log.codec import FORMAT
 from eos_sink.errors import EosSinkError
 from eos_sink.identity import QueryNames
-from eos_sink.kafka.cluster_facts import (
+from eos_sink.kafka.admin_interface import (
+    Admin,
     Broker,
     BrokerSetting,
-    MemberFacts,
+    LogLine,
+    LogPage,
+    MemberDescription,
     Quorum,
-    Survey,
-    TopicFacts,
-    Unseen,
 )
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.interfaces import TransactionState
-from eos_sink.kafka.observing import LogLine, LogPage
+from eos_sink.kafka.interfaces import TopicDescription, TransactionState, Unseen
 from eos_sink.kafka_config import translate
 from eos_sink.kafka_config.acls import Acl, Permissions, Resource
 from eos_sink.ops.doctor.findings import Commands
@@ -134,14 +133,14 @@ class Facts:
     brokers: Sequence[Broker]
     features: Mapping[str, int] | Unseen
     quorum: Quorum | Unseen
-    topics: Mapping[str, TopicFacts | Unseen | None]
+    topics: Mapping[str, TopicDescription | Unseen | None]
     named: tuple[str, ...]
     may_write: bool | Unseen
     may_join: bool | Unseen
     log: LogFacts | Unseen | None
     refusal: str | Unseen
     groups: Sequence[str] | Unseen
-    members: Mapping[str, Sequence[MemberFacts] | Unseen]
+    members: Mapping[str, Sequence[MemberDescription] | Unseen]
     transactions: Sequence[TransactionState] | Unseen
     now_ms: int = 0
 
@@ -161,7 +160,7 @@ class Facts:
         return found or why
 
 
-def gather(survey: Survey, subject: Subject, deadline: Deadline) -> Facts:
+def gather(admin: Admin, subject: Subject, deadline: Deadline) -> Facts:
     """Ask the cluster once for everything. Creates no topic.
 
     Raises:
@@ -171,10 +170,10 @@ def gather(survey: Survey, subject: Subject, deadline: Deadline) -> Facts:
     def soon() -> Deadline:
         return deadline.within(_ANSWER_S)
 
-    brokers = survey.brokers(deadline)
+    brokers = admin.describe_brokers(deadline)
     half = deadline.within(max(_ANSWER_S, deadline.left / 2))
     log = _seen(
-        lambda: read_log(survey.log_lines({}, half)),
+        lambda: read_log(admin.read_log({}, half)),
         Permissions(subject.prefix, subject.log).log_read,
     )
     records = log.records if isinstance(log, LogFacts) else {}
@@ -182,38 +181,40 @@ def gather(survey: Survey, subject: Subject, deadline: Deadline) -> Facts:
     decided = sorted({topic for decision in decisions if decision for topic in decision.topics})
     named = subject.topics or tuple(decided[:_MAX_TOPICS])
     everything = [*named, *INTERNAL, subject.log]
-    seen = _seen(lambda: survey.topics(everything, soon()))
+    seen = _seen(lambda: admin.kafka.describe_topics(everything, soon()))
     topics = dict.fromkeys(everything, seen) if isinstance(seen, Unseen) else seen
 
     refusal: str | Unseen = ""
     if topics[subject.log] is None:
-        copies = max(1, min(subject.options.log_replication, len(brokers)))
-        refusal = _seen(lambda: survey.refusal_to_make(subject.log, copies, soon()))
+        replicas = max(1, min(subject.options.log_replication, len(brokers)))
+        refusal = _seen(lambda: admin.refusal_to_create_log(replicas, soon()))
     groups = [subject.start]
     if subject.names is None:
         known = log.names(subject.prefix) if isinstance(log, LogFacts) else []
         groups = sorted(names.group for names in known)[:_MAX_GROUPS]
-    members: dict[str, Sequence[MemberFacts] | Unseen] = {}
+    members: dict[str, Sequence[MemberDescription] | Unseen] = {}
     if topics[OFFSETS] is not None:  # Asking for a group's coordinator would create the topic.
-        for group in groups:
-            members[group] = _seen(partial(survey.group_members, group, soon()))
+        described = _seen(lambda: admin.describe_groups(groups, soon()))
+        members |= dict.fromkeys(groups, described) if isinstance(described, Unseen) else described
     transactions: Sequence[TransactionState] | Unseen = ()
     if topics[TRANSACTIONS] is not None:
         needed = Acl("Describe", Resource.TRANSACTIONAL_ID, subject.start, prefixed=True)
-        transactions = _seen(lambda: survey.transactions(subject.start, soon(), ended=True), needed)
+        transactions = _seen(
+            lambda: admin.list_transactions(subject.start, soon(), ended=True), needed
+        )
     return Facts(
         now_ms=int(time.time() * 1000),
         subject=subject,
         brokers=brokers,
-        features=_seen(lambda: survey.features(soon())),
-        quorum=_seen(lambda: survey.quorum(soon())),
+        features=_seen(lambda: admin.describe_features(soon())),
+        quorum=_seen(lambda: admin.describe_quorum(soon())),
         topics=topics,
         named=named,
-        may_write=_seen(lambda: survey.may_write(subject.probe, soon())),
-        may_join=_seen(lambda: survey.may_join(subject.probe, soon())),
+        may_write=_seen(lambda: admin.may_write(subject.probe, soon())),
+        may_join=_seen(lambda: admin.may_join(subject.probe, soon())),
         log=log,
         refusal=refusal,
-        groups=_seen(lambda: survey.groups(subject.prefix, soon())),
+        groups=_seen(lambda: admin.list_groups(subject.prefix, soon())),
         members=members,
         transactions=transactions,
     )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TypeVar
 
-from eos_sink.kafka.cluster_facts import Unseen
+from eos_sink.kafka.interfaces import Unseen
 from eos_sink.kafka_config.acls import Acl, kafka_acls
 
 T = TypeVar("T")
@@ -135,22 +135,21 @@ class Commands:
         """One command for each resource."""
         return kafka_acls(acls, self.connection, self.principal)
 
-    def set_topic(self, topic: str, settings: Mapping[str, object]) -> str:
-        return self._alter(f"topics --entity-name {shlex.quote(topic)}", settings)
+    def set_topic(self, topic: str, name: str, value: object) -> str:
+        return self._alter(f"topics --entity-name {shlex.quote(topic)}", name, value)
 
-    def set_brokers(self, settings: Mapping[str, object], *, restart: bool) -> str:
+    def set_brokers(self, name: str, value: object, *, restart: bool) -> str:
         """Set all brokers at once, or say what to do for a setting that needs a restart."""
         if restart:
-            lines = ", ".join(f"{name}={value}" for name, value in settings.items())
-            return f"Set {lines} in server.properties of each broker, and restart them in turn."
-        return self._alter("brokers --entity-default", settings)
+            file = "server.properties of each broker"
+            return f"Set {name}={value} in {file}, and restart them in turn."
+        return self._alter("brokers --entity-default", name, value)
 
-    def _alter(self, entity: str, settings: Mapping[str, object]) -> str:
+    def _alter(self, entity: str, name: str, value: object) -> str:
         # kafka-configs splits a value at its commas unless it is in brackets.
-        pairs = (f"{n}=[{v}]" if "," in str(v) else f"{n}={v}" for n, v in settings.items())
+        setting = shlex.quote(f"{name}=[{value}]" if "," in str(value) else f"{name}={value}")
         return (
-            f"kafka-configs {self.connection} --alter --entity-type {entity} "
-            f"--add-config {shlex.quote(','.join(pairs))}"
+            f"kafka-configs {self.connection} --alter --entity-type {entity} --add-config {setting}"
         )
 
     def create_topic(

@@ -12,25 +12,16 @@ from eos_sink.errors import EosSinkError
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.ops.doctor.findings import Check, Finding, Findings
 
-MODULES = {
-    "eos-sink": "eos_sink",
-    "confluent-kafka": "confluent_kafka",
-    "kafka-python": "kafka",
-    "numpy": "numpy",
-    "pyarrow": "pyarrow",
-    "tenacity": "tenacity",
-    "pyspark": "pyspark",
+LIBRARIES = {
+    "eos-sink": ("eos_sink", "", ""),
+    "confluent-kafka": ("confluent_kafka", "2.16", "3"),
+    "kafka-python": ("kafka", "3.0.12", "4"),
+    "numpy": ("numpy", "1.24", "3"),
+    "pyarrow": ("pyarrow", "15", ""),
+    "tenacity": ("tenacity", "8.2", "10"),
+    "pyspark": ("pyspark", "4.1", "5"),
 }
-"""What each library is imported as."""
-BOUNDS = {
-    "confluent-kafka": ("2.16", "3"),
-    "kafka-python": ("3.0.12", "4"),
-    "numpy": ("1.24", "3"),
-    "pyarrow": ("15", ""),
-    "tenacity": ("8.2", "10"),
-    "pyspark": ("4.1", "5"),
-}
-"""The lowest version and the one to stay below (empty: none), as in setup.cfg."""
+"""The module, the lowest version, and the version to stay below (empty: none), as in setup.cfg."""
 OPTIONAL = frozenset({"pyspark"})
 _PYTHON = (3, 10)
 _CONNECT_S, _LOGIN_S = 3.0, 10.0
@@ -79,7 +70,7 @@ def make_look(
         addresses: to connect to.
         kafka: settings of a query to log in with; None: no login is tried.
     """
-    modules, settings, hosts = dict(MODULES), kafka and dict(kafka), list(addresses)
+    libraries, settings, hosts = dict(LIBRARIES), kafka and dict(kafka), list(addresses)
     connect_s, this_module = _CONNECT_S, __name__
 
     def look() -> dict[str, Any]:
@@ -112,7 +103,7 @@ def make_look(
                 return str(error.strerror or error)
             return ""
 
-        found = {name: version_of(name, module) for name, module in modules.items()}
+        found = {name: version_of(name, module) for name, (module, *_) in libraries.items()}
         usable = not any(error for _, error in found.values()) and all(
             found[name][0] for name in ("eos-sink", "confluent-kafka", "numpy", "pyarrow")
         )
@@ -132,9 +123,9 @@ def make_look(
 
 def try_clients(kafka: Mapping[str, str] | None) -> dict[str, Any]:
     """Load the Kafka clients and log in; called by `look` where this package can be imported."""
-    from eos_sink.kafka.admin.connect import connected_admin
     from eos_sink.kafka.connection.settings import connection_settings, librdkafka_settings
     from eos_sink.kafka.native.library import load_library
+    from eos_sink.kafka.shared_clients import connected_admin
 
     login = ""
     if kafka is not None:
@@ -158,8 +149,8 @@ def check_clients(python: Python) -> Findings:
             )
         )
     for name, version in python.versions.items():
-        if name in BOUNDS and not is_supported(name, version):
-            least, below = BOUNDS[name]
+        if not is_supported(name, version):
+            _, least, below = LIBRARIES[name]
             what = f"{name} {version}" if version else f"{name} is not installed"
             wanted = f"{least} or newer" + (f", below {below}" if below else "")
             found.append(
@@ -194,12 +185,12 @@ def is_supported(name: str, version: str) -> bool:
     """Whether the sink is tested with it; an optional library may be missing."""
     if not version:
         return name in OPTIONAL
-    least, below = BOUNDS[name]
+    _, least, below = LIBRARIES[name]
     return _parse(least) <= _parse(version) and (not below or _parse(version) < _parse(below))
 
 
 def _install(name: str, python: Python) -> str:
-    least, below = BOUNDS[name]
+    _, least, below = LIBRARIES[name]
     bounds = f"{name}>={least}" + (f",<{below}" if below else "")
     return f"{python.executable} -m pip install '{bounds}'"
 

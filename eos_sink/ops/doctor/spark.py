@@ -9,7 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from eos_sink.kafka.cluster_facts import Unseen
+from eos_sink.identity import SESSION_PREFIX
+from eos_sink.kafka.interfaces import Unseen
 from eos_sink.ops.doctor.findings import (
     Check,
     Finding,
@@ -19,7 +20,7 @@ from eos_sink.ops.doctor.findings import (
     shorten,
 )
 from eos_sink.ops.doctor.python import Python, check_clients, make_look
-from eos_sink.options import SESSION_PREFIX, Kind, kind_of
+from eos_sink.options import Kind, kind_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

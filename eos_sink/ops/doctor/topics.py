@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from eos_sink.kafka.cluster_facts import TopicFacts, Unseen
+from eos_sink.kafka.interfaces import TopicDescription, Unseen
 from eos_sink.kafka_config import translate
 from eos_sink.ops.doctor.brokers import ID_EXPIRATION, format_hours
 from eos_sink.ops.doctor.facts import INTERNAL, OFFSETS, TRANSACTIONS, Facts
@@ -62,16 +62,16 @@ def _check_internal_topic(name: str, facts: Facts) -> Findings:
             f"{name} is not there yet and wants {wanted} copies; there are {brokers} brokers",
             "It cannot be created, so no transaction can begin.",
             f"Start {wanted} brokers, or: "
-            + facts.commands.set_brokers({setting: brokers}, restart=True),
+            + facts.commands.set_brokers(setting, brokers, restart=True),
         )
     else:
         what = f"{name} is not there yet; Kafka creates it when it is first needed"
         yield Check.INTERNAL.ok(what)
 
 
-def check_copies(check: Check, topic: TopicFacts, facts: Facts) -> Findings:
+def check_copies(check: Check, topic: TopicDescription, facts: Facts) -> Findings:
     """Find out whether the topic accepts acks=all, now and after the failure of a broker."""
-    name, copies = topic.name, topic.copies
+    name, copies = topic.name, topic.replicas
     describe = f"Bring the missing brokers back: {facts.commands.describe_topic(name)}"
     settings = {} if isinstance(topic.settings, Unseen) else topic.settings
     if isinstance(topic.settings, Unseen):
@@ -83,7 +83,7 @@ def check_copies(check: Check, topic: TopicFacts, facts: Facts) -> Findings:
 
     leaderless = [n for n, part in topic.partitions.items() if part.leader < 0]
     short = {n: part.in_sync for n, part in topic.partitions.items() if part.in_sync < needed}
-    behind = [n for n, part in topic.partitions.items() if part.in_sync < part.copies]
+    behind = [n for n, part in topic.partitions.items() if part.in_sync < part.replicas]
     if leaderless:
         yield check.failure(
             f"{name} has no leader in partition {shorten(sorted(leaderless))}",
@@ -94,7 +94,7 @@ def check_copies(check: Check, topic: TopicFacts, facts: Facts) -> Findings:
         yield check.failure(
             has,
             "It rejects every row with acks=all, which transactions need: every batch fails.",
-            facts.commands.set_topic(name, {MIN_IN_SYNC: max(1, copies - 1)}),
+            facts.commands.set_topic(name, MIN_IN_SYNC, max(1, copies - 1)),
         )
     elif short:
         yield check.failure(
@@ -117,9 +117,9 @@ def check_copies(check: Check, topic: TopicFacts, facts: Facts) -> Findings:
 
 
 def _check_broker_failure(
-    check: Check, has: str, topic: TopicFacts, needed: int, facts: Facts
+    check: Check, has: str, topic: TopicDescription, needed: int, facts: Facts
 ) -> Findings:
-    name, copies = topic.name, topic.copies
+    name, copies = topic.name, topic.replicas
     reassign = "Give it three copies: kafka-reassign-partitions, three brokers."
     if copies == 1:
         reason = ", as there is one broker" if len(facts.brokers) == 1 else ""
@@ -127,17 +127,17 @@ def _check_broker_failure(
         yield check.warning(f"{name} has one copy{reason}", meaning, reassign)
     elif needed == 1 and copies >= 3:
         meaning = "A row that only one broker has counts as written, and is lost with that broker."
-        yield check.warning(has, meaning, facts.commands.set_topic(name, {MIN_IN_SYNC: 2}))
+        yield check.warning(has, meaning, facts.commands.set_topic(name, MIN_IN_SYNC, 2))
     elif needed == copies:
         meaning = "It rejects rows while one of its brokers is down."
-        remedy = facts.commands.set_topic(name, {MIN_IN_SYNC: copies - 1})
+        remedy = facts.commands.set_topic(name, MIN_IN_SYNC, copies - 1)
         yield check.warning(has, meaning, remedy)
     elif copies == 2:
         meaning = "While one of its brokers is down, a row that only the other has is written."
         yield check.warning(has, meaning, reassign)
 
 
-def _check_records(topic: TopicFacts, facts: Facts) -> Findings:
+def _check_records(topic: TopicDescription, facts: Facts) -> Findings:
     options, commands = facts.subject.options, facts.commands
     ranges = options.destinations.ranges.get(topic.name, ()) if options.destinations else ()
     needed = max((part.stop for part in ranges), default=0)
@@ -164,7 +164,7 @@ def _check_records(topic: TopicFacts, facts: Facts) -> Findings:
         yield Check.TOPIC.warning(*fix_setting(topic, name, "CreateTime", meaning, commands))
 
 
-def _check_read_back(topic: TopicFacts, facts: Facts) -> Findings:
+def _check_read_back(topic: TopicDescription, facts: Facts) -> Findings:
     """Where a crash leaves the outcome of a transaction open, the query looks for one of its
     records, for as long as a coordinator would know its id."""
     name, commands = topic.name, facts.commands
@@ -197,31 +197,31 @@ def _check_read_back(topic: TopicFacts, facts: Facts) -> Findings:
             f"{name} keeps records for {format_hours(kept_ms)}, coordinators ids for "
             f"{format_hours(needed_ms)} ({ID_EXPIRATION})",
             meaning,
-            commands.set_topic(name, {"retention.ms": needed_ms}),
+            commands.set_topic(name, "retention.ms", needed_ms),
         )
     if int(settings.get("retention.bytes", "-1")) >= 0:
         yield Check.WITNESS.warning(*fix_setting(topic, "retention.bytes", -1, meaning, commands))
 
 
 def fix_setting(
-    topic: TopicFacts, name: str, value: object, meaning: str, commands: Commands
+    topic: TopicDescription, name: str, value: object, meaning: str, commands: Commands
 ) -> tuple[str, str, str]:
     """Return the fact, meaning and remedy of a finding about a setting that should be `value`."""
     assert not isinstance(topic.settings, Unseen)
     what = f"{topic.name} has {name}={topic.settings.get(name)} instead of {value}"
-    return what, meaning, commands.set_topic(topic.name, {name: value})
+    return what, meaning, commands.set_topic(topic.name, name, value)
 
 
 def count_copies(copies: int) -> str:
     return "1 copy" if copies == 1 else f"{copies} copies"
 
 
-def _describe(topic: TopicFacts) -> str:
+def _describe(topic: TopicDescription) -> str:
     needed = "" if isinstance(topic.settings, Unseen) else topic.settings.get(MIN_IN_SYNC, "")
     count = len(topic.partitions)
     return (
         f"{topic.name}: {count} partition{'' if count == 1 else 's'}, "
-        f"{count_copies(topic.copies)}, all in sync, {MIN_IN_SYNC}={needed or 'not seen'}"
+        f"{count_copies(topic.replicas)}, all in sync, {MIN_IN_SYNC}={needed or 'not seen'}"
     )
 
 

@@ -6,23 +6,17 @@ from dataclasses import replace
 from typing import Any
 
 from eos_sink.identity import QueryNames
-from eos_sink.kafka.cluster import LOG_CONFIGURATION, LOG_PARTITIONS, home_of
-from eos_sink.kafka.cluster_facts import (
-    Broker,
-    BrokerSetting,
-    Clock,
-    MemberFacts,
-    PartitionFacts,
-    Quorum,
-    TopicFacts,
-)
+from eos_sink.kafka.admin_interface import Broker, BrokerSetting, Clock, MemberDescription, Quorum
 from eos_sink.kafka.interfaces import (
     LogPosition,
+    PartitionState,
+    TopicDescription,
     Transaction,
     TransactionState,
     TransactionStatus,
     Witness,
 )
+from eos_sink.kafka.log_topic import LOG_CONFIGURATION, LOG_PARTITIONS, home_of
 from eos_sink.kafka_config.broker_versions import NEEDED
 from eos_sink.metrics.stats import Stats
 from eos_sink.ops.doctor.checks import run_checks
@@ -84,15 +78,15 @@ def brokers(**settings: str) -> tuple[Broker, ...]:
     return tuple(broker(number, **settings) for number in (1, 2, 3))
 
 
-def topic(name: str, partitions: int = 6, copies: int = 3, **settings: str) -> TopicFacts:
+def topic(name: str, partitions: int = 6, copies: int = 3, **settings: str) -> TopicDescription:
     """`settings` with `_` for `.`."""
     base = {"min.insync.replicas": "2", "cleanup.policy": "delete", "retention.ms": str(7 * DAY_MS)}
     named = base | {name.replace("_", "."): value for name, value in settings.items()}
-    parts = {number: PartitionFacts(1, copies, copies) for number in range(partitions)}
-    return TopicFacts(name, parts, named, EVERYTHING)
+    parts = {number: PartitionState(1, copies, copies) for number in range(partitions)}
+    return TopicDescription(name, parts, named, EVERYTHING)
 
 
-def log_topic(partitions: int = LOG_PARTITIONS, **settings: str) -> TopicFacts:
+def log_topic(partitions: int = LOG_PARTITIONS, **settings: str) -> TopicDescription:
     changed = {name.replace("_", "."): value for name, value in settings.items()}
     made = topic(LOG, partitions)
     assert isinstance(made.settings, dict)
@@ -137,7 +131,9 @@ def facts(**changes: Any) -> Facts:
         "log": log(),
         "refusal": "",
         "groups": [f"eos-sink-{QUERY}"],
-        "members": {f"eos-sink-{QUERY}": [MemberFacts(f"eos-sink-{QUERY}-driver", "c", "/h")]},
+        "members": {
+            f"eos-sink-{QUERY}": [MemberDescription(f"eos-sink-{QUERY}-driver", "c", "/h")]
+        },
         "transactions": [state(f"eos-sink-{QUERY}-0-3", TransactionStatus.COMPLETE_COMMIT)],
         "now_ms": NOW_MS,
         "subject": SUBJECT,

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from eos_sink.kafka.cluster_facts import Clock, MemberFacts, PartitionFacts, Quorum, Unseen
-from eos_sink.kafka.interfaces import LogPosition, TransactionStatus
+from eos_sink.kafka.admin_interface import Clock, MemberDescription, Quorum
+from eos_sink.kafka.interfaces import LogPosition, PartitionState, TransactionStatus, Unseen
 from eos_sink.kafka_config.acls import Acl, Resource
 from eos_sink.kafka_config.destinations import Destinations
 from eos_sink.metrics.stats import Stats
@@ -58,7 +58,7 @@ def clocks(ahead_ms: int) -> Quorum:
 
 
 def one_in_sync(name: str) -> dict[str, Any]:
-    parts = {0: PartitionFacts(1, 3, 3), 1: PartitionFacts(1, 3, 1)}
+    parts = {0: PartitionState(1, 3, 3), 1: PartitionState(1, 3, 1)}
     return {name: replace(topic(name), partitions=parts)}
 
 
@@ -164,7 +164,7 @@ CASES: list[tuple[Check, Level, dict[str, Any], str, str]] = [
         FAILURE,
         {
             "topics": {
-                "readings": replace(topic("readings"), partitions={3: PartitionFacts(-1, 3, 2)})
+                "readings": replace(topic("readings"), partitions={3: PartitionState(-1, 3, 2)})
             }
         },
         "no leader in partition 3",
@@ -175,7 +175,7 @@ CASES: list[tuple[Check, Level, dict[str, Any], str, str]] = [
         WARNING,
         {
             "topics": {
-                "readings": replace(topic("readings"), partitions={3: PartitionFacts(1, 3, 2)})
+                "readings": replace(topic("readings"), partitions={3: PartitionState(1, 3, 2)})
             }
         },
         "out of sync in partition 3",
@@ -419,7 +419,7 @@ CASES: list[tuple[Check, Level, dict[str, Any], str, str]] = [
     (
         Check.NAMES,
         WARNING,
-        {"members": {f"eos-sink-{QUERY}": [MemberFacts("", "a-client", "/10.0.0.7")]}},
+        {"members": {f"eos-sink-{QUERY}": [MemberDescription("", "a-client", "/10.0.0.7")]}},
         "not the driver: a-client on 10.0.0.7",
         "group.id of its own",
     ),
@@ -525,5 +525,5 @@ def test_commands_are_for_the_brokers_and_the_principal_that_were_given() -> Non
         "kafka-acls --bootstrap-server kafka:9092 --command-config admin.properties --add "
         "--allow-principal User:readings --operation Read --topic 'a b'"
     )
-    both = COMMANDS.set_topic("t", {"cleanup.policy": "compact,delete", "x": 1})
-    assert both.endswith("--entity-name t --add-config 'cleanup.policy=[compact,delete],x=1'")
+    policy = COMMANDS.set_topic("t", "cleanup.policy", "compact,delete")
+    assert policy.endswith("--entity-name t --add-config 'cleanup.policy=[compact,delete]'")

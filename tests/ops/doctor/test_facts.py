@@ -9,19 +9,19 @@ import pytest
 from eos_sink.decision_log.codec import encode
 from eos_sink.errors import OutcomeUnknownError
 from eos_sink.identity import QueryNames
-from eos_sink.kafka.cluster_facts import Unseen
+from eos_sink.kafka.admin_interface import LogLine, LogPage
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.interfaces import LogPosition
-from eos_sink.kafka.observing import LogLine, LogPage
+from eos_sink.kafka.interfaces import LogPosition, Unseen
 from eos_sink.kafka_config.acls import Resource
 from eos_sink.ops.doctor.facts import Facts, LogFacts, Subject, gather, read_log
+from tests.fakes.admin import FakeAdmin
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.kafka import LOG_TOPIC
-from tests.fakes.survey import FakeSurvey
+from tests.fakes.process import Moment
 from tests.ops.doctor.cases import OPTIONS, written
 
 SUBJECT = Subject(replace(OPTIONS, log_topic=LOG_TOPIC), topics=("out",))
-NO_ANSWER = Unseen("Nobody answers")
+NO_ANSWER = Unseen("No broker answers")
 
 
 def cluster(*topics: str) -> FakeCluster:
@@ -31,17 +31,28 @@ def cluster(*topics: str) -> FakeCluster:
     return made
 
 
-def look(survey: FakeSurvey, subject: Subject = SUBJECT) -> Facts:
-    return gather(survey, subject, Deadline(30))
+def fail_in_describe_topics(name: str, _: Moment) -> None:
+    if name == "kafka.describe_topics":
+        raise OutcomeUnknownError("No broker answers.", remedy="Wait.")
+
+
+def silent_about(question: str, brokers: FakeCluster) -> FakeAdmin:
+    admin = FakeAdmin(brokers)
+    admin.silent = {question}
+    return admin
+
+
+def look(admin: FakeAdmin, subject: Subject = SUBJECT) -> Facts:
+    return gather(admin, subject, Deadline(30))
 
 
 def test_an_empty_cluster_is_not_asked_what_would_create_a_topic() -> None:
-    survey = FakeSurvey(cluster()).prepare()
-    found = look(survey, replace(SUBJECT, names=QueryNames("eos-sink-", "rows-0123456789")))
-    asked = [question for question, _ in survey.asked]
-    assert "group_members" not in asked
+    admin = FakeAdmin(cluster())
+    found = look(admin, replace(SUBJECT, names=QueryNames("eos-sink-", "rows-0123456789")))
+    asked = [question for question, _ in admin.asked]
+    assert "describe_groups" not in asked
     assert found.transactions == ()
-    assert ("refusal_to_make", LOG_TOPIC) in survey.asked
+    assert ("refusal_to_create_log", "") in admin.asked
     assert found.log is None
     assert found.topics == dict.fromkeys(
         ["out", "__transaction_state", "__consumer_offsets", LOG_TOPIC]
@@ -49,44 +60,54 @@ def test_an_empty_cluster_is_not_asked_what_would_create_a_topic() -> None:
 
 
 def test_permissions_are_tried_on_unused_names() -> None:
-    survey = FakeSurvey(cluster()).prepare()
-    look(survey)
-    assert ("may_write", "eos-sink-permission") in survey.asked
-    assert ("may_join", "eos-sink-permission") in survey.asked
+    admin = FakeAdmin(cluster())
+    look(admin)
+    assert ("may_write", "eos-sink-permission") in admin.asked
+    assert ("may_join", "eos-sink-permission") in admin.asked
 
 
 @pytest.mark.parametrize(
-    "question", ["features", "quorum", "may_write", "may_join", "groups", "refusal_to_make"]
+    "question",
+    [
+        "describe_features",
+        "describe_quorum",
+        "may_write",
+        "may_join",
+        "list_groups",
+        "refusal_to_create_log",
+    ],
 )
 def test_a_question_without_an_answer_hides_no_other_fact(question: str) -> None:
     everything = cluster("out", "__transaction_state", "__consumer_offsets")
-    found = look(FakeSurvey(everything).prepare(question))
+    found = look(silent_about(question, everything))
     answers = {
-        "features": found.features,
-        "quorum": found.quorum,
+        "describe_features": found.features,
+        "describe_quorum": found.quorum,
         "may_write": found.may_write,
         "may_join": found.may_join,
-        "groups": found.groups,
-        "refusal_to_make": found.refusal,
+        "list_groups": found.groups,
+        "refusal_to_create_log": found.refusal,
     }
     assert answers.pop(question) == NO_ANSWER
     assert NO_ANSWER not in answers.values()
 
 
 def test_topics_that_cannot_be_seen_are_each_unseen() -> None:
-    found = look(FakeSurvey(cluster("out")).prepare("topics"))
+    admin = FakeAdmin(cluster("out"))
+    admin.kafka.process.hook = fail_in_describe_topics
+    found = look(admin)
     assert set(found.topics.values()) == {NO_ANSWER}
 
 
 def test_without_any_broker_there_are_no_facts() -> None:
     with pytest.raises(OutcomeUnknownError):
-        look(FakeSurvey(cluster()).prepare("brokers"))
+        look(silent_about("describe_brokers", cluster()))
 
 
 def test_a_denied_question_names_the_permission() -> None:
-    survey = FakeSurvey(cluster("out", LOG_TOPIC, "__transaction_state")).prepare()
-    survey.denied = {Resource.TOPIC, Resource.TRANSACTIONAL_ID}
-    found = look(survey)
+    admin = FakeAdmin(cluster("out", LOG_TOPIC, "__transaction_state"))
+    admin.denied = {Resource.TOPIC, Resource.TRANSACTIONAL_ID}
+    found = look(admin)
     assert isinstance(found.log, Unseen)
     assert [str(acl) for acl in found.log.missing] == [f"Read on topic {LOG_TOPIC}"]
     assert isinstance(found.transactions, Unseen)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pyspark import cloudpickle
 
-from eos_sink.kafka.cluster_facts import Unseen
+from eos_sink.kafka.interfaces import Unseen
 from eos_sink.ops.doctor.findings import Check, Level
 from eos_sink.ops.doctor.python import make_look
 from eos_sink.ops.doctor.spark import SparkFacts, check_spark, group_executors
