@@ -70,7 +70,7 @@ def test_a_node_that_cannot_start_is_an_error_with_the_end_of_its_log() -> None:
     assert caught.value.exit_code == 1
 
 
-def test_a_port_that_first_took_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_port_that_was_taken_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
     def first_try_is_taken(count: int) -> list[int]:

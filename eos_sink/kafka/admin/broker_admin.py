@@ -22,15 +22,13 @@ from kafka.protocol.metadata import ApiVersionsRequest
 from kafka.protocol.producer.transaction import EndTxnRequest
 
 from eos_sink.kafka.admin_interface import Broker, BrokerSetting, Clock, Quorum
-from eos_sink.kafka.admin_requests import describe_configs, list_nodes, unseen
+from eos_sink.kafka.admin_requests import ANSWER_S, describe_configs, list_nodes, unseen
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.error_codes import Meaning, convert_error, get_meaning, proves_permission
 from eos_sink.kafka.interfaces import Unseen
 from eos_sink.kafka.shared_clients import SharedClients
 from eos_sink.kafka_config.acls import Acl, Resource
 
-# One broker that does not answer must not take the time of all other questions.
-ANSWER_S = 5.0
 _CLUSTER = "kafka-cluster"
 _DESCRIBE_CLUSTER = Acl("Describe", Resource.CLUSTER, _CLUSTER)
 _CONNECT_S = 3.0
