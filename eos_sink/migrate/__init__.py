@@ -1,1 +1,1 @@
-"""`eos-sink migrate`: reads the options of a query that uses Spark's Kafka sink, and assesses each."""
+"""`eos-sink migrate`: assesses the options of a query that uses Spark's Kafka sink."""
