@@ -7,8 +7,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 KAFKA ?= 4.3.0 3.9.1
 PYTEST_ARGS ?=
-# Test files run side by side: most of a test on real Kafka and Spark is waiting.
-WORKERS ?= 2
+# Test files run side by side: most of a test on real Kafka and Spark is waiting. Their order is that
+# of integration/conftest.py.
+WORKERS ?= 3
+SIDE_BY_SIDE = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 export PYTHON
 
 SOURCES := eos_sink pyspark_kafka_eos tests integration
@@ -44,8 +46,8 @@ demo: $(VENV)/.setup-demo ## Real flights through a real Kafka while the driver 
 	@$(BIN)/eos-sink demo
 
 .PHONY: test
-test: $(VENV)/.setup-dev kafka ## All tests: the pure parts, then real Kafka and Spark
-	$(BIN)/python -m pytest tests integration -n $(WORKERS) --dist loadfile $(PYTEST_ARGS)
+test: $(VENV)/.setup-dev kafka ## What each change has to pass: units, real Kafka and real Spark
+	$(BIN)/python -m pytest tests integration $(SIDE_BY_SIDE) $(PYTEST_ARGS)
 
 .PHONY: test-unit
 test-unit: $(VENV)/.setup-dev ## The tests that need no broker, in seconds
@@ -55,9 +57,11 @@ test-unit: $(VENV)/.setup-dev ## The tests that need no broker, in seconds
 test-integration: $(VENV)/.setup-dev kafka ## The tests on real Kafka and Spark
 	$(BIN)/python -m pytest integration $(PYTEST_ARGS)
 
+# Many of these start clusters, Sparks or installations of their own.
 .PHONY: test-long
+test-long: WORKERS := 2
 test-long: $(VENV)/.setup-dev kafka ## The tests that take long, most of them on real Kafka and Spark
-	$(BIN)/python -m pytest tests integration -m long $(PYTEST_ARGS)
+	$(BIN)/python -m pytest tests integration -m long $(SIDE_BY_SIDE) $(PYTEST_ARGS)
 
 .PHONY: lint
 lint: $(VENV)/.setup-dev ## Style, types and the direction of imports

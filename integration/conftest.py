@@ -1,4 +1,9 @@
-"""A real Kafka for the tests of this directory, one of each version and run."""
+"""A real Kafka and a real Spark for the tests of this directory, and who shares what of them.
+
+`make test` runs files side by side. Each worker has a broker of its own, since it starts in a
+second, and an open decision of one test would hold up another one that reads the same partition
+of the log. Files that need Spark, or three brokers, follow each other in one worker.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +11,17 @@ import hashlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import pyspark
 import pytest
 from pyspark.sql import SparkSession
+from xdist.scheduler import LoadFileScheduling
 
-from eos_sink.demo.spark_jars import spark_kafka_jars
 from eos_sink.testing import KafkaCluster, Security, start_kafka
 from eos_sink.testing.jar_cache import cache_root
 from eos_sink.testing.java import find_java
+from eos_sink.testing.spark_jars import spark_kafka_jars
 from integration.cluster_query import ClusterQuery
 from integration.in_process import Run
 from integration.own_kafka import start_own_kafka
@@ -25,6 +31,59 @@ from integration.spark_apps import Applications
 from integration.spark_program import CLASSES_VARIABLE, spark_session
 
 DEFAULT_VERSION = "4.3.0"
+
+# Started once for all tests of these files.
+SHARED = {
+    "spark": (
+        "test_spark.py",
+        "test_drop_in.py",
+        "test_batch.py",
+        "test_migrate.py",
+    ),
+    "cluster": ("test_cluster_faults.py", "test_cluster_states.py", "test_batch_shapes.py"),
+}
+# What takes longest begins first, so that no worker is left alone with it at the end.
+LONGEST = ("test_contract.py", "test_zombies.py", "test_resolve.py", "test_kips.py")
+
+_HERE = "integration/"
+_UNIT_OF = {f"{_HERE}{name}": unit for unit, names in SHARED.items() for name in names}
+_ORDER = [*_UNIT_OF, *(f"{_HERE}{name}" for name in LONGEST)]
+
+
+class _Scheduler(LoadFileScheduling):  # type: ignore[misc]
+    """Gives files to the workers; those that share something are one."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file: str = super()._split_scope(nodeid)
+        return _UNIT_OF.get(file, file)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileScheduling | None:
+    return _Scheduler(config, log) if config.getoption("dist") == "loadfile" else None
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put what takes longest first, and the tests without a broker last."""
+    for item in items:
+        file = _file_of(item)
+        if not file.startswith(_HERE):
+            continue
+        for shared in SHARED.keys() & set(getattr(item, "fixturenames", ())):
+            if _UNIT_OF.get(file) != shared and item.get_closest_marker("long") is None:
+                raise pytest.UsageError(f"{file} uses {shared!r}: add it to {__name__}.SHARED.")
+    place = {file: number for number, file in enumerate(_ORDER)}
+    last = len(place)
+
+    def rank(item: pytest.Item) -> int:
+        file = _file_of(item)
+        return place.get(file, last + (not file.startswith(_HERE)))
+
+    items.sort(key=rank)
+
+
+def _file_of(item: pytest.Item) -> str:
+    return item.nodeid.partition("::")[0]
 
 
 class MakeRun(Protocol):

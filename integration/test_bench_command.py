@@ -36,6 +36,7 @@ def left_behind(kafka: KafkaCluster) -> set[str]:
     return {name for name in named if "eos-sink-bench" in name}
 
 
+@pytest.mark.long
 def test_it_measures_and_leaves_nothing_behind(kafka: KafkaCluster, tmp_path: Path) -> None:
     told = tmp_path / "bench.json"
     sizes = ("--rows", "50", "--batches", "3", "--warm-up", "1", "--rounds", "1")

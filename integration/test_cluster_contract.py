@@ -203,6 +203,7 @@ def test_three_brokers_have_three_controllers_and_three_copies(
         assert sorted(part.replicas) == [1, 2, 3]
 
 
+@pytest.mark.long
 def test_the_others_take_over_from_a_killed_broker_until_it_is_back(
     three: KafkaCluster, topic: str
 ) -> None:
@@ -220,6 +221,7 @@ def test_the_others_take_over_from_a_killed_broker_until_it_is_back(
     assert received(three.bootstrap_servers, topic, 2) == ["before", "meanwhile"]
 
 
+@pytest.mark.long
 def test_the_cluster_goes_on_without_one_controller(three: KafkaCluster, topic: str) -> None:
     controller = three.controllers[0]
     controller.kill()

@@ -43,6 +43,7 @@ def local(
     return cluster
 
 
+@pytest.mark.long
 def test_an_older_kafka_runs_too_with_its_data_for_later(tmp_path: Path) -> None:
     with local("3.9.1", tmp_path) as kafka:
         assert kafka.version == "3.9.1"
@@ -69,7 +70,7 @@ def test_a_node_that_cannot_start_is_an_error_with_the_end_of_its_log() -> None:
     assert caught.value.exit_code == 1
 
 
-def test_a_port_that_first_took_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_port_that_was_taken_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
     def first_try_is_taken(count: int) -> list[int]:

@@ -90,6 +90,7 @@ def test_what_times_out_after_the_decision_is_written_again(
     query.check()
 
 
+@pytest.mark.long
 def test_what_times_out_while_the_driver_is_down_is_written_again(query: ClusterQuery) -> None:
     before_time_out(query, killed_after_decision)
     query.wait_timed_out()
@@ -166,7 +167,7 @@ def week_passes(query: Query, broker: KafkaCluster) -> None:
     "numbering",
     [
         Numbering.STREAM,
-        Numbering.VERSION,
+        pytest.param(Numbering.VERSION, marks=pytest.mark.long),
         pytest.param(Numbering.FOREACH, marks=pytest.mark.long),
     ],
 )
@@ -250,7 +251,16 @@ def rows(query: ClusterQuery, batch: int) -> set[str]:
     return {row for part in query.batches[batch] for row in part}
 
 
-@pytest.mark.parametrize("site", ["writing", "prepared", "decided", "settling", "recovering"])
+@pytest.mark.parametrize(
+    "site",
+    [
+        "decided",
+        *(
+            pytest.param(site, marks=pytest.mark.long)
+            for site in ("writing", "prepared", "settling", "recovering")
+        ),
+    ],
+)
 def test_deleting_records_takes_no_others_with_it(query: ClusterQuery, site: str) -> None:
     """UNKNOWN_PRODUCER_ID came of this in older brokers (KIP-360)."""
     process = SITES[site].reach(query)
@@ -292,6 +302,7 @@ def test_a_batch_that_outlives_the_drivers_session_is_repeated(
 # Copies are missing.
 
 
+@pytest.mark.long
 def test_a_log_without_a_leader_stops_the_query_until_it_is_back(
     cluster: KafkaCluster, tmp_path: Path
 ) -> None:
@@ -312,7 +323,7 @@ def test_a_log_without_a_leader_stops_the_query_until_it_is_back(
         cluster.repair()
 
 
-@pytest.mark.parametrize("which", ["output", "log"])
+@pytest.mark.parametrize("which", [pytest.param("output", marks=pytest.mark.long), "log"])
 def test_too_few_copies_in_sync_delay_a_batch_until_there_are_enough(
     cluster: KafkaCluster, tmp_path: Path, which: str
 ) -> None:

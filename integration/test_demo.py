@@ -16,7 +16,7 @@ from eos_sink.testing import KafkaCluster
 ROWS = 20_000
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(420)
 def test_flights_are_visible_once_although_the_driver_is_killed_and_a_zombie_wakes_up(
     kafka: KafkaCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -89,6 +89,7 @@ def test_figures_add_up_over_abort_replay_rewrite_and_restarts(
     assert 0 < stats.left_ms <= (stats.timeout_ms or 0) == 120_000
 
 
+@pytest.mark.long
 def test_prometheus_gets_an_answer_to_all_that_the_dashboard_asks(
     figured: Figured, tmp_path: Path
 ) -> None:

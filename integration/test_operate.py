@@ -165,9 +165,11 @@ def test_what_has_no_decision_is_committed_by_force_only(on_call: OnCall) -> Non
     assert "no decision names" in on_call.types(*words, expect=REFUSED)
     said = on_call.types(*words, "--force", expect=REFUSED)
     assert f"--force needs --confirm {first}" in said
-    assert len(on_call.listed("--open")) == PARTITIONS
+    tasks = set(on_call.ids(0))
+    # The vote is taken within the driver's own transaction, so that one is open, too.
+    assert set(on_call.listed("--open")) == {*tasks, query.options.names.driver}
     assert "come a second time" in on_call.types(*words, "--force", "--confirm", first)
-    assert len(on_call.listed("--open")) == PARTITIONS - 1
+    assert tasks & set(on_call.listed("--open")) == tasks - {first}
     query.finish()
     rows = query.visible().values()
     assert (rows.count("0-0-0"), rows.count("0-1-0")) == (2, 1)

@@ -116,6 +116,7 @@ def test_a_trigger_that_runs_once_writes_all_files_as_one_batch(query: SparkQuer
     query.assert_exactly_once()
 
 
+@pytest.mark.long
 @pytest.mark.kafka("3.9.1")
 def test_a_driver_lost_after_the_decision(query: SparkQuery) -> None:
     query.add_batch()
@@ -165,6 +166,7 @@ def test_a_batch_that_spark_replays_is_not_written_again(query: SparkQuery) -> N
     query.assert_exactly_once()
 
 
+@pytest.mark.long
 def test_a_lost_transaction_is_written_again(query: SparkQuery) -> None:
     query.add_batch()
     query.crash(FaultPoint.COMMITTER_WRITE_AFTER)
@@ -173,6 +175,7 @@ def test_a_lost_transaction_is_written_again(query: SparkQuery) -> None:
     query.assert_exactly_once()
 
 
+@pytest.mark.long
 def test_a_committed_transaction_that_answers_fenced_is_known_by_its_witness(
     query: SparkQuery,
 ) -> None:
@@ -198,6 +201,7 @@ def test_an_older_copy_of_the_checkpoint_is_refused(query: SparkQuery) -> None:
     query.assert_exactly_once()
 
 
+@pytest.mark.long
 def test_a_checkpoint_restored_one_batch_back_is_refused(query: SparkQuery) -> None:
     query.add_batch()
     query.finish()
@@ -230,6 +234,7 @@ def test_a_checkpoint_that_was_moved_goes_on_or_says_why_not(query: SparkQuery) 
     query.assert_exactly_once()
 
 
+@pytest.mark.long
 def test_a_checkpoint_that_was_moved_amid_a_batch_goes_on_under_an_id_of_its_own(
     query: SparkQuery,
 ) -> None:
@@ -299,7 +304,6 @@ def test_a_python_process_killed_amid_a_batch(point: FaultPoint, query: SparkQue
     query.assert_exactly_once()
 
 
-@pytest.mark.long
 def test_a_killed_task_is_tried_again(query: SparkQuery) -> None:
     application = query.applications.another("local[2,3]")
     query.add_batch()
@@ -359,6 +363,7 @@ def test_another_number_of_tasks_after_a_crash(query: SparkQuery) -> None:
     query.assert_exactly_once()
 
 
+@pytest.mark.long
 def test_another_number_of_tasks_cannot_write_a_lost_partition_again(query: SparkQuery) -> None:
     query.add_batch()
     query.crash(FaultPoint.COMMITTER_WRITE_AFTER)
@@ -462,6 +467,7 @@ BAD_INPUT: dict[str, tuple[dict[str, str | None], str | None, str]] = {
 }
 
 
+@pytest.mark.long
 def test_speculation_is_refused(query: SparkQuery) -> None:
     application = query.applications.another(conf={"spark.speculation": "true"})
     query.add_batch()
@@ -470,7 +476,14 @@ def test_speculation_is_refused(query: SparkQuery) -> None:
     assert query.seen() == ()
 
 
-@pytest.mark.parametrize("name", BAD_INPUT)
+# The unit tests have all of them: here one that Kafka finds, and one that is found before.
+SHORT = ("no such topic", "misspelt")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[] if name in SHORT else [pytest.mark.long]) for name in BAD_INPUT],
+)
 def test_bad_input_stops_the_query_at_its_start(name: str, query: SparkQuery) -> None:
     changed, column, message = BAD_INPUT[name]
     query.add_batch()

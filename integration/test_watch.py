@@ -118,6 +118,7 @@ def test_a_terminal_is_left_as_it_was(
     assert ESCAPES.sub("", output.text.partition("\x1b[?1049h")[0]).strip() == ""
 
 
+@pytest.mark.long
 def test_a_broker_that_comes_back_is_seen_again() -> None:
     with start_own_kafka() as kafka:
         topic = new_topic(kafka, "watched")

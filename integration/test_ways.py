@@ -40,6 +40,7 @@ def conf(spark: SparkSession) -> Iterator[RuntimeConfig]:
     eos_sink.register(spark)
 
 
+@pytest.mark.long
 def test_settings_of_the_session_are_defaults_once_it_is_registered(
     kafka: KafkaCluster,
     spark: SparkSession,

@@ -62,7 +62,13 @@ def test_a_driver_whose_member_is_replaced_decides_nothing(query: Query) -> None
     query.check()
 
 
-@pytest.mark.parametrize("point", BEFORE_THE_DECISION)
+@pytest.mark.parametrize(
+    "point",
+    [
+        *(pytest.param(point, marks=pytest.mark.long) for point in BEFORE_THE_DECISION[:2]),
+        *BEFORE_THE_DECISION[2:],
+    ],
+)
 def test_a_commit_that_wakes_up_after_its_abort_is_refused(query: Query, point: FaultPoint) -> None:
     interrupted = query.run(pause_at(point, batch=1, partition=2))
     interrupted.paused_at(point)

@@ -47,7 +47,7 @@ class LogPage:
         lines: oldest first; those of one partition in the order of their offsets.
         ends: where to read on, by partition.
         anew: the topic was deleted and created again: the given offsets were ignored, and what was
-            read before is void.
+            read before no longer holds.
     """
 
     lines: tuple[LogLine, ...] = ()

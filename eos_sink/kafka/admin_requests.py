@@ -31,6 +31,8 @@ K = TypeVar("K")
 Place = tuple[str, int]
 """Topic and partition."""
 
+# One broker that does not answer must not take the time of all questions of a command.
+ANSWER_S = 5.0
 # librdkafka keeps the request's own timeout, nearly always.
 _GRACE_S = 1.0
 

@@ -90,11 +90,7 @@ class ConfluentKafka:
         return ConfluentProducer(settings, transactional_id, timeout_ms, self.clients.permissions)
 
     def member(self, group: str, instance_id: str, session_ms: int) -> ConfluentMember:
-        permissions = self.clients.permissions
-        needs = (permissions.group, permissions.log_read)
-        return ConfluentMember(
-            self.clients.connection, group, instance_id, session_ms, self._home, needs
-        )
+        return ConfluentMember(self.clients, self._home, group, instance_id, session_ms)
 
     def longest_session(self, deadline: Deadline) -> int | None:
         soon = deadline.within(_SETTINGS_S)

@@ -198,6 +198,19 @@ def is_missing(error: KafkaError) -> bool:
     return get_meaning(error.code()) is Meaning.MISSING or error.code() == _E._UNKNOWN_PARTITION
 
 
+def proves_permission(error_code: int) -> bool:
+    """Whether a broker answers so only after it has checked the permission for the request.
+
+    It is not the coordinator, or does not know the transactional id, the group or the member.
+    """
+    row = CODES.get(error_code, _UNLISTED)
+    return (
+        row.control not in (Answer.STOP, Answer.DENIED)
+        or row.meaning in (Meaning.EXPIRED, Meaning.REPLACED)
+        or error_code == KafkaError.GROUP_ID_NOT_FOUND
+    )
+
+
 def classify_control_answer(error_code: int) -> Answer:
     """What a code of Kafka's protocol (org.apache.kafka.common.protocol.Errors) asks for."""
     return CODES.get(error_code, _UNLISTED).control

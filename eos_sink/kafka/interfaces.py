@@ -25,7 +25,7 @@ Headers = Sequence[tuple[str, bytes | None]]
 
 @dataclass(frozen=True, order=True)
 class Witness:
-    """Where one record of a transaction lies; reading there tells whether it was committed."""
+    """The place of one record of a transaction; a read there shows whether it was committed."""
 
     topic: str
     partition: int
@@ -82,11 +82,11 @@ class ProduceFailed(Exception):
 
 
 class MemberState(Enum):
-    """What became of a planner's membership."""
+    """The state of a planner's membership."""
 
     CURRENT = auto()
     EXPIRED = auto()
-    """The session ended and nobody has taken the place: recover, then go on."""
+    """The session ended without a successor: recover, then go on."""
     REPLACED = auto()
     """A newer driver has joined as the same static member: this run is over."""
 
@@ -97,7 +97,7 @@ class Visibility(Enum):
     COMMITTED = auto()
     ABORTED = auto()
     UNREADABLE = auto()
-    """The record is not there any more, so that its absence proves nothing."""
+    """The record was deleted or compacted away, so its absence proves nothing."""
 
 
 class EndOutcome(Enum):
@@ -105,7 +105,7 @@ class EndOutcome(Enum):
 
     DONE = auto()
     REFUSED = auto()
-    """Fenced, wrong state or id expired. Says nothing about what became of the transaction."""
+    """Fenced, wrong state or id expired. Says nothing about the outcome of the transaction."""
 
 
 class TransactionStatus(Enum):
@@ -134,7 +134,7 @@ class TransactionState:
     timeout_ms: int
 
     def is_not(self, transaction: Transaction) -> bool:
-        """Whether the id is another transaction's by now; one that is missing is nobody's."""
+        """Whether the id now belongs to another transaction. A missing id belongs to none."""
         return self.status is not TransactionStatus.MISSING and self.transaction != transaction
 
 
@@ -258,7 +258,7 @@ class TransactionalProducer(Protocol):
         next `send_offset` or `commit`."""
 
     def identity(self, deadline: Deadline) -> ProducerIdentity:
-        """Producer id and epoch of this very producer."""
+        """Producer id and epoch of this producer."""
 
     def commit(self, deadline: Deadline) -> None:
         """Raises:
@@ -269,7 +269,7 @@ class TransactionalProducer(Protocol):
     def abort(self, deadline: Deadline) -> None: ...
 
     def close(self) -> None:
-        """Let go of threads and sockets at once. Sends nothing."""
+        """Close threads and sockets at once. Sends nothing."""
 
 
 class GroupMember(Protocol):
@@ -300,8 +300,8 @@ class TransactionControl(Protocol):
     """The part of the transaction protocol that works from outside the producer."""
 
     def check_brokers(self, deadline: Deadline) -> None:
-        """Raises ClusterError if a broker is too old for what the sink asks of it; says what it
-        lacks and which Kafka brings it."""
+        """Raises ClusterError if a broker is too old for the sink; names what it lacks and which
+        Kafka has it."""
 
     def check_timeout(self, transactional_id: str, timeout_ms: int, deadline: Deadline) -> None:
         """Raises ConfigurationError if `timeout_ms` is above the broker's maximum. Fences
@@ -350,7 +350,7 @@ class LogReader(Protocol):
     ) -> bool:
         """Whether a record under one of the keys lies from `start` to before `end`, whatever became
         of its transaction. There are records at `end` and at `last`, so the next `latest` reads
-        past them, whatever end a deposed leader tells."""
+        past them, whatever end a deposed leader returns."""
 
     def position(self, query: str) -> LogPosition:
         """Where the query's records go (offset 0), for the first write."""

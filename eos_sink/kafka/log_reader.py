@@ -17,7 +17,7 @@ from eos_sink.kafka.interfaces import LogPosition
 from eos_sink.kafka.shared_clients import SharedClients
 
 _POLL_S = 0.1
-# How long a broker holds back the empty fetch that tells the end of a partition; a new assignment
+# How long a broker delays the empty fetch that marks the end of a partition; a new assignment
 # waits behind the one that is under way (500 ms by default). Each plan waits for the log's.
 _FETCH_MS = 1
 _LEARNS_S = 10.0
@@ -55,7 +55,7 @@ class PartitionReader:
     Args:
         clients: of the query.
         committed: read only what committed transactions wrote, up to the first open one.
-        ignored: codes of errors that a retry does not mend and that do not matter either.
+        ignored: codes of lasting errors that do not matter to the caller.
     """
 
     def __init__(

@@ -22,6 +22,7 @@ from eos_sink.kafka.error_codes import (
     convert_errors,
     is_missing,
     is_transient,
+    proves_permission,
 )
 from eos_sink.kafka.interfaces import MemberRefused, ProduceFailed, ProducerFenced
 
@@ -112,6 +113,12 @@ def test_a_topic_or_a_partition_may_be_missing() -> None:
         assert is_missing(KafkaError(code))
     assert is_missing(KafkaError(KafkaError._UNKNOWN_PARTITION))
     assert not is_missing(KafkaError(KafkaError.OFFSET_OUT_OF_RANGE))
+
+
+def test_a_broker_that_knows_no_such_id_or_member_has_checked_the_permission() -> None:
+    """EndTxn and Heartbeat are refused for a missing permission before anything else."""
+    proofs = {0, 7, 14, 15, 16, 22, 25, 47, 48, 49, 51, 69, 82, 90, 105}
+    assert {code for code in range(-200, 150) if proves_permission(code)} == proofs
 
 
 def test_an_error_is_wrapped_once() -> None:

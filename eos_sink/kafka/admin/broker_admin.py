@@ -22,20 +22,15 @@ from kafka.protocol.metadata import ApiVersionsRequest
 from kafka.protocol.producer.transaction import EndTxnRequest
 
 from eos_sink.kafka.admin_interface import Broker, BrokerSetting, Clock, Quorum
-from eos_sink.kafka.admin_requests import describe_configs, list_nodes, unseen
+from eos_sink.kafka.admin_requests import ANSWER_S, describe_configs, list_nodes, unseen
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.error_codes import convert_error
+from eos_sink.kafka.error_codes import Meaning, convert_error, get_meaning, proves_permission
 from eos_sink.kafka.interfaces import Unseen
 from eos_sink.kafka.shared_clients import SharedClients
 from eos_sink.kafka_config.acls import Acl, Resource
 
-# One broker that does not answer must not take the time of all other questions.
-ANSWER_S = 5.0
 _CLUSTER = "kafka-cluster"
 _DESCRIBE_CLUSTER = Acl("Describe", Resource.CLUSTER, _CLUSTER)
-_CLUSTER_DENIED, _GROUP_DENIED, _ID_DENIED = 31, 30, 53
-# Answers of a broker that does not know the id or the group, or is not its coordinator.
-_PERMITTED = {0, 14, 15, 16, 22, 25, 47, 48, 49, 69, 82, 90, 105}
 _CONNECT_S = 3.0
 _THREADS = 16
 
@@ -99,7 +94,7 @@ class BrokerAdmin:
             if getattr(answer, "finalized_features_epoch", -1) > 0
         ]
         if not answers:
-            return Unseen("no broker tells")
+            return Unseen("no broker reports them")
         latest = max(answers, key=lambda answer: int(answer.finalized_features_epoch))
         return {each.name: each.max_version_level for each in latest.finalized_features or ()}
 
@@ -110,7 +105,7 @@ class BrokerAdmin:
         if supported and not any(
             api.api_key == DescribeQuorumRequest.API_KEY for api in supported.api_keys
         ):
-            return Unseen("the brokers do not tell (no KRaft)")
+            return Unseen("the brokers do not report it (no KRaft)")
         topic = DescribeQuorumRequest.TopicData
         partitions = [topic.PartitionData(partition_index=0)]
         request = DescribeQuorumRequest(
@@ -122,7 +117,7 @@ class BrokerAdmin:
         if isinstance(answer, Unseen):
             return answer
         code = answer.error_code or answer.topics[0].partitions[0].error_code
-        if code == _CLUSTER_DENIED:
+        if get_meaning(code) is Meaning.DENIED:
             return Unseen(f"this principal lacks {_DESCRIBE_CLUSTER}", (_DESCRIBE_CLUSTER,))
         if code:
             return Unseen(kafka_errors.for_code(code).__name__)
@@ -146,22 +141,22 @@ class BrokerAdmin:
             committed=False,
             max_version=4,
         )
-        return self._is_permitted(request, _ID_DENIED, deadline)
+        return self._is_permitted(request, deadline)
 
     def may_join(self, group: str, deadline: Deadline) -> bool | Unseen:
         """Sends the heartbeat of a member that never joined."""
         request = HeartbeatRequest(
             group_id=group, generation_id=0, member_id="nobody", group_instance_id=None
         )
-        return self._is_permitted(request, _GROUP_DENIED, deadline)
+        return self._is_permitted(request, deadline)
 
-    def _is_permitted(self, request: Any, denied: int, deadline: Deadline) -> bool | Unseen:
+    def _is_permitted(self, request: Any, deadline: Deadline) -> bool | Unseen:
         answer = self._ask_any(request, deadline)
         if isinstance(answer, Unseen):
             return answer
-        if answer.error_code == denied:
+        if get_meaning(answer.error_code) is Meaning.DENIED:
             return False
-        if answer.error_code in _PERMITTED:
+        if proves_permission(answer.error_code):
             return True
         return Unseen(kafka_errors.for_code(answer.error_code).__name__)
 

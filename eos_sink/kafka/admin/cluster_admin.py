@@ -6,15 +6,14 @@ import heapq
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from confluent_kafka import KafkaError, Message
 from confluent_kafka.admin import NewTopic
-from kafka.protocol.admin.transactions import DescribeProducersRequest, ListTransactionsRequest
 
-from eos_sink.errors import ClusterError, EosSinkError, OutcomeUnknownError
+from eos_sink.errors import ClusterError, OutcomeUnknownError
 from eos_sink.kafka import admin_requests
-from eos_sink.kafka.admin.broker_admin import ANSWER_S, BrokerAdmin
 from eos_sink.kafka.admin_interface import (
     Broker,
     LogLine,
@@ -30,17 +29,20 @@ from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.error_codes import Meaning, convert_error, get_meaning
 from eos_sink.kafka.interfaces import LogPosition, ProducerIdentity, TransactionState, Unseen
 from eos_sink.kafka.log_reader import PartitionReader
-from eos_sink.kafka.log_scan import scan_topic
 from eos_sink.kafka.log_topic import LOG_PARTITIONS
 from eos_sink.kafka_config.acls import Acl, Resource, permission_error
 from eos_sink.options import SinkOptions
+
+if TYPE_CHECKING:
+    from eos_sink.kafka.admin.broker_admin import BrokerAdmin
 
 # An operator waits for it, and can try again.
 _FIRST_ANSWER_S = 5.0
 
 
 class ConfluentAdmin:
-    """Implements `eos_sink.kafka.admin_interface.Admin`.
+    """Implements `eos_sink.kafka.admin_interface.Admin`. Imports what only single commands need
+    when they call it.
 
     Args:
         options: of the query, or of any query of the cluster.
@@ -50,7 +52,6 @@ class ConfluentAdmin:
         self.kafka = ConfluentKafka(options, _FIRST_ANSWER_S)
         self._clients = self.kafka.clients
         self._log_topic = options.log_topic
-        self._brokers = BrokerAdmin(self._clients)
         self._log_reader: PartitionReader | None = None
         self._log_id = ""
 
@@ -127,75 +128,26 @@ class ConfluentAdmin:
         on_row: OnRow,
         deadline: Deadline,
     ) -> list[PartitionTail]:
+        from eos_sink.kafka.log_scan import scan_topic
+
         return scan_topic(self._clients, topic, producers, most, on_row, deadline)
 
     def blocking_transactions(
         self, topic: str, stable: Mapping[int, int], deadline: Deadline
     ) -> Mapping[int, str]:
-        client = self._clients.admin(deadline)
-        described = admin_requests.describe_topics(client, [topic], deadline, settings=False)[topic]
-        if isinstance(described, KafkaError):
-            return {}
-        by_leader: dict[int, list[int]] = {}
-        for number in stable:
-            leader = described.partitions[number].leader if number in described.partitions else -1
-            if leader >= 0:
-                by_leader.setdefault(leader, []).append(number)
-        try:
-            wire = self._clients.control().wire
+        from eos_sink.kafka.admin.blocking_transactions import find_blocking_transactions
 
-            async def ask_leaders() -> dict[int, Any]:
-                asked = DescribeProducersRequest.TopicRequest
-                requests = {
-                    leader: wire.send(
-                        DescribeProducersRequest(
-                            topics=[asked(name=topic, partition_indexes=numbers)]
-                        ),
-                        leader,
-                        deadline,
-                    )
-                    for leader, numbers in by_leader.items()
-                }
-                return await wire.gather(requests, deadline)
-
-            producers = {
-                partition.partition_index: producer.producer_id
-                for answer in wire.run(ask_leaders).values()
-                for each in (answer.topics if answer else ())
-                for partition in each.partitions
-                for producer in partition.active_producers
-                if producer.current_txn_start_offset == stable[partition.partition_index]
-            }
-
-            async def ask_coordinators() -> dict[int, Any]:
-                request = ListTransactionsRequest(
-                    state_filters=[],
-                    producer_id_filters=sorted(set(producers.values())),
-                    max_version=0,
-                )
-                brokers = await wire.list_brokers(deadline) or []
-                requests = {broker: wire.send(request, broker, deadline) for broker in brokers}
-                return await wire.gather(requests, deadline)
-
-            answers = wire.run(ask_coordinators).values() if producers else ()
-        except EosSinkError:
-            return {}
-        ids = {
-            row.producer_id: row.transactional_id
-            for answer in answers
-            for row in (answer.transaction_states if answer else ())
-        }
-        return {n: ids.get(each, f"producer id {each}") for n, each in producers.items()}
+        return find_blocking_transactions(self._clients, topic, stable, deadline)
 
     def list_groups(self, prefix: str, deadline: Deadline) -> Sequence[str] | Unseen:
-        soon = deadline.within(ANSWER_S)
+        soon = deadline.within(admin_requests.ANSWER_S)
         asked = self._clients.admin(deadline).list_consumer_groups(request_timeout=soon.left)
         listed = admin_requests.results({"": asked}, soon)[""]
         if isinstance(listed, KafkaError):
             return admin_requests.unseen(listed)
         if listed.errors:
             # Each broker lists its own groups, so the list would not be complete.
-            return Unseen(f"not all brokers tell: {listed.errors[0]}")
+            return Unseen(f"not all brokers answered: {listed.errors[0]}")
         names = (str(group.group_id) for group in listed.valid)
         return sorted(name for name in names if name.startswith(prefix))
 
@@ -214,7 +166,7 @@ class ConfluentAdmin:
         return self._brokers.describe_quorum(deadline)
 
     def refusal_to_create_log(self, replicas: int, deadline: Deadline) -> str | Unseen:
-        soon = deadline.within(ANSWER_S)
+        soon = deadline.within(admin_requests.ANSWER_S)
         futures = self._clients.admin(deadline).create_topics(
             [NewTopic(self._log_topic, LOG_PARTITIONS, replicas)],
             validate_only=True,
@@ -238,6 +190,12 @@ class ConfluentAdmin:
             self._log_reader.close()
         self._log_reader = None
         self.kafka.close()
+
+    @cached_property
+    def _brokers(self) -> BrokerAdmin:
+        from eos_sink.kafka.admin.broker_admin import BrokerAdmin
+
+        return BrokerAdmin(self._clients)
 
     def _read_log(self, starts: Mapping[int, int], deadline: Deadline) -> LogPage:
         if self._log_reader is None:
