@@ -159,7 +159,7 @@ def query_identity(
 
     Args:
         explicit: the option `eos.id`.
-        checkpoint_location: the option `checkpointLocation` as Spark hands it over.
+        checkpoint_location: the option `checkpointLocation` as Spark passes it.
         query_name: the name given with `queryName(...)`.
 
     Returns:
@@ -186,7 +186,7 @@ def query_identity(
     raise ConfigurationError(
         "The query has no identity: neither option eos.id, nor option checkpointLocation, nor a "
         "query name is set on the writer (a session-wide default checkpoint directory is not "
-        "visible to a sink). Without one a restart could not be told from another query.",
+        "visible to a sink). Without one a restart could not be distinguished from another query.",
         remedy="Set .option('eos.id', '<a name that stays the same across restarts>') or "
         ".option('checkpointLocation', '<absolute path>'). Nothing was written.",
     )

@@ -105,7 +105,7 @@ OPTIONS = (
     Option(
         "eos.metrics.log",
         "false",
-        "Whether each batch is told of in a line of JSON on standard error, which Spark puts into "
+        "Whether each batch is logged as a line of JSON on standard error, which Spark writes into "
         "the logs of its driver and its executors.",
     ),
 )

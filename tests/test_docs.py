@@ -5,6 +5,7 @@ Its Python is run against a real Kafka and a real Spark by `integration/test_doc
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
 import shlex
@@ -266,17 +267,23 @@ def test_the_runbook_names_each_alert_beside_the_section_that_it_leads_to() -> N
     assert told == expected
 
 
-def test_the_map_knows_each_part_of_the_tree() -> None:
-    text = (ROOT / "CONTRIBUTING.md").read_text()
-    named = set(re.findall(r"^\| `([^`]+)` \|", text, re.MULTILINE))
-    for path in named:
+def test_the_module_map_is_that_of_the_layers_and_quotes_each_package() -> None:
+    rows = dict(
+        re.findall(r"^\| `([^`]+)` \| (.+) \|$", (ROOT / "CONTRIBUTING.md").read_text(), re.M)
+    )
+    for path in rows:
         assert (ROOT / path).exists(), path
-    parts = {
-        f"eos_sink/{path.name}/" if path.is_dir() else f"eos_sink/{path.name}"
-        for path in (ROOT / "eos_sink").iterdir()
-        if not path.name.startswith("_") and path.name != "py.typed"
-    }
-    assert parts - named == set()
+    contract = re.search(
+        r"^layers = \[(.*?)^\]", (ROOT / "pyproject.toml").read_text(), re.M | re.S
+    )
+    assert contract
+    layers = re.findall(r"\w+", contract[1])
+    mapped = [path for path in rows if path.startswith("eos_sink/")]
+    assert [Path(path).stem for path in mapped] == [name for name in layers if name != "__main__"]
+    for path in mapped:
+        module = ROOT / path / "__init__.py" if path.endswith("/") else ROOT / path
+        docstring = ast.get_docstring(ast.parse(module.read_text())) or ""
+        assert docstring.split("\n\n")[0] == rows[path], path
 
 
 def test_each_test_that_a_page_names_is_there() -> None:

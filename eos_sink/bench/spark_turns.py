@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 from eos_sink.bench.cpu import Account, CpuClock, Part
 from eos_sink.bench.floor import FloorDataSource
 from eos_sink.bench.shape import Shape
-from eos_sink.demo.spark_jars import spark_kafka_jars
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.testing import java_home
 from eos_sink.testing.cluster_errors import DownloadError
 from eos_sink.testing.local_cluster import LocalCluster
+from eos_sink.testing.spark_jars import spark_kafka_jars
 from eos_sink.testing.waiting import Progress
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""The command line: `eos-sink COMMAND`.
+"""The command line: one module per command, and one that prints what they report.
 
 Each command is a module with NAME, HELP, EXAMPLES, `add_arguments` and `run`. `run` returns a
 report, which is printed here, or None if the command has printed everything itself.

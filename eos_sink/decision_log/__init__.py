@@ -1,4 +1,4 @@
-"""The decision log: a record format and a compare-and-swap register on one compacted topic."""
+"""The decision log: a compare-and-swap register on a compacted topic, and its record format."""
 
 from eos_sink.decision_log.register import DecisionRegister, check_forward
 from eos_sink.protocol.model import Entry

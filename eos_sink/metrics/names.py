@@ -118,7 +118,7 @@ class Gauge(_Named):
     )
     DOUBTFUL = (
         "doubtful_partitions",
-        "Partitions of the latest decision of which nobody can tell: eos-sink resolve.",
+        "Partitions of the latest decision whose outcome is not known: eos-sink resolve.",
     )
     OPEN = (
         "open_transactions",
@@ -162,7 +162,7 @@ class Gauge(_Named):
     )
     UP = (
         "exporter_cluster_up",
-        "1 if the cluster could be looked at; else nothing else is told.",
+        "1 if the cluster could be read; if not, there are no other values.",
         "",
     )
     UNSEEN = (
@@ -184,5 +184,5 @@ class Event(_Named):
     REWRITTEN = "rewritten", "The same of a batch whose lost partitions were written again."
     REPLAYED = "replayed", "Spark repeated a batch that is visible already; nothing was written."
     ABORTED = "aborted", "A batch was given up; nothing of it is visible."
-    RECOVERED = "recovered", "A planner process has recovered; `run` tells of a new run."
+    RECOVERED = "recovered", "A planner process has recovered; `run` names a new run."
     SUPERSEDED = "superseded", "This run was replaced, `by` whom, and writes nothing any more."

@@ -1,4 +1,4 @@
-"""What the operator commands find out and do; `eos_sink.cli` has their options and output."""
+"""What the operator commands find out and do; `cli` has their options and output."""
 
 
 class RefusedChoice(Exception):

@@ -110,5 +110,5 @@ def _rival(mine: Run | None, latest: Entry | None) -> tuple[str, str]:
         )
     return (
         f"The same query was started again: {theirs} has taken over.{this}",
-        "Let the newer run go on. If nobody has started it on purpose, stop one of the two.",
+        "Let the newer run go on. If it was not started on purpose, stop one of the two.",
     )

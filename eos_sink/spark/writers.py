@@ -204,7 +204,7 @@ def _run(context: TaskContext) -> str:
     try:
         return str(uuid.UUID(run))
     except (TypeError, ValueError, AttributeError):
-        # Without it a second frame of a batch could not be told from a replay of the first.
+        # Without it a second frame of a batch would look like a replay of the first.
         raise ConfigurationError(
             f"The job group was changed inside foreachBatch, to {run!r}: Spark's own, the run id "
             "of the query, tells a repeated batch from another frame of the same batch.",

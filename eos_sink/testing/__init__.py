@@ -1,4 +1,4 @@
-"""A real Kafka for tests of your own streams.
+"""A real Kafka for tests, whose nodes and network can fail; public.
 
     from eos_sink.testing import start_kafka
 

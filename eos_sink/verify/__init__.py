@@ -1,1 +1,1 @@
-"""Reads any topic as an application does and checks its rows; shares no code with the sink."""
+"""`eos-sink verify`: reads any topic as an application does and checks its rows."""
