@@ -172,7 +172,7 @@ def test_the_permissions_are_the_code_s() -> None:
 
 def test_the_checks_of_the_doctor_are_the_code_s() -> None:
     page = ROOT / "docs" / "doctor.md"
-    text = page.read_text().partition("## What is looked at")[2]
+    text = page.read_text().partition("## What is checked")[2]
     rows = [line.split(" | ")[0] for line in text.splitlines() if line.startswith("| ")][1:]
     assert [row[0] for row in table(page)] == [level.value for level in Level]
     assert rows == [f"| {check.value}" for check in Check]
