@@ -13,7 +13,7 @@ _OUTSIDE = "the model's batches are those of streams"
 GUARDS = (
     Guard(
         "two writes of one session do not share a member",
-        "Spark plans a second one in the process whose first one goes on, so the plans look alike.",
+        "Spark plans the second write in the process of the first one, so their plans look alike.",
         (
             Removal(
                 _PLANNER,
@@ -30,7 +30,8 @@ GUARDS = (
     ),
     Guard(
         "a second frame is refused",
-        "Two frames under one identity in one batch are not one frame and its repetition.",
+        "Two frames under one identity in one batch are different frames, not a frame and its "
+        "replay.",
         (
             Removal(
                 _VERDICTS,
@@ -45,8 +46,8 @@ GUARDS = (
         outside=_OUTSIDE,
     ),
     Guard(
-        "a repeated frame notes its run",
-        "A frame that comes after it in the same run is a second one.",
+        "a replayed frame records its run",
+        "A later frame of the same run is a second frame.",
         (
             Removal(
                 _COMMITTER,
@@ -58,15 +59,16 @@ GUARDS = (
         outside=_OUTSIDE,
     ),
     Guard(
-        "a mended frame notes its run",
-        "The same where lost partitions were written again.",
+        "a rewritten frame records its run",
+        "The same holds after lost partitions were written again.",
         (Removal(_COMMITTER, "override=override, spark_run=spark_run\n", "override=override\n"),),
         proofs(_BATCH + "test_a_second_frame_is_refused_in_a_run_that_has_mended_the_first"),
         outside=_OUTSIDE,
     ),
     Guard(
         "only versions are skipped",
-        "A batch of a query that is older than the decided one may have rows that it had not.",
+        "A batch of a stream that is older than the decided one may have rows that the "
+        "decided one had not.",
         (
             Removal(
                 _VERDICTS,
@@ -78,8 +80,8 @@ GUARDS = (
         outside=_OUTSIDE,
     ),
     Guard(
-        "a query is known by both ways of writing",
-        "What it has decided by itself is not written again by foreachBatch, nor the other way.",
+        "a query is recognised with and without foreachBatch",
+        "A batch that writeStream decided is not written again by foreachBatch, and the reverse.",
         (
             Removal(
                 _VERDICTS,
@@ -95,7 +97,7 @@ GUARDS = (
     ),
     Guard(
         "a partly lost write stops the next one",
-        "Only a write of which nothing is visible is passed over.",
+        "Only a write without any visible row is skipped.",
         (
             Removal(
                 _VERDICTS,
@@ -107,8 +109,8 @@ GUARDS = (
         outside=_OUTSIDE,
     ),
     Guard(
-        "an abort without reports ends a batch write",
-        "The next plan may be days away, and readers wait.",
+        "an abort without reports aborts a batch write",
+        "The next plan may be days later, and readers would wait.",
         (
             Removal(
                 _COMMITTER,
@@ -117,6 +119,6 @@ GUARDS = (
             ),
         ),
         proofs(_BATCH + "test_an_abort_that_is_told_of_no_task_ends_what_the_tasks_have_left_open"),
-        outside="the model's Spark plans again at once",
+        outside="in the model Spark plans again at once",
     ),
 )

@@ -90,11 +90,11 @@ GUARDS = (
             _VERDICT + "test_one_near_its_time_out_fails_the_vote[54001-False]",
             _STORY + "test_a_batch_too_near_its_time_out_is_not_decided",
         ),
-        outside="the model has no clock: a timeout may strike at any step, also after the vote",
+        outside="the model has no clock: a timeout can happen at any step, also after the vote",
     ),
     Guard(
         "vote by the brokers' clocks",
-        "How old a transaction is does not depend on the clock of the driver's machine.",
+        "The age of a transaction does not depend on the clock of the driver's machine.",
         (
             Removal(
                 _COMMITTER,
@@ -110,7 +110,7 @@ GUARDS = (
     ),
     Guard(
         "vote within the driver's own transaction",
-        "A driver that was fenced before its vote is told that it is stale.",
+        "A driver that was fenced before its vote fails as stale.",
         (
             Removal(
                 _COMMITTER,
@@ -119,11 +119,12 @@ GUARDS = (
             ),
         ),
         proofs(_CLOCKS + "test_a_driver_that_was_fenced_before_its_vote_learns_that_it_is_stale"),
-        outside="the write compares again; this one only names the cause",
+        outside="the write compares again; this check only names the cause",
     ),
     Guard(
-        "a decision that is written again is voted on again",
-        "A write that was fenced and repeated decides nothing that has ended meanwhile.",
+        "a retried decision is preceded by another vote",
+        "A write that was fenced and retried does not decide transactions that have ended "
+        "meanwhile.",
         (
             Removal(
                 "eos_sink/decision_log/register.py",
@@ -159,11 +160,14 @@ GUARDS = (
             "tests/protocol/test_faults.py::test_without_a_fault_every_row_is_visible_once_and_"
             "nothing_stops",
         ),
-        outside="the model asserts it at each commit and has no step that commits undecided",
+        outside=(
+            "the model asserts this at each commit and has no step that commits an "
+            "undecided transaction"
+        ),
     ),
     Guard(
         "a missing report stops the commit",
-        "Spark's commit() with a task that has not reported decides nothing.",
+        "Spark's commit() without the report of some task decides nothing.",
         (
             Removal(
                 _WRITERS,
@@ -174,20 +178,20 @@ GUARDS = (
         proofs(
             "tests/spark/test_data_source.py::test_a_batch_of_which_a_task_has_not_reported_is_not_decided"
         ),
-        outside="the model's Spark commits when all tasks have reported",
+        outside="in the model Spark commits when all tasks have reported",
     ),
     Guard(
         "only the planner's process recovers",
-        "The process of commit() and abort() neither joins nor voids.",
+        "The process of commit() and abort() neither joins the group nor fences plans.",
         (Removal(_SOURCE, "        if self._unpickled:\n", "        if False:\n"),),
         proofs(
             "tests/spark/test_data_source.py::test_the_process_of_commits_does_not_take_the_planners_place"
         ),
-        outside="the model has one planner a run",
+        outside="the model has one planner per run",
     ),
     Guard(
-        "the witness tells",
-        "A refused EndTxn or a foreign epoch is not an abort: the record itself is looked at.",
+        "the witness decides",
+        "A refused EndTxn or another epoch is not an abort: the sink reads the record itself.",
         (
             Removal(
                 "eos_sink/driver/evidence.py",
@@ -204,7 +208,7 @@ GUARDS = (
     ),
     Guard(
         "settled is judged by producer id and epoch",
-        "What the coordinator says of a later attempt says nothing of the decided transaction.",
+        "The coordinator's state of a later attempt says nothing about the decided transaction.",
         (
             Removal(
                 _OUTCOME,
@@ -213,11 +217,13 @@ GUARDS = (
             ),
         ),
         proofs("tests/protocol/test_outcome.py::test_the_page_shows_the_function"),
-        outside="nothing commits an id that a late attempt has taken, so no such state is reached",
+        outside=(
+            "nothing commits an id that a late attempt has taken, so this state is never reached"
+        ),
     ),
     Guard(
         "an unreadable witness stops",
-        "Where nobody can tell what became of a decided transaction, a person is asked.",
+        "If there is no evidence about a decided transaction, an operator decides.",
         (
             Removal(
                 _OUTCOME,
@@ -234,7 +240,7 @@ GUARDS = (
     Guard(
         "a record that is gone proves no abort",
         "Retention or compaction removes committed records too: only one that is still there, and "
-        "not given to readers, was aborted.",
+        "hidden from readers, was aborted.",
         (
             Removal(
                 "eos_sink/kafka/visibility.py",
@@ -250,7 +256,7 @@ GUARDS = (
     ),
     Guard(
         "a marker of the next epoch needs rows before it",
-        "It may be the next transaction's: behind rows of the decided one it is not.",
+        "The marker may belong to the next transaction, unless it follows rows of the decided one.",
         (
             Removal(
                 "eos_sink/kafka/log_scan.py",
@@ -262,7 +268,7 @@ GUARDS = (
             _CONTRACT + "TestMarkers::"
             "test_the_marker_of_the_next_epoch_proves_nothing_where_the_own_one_may_be_gone[4.3.0]"
         ),
-        outside="the model has no markers: its witnesses tell or are unreadable",
+        outside="the model has no markers: its witnesses are visible, aborted or unreadable",
     ),
     Guard(
         "a batch in doubt is not replayed",
@@ -293,7 +299,7 @@ GUARDS = (
     ),
     Guard(
         "a shared frame is noted as settled",
-        "Where queries share an identity, the next batch may be another one's.",
+        "If queries share an identity, the next batch may belong to another query.",
         (
             Removal(
                 _MODEL,
@@ -306,7 +312,8 @@ GUARDS = (
     ),
     Guard(
         "EndTxn up to version 4",
-        "Above it each end moves the epoch, by which the sink knows its transactions.",
+        "From version 5 on, each EndTxn increases the epoch, by which the sink identifies its "
+        "transactions.",
         (
             Removal(
                 "eos_sink/kafka/transactions.py", "_END_TXN_VERSION = 4\n", "_END_TXN_VERSION = 5\n"
@@ -337,7 +344,7 @@ GUARDS = (
         rows=("M_ABORTBLIND",),
     ),
     Guard(
-        "abort minus what is decided",
+        "an abort excludes decided transactions",
         "A reported transaction that the decision names is not aborted.",
         (Removal(_COMMITTER, "{*listed, *prepared} - decided", "{*listed, *prepared}"),),
         proofs(
@@ -347,8 +354,8 @@ GUARDS = (
         rows=("M_ABORTBLIND",),
     ),
     Guard(
-        "a list leaves out what is decided",
-        "Of the open transactions those that the decision names are not given up.",
+        "a list excludes decided transactions",
+        "Open transactions that the decision names are not aborted.",
         (Removal(_VERDICTS, "        and state.transaction not in decided\n"),),
         (
             *proofs(
@@ -356,7 +363,7 @@ GUARDS = (
             ),
             *proofs(
                 _GUARD + "test_a_recovery_ends_nothing_that_is_decided_with_an_abort",
-                without="a sweep settles before it lists",
+                without="a plan settles before it lists",
             ),
         ),
         rows=("M_ABORTBLIND",),
@@ -379,8 +386,8 @@ GUARDS = (
         rows=("M_UNDBYID",),
     ),
     Guard(
-        "abort voids",
-        "What was planned before the abort can no longer be decided.",
+        "abort fences the plans",
+        "Earlier plans can no longer be decided after the abort.",
         (Removal(_COMMITTER, _FENCE, "                pass\n"),),
         proofs(
             _WAKES_UP + "[Moment.BEFORE-abort]",
@@ -391,8 +398,8 @@ GUARDS = (
         rows=("NO_VOID",),
     ),
     Guard(
-        "abort voids, then aborts",
-        "What is aborted was undecidable before.",
+        "abort fences the plans, then aborts",
+        "A transaction is aborted only after its batch can no longer be decided.",
         (
             Removal(
                 _COMMITTER,
@@ -406,8 +413,8 @@ GUARDS = (
         rows=("NO_VOID",),
     ),
     Guard(
-        "abort lists, then voids",
-        "What was begun under a plan made after the void is not touched.",
+        "abort lists, then fences the plans",
+        "Transactions of a plan made after the fence are not aborted.",
         (
             Removal(_COMMITTER, _LIST),
             Removal(_COMMITTER, _FENCE_OR_LEAVE, _FENCE_OR_LEAVE + _LIST),
@@ -421,8 +428,9 @@ GUARDS = (
         rows=("M_VOIDFIRST",),
     ),
     Guard(
-        "a refused void ends the abort",
-        "Who may not void may not abort: what it has listed may be decided by now.",
+        "a refused fence ends the abort",
+        "An abort that cannot fence the plans aborts nothing: the listed transactions may be "
+        "decided by now.",
         (
             Removal(
                 _COMMITTER,

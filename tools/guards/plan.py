@@ -29,7 +29,7 @@ _WAKES_UP = (
 GUARDS = (
     Guard(
         "a plan reads the log",
-        "Each plan is made from the log, never from what the process remembers.",
+        "Each plan is made from the log, never from the memory of the process.",
         (
             Removal(
                 _PLANNER,
@@ -42,7 +42,7 @@ GUARDS = (
     ),
     Guard(
         "brokers that can verify transactions",
-        "Without it an aborted row of a live task is committed by the next attempt.",
+        "Without verification, the next attempt commits a late row of an aborted transaction.",
         (
             Removal(
                 _VERSIONS,
@@ -56,7 +56,7 @@ GUARDS = (
     ),
     Guard(
         "brokers that do verify transactions",
-        "The check of the brokers can be switched off on each of them.",
+        "Verification can be disabled on each broker.",
         (Removal(_VERSIONS, '    if value == "false":\n', "    if False:\n"),),
         proofs(
             "tests/kafka_config/test_broker_versions.py::test_a_broker_that_does_not_verify_is_refused_and_an_"
@@ -66,7 +66,7 @@ GUARDS = (
     ),
     Guard(
         "a plan settles first",
-        "What is decided is made visible before a batch is planned.",
+        "Decided transactions are committed before a batch is planned.",
         (
             Removal(
                 _PLANNER,
@@ -82,8 +82,8 @@ GUARDS = (
         rows=("M_NOSETTLE",),
     ),
     Guard(
-        "a sweep settles before it lists",
-        "What is decided is no longer open when open transactions are listed to be aborted.",
+        "a plan settles before it lists",
+        "Decided transactions are no longer open when open transactions are listed to be aborted.",
         (
             Removal(
                 _PLANNER,
@@ -93,7 +93,7 @@ GUARDS = (
         ),
         proofs(
             _GUARD + "test_a_recovery_ends_nothing_that_is_decided_with_an_abort",
-            without="a list leaves out what is decided",
+            without="a list excludes decided transactions",
         ),
         rows=("M_NOSETTLE",),
     ),
@@ -112,14 +112,15 @@ GUARDS = (
     ),
     Guard(
         "the log keeps what was seen settled",
-        "Coordinators and topics forget; a record that repeats a decision says that it is visible.",
+        "Coordinators and topics forget; a record that repeats a decision says that its rows "
+        "are visible.",
         (Removal(_PLANNER, "figures, settled=seen)", "figures)"),),
         proofs(_WEEK + "test_what_a_recovery_has_seen_settled_is_kept_in_the_log"),
         rows=("NO_SETTLEDBIT",),
     ),
     Guard(
-        "a ruling is not kept as seen",
-        "What a person has ruled is consulted, and may be changed, as long as the doubt lasts.",
+        "an override is not recorded as seen",
+        "The operator's choice is read, and may be changed, as long as the doubt lasts.",
         (
             Removal(
                 "eos_sink/driver/settle.py",
@@ -128,11 +129,11 @@ GUARDS = (
             ),
         ),
         proofs(_WEEK + "test_what_a_ruling_calls_visible_is_not_kept_as_seen"),
-        outside="the model has no person",
+        outside="the model has no operator",
     ),
     Guard(
         "a new decision is not settled",
-        "Only a record that repeats a decision keeps what was seen of it.",
+        "Only a record that repeats a decision keeps the note that it was seen settled.",
         (
             Removal(
                 "eos_sink/protocol/model.py",
@@ -146,7 +147,7 @@ GUARDS = (
     ),
     Guard(
         "a replaced member never joins again",
-        "Of two live drivers one wins for good.",
+        "Of two live drivers the newer one wins permanently.",
         (
             Removal(
                 _PLANNER,
@@ -171,8 +172,8 @@ GUARDS = (
         rows=("M_EXPIRED",),
     ),
     Guard(
-        "a plan lives for the longest session",
-        "Tasks may write under a plan whose process is gone for as long as the brokers allow it.",
+        "a plan has the longest session",
+        "Tasks can write under a plan whose process is gone for as long as the brokers allow.",
         (
             Removal(
                 "eos_sink/driver/session.py",
@@ -185,7 +186,7 @@ GUARDS = (
     ),
     Guard(
         "an idle member has expired",
-        "A membership that its own client has ended is joined again before the next plan.",
+        "If the client itself has left the group, the planner joins again before the next plan.",
         (
             Removal(
                 "eos_sink/kafka/member.py",
@@ -200,15 +201,15 @@ GUARDS = (
         outside="the model's member lives as long as its process",
     ),
     Guard(
-        "a sweep lists",
-        "What an earlier run has left open is looked for and aborted.",
+        "a plan lists undecided transactions",
+        "Open transactions of an earlier run are found and aborted.",
         (Removal(_PLANNER, _LIST, "        listed = []\n"),),
         proofs(_STORY + "test_the_next_plan_ends_what_an_abort_without_any_report_left_open"),
         rows=("M_NOSWEEP",),
     ),
     Guard(
-        "a sweep voids",
-        "What was planned before the sweep can no longer be decided.",
+        "a plan fences earlier plans",
+        "Earlier plans can no longer be decided.",
         (Removal(_PLANNER, _FENCE),),
         proofs(
             _GUARD + "test_half_a_task_that_goes_on_after_a_plan_has_swept_is_never_decided",
@@ -217,8 +218,8 @@ GUARDS = (
         rows=("NO_VOID",),
     ),
     Guard(
-        "a sweep voids, then aborts",
-        "What is aborted was undecidable before.",
+        "a plan fences, then aborts",
+        "A transaction is aborted only after its batch can no longer be decided.",
         (Removal(_PLANNER, _FENCE + _ABORT, _ABORT + _FENCE),),
         proofs(
             _WAKES_UP + "[Moment.AFTER-plan]",
@@ -226,8 +227,8 @@ GUARDS = (
         rows=("NO_VOID",),
     ),
     Guard(
-        "a sweep lists, then voids",
-        "What was begun under a plan made after the void is not touched.",
+        "a plan lists, then fences",
+        "Transactions of a plan made after the fence are not aborted.",
         (
             Removal(_PLANNER, _LIST + _NOTHING, "        listed = []\n"),
             Removal(_PLANNER, _FENCE, _FENCE + _LIST),
@@ -241,7 +242,7 @@ GUARDS = (
     ),
     Guard(
         "abort exactly what was listed",
-        "By producer id and epoch: what has begun since under the same transactional id stays.",
+        "By producer id and epoch: a newer transaction under the same transactional id stays open.",
         (
             Removal(
                 _ABORT_MODULE,
@@ -260,8 +261,8 @@ GUARDS = (
         rows=("NO_SWEEP",),
     ),
     Guard(
-        "a recovery voids whatever it has listed",
-        "Also if it has listed nothing, older plans cannot be decided any more.",
+        "a recovery fences the plans even if it listed nothing",
+        "Older plans cannot be decided any more, whatever is open.",
         (Removal(_PLANNER, "recovers=True", "recovers=False"),),
         proofs(
             _GUARD
@@ -292,7 +293,7 @@ GUARDS = (
         rows=("NO_RELIST",),
     ),
     Guard(
-        "a plan that came to nothing is swept",
+        "open transactions of a failed plan are aborted",
         "Unless exactly one new decision has come, the next plan lists what is open.",
         (
             Removal(
@@ -309,8 +310,8 @@ GUARDS = (
         rows=("NO_REPLAN",),
     ),
     Guard(
-        "a moved log is no decision",
-        "A void moves the log too: only a new decision says that the plan came to something.",
+        "a new record alone is not a decision",
+        "A fence adds a record too: only a new decision proves that the plan succeeded.",
         (
             Removal(
                 _PLANNER,
@@ -324,7 +325,7 @@ GUARDS = (
     ),
     Guard(
         "one new record, not more",
-        "A decision that was followed by a void leaves an abort that may have died halfway.",
+        "A fence after a decision means an abort that may have died halfway.",
         (
             Removal(
                 _PLANNER,
@@ -334,11 +335,11 @@ GUARDS = (
             ),
         ),
         proofs(_GUARD + "test_the_next_plan_ends_what_an_abort_of_a_decided_batch_left_open"),
-        outside="no row has a commit that dies, its abort that dies too, and a late attempt",
+        outside="no row combines a commit that dies, an abort that dies, and a late attempt",
     ),
     Guard(
-        "a start that read an older end takes over again",
-        "A deposed leader told it, and nobody has replaced the start.",
+        "a start that read an old end offset takes over again",
+        "A replaced leader reported the offset; no other run has replaced this one.",
         (
             Removal(
                 _PLANNER,

@@ -28,7 +28,7 @@ _LAST = (
 GUARDS = (
     Guard(
         "a witness has a known offset",
-        "A record that is acknowledged without an offset says nothing about where it is.",
+        "A record acknowledged without an offset has no known position.",
         (
             Removal(
                 "eos_sink/kafka/confluent_client.py",
@@ -63,7 +63,7 @@ GUARDS = (
     ),
     Guard(
         "the member goes with the last rows",
-        "A failed delivery, and a member that was replaced meanwhile, are noticed at the end.",
+        "A failed delivery, or a member replaced meanwhile, is noticed at the end.",
         (Removal(_WRITER, _LAST),),
         proofs(
             _GUARD + "test_a_task_whose_last_record_does_not_arrive_is_not_prepared",
@@ -74,7 +74,7 @@ GUARDS = (
     ),
     Guard(
         "a record that could not be delivered fails its task",
-        "The client itself would look only when it commits, which the driver does instead.",
+        "The client would report it only at its own commit, but the driver commits.",
         (
             Removal(
                 _PRODUCER,
@@ -89,7 +89,7 @@ GUARDS = (
     ),
     Guard(
         "a refused task aborts",
-        "What it has written holds up no reader.",
+        "The rows of a refused task do not hold up readers.",
         (
             Removal(
                 _WRITER,
@@ -120,7 +120,7 @@ GUARDS = (
     ),
     Guard(
         "a batch without rows decides nothing",
-        "It writes no record, so that idle queries leave the log alone.",
+        "It writes no record, so idle queries do not write to the log.",
         (
             Removal(
                 _COMMITTER,
@@ -135,8 +135,8 @@ GUARDS = (
         outside="not a matter of safety",
     ),
     Guard(
-        "keys land where Java clients put them",
-        "Whoever joins topics by partition finds a key in the same one.",
+        "keys go to the same partitions as with Java clients",
+        "Consumers that join topics by partition find a key in the same partition.",
         (
             Removal(
                 "eos_sink/kafka/producer.py",
@@ -161,14 +161,14 @@ GUARDS = (
             *proofs(_STORY + "test_batches_take_turns_with_the_slots"),
             *proofs(
                 _GUARD + "test_a_visible_batch_is_not_taken_for_lost_when_the_next_one_crashes",
-                without="the witness tells",
+                without="the witness decides",
             ),
         ),
         rows=("NO_SLOT",),
     ),
     Guard(
-        "a decided batch is counted",
-        "Its rows are visible already: a repetition does not write them.",
+        "a replay of a decided batch is counted",
+        "The rows are visible already, so a replay does not write them.",
         (
             Removal(
                 _VERDICTS,
@@ -183,8 +183,8 @@ GUARDS = (
         rows=("M_REWRITE",),
     ),
     Guard(
-        "batches are told apart with their stream",
-        "A deleted checkpoint counts from zero again; its batches are new ones.",
+        "a batch is identified by stream and number",
+        "After its checkpoint is deleted, a query counts from zero again; its batches are new.",
         (
             Removal(
                 _VERDICTS,
@@ -233,7 +233,7 @@ GUARDS = (
     ),
     Guard(
         "no stream is forgotten",
-        "However many write under one identity, the last batch of each is known.",
+        "The last batch of each stream is known, however many write under one identity.",
         (
             Removal(
                 "eos_sink/protocol/model.py",
@@ -249,7 +249,7 @@ GUARDS = (
     ),
     Guard(
         "there is room for every stream",
-        "A stream that a record has no room for is refused before anything is decided.",
+        "A stream for which the record has no room is refused before anything is decided.",
         (
             Removal(
                 _VERDICTS,
@@ -271,8 +271,8 @@ GUARDS = (
         rows=("M_EARLIERTALLY",),
     ),
     Guard(
-        "a replay of an earlier stream is written down before it is aborted",
-        "The record makes its plan undecidable, as a void does.",
+        "a replay of an earlier stream is recorded before it is aborted",
+        "The record fences the plan.",
         (
             Removal(
                 _COMMITTER,
@@ -285,7 +285,7 @@ GUARDS = (
     ),
     Guard(
         "a moved checkpoint stops",
-        "An identity's first batch was not decided under another identity before.",
+        "The first batch of an identity was not decided under another identity before.",
         (
             Removal(
                 _COMMITTER,
@@ -301,7 +301,7 @@ GUARDS = (
     ),
     Guard(
         "lost partitions need their batch",
-        "The query does not go past rows that were decided and then lost.",
+        "A query does not continue past decided rows that were lost.",
         (
             Removal(
                 _VERDICTS,
@@ -316,7 +316,7 @@ GUARDS = (
         rows=("M_LOSTGONE",),
     ),
     Guard(
-        "a repetition has the decided totals",
+        "a replay has the decided totals",
         "Other rows under the same batch number stop the query.",
         (Removal(_VERDICTS, "    if total != decision.total", "    if total is None"),),
         proofs(
@@ -327,7 +327,7 @@ GUARDS = (
     ),
     Guard(
         "rewritten partitions have the decided rows",
-        "Each partition of a repetition that writes has the fingerprint of the decision.",
+        "Each rewritten partition has the fingerprint of the decision.",
         (Removal(_VERDICTS, "    if moved or written != lost:\n", "    if written != lost:\n"),),
         proofs(
             _STORY + "test_lost_partitions_are_not_rewritten_from_rows_that_moved",
@@ -340,11 +340,11 @@ GUARDS = (
         "A partition too many or too few stops the query.",
         (Removal(_VERDICTS, "    if moved or written != lost:\n", "    if moved:\n"),),
         proofs(_VERDICT + "test_a_rewritten_set_that_is_not_the_lost_one_stops[rewritten1]"),
-        outside="the model's task obeys its plan",
+        outside="the model's tasks follow their plan",
     ),
     Guard(
         "a rewrite has the decided number of partitions",
-        "Partition numbers mean the same rows only if there are as many.",
+        "Partition numbers identify the same rows only if their number is unchanged.",
         (Removal(_VERDICTS, "    if len(reports) != decision.partitions:\n", "    if False:\n"),),
         proofs(_VERDICT + "test_a_rewrite_in_another_number_of_partitions_stops[4]"),
         outside="the model's batch keeps its two partitions",
