@@ -38,6 +38,7 @@ SHARED = {
         "test_spark.py",
         "test_drop_in.py",
         "test_batch.py",
+        "test_ways.py",
         "test_migrate.py",
     ),
     "cluster": ("test_cluster_faults.py", "test_cluster_states.py", "test_batch_shapes.py"),
@@ -65,13 +66,6 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileSche
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put what takes longest first, and the tests without a broker last."""
-    for item in items:
-        file = _file_of(item)
-        if not file.startswith(_HERE):
-            continue
-        for shared in SHARED.keys() & set(getattr(item, "fixturenames", ())):
-            if _UNIT_OF.get(file) != shared and item.get_closest_marker("long") is None:
-                raise pytest.UsageError(f"{file} uses {shared!r}: add it to {__name__}.SHARED.")
     place = {file: number for number, file in enumerate(_ORDER)}
     last = len(place)
 
@@ -80,6 +74,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return place.get(file, last + (not file.startswith(_HERE)))
 
     items.sort(key=rank)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Fail where a worker would start one more Spark or cluster for a file."""
+    for shared in SHARED.keys() & set(getattr(item, "fixturenames", ())):
+        if _UNIT_OF.get(_file_of(item)) != shared and item.get_closest_marker("long") is None:
+            pytest.fail(f"This file uses {shared!r}: add it to SHARED in integration/conftest.py.")
 
 
 def _file_of(item: pytest.Item) -> str:
