@@ -58,7 +58,7 @@ class Variation:
 
     Attributes:
         settings: of librdkafka, over those of the sink.
-        metadata_amid: the topic's metadata are asked for while the producer inits.
+        metadata_during_init: the topic's metadata are asked for while the producer inits.
         metadata_first: they are asked for once it has.
         offset_first: the log's offset is added before the flush.
         offset_last: it is added after the flush.
@@ -69,7 +69,7 @@ class Variation:
     """
 
     settings: Mapping[str, Any] = field(default_factory=dict)
-    metadata_amid: bool = False
+    metadata_during_init: bool = False
     metadata_first: bool = False
     offset_first: bool = False
     offset_last: bool = True
@@ -86,7 +86,7 @@ VARIATIONS = {
     "one partition": Variation(partitions=1),
     "two partitions": Variation(partitions=2),
     "kept producer": Variation(kept=True),
-    "metadata amid init": Variation(metadata_amid=True),
+    "metadata during init": Variation(metadata_during_init=True),
     "metadata after init": Variation(metadata_first=True),
     "sparse connections": Variation({"enable.sparse.connections": True}),
     "no statistics": Variation({"statistics.interval.ms": 0}),
@@ -248,7 +248,7 @@ class Task:
         }
         self._producer = Producer(settings)
         self.steps.lap("new")
-        if self._variation.metadata_amid:
+        if self._variation.metadata_during_init:
             ask = self._producer.list_topics
             threading.Thread(target=ask, args=(self._place.topic, _WAIT_S)).start()
         self._producer.init_transactions(_WAIT_S)

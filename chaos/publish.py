@@ -77,7 +77,7 @@ def _verdict(figures: Figures) -> Iterator[str]:
         ("Out of order", verdict["out_of_order"]),
         ("Aborted but visible", verdict["withdrawn"]),
         ("Readers held up", held_up),
-        ("Records aborted, which no reader is given", verdict["aborted"]),
+        ("Records aborted, hidden from readers", verdict["aborted"]),
     ]
     if on_disk := verdict["on_disk"]:
         rows += [
@@ -133,7 +133,7 @@ def _recovery(figures: Figures) -> Iterator[str]:
 def _stops(figures: Figures) -> Iterator[str]:
     stops = ", ".join(f"{why} {times}" for why, times in sorted(figures["stops"].items()))
     yield (
-        f"Drivers that stopped by themselves, each cured by a restart: {stops or 'none'}. "
+        f"Drivers that stopped by themselves, each recovered by a restart: {stops or 'none'}. "
         f"Faults whose point was not reached in time: {figures['not_reached']}."
     )
     yield ""

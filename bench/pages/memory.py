@@ -32,7 +32,7 @@ def lines(results: Results) -> Iterator[str]:
     if many:
         first, last = many[0].samples[0] / _MB, many[0].samples[-1] / _MB
         yield (
-            f"{len(many[0].samples)} batches one after the other in one worker: {number(first)} MB "
+            f"{len(many[0].samples)} consecutive batches in one worker: {number(first)} MB "
             f"after the first, {number(last)} after the last."
         )
 

@@ -10,7 +10,7 @@ from eos_sink.bench.result import spread
 _PEERS = {
     "kafka-eos": "`kafka-eos`",
     "kafka": "Spark's own sink",
-    "least": "the least that a sink in Python does",
+    "least": "a minimal Python sink",
 }
 _ENDED = {
     "clean": "stopped",
