@@ -2,7 +2,7 @@
 
     python -m bench.memory_task TASK.json
 
-It imports what Spark's worker imports, writes each batch that it is told of (the plans are pickled
+It imports what Spark's worker imports, writes each batch that it gets (the plans are pickled
 in files, since planning is the driver's), and tells as JSON lines on standard output what memory it
 has, how many rows it has taken and how many descriptors and threads it holds.
 """

@@ -118,9 +118,9 @@ class RequestLog:
         self._logs = {kafka.directory / f"node-{node.id}" / "node.log": 0 for node in kafka.brokers}
 
     def take(self) -> Counter[tuple[str, str]]:
-        """How often by client ("librdkafka", "kafka-python" or "broker") and API, once nobody
-        has asked for a while. What brokers ask each other for is left out, but for what a
-        transaction makes them ask."""
+        """Count requests by client ("librdkafka", "kafka-python" or "broker") and API, once no new
+        request has come for a while. Requests between brokers count only if a transaction causes
+        them."""
         found: Counter[tuple[str, str]] = Counter()
         quiet_at, end = time.monotonic() + _QUIET_S, time.monotonic() + _LONGEST_S
         while time.monotonic() < min(quiet_at, end):

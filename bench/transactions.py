@@ -59,7 +59,7 @@ class _Maker:
         self._control = control
 
     def _find(self, names: Sequence[str]) -> None:
-        """Whoever is described has a coordinator that is known from then on."""
+        """After a describe, the coordinator of the id is known."""
         self._control.describe(names, self._deadline)
 
     def inited(self, names: Sequence[str]) -> list[Transaction]:

@@ -67,7 +67,7 @@ class Config:
         results: where this run writes `error.json`, `batches.jsonl` and each batch's reports.
         batches: the rows of each partition of each batch.
         stream: of the batches; its start says who numbers them.
-        fail: batch and partition of a task that breaks off amid its rows.
+        fail: batch and partition of a task that fails between two rows.
         reports: instead of a run, the pickled reports that `call` of the committer is given.
         call: "commit" or "abort".
     """

@@ -27,7 +27,7 @@ from integration.checker import Rows, assert_each_once, read_topic
 from integration.minispark import DONE, STOPPED, Arm, Checkpoint, Config, arrow, sink_options
 
 PARTITIONS, ROWS = 3, 8
-# Longer than any wait here, so that a transaction that somebody should have ended is noticed.
+# Longer than any wait here, so that a transaction that was left open is noticed.
 TRANSACTION_MS = 90_000
 PATIENCE_S = 75.0
 _LOOK_AGAIN_S = 0.01

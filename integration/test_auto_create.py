@@ -24,7 +24,7 @@ def generous() -> Iterator[KafkaCluster]:
 def test_a_first_start_still_makes_the_log_as_it_has_to_be(
     generous: KafkaCluster, run: MakeRun
 ) -> None:
-    """Whoever asks for a topic's metadata may have made it, with one partition."""
+    """A metadata request may have created the topic, with one partition."""
     generous.create_topic("readings")
     run(generous, topic="readings").write(value=["a"])
     seen = AdminClient({"bootstrap.servers": generous.bootstrap_servers}).list_topics(timeout=30)

@@ -1,6 +1,6 @@
 """Brokers, controllers and the network between them and the query fail at the sites that matter.
 
-Every row is visible once in the end, no reader is held up, and nobody has to help.
+In the end every row is visible once, no reader is held up, and no operator is needed.
 """
 
 from __future__ import annotations

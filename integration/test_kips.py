@@ -101,7 +101,7 @@ def test_a_commit_without_an_answer_is_read_back_and_never_aborted_blindly(
     process.wake()
     process.stopped(OutcomeUnknownError)
     link.heal()
-    # The request had arrived: the batch is decided, and whoever aborts now loses it.
+    # The request had arrived: the batch is decided, and an abort now would lose it.
     assert query.decided() == 1
     query.finish()
     query.check()

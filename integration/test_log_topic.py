@@ -1,4 +1,4 @@
-"""A decision log that somebody made beforehand is used only if it keeps what is written."""
+"""A decision log that an operator created is used only if it keeps its records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A decision log that is gone, on a real Kafka: no batch is written twice behind anybody's back."""
+"""A deleted decision log, on a real Kafka: no batch is silently written twice."""
 
 from __future__ import annotations
 

@@ -169,7 +169,9 @@ def test_the_exporter_outlives_a_broker() -> None:
             wait_until(lambda: told("eos_sink") >= {down}, Deadline(_LONG_S), "it tells so")
             assert not told("eos_sink_rows", "eos_sink_driver")
             cluster.nodes[0].restart()
-            wait_until(lambda: len(told(*alive)) == 2, Deadline(_LONG_S), "all is told again")
+            wait_until(
+                lambda: len(told(*alive)) == 2, Deadline(_LONG_S), "all figures are served again"
+            )
             assert up in told(*alive)
         query.close()
 

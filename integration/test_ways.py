@@ -117,7 +117,7 @@ def place(tmp_path: Path, wheel: Path) -> Path:
     return place
 
 
-# A Connect server is told where to run by `remote`.
+# `remote` says where a Connect server runs.
 NO_MASTER = {"spark.sql.shuffle.partitions": "2"}
 # The libraries without what makes the tree importable: links of site-packages count there only.
 WITHOUT_THE_SINK = {"PYTHONPATH": sysconfig.get_path("purelib")}

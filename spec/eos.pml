@@ -1003,7 +1003,7 @@ plan: /* [Planner.plan] */
   :: else -> atomic { LIVING(id); if :: olog[STR] == b -> olog[STR] = b+1 :: else -> goto fail fi }; goto plan
   fi;
 
-abort: /* [Committer.abort], in a fresh process, or in the kept one, where it opens anew */
+abort: /* [Committer.abort], in a new process, or in the kept one, where it opens again */
 #ifdef KEEP
   atomic { if :: creq[id] == 1 -> kgone[id] = 1 :: else fi }
 #endif
@@ -1058,7 +1058,7 @@ fail:
   atomic {
     if
     :: res[id] == RUNNING && hum && clog[STR] == b -> res[id] = HUMAN
-    :: res[id] == RUNNING && !(hum && clog[STR] == b) -> res[id] = ERR     /* a stale run is told so too */
+    :: res[id] == RUNNING && !(hum && clog[STR] == b) -> res[id] = ERR     /* a stale run fails, too */
     :: else
     fi;
 #ifdef QUIETCHK

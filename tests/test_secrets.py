@@ -80,7 +80,7 @@ def test_no_secret_is_shown(
     login: dict[str, str], caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    # Trusts nobody: reading what the system trusts takes a while each time.
+    # Without trusted authorities: reading those of the system takes a while each time.
     trust = {"kafka.ssl.ca.location": str(tmp_path)}
     options = {**login, **trust, "kafka.bootstrap.servers": "127.0.0.1:1", "eos.id": "q"}
     for name in SECRETS:

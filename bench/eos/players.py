@@ -25,7 +25,7 @@ class Player:
     """A client that plays turns.
 
     Attributes:
-        name: what is told of it.
+        name: its name in the results.
         declares: partitions can be declared with it, one way or the other.
     """
 

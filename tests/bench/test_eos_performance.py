@@ -1,4 +1,4 @@
-"""What the loops are told, what they answer, and what is made of it."""
+"""The requests to the loops, their answers, and the figures made of them."""
 
 from __future__ import annotations
 

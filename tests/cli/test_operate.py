@@ -241,7 +241,7 @@ def test_what_is_undecided_is_aborted_when_it_is_confirmed(world: World, ops: Op
     assert found.ok
     assert cells(found) == [[each, "aborted"] for each in both]
     assert open_ids(world) == []
-    # The command's own membership is nobody who drives the query.
+    # The command's own membership is not a driver of the query.
     assert cells(ops.status())[0][5] == "gone"
 
 

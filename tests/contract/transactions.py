@@ -153,7 +153,7 @@ class ProducerContract:
     def test_a_record_that_was_not_delivered_is_told_without_a_commit(
         self, harness: Harness
     ) -> None:
-        """Nobody commits before a task has reported that all its records are there."""
+        """No commit comes before a task has reported that all its records arrived."""
         topic = harness.create_topic(partitions=1)
         reader = harness.kafka().log_reader(harness.deadline())
         position = reader.position("query")

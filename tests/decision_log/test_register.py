@@ -29,7 +29,7 @@ NAMES = QueryNames("p-", "q-0123456789")
 
 
 class Writer:
-    """One process with a register, and a token that is current until somebody joins."""
+    """One process with a register, and a token that is current until another member joins."""
 
     def __init__(self, cluster: FakeCluster, names: QueryNames = NAMES) -> None:
         self.names = names

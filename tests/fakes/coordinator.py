@@ -65,7 +65,7 @@ class Coordinator:
 
     def open(self, transactional_id: str, producer: ProducerIdentity) -> Txn:
         """AddPartitionsToTxn and AddOffsetsToTxn: the open transaction, or a new one under the
-        same epoch, also after somebody else's EndTxn has ended the one before."""
+        same epoch, also after another client's EndTxn has ended the one before."""
         known = self._ids.get(transactional_id)
         if known is None or producer != ProducerIdentity(known.producer_id, known.epoch):
             raise ProducerFenced(f"{transactional_id}: {producer} is not the current producer")

@@ -15,7 +15,7 @@ CLIENT = "sasl.oauthbearer.client.credentials.client"
 
 
 class TokenServer(HTTPServer):
-    """Gives "token-1", "token-2", ... or what it is told to.
+    """Gives "token-1", "token-2", ... or the given tokens.
 
     Attributes:
         asked: the header Authorization and the form of each request.

@@ -271,7 +271,7 @@ def test_an_idle_planner_process_that_was_ended_is_no_death() -> None:
 
 
 def test_a_witness_that_does_not_answer_is_asked_again_later_only(world: World) -> None:
-    """Somebody else's open transaction hides it; each look would wait for it anew."""
+    """Another producer's open transaction hides it; each look would wait for it again."""
     coordinator = world.cluster.coordinator
     other = coordinator.open("other", coordinator.init("other", 900_000))
     for log in world.cluster.topics[TOPIC].partitions:

@@ -74,7 +74,7 @@ def test_what_is_undecided_is_aborted_behind_a_void(world: World, ops: Operator)
     assert (record.seq, record.decision) == (2, None)
     assert record.run is not None
     assert record.run.tool == "eos-sink transactions"
-    # The run that had it open can decide nothing any more, and is told why.
+    # The run that had it open can no longer decide; its error says why.
     with pytest.raises(SupersededError, match="eos-sink transactions"):
         driver.committer.commit(reports)
     Driver(world).run(0, [b"a"], [b"b"])
@@ -142,7 +142,7 @@ def test_a_log_that_has_moved_since_the_look_stops_it(world: World, ops: Operato
     reports = driver.write(driver.planner.plan(), 1, [b"b"])
     with pytest.raises(RefusedChoice, match="seq 1 to 2"):
         ops.aborts(ops.sees(slot=1), seq=1)
-    driver.committer.commit(reports)  # Nobody was fenced.
+    driver.committer.commit(reports)  # No run was fenced.
     assert world.visible() == [b"a", b"b"]
 
 

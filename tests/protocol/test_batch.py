@@ -304,7 +304,7 @@ def test_a_second_frame_is_refused_in_a_run_that_has_mended_the_first(
 def test_a_second_frame_under_an_id_of_its_own_is_written_after_the_first_was_replayed(
     world: World, job: Job
 ) -> None:
-    """What the error of the second frame tells to do, amid the batch that it has stopped."""
+    """The remedy in the error of the second frame, during the batch that it has stopped."""
     second = world_of(world, eos_id="second")
     job.write(FRAMES(0), [b"a"], spark_run="1")
     Job(world).write(FRAMES(0), [b"a"], spark_run="2")
@@ -364,7 +364,7 @@ def test_a_query_that_changes_to_foreach_batch_between_two_batches_goes_on(
 def test_an_old_copy_of_the_checkpoint_is_refused_also_inside_foreach_batch(
     world: World, job: Job
 ) -> None:
-    """Nothing is skipped here: a batch that is planned anew may have more rows than it had."""
+    """Nothing is skipped here: a batch that is planned again may have more rows than before."""
     for number in range(3):
         job.write(FRAMES(number), [b"%d" % number], spark_run="1")
     with pytest.raises(OperatorNeededError, match="old copy of the checkpoint"):

@@ -321,7 +321,7 @@ def test_a_stale_drivers_task_with_few_rows_is_refused(world: World, driver: Dri
 def test_a_stale_task_that_goes_on_after_it_was_aborted_frees_readers(
     world: World, driver: Driver
 ) -> None:
-    """Its next record opens a transaction under the same epoch, which nobody has listed."""
+    """Its next record opens a transaction under the same epoch, which was not listed."""
     plan = driver.planner.plan()
     kafka = FakeKafka(world.cluster)
     At(kafka.process, "producer.send_offset", Moment.AFTER, lambda: recover(world))

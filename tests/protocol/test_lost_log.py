@@ -106,7 +106,7 @@ def test_a_query_that_never_decided_anything_starts_whatever_it_has_left_open(
 
 
 def test_without_any_trace_the_query_starts_anew(world: World) -> None:
-    """The ids have expired, after seven days without a batch: nobody can know."""
+    """The ids have expired, after seven days without a batch: there is no evidence."""
     Driver(world).run(0, [b"a"])
     delete_log(world)
     for name in (world.options.names.task(0, 0), world.options.names.driver):
@@ -192,7 +192,7 @@ def deposed(planner: Planner, world: World, end: int) -> None:
 
 
 def test_a_start_that_reads_an_older_end_goes_on_from_the_latest_record(world: World) -> None:
-    """Nobody has replaced it: the record that it has not read was there before."""
+    """No run has replaced it: the record that it has not read was there before."""
     Driver(world).run(0, [b"a"])
     driver = Driver(world)
     before = world.cluster.topics[world.options.log_topic].partitions[0].end

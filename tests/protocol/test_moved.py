@@ -1,4 +1,4 @@
-"""A checkpoint that was moved amid a batch has a new identity, and a person is asked."""
+"""A checkpoint that was moved during a batch has a new identity, and an operator decides."""
 
 from __future__ import annotations
 

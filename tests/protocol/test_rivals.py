@@ -1,4 +1,4 @@
-"""Whoever is replaced is told by whom: two queries under one identity, or a restart."""
+"""The error of a replaced run names its successor: a second query, or a restart."""
 
 from __future__ import annotations
 

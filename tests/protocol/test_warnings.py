@@ -1,4 +1,4 @@
-"""What becomes of settings that are passed over is told when a query starts, not at each batch."""
+"""A query warns about ignored settings when it starts, not at each batch."""
 
 from __future__ import annotations
 
