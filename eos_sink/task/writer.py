@@ -6,9 +6,10 @@ A task never commits its transaction, and opens none for a partition without row
 from __future__ import annotations
 
 import contextlib
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from itertools import islice
 
 import pyarrow as pa
@@ -241,14 +242,15 @@ class _Opening:
 
     def __init__(self, open_: Callable[[], TransactionalProducer]) -> None:
         self._open = open_
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="opening")
         self._begun: Future[TransactionalProducer] | None = None
 
     def __enter__(self) -> _Opening:
         return self
 
     def begin(self) -> None:
-        self._begun = self._thread.submit(self._open)
+        begun = self._begun = Future()
+        # A daemon: a broker that does not answer must not keep the worker from ending.
+        threading.Thread(target=self._run, args=(begun,), name="opening", daemon=True).start()
 
     def end(self) -> TransactionalProducer:
         begun, self._begun = self._begun, None
@@ -258,7 +260,12 @@ class _Opening:
         if self._begun is not None:
             with contextlib.suppress(Exception):
                 self._begun.result().close()
-        self._thread.shutdown(wait=False)
+
+    def _run(self, begun: Future[TransactionalProducer]) -> None:
+        try:
+            begun.set_result(self._open())
+        except BaseException as error:  # noqa: BLE001 - `end` raises it
+            begun.set_exception(error)
 
 
 def _give_up(producer: TransactionalProducer) -> None:
