@@ -133,7 +133,7 @@ def test_a_start_names_the_permission_that_is_missing(start: Start, number: int)
         ),
     ],
 )
-def test_a_permission_lost_amid_a_batch_is_named_and_nothing_is_lost(
+def test_a_permission_lost_during_a_batch_is_named_and_no_row_is_lost(
     start: Start, number: int, point: FaultPoint
 ) -> None:
     query = start()

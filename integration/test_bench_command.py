@@ -56,7 +56,7 @@ def test_a_topic_that_is_not_there_is_told(kafka: KafkaCluster) -> None:
 
 
 @pytest.mark.long
-def test_nobody_at_the_address_is_told() -> None:
+def test_an_address_without_a_broker_is_reported() -> None:
     done = bench("--bootstrap-server", "127.0.0.1:1")
     assert done.returncode == 2
     assert "No broker of 127.0.0.1:1 answers" in done.stderr

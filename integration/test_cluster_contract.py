@@ -132,7 +132,7 @@ def test_the_same_topic_twice_is_an_error(one: KafkaCluster, topic: str) -> None
         one.create_topic(topic)
 
 
-def test_a_topic_that_nobody_created_does_not_come_by_itself(one: KafkaCluster, topic: str) -> None:
+def test_a_topic_is_not_created_automatically(one: KafkaCluster, topic: str) -> None:
     metadata = AdminClient({"bootstrap.servers": one.bootstrap_servers}).list_topics(timeout=10)
     assert topic not in metadata.topics
 

@@ -141,7 +141,7 @@ def test_the_witness_tells_that_a_batch_was_lost_when_its_ids_are_forgotten(
     forgotten.check()
 
 
-def test_nobody_can_tell_when_the_records_are_deleted_as_well(forgotten: ClusterQuery) -> None:
+def test_without_ids_and_records_the_batch_is_in_doubt(forgotten: ClusterQuery) -> None:
     forgotten.run_killed_at(FaultPoint.COMMITTER_SETTLE_AFTER)
     wait_forgotten(forgotten)
     forgotten.cluster.delete_records(forgotten.topic)
@@ -271,7 +271,7 @@ def test_deleting_records_takes_no_others_with_it(query: ClusterQuery, site: str
     assert later <= at_most_once(query)
 
 
-def test_nobody_can_tell_what_became_of_a_lost_partition_whose_records_are_deleted(
+def test_a_lost_partition_whose_records_are_deleted_is_in_doubt(
     query: ClusterQuery,
 ) -> None:
     query.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)

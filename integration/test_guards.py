@@ -99,7 +99,7 @@ def test_a_decision_log_of_another_size_is_refused(
         other.close()
 
 
-def test_a_record_behind_an_end_that_is_told_too_low_is_not_overwritten(
+def test_a_record_behind_a_reported_end_that_is_too_low_is_not_overwritten(
     query: Query, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A deposed leader tells such an end; the producer finds the new leader."""

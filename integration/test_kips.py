@@ -143,7 +143,7 @@ def test_a_batch_that_is_voted_down_is_a_failed_commit(query: Query) -> None:
 # KIP-360
 
 
-def test_a_producer_that_the_broker_has_forgotten_starts_anew_and_the_query_goes_on(
+def test_a_producer_that_the_broker_has_forgotten_starts_again_and_the_query_continues(
     forgetful: KafkaCluster, query_on: Callable[..., Query]
 ) -> None:
     """The driver keeps its producer between batches, here for longer than its id lives."""

@@ -170,7 +170,7 @@ def test_both_clients_take_pkcs12_stores(entered: KafkaCluster) -> None:
 
 
 @pytest.mark.long
-def test_whom_nobody_vouches_for_is_not_trusted(entered: KafkaCluster) -> None:
+def test_an_unknown_authority_is_not_trusted(entered: KafkaCluster) -> None:
     """Without its trust store neither client goes on."""
     given = entered.access.options("ann", "SCRAM-SHA-512")
     del given["kafka.ssl.truststore.location"]

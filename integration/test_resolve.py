@@ -273,7 +273,7 @@ def test_what_is_decided_is_committed_before_it_is_dropped(query: Query, person:
     query.check(batches=2)
 
 
-def test_a_query_whose_log_was_deleted_starts_anew(kafka: KafkaCluster, own_log: Query) -> None:
+def test_a_query_whose_log_was_deleted_starts_again(kafka: KafkaCluster, own_log: Query) -> None:
     query, person = own_log, Person(kafka, own_log)
     query.run_killed_at(FaultPoint.COMMITTER_SETTLE_AFTER)
     query.commit_log(1)
@@ -385,7 +385,7 @@ def test_two_queries_under_one_identity_are_named(query: Query) -> None:
     query.check()
 
 
-def test_a_stream_that_another_one_has_followed_is_replayed_without_a_person(
+def test_a_stream_that_another_one_has_followed_is_replayed_without_an_operator(
     query: Query, person: Person
 ) -> None:
     """And a person is asked where its rows are others than before."""

@@ -126,7 +126,7 @@ def test_a_driver_lost_after_the_decision(query: SparkQuery) -> None:
 
 
 @pytest.mark.long
-def test_a_crash_amid_recovery(query: SparkQuery) -> None:
+def test_a_crash_during_recovery(query: SparkQuery) -> None:
     query.add_batch()
     query.crash(FaultPoint.COMMITTER_WRITE_BEFORE)
     query.crash(FaultPoint.PLANNER_ABORT_AMID)
@@ -135,7 +135,7 @@ def test_a_crash_amid_recovery(query: SparkQuery) -> None:
 
 
 @pytest.mark.long
-def test_a_crash_amid_the_abort_of_a_failed_batch(query: SparkQuery) -> None:
+def test_a_crash_during_the_abort_of_a_failed_batch(query: SparkQuery) -> None:
     query.add_batch()
     for point in (FaultPoint.COMMITTER_VOTE_BEFORE, FaultPoint.COMMITTER_ABORT_AMID):
         query.faults.arm(point, Action.KILL_PROCESS)
@@ -235,7 +235,7 @@ def test_a_checkpoint_that_was_moved_goes_on_or_says_why_not(query: SparkQuery) 
 
 
 @pytest.mark.long
-def test_a_checkpoint_that_was_moved_amid_a_batch_goes_on_under_an_id_of_its_own(
+def test_a_checkpoint_that_was_moved_during_a_batch_continues_under_an_eos_id(
     query: SparkQuery,
 ) -> None:
     query.options["eos.id"] = query.topic
@@ -289,7 +289,7 @@ PYTHON_KILLED = {
 
 
 @pytest.mark.parametrize("point", PYTHON_KILLED, ids=PYTHON_KILLED.get)
-def test_a_python_process_killed_amid_a_batch(point: FaultPoint, query: SparkQuery) -> None:
+def test_a_python_process_killed_during_a_batch(point: FaultPoint, query: SparkQuery) -> None:
     """Spark stops the query, which goes on when it is started again in the same session."""
     query.add_batch()
     query.faults.arm(point, Action.KILL_PROCESS)

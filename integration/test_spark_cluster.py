@@ -105,7 +105,7 @@ def test_all_executors_killed_between_prepared_and_decided(
     query.assert_exactly_once()
 
 
-def test_a_machine_lost_amid_its_task(
+def test_a_machine_lost_during_its_task(
     query: SparkQuery, shared: Shared, machines: StandaloneCluster
 ) -> None:
     point = FaultPoint.TASK_FLUSH_AFTER

@@ -161,7 +161,7 @@ def test_an_abort_that_wakes_up_late_aborts_only_what_it_has_listed(
     query.check()
 
 
-def test_an_abort_that_wakes_up_late_before_its_void_gives_way(query: Query) -> None:
+def test_an_abort_that_wakes_up_late_before_its_fence_gives_way(query: Query) -> None:
     late = query.call("abort", query.write(0), pause_at(FaultPoint.COMMITTER_LIST_AFTER, -1, -1))
     late.paused_at(FaultPoint.COMMITTER_LIST_AFTER)
     commit = query.call(

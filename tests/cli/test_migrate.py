@@ -46,7 +46,7 @@ def test_a_query_without_trouble_is_fine(job: Path, capsys: pytest.CaptureFixtur
     assert "job.py:2" in shown
 
 
-def test_what_needs_a_person_is_an_exit_code(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_needs_a_change_is_an_exit_code(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
     job.write_text(BAD)
     assert cli.main(["migrate", "job.py"]) == 1
     assert "refused" in capsys.readouterr().out

@@ -177,7 +177,7 @@ class RowsContract:
         ]
 
     @pytest.mark.parametrize("timestamp", [None, 5])
-    def test_a_row_that_is_too_large_amid_a_batch_fails_it(
+    def test_a_row_that_is_too_large_fails_its_batch(
         self, harness: Harness, timestamp: int | None
     ) -> None:
         topic = harness.create_topic()
@@ -193,7 +193,7 @@ class RowsContract:
 
     @pytest.mark.parametrize("named", [0, None])
     @pytest.mark.parametrize("known", [True, False])
-    def test_a_partition_that_does_not_exist_amid_a_batch_fails_it(
+    def test_a_partition_that_does_not_exist_fails_its_batch(
         self, harness: Harness, known: bool, named: int | None
     ) -> None:
         """Whether the client has heard of the topic before or not, it does not hang."""

@@ -240,7 +240,7 @@ class ControlContract:
             b"%d" % n for n in sorted(range(20), key=str)
         ]
 
-    def test_end_of_nothing_asks_nobody(self, harness: Harness) -> None:
+    def test_end_of_nothing_sends_no_request(self, harness: Harness) -> None:
         assert harness.kafka().control().end([], True, harness.deadline()) == {}
 
     def test_a_foreign_abort_leaves_the_epoch_and_the_task_opens_a_new_transaction(

@@ -54,7 +54,7 @@ def delivered(offset: int | None, partition: int = 0) -> Any:
 ROWS = Rows.of([(value, None, "t", None, None, None) for value in (b"a", b"b", b"c")])
 
 
-def test_the_first_row_with_a_known_offset_is_told_and_no_other() -> None:
+def test_only_the_first_row_with_a_known_offset_is_reported() -> None:
     queue, told = Queue(), list[tuple[str, int, int]]()
     producer = producer_on(queue)
     producer.produce_rows(ROWS, lambda *place: told.append(place))

@@ -368,7 +368,7 @@ def test_a_store_that_no_connection_uses_is_not_looked_at() -> None:
         assert finding.verdict is Verdict.TRANSLATED
 
 
-def test_a_store_that_is_not_here_is_left_to_a_person() -> None:
+def test_a_store_that_is_not_here_is_left_to_the_user() -> None:
     finding = of_store("/not/here.jks", "JKS")["kafka.ssl.truststore.location"]
     assert finding.verdict is Verdict.UNREAD
     assert "keytool -importkeystore" in finding.note

@@ -66,7 +66,7 @@ def test_a_python_file_changes_its_one_word_and_loses_what_the_sink_sets_itself(
         "(d.writeStream.format(chosen)  # ours\n.option('kafka.acks', '1').start())\n",
     ],
 )
-def test_what_is_not_simple_is_left_to_a_person(text: str) -> None:
+def test_what_is_not_simple_is_left_to_the_user(text: str) -> None:
     assert python(text) == text
 
 

@@ -65,7 +65,7 @@ def decide_and_die(world: World) -> None:
         driver.committer.commit(reports)
 
 
-def test_what_is_undecided_is_aborted_behind_a_void(world: World, ops: Operator) -> None:
+def test_undecided_transactions_are_aborted_after_a_fence(world: World, ops: Operator) -> None:
     driver = Driver(world)
     reports = driver.write(driver.planner.plan(), 0, [b"a"], [b"b"])
     assert ops.aborts(ops.sees(0)) == [EndOutcome.DONE]
@@ -127,7 +127,7 @@ def test_without_a_decision_nothing_is_committed(world: World, ops: Operator, la
     assert world.judge.violations == []
 
 
-def test_a_forced_commit_is_made_behind_a_void_too(world: World, ops: Operator) -> None:
+def test_a_forced_commit_comes_after_a_fence_too(world: World, ops: Operator) -> None:
     driver = Driver(world)
     reports = driver.write(driver.planner.plan(), 0, [b"a"], [b"b"])
     assert ops.forces(ops.sees(0)) == [EndOutcome.DONE]
@@ -146,7 +146,7 @@ def test_a_log_that_has_moved_since_the_look_stops_it(world: World, ops: Operato
     assert world.visible() == [b"a", b"b"]
 
 
-def test_a_log_that_moves_before_the_void_stops_it(world: World, ops: Operator) -> None:
+def test_a_log_that_moves_before_the_fence_stops_it(world: World, ops: Operator) -> None:
     """A new run that wrote meanwhile keeps what it has open."""
     driver = Driver(world)
     driver.write(driver.planner.plan(), 0, [b"a"])

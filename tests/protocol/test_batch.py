@@ -176,7 +176,7 @@ def test_a_write_without_rows_finishes_what_an_earlier_one_has_decided(
     assert world.visible() == [b"a"]
 
 
-def test_an_abort_that_is_told_of_no_task_ends_what_the_tasks_have_left_open(
+def test_an_abort_without_reports_ends_what_the_tasks_have_left_open(
     world: World, job: Job
 ) -> None:
     plan = job.planner.plan()
@@ -336,7 +336,7 @@ def test_frames_for_two_topics_are_two_identities_of_one_query(world: World, job
 
 
 @pytest.mark.parametrize("to", ["foreach_batch", "write_stream"])
-def test_a_query_that_changes_to_or_from_foreach_batch_amid_a_batch_is_refused(
+def test_a_query_that_changes_to_or_from_foreach_batch_during_a_batch_is_refused(
     world: World, job: Job, to: str
 ) -> None:
     streams = World([], cluster=world.cluster)
@@ -473,7 +473,7 @@ def test_the_run_is_kept_when_a_record_is_written_again(world: World, job: Job) 
 
 
 @pytest.mark.parametrize("others", [1, 17])
-def test_the_first_of_many_jobs_under_one_identity_is_replayed_without_a_person(
+def test_the_first_of_many_jobs_under_one_identity_is_replayed_without_an_operator(
     world: World, others: int
 ) -> None:
     """Frames to one topic share an identity; the first job's last commit entry is missing."""

@@ -215,7 +215,7 @@ def test_figures_that_cannot_be_made_are_left_out_and_the_batch_is_decided(
     assert world.visible() == [b"a", b"b", b"c"]
 
 
-def test_log_lines_tell_of_each_batch_and_of_whoever_takes_over(
+def test_log_lines_name_each_batch_and_the_run_that_takes_over(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, logger=events.LOGGER.name)

@@ -57,7 +57,7 @@ def hide_from_the_next_list(world: World) -> None:
 # --- list, void, abort
 
 
-def test_half_a_task_that_goes_on_after_a_plan_has_swept_is_never_decided(
+def test_half_a_task_that_goes_on_after_the_next_plan_is_never_decided(
     world: World, driver: Driver
 ) -> None:
     """Its abort() was told of no task and could not void; the planner's member is the same."""
@@ -96,7 +96,7 @@ def test_a_commit_that_wakes_up_while_its_transactions_are_aborted_decides_nothi
     assert decisions(world) == 0
 
 
-def test_a_late_attempt_under_a_decided_id_is_swept_at_once(world: World, driver: Driver) -> None:
+def test_a_late_attempt_under_a_decided_id_is_aborted_at_once(world: World, driver: Driver) -> None:
     plan = driver.planner.plan()
     driver.run(0, [b"a"])
     driver.task(plan, 0, 0, [b"late"])
@@ -224,7 +224,7 @@ def test_what_is_decided_again_is_settled_again(world: World, driver: Driver) ->
     assert world.visible() == [b"a", b"b"]
 
 
-def test_an_abort_whose_void_is_refused_aborts_nothing(world: World, driver: Driver) -> None:
+def test_an_abort_whose_fence_is_refused_aborts_nothing(world: World, driver: Driver) -> None:
     """What it has listed was decided meanwhile, by the commit that it was to undo."""
     reports = driver.write(driver.planner.plan(), 0, [b"a"], [b"b"])
     other = Driver(world)

@@ -105,7 +105,7 @@ def test_a_query_that_never_decided_anything_starts_whatever_it_has_left_open(
     assert world.visible() == [b"a"]
 
 
-def test_without_any_trace_the_query_starts_anew(world: World) -> None:
+def test_without_any_trace_the_query_starts_again(world: World) -> None:
     """The ids have expired, after seven days without a batch: there is no evidence."""
     Driver(world).run(0, [b"a"])
     delete_log(world)
@@ -156,7 +156,7 @@ def test_a_log_that_is_deleted_before_the_decision_takes_no_decision(world: Worl
     assert world.visible() == []
 
 
-def test_an_abort_does_not_begin_a_lost_log_anew(world: World) -> None:
+def test_an_abort_does_not_create_a_lost_log_again(world: World) -> None:
     """Its void would be the first record of the new one, and hide that there was another."""
     driver = Driver(world)
     driver.run(0, [b"a"])
@@ -168,7 +168,7 @@ def test_an_abort_does_not_begin_a_lost_log_anew(world: World) -> None:
     stopped(world)
 
 
-def test_a_log_that_was_begun_anew_is_not_taken_for_the_old_one(world: World) -> None:
+def test_a_log_that_was_created_again_is_not_taken_for_the_old_one(world: World) -> None:
     """It may have come as far as the old one by then."""
     old = Driver(world)
     assert old.planner.plan().token.seq == 1

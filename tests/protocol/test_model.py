@@ -80,7 +80,7 @@ def test_a_record_remembers_the_last_batch_of_each_stream_before() -> None:
     assert record.seq == 5
 
 
-def test_a_void_forgets_no_stream() -> None:
+def test_a_fence_forgets_no_stream() -> None:
     record = LogRecord(1, decided("b", 0), "w", (OtherStream(BatchId("a", 7)),))
     assert record.next(record.decision, "v") == LogRecord(
         2, record.decision, "v", record.other_streams

@@ -112,7 +112,7 @@ def fenced(world: World, plan: Plan) -> None:
     TaskWriter(tasks, world.options, plan).write(BatchId(STREAM, 0), 0, data)
 
 
-def test_a_batch_that_its_own_run_has_given_up_blames_nobody(world: World) -> None:
+def test_a_batch_that_its_own_run_has_aborted_names_no_other_run(world: World) -> None:
     run = Named(world, 99, "/x")
     reports = run.write(run.planner.plan(), 0, [b"a"])
     Driver(world).committer.abort(reports)
@@ -122,7 +122,7 @@ def test_a_batch_that_its_own_run_has_given_up_blames_nobody(world: World) -> No
     assert "identity" not in str(stop.value)
 
 
-def test_a_record_of_an_older_version_names_nobody(world: World) -> None:
+def test_a_record_of_an_older_version_names_no_run(world: World) -> None:
     run = Named(world, 99, "/x")
     reports = run.write(run.planner.plan(), 0, [b"a"])
     older = DecisionRegister(FakeKafka(world.cluster), world.options.names)

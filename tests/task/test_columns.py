@@ -145,7 +145,7 @@ def test_a_wrong_type_is_an_error_that_names_column_type_and_what_is_allowed(
     assert error.value.data == {"condition": "_LEGACY_ERROR_TEMP_3080"}
 
 
-def test_other_columns_are_nobodys_business() -> None:
+def test_other_columns_are_ignored() -> None:
     check_columns({"value": "string", "Value": "int", "KEY": "int", "timestamp": "date"}, "t")
 
 

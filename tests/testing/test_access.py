@@ -18,7 +18,7 @@ def test_a_login_survives_quotes_and_backslashes() -> None:
     )
 
 
-def test_nobody_is_permitted_anything_from_the_start(tmp_path: Path) -> None:
+def test_nothing_is_permitted_at_the_start(tmp_path: Path) -> None:
     properties = security_properties(Security({"ann": "x"}), Authority(tmp_path))
     assert properties["allow.everyone.if.no.acl.found"] == "false"
     assert "ann" not in properties["super.users"]

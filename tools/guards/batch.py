@@ -90,7 +90,7 @@ GUARDS = (
             ),
         ),
         proofs(
-            _BATCH + "test_a_query_that_changes_to_or_from_foreach_batch_amid_a_batch_is_refused"
+            _BATCH + "test_a_query_that_changes_to_or_from_foreach_batch_during_a_batch_is_refused"
             "[write_stream]"
         ),
         outside=_OUTSIDE,
@@ -118,7 +118,7 @@ GUARDS = (
                 "        token = reports[0].token if reports else None\n",
             ),
         ),
-        proofs(_BATCH + "test_an_abort_that_is_told_of_no_task_ends_what_the_tasks_have_left_open"),
+        proofs(_BATCH + "test_an_abort_without_reports_ends_what_the_tasks_have_left_open"),
         outside="in the model Spark plans again at once",
     ),
 )

@@ -233,7 +233,7 @@ GUARDS = (
         ),
         proofs(
             _STORY + "test_a_witness_that_was_deleted_leaves_a_fenced_transaction_in_doubt",
-            _REPLAY + "test_without_witnesses_a_person_is_asked[4.3.0]",
+            _REPLAY + "test_without_witnesses_an_operator_decides[4.3.0]",
         ),
         rows=("M_UNREADOK", "M_UNREADLOST"),
     ),
@@ -381,7 +381,7 @@ GUARDS = (
         ),
         proofs(
             _VERDICT + "test_open_transactions_that_the_decision_does_not_name_are_undecided",
-            _GUARD + "test_a_late_attempt_under_a_decided_id_is_swept_at_once",
+            _GUARD + "test_a_late_attempt_under_a_decided_id_is_aborted_at_once",
         ),
         rows=("M_UNDBYID",),
     ),
@@ -421,7 +421,7 @@ GUARDS = (
         ),
         proofs(
             _STORY
-            + "test_a_zombie_that_has_voided_aborts_nothing_that_began_after_its_void[abort]",
+            + "test_a_zombie_that_has_fenced_aborts_nothing_that_began_after_its_fence[abort]",
             _ZOMBIE + "test_an_abort_that_wakes_up_late_aborts_only_what_it_has_listed"
             "[4.3.0-FaultPoint.COMMITTER_WRITE_AFTER]",
         ),
@@ -438,7 +438,7 @@ GUARDS = (
                 "            pass\n",
             ),
         ),
-        proofs(_GUARD + "test_an_abort_whose_void_is_refused_aborts_nothing"),
+        proofs(_GUARD + "test_an_abort_whose_fence_is_refused_aborts_nothing"),
         rows=("M_ABORTANYWAY",),
     ),
 )

@@ -153,7 +153,7 @@ GUARDS = (
         (Removal(_REGISTER, "producer.send_offset(place, token.member", "_ = (token.member"),),
         proofs(
             _STORY + "test_a_driver_that_was_replaced_decides_nothing_even_before_its_successor_"
-            "has_voided",
+            "has_fenced",
             _ZOMBIE + "test_a_driver_whose_member_is_replaced_decides_nothing[4.3.0]",
         ),
         rows=("M_NOMEMBER",),
@@ -277,7 +277,7 @@ GUARDS = (
         ),
         proofs(
             _IN_REGISTER + "test_a_log_that_has_lost_what_was_read_is_not_read_on",
-            _LOST + "test_a_log_that_was_begun_anew_is_not_taken_for_the_old_one",
+            _LOST + "test_a_log_that_was_created_again_is_not_taken_for_the_old_one",
         ),
         outside="the model's log is never deleted",
     ),
@@ -292,7 +292,7 @@ GUARDS = (
         "an abort does not create a lost log again",
         "A record with number 1 would hide that the log was lost.",
         (Removal("eos_sink/driver/abort.py", "    check_forward(token, entry)\n"),),
-        proofs(_LOST + "test_an_abort_does_not_begin_a_lost_log_anew"),
+        proofs(_LOST + "test_an_abort_does_not_create_a_lost_log_again"),
         outside="the model's log is never deleted",
     ),
     Guard(
@@ -355,7 +355,7 @@ GUARDS = (
         proofs(
             _IN_REGISTER
             + "test_a_record_behind_the_end_that_a_deposed_leader_tells_is_not_overwritten",
-            _ON_KAFKA + "test_a_record_behind_an_end_that_is_told_too_low_is_not_overwritten"
+            _ON_KAFKA + "test_a_record_behind_a_reported_end_that_is_too_low_is_not_overwritten"
             "[4.3.0]",
         ),
         rows=("M_STALEEND",),

@@ -212,7 +212,7 @@ GUARDS = (
         "Earlier plans can no longer be decided.",
         (Removal(_PLANNER, _FENCE),),
         proofs(
-            _GUARD + "test_half_a_task_that_goes_on_after_a_plan_has_swept_is_never_decided",
+            _GUARD + "test_half_a_task_that_goes_on_after_the_next_plan_is_never_decided",
             _WAKES_UP + "[Moment.AFTER-plan]",
         ),
         rows=("NO_VOID",),
@@ -234,7 +234,8 @@ GUARDS = (
             Removal(_PLANNER, _FENCE, _FENCE + _LIST),
         ),
         proofs(
-            _STORY + "test_a_zombie_that_has_voided_aborts_nothing_that_began_after_its_void[plan]",
+            _STORY
+            + "test_a_zombie_that_has_fenced_aborts_nothing_that_began_after_its_fence[plan]",
             _ZOMBIE + "test_a_recovery_that_wakes_up_late_aborts_only_what_it_has_listed"
             "[4.3.0-FaultPoint.PLANNER_WRITE_AFTER]",
         ),
@@ -254,7 +255,7 @@ GUARDS = (
         ),
         proofs(
             _STORY
-            + "test_a_zombie_that_has_voided_aborts_nothing_that_began_after_its_void[abort]",
+            + "test_a_zombie_that_has_fenced_aborts_nothing_that_began_after_its_fence[abort]",
             _ZOMBIE + "test_an_abort_that_wakes_up_late_aborts_only_what_it_has_listed"
             "[4.3.0-FaultPoint.COMMITTER_WRITE_AFTER]",
         ),
@@ -305,7 +306,7 @@ GUARDS = (
         ),
         proofs(
             _STORY + "test_the_next_plan_ends_what_an_abort_without_any_report_left_open",
-            _STORY + "test_the_next_plan_ends_what_an_abort_that_died_after_its_void_left_open",
+            _STORY + "test_the_next_plan_ends_what_an_abort_that_died_after_its_fence_left_open",
         ),
         rows=("NO_REPLAN",),
     ),
@@ -320,7 +321,9 @@ GUARDS = (
                 "        if planned and entry.seq == planned.seq + 1:\n",
             ),
         ),
-        proofs(_STORY + "test_the_next_plan_ends_what_an_abort_that_died_after_its_void_left_open"),
+        proofs(
+            _STORY + "test_the_next_plan_ends_what_an_abort_that_died_after_its_fence_left_open"
+        ),
         rows=("M_SEQONLY",),
     ),
     Guard(

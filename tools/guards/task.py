@@ -38,8 +38,7 @@ GUARDS = (
             ),
         ),
         proofs(
-            "tests/kafka/test_offsets.py::"
-            "test_the_first_row_with_a_known_offset_is_told_and_no_other"
+            "tests/kafka/test_offsets.py::test_only_the_first_row_with_a_known_offset_is_reported"
         ),
         outside="the model's records have offsets",
     ),
@@ -194,7 +193,7 @@ GUARDS = (
         ),
         proofs(
             _VERDICT + "test_a_batch_of_another_stream_is_new_whatever_its_number[5]",
-            _REPLAY + "test_a_deleted_checkpoint_starts_anew_and_frees_readers[4.3.0]",
+            _REPLAY + "test_a_deleted_checkpoint_starts_a_new_stream_and_frees_readers[4.3.0]",
         ),
         rows=("M_NUMBER",),
     ),
@@ -242,7 +241,7 @@ GUARDS = (
             ),
         ),
         proofs(
-            _JOBS + "test_the_first_of_many_jobs_under_one_identity_is_replayed_without_a_person"
+            _JOBS + "test_the_first_of_many_jobs_under_one_identity_is_replayed_without_an_operator"
             "[17]",
         ),
         rows=("M_NOEARLIER",),
@@ -321,7 +320,7 @@ GUARDS = (
         (Removal(_VERDICTS, "    if total != decision.total", "    if total is None"),),
         proofs(
             _STORY + "test_a_replay_with_other_rows_stops",
-            _REPLAY + "test_a_replay_with_other_rows_needs_a_person[4.3.0]",
+            _REPLAY + "test_a_replay_with_other_rows_needs_an_operator[4.3.0]",
         ),
         rows=("M_NOTALLY",),
     ),
