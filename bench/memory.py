@@ -3,7 +3,7 @@
     python -m bench.memory [--cases 10000x100,10000000x100/8] [--only cases|slow|many]
 
 A case is ROWSxBYTES, and behind a slash `kafka.buffer.memory` in MB, without it the default. Each
-has a worker of its own (bench/memory_task.py): the sink's code for tasks in a process that has
+has its own worker (bench/memory_task.py): the sink's code for tasks in a process that has
 loaded what Spark's worker loads, with a plan and a commit of the real driver. Resident memory is
 noted all the time, its peak is the kernel's own (VmHWM). `slow`: every packet between task and
 broker is delayed for a while, and what is in the topic is counted by the independent checker.

@@ -133,7 +133,7 @@ class Bench:
         self.notebook.note("decision size", "B", size, tasks=tasks)
 
     def failed(self, tasks: int) -> None:
-        """A batch that is given up: listed, voided and aborted."""
+        """A failed batch: its transactions are listed, fenced and aborted."""
         plan = self._plan()
         reports = self._reports(plan, tasks)
         with self._measured("abort", tasks=tasks):

@@ -1,6 +1,6 @@
 """A real Kafka and a real Spark for the tests of this directory, and who shares what of them.
 
-`make test` runs files side by side. Each worker has a broker of its own, since it starts in a
+`make test` runs files side by side. Each worker has its own broker, since it starts in a
 second, and an open decision of one test would hold up another one that reads the same partition
 of the log. Files that need Spark, or three brokers, follow each other in one worker.
 """

@@ -64,7 +64,7 @@ class Run:
 
 
 def new_topic(cluster: KafkaCluster, name: str, partitions: int = 3, **config: object) -> str:
-    """A topic with a name of its own; `config` with `_` for `.`."""
+    """A topic with a unique name; `config` with `_` for `.`."""
     topic = f"{name}-{uuid.uuid4().hex[:8]}"
     named = {key.replace("_", "."): value for key, value in config.items()}
     cluster.create_topic(topic, partitions=partitions, config=named)

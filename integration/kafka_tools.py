@@ -19,7 +19,7 @@ _PATIENCE_S = 60
 
 
 def carry_out(command: str) -> None:
-    """As a person who has copied it."""
+    """Run it as copied by an operator."""
     tool, *words = shlex.split(command)
     if tool == "kafka-configs":
         _configs(words)

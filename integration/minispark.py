@@ -4,7 +4,7 @@
 
 It keeps an offset log and a commit log as Spark does, calls the sink's own planner, tasks and
 committer in the order of Spark's MicroBatchExecution and WriteToDataSourceV2Exec, and comes back to
-the first batch without a commit after a restart. Each of the three has a connection of its own
+the first batch without a commit after a restart. Each of the three has its own connection
 behind the fault points of `eos_sink.testing.faults`. Exit codes: 0 all batches are done, 3 the
 query stopped with an error, which is in `error.json`.
 """
@@ -146,7 +146,7 @@ class MiniSpark:
             self._checkpoint.commit(batch)
 
     def call(self) -> None:
-        """One call of the committer in a process of its own, as after an interrupted one."""
+        """One call of the committer in a separate process, as after an interrupted one."""
         self._arm(-1, -1)
         reports = pickle.loads(Path(self._config.reports).read_bytes())
         getattr(self._committer, self._config.call)(reports)

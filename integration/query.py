@@ -140,7 +140,7 @@ class Process:
 
 
 class Query:
-    """One query with a topic of its own.
+    """One query with its own topic.
 
     Attributes:
         batches: the rows of each partition of each batch, as its source has them.
@@ -184,7 +184,7 @@ class Query:
         return process
 
     def call(self, call: str, reports: Path, *arms: Arm) -> Process:
-        """`commit` or `abort` of the committer in a process of its own."""
+        """`commit` or `abort` of the committer in a separate process."""
         return self._start(arm=arms, reports=str(reports), call=call)
 
     def finish(self, most: int = 3) -> Process:

@@ -1,4 +1,4 @@
-"""A Spark standalone cluster on this machine: a master and workers, each a session of its own.
+"""A Spark standalone cluster on this machine: a master and workers, each its own session.
 
     with StandaloneCluster(tmp_path / "spark") as cluster:
         builder.master(cluster.url).config(map=cluster.conf)
@@ -51,7 +51,7 @@ class Executor:
 
 
 class _Daemon:
-    """A master or a worker: a JVM that leads a session of its own."""
+    """A master or a worker: a JVM that leads its own session."""
 
     def __init__(self, home: Path, environment: dict[str, str]) -> None:
         self.log = home / "log"

@@ -61,7 +61,7 @@ def start(secured: KafkaCluster, tmp_path: Path) -> Iterator[Start]:
 
 
 def whole_cycle(query: Query) -> None:
-    """Every step that a query knows: a batch that is aborted, one that is left open and swept, one
+    """Every step of a query: a batch that is aborted, one that is left open and aborted later, one
     that is decided and recovered, a part of it by its witness, and a batch without trouble."""
     query.run(fail=(0, 2)).stopped(TaskBrokeOffError)
     query.run_killed_at(FaultPoint.COMMITTER_VOTE_BEFORE, batch=0)
@@ -150,7 +150,7 @@ def test_a_permission_lost_during_a_batch_is_named_and_no_row_is_lost(
 
 
 def test_a_witness_that_may_not_be_read_is_no_doubt(start: Start) -> None:
-    """A person could only guess what a permission will tell."""
+    """Without the permission, an operator could only guess."""
     query = start()
     query.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
     query.take_id(query.slot(), 1)
@@ -214,7 +214,7 @@ def test_resolve_needs_no_more_than_the_query(
 
 @pytest.mark.long
 def test_the_exporter_needs_no_more_than_its_page_lists(start: Start, tmp_path: Path) -> None:
-    # A log of its own: topics of other queries would be counted as unseen.
+    # A separate log: topics of other queries would be counted as unseen.
     query = start(eos_log_topic=f"log-{uuid.uuid4().hex[:8]}")
     query.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
     user = f"exporter-{uuid.uuid4().hex[:8]}"

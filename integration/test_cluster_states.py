@@ -293,7 +293,7 @@ def test_a_batch_that_outlives_the_drivers_session_is_repeated(
     process.wake()
     # What it does first when it is awake is to join again, which looks like a newer run.
     process.stopped(BatchFailedError, SupersededError)
-    # Nor may it void and abort any more: what it left open is the next start's to end.
+    # Nor may it fence and abort: the next start ends what it left open.
     assert query.decided() == 0
     query.finish()
     query.check()

@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.timeout(TIMEOUT_S + 30)]
 # The page of `make test`; `make test-long` has them all.
 QUICK = ("get-started.md",)
 
-# Stands for a person who looks at the query until rows have gone through it.
+# Stands for a user who waits until rows have gone through the query.
 WAIT = """
 def _rows_went_through(query):
     import time

@@ -85,7 +85,7 @@ def test_a_commit_whose_answer_comes_late_is_sent_once(
     time.sleep(1)  # the fault's length, not a wait for something
     link.heal()
     process.finished()
-    # The start's void, and a record a batch.
+    # The start's fence, and one record per batch.
     assert query.log().seq == 1 + len(query.batches)
     query.check()
 

@@ -21,7 +21,7 @@ VERSIONS = pytest.mark.kafka("4.3.0", "3.9.1")
 
 @pytest.fixture
 def query(kafka: KafkaCluster, tmp_path: Path) -> Iterator[Query]:
-    """With a log of its own, to be deleted."""
+    """With its own log, to be deleted."""
     query = Query(kafka, tmp_path, eos_log_topic=f"log-{uuid.uuid4().hex[:8]}")
     try:
         yield query

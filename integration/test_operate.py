@@ -27,7 +27,7 @@ FINE, LOOK, REFUSED = 0, 1, 2
 
 
 class OnCall:
-    """Types commands about one query, which has a log of its own."""
+    """Types commands about one query, which has its own log."""
 
     def __init__(self, kafka: KafkaCluster, query: Query) -> None:
         self._reach = ["--bootstrap-server", kafka.bootstrap_servers]

@@ -157,7 +157,7 @@ def test_an_empty_batch_writes_no_record_and_opens_no_transaction(
     decided = query.log()
     query.batches += later
     query.finish()
-    # A start voids once; the batches add nothing.
+    # A start fences once; the batches add nothing.
     assert query.log().seq == decided.seq + 1
     assert query.log().decision == decided.decision
     assert end_offsets_of(kafka, query) == ends

@@ -1,4 +1,4 @@
-"""Every doubt on a real Kafka: the query stops, a person sees why and chooses, it goes on."""
+"""Every doubt on a real Kafka: the query stops, an operator reads why and chooses, it continues."""
 
 from __future__ import annotations
 
@@ -388,7 +388,7 @@ def test_two_queries_under_one_identity_are_named(query: Query) -> None:
 def test_a_stream_that_another_one_has_followed_is_replayed_without_an_operator(
     query: Query, person: Person
 ) -> None:
-    """And a person is asked where its rows are others than before."""
+    """And an operator decides if its rows have changed."""
     second = f"second-{uuid.uuid4().hex[:8]}"
     first, rows = query.stream, [rows_of(0), rows_of(5), rows_of(6)]
     query.batches = rows[:1]

@@ -298,7 +298,7 @@ def test_a_python_process_killed_during_a_batch(point: FaultPoint, query: SparkQ
     assert query.faults.fired(point)
     if point is not FaultPoint.TASK_FLUSH_AFTER:
         # If Spark kills the other task before it has reported, its abort() knows no plan, and the
-        # next plan sweeps.
+        # next plan aborts them.
         query.assert_nothing_held_up()
     query.program(application=run.application).finished()
     query.assert_exactly_once()
@@ -419,7 +419,7 @@ def test_of_two_applications_with_one_checkpoint_the_older_one_is_stopped(
 def test_of_two_applications_with_one_query_name_the_older_one_is_stopped(
     query: SparkQuery, kafka: KafkaCluster, spark: SparkSession, tmp_path: Path
 ) -> None:
-    """Each has checkpoints and input of its own."""
+    """Each has its own checkpoints and input."""
     (tmp_path / "other").mkdir()
     other = SparkQuery(kafka, spark, query.applications, tmp_path / "other")
     for each in (query, other):

@@ -20,7 +20,7 @@ _OURS = ("EOS_BOOTSTRAP", "EOS_KAFKA")
 
 
 class Section:
-    """A section, with a topic of its own in place of `readings`.
+    """A section, with its own topic in place of `readings`.
 
     Args:
         title: its heading.

@@ -3,7 +3,7 @@
     python -m tools.distributions DIRECTORY
 
 The wheel and the source distribution are in DIRECTORY/dist afterwards. Each is installed into an
-environment of its own outside of this tree, where the command has to run and Spark has to find the
+environment outside of this tree, where the command has to run and Spark has to find the
 format.
 """
 

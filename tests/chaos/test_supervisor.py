@@ -1,4 +1,4 @@
-"""A driver that has ended is started again; one that needs a person is a flaw of the run."""
+"""A driver that has ended is started again; one that needs an operator is a flaw of the run."""
 
 from __future__ import annotations
 

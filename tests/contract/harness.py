@@ -101,7 +101,7 @@ class Task:
     def start(
         harness: Harness, number: int = 0, timeout_ms: int = TIMEOUT_MS, **settings: str
     ) -> Task:
-        """Inited, in a process of its own, with a transaction begun."""
+        """Inited, in a separate process, with a transaction begun."""
         name = harness.names.task(0, number)
         producer = harness.kafka(**settings).producer(name, timeout_ms)
         producer.init(harness.deadline())

@@ -43,7 +43,7 @@ def append(
 
 
 def latest(harness: Harness, key: str = KEY) -> tuple[int, bytes] | None:
-    """Offset and value of the latest record, read by a reader of its own."""
+    """Offset and value of the latest record, read by a separate reader."""
     reader = harness.kafka().log_reader(harness.deadline())
     found = reader.latest([key], harness.deadline()).get(key)
     expected = reader.position(key)

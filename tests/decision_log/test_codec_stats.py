@@ -44,8 +44,8 @@ def test_an_older_record_has_neither_and_is_the_same_to_the_protocol() -> None:
 
 
 def test_the_next_record_of_a_query_carries_them_on() -> None:
-    void = RECORD.next(None, "v", prefix="eos-sink-", figures=Stats({Count.ABORTS: 1}))
-    assert void.stats == FULL + Stats({Count.ABORTS: 1})
+    fence = RECORD.next(None, "v", prefix="eos-sink-", figures=Stats({Count.ABORTS: 1}))
+    assert fence.stats == FULL + Stats({Count.ABORTS: 1})
     assert RECORD.next(None, "v").stats == FULL
 
 

@@ -169,7 +169,7 @@ def test_each_partition_may_have_its_own_ruling(world: World, ops: Operator) -> 
     assert driver.planner.plan().lost == {1}
     driver.run(0, [b"a"], [b"b"])
     assert world.visible() == [b"b"]
-    # Partition 0 is in doubt still, and ruled about still.
+    # Partition 0 is still in doubt, and its override is still there.
     Driver(world).run(0, [b"a"], [b"b"])
     assert world.visible() == [b"b"]
 

@@ -115,7 +115,7 @@ def test_a_decided_transaction_is_committed_and_no_run_is_fenced(
 
 @pytest.mark.parametrize("later", [False, True])
 def test_without_a_decision_nothing_is_committed(world: World, ops: Operator, later: bool) -> None:
-    """Judged by id, producer id and epoch: a decided id under another epoch is another one."""
+    """Identified by id, producer id and epoch: another epoch is another transaction."""
     if later:
         Driver(world).run(0, [b"a"])
         late_attempt(world, 0, 0)

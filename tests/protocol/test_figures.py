@@ -35,7 +35,7 @@ def seconds() -> Callable[[], float]:
 
 
 class Timed(Driver):
-    """A driver of its own run. Each step takes a second, a decision one before its vote and one
+    """A driver of a separate run. Each step takes a second, a decision one before its vote and one
     after it."""
 
     def __init__(self, world: World) -> None:

@@ -54,13 +54,13 @@ def hide_from_the_next_list(world: World) -> None:
     coordinator.list_open = none  # type: ignore[method-assign]
 
 
-# --- list, void, abort
+# --- list, fence, abort
 
 
 def test_half_a_task_that_goes_on_after_the_next_plan_is_never_decided(
     world: World, driver: Driver
 ) -> None:
-    """Its abort() was told of no task and could not void; the planner's member is the same."""
+    """Its abort() got no report and could not fence; the planner's member is the same."""
     tasks = FakeKafka(world.cluster)
     writer = TaskWriter(tasks, world.options, driver.planner.plan())
     At(tasks.process, "producer.send_offset", Moment.AFTER, lambda: plan_again(driver))
@@ -80,7 +80,7 @@ def plan_again(driver: Driver) -> None:
 def test_a_commit_that_wakes_up_while_its_transactions_are_aborted_decides_nothing(
     world: World, driver: Driver, by: str, when: Moment
 ) -> None:
-    """Just before it they are open still, so that only the void stops the commit."""
+    """Just before it they are still open, so that only the fence stops the commit."""
     reports = driver.write(driver.planner.plan(), 0, [b"a"], [b"b"])
     commit = Actor(partial(driver.committer.commit, reports))
     At(driver.commits.process, "log_producer.begin", Moment.BEFORE, commit.park)
@@ -120,7 +120,7 @@ def test_a_recovery_lists_again_while_a_transaction_is_pending(
 def test_the_next_plan_ends_what_an_abort_of_a_decided_batch_left_open(
     world: World, driver: Driver
 ) -> None:
-    """A new decision has come, and a void: the abort that voided died before it aborted."""
+    """A new decision has come, and a fence: the abort that fenced died before it aborted."""
     plan = driver.planner.plan()
     reports = driver.write(plan, 0, [b"a"], [b"b"])
     driver.task(plan, 0, 5, [b"of a late attempt"])
@@ -200,7 +200,7 @@ def test_the_first_plan_after_a_crash_settles_what_is_decided(world: World, driv
 def test_a_visible_batch_is_not_taken_for_lost_when_the_next_one_crashes(
     world: World, driver: Driver
 ) -> None:
-    """The next one has ids of its own, and if it had not, the witness would tell."""
+    """The next one has its own ids, and if it had not, the witness would decide."""
     driver.run(0, [b"a"], [b"b"])
     driver.write(driver.planner.plan(), 1, [b"c"], [b"d"])
     Driver(world).run(1, [b"c"], [b"d"])

@@ -1,4 +1,4 @@
-"""A decision log that was deleted, emptied or mistaken for another: a person is asked."""
+"""A decision log that was deleted, emptied or replaced: an operator decides."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def test_a_log_that_is_deleted_before_the_decision_takes_no_decision(world: Worl
 
 
 def test_an_abort_does_not_create_a_lost_log_again(world: World) -> None:
-    """Its void would be the first record of the new one, and hide that there was another."""
+    """Its fence would be the first record of the new log, and hide that there was another."""
     driver = Driver(world)
     driver.run(0, [b"a"])
     reports = driver.write(driver.planner.plan(), 1, [b"b"])

@@ -17,7 +17,7 @@ OTHER = "team-"
 
 
 def under(world: World, prefix: str) -> World:
-    """The same eos.id under another prefix, and a topic of its own."""
+    """The same eos.id under another prefix, and its own topic."""
     made = options(**{"eos.transactional.id.prefix": prefix, "topic": f"{TOPIC}-{prefix}"})
     world.cluster.create_topic(made.topic or "", 2)
     return World([], cluster=world.cluster, options=made)

@@ -26,7 +26,7 @@ NOON_MS = 1_700_000_000_000
 
 
 class Named(Driver):
-    """A run that has a name of its own, and perhaps a checkpoint of its own."""
+    """A run that has its own name, and perhaps its own checkpoint."""
 
     def __init__(self, world: World, pid: int, checkpoint: str, session: str = "") -> None:
         super().__init__(world)

@@ -337,7 +337,7 @@ def test_abort_after_the_decision_settles_instead(world: World, driver: Driver) 
 
 
 def test_a_commit_that_wakes_up_after_abort_decides_nothing(world: World, driver: Driver) -> None:
-    """Wherever it slept: EndTxn(abort) leaves the epoch, so that only the void stops it."""
+    """Wherever it slept: EndTxn(abort) leaves the epoch, so that only the fence stops it."""
     for batch, call in enumerate(("log_producer.init", "control.describe", "log_producer.begin")):
         run = Driver(world, stream=f"stream-{batch}")
         reports = run.write(run.planner.plan(), 0, [b"a"], [b"b"])

@@ -1,4 +1,4 @@
-"""Guards of batch writes: versions, frames of foreachBatch, and writes that never come again."""
+"""Guards of batch writes: versions, frames of foreachBatch, and writes that are not repeated."""
 
 from __future__ import annotations
 

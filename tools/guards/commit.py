@@ -1,4 +1,4 @@
-"""Guards of commit and abort: vote, decide, settle; look, list, void, abort."""
+"""Guards of commit and abort: vote, decide, settle; read, list, fence, abort."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Guards of the decision log: the register, its clients, its topic."""
+"""Guards of the decision log: register, clients, topic."""
 
 from __future__ import annotations
 

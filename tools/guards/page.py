@@ -1,4 +1,4 @@
-"""The results as tables of docs/guards.md, and as a file from which the page can be made again."""
+"""The results as tables of docs/guards.md, and as a JSON file from which the page is made."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _HEAD = (
 
 
 def keep(results: Mapping[str, list[Shown]]) -> None:
-    """Put these results to those of earlier runs."""
+    """Add these results to those of earlier runs."""
     kept = json.loads(KEPT.read_text()) if KEPT.exists() else {}
     kept.update({name: [asdict(each) for each in shown] for name, shown in results.items()})
     KEPT.parent.mkdir(exist_ok=True)

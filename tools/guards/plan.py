@@ -1,4 +1,4 @@
-"""Guards of the planner: the log at each plan, recovery, membership, what is swept."""
+"""Guards of the planner: reading the log, recovery, membership, aborted transactions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Guards of the tasks, and of what a repeated batch may do."""
+"""Guards of tasks and replays."""
 
 from __future__ import annotations
 
