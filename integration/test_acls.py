@@ -246,7 +246,7 @@ def test_the_exporter_needs_no_more_than_its_page_lists(start: Start, tmp_path: 
         query.access.allow(user, acl)
 
 
-def test_who_only_looks_needs_little_and_is_told_what_is_missing(
+def test_a_read_only_operator_needs_few_permissions_and_sees_what_is_missing(
     start: Start, tmp_path: Path
 ) -> None:
     """docs/status.md: the permissions that it names are enough; without one the rest is shown."""

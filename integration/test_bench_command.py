@@ -49,7 +49,7 @@ def test_it_measures_and_leaves_nothing_behind(kafka: KafkaCluster, tmp_path: Pa
     assert left_behind(kafka) == set()
 
 
-def test_a_topic_that_is_not_there_is_told(kafka: KafkaCluster) -> None:
+def test_a_missing_topic_is_reported(kafka: KafkaCluster) -> None:
     done = bench("--bootstrap-server", kafka.bootstrap_servers, "--topic", "nowhere")
     assert done.returncode == 2
     assert "there is no topic nowhere" in done.stderr

@@ -132,7 +132,7 @@ def wait_forgotten(query: ClusterQuery) -> None:
     )
 
 
-def test_the_witness_tells_that_a_batch_was_lost_when_its_ids_are_forgotten(
+def test_the_witness_proves_that_a_batch_was_lost_when_its_ids_are_forgotten(
     forgotten: ClusterQuery,
 ) -> None:
     before_time_out(forgotten, killed_after_decision)

@@ -91,7 +91,7 @@ def wait_for(address: str) -> None:
     wait_until(answers, deadline, f"Kafka {VERSION} answers")
 
 
-def test_a_broker_that_is_too_old_is_told_with_what_it_lacks(old_kafka: str) -> None:
+def test_a_broker_that_is_too_old_is_reported_with_what_it_lacks(old_kafka: str) -> None:
     options = parse_options({"kafka.bootstrap.servers": old_kafka, "eos.id": "q", "topic": "t"})
     kafka = ConfluentKafka(options)
     with pytest.raises(ClusterError) as error:

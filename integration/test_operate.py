@@ -175,7 +175,7 @@ def test_what_has_no_decision_is_committed_by_force_only(on_call: OnCall) -> Non
     assert (rows.count("0-0-0"), rows.count("0-1-0")) == (2, 1)
 
 
-def test_what_was_lost_is_told_and_written_again(on_call: OnCall) -> None:
+def test_lost_partitions_are_reported_and_written_again(on_call: OnCall) -> None:
     query = on_call.query
     query.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
     query.take_id(query.slot(), 1)
@@ -205,7 +205,7 @@ def test_what_timed_out_is_lost(kafka: KafkaCluster, tmp_path: Path) -> None:
     query.close()
 
 
-def test_foreign_and_newer_records_are_told_and_the_rest_is_shown(
+def test_foreign_and_newer_records_are_reported_and_the_rest_is_shown(
     kafka: KafkaCluster, on_call: OnCall
 ) -> None:
     query = on_call.query

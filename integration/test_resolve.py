@@ -171,7 +171,7 @@ def test_a_choice_against_the_evidence_is_refused(query: Query, person: Person) 
 
 
 @VERSIONS
-def test_markers_tell_what_the_coordinator_has_forgotten(
+def test_markers_prove_what_the_coordinator_has_forgotten(
     kafka: KafkaCluster, query: Query, person: Person
 ) -> None:
     """Only the first records are gone, the witnesses among them."""

@@ -103,7 +103,7 @@ def test_a_task_whose_first_row_is_late_writes_under_the_plan_of_a_killed_proces
 
 
 @pytest.mark.long
-def test_a_task_that_comes_after_the_session_tells_how_long_a_plan_may_last(
+def test_a_task_that_comes_after_the_session_reports_how_long_a_plan_may_last(
     options: SinkOptions, tmp_path: Path
 ) -> None:
     plan = plan_of_a_killed_process(options, tmp_path)

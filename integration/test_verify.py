@@ -327,7 +327,7 @@ def test_a_reader_needs_read_on_the_topic_and_nothing_else(
     assert "DescribeConfigs" in " ".join(found["notes"])
 
 
-def test_ctrl_c_tells_what_was_read(topic: Topic) -> None:
+def test_ctrl_c_reports_what_was_read(topic: Topic) -> None:
     topic.write([*range(10), 3])
     words = ["verify", topic.name, "--bootstrap-server", topic.bootstrap, "--follow", "600"]
     with subprocess.Popen(

@@ -76,7 +76,7 @@ def in_terminal(kafka: KafkaCluster, *words: str) -> Iterator[tuple[subprocess.P
             os.close(theirs)
 
 
-def test_lines_tell_of_each_batch_as_it_is_decided_and_settled(
+def test_lines_show_each_batch_as_it_is_decided_and_settled(
     kafka: KafkaCluster, run: MakeRun
 ) -> None:
     topic = new_topic(kafka, "watched")

@@ -95,7 +95,7 @@ def test_recoveries_have_median_percentile_and_maximum(result: Result) -> None:
     assert recovery["total"]["max"] == 8.0
 
 
-def test_a_driver_that_stopped_by_itself_is_told_by_its_error(result: Result) -> None:
+def test_a_driver_that_stopped_by_itself_is_counted_by_its_error(result: Result) -> None:
     assert told(result)["stops"] == {"UnfinishedError": 1, "an error of Spark or Python": 1}
 
 

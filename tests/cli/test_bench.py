@@ -68,7 +68,7 @@ def test_what_contradicts_itself_is_refused(arguments: list[str], said: str) -> 
         (["--kafka-option", "acks"], "'acks' is not NAME=VALUE"),
     ],
 )
-def test_bad_input_is_told(
+def test_bad_input_is_reported(
     arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as ended:

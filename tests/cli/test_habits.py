@@ -71,7 +71,7 @@ def test_each_command_can_print_json(name: str) -> None:
     assert options["--json"].nargs == 0
 
 
-def test_the_help_tells_exit_codes_and_environment() -> None:
+def test_the_help_lists_exit_codes_and_environment() -> None:
     text = cli.parser().format_help()
     for part in ("exit code", "130", *NAMES, *ENVIRONMENT, *ENVIRONMENT.values(), "NO_COLOR"):
         assert part in text

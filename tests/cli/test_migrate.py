@@ -129,7 +129,7 @@ def test_standard_input(
     assert "-:" in capsys.readouterr().out
 
 
-def test_options_alone_tell_what_their_query_needs(capsys: pytest.CaptureFixture[str]) -> None:
+def test_options_alone_determine_what_their_query_needs(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["migrate", "topic=t"]) == 0
     shown = capsys.readouterr().out
     assert "absolute checkpointLocation or eos.id, kafka.bootstrap.servers" in shown

@@ -154,7 +154,7 @@ class AdminContract:
             s.transaction for s in admin.list_transactions("", harness.deadline())
         ]
 
-    def test_ends_are_told_for_many_topics_at_once(self, harness: Harness) -> None:
+    def test_ends_are_read_for_many_topics_at_once(self, harness: Harness) -> None:
         one, two = harness.create_topic(), harness.create_topic(partitions=2)
         done, open_ = Task.start(harness, 0), Task.start(harness, 1)
         done.write(one, b"a", b"b")
@@ -223,7 +223,7 @@ class AdminContract:
 
 
 class TopicScanContract:
-    def test_records_are_told_apart_by_their_producers_and_ended_by_markers(
+    def test_records_are_distinguished_by_their_producers_and_ended_by_markers(
         self, harness: Harness
     ) -> None:
         topic = harness.create_topic(partitions=2)

@@ -107,7 +107,7 @@ class MemberContract:
         task.commit()
         assert values(harness, topic) == [b"a"]
 
-    def test_the_longest_session_is_told_and_a_longer_one_is_refused(
+    def test_the_longest_session_is_known_and_a_longer_one_is_refused(
         self, harness: Harness
     ) -> None:
         kafka, names = harness.kafka(), harness.names

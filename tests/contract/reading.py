@@ -255,7 +255,7 @@ class CompactionContract:
 class MarkerContract:
     """The marker behind a witness tells what became of the transaction."""
 
-    def test_a_marker_tells_when_the_witness_is_deleted(self, harness: Harness) -> None:
+    def test_a_marker_decides_when_the_witness_is_deleted(self, harness: Harness) -> None:
         topic = harness.create_topic()
         first, second = Task.start(harness, 0), Task.start(harness, 1)
         asked = {}
@@ -270,7 +270,7 @@ class MarkerContract:
         markers = harness.kafka().markers(asked, harness.deadline())
         assert list(markers.values()) == [True, False]
 
-    def test_the_marker_of_a_late_attempt_that_took_the_id_tells_of_the_abort(
+    def test_the_marker_of_a_late_attempt_that_took_the_id_proves_the_abort(
         self, harness: Harness
     ) -> None:
         """InitProducerId aborts under the next epoch."""
@@ -315,7 +315,7 @@ class MarkerContract:
         found = harness.kafka().markers(asked, harness.deadline())
         assert found == dict.fromkeys(asked, False)
 
-    def test_without_markers_or_topic_nothing_is_told(self, harness: Harness) -> None:
+    def test_without_markers_or_topic_nothing_is_proven(self, harness: Harness) -> None:
         topic = harness.create_topic()
         task = Task.start(harness)
         (offset,) = task.write(topic, b"a")
@@ -332,7 +332,7 @@ class MarkerContract:
 
 
 class VisibilityContract:
-    def test_committed_aborted_and_open_records_are_told_apart(self, harness: Harness) -> None:
+    def test_committed_aborted_and_open_records_are_distinguished(self, harness: Harness) -> None:
         topic = harness.create_topic(partitions=3)
         witnesses = []
         for number in range(3):
@@ -424,7 +424,7 @@ class TopicContract:
         with pytest.raises(ClusterError, match=missing):
             harness.kafka().check_topic(missing, harness.deadline())
 
-    def test_topics_are_described_and_a_missing_one_is_told(self, harness: Harness) -> None:
+    def test_topics_are_described_and_a_missing_one_is_reported(self, harness: Harness) -> None:
         topic, missing = harness.create_topic(partitions=3), f"missing-{harness.names.query}"
         views = harness.kafka().describe_topics([topic, missing], harness.deadline())
         assert views[missing] is None

@@ -137,7 +137,7 @@ class RowsContract:
         for record, time in zip(found, times[sliced:], strict=True):
             assert time is None or record.timestamp == time
 
-    def test_one_record_of_a_batch_tells_where_it_is(self, harness: Harness) -> None:
+    def test_one_record_of_a_batch_has_its_offset(self, harness: Harness) -> None:
         topic = harness.create_topic(partitions=2)
         task = Task.start(harness)
         told: list[tuple[str, int, int]] = []

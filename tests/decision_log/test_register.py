@@ -203,7 +203,7 @@ def test_an_error_that_needs_no_explanation_is_not_its_own_cause(cluster: FakeCl
     assert refused.value.__cause__ is not refused.value
 
 
-def test_a_record_behind_the_end_that_a_deposed_leader_tells_is_not_overwritten(
+def test_a_record_behind_the_end_of_a_replaced_leader_is_not_overwritten(
     cluster: FakeCluster,
 ) -> None:
     """The new process reads an old end, while its producer finds the new leader."""
@@ -304,7 +304,7 @@ def test_a_write_that_is_given_up_does_not_outlast_its_step(
     assert [seconds < 10 for seconds in allowed] == [True]
 
 
-def test_a_record_that_was_committed_at_an_offset_that_is_not_told_is_read_back(
+def test_a_record_that_was_committed_at_an_unknown_offset_is_read_back(
     cluster: FakeCluster,
 ) -> None:
     """The first append has its offset before it commits, so this is a held producer's."""
@@ -416,7 +416,7 @@ def test_a_record_of_the_version_before_under_another_prefix_is_another_querys(
     assert [(names, record.decision) for names, record in found] == [(old.names, decision(4))]
 
 
-def test_the_oldest_records_tell_no_prefix_and_are_the_default_ones(cluster: FakeCluster) -> None:
+def test_the_oldest_records_have_no_prefix_and_get_the_default_one(cluster: FakeCluster) -> None:
     default = QueryNames(DEFAULT_PREFIX, NAMES.query)
     old = FormerWriter(cluster, default)
     old.names = replace(default, prefix="")
@@ -425,7 +425,9 @@ def test_the_oldest_records_tell_no_prefix_and_are_the_default_ones(cluster: Fak
     assert Writer(cluster).register.read(old.deadline).seq == 0
 
 
-def test_other_queries_are_told_by_their_names_and_markers_are_none(cluster: FakeCluster) -> None:
+def test_other_queries_are_read_by_their_names_and_markers_are_skipped(
+    cluster: FakeCluster,
+) -> None:
     old, new = FormerWriter(cluster), Writer(cluster)
     old.write(old.join(), 0, batch=4)
     new.write(new.join(), 1, batch=5)

@@ -63,7 +63,7 @@ def test_a_pkcs12_store_becomes_pem(authority: Authority, kind: str) -> None:
     assert trusted["ssl.ca.pem"].strip() == authority.ca.read_text().strip()
 
 
-def test_a_wrong_password_is_told_and_not_shown(authority: Authority) -> None:
+def test_a_wrong_password_is_reported_and_not_shown(authority: Authority) -> None:
     pytest.importorskip("cryptography")
     message = refused(key_store(pkcs12_keystore(authority.identity("ann")), "PKCS12", "canary"))
     assert "kafka.ssl.keystore.password" in message

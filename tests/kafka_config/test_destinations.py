@@ -72,7 +72,7 @@ def test_the_option_topic_must_be_declared() -> None:
     assert error.value.data["kafka_error"] == "UnknownTopicOrPartition"
 
 
-def test_a_refused_row_is_told_with_kafkas_name_and_its_place() -> None:
+def test_a_refused_row_is_reported_with_kafkas_name_and_its_partition() -> None:
     places = declared("payments, audit:0-3")
     error = places.make_error("other", 3)
     assert "UnknownTopicOrPartition: a row goes to other, partition 3" in str(error)

@@ -72,7 +72,7 @@ def test_an_unsigned_token_is_read() -> None:
         (f'{OAUTH} required unsecuredLoginNumberClaim_canary="1";', "other than clientId"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_honoured_is_told_without_a_word_of_it(text: str, said: str) -> None:
+def test_what_cannot_be_used_is_reported_without_its_value(text: str, said: str) -> None:
     with pytest.raises(JaasError) as error:
         read_jaas(text)
     assert said in str(error.value)

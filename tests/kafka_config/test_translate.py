@@ -31,7 +31,7 @@ def test_a_refused_setting_is_named_with_what_to_do() -> None:
     assert "Make its change to the columns" in message
 
 
-def test_what_is_passed_over_or_adjusted_is_told() -> None:
+def test_ignored_and_adjusted_settings_are_reported() -> None:
     translation = translate({"metric.reporters": "x", "compression.zstd.level": "22"})
     assert translation.settings == {}
     assert len(translation.warnings) == 2
@@ -56,7 +56,7 @@ def test_two_names_for_one_thing_may_agree_and_must_not_differ() -> None:
     assert "kafka.message.max.bytes" in message
 
 
-def test_waits_that_outlast_the_transaction_are_told() -> None:
+def test_waits_that_outlast_the_transaction_are_reported() -> None:
     waits = {"delivery.timeout.ms": "2147483647", "socket.timeout.ms": "60000"}
     assert translate(waits, 900_000).warnings == (
         "Option kafka.delivery.timeout.ms is adjusted: 900000 is used, as long as the "

@@ -259,7 +259,7 @@ def test_a_value_that_cannot_be_read_is_fine_where_any_will_do() -> None:
     assert of("topics", None).verdict is Verdict.UNKNOWN
 
 
-def test_two_names_for_one_setting_are_told() -> None:
+def test_two_names_for_one_setting_are_reported() -> None:
     two = {"kafka.metadata.broker.list": "b:1", "kafka.bootstrap.servers": None, "eos.id": "q"}
     assert verdicts(assess_query(query(two))) == {
         "kafka.metadata.broker.list": Verdict.REFUSED,

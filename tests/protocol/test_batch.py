@@ -188,7 +188,7 @@ def test_an_abort_without_reports_ends_what_the_tasks_have_left_open(
     assert world.visible() == [b"c"]
 
 
-def test_of_two_writes_at_the_same_time_the_older_one_is_told_to_take_an_id_of_its_own(
+def test_of_two_writes_at_the_same_time_the_older_one_needs_its_own_id(
     world: World, job: Job
 ) -> None:
     plan = job.planner.plan()

@@ -94,7 +94,7 @@ def test_what_is_declared_is_looked_at_before_anything_is_taken_over(cluster: Fa
     assert "__eos_sink_log" not in cluster.topics
 
 
-def test_a_weak_promise_is_told_once(
+def test_a_weak_promise_is_reported_once(
     cluster: FakeCluster, caplog: pytest.LogCaptureFixture
 ) -> None:
     planner = Planner(FakeKafka(cluster), options(eos_destinations="payments"))

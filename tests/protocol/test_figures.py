@@ -111,7 +111,7 @@ def test_the_slowest_task_counts(world: World) -> None:
     assert stats(world).step(Step.WRITE).last == 7.5
 
 
-def test_the_vote_tells_what_was_left_of_the_time_out(world: World) -> None:
+def test_the_vote_records_the_time_left_until_the_timeout(world: World) -> None:
     driver = Timed(world)
     plan = driver.planner.plan()
     reports = driver.write(plan, 0, [b"a"])

@@ -395,7 +395,7 @@ def test_a_plan_outlives_its_process_for_the_longest_session(world: World, drive
     assert report.prepared is not None
 
 
-def test_a_plan_is_made_also_where_the_longest_session_is_not_told(
+def test_a_plan_is_made_also_if_the_longest_session_is_unknown(
     world: World, driver: Driver
 ) -> None:
     world.cluster.tells_settings = False

@@ -72,7 +72,7 @@ def test_each_has_batch_partitions_and_rows(error: OperatorNeededError) -> None:
 
 
 @pytest.mark.parametrize(("name", "error"), KNOWN.items())
-def test_what_is_known_is_told(name: str, error: OperatorNeededError) -> None:
+def test_known_evidence_is_in_the_text(name: str, error: OperatorNeededError) -> None:
     assert error.data["batch"] in (40, 41)
     assert error.data["partitions"] == [31, 32]
     assert error.data["rows"] == 23

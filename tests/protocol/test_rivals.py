@@ -89,7 +89,7 @@ def test_a_stale_drivers_task_names_who_has_taken_over(world: World) -> None:
     assert "Two queries share one identity" in told(stop.value)
 
 
-def test_a_fenced_task_of_a_stale_driver_is_not_told_of_another_attempt(world: World) -> None:
+def test_a_fenced_task_of_a_stale_driver_blames_no_other_attempt(world: World) -> None:
     old, new = Named(world, 99, "/x"), Named(world, 123, "/x")
     plan = old.planner.plan()
     new.run(0, [b"a"])
@@ -98,7 +98,7 @@ def test_a_fenced_task_of_a_stale_driver_is_not_told_of_another_attempt(world: W
     told(stop.value)
 
 
-def test_a_fenced_task_of_the_current_driver_is_told_of_another_attempt(world: World) -> None:
+def test_a_fenced_task_of_the_current_driver_blames_another_attempt(world: World) -> None:
     run = Named(world, 99, "/x")
     with pytest.raises(ProduceFailedError, match="Another attempt"):
         fenced(world, run.planner.plan())

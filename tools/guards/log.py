@@ -353,8 +353,7 @@ GUARDS = (
             ),
         ),
         proofs(
-            _IN_REGISTER
-            + "test_a_record_behind_the_end_that_a_deposed_leader_tells_is_not_overwritten",
+            _IN_REGISTER + "test_a_record_behind_the_end_of_a_replaced_leader_is_not_overwritten",
             _ON_KAFKA + "test_a_record_behind_a_reported_end_that_is_too_low_is_not_overwritten"
             "[4.3.0]",
         ),
