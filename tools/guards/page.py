@@ -19,7 +19,7 @@ PAGE = ROOT / "docs" / "guards.md"
 BEGIN, END = "<!-- made by make guards: begin -->\n", "<!-- made by make guards: end -->\n"
 _LONGEST = 150
 _HEAD = (
-    "| Guard | Taken out of | The model without it | The test that fails | How it fails |\n"
+    "| Guard | Removed from | Result in the model | Failing test | Failure |\n"
     "|---|---|---|---|---|\n"
 )
 
@@ -86,7 +86,7 @@ def _files(guard: Guard) -> str:
 
 def _model(guard: Guard) -> str:
     if not guard.rows:
-        return f"not in it: {guard.outside}"
+        return f"not modelled: {guard.outside}"
     told = []
     for switch in guard.rows:
         first = next(iter(rows_of(switch)), None)
