@@ -44,7 +44,7 @@ _LONGEST_S = 240.0
 
 @dataclass(frozen=True)
 class Seen:
-    """What was visible at a moment, and the CPU seconds used until then."""
+    """Visible rows at a moment, and the CPU seconds used until then."""
 
     at: float
     rows: int
@@ -124,7 +124,7 @@ def _watch(program: ProcessTree, offsets: Offsets, brokers: Sequence[int]) -> li
 
 
 def steps(seen: Sequence[Seen]) -> list[Seen]:
-    """Pure: one for each checkpoint, whose transactions are committed one after the other."""
+    """One stretch for each checkpoint, whose transactions are committed one after the other."""
     return [
         now
         for now, then in zip(seen, [*seen[1:], None], strict=True)
@@ -133,7 +133,7 @@ def steps(seen: Sequence[Seen]) -> list[Seen]:
 
 
 def steady(seen: Sequence[Seen]) -> Steady:
-    """Pure: what was seen, without the first two checkpoints and the last one.
+    """The measurements without the first two checkpoints and the last one.
 
     Raises:
         RuntimeError: too few checkpoints were seen.

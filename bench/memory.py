@@ -1,4 +1,4 @@
-"""How much memory a task's Python worker takes, for batches of all sizes and behind a slow broker.
+"""Measures the memory of a task's Python worker, for all batch sizes and behind a slow broker.
 
     python -m bench.memory [--cases 10000x100,10000000x100/8] [--only cases|slow|many]
 
@@ -72,7 +72,7 @@ def _cases(kafka: KafkaCluster, case: Case, notebook: Notebook) -> None:
 
 
 def _slow(kafka: KafkaCluster, case: Case, notebook: Notebook) -> None:
-    """A batch whose broker is slow at first, and then not."""
+    """A batch whose broker is slow only at first."""
     (broker,) = kafka.brokers
     with tempfile.TemporaryDirectory() as home:
         query = Query(kafka, case, Path(home))

@@ -36,7 +36,7 @@ _DIGITS = 12
 
 @dataclass
 class Taken:
-    """How far the task has come with its rows."""
+    """The task's progress."""
 
     rows: int = 0
 
@@ -63,7 +63,7 @@ def main() -> None:
 
 
 def _rows(count: int, size: int, each: int, taken: Taken) -> Iterator[pa.RecordBatch]:
-    """Rows as Spark hands them over: each batch is new, and forgotten when the next one comes.
+    """Rows as Spark passes them: each batch is new, and released when the next one comes.
 
     A value is its number, filled up with letters.
     """

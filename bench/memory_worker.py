@@ -1,4 +1,4 @@
-"""One task's Python worker with the driver's side of its query: what `bench.memory` measures."""
+"""One task's Python worker and the driver's side of its query, for `bench.memory`."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Case:
 
 @dataclass
 class Worker:
-    """A worker process and what it has told."""
+    """A worker process and its reports."""
 
     process: ProcessTree
     base: dict[str, Any]
@@ -77,7 +77,7 @@ class Worker:
         return Worker(process, json.loads(process.stdout.readline()))
 
     def write(self, plan: Path) -> Iterator[dict[str, Any]]:
-        """Have it write a batch; what it tells meanwhile, the end last."""
+        """Let it write a batch; return its reports, the final one last."""
         self.process.stdin.write(f"{plan}\n".encode())
         self.process.stdin.flush()
         for line in self.process.stdout:
@@ -128,7 +128,7 @@ class Query:
 
 
 def audited(kafka: KafkaCluster, topic: str, rows: int) -> Audit:
-    """What an independent reader finds of so many rows."""
+    """The result of an independent reader for this number of rows."""
     return audit(Checker(Source(kafka.direct_servers, topic), _row), rows, _AUDIT_S)
 
 

@@ -1,4 +1,4 @@
-"""What a task pays before and after its rows: each step of a transactional producer, timed.
+"""Times each step of a task's transactional producer, before and after its rows.
 
     python -m bench.opening [--samples 100] [--brokers 3] [--out FILE]
 
@@ -54,7 +54,7 @@ _WAIT_S = 60.0
 
 @dataclass(frozen=True)
 class Variation:
-    """One thing that differs from what the sink does.
+    """One difference from the sink.
 
     Attributes:
         settings: of librdkafka, over those of the sink.
@@ -142,7 +142,7 @@ def main() -> int:
 
 
 def measure(kafka: KafkaCluster, samples: int, seconds: float, warm_up: int = WARM_UP) -> Result:
-    """Round after round of all variations, until there are enough samples or time is up.
+    """Run rounds of all variations until there are enough samples or the time is over.
 
     Args:
         seconds: after which no round is begun, but one.
@@ -235,7 +235,7 @@ class Task:
         self._settle()
 
     def close(self) -> None:
-        """Let go of the producer, which knows this task."""
+        """Release the producer, which refers to this task."""
         del self._producer
 
     def _open(self) -> None:

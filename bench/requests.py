@@ -1,4 +1,4 @@
-"""Which requests a warm batch sends, counted by the brokers themselves.
+"""Counts the requests of a warm batch, from the brokers' logs.
 
     python -m bench.requests [--version 4.3.0]
 
@@ -64,7 +64,7 @@ def main() -> int:
 def count(
     kafka: KafkaCluster, log: RequestLog, notebook: Notebook, tasks: int, partitions: int
 ) -> None:
-    """Note the requests of each phase and API, one sample a batch."""
+    """Record the requests of each phase and API, one sample per batch."""
     topic = f"requests-{uuid.uuid4().hex[:8]}"
     kafka.create_topic(topic, partitions)
     servers = {"kafka.bootstrap.servers": kafka.bootstrap_servers}
@@ -112,7 +112,7 @@ def _rows(partitions: int) -> Iterator[pa.RecordBatch]:
 
 
 class RequestLog:
-    """What the brokers have logged since it was last taken."""
+    """Requests in the brokers' logs since the last call."""
 
     def __init__(self, kafka: LocalCluster) -> None:
         self._logs = {kafka.directory / f"node-{node.id}" / "node.log": 0 for node in kafka.brokers}

@@ -1,4 +1,4 @@
-"""From the restart of a driver to the first row that readers see, beside Spark's own sink.
+"""Measures the time from a driver's restart to the first visible row, against Spark's own sink.
 
     python -m bench.restart [--rounds 5] [--cases kafka-eos/clean,kafka/clean] [--timeline]
 
@@ -96,7 +96,7 @@ class Driver:
         }
 
     def restart(self, *, timeline: bool) -> Restart:
-        """Start the program, measure, and end it as it always ends."""
+        """Start the program, measure, and end it in its usual way."""
         points = self._home / "timeline"
         points.unlink(missing_ok=True)
         environment = {**os.environ, **self._faults.environment}
@@ -164,7 +164,7 @@ class Driver:
         return first
 
     def _wait_committed(self) -> None:
-        """Until Spark has marked all batches as done."""
+        """Wait until Spark has recorded all batches as complete."""
         deadline = Deadline(_LONGEST_S)
         while not (self._home / "checkpoint" / "commits" / str(self._batches - 1)).exists():
             if deadline.passed:

@@ -1,4 +1,4 @@
-"""What a driver's steps cost by the number of tasks: committed, idle, failed and lost ones.
+"""Measures a driver's steps by the number of tasks: committed, idle, failed and lost ones.
 
     python -m bench.settle [--rounds 5] [--tasks 1,10,200] [--version 4.3.0]
 
@@ -97,7 +97,7 @@ class Bench:
         self._cpu = CpuClock({"driver": own, "brokers": brokers})
 
     def steps(self, tasks: Sequence[int]) -> Iterator[tuple[str, Callable[[int], None], int]]:
-        """A round: what is measured, with how many."""
+        """A round: the measurements and their sizes."""
         for lanes in (1, control._LANES):
             yield "connections", self.over, lanes
         for many in tasks:
@@ -109,14 +109,14 @@ class Bench:
             yield "refused", self.lost, many
 
     def warm_up(self) -> None:
-        """Connections, and the brokers' compiler."""
+        """Warm up connections and the brokers' compiler."""
         notebook, self.notebook = self.notebook, Notebook("warm", "", {})
         for tasks in (1, 50, 200, 200):
             self.committed(tasks)
         self.notebook = notebook
 
     def committed(self, tasks: int) -> None:
-        """A batch in which every task has rows, and what the plan after it finds."""
+        """A batch in which every task has rows, and the plan after it."""
         plan, before = self._plan(), self._coordinators_log()
         reports = self._reports(plan, tasks)
         with self._measured("commit", tasks=tasks):
@@ -151,7 +151,7 @@ class Bench:
             self._committer.commit(reports)
 
     def lost(self, tasks: int) -> None:
-        """What a driver does when each of its EndTxn is refused: it reads all the witnesses."""
+        """The driver's work if each EndTxn is refused: it reads all witnesses."""
         names = [self._options.names.task(0, number) for number in range(tasks)]
         opened = self._open(names)
         ended = [each.transaction for each in opened]
@@ -179,7 +179,7 @@ class Bench:
             kafka.close()
 
     def _coordinators_log(self) -> int:
-        """Bytes of __transaction_state, one copy."""
+        """Bytes of one replica of __transaction_state."""
         logs = self._logs.glob("node-*/data/__transaction_state-*/*.log")
         return sum(log.stat().st_size for log in logs) // BROKERS
 
@@ -199,7 +199,7 @@ class Bench:
         ]
 
     def _wait_ended(self, names: Sequence[str]) -> None:
-        """Until every reader can see it, and no marker is on its way."""
+        """Wait until every reader can see it and all markers are written."""
         ended = {TransactionStatus.COMPLETE_COMMIT, TransactionStatus.COMPLETE_ABORT}
         deadline = Deadline(_LONG_S)
         while True:

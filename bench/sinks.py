@@ -47,7 +47,7 @@ _SMALL_BYTES = 10_000_000
 
 @dataclass(frozen=True)
 class Scene:
-    """What every turn needs."""
+    """The values that every turn needs."""
 
     kafka: LocalCluster
     cluster: BenchCluster
@@ -99,14 +99,14 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _warm_up(scene: Scene) -> None:
-    """So that the first peer is not the one whom the broker's compiler slows down."""
+    """Warm up the broker's compiler, so that it does not slow down the first peer."""
     topic = "bench-warm-up"
     with scene.cluster.topic(topic, MAIN.partitions):
         LIMITS["librdkafka"](scene.kafka.bootstrap_servers, topic, MAIN)
 
 
 def takes_part(peer: str, shape: Shape) -> bool:
-    """Whether there is something to compare: who has no batches has no small ones."""
+    """Whether there is something to compare: a peer without batches has no small ones."""
     if peer in STREAMS:
         return True
     plain = not shape.key_bytes and not shape.headers

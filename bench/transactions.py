@@ -1,4 +1,4 @@
-"""Open transactions by the hundred, as tasks leave them, without a producer for each.
+"""Opens hundreds of transactions, as tasks leave them, without a producer for each.
 
 A producer's own requests (InitProducerId, AddPartitionsToTxn, Produce), sent side by side over one
 client: what a broker and its coordinators have to do later does not tell the difference.

@@ -1,4 +1,4 @@
-"""Faults of the driver and its processes: each brings one about and returns when it has struck."""
+"""Faults of the driver and its processes: each function injects one and returns then."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Faults of what the sink rests on in Kafka: ids, timeouts, the group's member."""
+"""Faults of transactional ids, timeouts and the group's member."""
 
 from __future__ import annotations
 

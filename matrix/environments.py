@@ -1,4 +1,4 @@
-"""Virtual environments with nothing in them but a Spark and the wheel of the sink."""
+"""Virtual environments that contain only a Spark and the wheel of the sink."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Builds the files of a release, and tries each of them as pip installs it.
+"""Builds the files of a release, and tests each as installed by pip.
 
     python -m tools.distributions DIRECTORY
 

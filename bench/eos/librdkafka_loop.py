@@ -1,4 +1,4 @@
-"""Poll, process, produce with librdkafka. Reads a turn a line and answers each with a line.
+"""Poll, process, produce with librdkafka. Reads one turn per line and answers each with a line.
 
 librdkafka has no call that declares partitions. With `declared`, another client adds them all
 to the transaction, under the producer's id and epoch, before the first record; librdkafka still

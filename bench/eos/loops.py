@@ -1,4 +1,4 @@
-"""The plain loops: how fast, and how soon visible, by client, partitions and commit interval."""
+"""Throughput and latency of plain loops, by client, partitions and commit interval."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _WARM_UP_S = 1.0
 
 @dataclass(frozen=True)
 class Extent:
-    """How much is measured.
+    """The sizes of the measurement.
 
     Attributes:
         partitions: of the output.

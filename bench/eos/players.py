@@ -1,4 +1,4 @@
-"""Processes that play turns: one a client library, kept between turns, so that all are warm."""
+"""Processes that run turns: one per client library, kept between turns, so that all are warm."""
 
 from __future__ import annotations
 

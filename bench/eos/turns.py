@@ -49,7 +49,7 @@ class Turn:
 
 @dataclass(frozen=True)
 class Played:
-    """What came of it.
+    """The result of a turn.
 
     Attributes:
         records: how many were written.

@@ -1,4 +1,4 @@
-"""What docs/eos-performance.md says of the loops and of Spark."""
+"""The tables about loops and Spark in docs/eos-performance.md."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _CPU = ("CPU of client", "CPU of brokers")
 
 
 def measured(found: Result) -> Iterator[str]:
-    """When and on what, and whether the machine had more to do than the benchmark gave it."""
+    """Date and machine, and whether other work ran on it."""
     yield f"Measured {measured_on(found)}"
     load, cores = found.machine["load"][0], found.machine["cores"]
     if load > _BUSY * cores:
@@ -49,7 +49,7 @@ def measured(found: Result) -> Iterator[str]:
 
 
 def loops(results: Results) -> Iterator[str]:
-    """How fast each client is, and what a transaction asks of the brokers."""
+    """The throughput of each client, and the requests of a transaction."""
     found = results[LOOPS]
     clients = _labels(found, "client", "throughput")
     partitions = _labels(found, "partitions", "throughput")

@@ -1,4 +1,4 @@
-"""What docs/scale.md says: settling by the number of tasks, the formulas, and what follows."""
+"""The tables of docs/scale.md: settling by the number of tasks, formulas, conclusions."""
 
 from __future__ import annotations
 
