@@ -171,12 +171,12 @@ def test_foreign_records_in_the_log_are_reported(odd: KafkaCluster) -> None:
     log = f"log-{uuid.uuid4().hex[:8]}"
     odd.create_topic(log, partitions=8, config={"cleanup.policy": "compact"}, timeout_s=SOON_S)
     producer = Producer({"bootstrap.servers": odd.bootstrap_servers})
-    producer.produce(log, b"hello", key=b"somebody")
+    producer.produce(log, b"hello", key=b"other-app")
     producer.produce(log, b"hello", key=b"query-0123456789")
     producer.produce(log, b'{"format": 99}', key=b"newer-0123456789")
     assert producer.flush(SOON_S) == 0
     output = doctor("--bootstrap-server", odd.bootstrap_servers, "--log-topic", log, "--json")
-    assert "'somebody'" in output.of("warning")["log records"]
+    assert "'other-app'" in output.of("warning")["log records"]
     failed = output.of("failure")["log records"]
     assert "query-0123456789" in failed
     assert "newer-0123456789" in failed

@@ -26,7 +26,7 @@ from tests.snippets import ROOT
 LOG = "__eos_sink_log"
 REDACTION = "spark.redaction.regex"
 # A session's setting that has no reader: only its name counts.
-SETTING = "spark.datasource.somebody.kafka.ssl.keystore.key"
+SETTING = "spark.datasource.other.kafka.ssl.keystore.key"
 PATIENCE_S = 300
 
 PROGRAM = """

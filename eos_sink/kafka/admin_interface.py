@@ -46,13 +46,13 @@ class LogPage:
     Attributes:
         lines: oldest first; those of one partition in the order of their offsets.
         ends: where to read on, by partition.
-        anew: the topic was deleted and created again: the given offsets were ignored, and what was
-            read before no longer holds.
+        recreated: the topic was deleted and created again: the given offsets were ignored, and
+            earlier records are no longer valid.
     """
 
     lines: tuple[LogLine, ...] = ()
     ends: Mapping[int, int] = field(default_factory=dict)
-    anew: bool = False
+    recreated: bool = False
 
     @property
     def latest(self) -> dict[str, bytes]:

@@ -113,7 +113,7 @@ class Observer:
             return True, []
         if page is None:
             return False, []
-        if page.anew:
+        if page.recreated:
             self._records, self._unreadable, self._settled = {}, [], {}
         self._ends = dict(page.ends)
         new, unreadable = read_records(page.lines)

@@ -59,7 +59,7 @@ class AdminContract:
         assert mine == [(first, b"1"), (second, b"2")]
         (other,) = (line for line in page.lines if line.key == OTHER)
         assert (other.position.offset, other.value) == (third, b"o")
-        assert not page.anew
+        assert not page.recreated
         times = [line.at_ms for line in page.lines]
         assert times == sorted(times)
         assert min(times) > 1_600_000_000_000
@@ -123,7 +123,7 @@ class AdminContract:
         beyond = {number: end + 100 for number, end in before.ends.items()}
         page = admin.read_log(beyond, harness.deadline())
         assert page is not None
-        assert page.anew
+        assert page.recreated
         assert [line.value for line in page.lines] == [b"1"]
         assert page.ends == before.ends
 

@@ -74,7 +74,7 @@ class ConfluentAdmin:
                 if all(page.ends[number] >= start for number, start in starts.items()):
                     return page
             page = self._read_log(dict.fromkeys(described.partitions, 0), deadline)
-            return replace(page, anew=bool(since))
+            return replace(page, recreated=bool(since))
 
     def list_transactions(
         self, prefix: str, deadline: Deadline, *, ended: bool = False

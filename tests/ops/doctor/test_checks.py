@@ -327,7 +327,7 @@ CASES: list[tuple[Check, Level, dict[str, Any], str, str]] = [
     (Check.RECORDS, UNSEEN, {"log": Unseen("no answer")}, "no answer", ""),
     (Check.RECORDS, FAILURE, unreadable(QUERY), "none of the sink's", "Revoke Write"),
     (Check.RECORDS, FAILURE, unreadable(QUERY, 9), "format 9", "pip install --upgrade eos-sink"),
-    (Check.RECORDS, WARNING, unreadable("somebody"), "'somebody'", "Revoke Write"),
+    (Check.RECORDS, WARNING, unreadable("other-app"), "'other-app'", "Revoke Write"),
     (
         Check.RECORDS,
         WARNING,
