@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 from xdist.scheduler import LoadFileScheduling
 
 from eos_sink.testing import KafkaCluster, Security, start_kafka
-from eos_sink.testing.jar_cache import cache_root
+from eos_sink.testing.cache import cache_root
 from eos_sink.testing.java import find_java
 from eos_sink.testing.spark_jars import spark_kafka_jars
 from integration.cluster_query import ClusterQuery

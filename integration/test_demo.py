@@ -13,7 +13,8 @@ from eos_sink.demo.demo_result import DemoResult
 from eos_sink.demo.run_demo import DemoOptions, run_demo
 from eos_sink.testing import KafkaCluster
 
-ROWS = 20_000
+# Enough for a batch to take longer to write than a loaded machine takes to look.
+ROWS = 60_000
 
 
 @pytest.mark.long

@@ -16,8 +16,9 @@ from eos_sink.errors import ClusterError
 from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.options import parse_options
+from eos_sink.testing.cache import cache_root
 from eos_sink.testing.cluster_admin import read_metadata
-from eos_sink.testing.jar_cache import cache_root, download_jars, ensure_jars
+from eos_sink.testing.jar_cache import download_jars, ensure_jars
 from eos_sink.testing.java import Java, find_java
 from eos_sink.testing.kafka_files import kafka_artifacts
 from eos_sink.testing.network_links import free_ports

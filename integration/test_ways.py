@@ -17,7 +17,7 @@ from pyspark.sql.conf import RuntimeConfig
 import eos_sink
 from eos_sink.identity import SESSION_PREFIX
 from eos_sink.testing import KafkaCluster
-from eos_sink.testing.jar_cache import cache_root
+from eos_sink.testing.cache import cache_root
 from integration.checker import assert_each_once, read_topic
 from integration.spark_apps import Applications
 from integration.spark_query import SparkQuery

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from eos_sink.testing.jar_cache import cache_root
+from eos_sink.testing.cache import cache_root
 from matrix.cells import Cell
 
 _ROOT = Path(__file__).parent.parent

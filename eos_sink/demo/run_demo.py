@@ -20,8 +20,8 @@ from eos_sink.demo.run_watch import Watch
 from eos_sink.demo.strikes import Strike, plan_strikes
 from eos_sink.demo.struck_run import StruckRun
 from eos_sink.testing import start_kafka
+from eos_sink.testing.cache import cache_root
 from eos_sink.testing.cluster_errors import DownloadError
-from eos_sink.testing.jar_cache import cache_root
 from eos_sink.testing.spark_jars import spark_kafka_jars
 from eos_sink.testing.topic_scan import ReaderError, Source
 from eos_sink.testing.watchdog import Watchdog

@@ -6,8 +6,6 @@ the repository. A manifest is written last, so that an interrupted download is n
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import importlib.util
 import json
 import os
@@ -16,17 +14,15 @@ import shutil
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from eos_sink.kafka.deadline import Deadline
+from eos_sink.testing.cache import cache_root, exclusive
 from eos_sink.testing.cluster_errors import DownloadError
-from eos_sink.testing.waiting import Progress, wait_until
-
-if TYPE_CHECKING:
-    from eos_sink.testing.java import Java
+from eos_sink.testing.java import Java
+from eos_sink.testing.waiting import Progress
 
 MANIFEST = "manifest.json"
 
@@ -36,42 +32,6 @@ _REPORT_EVERY_S = 2.0
 _TAIL_LINES = 12
 _JAR_DONE = re.compile(r"\[SUCCESSFUL \].*\.jar")
 _SIZE = re.compile(r"\((\d+)kB\)")
-
-
-def cache_root(environ: Mapping[str, str] = os.environ) -> Path:
-    """`EOS_CACHE`, else eos-sink under XDG_CACHE_HOME, else ~/.cache/eos-sink."""
-    if environ.get("EOS_CACHE"):
-        return Path(environ["EOS_CACHE"]).expanduser().absolute()
-    base = environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(base).expanduser().absolute() / "eos-sink"
-
-
-@contextlib.contextmanager
-def exclusive(path: Path, deadline: Deadline, on_wait: Callable[[], None]) -> Iterator[None]:
-    """Hold a lock file, which the kernel frees when its holder dies.
-
-    Args:
-        path: the lock file, created if it is missing and never removed.
-        deadline: how long to wait for another holder.
-        on_wait: called once if there is one.
-
-    Raises:
-        NotReadyError: another process still held it at the deadline.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a") as file:
-
-        def lock() -> bool:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                return False
-            return True
-
-        if not lock():
-            on_wait()
-            wait_until(lock, deadline, f"the lock {path} is free")
-        yield
 
 
 def ensure_jars(

@@ -18,8 +18,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from eos_sink.testing.cache import cache_root
 from eos_sink.testing.cluster_errors import JavaNotFoundError
-from eos_sink.testing.jar_cache import cache_root
 
 MINIMUM_JAVA = 17
 """What Kafka 4 and Spark 4 need."""

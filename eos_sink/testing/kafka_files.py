@@ -17,8 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from eos_sink.testing import jar_cache, node_properties
+from eos_sink.testing.cache import cache_root
 from eos_sink.testing.cluster_errors import DownloadError, TestClusterError
-from eos_sink.testing.jar_cache import Artifact, cache_root
+from eos_sink.testing.jar_cache import Artifact
 from eos_sink.testing.java import Java, find_java
 from eos_sink.testing.waiting import Progress, to_stderr
 

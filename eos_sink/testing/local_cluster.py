@@ -13,8 +13,8 @@ from typing import Literal
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka_config.properties_file import read_properties
 from eos_sink.testing.access import Access
+from eos_sink.testing.cache import exclusive
 from eos_sink.testing.cluster_errors import TestClusterError
-from eos_sink.testing.jar_cache import exclusive
 from eos_sink.testing.java import Java, find_java
 from eos_sink.testing.kafka_files import KafkaFiles, ensure_kafka
 from eos_sink.testing.kafka_node import KafkaNode

@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping
 from importlib.metadata import version
 from pathlib import Path
 
+from eos_sink.testing.cache import cache_root
 from eos_sink.testing.cluster_errors import DownloadError
-from eos_sink.testing.jar_cache import Artifact, cache_root, download_jars, ensure_jars, find_ivy
+from eos_sink.testing.jar_cache import Artifact, download_jars, ensure_jars, find_ivy
 from eos_sink.testing.java import find_java
 
 _SINK = "spark-sql-kafka-0-10_2.13"

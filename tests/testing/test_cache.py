@@ -11,7 +11,8 @@ import pytest
 
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.testing import DownloadError, NotReadyError, jar_cache, kafka_files
-from eos_sink.testing.jar_cache import Artifact, cache_root, exclusive, find_problems
+from eos_sink.testing.cache import cache_root, exclusive
+from eos_sink.testing.jar_cache import Artifact, find_problems
 from eos_sink.testing.java import Java
 
 JAVA = Java(Path("/java"), "17.0.1")
@@ -173,7 +174,7 @@ def test_where_the_cache_is(tmp_path: Path) -> None:
 HOLDER = """
 import sys, pathlib
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.testing.jar_cache import exclusive
+from eos_sink.testing.cache import exclusive
 with exclusive(pathlib.Path(sys.argv[1]), Deadline(5), lambda: None):
     print("held", flush=True)
     sys.stdin.read()

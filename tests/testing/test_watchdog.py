@@ -89,7 +89,8 @@ def test_a_killed_owner_leaves_neither_process_nor_directory(tmp_path: Path) -> 
     )
     assert owner.stdout is not None
     token = owner.stdout.readline().strip()
-    assert watchdog.find(token)
+    # While a program is being started, its environment is still empty.
+    wait_until(lambda: bool(watchdog.find(token)), Deadline(10), "the node shows its token")
     owner.kill()
     owner.wait()
     wait_until(
