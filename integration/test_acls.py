@@ -31,7 +31,7 @@ from integration.minispark import TaskBrokeOffError
 from integration.own_kafka import start_own_kafka
 from integration.query import Query, pause_at
 from integration.secured_query import ANNS_WORD, SecuredQuery, commands, documented
-from integration.test_resolve import Person
+from integration.test_resolve import Operator
 from tests.snippets import ROOT, snippets_of
 
 SOON_S = 20
@@ -205,11 +205,11 @@ def test_resolve_needs_no_more_than_the_query(
     config = tmp_path / "query.properties"
     lines = [f"{n.removeprefix('kafka.')}={v}" for n, v in login.items() if "bootstrap" not in n]
     config.write_text("\n".join(lines))
-    person = Person(secured, query)
-    person._bootstrap = login["kafka.bootstrap.servers"]
-    seen = person.types("--json", "--command-config", str(config))
+    operator = Operator(secured, query)
+    operator._bootstrap = login["kafka.bootstrap.servers"]
+    seen = operator.types("--json", "--command-config", str(config))
     assert query.topic in seen
-    person.types("--forget", "--yes", "--command-config", str(config))
+    operator.types("--forget", "--yes", "--command-config", str(config))
 
 
 @pytest.mark.long

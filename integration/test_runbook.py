@@ -60,9 +60,9 @@ class OnCall:
 
 @pytest.fixture
 def on_call(kafka: KafkaCluster, tmp_path: Path) -> Iterator[OnCall]:
-    person = OnCall(kafka, tmp_path)
-    with person.queries:
-        yield person
+    on_call = OnCall(kafka, tmp_path)
+    with on_call.queries:
+        yield on_call
 
 
 def told(text: str, title: str) -> bool:

@@ -99,7 +99,7 @@ def _rival(mine: Run | None, latest: Entry | None) -> tuple[str, str]:
     this = f" This one is {mine}." if mine else ""
     if theirs.tool:
         return (
-            f"A person has used {theirs.tool}: {theirs}.{this}",
+            f"An operator has used {theirs.tool}: {theirs}.{this}",
             "Start the query again.",
         )
     if mine and theirs.origin.contradicts(mine.origin):
