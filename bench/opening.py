@@ -29,7 +29,7 @@ from bench import RESULTS
 from eos_sink.bench.result import Notebook, Result
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Transaction
-from eos_sink.kafka.transactions import KafkaPythonControl
+from eos_sink.kafka.transaction_control import KafkaPythonControl
 from eos_sink.kafka_config.acls import Acl, Resource
 from eos_sink.testing import KafkaCluster, start_kafka
 

@@ -25,7 +25,7 @@ from eos_sink.bench.result import Notebook
 from eos_sink.decision_log.codec import encode
 from eos_sink.driver.committer import Committer
 from eos_sink.driver.planner import Planner
-from eos_sink.kafka import transactions as control
+from eos_sink.kafka import transaction_control as control
 from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import TransactionStatus

@@ -17,7 +17,7 @@ from kafka.record.memory_records import MemoryRecordsBuilder
 
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Transaction, Witness
-from eos_sink.kafka.transactions import KafkaPythonControl
+from eos_sink.kafka.transaction_control import KafkaPythonControl
 
 _TIMEOUT_MS = 600_000
 _DEADLINE_S = 120.0

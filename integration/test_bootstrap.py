@@ -16,7 +16,7 @@ from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.connection.settings import kafka_python_settings
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Transaction
-from eos_sink.kafka.transactions import KafkaPythonControl
+from eos_sink.kafka.transaction_control import KafkaPythonControl
 from eos_sink.kafka.wire import Wire
 from eos_sink.kafka_config.acls import Permissions
 from eos_sink.options import parse_options

@@ -16,7 +16,7 @@ from kafka.structs import TopicPartition as AdminPartition
 from eos_sink.errors import FailureKind
 from eos_sink.identity import QueryNames
 from eos_sink.kafka import member as member_module
-from eos_sink.kafka.admin.cluster_admin import ConfluentAdmin
+from eos_sink.kafka.admin.confluent_admin import ConfluentAdmin
 from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import ProduceFailed, ProducerFenced

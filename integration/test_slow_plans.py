@@ -15,7 +15,7 @@ import pytest
 from eos_sink.driver.committer import Committer
 from eos_sink.driver.planner import Planner
 from eos_sink.errors import ConfigurationError, ProduceFailedError
-from eos_sink.kafka.admin.cluster_admin import ConfluentAdmin
+from eos_sink.kafka.admin.confluent_admin import ConfluentAdmin
 from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.options import SinkOptions, parse_options

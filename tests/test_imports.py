@@ -54,6 +54,6 @@ def test_the_driver_imports_nothing_for_rows_and_nothing_for_operators(module: s
 
 def test_status_and_transactions_import_nothing_for_rows() -> None:
     modules = "cli.status", "ops.observer", "ops.alerts", "cli.transactions", "ops.transactions"
-    program = "import eos_sink.kafka.admin.cluster_admin, eos_sink.kafka.transactions\n"
+    program = "import eos_sink.kafka.admin.confluent_admin, eos_sink.kafka.transaction_control\n"
     program += "\n".join(f"import eos_sink.{module}" for module in modules)
     assert imported(program).isdisjoint([*FOR_ROWS, "pyspark"])

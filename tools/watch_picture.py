@@ -24,7 +24,7 @@ from eos_sink.cli.arguments import sink_options
 from eos_sink.cli.watch import Picture
 from eos_sink.driver.committer import Committer
 from eos_sink.driver.planner import Planner
-from eos_sink.kafka.admin.cluster_admin import ConfluentAdmin
+from eos_sink.kafka.admin.confluent_admin import ConfluentAdmin
 from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.ops.activity import ActivityTracker

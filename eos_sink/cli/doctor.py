@@ -16,7 +16,7 @@ from eos_sink.kafka.deadline import Deadline
 
 if TYPE_CHECKING:
     from eos_sink.identity import QueryNames
-    from eos_sink.kafka.admin.cluster_admin import ConfluentAdmin
+    from eos_sink.kafka.admin.confluent_admin import ConfluentAdmin
     from eos_sink.ops.doctor.findings import Finding
     from eos_sink.options import SinkOptions
 
@@ -69,10 +69,10 @@ def run(arguments: argparse.Namespace) -> Report:
         EosSinkError: no broker answers, or a query could not start with these options.
     """
     # Imported here: other commands do without the Kafka clients.
-    from eos_sink.kafka.admin.cluster_admin import ConfluentAdmin
-    from eos_sink.ops.doctor.checks import run_checks
+    from eos_sink.kafka.admin.confluent_admin import ConfluentAdmin
     from eos_sink.ops.doctor.facts import Subject, gather
     from eos_sink.ops.doctor.python import this_python
+    from eos_sink.ops.doctor.run_checks import run_checks
 
     if arguments.spark:
         require_libraries("--spark (without spark-submit)", "spark", "pyspark")

@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> Report:
     """Read the log, and ask coordinators and topics."""
-    from eos_sink.kafka.admin.cluster_admin import ConfluentAdmin
+    from eos_sink.kafka.admin.confluent_admin import ConfluentAdmin
 
     with closing(ConfluentAdmin(sink_options(arguments))) as admin:
         return explain(admin, arguments)

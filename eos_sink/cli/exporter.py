@@ -69,7 +69,7 @@ def run(arguments: argparse.Namespace) -> Report:
         raise CommandError(
             "the exporter needs prometheus-client: pip install 'eos-sink[cli]'"
         ) from missing
-    from eos_sink.kafka.admin.cluster_admin import ConfluentAdmin
+    from eos_sink.kafka.admin.confluent_admin import ConfluentAdmin
 
     file = arguments.textfile
     if file is not None and file.suffix != ".prom":

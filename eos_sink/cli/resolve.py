@@ -70,7 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> Report:
     """Show the evidence, or carry out a choice."""
-    from eos_sink.kafka.admin.cluster_admin import ConfluentAdmin
+    from eos_sink.kafka.admin.confluent_admin import ConfluentAdmin
     from eos_sink.ops.resolve import Choice, apply_choice, gather_evidence, write_choice
 
     deadline = Deadline(arguments.timeout)

@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> Report:
     """Show, or show and carry out."""
-    from eos_sink.kafka.admin.cluster_admin import ConfluentAdmin
+    from eos_sink.kafka.admin.confluent_admin import ConfluentAdmin
 
     check(arguments)
     with ExitStack() as clients:

@@ -19,7 +19,7 @@ from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka_config.acls import Acl, Resource, permission_error
 
 if TYPE_CHECKING:
-    from eos_sink.kafka.admin.cluster_admin import ConfluentAdmin
+    from eos_sink.kafka.admin.confluent_admin import ConfluentAdmin
     from eos_sink.kafka.interfaces import TopicDescription
     from eos_sink.verify.verify_model import VerifyOptions, VerifyResult
 
@@ -85,7 +85,7 @@ def run(arguments: argparse.Namespace) -> Report:
         CommandError: the topic cannot be read, or the arguments contradict each other.
     """
     # Imported here: other commands do without numpy and the Kafka clients.
-    from eos_sink.kafka.admin.cluster_admin import ConfluentAdmin
+    from eos_sink.kafka.admin.confluent_admin import ConfluentAdmin
     from eos_sink.testing.topic_scan import ReaderError
     from eos_sink.verify.row_columns import SourceFileError
     from eos_sink.verify.row_identity import PlaceError

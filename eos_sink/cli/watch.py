@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from rich.live import Live
     from rich.text import Text
 
-    from eos_sink.kafka.admin.cluster_admin import ConfluentAdmin
+    from eos_sink.kafka.admin.confluent_admin import ConfluentAdmin
 
 NAME = "watch"
 HELP = "Watch batches as they are decided and settled, until Ctrl-C."
@@ -70,7 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Take snapshots until Ctrl-C."""
-    from eos_sink.kafka.admin.cluster_admin import ConfluentAdmin
+    from eos_sink.kafka.admin.confluent_admin import ConfluentAdmin
 
     view = make_view(
         sys.stdout,

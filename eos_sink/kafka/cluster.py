@@ -38,7 +38,7 @@ from eos_sink.options import SinkOptions
 
 if TYPE_CHECKING:
     from eos_sink.kafka.native.client import NativeClient
-    from eos_sink.kafka.transactions import KafkaPythonControl
+    from eos_sink.kafka.transaction_control import KafkaPythonControl
 
 _LONGEST_SESSION = "group.max.session.timeout.ms"
 _SETTINGS_S = 5.0

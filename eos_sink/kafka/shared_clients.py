@@ -19,7 +19,7 @@ from eos_sink.kafka_config.acls import Permissions
 from eos_sink.options import SinkOptions
 
 if TYPE_CHECKING:
-    from eos_sink.kafka.transactions import KafkaPythonControl
+    from eos_sink.kafka.transaction_control import KafkaPythonControl
 
 FIRST_ANSWER_S = 30.0
 # librdkafka looks for a broker to connect to no more often than each half of this time, and drops
@@ -57,7 +57,7 @@ class SharedClients:
     def control(self) -> KafkaPythonControl:
         if self._control is None:
             # Tasks never need kafka-python, whose import takes longer than their transaction.
-            from eos_sink.kafka.transactions import KafkaPythonControl
+            from eos_sink.kafka.transaction_control import KafkaPythonControl
 
             deadline = Deadline(min(FIRST_ANSWER_S, self.options.step_timeout))
             # librdkafka says why a login is refused; kafka-python only says that no broker answers.

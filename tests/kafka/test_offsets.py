@@ -11,7 +11,7 @@ from confluent_kafka import KafkaError
 
 from eos_sink.kafka.confluent_client import ConfluentClient
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.native.events import Events
+from eos_sink.kafka.native.native_events import Events
 from eos_sink.kafka.producer import ConfluentProducer
 from eos_sink.kafka.producer_events import ProducerEvents
 from eos_sink.kafka.rows import Rows

@@ -316,7 +316,9 @@ GUARDS = (
         "transactions.",
         (
             Removal(
-                "eos_sink/kafka/transactions.py", "_END_TXN_VERSION = 4\n", "_END_TXN_VERSION = 5\n"
+                "eos_sink/kafka/transaction_control.py",
+                "_END_TXN_VERSION = 4\n",
+                "_END_TXN_VERSION = 5\n",
             ),
         ),
         proofs(

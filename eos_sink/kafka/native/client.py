@@ -14,8 +14,8 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from eos_sink.kafka.confluent_client import NO_ROOM, QUEUE_FULL_WAIT_S, OnOffset
 from eos_sink.kafka.native import library as rdkafka
-from eos_sink.kafka.native.events import Events
 from eos_sink.kafka.native.library import Library, load_library
+from eos_sink.kafka.native.native_events import Events
 from eos_sink.kafka.native.vectors import Calls, Group, build_calls, can_group, group_rows
 from eos_sink.kafka.producer_events import ProducerEvents, RecordRefused, describe_place
 from eos_sink.kafka.rows import Row, Rows

@@ -19,10 +19,10 @@ from eos_sink.kafka.interfaces import (
 from eos_sink.kafka.log_topic import LOG_CONFIGURATION, LOG_PARTITIONS, home_of
 from eos_sink.kafka_config.broker_versions import NEEDED
 from eos_sink.metrics.stats import Stats
-from eos_sink.ops.doctor.checks import run_checks
 from eos_sink.ops.doctor.facts import Facts, LogFacts, Subject
 from eos_sink.ops.doctor.findings import Check, Finding, Level
 from eos_sink.ops.doctor.python import Python
+from eos_sink.ops.doctor.run_checks import run_checks
 from eos_sink.ops.history import Written
 from eos_sink.options import SinkOptions
 from eos_sink.protocol.model import BatchId, Decision, LogRecord, Prepared, RowDigest

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from eos_sink.ops.doctor import access, brokers, decision_log, topics
+from eos_sink.ops.doctor import brokers, decision_log, permissions, topics
 from eos_sink.ops.doctor.facts import Facts
 from eos_sink.ops.doctor.findings import Check, Finding, Findings, collect
 from eos_sink.ops.doctor.python import Python, check_clients
 
-CHECKS = (*brokers.CHECKS, *topics.CHECKS, *decision_log.CHECKS, *access.CHECKS)
+CHECKS = (*brokers.CHECKS, *topics.CHECKS, *decision_log.CHECKS, *permissions.CHECKS)
 
 
 def run_checks(facts: Facts, python: Python) -> list[Finding]:
