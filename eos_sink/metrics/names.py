@@ -34,13 +34,13 @@ class _Named(Enum):
 class Step(_Named):
     """The steps of a batch, in their order. For steps of tasks the slowest task counts."""
 
-    OPEN = "open", "Get a transactional producer its id, in the slowest task."
+    OPEN = "open", "Initialise a transactional producer, in the slowest task."
     WRITE = (
         "write",
         "From the beginning of the transaction until all rows are on the brokers, in the slowest "
         "task; Spark's work for rows that come later than the first is in it.",
     )
-    VOTE = "vote", "Ask the coordinators whether all that is prepared is open still."
+    VOTE = "vote", "Ask the coordinators whether all prepared transactions are still open."
     DECIDE = "decide", "Write the decision into the log."
     SETTLE = "settle", "Commit all transactions of the decision."
 
@@ -53,7 +53,7 @@ class Count(_Named):
     BYTES = "bytes", "Bytes of keys, values and headers of the decided batches' rows."
     TRANSACTIONS = (
         "transactions",
-        "Transactions that decisions named, those of rewritten partitions included.",
+        "Transactions in decisions, including those of rewritten partitions.",
     )
     REWRITES = (
         "rewritten_partitions",
@@ -61,15 +61,15 @@ class Count(_Named):
     )
     REPLAYS = (
         "replays",
-        "Batches that Spark repeated and that were found to be written already.",
+        "Batches that Spark repeated although they were written already.",
     )
     ABORTS = (
         "aborts",
-        "Batches that were given up: by abort(), or by the next plan, which found them open.",
+        "Batches that were aborted: by abort(), or by the next plan, which found them open.",
     )
     RUNS = (
         "runs",
-        "Times that another run of the query began; each fences the one before it.",
+        "Starts of a new run of the query; each fences the run before it.",
     )
     RECOVERIES = (
         "recoveries",
@@ -106,11 +106,11 @@ class Gauge(_Named):
     )
     VOTE_LEFT = (
         "vote_time_left_seconds",
-        "What was left of the timeout at the latest vote, the least of all tasks.",
+        "Least time left until the timeout at the latest vote, over all tasks.",
     )
     UNSETTLED = (
         "unsettled",
-        "1 if not all of the latest decision is visible yet, or ever will without a repetition.",
+        "1 if a part of the latest decision is not visible: still open, or lost until a replay.",
     )
     LOST = (
         "lost_partitions",
@@ -152,7 +152,7 @@ class Gauge(_Named):
     )
     UNREADABLE = (
         "unreadable_records",
-        "Records of the decision log that this version does not read.",
+        "Records of the decision log that this version cannot read.",
         "",
     )
     STRANGERS = (
@@ -167,10 +167,14 @@ class Gauge(_Named):
     )
     UNSEEN = (
         "exporter_unseen",
-        "Parts of the cluster that could not be seen, for lack of a permission most often.",
+        "Parts of the cluster that could not be read, usually for lack of a permission.",
         "",
     )
-    DURATION = "exporter_look_duration_seconds", "How long the look at the cluster took.", ""
+    DURATION = (
+        "exporter_look_duration_seconds",
+        "How long the exporter took to read the cluster.",
+        "",
+    )
 
     @property
     def prometheus(self) -> str:
@@ -181,8 +185,11 @@ class Event(_Named):
     """The events of log lines."""
 
     COMMITTED = "committed", "A batch was decided, and all of it is visible."
-    REWRITTEN = "rewritten", "The same of a batch whose lost partitions were written again."
+    REWRITTEN = (
+        "rewritten",
+        "Lost partitions of a decided batch were written again; all of it is visible.",
+    )
     REPLAYED = "replayed", "Spark repeated a batch that is visible already; nothing was written."
-    ABORTED = "aborted", "A batch was given up; nothing of it is visible."
+    ABORTED = "aborted", "A batch was aborted; none of its rows are visible."
     RECOVERED = "recovered", "A planner process has recovered; `run` names a new run."
-    SUPERSEDED = "superseded", "This run was replaced, `by` whom, and writes nothing any more."
+    SUPERSEDED = "superseded", "This run was replaced `by` another one and writes nothing more."
