@@ -16,6 +16,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from eos_sink.kafka_config.acls import Acl, Resource
     from eos_sink.testing.backends import Backend, start_kafka
     from eos_sink.testing.cluster_errors import (
         BackendUnavailableError,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from eos_sink.testing.security import Security
 
 _NAMES = {
+    "access": ("Acl", "Resource"),
     "backends": ("Backend", "start_kafka"),
     "cluster_errors": (
         "BackendUnavailableError",
@@ -55,6 +57,7 @@ _NAMES = {
 }
 
 __all__ = [
+    "Acl",
     "Action",
     "Backend",
     "BackendUnavailableError",
@@ -69,6 +72,7 @@ __all__ = [
     "NodeFailedError",
     "NotReadyError",
     "Pass",
+    "Resource",
     "Role",
     "Security",
     "Struck",
