@@ -7,13 +7,15 @@ VENV := .venv
 BIN := $(VENV)/bin
 KAFKA ?= 4.3.0 3.9.1
 PYTEST_ARGS ?=
-# Test files run side by side: most of a test on real Kafka and Spark is waiting.
-WORKERS ?= 2
+# Test files run in parallel, because tests on real Kafka and Spark mostly wait. Their order is that
+# of integration/conftest.py.
+WORKERS ?= 3
+SIDE_BY_SIDE = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 export PYTHON
 
 SOURCES := eos_sink pyspark_kafka_eos tests integration
 
-# What a set-up depends on; its stamp is newer than these or it is done again.
+# The set-up is repeated if one of these files is newer than its stamp.
 WANTS := setup.cfg pyproject.toml tools/setup
 
 .PHONY: help
@@ -21,7 +23,7 @@ help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: setup
-setup: $(VENV)/.setup-dev ## Make .venv with everything that development needs
+setup: $(VENV)/.setup-dev ## Create .venv with everything that development needs
 
 $(VENV)/.setup-demo: $(WANTS)
 	@tools/setup demo
@@ -32,47 +34,49 @@ $(VENV)/.setup-dev: $(WANTS)
 	@touch $@ $(VENV)/.setup-demo
 
 .PHONY: java
-java: | $(VENV)/.setup-demo ## Say which Java the broker and Spark will run on
+java: | $(VENV)/.setup-demo ## Show which Java the broker and Spark will use
 	@$(BIN)/python -m eos_sink.testing.java
 
 .PHONY: kafka
-kafka: $(VENV)/.setup-demo ## Bring Kafka's jars into the cache (KAFKA="4.3.0 3.9.1")
-	@$(BIN)/python -m eos_sink.testing.jars $(KAFKA)
+kafka: $(VENV)/.setup-demo ## Download Kafka's jars into the cache (KAFKA="4.3.0 3.9.1")
+	@$(BIN)/python -m eos_sink.testing.kafka_files $(KAFKA)
 
 .PHONY: demo
 demo: $(VENV)/.setup-demo ## Real flights through a real Kafka while the driver is killed
 	@$(BIN)/eos-sink demo
 
 .PHONY: test
-test: $(VENV)/.setup-dev kafka ## All tests: the pure parts, then real Kafka and Spark
-	$(BIN)/python -m pytest tests integration -n $(WORKERS) --dist loadfile $(PYTEST_ARGS)
+test: $(VENV)/.setup-dev kafka ## Run the tests that every change must pass, on real Kafka and Spark
+	$(BIN)/python -m pytest tests integration $(SIDE_BY_SIDE) $(PYTEST_ARGS)
 
 .PHONY: test-unit
-test-unit: $(VENV)/.setup-dev ## The tests that need no broker, in seconds
+test-unit: $(VENV)/.setup-dev ## Run the tests that need no broker, in seconds
 	$(BIN)/python -m pytest tests $(PYTEST_ARGS)
 
 .PHONY: test-integration
-test-integration: $(VENV)/.setup-dev kafka ## The tests on real Kafka and Spark
+test-integration: $(VENV)/.setup-dev kafka ## Run the tests on real Kafka and Spark
 	$(BIN)/python -m pytest integration $(PYTEST_ARGS)
 
+# Many of these start their own clusters, Spark sessions or installations.
 .PHONY: test-long
-test-long: $(VENV)/.setup-dev kafka ## The tests that take long, most of them on real Kafka and Spark
-	$(BIN)/python -m pytest tests integration -m long $(PYTEST_ARGS)
+test-long: WORKERS := 2
+test-long: $(VENV)/.setup-dev kafka ## Run the slow tests, most of them on real Kafka and Spark
+	$(BIN)/python -m pytest tests integration -m long $(SIDE_BY_SIDE) $(PYTEST_ARGS)
 
 .PHONY: lint
-lint: $(VENV)/.setup-dev ## Style, types and the direction of imports
+lint: $(VENV)/.setup-dev ## Check style, types and the direction of imports
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
 .PHONY: format
-format: $(VENV)/.setup-dev ## Put the code into its format
+format: $(VENV)/.setup-dev ## Format the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
 .PHONY: coverage
-coverage: $(VENV)/.setup-dev ## The tests without a broker, with what they leave out
+coverage: $(VENV)/.setup-dev ## Measure the coverage of the tests without a broker
 	$(BIN)/coverage erase
 	$(BIN)/coverage run -m pytest tests -q $(PYTEST_ARGS)
 	$(BIN)/coverage combine
@@ -84,7 +88,7 @@ docs: $(VENV)/.setup-dev ## Build the documentation as a site into build/site; a
 
 # PORT=9000 for another port.
 .PHONY: docs-serve
-docs-serve: $(VENV)/.setup-dev ## Show it at http://localhost:8000
+docs-serve: $(VENV)/.setup-dev ## Serve it at http://localhost:8000
 	@$(BIN)/python -m tools.site --serve localhost:$(or $(PORT),8000)
 
 .PHONY: spec
@@ -92,41 +96,41 @@ spec: ## Check the model of the protocol (needs spin and gcc)
 	@spec/run.sh
 
 .PHONY: spec-short
-spec-short: ## The same in under a minute: fewer rows
+spec-short: ## Check fewer rows of the model, in under a minute
 	@spec/run.sh short
 
 .PHONY: guards
-guards: $(VENV)/.setup-dev kafka ## Take each guard of the protocol away; a test has to notice
+guards: $(VENV)/.setup-dev kafka ## Remove each guard of the protocol; a test must fail
 	@nice $(BIN)/python -m tools.guards
 
-# ROUNDS=3 for fewer; `python -m bench.sinks --help` tells of shapes and peers. What is measured goes
-# into docs/bench.md with `python -m bench.publish`.
+# ROUNDS=3 for fewer rounds; `python -m bench.sinks --help` lists shapes and peers.
+# `python -m bench.publish` writes the results into docs/bench.md.
 .PHONY: bench
-bench: $(VENV)/.setup-dev kafka ## Measure beside Spark's own sink, on the main shapes
+bench: $(VENV)/.setup-dev kafka ## Compare with Spark's own sink, on the main shapes
 	@$(BIN)/python -m bench.sinks $(if $(ROUNDS),--rounds $(ROUNDS))
 
 .PHONY: bench-full
-bench-full: $(VENV)/.setup-dev kafka ## The same with all shapes, and with Flink
+bench-full: $(VENV)/.setup-dev kafka ## Compare with Spark's own sink and Flink, on all shapes
 	@$(BIN)/python -m bench.sinks --full $(if $(ROUNDS),--rounds $(ROUNDS))
 
 .PHONY: bench-scale
-bench-scale: $(VENV)/.setup-dev kafka ## Measure what a driver's steps cost by tasks; minutes, writes docs/scale.md
+bench-scale: $(VENV)/.setup-dev kafka ## Measure the driver's steps by number of tasks; writes docs/scale.md
 	@$(BIN)/python -m bench.settle
 	@$(BIN)/python -m bench.requests
 	@$(BIN)/python -m bench.publish settling formulas 'what follows'
 
 # HOURS=1.1 for a long run, SEED=7 to repeat one, OUT=... for another directory.
 .PHONY: chaos
-chaos: $(VENV)/.setup-dev kafka ## Every fault there is, for minutes or HOURS=..., with a report
+chaos: $(VENV)/.setup-dev kafka ## Inject every fault, for minutes or HOURS=..., and write a report
 	@$(BIN)/python -m chaos $(if $(HOURS),--hours $(HOURS)) $(if $(SEED),--seed $(SEED)) $(if $(OUT),--out $(OUT))
 
-# CELL=4.2.1-3.12-3.9.1 for Spark 4.2.1, Python 3.12 and Kafka 3.9.1; it may have a *.
+# CELL=4.2.1-3.12-3.9.1 for Spark 4.2.1, Python 3.12 and Kafka 3.9.1; it may contain a *.
 .PHONY: matrix
-matrix: $(VENV)/.setup-dev kafka ## Each Spark, Python and Kafka, installed with pip, or CELL=...
+matrix: $(VENV)/.setup-dev kafka ## Test each Spark, Python and Kafka with the installed wheel, or CELL=...
 	@$(BIN)/python -m matrix $(if $(CELL),--cell '$(CELL)')
 
 .PHONY: clean
-clean: ## Remove what builds and tests left behind (not .venv)
+clean: ## Remove files of builds and tests (not .venv)
 	rm -rf build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .coverage.* spark-warehouse metastore_db derby.log
 	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
 

@@ -1,4 +1,4 @@
-"""Measurements beside peers; nothing here is an assertion."""
+"""Benchmarks against other sinks; they assert nothing."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""When rows become visible: a read_committed reader that polls all the time."""
+"""Measures when rows become visible, with a read_committed reader that polls continuously."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Arrivals:
         self._consumer.close()
 
     def first(self, number: int, since: float, seconds: float) -> float:
-        """When the first row came, after an instant, whose number is this one or above.
+        """Return when the first row with this number or a higher one came after an instant.
 
         Args:
             since: seconds since the epoch, as the answer.

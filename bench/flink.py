@@ -13,29 +13,28 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from confluent_kafka import IsolationLevel, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec
-
-from bench.jars import Jar, class_path
+from bench.jars import class_path
 from eos_sink.bench.cpu import Account, CpuClock, Part
 from eos_sink.bench.shape import Shape
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.testing.jvm import find_java
+from eos_sink.testing.jar_cache import Artifact
+from eos_sink.testing.java import find_java
+from eos_sink.testing.process_tree import ProcessTree
+from eos_sink.testing.topic_scan import Offsets, Source
 
 _FLINK, _CONNECTOR = "2.2.1", "5.0.0-2.2"
 JARS = (
-    Jar("org.apache.flink", "flink-clients", _FLINK),
-    Jar("org.apache.flink", "flink-connector-kafka", _CONNECTOR),
-    Jar("org.apache.flink", "flink-streaming-java", _FLINK),
-    Jar("org.apache.flink", "flink-connector-base", _FLINK),
-    Jar("org.apache.flink", "flink-connector-datagen", _FLINK),
+    Artifact("org.apache.flink", "flink-clients", _FLINK),
+    Artifact("org.apache.flink", "flink-connector-kafka", _CONNECTOR),
+    Artifact("org.apache.flink", "flink-streaming-java", _FLINK),
+    Artifact("org.apache.flink", "flink-connector-base", _FLINK),
+    Artifact("org.apache.flink", "flink-connector-datagen", _FLINK),
 )
 VERSION = f"{_FLINK}, connector {_CONNECTOR}"
 CHECKPOINT_MS = 1_500
 _CHECKPOINTS = 10
 # More than it ever writes: it is ended when enough checkpoints were seen.
 _ENDLESS = 2**60
-LATEST: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
 _PROGRAM = Path(__file__).parent / "java" / "FlinkPeer.java"
 _OPENS = ("java.base/java.util", "java.base/java.lang", "java.base/java.time")
 _LOOK_S = 0.05
@@ -45,7 +44,7 @@ _LONGEST_S = 240.0
 
 @dataclass(frozen=True)
 class Seen:
-    """What was visible at a moment, and the CPU seconds used until then."""
+    """Visible rows at a moment, and the CPU seconds used until then."""
 
     at: float
     rows: int
@@ -94,43 +93,30 @@ def run_flink(servers: str, topic: str, shape: Shape, tasks: int, brokers: Seque
             *("-cp", compiled(Path(scratch)), "FlinkPeer"),
             *(str(each) for each in (*arguments, tasks)),
         ]
-        log = Path(scratch) / "log"
-        with (
-            log.open("wb") as output,
-            subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT) as program,
-        ):
-            try:
-                seen = _watch(program, servers, topic, shape, brokers)
-            finally:
-                program.kill()
+        program = ProcessTree(command, Path(scratch) / "log")
+        try:
+            seen = _watch(program, Offsets(Source(servers, topic)), brokers)
+        finally:
+            program.kill()
         if len(steps(seen)) < _CHECKPOINTS:
-            said = log.read_text(errors="replace")[-3000:]
-            raise RuntimeError(f"Flink ended with {program.returncode}: {said}")
+            said = "\n".join(program.read_log())[-3000:]
+            raise RuntimeError(f"Flink ended with {program.exit_code}: {said}")
     return steady(seen)
 
 
-def _watch(
-    program: subprocess.Popen[bytes],
-    servers: str,
-    topic: str,
-    shape: Shape,
-    brokers: Sequence[int],
-) -> list[Seen]:
+def _watch(program: ProcessTree, offsets: Offsets, brokers: Sequence[int]) -> list[Seen]:
     clock = CpuClock(
         {
             "flink": [Account(program.pid, Part.OWN)],
             "broker": [Account(pid, Part.OWN) for pid in brokers],
         }
     )
-    admin = AdminClient({"bootstrap.servers": servers})
-    latest = {TopicPartition(topic, p): LATEST for p in range(shape.partitions)}
     seen = [Seen(time.monotonic(), 0, clock.read())]
     deadline = Deadline(_LONGEST_S)
-    while program.poll() is None and len(steps(seen)) < _CHECKPOINTS:
+    while program.alive and len(steps(seen)) < _CHECKPOINTS:
         if deadline.passed:
             raise RuntimeError(f"Flink has not come far in {_LONGEST_S:.0f} s")
-        asked = admin.list_offsets(latest, isolation_level=IsolationLevel.READ_COMMITTED)
-        rows = sum(future.result().offset for future in asked.values())
+        rows = sum(offsets.find_stable().values())
         if rows > seen[-1].rows:
             seen.append(Seen(time.monotonic(), rows, clock.read()))
         time.sleep(_LOOK_S)
@@ -138,7 +124,7 @@ def _watch(
 
 
 def steps(seen: Sequence[Seen]) -> list[Seen]:
-    """Pure: one for each checkpoint, whose transactions are committed one after the other."""
+    """One stretch for each checkpoint, whose transactions are committed one after the other."""
     return [
         now
         for now, then in zip(seen, [*seen[1:], None], strict=True)
@@ -147,7 +133,7 @@ def steps(seen: Sequence[Seen]) -> list[Seen]:
 
 
 def steady(seen: Sequence[Seen]) -> Steady:
-    """Pure: what was seen, without the first two checkpoints and the last one.
+    """The measurements without the first two checkpoints and the last one.
 
     Raises:
         RuntimeError: too few checkpoints were seen.

@@ -1,4 +1,4 @@
-"""The least that a sink in Python does: a call a row, at least once, nothing remembered.
+"""A minimal Python sink: one call per row, at least once, without state.
 
 What it takes is what Spark takes to run the tasks of any sink that is written in Python. Its rows
 are visible before its commit, for which Spark starts two more processes.

@@ -1,4 +1,4 @@
-"""The limit: producers that write the same bytes with no Spark around them.
+"""The limit: producers that write the same bytes without Spark.
 
     python -m bench.limits WRITER SERVERS TOPIC SHAPE   writes, tells what it took
 
@@ -24,7 +24,7 @@ from bench.jars import kafka_tools
 from bench.shapes import SHAPES
 from eos_sink.bench.shape import TUNING, Shape
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.testing.jvm import find_java
+from eos_sink.testing.java import find_java
 
 # As many batches as a turn of Spark's, so that a JVM has time to compile.
 _BATCHES = 3
@@ -37,7 +37,7 @@ _ARROW_ROWS = 10_000
 
 @dataclass(frozen=True)
 class Written:
-    """What a producer has told.
+    """A producer's report.
 
     Attributes:
         rows: how many.
@@ -75,7 +75,7 @@ def performance_tool(servers: str, topic: str, shape: Shape) -> Written:
 
 
 def in_python(writer: str, servers: str, topic: str, shape: Shape) -> Written:
-    """One of WRITERS, over values that are there already."""
+    """One of WRITERS, over values that exist already."""
     command = [sys.executable, "-m", "bench.limits", writer, servers, topic, shape.name]
     said, _ = _run(command)
     told = json.loads(said.splitlines()[-1])

@@ -1,9 +1,9 @@
-"""How much memory a task's Python worker takes, for batches of all sizes and behind a slow broker.
+"""Measures the memory of a task's Python worker, for all batch sizes and behind a slow broker.
 
     python -m bench.memory [--cases 10000x100,10000000x100/8] [--only cases|slow|many]
 
 A case is ROWSxBYTES, and behind a slash `kafka.buffer.memory` in MB, without it the default. Each
-has a worker of its own (bench/memory_task.py): the sink's code for tasks in a process that has
+has its own worker (bench/memory_task.py): the sink's code for tasks in a process that has
 loaded what Spark's worker loads, with a plan and a commit of the real driver. Resident memory is
 noted all the time, its peak is the kernel's own (VmHWM). `slow`: every packet between task and
 broker is delayed for a while, and what is in the topic is counted by the independent checker.
@@ -22,7 +22,7 @@ from bench import RESULTS
 from bench.memory_worker import MB, Case, Query, Worker, audited
 from eos_sink.bench.result import Label, Notebook
 from eos_sink.testing import KafkaCluster, start_kafka
-from eos_sink.testing.progress import to_stderr
+from eos_sink.testing.waiting import to_stderr
 
 CASES = (
     "10000x100,100000x100,1000000x100,10000000x100,1000000x100/32,1000000x100/8,"
@@ -72,7 +72,7 @@ def _cases(kafka: KafkaCluster, case: Case, notebook: Notebook) -> None:
 
 
 def _slow(kafka: KafkaCluster, case: Case, notebook: Notebook) -> None:
-    """A batch whose broker is slow at first, and then not."""
+    """A batch whose broker is slow only at first."""
     (broker,) = kafka.brokers
     with tempfile.TemporaryDirectory() as home:
         query = Query(kafka, case, Path(home))

@@ -2,7 +2,7 @@
 
     python -m bench.memory_task TASK.json
 
-It imports what Spark's worker imports, writes each batch that it is told of (the plans are pickled
+It imports what Spark's worker imports, writes each batch that it gets (the plans are pickled
 in files, since planning is the driver's), and tells as JSON lines on standard output what memory it
 has, how many rows it has taken and how many descriptors and threads it holds.
 """
@@ -36,7 +36,7 @@ _DIGITS = 12
 
 @dataclass
 class Taken:
-    """How far the task has come with its rows."""
+    """The task's progress."""
 
     rows: int = 0
 
@@ -63,7 +63,7 @@ def main() -> None:
 
 
 def _rows(count: int, size: int, each: int, taken: Taken) -> Iterator[pa.RecordBatch]:
-    """Rows as Spark hands them over: each batch is new, and forgotten when the next one comes.
+    """Rows as Spark passes them: each batch is new, and released when the next one comes.
 
     A value is its number, filled up with letters.
     """

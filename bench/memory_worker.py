@@ -1,4 +1,4 @@
-"""One task's Python worker with the driver's side of its query: what `bench.memory` measures."""
+"""One task's Python worker and the driver's side of its query, for `bench.memory`."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from eos_sink.driver.planner import Planner
 from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.options import parse_options
 from eos_sink.testing import KafkaCluster
+from eos_sink.testing.process_tree import ProcessTree
 from eos_sink.testing.topic_audit import Audit, Checker, audit
 from eos_sink.testing.topic_scan import Row, Source
 
@@ -55,9 +56,9 @@ class Case:
 
 @dataclass
 class Worker:
-    """A worker process and what it has told."""
+    """A worker process and its reports."""
 
-    process: subprocess.Popen[str]
+    process: ProcessTree
     base: dict[str, Any]
     told: list[dict[str, Any]] = field(default_factory=list)
 
@@ -67,20 +68,17 @@ class Worker:
         each = max(1, min(case.arrow_rows, _ARROW_BYTES // case.size))
         given = {"options": options, "rows": case.rows, "size": case.size, "each": each}
         task.write_text(json.dumps({**given, "every_s": EVERY_S}))
-        process = subprocess.Popen(
-            [sys.executable, "-m", "bench.memory_task", str(task)],
+        process = ProcessTree(
+            [sys.executable, "-m", "bench.memory_task", task],
+            home / "log",
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            text=True,
         )
-        assert process.stdout is not None
         return Worker(process, json.loads(process.stdout.readline()))
 
     def write(self, plan: Path) -> Iterator[dict[str, Any]]:
-        """Have it write a batch; what it tells meanwhile, the end last."""
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        self.process.stdin.write(f"{plan}\n")
+        """Let it write a batch; return its reports, the final one last."""
+        self.process.stdin.write(f"{plan}\n".encode())
         self.process.stdin.flush()
         for line in self.process.stdout:
             told = json.loads(line)
@@ -91,7 +89,6 @@ class Worker:
         raise RuntimeError("the worker has died")
 
     def close(self) -> None:
-        assert self.process.stdin is not None
         self.process.stdin.close()
         self.process.wait()
 
@@ -131,7 +128,7 @@ class Query:
 
 
 def audited(kafka: KafkaCluster, topic: str, rows: int) -> Audit:
-    """What an independent reader finds of so many rows."""
+    """The result of an independent reader for this number of rows."""
     return audit(Checker(Source(kafka.direct_servers, topic), _row), rows, _AUDIT_S)
 
 

@@ -1,4 +1,4 @@
-"""What a task pays before and after its rows: each step of a transactional producer, timed.
+"""Times each step of a task's transactional producer, before and after its rows.
 
     python -m bench.opening [--samples 100] [--brokers 3] [--out FILE]
 
@@ -29,7 +29,7 @@ from bench import RESULTS
 from eos_sink.bench.result import Notebook, Result
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Transaction
-from eos_sink.kafka.transactions import KafkaPythonControl
+from eos_sink.kafka.transaction_control import KafkaPythonControl
 from eos_sink.kafka_config.acls import Acl, Resource
 from eos_sink.testing import KafkaCluster, start_kafka
 
@@ -54,11 +54,11 @@ _WAIT_S = 60.0
 
 @dataclass(frozen=True)
 class Variation:
-    """One thing that differs from what the sink does.
+    """One difference from the sink.
 
     Attributes:
         settings: of librdkafka, over those of the sink.
-        metadata_amid: the topic's metadata are asked for while the producer inits.
+        metadata_during_init: the topic's metadata are asked for while the producer inits.
         metadata_first: they are asked for once it has.
         offset_first: the log's offset is added before the flush.
         offset_last: it is added after the flush.
@@ -69,7 +69,7 @@ class Variation:
     """
 
     settings: Mapping[str, Any] = field(default_factory=dict)
-    metadata_amid: bool = False
+    metadata_during_init: bool = False
     metadata_first: bool = False
     offset_first: bool = False
     offset_last: bool = True
@@ -86,7 +86,7 @@ VARIATIONS = {
     "one partition": Variation(partitions=1),
     "two partitions": Variation(partitions=2),
     "kept producer": Variation(kept=True),
-    "metadata amid init": Variation(metadata_amid=True),
+    "metadata during init": Variation(metadata_during_init=True),
     "metadata after init": Variation(metadata_first=True),
     "sparse connections": Variation({"enable.sparse.connections": True}),
     "no statistics": Variation({"statistics.interval.ms": 0}),
@@ -142,7 +142,7 @@ def main() -> int:
 
 
 def measure(kafka: KafkaCluster, samples: int, seconds: float, warm_up: int = WARM_UP) -> Result:
-    """Round after round of all variations, until there are enough samples or time is up.
+    """Run rounds of all variations until there are enough samples or the time is over.
 
     Args:
         seconds: after which no round is begun, but one.
@@ -235,7 +235,7 @@ class Task:
         self._settle()
 
     def close(self) -> None:
-        """Let go of the producer, which knows this task."""
+        """Release the producer, which refers to this task."""
         del self._producer
 
     def _open(self) -> None:
@@ -248,7 +248,7 @@ class Task:
         }
         self._producer = Producer(settings)
         self.steps.lap("new")
-        if self._variation.metadata_amid:
+        if self._variation.metadata_during_init:
             ask = self._producer.list_topics
             threading.Thread(target=ask, args=(self._place.topic, _WAIT_S)).start()
         self._producer.init_transactions(_WAIT_S)

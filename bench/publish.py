@@ -1,4 +1,4 @@
-"""Puts results into the pages of docs/, between their marks, and draws the plots in docs/bench/.
+"""Writes results into the pages of docs/, between their marks, and draws the plots in docs/bench/.
 
     python -m bench.publish [NAME ...]
 
@@ -51,7 +51,7 @@ def main(names: Sequence[str]) -> int:
 
 
 def results_of(publication: Publication) -> Results:
-    """Those that are there."""
+    """The results that exist."""
     files = {name: RESULTS / f"{name}.json" for name in publication.of}
     return {name: Result.read(file) for name, file in files.items() if file.exists()}
 

@@ -1,4 +1,4 @@
-"""Which requests a warm batch sends, counted by the brokers themselves.
+"""Counts the requests of a warm batch, from the brokers' logs.
 
     python -m bench.requests [--version 4.3.0]
 
@@ -31,7 +31,7 @@ from eos_sink.options import parse_options
 from eos_sink.protocol.model import BatchId
 from eos_sink.task.writer import TaskWriter
 from eos_sink.testing import KafkaCluster, start_kafka
-from eos_sink.testing.local import LocalCluster
+from eos_sink.testing.local_cluster import LocalCluster
 
 TASKS = (1, 2, 4, 8, 16)
 PARTITIONS = (1, 6)
@@ -64,7 +64,7 @@ def main() -> int:
 def count(
     kafka: KafkaCluster, log: RequestLog, notebook: Notebook, tasks: int, partitions: int
 ) -> None:
-    """Note the requests of each phase and API, one sample a batch."""
+    """Record the requests of each phase and API, one sample per batch."""
     topic = f"requests-{uuid.uuid4().hex[:8]}"
     kafka.create_topic(topic, partitions)
     servers = {"kafka.bootstrap.servers": kafka.bootstrap_servers}
@@ -112,15 +112,15 @@ def _rows(partitions: int) -> Iterator[pa.RecordBatch]:
 
 
 class RequestLog:
-    """What the brokers have logged since it was last taken."""
+    """Requests in the brokers' logs since the last call."""
 
     def __init__(self, kafka: LocalCluster) -> None:
-        self._logs = {node.log: 0 for node in kafka.nodes if node.role.serves_clients}
+        self._logs = {kafka.directory / f"node-{node.id}" / "node.log": 0 for node in kafka.brokers}
 
     def take(self) -> Counter[tuple[str, str]]:
-        """How often by client ("librdkafka", "kafka-python" or "broker") and API, once nobody
-        has asked for a while. What brokers ask each other for is left out, but for what a
-        transaction makes them ask."""
+        """Count requests by client ("librdkafka", "kafka-python" or "broker") and API, once no new
+        request has come for a while. Requests between brokers count only if a transaction causes
+        them."""
         found: Counter[tuple[str, str]] = Counter()
         quiet_at, end = time.monotonic() + _QUIET_S, time.monotonic() + _LONGEST_S
         while time.monotonic() < min(quiet_at, end):

@@ -1,4 +1,4 @@
-"""From the restart of a driver to the first row that readers see, beside Spark's own sink.
+"""Measures the time from a driver's restart to the first visible row, against Spark's own sink.
 
     python -m bench.restart [--rounds 5] [--cases kafka-eos/clean,kafka/clean] [--timeline]
 
@@ -34,13 +34,12 @@ from bench import RESULTS
 from bench.arrivals import Arrivals
 from eos_sink.bench.cpu import Account, CpuClock
 from eos_sink.bench.result import Notebook
-from eos_sink.demo.spark_jars import spark_kafka_jars
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.testing import KafkaCluster, start_kafka
-from eos_sink.testing.faults import TIMELINE_VARIABLE, Action, FaultPoint, Faults
+from eos_sink.testing.faults import TIMELINE_VARIABLE, Action, FaultPoint, Faults, read_timeline
 from eos_sink.testing.process_tree import ProcessTree
-from eos_sink.testing.progress import to_stderr
-from eos_sink.testing.timeline import read_timeline
+from eos_sink.testing.spark_jars import spark_kafka_jars
+from eos_sink.testing.waiting import to_stderr
 
 OURS, THEIRS, LEAST = "kafka-eos", "kafka", "least"
 CLEAN, WRITING, DECIDED = "clean", "writing", "decided"
@@ -97,7 +96,7 @@ class Driver:
         }
 
     def restart(self, *, timeline: bool) -> Restart:
-        """Start the program, measure, and end it as it always ends."""
+        """Start the program, measure, and end it in its usual way."""
         points = self._home / "timeline"
         points.unlink(missing_ok=True)
         environment = {**os.environ, **self._faults.environment}
@@ -146,7 +145,7 @@ class Driver:
         if self.sink == OURS:
             program.wait(_LONGEST_S)
             return
-        # Its tasks write while the first row of theirs is there, and the commit log is not.
+        # Its tasks still write when their first row is visible and the commit log is not there.
         self._arrivals.first(number, since, _LONGEST_S)
         program.kill()
         self._arrivals.quiet()
@@ -165,7 +164,7 @@ class Driver:
         return first
 
     def _wait_committed(self) -> None:
-        """Until Spark has marked all batches as done."""
+        """Wait until Spark has recorded all batches as complete."""
         deadline = Deadline(_LONGEST_S)
         while not (self._home / "checkpoint" / "commits" / str(self._batches - 1)).exists():
             if deadline.passed:

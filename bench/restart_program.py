@@ -4,7 +4,7 @@
 
 It starts its session and at once the query, and tells both instants as JSON lines on standard
 output; `at` is in seconds since the epoch. A line on standard input is the next query, which
-replaces the one that runs, and the end of the input ends the program. Run in a session of its own
+replaces the one that runs, and the end of the input ends the program. Run in its own session
 (`setsid`), so that all of it can be killed at once.
 """
 

@@ -1,4 +1,4 @@
-"""What a batch costs by the number of its tasks: straight lines through what was measured. Pure.
+"""The cost of a batch by the number of its tasks: straight lines through measurements. Pure.
 
 A line goes through the fewest and the most tasks that were measured; what was measured between
 them says how good it is.
@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from eos_sink.bench.result import Result
-from eos_sink.kafka.cluster import LOG_PARTITIONS
+from eos_sink.kafka.log_topic import LOG_PARTITIONS
 
 HEARTBEAT = "HEARTBEAT"
 
@@ -31,7 +31,7 @@ class Fit:
     """A cost by the number of tasks.
 
     Attributes:
-        what: the cost, as people call it.
+        what: the name of the cost.
         unit: of it.
         line: through the ends.
         measured: by the number of tasks, at least three.
@@ -44,13 +44,13 @@ class Fit:
 
     @property
     def between(self) -> Mapping[int, float]:
-        """What the line was not made from."""
+        """The measurements that did not define the line."""
         ends = {min(self.measured), max(self.measured)}
         return {tasks: value for tasks, value in self.measured.items() if tasks not in ends}
 
 
 def fit(what: str, unit: str, measured: Mapping[int, float]) -> Fit:
-    """Raises ValueError for fewer than three points: nothing would say how good the line is."""
+    """Raises ValueError for fewer than three points: the fit could not be checked."""
     if len(measured) < 3:
         raise ValueError(f"{what} was measured for {sorted(measured)} tasks only")
     low, high = min(measured), max(measured)
@@ -89,7 +89,7 @@ def read_by_a_plan(queries: int, record: float) -> float:
 
 
 def most_tasks(line: Line, limit: float) -> int:
-    """How many tasks keep a cost within a limit."""
+    """The largest number of tasks within a limit of the cost."""
     return int((limit - line.base) / line.each)
 
 

@@ -1,4 +1,4 @@
-"""What a driver's steps cost by the number of tasks: committed, idle, failed and lost ones.
+"""Measures a driver's steps by the number of tasks: committed, idle, failed and lost ones.
 
     python -m bench.settle [--rounds 5] [--tasks 1,10,200] [--version 4.3.0]
 
@@ -22,10 +22,10 @@ from bench.stopwatch import Stopwatch, WatchedKafka
 from bench.transactions import Opened, open_transactions
 from eos_sink.bench.cpu import Account, CpuClock, Part
 from eos_sink.bench.result import Notebook
-from eos_sink.decision_log.record_format import encode
+from eos_sink.decision_log.codec import encode
 from eos_sink.driver.committer import Committer
 from eos_sink.driver.planner import Planner
-from eos_sink.kafka import transactions as control
+from eos_sink.kafka import transaction_control as control
 from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import TransactionStatus
@@ -39,10 +39,10 @@ from eos_sink.protocol.model import (
     RowDigest,
     TaskReport,
 )
-from eos_sink.protocol.rules import assignment
+from eos_sink.protocol.rules import assign
 from eos_sink.testing import KafkaCluster, start_kafka
-from eos_sink.testing.local import LocalCluster
-from eos_sink.testing.progress import to_stderr
+from eos_sink.testing.local_cluster import LocalCluster
+from eos_sink.testing.waiting import to_stderr
 
 TASKS = (1, 2, 5, 10, 50, 200, 500, 1000)
 LOST = (1, 10, 100, 500)
@@ -97,7 +97,7 @@ class Bench:
         self._cpu = CpuClock({"driver": own, "brokers": brokers})
 
     def steps(self, tasks: Sequence[int]) -> Iterator[tuple[str, Callable[[int], None], int]]:
-        """A round: what is measured, with how many."""
+        """A round: the measurements and their sizes."""
         for lanes in (1, control._LANES):
             yield "connections", self.over, lanes
         for many in tasks:
@@ -109,14 +109,14 @@ class Bench:
             yield "refused", self.lost, many
 
     def warm_up(self) -> None:
-        """Connections, and the brokers' compiler."""
+        """Warm up connections and the brokers' compiler."""
         notebook, self.notebook = self.notebook, Notebook("warm", "", {})
         for tasks in (1, 50, 200, 200):
             self.committed(tasks)
         self.notebook = notebook
 
     def committed(self, tasks: int) -> None:
-        """A batch in which every task has rows, and what the plan after it finds."""
+        """A batch in which every task has rows, and the plan after it."""
         plan, before = self._plan(), self._coordinators_log()
         reports = self._reports(plan, tasks)
         with self._measured("commit", tasks=tasks):
@@ -133,7 +133,7 @@ class Bench:
         self.notebook.note("decision size", "B", size, tasks=tasks)
 
     def failed(self, tasks: int) -> None:
-        """A batch that is given up: listed, voided and aborted."""
+        """A failed batch: its transactions are listed, fenced and aborted."""
         plan = self._plan()
         reports = self._reports(plan, tasks)
         with self._measured("abort", tasks=tasks):
@@ -151,7 +151,7 @@ class Bench:
             self._committer.commit(reports)
 
     def lost(self, tasks: int) -> None:
-        """What a driver does when each of its EndTxn is refused: it reads all the witnesses."""
+        """The driver's work if each EndTxn is refused: it reads all witnesses."""
         names = [self._options.names.task(0, number) for number in range(tasks)]
         opened = self._open(names)
         ended = [each.transaction for each in opened]
@@ -179,7 +179,7 @@ class Bench:
             kafka.close()
 
     def _coordinators_log(self) -> int:
-        """Bytes of __transaction_state, one copy."""
+        """Bytes of one replica of __transaction_state."""
         logs = self._logs.glob("node-*/data/__transaction_state-*/*.log")
         return sum(log.stat().st_size for log in logs) // BROKERS
 
@@ -191,7 +191,7 @@ class Bench:
         return open_transactions(self._maker.control(), names, self._places)
 
     def _reports(self, plan: Plan, tasks: int) -> list[TaskReport]:
-        slot = assignment(plan, BatchId("bench", self._batch), 0).slot
+        slot = assign(plan, BatchId("bench", self._batch), 0).slot
         names = [self._options.names.task(slot, number) for number in range(tasks)]
         return [
             _report(plan, self._batch, slot, number, opened)
@@ -199,7 +199,7 @@ class Bench:
         ]
 
     def _wait_ended(self, names: Sequence[str]) -> None:
-        """Until every reader can see it, and no marker is on its way."""
+        """Wait until every reader can see it and all markers are written."""
         ended = {TransactionStatus.COMPLETE_COMMIT, TransactionStatus.COMPLETE_ABORT}
         deadline = Deadline(_LONG_S)
         while True:
@@ -224,13 +224,13 @@ class Bench:
 
 def _report(plan: Plan, batch: int, slot: int, partition: int, opened: Opened) -> TaskReport:
     found = opened.transaction
-    tally = RowDigest(6, 600, hash(found) % 2**64)
-    prepared = Prepared(partition, found.producer_id, found.epoch, tally, opened.witness)
-    return TaskReport(plan.token, BatchId("bench", batch), partition, slot, False, tally, prepared)
+    digest = RowDigest(6, 600, hash(found) % 2**64)
+    prepared = Prepared(partition, found.producer_id, found.epoch, digest, opened.witness)
+    return TaskReport(plan.token, BatchId("bench", batch), partition, slot, False, digest, prepared)
 
 
 def _empty(plan: Plan, batch: int, partition: int) -> TaskReport:
-    slot = assignment(plan, BatchId("bench", batch), 0).slot
+    slot = assign(plan, BatchId("bench", batch), 0).slot
     return TaskReport(
         plan.token, BatchId("bench", batch), partition, slot, False, RowDigest(), None
     )

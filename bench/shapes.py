@@ -1,4 +1,4 @@
-"""The shapes that are measured: about 100 MB a batch where throughput is looked at."""
+"""The measured shapes: about 100 MB per batch for throughput."""
 
 from __future__ import annotations
 
@@ -22,4 +22,4 @@ SHAPES = (
 )
 
 SHORT = (MAIN, SMALL)
-"""Those of `make bench`."""
+"""The shapes of `make bench`."""

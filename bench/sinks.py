@@ -25,18 +25,14 @@ from bench.flink import CHECKPOINT_MS, VERSION, run_flink
 from bench.limits import LIMITS
 from bench.pages.sinks import lines
 from bench.shapes import MAIN, SHAPES, SHORT
-from eos_sink.bench.broker import start_broker
+from eos_sink.bench.bench_cluster import BenchCluster, start_broker
 from eos_sink.bench.cpu import Account, CpuClock, Part
-from eos_sink.bench.place import Place
-from eos_sink.bench.result import Notebook
-from eos_sink.bench.session import clock_of, kafka_jars, start_spark
+from eos_sink.bench.result import Notebook, spread
 from eos_sink.bench.shape import Shape
-from eos_sink.bench.spread import spread
-from eos_sink.bench.turn import Bench, TurnFailedError
+from eos_sink.bench.spark_turns import Bench, TurnFailedError, find_kafka_jars
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.testing import KafkaCluster
-from eos_sink.testing.node_process import NodeProcess
-from eos_sink.testing.progress import to_stderr
+from eos_sink.testing.local_cluster import LocalCluster
+from eos_sink.testing.waiting import to_stderr
 
 NAME = "sinks"
 OURS, THEIRS = "kafka-eos", "kafka"
@@ -51,10 +47,10 @@ _SMALL_BYTES = 10_000_000
 
 @dataclass(frozen=True)
 class Scene:
-    """What every turn needs."""
+    """The values that every turn needs."""
 
-    kafka: KafkaCluster
-    place: Place
+    kafka: LocalCluster
+    cluster: BenchCluster
     bench: Bench | None
     notebook: Notebook
 
@@ -74,11 +70,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with start_broker(parsed.version, to_stderr) as kafka, contextlib.ExitStack() as stack:
         bench = None
         if set(peers) & set(STREAMS):
-            spark = start_spark(TASKS, kafka_jars(to_stderr))
-            stack.callback(spark.stop)
-            bench = Bench(spark, clock_of(spark, kafka), TASKS)
-        place = Place({"bootstrap.servers": kafka.bootstrap_servers})
-        scene = Scene(kafka, place, bench, Notebook(NAME, kafka.version, parameters))
+            bench = Bench(TASKS, find_kafka_jars(to_stderr), kafka)
+            stack.callback(bench.close)
+        cluster = BenchCluster({"bootstrap.servers": kafka.bootstrap_servers})
+        scene = Scene(kafka, cluster, bench, Notebook(NAME, kafka.version, parameters))
         _warm_up(scene)
         began = time.monotonic()
         for number in range(parsed.rounds):
@@ -104,18 +99,18 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _warm_up(scene: Scene) -> None:
-    """So that the first peer is not the one whom the broker's compiler slows down."""
+    """Warm up the broker's compiler, so that it does not slow down the first peer."""
     topic = "bench-warm-up"
-    with scene.place.topic(topic, MAIN.partitions):
+    with scene.cluster.topic(topic, MAIN.partitions):
         LIMITS["librdkafka"](scene.kafka.bootstrap_servers, topic, MAIN)
 
 
 def takes_part(peer: str, shape: Shape) -> bool:
-    """Whether there is something to compare: who has no batches has no small ones."""
+    """Whether there is something to compare: a peer without batches has no small ones."""
     if peer in STREAMS:
         return True
     plain = not shape.key_bytes and not shape.headers
-    return plain and shape.batch_bytes > _SMALL_BYTES
+    return plain and shape.rows * shape.value_bytes > _SMALL_BYTES
 
 
 def _turn(scene: Scene, peer: str, shape: Shape, where: str) -> None:
@@ -124,7 +119,7 @@ def _turn(scene: Scene, peer: str, shape: Shape, where: str) -> None:
     run = _stream if peer in STREAMS else _flink if peer == FLINK else _limit
     topic = f"bench-{uuid.uuid4().hex[:8]}"
     try:
-        with scene.place.topic(topic, shape.partitions):
+        with scene.cluster.topic(topic, shape.partitions):
             told = run(scene, peer, shape, topic)
     except (RuntimeError, TurnFailedError, subprocess.SubprocessError) as failed:
         # The other peers' figures are worth having.
@@ -134,7 +129,7 @@ def _turn(scene: Scene, peer: str, shape: Shape, where: str) -> None:
 
 def _stream(scene: Scene, peer: str, shape: Shape, topic: str) -> str:
     assert scene.bench is not None
-    options = {**scene.place.options, **shape.options, "topic": topic}
+    options = {**scene.cluster.options, **shape.options, "topic": topic}
     turn = scene.bench.turn(peer, shape, options, Deadline(_TURN_S))
     note = scene.notebook.note
     labels = {"peer": peer, "shape": shape.name}
@@ -169,7 +164,7 @@ def _flink(scene: Scene, peer: str, shape: Shape, topic: str) -> str:
 
 
 def _brokers(scene: Scene) -> list[int]:
-    return [node.pid for node in scene.kafka.nodes if isinstance(node, NodeProcess)]
+    return [node.pid for node in scene.kafka.nodes]
 
 
 if __name__ == "__main__":

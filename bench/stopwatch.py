@@ -1,4 +1,4 @@
-"""How long the driver waits for each kind of answer, measured at the ports of the sink."""
+"""Measures how long the driver waits for each kind of answer, at the sink's Kafka interfaces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Open transactions by the hundred, as tasks leave them, without a producer for each.
+"""Opens hundreds of transactions, as tasks leave them, without a producer for each.
 
 A producer's own requests (InitProducerId, AddPartitionsToTxn, Produce), sent side by side over one
 client: what a broker and its coordinators have to do later does not tell the difference.
@@ -17,7 +17,7 @@ from kafka.record.memory_records import MemoryRecordsBuilder
 
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Transaction, Witness
-from eos_sink.kafka.transactions import KafkaPythonControl
+from eos_sink.kafka.transaction_control import KafkaPythonControl
 
 _TIMEOUT_MS = 600_000
 _DEADLINE_S = 120.0
@@ -59,7 +59,7 @@ class _Maker:
         self._control = control
 
     def _find(self, names: Sequence[str]) -> None:
-        """Whoever is described has a coordinator that is known from then on."""
+        """After a describe, the coordinator of the id is known."""
         self._control.describe(names, self._deadline)
 
     def inited(self, names: Sequence[str]) -> list[Transaction]:
@@ -130,14 +130,14 @@ class _Maker:
         cluster = self._wire._manager.cluster
         for topic in {topic for topic, _ in places}:
             cluster.add_topic(topic)
-        self._wire.run(self._wire.brokers)
+        self._wire.run(self._wire.list_brokers)
         return {(t, p): cluster._partitions[t][p].leader_id for t, p in places}
 
     def _coordinator(self, name: str) -> int:
-        node = self._wire.known_coordinator(name)
+        node = self._wire.get_coordinator(name)
         if node is None:
             self._find([name])
-            node = self._wire.known_coordinator(name)
+            node = self._wire.get_coordinator(name)
         assert node is not None
         return node
 
@@ -156,7 +156,7 @@ class _Maker:
             async def ask(wanted: dict[Any, Any] = wanted) -> dict[Any, Any]:
                 sent = {
                     key: self._wire.send(
-                        asked, self._wire.lane(node, place % _LANES), self._deadline
+                        asked, self._wire.get_lane(node, place % _LANES), self._deadline
                     )
                     for place, (key, (node, asked)) in enumerate(wanted.items())
                 }

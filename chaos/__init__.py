@@ -1,1 +1,1 @@
-"""Streams that suffer every fault there is, from a seed; `make chaos`. See docs/chaos.md."""
+"""Runs a query under all faults, from a seed: `make chaos`. See docs/chaos.md."""

@@ -1,9 +1,8 @@
-"""Lives of the query's driver: what each is started with, and what became of it."""
+"""The drivers of the query: their commands, and how each ended."""
 
 from __future__ import annotations
 
 import json
-import os
 import re
 import sys
 import time
@@ -13,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from chaos.kinds import Master
-from eos_sink.testing import java_home
 from eos_sink.testing.faults import DIRECTORY_VARIABLE, TIMELINE_VARIABLE
+from eos_sink.testing.java import spark_environment
 from eos_sink.testing.process_tree import ProcessTree, find_last_error
 from integration.standalone import StandaloneCluster
 
@@ -23,7 +22,7 @@ _ERROR = re.compile(r"eos_sink\.errors\.(\w+Error)")
 _NEEDS_A_PERSON = ("OperatorNeededError", "ConfigurationError")
 _WORDS = 600
 
-# The driver starts again and again: what its JVM does once a start is kept short.
+# The driver is restarted often: keep the start of its JVM short.
 _SPARK = {
     "spark.driver.memory": "640m",
     "spark.driver.host": "127.0.0.1",
@@ -34,19 +33,19 @@ _SPARK = {
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "WARN",
     "spark.sql.adaptive.enabled": "false",
-    # A file is read by one task, however large, which keeps the order of its rows.
+    # One task reads a file, however large, which keeps the order of its rows.
     "spark.sql.files.minPartitionNum": "1",
 }
 
 
 @dataclass(frozen=True)
 class End:
-    """How a life ended.
+    """How a driver ended.
 
     Attributes:
-        code: what the driver returned; above 128 or below 0: killed.
-        error: the sink's error class, "" if it was none of its own.
-        text: the last words, shortened.
+        code: its exit code; above 128 or below 0: killed.
+        error: the error class of the sink; empty: another error.
+        text: the error message, shortened.
     """
 
     code: int
@@ -55,19 +54,19 @@ class End:
 
     @property
     def needs_a_person(self) -> bool:
-        """A restart would only repeat it (docs/errors.md)."""
+        """A restart would not help (docs/errors.md)."""
         return self.error in _NEEDS_A_PERSON
 
 
 class Life:
-    """One driver: a session of its own with its JVM and its Python processes.
+    """One driver, with its JVM and its Python processes.
 
     Attributes:
         number: from 0.
-        master: what its tasks run on.
+        master: where its tasks run.
         started: seconds since the epoch.
-        timeline: where its processes note the points that they pass.
-        processes: all of them.
+        timeline: the file in which its processes record the points that they pass.
+        processes: all its processes.
     """
 
     def __init__(self, number: int, master: Master, home: Path, command: Command) -> None:
@@ -90,7 +89,7 @@ class Life:
         return self.processes.alive
 
     def end(self) -> End:
-        """How it ended; it must have."""
+        """How the driver ended; call it only after that."""
         code = self.processes.exit_code
         assert code is not None
         text = self._error.read_text() if self._error.exists() else ""
@@ -98,14 +97,14 @@ class Life:
 
 
 class Command:
-    """What every life is started with, but for its own files.
+    """The command of a driver, apart from its files.
 
     Args:
         query: the program's settings: input, options of the sink, and so on.
         faults: the directory in which points are armed.
         scratch: for Spark's own files.
-        watchdog: what the environment of the driver has to hold.
-        cluster: where tasks run; None for the driver's own JVM.
+        watchdog: environment variables for the watchdog.
+        cluster: where tasks run; None: in the driver's JVM.
     """
 
     def __init__(
@@ -120,7 +119,7 @@ class Command:
         self._watchdog, self._cluster = watchdog, cluster
 
     def variables(self, timeline: Path) -> dict[str, str]:
-        """Of all processes, executors included."""
+        """Environment variables of all processes, including executors."""
         return {DIRECTORY_VARIABLE: str(self._faults), TIMELINE_VARIABLE: str(timeline)}
 
     def config(self, error: Path, variables: dict[str, str]) -> dict[str, Any]:
@@ -136,20 +135,11 @@ class Command:
         return {**self._query, "error": str(error), "spark": spark}
 
     def environ(self) -> dict[str, str]:
-        dropped = {"SPARK_HOME", "PYSPARK_SUBMIT_ARGS", "PYSPARK_DRIVER_PYTHON"}
-        kept = {name: value for name, value in os.environ.items() if name not in dropped}
-        return {
-            **kept,
-            **self._watchdog,
-            "JAVA_HOME": str(java_home()),
-            "PYSPARK_PYTHON": sys.executable,
-            "PYTHONPATH": str(_ROOT),
-            "SPARK_LOCAL_IP": "127.0.0.1",
-        }
+        return {**spark_environment(), **self._watchdog, "PYTHONPATH": str(_ROOT)}
 
 
 def ending(code: int, text: str) -> End:
-    """What the last words of a driver say."""
+    """Read the end of a driver's log."""
     found = _ERROR.findall(text)
     return End(code, found[-1] if found else "", _shortened(text))
 

@@ -1,4 +1,4 @@
-"""Numbered rows at a steady rate, in files; a file becomes a micro-batch."""
+"""Writes numbered rows at a steady rate into files; a file becomes a micro-batch."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from pathlib import Path
 
 _LOOK_AGAIN_S = 0.05
 _KEPT = 300
-"""Old files go, so that listing the directory stays quick; a query needs its last few only."""
+"""Older files are deleted, so that listing the directory stays fast."""
 
 
 class Feeder(threading.Thread):
     """Drops files of JSON lines, `{"row": 17, "fed": 1763740800123}`.
 
-    Rows come at a steady rate whatever happens. Only files wait until the one before is visible, so
-    that a query that was down for a while finds a large file and not several: within a file Spark
-    keeps the order of rows, among several files of a batch it does not. `maxFilesPerTrigger` alone
-    does not prevent that: a driver that is killed between Spark's source log and its offset log
-    leaves a file that goes into one batch with the next.
+    The rate of rows is steady. A file waits until the previous one is visible, so that a query
+    that was down for a while gets one large file instead of several: Spark keeps the order of rows
+    within a file, but not between files of a batch. `maxFilesPerTrigger` alone does not ensure one
+    file per batch: a driver that is killed between Spark's source log and its offset log leaves a
+    file that goes into one batch with the next.
 
     Args:
         directory: the query's input.
         hidden: on the same file system; files appear in `directory` whole.
-        rate: rows a second.
+        rate: rows per second.
         every_s: seconds between files, at least.
-        visible: tells below which number every row is visible.
+        visible: returns the number below which every row is visible.
 
     Attributes:
         rows: rows given so far; the numbers below it are the input.
@@ -53,7 +53,7 @@ class Feeder(threading.Thread):
                 last = now
 
     def stop(self) -> None:
-        """No file comes after this returns."""
+        """Stop; no file appears after this returns."""
         self._enough.set()
         self.join()
 
@@ -62,7 +62,7 @@ class Feeder(threading.Thread):
         due = [round((began + row / self._rate) * 1000) for row in rows]
         lines = (json.dumps({"row": row, "fed": fed}) for row, fed in zip(rows, due, strict=True))
         self._hidden.write_text("".join(f"{line}\n" for line in lines))
-        # Counted before anybody can read them.
+        # Counted before a reader can see them.
         self.rows = end
         self._hidden.rename(self._file(self._files))
         self._files += 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
@@ -10,10 +9,9 @@ from importlib.metadata import version
 from typing import Any
 
 from chaos.kinds import DRIVER_DIES, Kind
-from chaos.outcome import Outcome
-from chaos.result import Result
+from chaos.result import Outcome, Result
 from chaos.schedule import Fault
-from eos_sink.bench.machine import machine
+from eos_sink.bench.result import machine, spread
 from eos_sink.testing import FaultPoint
 
 _PACKAGES = ("eos-sink", "pyspark", "confluent-kafka", "kafka-python")
@@ -45,12 +43,12 @@ def figures(result: Result) -> Figures:
         "stops": _stops(result.events),
         "recovery_s": {
             "kills": len(splits),
-            "total": spread(split.total_s for split in splits),
-            "spark": spread(split.spark_s for split in splits),
-            "ours": spread(split.ours_s for split in splits),
-            "ours_plan": spread(split.plan_s for split in splits),
-            "ours_tasks": spread(split.tasks_s for split in splits),
-            "ours_commit": spread(split.commit_s for split in splits),
+            "total": summarize(split.total_s for split in splits),
+            "spark": summarize(split.spark_s for split in splits),
+            "ours": summarize(split.ours_s for split in splits),
+            "ours_plan": summarize(split.plan_s for split in splits),
+            "ours_tasks": summarize(split.tasks_s for split in splits),
+            "ours_commit": summarize(split.commit_s for split in splits),
         },
         "outcomes": [_outcome(outcome, result.began) for outcome in result.outcomes],
         "seconds": [asdict(second) for second in result.seconds],
@@ -58,15 +56,16 @@ def figures(result: Result) -> Figures:
     }
 
 
-def spread(values: Iterable[float]) -> dict[str, float] | None:
-    """Median, 95th percentile and the largest; None of nothing."""
-    ordered = sorted(values)
-    if not ordered:
+def summarize(values: Iterable[float]) -> dict[str, float] | None:
+    """Median, 95th percentile and maximum; None if there are no values."""
+    samples = list(values)
+    if not samples:
         return None
+    found = spread(samples)
     return {
-        "median": round(statistics.median(ordered), 2),
-        "p95": round(ordered[min(len(ordered) - 1, round(0.95 * len(ordered)))], 2),
-        "max": round(ordered[-1], 2),
+        "median": round(found.median, 2),
+        "p95": round(found.p95, 2),
+        "max": round(max(samples), 2),
     }
 
 
@@ -82,7 +81,7 @@ def by_kind(outcomes: Sequence[Outcome]) -> list[Figures]:
                     "kind": kind.value,
                     "struck": sum(_times(outcome, kind) for outcome in hits),
                     "survived": sum(_times(o, kind) for o in hits if o.survived),
-                    "silence_s": spread(
+                    "silence_s": summarize(
                         each.silence_s for each in alone if each.silence_s is not None
                     ),
                     "ends_driver": kind in DRIVER_DIES,

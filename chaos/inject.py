@@ -1,13 +1,12 @@
-"""How each kind of fault is brought about: one function a kind."""
+"""Injects faults: one function for each kind."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from chaos import on_cluster, on_driver, on_transactions
-from chaos.injected import Injected
 from chaos.kinds import Kind
-from chaos.scene import Scene
+from chaos.scene import Injected, Scene
 from chaos.schedule import Fault
 
 INJECT: dict[Kind, Callable[[Scene, Fault], Injected]] = {
@@ -41,9 +40,9 @@ INJECT: dict[Kind, Callable[[Scene, Fault], Injected]] = {
 
 
 def inject(scene: Scene, fault: Fault) -> Injected:
-    """Bring it about.
+    """Inject a fault.
 
     Raises:
-        NotReached: the driver did not come to the point in time.
+        NotReached: the driver did not reach the fault point in time.
     """
     return INJECT[fault.kind](scene, fault)

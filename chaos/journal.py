@@ -1,4 +1,4 @@
-"""What happened when, in order, told to the screen and kept for the report."""
+"""Records events in order, for the screen and the report."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 
 class Journal:
-    """Events with their times; each is on disk at once, so that a run that dies leaves them.
+    """Events with their times; each is written to disk at once, so a failed run keeps them.
 
     Args:
         path: a file of JSON lines.
@@ -28,7 +28,7 @@ class Journal:
         self.events: list[dict[str, Any]] = []
 
     def note(self, what: str, say: str = "", **facts: Any) -> dict[str, Any]:
-        """Note an event; `say` is for the screen."""
+        """Record an event; `say` is printed."""
         event = {"t": round(time.time(), 3), "what": what, **facts}
         with self._lock:
             self.events.append(event)
@@ -39,7 +39,7 @@ class Journal:
         return event
 
     def say(self, text: str) -> None:
-        """A line for the screen."""
+        """Print a line."""
         sys.stderr.write(f"{time.time() - self.began:7.1f} s  {text}\n")
         sys.stderr.flush()
 

@@ -1,4 +1,4 @@
-"""What can happen, and where: the tables that the schedule draws from."""
+"""The kinds of faults and their fault points: the tables that the schedule draws from."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from eos_sink.testing import Action, FaultPoint
 
 
 class Kind(Enum):
-    """One sort of fault. The text is what the report says."""
+    """One kind of fault. The value is its name in the report."""
 
     KILL_DRIVER = "driver killed, with all of its processes"
     KILL_DRIVER_ANYTIME = "driver killed at any moment"
@@ -40,14 +40,14 @@ class Kind(Enum):
 
 
 class Master(Enum):
-    """What the driver runs its tasks on."""
+    """Where the driver runs its tasks."""
 
     LOCAL = "local"
     STANDALONE = "standalone"
 
 
 KILLS = frozenset({Kind.KILL_DRIVER, Kind.KILL_DRIVER_ANYTIME, Kind.KILL_JVM})
-"""A driver dies and is started again at once, which is what a recovery is measured by."""
+"""The driver dies and is restarted at once: the recoveries that are measured."""
 
 DRIVER_DIES = KILLS | {Kind.TIMEOUT_DECIDED, Kind.TIMEOUT_OPEN}
 
@@ -65,7 +65,7 @@ IN_THE_CLUSTER = (
     Kind.DELAY,
 )
 
-# Seconds that a fault lasts, at least and at most; the others are over at once.
+# Shortest and longest duration in seconds; the other faults have none.
 DURATIONS: dict[Kind, tuple[float, float]] = {
     Kind.PAUSE: (1.0, 8.0),
     Kind.KILL_BROKER: (1.0, 12.0),
@@ -81,12 +81,12 @@ DURATIONS: dict[Kind, tuple[float, float]] = {
 
 @dataclass(frozen=True)
 class Prelude:
-    """What has to happen before a point is passed at all.
+    """What must happen before the driver reaches a fault point.
 
     Attributes:
-        point: where the driver is struck first; None for any moment.
-        action: how. With KILL_PROCESS the driver goes on, and comes to the point by itself.
-        take_id: a late attempt takes a task's id meanwhile, so that its transaction is lost.
+        point: the first fault point; None: kill the driver at any moment.
+        action: the first fault. After KILL_PROCESS the driver reaches the point by itself.
+        take_id: a late attempt takes a task's transactional id, so that its transaction is lost.
     """
 
     point: FaultPoint | None
@@ -117,7 +117,7 @@ PRELUDES: dict[str, Prelude] = {
     "committer.abort": _AT_AN_ABORT,
 }
 
-# Passed only by a task that has been refused, which the zombies bring about.
+# Only a refused task passes these; zombies cause that.
 NOT_AIMED_AT = frozenset({FaultPoint.TASK_ABORT_BEFORE, FaultPoint.TASK_ABORT_AFTER})
 
 
@@ -127,17 +127,17 @@ def call_of(point: FaultPoint) -> str:
 
 
 def role_of(point: FaultPoint) -> str:
-    """The process that passes it: "planner", "task" or "committer"."""
+    """The process that passes the point: "planner", "task" or "committer"."""
     return point.value.split(".", 1)[0]
 
 
 def prelude_of(point: FaultPoint) -> Prelude | None:
-    """None where every batch passes the point."""
+    """None if every batch passes the point."""
     return PRELUDES.get(call_of(point))
 
 
 def points_for(kind: Kind) -> tuple[FaultPoint, ...]:
-    """Where a kind strikes, none if it needs no point."""
+    """The fault points of a kind; empty if it needs none."""
     every = tuple(point for point in FaultPoint if point not in NOT_AIMED_AT)
     steady = tuple(point for point in every if prelude_of(point) is None)
     by_role = {
@@ -155,3 +155,36 @@ def points_for(kind: Kind) -> tuple[FaultPoint, ...]:
     if kind in by_role:
         return tuple(point for point in steady if role_of(point) == by_role[kind])
     return ()
+
+
+class Family(Enum):
+    """Kinds of faults that a plot shows apart."""
+
+    DRIVER = "driver killed"
+    PROCESS = "process killed or paused"
+    ZOMBIE = "zombie"
+    CLUSTER = "broker or controller"
+    NETWORK = "network"
+
+
+_ZOMBIES = {Kind.ZOMBIE, Kind.ZOMBIE_ANYTIME, Kind.LATE_TASK}
+_NETWORK = {Kind.CUT, Kind.CUT_ANSWERS, Kind.RESET, Kind.DELAY}
+_PROCESSES = {
+    Kind.KILL_PLANNER,
+    Kind.KILL_COMMITTER,
+    Kind.KILL_TASK,
+    Kind.KILL_EXECUTOR,
+    Kind.PAUSE,
+}
+
+
+def family_of(text: str) -> Family:
+    """The family of a kind, by its name in the report."""
+    kind = Kind(text)
+    if kind in DRIVER_DIES:
+        return Family.DRIVER
+    if kind in _ZOMBIES:
+        return Family.ZOMBIE
+    if kind in _PROCESSES:
+        return Family.PROCESS
+    return Family.NETWORK if kind in _NETWORK else Family.CLUSTER

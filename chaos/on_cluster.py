@@ -5,9 +5,8 @@ from __future__ import annotations
 import time
 from functools import partial
 
-from chaos.injected import Injected
 from chaos.kinds import Kind
-from chaos.scene import Scene
+from chaos.scene import Injected, Scene
 from chaos.schedule import Fault
 from eos_sink.testing import KafkaNode
 

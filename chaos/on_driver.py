@@ -1,4 +1,4 @@
-"""Faults of the driver and its processes: each brings one about and returns when it has struck."""
+"""Faults of the driver and its processes: each function injects one and returns then."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from collections.abc import Callable
 from functools import partial
 
 from chaos.drivers import Life
-from chaos.injected import Injected, nothing
 from chaos.kinds import Master, role_of
-from chaos.scene import Scene
+from chaos.scene import Injected, Scene, nothing
 from chaos.schedule import Fault
 from eos_sink.testing import Action, FaultPoint
 

@@ -1,12 +1,11 @@
-"""Faults of what the sink rests on in Kafka: ids, time-outs, the group's member."""
+"""Faults of transactional ids, timeouts and the group's member."""
 
 from __future__ import annotations
 
 import threading
 import time
 
-from chaos.injected import Injected
-from chaos.scene import NotReached, Scene
+from chaos.scene import Injected, NotReached, Scene
 from chaos.schedule import Fault
 from eos_sink.testing import Action, FaultPoint
 

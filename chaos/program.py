@@ -1,8 +1,8 @@
-"""The query that suffers: files of numbered rows in, `kafka-eos` out. An ordinary program.
+"""The query under test, an ordinary program: it reads files of numbered rows and writes to Kafka.
 
     python -m chaos.program config.json
 
-It ends with 3 when the query stops with an error, whose text is then in `config["error"]`.
+If the query fails, it writes the error to `config["error"]` and exits with 3.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def session(settings: dict[str, str]) -> SparkSession:
 
 
 def start(spark: SparkSession, config: dict[str, Any]) -> StreamingQuery:
-    """Rows of a key go through one task, in their order, into one partition."""
+    """Start the query: one task writes all rows of a key, in order, to one partition."""
     lines = (
         spark.readStream.format("text")
         .option("maxFilesPerTrigger", 1)  # one file, one micro-batch

@@ -1,4 +1,4 @@
-"""Puts the figures of a run into docs/chaos.md, between its two marks, and its plots beside it.
+"""Writes the figures of a run into docs/chaos.md, between two marks, and its plots beside it.
 
 python -m chaos.publish chaos-report/report.json
 """
@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from bench.pages.publication import table
-from chaos import plots
+from bench.pages.publication import replace_between, table
+from chaos.chaos_page import plot_latency, plot_recoveries, plot_throughput
 
 Figures = dict[str, Any]
 
@@ -23,11 +23,7 @@ _BEGIN, _END = "<!-- figures: python -m chaos.publish -->", "<!-- end of figures
 
 def main() -> int:
     figures = json.loads(Path(sys.argv[1]).read_text())
-    text = _PAGE.read_text()
-    before, rest = text.split(_BEGIN)
-    _, after = rest.split(_END)
-    told = "\n".join(lines(figures))
-    _PAGE.write_text(f"{before}{_BEGIN}\n\n{told}\n{_END}{after}")
+    _PAGE.write_text(replace_between(_PAGE.read_text(), _BEGIN, _END, lines(figures)))
     for name, draw in PLOTS.items():
         if name == "recovery" and not figures["recovery_s"]["kills"]:
             continue
@@ -36,9 +32,9 @@ def main() -> int:
 
 
 PLOTS = {
-    "throughput": plots.throughput,
-    "latency": plots.latency,
-    "recovery": plots.recoveries,
+    "throughput": plot_throughput,
+    "latency": plot_latency,
+    "recovery": plot_recoveries,
 }
 
 
@@ -81,7 +77,7 @@ def _verdict(figures: Figures) -> Iterator[str]:
         ("Out of order", verdict["out_of_order"]),
         ("Aborted but visible", verdict["withdrawn"]),
         ("Readers held up", held_up),
-        ("Records aborted, which no reader is given", verdict["aborted"]),
+        ("Records aborted, hidden from readers", verdict["aborted"]),
     ]
     if on_disk := verdict["on_disk"]:
         rows += [
@@ -137,7 +133,7 @@ def _recovery(figures: Figures) -> Iterator[str]:
 def _stops(figures: Figures) -> Iterator[str]:
     stops = ", ".join(f"{why} {times}" for why, times in sorted(figures["stops"].items()))
     yield (
-        f"Drivers that stopped by themselves, each cured by a restart: {stops or 'none'}. "
+        f"Drivers that stopped by themselves, each recovered by a restart: {stops or 'none'}. "
         f"Faults whose point was not reached in time: {figures['not_reached']}."
     )
     yield ""

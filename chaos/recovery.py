@@ -1,4 +1,4 @@
-"""What a recovery took, and whose time it was. Pure: times in, figures out.
+"""Splits the time of a recovery between Spark and the sink. Pure.
 
 All times are seconds since the epoch.
 """
@@ -40,15 +40,15 @@ class Split:
 
 
 def split(killed: float, visible: float, passes: Sequence[Pass]) -> Split | None:
-    """Whose time it was.
+    """Split the time.
 
     Args:
-        killed: SIGKILL.
-        visible: the first row that became visible thereafter.
-        passes: of the life that followed.
+        killed: when the driver was killed.
+        visible: when the next row became visible.
+        passes: the fault points that the next driver passed.
 
     Returns:
-        None if that life had not come to plan by then.
+        None if that driver had not planned by then.
     """
     before = [each for each in passes if killed < each.t <= visible]
     tasks = [each for each in before if each.role == "task"]
@@ -69,7 +69,7 @@ def split(killed: float, visible: float, passes: Sequence[Pass]) -> Split | None
 
 
 def covered(intervals: Iterable[Interval]) -> float:
-    """How long at least one of the intervals was under way."""
+    """The length of the union of the intervals."""
     total, end = 0.0, float("-inf")
     for start, stop in sorted(intervals):
         total += max(0.0, stop - max(start, end))

@@ -1,4 +1,4 @@
-"""What a run is asked for and what it comes to."""
+"""The settings of a run, the outcome of each step, and the result."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from pathlib import Path
 from typing import Any
 
 from chaos.kinds import Master
-from chaos.outcome import Outcome
-from chaos.schedule import Step
+from chaos.recovery import Split
+from chaos.schedule import Fault, Step
 from chaos.watch import Second
 from eos_sink.testing.topic_audit import Audit
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What a run is asked for.
+    """The settings of a run.
 
     Attributes:
-        home: where all of its files go.
+        home: the directory for all files.
         seed: of the schedule.
-        seconds: how long faults are brought about; what has begun is brought to its end.
-        rate: rows a second.
-        masters: what drivers run on, in turns.
-        most: faults at most, None for no such bound.
+        seconds: how long faults are injected; a step that has begun is completed.
+        rate: rows per second.
+        masters: where drivers run, in turns.
+        most: stop after so many steps; None: no limit.
     """
 
     home: Path
@@ -36,11 +36,11 @@ class Settings:
 
 @dataclass(frozen=True)
 class OnDisk:
-    """The transactions in the brokers' files, beside what the reader was given.
+    """The transactions in the brokers' files, compared with what the reader got.
 
     Attributes:
         committed, aborted: how many, each counted once for each partition that it wrote to.
-        wrong: records given although aborted, or withheld although committed.
+        wrong: aborted records that the reader got, and committed ones that it did not get.
     """
 
     committed: int
@@ -49,21 +49,58 @@ class OnDisk:
 
 
 @dataclass
-class Result:
-    """What a run came to.
+class Outcome:
+    """The outcome of a step. Times are seconds since the epoch.
 
     Attributes:
-        settings: what was asked for.
+        step: the planned step.
+        life: the number of the driver that was hit.
+        struck: the injected faults; a driver may not reach a fault point in time.
+        at: when the first fault was injected; None: none was.
+        healed: when the last fault ended.
+        visible: when the first new row became visible, after a kill one of the next driver.
+        caught_up: when all rows fed before `healed` and a later one were visible, and no reader
+            waited for an open transaction.
+        held_up: what readers waited for at the deadline; empty: nothing.
+        silence_s: the longest time without a new visible row between `at` and `caught_up`.
+        split: the parts of the recovery time, if only a driver was killed.
+        facts: more facts for the report.
+    """
+
+    step: Step
+    life: int
+    struck: list[Fault] = field(default_factory=list)
+    at: float | None = None
+    healed: float | None = None
+    visible: float | None = None
+    caught_up: float | None = None
+    held_up: str = ""
+    silence_s: float | None = None
+    split: Split | None = None
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def survived(self) -> bool:
+        """Whether the run recovered in time."""
+        return not self.held_up
+
+
+@dataclass
+class Result:
+    """The result of a run.
+
+    Attributes:
+        settings: the settings.
         began, ended: seconds since the epoch.
-        kafka: its version.
-        rows: fed.
-        outcomes: of each step.
-        seconds: what the reader saw.
-        lives: how many drivers there were.
+        kafka: the version of Kafka.
+        rows: number of rows in the input.
+        outcomes: the outcome of each step.
+        seconds: what the reader saw, by second.
+        lives: number of drivers.
         events: the journal.
-        flaws: what else must not be: stops for a person, a reader that could not go on.
-        audit: the verdict; None if it could not be had.
-        on_disk: what the partitions' leaders have; None likewise.
+        flaws: other errors: a driver that needs an operator, a reader that failed.
+        audit: the row check; None if the topic could not be read.
+        on_disk: the transactions on the disks of the leaders; None if they could not be read.
     """
 
     settings: Settings
@@ -87,8 +124,8 @@ class Result:
         return survived and perfect and not self.flaws and not (self.on_disk and self.on_disk.wrong)
 
 
-def told(step: Step) -> str:
-    """A step in a line."""
+def describe_step(step: Step) -> str:
+    """A step in one line."""
     faults = (
         fault.kind.value + (f" at {fault.point.value}" if fault.point else "")
         for fault in step.faults
@@ -96,8 +133,8 @@ def told(step: Step) -> str:
     return " + ".join(faults)
 
 
-def became(outcome: Outcome) -> str:
-    """An outcome in a line."""
+def describe_outcome(outcome: Outcome) -> str:
+    """An outcome in one line."""
     if outcome.held_up:
         return f"NOT RECOVERED: {outcome.held_up}"
     assert outcome.at is not None

@@ -1,4 +1,4 @@
-"""A run from its start to its verdict."""
+"""Runs a stream under faults, from its start to the row check."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from chaos.drivers import Command
 from chaos.feeder import Feeder
 from chaos.journal import Journal
 from chaos.kinds import Master
-from chaos.outcome import Outcome
-from chaos.result import OnDisk, Result, Settings, became, told
+from chaos.result import OnDisk, Outcome, Result, Settings, describe_outcome, describe_step
 from chaos.scene import Scene
 from chaos.schedule import Step, schedule
 from chaos.segments import transactions
@@ -23,7 +22,7 @@ from chaos.supervisor import Supervisor
 from chaos.watch import Watch
 from eos_sink.options import parse_options
 from eos_sink.testing import Faults, KafkaCluster, start_kafka
-from eos_sink.testing.local import LocalCluster
+from eos_sink.testing.local_cluster import LocalCluster
 from eos_sink.testing.topic_audit import Checker, audit, json_field
 from eos_sink.testing.topic_scan import Offsets, ReaderError, Source
 from eos_sink.testing.watchdog import Watchdog
@@ -42,7 +41,7 @@ _AUDIT_S = 600.0
 
 
 def run(settings: Settings) -> Result:
-    """Ctrl-C ends the faults, not the run: the verdict is on what has been so far."""
+    """Run. Ctrl-C ends the faults; the rows so far are checked."""
     journal = Journal(settings.home / "journal.jsonl")
     with ExitStack() as stack:
         stack.callback(journal.close)
@@ -51,7 +50,7 @@ def run(settings: Settings) -> Result:
             start_kafka(
                 brokers=3,
                 proxied=True,
-                # Ten seconds by default: a time-out takes effect soon after it is due.
+                # Ten seconds by default: a timeout takes effect soon after it is due.
                 properties={"transaction.abort.timed.out.transaction.cleanup.interval.ms": 1000},
                 data_dir=settings.home / "kafka",
                 progress=journal.say,
@@ -59,7 +58,7 @@ def run(settings: Settings) -> Result:
         )
         kafka.create_topic(_TOPIC, partitions=PARTITIONS)
         result = _Run(settings, kafka, journal, stack).go()
-    if result.good:  # otherwise somebody will want to look at them
+    if result.good:  # else they are needed to find the cause
         shutil.rmtree(settings.home / "kafka", ignore_errors=True)
     return result
 
@@ -111,14 +110,14 @@ class _Run:
         self._scene.watch.start()
         self._feeder.start()
         try:
-            self._suffer(began + self._settings.seconds)
+            self._inject_faults(began + self._settings.seconds)
         except KeyboardInterrupt:
             self._journal.say("interrupted")
-        except Exception:  # noqa: BLE001 - the verdict on what has been so far is due all the same
-            self._supervisor.flaws.append(f"the run broke off: {traceback.format_exc()}")
+        except Exception:  # noqa: BLE001 - the rows so far are checked all the same
+            self._supervisor.flaws.append(f"the run failed: {traceback.format_exc()}")
         return self._end(began)
 
-    def _suffer(self, until: float) -> None:
+    def _inject_faults(self, until: float) -> None:
         self._journal.say("starting the query")
         self._supervisor.start()
         if not self._supervisor.until(lambda: self._scene.watch.whole > 0, _FIRST_ROW_WITHIN_S):
@@ -126,12 +125,16 @@ class _Run:
             return
         performer = Performer(self._scene, self._feeder, self._offsets)
         for step in self._steps():
-            if time.time() >= until or self._hopeless():
+            if time.time() >= until or self._has_failed():
                 return
-            self._journal.note("step", number=step.number, say=f"{step.number}: {told(step)}")
+            self._journal.note(
+                "step", number=step.number, say=f"{step.number}: {describe_step(step)}"
+            )
             outcome = performer.perform(step)
             self._outcomes.append(outcome)
-            self._journal.note("outcome", number=step.number, say=f"    {became(outcome)}")
+            self._journal.note(
+                "outcome", number=step.number, say=f"    {describe_outcome(outcome)}"
+            )
 
     def _steps(self) -> Iterator[Step]:
         for step in schedule(self._settings.seed, self._settings.masters):
@@ -139,8 +142,8 @@ class _Run:
                 return
             yield step
 
-    def _hopeless(self) -> bool:
-        """Going on would only repeat it, and blur what is to be looked at."""
+    def _has_failed(self) -> bool:
+        """After a failure, more faults would only hide its cause."""
         flaws = bool(self._supervisor.flaws or self._scene.watch.failure)
         return flaws or not all(outcome.survived for outcome in self._outcomes)
 
@@ -153,8 +156,8 @@ class _Run:
         ended = time.time()
         self._scene.watch.stop()
         if self._scene.watch.failure:
-            flaws.append(f"the reader could not go on: {self._scene.watch.failure}")
-        self._journal.say("reading everything afresh")
+            flaws.append(f"the reader failed: {self._scene.watch.failure}")
+        self._journal.say("reading everything again")
         verdict = None
         try:
             verdict = audit(self._checker, rows, _AUDIT_S)

@@ -1,8 +1,9 @@
-"""All that a fault can get at: the cluster, the driver and its points, what is decided."""
+"""What faults act on: the cluster, the driver and its fault points, its transactions."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from kafka import KafkaAdminClient
@@ -22,22 +23,43 @@ _ANSWERS_WITHIN_S = 60.0
 
 
 class NotReached(Exception):
-    """A point was not passed in time, so that nothing struck there."""
+    """The driver did not reach a fault point in time, so nothing was injected there."""
+
+
+def nothing() -> None:
+    """The end of a fault that is over at once."""
+
+
+@dataclass
+class Injected:
+    """An injected fault.
+
+    Attributes:
+        at: when it was injected, seconds since the epoch.
+        heal: ends it.
+        facts: facts for the report.
+        lasts_s: its shortest duration, even if the schedule has a shorter one.
+    """
+
+    at: float
+    heal: Callable[[], None] = nothing
+    facts: dict[str, object] | None = None
+    lasts_s: float = 0.0
 
 
 @dataclass
 class Scene:
-    """What a run consists of.
+    """The parts of a run.
 
     Attributes:
         kafka: with links between the sink and each broker.
         topic: what the query writes to.
         partitions: how many it has.
-        sink: the query's options, with connections past the links.
-        faults: where points are armed.
-        supervisor: has the driver.
+        sink: the options of the query, with direct connections to the brokers.
+        faults: arms fault points.
+        supervisor: runs the driver.
         watch: the reader.
-        journal: is told.
+        journal: records events.
     """
 
     kafka: KafkaCluster
@@ -62,10 +84,10 @@ class Scene:
         return self.kafka.node(quorum["topics"][0]["partitions"][0]["leader_id"])
 
     def strike(self, point: FaultPoint, action: Action) -> float:
-        """Bring the driver to a point, where it suffers `action`; when that was.
+        """Inject a fault at a fault point of the driver; return when it was injected.
 
         Raises:
-            NotReached: it was not passed in time.
+            NotReached: the driver did not reach it in time.
         """
         prelude = prelude_of(point)
         if prelude is None:
@@ -103,7 +125,7 @@ class Scene:
             lambda: self.faults.fired(point) is not None, _REACHED_WITHIN_S
         ):
             self.faults.disarm(point)
-            # It may have been reached in the last instant.
+            # The driver may have reached it in the last moment.
             if self.faults.fired(point) is None:
                 raise NotReached(point.value)
         now = time.time()
@@ -111,10 +133,10 @@ class Scene:
         return now
 
     def take_id(self, target: int) -> int:
-        """What a late attempt of a task does: init its id, which aborts what is open under it.
+        """Do what a late attempt of a task does: initialize its id, which aborts its transaction.
 
         Returns:
-            The partition of the batch whose decided transaction is lost.
+            The partition whose decided transaction is lost.
         """
         deadline = Deadline(_ANSWERS_WITHIN_S)
         kafka = ConfluentKafka(self.sink)
@@ -133,7 +155,7 @@ class Scene:
             kafka.close()
 
     def open_transactions(self) -> list[str]:
-        """The query's transactional ids that have one."""
+        """The transactional ids of the query that have an open transaction."""
         kafka = ConfluentKafka(self.sink)
         try:
             deadline = Deadline(_ANSWERS_WITHIN_S)

@@ -1,4 +1,4 @@
-"""What happens when: a pure function of the seed, without an end.
+"""The schedule of faults: an endless, pure function of the seed.
 
 Cards are dealt from shuffled decks, so that each kind and each point has its turn before any has
 its second one. What happens is drawn beforehand, never from what is seen in the run.

@@ -1,41 +1,18 @@
-"""What a broker has on disk of a topic: each transaction, and whether it was committed.
+"""Reads the transactions of a topic from a broker's disk, and whether each was committed.
 
-A second opinion beside what readers are given: here Kafka's own filter has no say. The layout is
-that of record batches, version 2 (https://kafka.apache.org/documentation/#recordbatch).
+They are compared with what readers get, since Kafka's own filter does not apply here.
 """
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
+
+from kafka.record import MemoryRecords
 
 from eos_sink.testing.row_check import Bits, RowCheck
-
-_HEADER = struct.Struct(">qiibIhiqqqhii")
-_LENGTH_COUNTS_FROM = 12
-_TRANSACTIONAL, _CONTROL = 0x10, 0x20
-_MARKER_KEY = struct.Struct(">hh")
-_COMMIT = 1
-
-
-@dataclass(frozen=True)
-class Batch:
-    """The header of a record batch, and of a control batch what it says.
-
-    Attributes:
-        first, last: offsets.
-        producer: its id, -1 for none.
-        transactional: part of a transaction, or its marker.
-        commit: of a marker: True for a commit, False for an abort; None of data.
-    """
-
-    first: int
-    last: int
-    producer: int
-    transactional: bool
-    commit: bool | None
 
 
 @dataclass
@@ -66,57 +43,37 @@ class Transactions:
 
 
 def transactions(directories: dict[int, Path]) -> Transactions:
-    """Those in the directories of a topic's partitions on one broker."""
+    """Read them from the directories of a topic's partitions on one broker."""
     found = Transactions()
     for partition, directory in directories.items():
-        _judge(directory, found, partition)
+        visible = found.visible.setdefault(partition, Bits())
+        hidden = found.hidden.setdefault(partition, Bits())
+        pending: dict[int, list[range]] = {}
+        for batch in _read_batches(directory):
+            offsets = range(batch.base_offset, batch.next_offset)
+            if batch.is_control_batch:
+                (marker,) = batch
+                if data := pending.pop(batch.producer_id, None):
+                    found.committed += marker.commit
+                    found.aborted += marker.abort
+                    for each in data:
+                        _add(visible if marker.commit else hidden, each)
+            elif batch.is_transactional:
+                pending.setdefault(batch.producer_id, []).append(offsets)
+            else:
+                _add(visible, offsets)
+        found.open += len(pending)
     return found
 
 
-def batches(directory: Path) -> Iterator[Batch]:
-    """Every batch of a partition, in the order of offsets."""
+def _read_batches(directory: Path) -> Iterator[Any]:
+    """Every record batch of a partition, in the order of offsets; incomplete ones are left out."""
     for segment in sorted(directory.glob("*.log")):
-        yield from _parsed(segment.read_bytes())
+        yield from MemoryRecords(segment.read_bytes())
 
 
-def _judge(directory: Path, found: Transactions, partition: int) -> None:
-    visible = found.visible.setdefault(partition, Bits())
-    hidden = found.hidden.setdefault(partition, Bits())
-    pending: dict[int, list[Batch]] = {}
-    for batch in batches(directory):
-        if batch.commit is None:
-            if batch.transactional:
-                pending.setdefault(batch.producer, []).append(batch)
-            else:
-                _add(visible, batch)
-        elif data := pending.pop(batch.producer, None):
-            found.committed += batch.commit
-            found.aborted += not batch.commit
-            for each in data:
-                _add(visible if batch.commit else hidden, each)
-    found.open += len(pending)
-
-
-def _parsed(data: bytes) -> Iterator[Batch]:
-    place = 0
-    while place + _HEADER.size <= len(data):
-        first, length, _, magic, _, attributes, last, _, _, producer, _, _, _ = _HEADER.unpack_from(
-            data, place
-        )
-        if magic != 2 or place + _LENGTH_COUNTS_FROM + length > len(data):
-            return  # space that is allocated and not written yet
-        commit = None
-        if attributes & _CONTROL:
-            # One record: its length, attributes, two deltas and the key's length, a byte each.
-            _, kind = _MARKER_KEY.unpack_from(data, place + _HEADER.size + 5)
-            commit = kind == _COMMIT
-        transactional = bool(attributes & _TRANSACTIONAL)
-        yield Batch(first, first + last, producer, transactional, commit)
-        place += _LENGTH_COUNTS_FROM + length
-
-
-def _add(bits: Bits, batch: Batch) -> None:
-    for offset in range(batch.first, batch.last + 1):
+def _add(bits: Bits, offsets: range) -> None:
+    for offset in offsets:
         bits.add(offset)
 
 

@@ -1,4 +1,4 @@
-"""One step of the schedule: faults strike, end, and the run recovers or does not."""
+"""Performs a step of the schedule: injects faults, ends them, and waits for the recovery."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from functools import partial
 
 from chaos.feeder import Feeder
 from chaos.inject import inject
-from chaos.injected import Injected
 from chaos.kinds import DRIVER_DIES, KILLS
-from chaos.outcome import Outcome
 from chaos.recovery import split
-from chaos.scene import Scene
+from chaos.result import Outcome
+from chaos.scene import Injected, Scene
 from chaos.schedule import Fault, Step
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.testing import TestClusterError, read_timeline
@@ -21,7 +20,7 @@ RECOVERS_WITHIN_S = 360.0
 
 
 class Performer:
-    """Carries out steps.
+    """Performs steps.
 
     Args:
         scene: with a driver at work.
@@ -33,7 +32,7 @@ class Performer:
         self._scene, self._feeder, self._offsets = scene, feeder, offsets
 
     def perform(self, step: Step) -> Outcome:
-        """Rest, strike, heal, and wait until the run has recovered."""
+        """Pause, inject the faults, end them, and wait until the run has recovered."""
         scene = self._scene
         scene.supervisor.pause(step.rest_s)
         scene.supervisor.master = step.master
@@ -51,14 +50,14 @@ class Performer:
     def _strike(self, fault: Fault, outcome: Outcome) -> None:
         try:
             done = inject(self._scene, fault)
-        except Exception as error:  # noqa: BLE001 - told in the report; the run goes on
+        except Exception as error:  # noqa: BLE001 - it is in the report; the run goes on
             outcome.facts.setdefault("not_reached", []).append(f"{fault.kind.value}: {error!r}")
             self._scene.journal.say(f"    not reached: {error!r}")
             return
         outcome.struck.append(fault)
         outcome.at = min(done.at, outcome.at or done.at)
         outcome.facts |= done.facts or {}
-        # It ends when its time is up, also while another fault waits for its point.
+        # It ends on time, even while another fault waits for its fault point.
         lasts_s = max(fault.duration_s, done.lasts_s)
         self._scene.supervisor.later(done.at + lasts_s, partial(self._heal, done, outcome))
 
@@ -73,7 +72,7 @@ class Performer:
         if outcome.at is None:
             outcome.at = outcome.healed
         fed = self._feeder.rows
-        # One row more than that: it takes a driver at work.
+        # One row more: this needs a working driver.
         if not scene.supervisor.until(lambda: scene.watch.whole > fed, deadline.left):
             outcome.held_up = f"row {scene.watch.whole} is missing, and {fed} were fed"
             return
@@ -106,6 +105,6 @@ class Performer:
         ):
             return
         later = scene.supervisor.starts_since(successor.started)
-        # If the successor had to be started again, the time is neither Spark's nor ours alone.
+        # If the next driver was restarted too, the parts of the time are unknown.
         if later is None or later.started > outcome.visible:
             outcome.split = split(at, outcome.visible, read_timeline(successor.timeline))

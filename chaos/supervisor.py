@@ -1,4 +1,4 @@
-"""Starts the driver again whenever it ends, as any supervisor of a streaming query does."""
+"""Restarts the driver whenever it ends, like any supervisor of a streaming query."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ _STARTS_WITHIN_S = 30.0
 
 
 class Supervisor:
-    """Not for several threads: it works while somebody waits in `until`.
+    """Supervises the driver while the caller waits in `until`; not thread-safe.
 
     Args:
-        home: a directory for each life is made in it.
-        make: what a life is started with.
-        journal: is told.
+        home: gets a directory for each driver.
+        make: returns the command for a driver.
+        journal: records events.
 
     Attributes:
-        master: what the next life runs on.
-        life: the current one, None between two.
-        lives: all of them.
-        flaws: lives that ended in a way that no fault explains.
+        master: where the next driver runs.
+        life: the current driver; None between two.
+        lives: all drivers.
+        flaws: drivers that ended in a way that no fault explains.
     """
 
     def __init__(self, home: Path, make: MakeCommand, journal: Journal) -> None:
@@ -43,7 +43,7 @@ class Supervisor:
         self.flaws: list[str] = []
 
     def start(self) -> Life:
-        """Start a driver beside what there is."""
+        """Start a driver; others may still run."""
         number = len(self.lives)
         life = Life(number, self.master, self._home / f"life-{number:03}", self._make(self.master))
         self.life = life
@@ -52,24 +52,24 @@ class Supervisor:
         return life
 
     def later(self, moment: float, action: Callable[[], None]) -> None:
-        """Do something at a moment (seconds, epoch), while somebody waits in `until`."""
+        """Schedule an action for a time (seconds since the epoch)."""
         self._due.append((moment, action))
 
     def wait_due(self) -> None:
-        """Wait, at work, until all of that is done."""
+        """Wait until all scheduled actions are done."""
         while self._due:
             self.look()
             time.sleep(_LOOK_AGAIN_S)
 
     def do_due(self, before: float = float("inf")) -> None:
-        """Do what was to be done before a moment, by default all of it, now."""
+        """Carry out the actions that are scheduled before a time, by default all."""
         for entry in sorted(self._due, key=itemgetter(0)):
             if entry[0] <= before:
                 self._due.remove(entry)
                 entry[1]()
 
     def look(self) -> None:
-        """Do what is due: start a driver if there is none."""
+        """Carry out due actions, and restart the driver if it has ended."""
         self.do_due(time.time())
         if self.life is not None and not self.life.alive:
             self._bury(self.life)
@@ -78,7 +78,7 @@ class Supervisor:
             self.start()
 
     def until(self, condition: Callable[[], bool], seconds: float) -> bool:
-        """Wait, at work, until the condition holds: whether it did in time."""
+        """Supervise until the condition holds; return whether it did in time."""
         end = time.monotonic() + seconds
         while not condition():
             if time.monotonic() > end:
@@ -88,11 +88,11 @@ class Supervisor:
         return True
 
     def pause(self, seconds: float) -> None:
-        """Wait, at work."""
+        """Supervise for so long."""
         self.until(lambda: False, seconds)
 
     def kill(self) -> float:
-        """SIGKILL the current driver with all of its processes; when that was."""
+        """SIGKILL the current driver with all its processes; return when."""
         life = self.wait_life()
         now = time.time()
         life.processes.kill()
@@ -109,7 +109,7 @@ class Supervisor:
         return next((life for life in self.lives if life.started > moment), None)
 
     def set_aside(self) -> Life:
-        """The current driver is the caller's from here on, and a successor is started."""
+        """Hand the current driver over to the caller, and start the next one."""
         aside = self.life
         assert aside is not None
         self.start()
@@ -117,7 +117,7 @@ class Supervisor:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """No driver is started inside of the block."""
+        """Start no driver within the block."""
         self._held = True
         try:
             yield
@@ -130,7 +130,7 @@ class Supervisor:
 
     def _bury(self, life: Life) -> None:
         end = life.end()
-        life.processes.kill()  # what the driver has left behind goes too
+        life.processes.kill()  # Also what the driver left behind.
         said = f": {end.error or end.text[:90]}" if end.text else ""
         self._journal.note("end", life=life.number, code=end.code, error=end.error, text=end.text)
         self._journal.say(f"    driver {life.number} ended with {end.code}{said}")

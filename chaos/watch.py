@@ -1,4 +1,4 @@
-"""The reader that watches: a read_committed checker in a thread of its own."""
+"""A read_committed reader in a thread, which checks rows as they become visible."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ class Second:
 
 
 class Watch(threading.Thread):
-    """Reads along until it is stopped.
+    """Reads until it is stopped.
 
     Args:
-        checker: of the run's topic.
+        checker: reads the topic of the run.
 
     Attributes:
         whole: every row below this number is visible.
-        failure: why it could not go on, if it could not.
+        failure: the error that ended it; None: it runs.
     """
 
     def __init__(self, checker: Checker) -> None:
@@ -60,11 +60,11 @@ class Watch(threading.Thread):
             while not self._enough.is_set():
                 self._take(self._checker.look(_LOOK_S))
                 self.whole = self._checker.check.whole()
-        except Exception as error:  # noqa: BLE001 - told by the run, whatever it is
+        except Exception as error:  # noqa: BLE001 - the run reports it
             self.failure = repr(error)
 
     def stop(self) -> None:
-        """The checker is the caller's again after this."""
+        """Stop; after this the caller may use the checker."""
         self._enough.set()
         self.join()
 
@@ -82,7 +82,7 @@ class Watch(threading.Thread):
         return max(later - earlier for earlier, later in itertools.pairwise(moments))
 
     def seconds(self) -> list[Second]:
-        """Those in which rows became visible, without the one that is not over."""
+        """The seconds in which rows became visible, without the current one."""
         with self._lock:
             return list(self._seconds)
 

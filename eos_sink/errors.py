@@ -1,4 +1,4 @@
-"""What can go wrong, one class per next action of the person who reads it.
+"""The errors of eos-sink: one class for each next action of the reader.
 
     EosSinkError
     ├── ConfigurationError    change the option or the column that it names
@@ -28,16 +28,16 @@ PAGE = "docs/errors.md"
 
 
 class EosSinkError(Exception):
-    """Base of every error that eos-sink raises on purpose; its text ends with a link to its class.
+    """Base of all errors that eos-sink raises; the text ends with a link to its documentation.
 
     Args:
         message: what happened and what it means for the data.
         remedy: what to do next, a sentence or a command.
-        data: the facts behind it (batch, partitions, rows, ...), JSON-compatible values only.
+        data: facts (batch, partitions, rows, ...), JSON-compatible values only.
     """
 
     def __init__(self, message: str, *, remedy: str, data: Mapping[str, Any] | None = None) -> None:
-        # A command that stands on a line of its own has to stay alone there.
+        # Keep a command on its line alone.
         end = "\n" if "\n" in remedy else " "
         super().__init__(f"{message} {remedy}{end}({self.link()})")
         self.message = message
@@ -76,7 +76,7 @@ class FailureKind(Enum):
     """What failed while rows were written (KIP-691, ProduceFailedException.FailureType)."""
 
     MESSAGE_REJECTED = "message rejected"
-    """A record itself: too large, unknown partition. It fails again until that is mended."""
+    """A record itself: too large, unknown partition. It fails again until that is fixed."""
     DELIVERY_FAILED = "delivery failed"
     """The brokers did not take records in time or in enough copies."""
     TRANSACTION_FAILED = "transaction failed"
@@ -93,7 +93,7 @@ class ProduceFailedError(BatchFailedError):
 
 
 class CommitFailedError(BatchFailedError):
-    """The batch was written and could not be decided (KIP-691, commit phase, CommitFailed)."""
+    """The batch was written but could not be decided (KIP-691, commit phase, CommitFailed)."""
 
 
 class UnfinishedError(EosSinkError):
@@ -101,7 +101,7 @@ class UnfinishedError(EosSinkError):
 
 
 class OutcomeUnknownError(EosSinkError):
-    """A deadline passed before Kafka told how a step ended (KIP-691: never a blind abort)."""
+    """A deadline passed before Kafka answered how a step ended (KIP-691: never a blind abort)."""
 
 
 class SupersededError(EosSinkError):
@@ -109,4 +109,4 @@ class SupersededError(EosSinkError):
 
 
 class OperatorNeededError(EosSinkError):
-    """Exactly once cannot be shown from what Kafka still knows; a person has to choose."""
+    """What Kafka still knows does not prove exactly-once; an operator has to choose."""

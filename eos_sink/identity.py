@@ -1,7 +1,7 @@
-"""Who a query is, and the names in Kafka that follow from it.
+"""The identity of a query, and its names in Kafka.
 
-A name is built and parsed by the same type, so that whatever lists transactional ids judges them
-by the rule that made them.
+The same type builds and parses a name, so that a list of transactional ids is read by the rule that
+made them.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ SLOTS = (0, 1)
 DEFAULT_PREFIX = "eos-sink-"
 DEFAULT_LOG = "__eos_sink_log"
 """The decision log's topic."""
+SESSION_PREFIX = "spark.datasource.kafka-eos."
+"""Session settings with this prefix are defaults of options."""
 
 QUERY_NAME = re.compile(r"[A-Za-z0-9._]+-[0-9a-f]{10}")
 """A query's whole name, as `query_identity` makes it."""
@@ -34,7 +36,7 @@ _USER_PART = re.compile(r"(?<=://)[^/]*@")
 
 @dataclass(frozen=True)
 class TaskId:
-    """The slot and the partition that a task's transactional id carries."""
+    """Slot and partition in a task's transactional id."""
 
     slot: int
     partition: int
@@ -45,8 +47,8 @@ class QueryNames:
     """Every name that one query uses in Kafka.
 
     Attributes:
-        prefix: what all names start with; one prefixed ACL covers them.
-        query: the sink's stable identity of the query under that prefix.
+        prefix: the start of all names; one prefixed ACL covers them.
+        query: the stable identity of the query under that prefix.
     """
 
     prefix: str
@@ -54,11 +56,11 @@ class QueryNames:
 
     @staticmethod
     def of_record(key: str, prefix: str) -> QueryNames:
-        """The names that a record's key and its prefix tell.
+        """The names by a record's key and prefix.
 
         Args:
-            key: `log_key`; or the query alone, as it is shown or as older versions wrote it.
-            prefix: as the record has it, "" in the oldest ones.
+            key: `log_key`; or the query alone, as `shown` or as older versions wrote it.
+            prefix: the record's, "" in the oldest ones.
         """
         prefix = prefix or DEFAULT_PREFIX
         query = key.removeprefix(prefix)
@@ -67,13 +69,13 @@ class QueryNames:
 
     @staticmethod
     def of_shown(shown: str) -> QueryNames | None:
-        """The names that are shown like this; None: nothing of the sink is."""
+        """The inverse of `shown`; None: not a name of the sink."""
         match = _SHOWN.fullmatch(shown)
         return QueryNames(match[1] or DEFAULT_PREFIX, match[2]) if match else None
 
     @property
     def shown(self) -> str:
-        """Tells it from all others of a log: two prefixes may have one query's name."""
+        """Unique in a log: the same query name may exist under two prefixes."""
         return self.query if self.prefix == DEFAULT_PREFIX else self.group
 
     @property
@@ -83,8 +85,9 @@ class QueryNames:
 
     @property
     def log_key(self) -> str:
-        """The key of its records in the decision log. It has to be the identity that fences: two
-        drivers that never fence each other would overwrite each other's decisions under one key."""
+        """The key of its records in the decision log. It has to be the identity that fences:
+        two drivers that do not fence each other would overwrite each other's decisions under one
+        key."""
         return self.group
 
     @property
@@ -107,13 +110,13 @@ class QueryNames:
 
 @dataclass(frozen=True)
 class Origin:
-    """What tells one query's start from another's, as far as a sink is told; written to Kafka.
+    """What a query was started with, as far as a sink knows it. Written to Kafka.
 
     Attributes:
         eos_id: the option `eos.id`.
-        checkpoint: the checkpoint location without what may be a secret.
+        checkpoint: the checkpoint location, without possible secrets.
         name: the query name.
-        batch: it is no query, but batch writes.
+        batch: batch writes instead of a query.
     """
 
     eos_id: str | None = None
@@ -128,7 +131,7 @@ class Origin:
         return ", ".join(kind + known) or "no name"
 
     def contradicts(self, other: Origin) -> bool:
-        """The two are surely two queries. If not, one may be a restart of the other."""
+        """True: certainly two queries. False: one may be a restart of the other."""
         pairs = zip(
             (self.eos_id, self.checkpoint, self.name),
             (other.eos_id, other.checkpoint, other.name),
@@ -140,10 +143,10 @@ class Origin:
 def query_origin(
     explicit: str | None, checkpoint_location: str | None, query_name: str | None
 ) -> Origin:
-    """The same three as for `query_identity`, fit to be shown to anybody who may read the log."""
+    """From the arguments of `query_identity`, without what a reader of the log must not see."""
     location = checkpoint_location
     if location:
-        # s3a://key:secret@bucket/path and ...?sig=secret carry what is nobody's business.
+        # s3a://key:secret@bucket/path and ...?sig=secret may contain credentials.
         location = _USER_PART.sub("", _QUERY_PART.sub("", location))
         location = _normalised(location) if _ABSOLUTE.match(location) else location
     return Origin(explicit or None, location or None, query_name or None)
@@ -156,11 +159,11 @@ def query_identity(
 
     Args:
         explicit: the option `eos.id`.
-        checkpoint_location: the option `checkpointLocation` as Spark hands it over.
+        checkpoint_location: the option `checkpointLocation` as Spark passes it.
         query_name: the name given with `queryName(...)`.
 
     Returns:
-        A readable part and a hash of the whole source, so that two sources never share it.
+        A readable part and a hash of the whole source, which makes it unique.
 
     Raises:
         ConfigurationError: none of them is set, or the checkpoint location is relative.
@@ -183,17 +186,17 @@ def query_identity(
     raise ConfigurationError(
         "The query has no identity: neither option eos.id, nor option checkpointLocation, nor a "
         "query name is set on the writer (a session-wide default checkpoint directory is not "
-        "visible to a sink). Without one a restart could not be told from another query.",
+        "visible to a sink). Without one a restart could not be distinguished from another query.",
         remedy="Set .option('eos.id', '<a name that stays the same across restarts>') or "
         ".option('checkpointLocation', '<absolute path>'). Nothing was written.",
     )
 
 
 def batch_identity(explicit: str | None, app: str | None, topic: str | None) -> str:
-    """The identity of batch writes: what of these three is given, and never a stream's.
+    """The identity of batch writes, from those of these three that are given; never a stream's.
 
-    It is not unique to one write, so that a later write finishes what an earlier one has left, and
-    the number of transactional ids stays bounded. Where nothing is given all such writes share it.
+    Several writes share it, so that a later one finishes what an earlier one has left, and the
+    number of transactional ids stays bounded. All writes without any of the three share one.
 
     Args:
         explicit: the option `eos.id`.
@@ -206,8 +209,8 @@ def batch_identity(explicit: str | None, app: str | None, topic: str | None) -> 
 
 
 def _normalised(location: str) -> str:
-    """One spelling of a directory, as Hadoop's Path sees it: `file:///x`, `file:/x/` and `/x` are
-    one, and so are `hdfs:/x` and `HDFS:///./x`."""
+    """One spelling for a directory, as in Hadoop's Path: `file:///x`, `file:/x/` and `/x` are the
+    same, and so are `hdfs:/x` and `HDFS:///./x`."""
     match = _LOCATION.fullmatch(location)
     assert match is not None
     scheme, host, path = (match[1] or "").lower(), match[2] or "", match[3]

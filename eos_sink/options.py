@@ -1,11 +1,10 @@
 """The options of `format("kafka-eos")`, parsed once into a frozen object.
 
-Spark hands them over lower-cased. `OPTIONS` is the one table of them; docs/options.md shows it.
+Spark passes their names in lower case. docs/options.md shows the table `OPTIONS`.
 """
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,17 +14,15 @@ from eos_sink.errors import ConfigurationError
 from eos_sink.identity import (
     DEFAULT_LOG,
     DEFAULT_PREFIX,
+    SESSION_PREFIX,
     Origin,
     QueryNames,
     batch_identity,
     query_identity,
     query_origin,
 )
-from eos_sink.kafka_config import Fate, judge, translate
+from eos_sink.kafka_config import Handling, check_setting, translate
 from eos_sink.kafka_config.destinations import Destinations, parse_destinations
-
-SESSION_PREFIX = "spark.datasource.kafka-eos."
-"""Of the settings of a session that stand for options."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +88,7 @@ OPTIONS = (
     Option(
         "eos.transaction.timeout.ms",
         "900000",
-        "Time-out of a task's transaction in ms. A batch must be shorter; the brokers' "
+        "Timeout of a task's transaction in ms. A batch must be shorter; the brokers' "
         "`transaction.max.timeout.ms` must not be.",
     ),
     Option(
@@ -108,7 +105,7 @@ OPTIONS = (
     Option(
         "eos.metrics.log",
         "false",
-        "Whether each batch is told of in a line of JSON on standard error, which Spark puts into "
+        "Whether each batch is logged as a line of JSON on standard error, which Spark writes into "
         "the logs of its driver and its executors.",
     ),
 )
@@ -124,35 +121,16 @@ _SPARK_OPTIONS = frozenset(
     }
 )
 # Options of Spark's Kafka source: a query that reads and writes with one set of options may
-# carry them; Spark's own sink ignores them too.
-_SOURCE_OPTIONS = frozenset(
-    {
-        "assign",
-        "endingoffsets",
-        "endingoffsetsbytimestamp",
-        "endingtimestamp",
-        "failondataloss",
-        "fetchoffset.numretries",
-        "fetchoffset.retryintervalms",
-        "groupidprefix",
-        "kafkaconsumer.polltimeoutms",
-        "maxoffsetspertrigger",
-        "maxrecordsperpartition",
-        "maxtriggerdelay",
-        "minoffsetspertrigger",
-        "minpartitions",
-        "startingoffsets",
-        "startingoffsetsbytimestamp",
-        "startingoffsetsbytimestampstrategy",
-        "startingtimestamp",
-        "subscribe",
-        "subscribepattern",
-    }
-)
-_REFUSED = {
-    "asyncprogresstrackingenabled": "Asynchronous progress tracking skips Spark's commit log, "
-    "which exactly once needs. Remove the option.",
-}
+# have them; Spark's own sink ignores them too.
+_SOURCE_NAMES = """
+assign endingoffsets endingoffsetsbytimestamp endingtimestamp failondataloss fetchoffset.numretries
+fetchoffset.retryintervalms groupidprefix kafkaconsumer.polltimeoutms maxoffsetspertrigger
+maxrecordsperpartition maxtriggerdelay minoffsetspertrigger minpartitions startingoffsets
+startingoffsetsbytimestamp startingoffsetsbytimestampstrategy startingtimestamp subscribe
+subscribepattern
+"""
+_SOURCE_OPTIONS = frozenset(_SOURCE_NAMES.split())
+_ASYNC_PROGRESS = "asyncprogresstrackingenabled"
 _JAVA_TIMEOUT = "kafka.transaction.timeout.ms"
 _MIN_TIMEOUT_MS = 1_000
 _APP, _VERSION = "txnappid", "txnversion"
@@ -160,7 +138,7 @@ _MOST = 2**63 - 1
 
 
 class Kind(Enum):
-    """What an option is, by its name alone."""
+    """To whom an option belongs, by its name alone."""
 
     OWN = "the sink's"
     SPARK = "Spark's"
@@ -171,11 +149,7 @@ class Kind(Enum):
 
 
 def kind_of(name: str) -> Kind:
-    """What an option is.
-
-    Args:
-        name: in any case.
-    """
+    """Whose option it is. The name is case-insensitive."""
     name = name.lower()
     if name in _BY_NAME and name != "kafka.*":
         return Kind.OWN
@@ -183,7 +157,7 @@ def kind_of(name: str) -> Kind:
         return Kind.SPARK
     if name in _SOURCE_OPTIONS:
         return Kind.SOURCE
-    if name in _REFUSED:
+    if name == _ASYNC_PROGRESS:
         return Kind.REFUSED
     return Kind.KAFKA if name.startswith("kafka.") else Kind.UNKNOWN
 
@@ -195,18 +169,18 @@ class SinkOptions:
     Attributes:
         names: the query's names in Kafka.
         topic: topic for every row, or None for the column `topic`.
-        kafka: settings for the clients as the user wrote them, without the `kafka.` in front; may
-            hold secrets, so they are left out of repr.
+        kafka: the user's settings for the clients, without the prefix `kafka.`; may contain
+            secrets, so they are left out of repr.
         log_topic: the decision log.
-        log_replication: replication factor of the decision log when the sink makes it.
-        transaction_timeout_ms: time-out of a task's transaction, milliseconds.
-        step_timeout: longest time that one step of the driver may take, seconds.
+        log_replication: replication factor of the decision log if the sink creates it.
+        transaction_timeout_ms: timeout of a task's transaction, milliseconds.
+        step_timeout: limit for one step of the driver, seconds.
         origin: what the query was started with, without secrets.
-        timestamp_column: the column with the records' times, or None.
-        destinations: the only places that rows may go to, or None.
-        warnings: what is to be told about the settings when the query starts; without secrets.
+        timestamp_column: the column with the records' timestamps, or None.
+        destinations: the only topics and partitions that rows may go to, or None.
+        warnings: about the settings, to be logged when the query starts; without secrets.
         native: whether rows may go from Arrow's buffers straight to librdkafka.
-        metrics_log: whether each batch is told of on standard error.
+        metrics_log: whether each batch is logged on standard error.
     """
 
     names: QueryNames
@@ -226,7 +200,7 @@ class SinkOptions:
 
 @dataclass(frozen=True)
 class Version:
-    """The number that a user has given a batch write, Delta's `txnAppId` and `txnVersion`."""
+    """A user's number for a batch write: `txnAppId` and `txnVersion`, as in Delta Lake."""
 
     app: str
     number: int
@@ -234,29 +208,29 @@ class Version:
 
 @dataclass(frozen=True)
 class BatchOptions:
-    """The options of one batch write; those of the sink are the same for all under its identity."""
+    """The options of one batch write; `sink` is the same for all writes under its identity."""
 
     sink: SinkOptions
     version: Version | None
 
 
 def check_options(given: Mapping[str, str]) -> None:
-    """Check all that does not depend on whether a stream or a batch is written.
+    """Check what streams and batch writes have in common.
 
     Raises:
-        ConfigurationError: as below.
+        ConfigurationError: as in `parse_options`.
     """
     _sink_options(_lowered(given), "", Origin())
 
 
 def parse_options(given: Mapping[str, str]) -> SinkOptions:
-    """Parse and check what can be checked without a broker, of a stream.
+    """Parse the options of a stream, and check what can be checked without a broker.
 
     Args:
-        given: the options as Spark hands them over, names in any case.
+        given: the options as Spark passes them, names in any case.
 
     Raises:
-        ConfigurationError: an option is missing, unknown, refused or has an impossible value.
+        ConfigurationError: an option is missing, unknown, refused or has an invalid value.
     """
     options = _lowered(given)
     if _APP in options or _VERSION in options:
@@ -269,7 +243,7 @@ def parse_options(given: Mapping[str, str]) -> SinkOptions:
 
 
 def parse_batch_options(given: Mapping[str, str]) -> BatchOptions:
-    """The same of a batch write."""
+    """Parse the options of a batch write, as `parse_options` does."""
     options = _lowered(given)
     version = _version(options)
     explicit, app = _given(options, "eos.id"), version.app if version else None
@@ -278,15 +252,14 @@ def parse_batch_options(given: Mapping[str, str]) -> BatchOptions:
 
 
 def check_names(values: Mapping[str, str]) -> None:
-    """Check the names of settings that stand for options; the values are checked as a query's.
+    """Check the names of settings that are defaults of options; values are checked with a query's.
 
     Raises:
         ConfigurationError: names the setting.
     """
     for name, value in values.items():
         try:
-            _check_name(name)
-            _check_allowed(name, value)
+            _check_name(name, value)
         except ConfigurationError as error:
             what = f"{SESSION_PREFIX}{name}: {error.message}"
             raise ConfigurationError(what, remedy=error.remedy) from error
@@ -316,8 +289,7 @@ def _version(options: Mapping[str, str]) -> Version | None:
 
 def _sink_options(options: Mapping[str, str], query: str, origin: Origin) -> SinkOptions:
     for name, value in options.items():
-        _check_name(name)
-        _check_allowed(name, value)
+        _check_name(name, value)
     if not options.get("kafka.bootstrap.servers", "").strip():
         raise _wrong(
             "Option kafka.bootstrap.servers is missing.",
@@ -358,29 +330,34 @@ def _destinations(options: Mapping[str, str]) -> Destinations | None:
 
 
 def _kafka_settings(options: Mapping[str, str]) -> dict[str, str]:
-    """Without those that only say what the sink does anyway."""
+    """The clients' settings, without those that only repeat what the sink does anyway."""
     given = {
         name.removeprefix("kafka."): value
         for name, value in options.items()
         if name.startswith("kafka.") and name != _JAVA_TIMEOUT
     }
-    return {name: value for name, value in given.items() if judge(name, value).fate != Fate.OWNED}
+    return {
+        name: value
+        for name, value in given.items()
+        if check_setting(name, value).handling != Handling.OWNED
+    }
 
 
-def _check_name(name: str) -> None:
-    if kind_of(name) is not Kind.UNKNOWN:
-        return
-    names = [option.name for option in OPTIONS if option.name != "kafka.*"]
-    close = difflib.get_close_matches(name, [*names, *_SPARK_OPTIONS], n=1, cutoff=0.5)
-    hint = f"Did you mean {close[0]!r}?" if close else f"Known are {', '.join(names)} and kafka.*."
-    raise _wrong(f"Unknown option {name!r}.", hint)
+def _check_name(name: str, value: str) -> None:
+    kind = kind_of(name)
+    if kind is Kind.REFUSED and value.strip().lower() != "false":
+        raise _wrong(
+            f"Option {name} cannot be used with this sink.",
+            "Asynchronous progress tracking skips Spark's commit log, which exactly once needs. "
+            "Remove the option.",
+        )
+    if kind is Kind.UNKNOWN:
+        import difflib
 
-
-def _check_allowed(name: str, value: str) -> None:
-    if name in _REFUSED:
-        if name == "asyncprogresstrackingenabled" and value.strip().lower() == "false":
-            return
-        raise _wrong(f"Option {name} cannot be used with this sink.", _REFUSED[name])
+        names = [option.name for option in OPTIONS if option.name != "kafka.*"]
+        close = difflib.get_close_matches(name, [*names, *_SPARK_OPTIONS], n=1, cutoff=0.5)
+        known = f"Known are {', '.join(names)} and kafka.*."
+        raise _wrong(f"Unknown option {name!r}.", f"Did you mean {close[0]!r}?" if close else known)
 
 
 def _transaction_timeout(options: Mapping[str, str]) -> int:

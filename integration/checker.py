@@ -1,11 +1,7 @@
-"""What a read_committed application sees in a topic, for tests that name each row.
-
-`read_topic(...)` gives every visible record; `assert_each_once(rows, expected)` counts them.
-"""
+"""Reads a topic as a read_committed application does, for tests that name each row."""
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -14,12 +10,11 @@ from eos_sink.kafka.deadline import Deadline
 from eos_sink.testing.topic_scan import Offsets, Source, read_whole
 
 _READERS_S = 20.0
-_LOOK_AGAIN_S = 0.02
 
 
 @dataclass(frozen=True)
 class Seen:
-    """One record as a reader is given it."""
+    """One record as a reader gets it."""
 
     partition: int
     offset: int
@@ -31,7 +26,7 @@ class Seen:
 
 
 class Rows(tuple[Seen, ...]):
-    """All that is visible, each partition in its order."""
+    """All visible records, in the order of each partition."""
 
     __slots__ = ()
 
@@ -43,17 +38,21 @@ class Rows(tuple[Seen, ...]):
 
 
 class HeldUpError(AssertionError):
-    """Readers wait at a transaction that is still open."""
+    """Readers wait for a transaction that is still open."""
 
 
 def read_topic(bootstrap: str, topic: str, seconds: float = _READERS_S) -> Rows:
     """Every visible record, once no reader is held up.
 
     Raises:
-        HeldUpError: a last stable offset is still below its high watermark after `seconds`.
+        HeldUpError: a last stable offset is below its high watermark for `seconds`.
+        ReaderError: the topic cannot be read.
     """
     source, deadline = Source(bootstrap, topic), Deadline(seconds)
-    ends = _wait_stable(source, deadline)
+    offsets = Offsets(source)
+    ends = offsets.wait_high(deadline)
+    if behind := offsets.wait_readers(ends, deadline):
+        raise HeldUpError(f"readers of {topic} wait at {behind}")
     rows = read_whole(source, ends, committed=True, stall_s=seconds)
     seen = (
         Seen(
@@ -75,16 +74,3 @@ def assert_each_once(rows: Rows, expected: Iterable[str]) -> None:
     lost, added = wanted - counted, counted - wanted
     assert not lost, f"{lost.total()} rows lost, such as {sorted(lost)[:3]}"
     assert not added, f"{added.total()} rows doubled or foreign, such as {sorted(added)[:3]}"
-
-
-def _wait_stable(source: Source, deadline: Deadline) -> dict[int, int]:
-    """The end of each partition, once the last stable offset has reached all of them."""
-    offsets = Offsets(source, _READERS_S)
-    while True:
-        # In this order: the high watermarks are the older of the two.
-        ends, stable = offsets.find_high(), offsets.find_stable()
-        if all(stable[partition] >= end for partition, end in ends.items()):
-            return ends
-        if deadline.passed:
-            raise HeldUpError(f"readers of {source.topic} stand at {stable} of {ends}")
-        time.sleep(_LOOK_AGAIN_S)

@@ -18,7 +18,7 @@ from confluent_kafka.admin import (
 )
 
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.interfaces import TransactionStatus
+from eos_sink.kafka.interfaces import LogPosition, TransactionStatus
 from eos_sink.options import parse_options
 from eos_sink.testing import KafkaCluster
 from eos_sink.testing.faults import FaultPoint
@@ -46,7 +46,8 @@ class ClusterQuery(Query):
     ) -> None:
         super().__init__(cluster, directory)
         self.cluster = cluster
-        self.change(options or {})
+        # A client that hangs when two coordinators die at once is replaced after a third of it.
+        self.change({"eos.step.timeout.ms": "60000", **(options or {})})
 
     def change(self, options: dict[str, str]) -> None:
         """Options for the processes that come, beside those that every query has."""
@@ -75,6 +76,14 @@ class ClusterQuery(Query):
     def task_id(self) -> str:
         """The transactional id of the second partition in batch 1."""
         return self.options.names.task(1, 1)
+
+    def log_home(self) -> LogPosition:
+        """The query's partition of the log, without waiting for what is open at its end."""
+        reader = self.kafka.log_reader(Deadline(PATIENCE_S))
+        try:
+            return reader.position(self.options.names.query)
+        finally:
+            reader.close()
 
     def statuses(self) -> list[TransactionStatus]:
         """Of the transactions of batch 1."""

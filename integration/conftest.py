@@ -1,4 +1,9 @@
-"""A real Kafka for the tests of this directory, one of each version and run."""
+"""A real Kafka and a real Spark for the tests of this directory, and who shares what of them.
+
+`make test` runs files side by side. Each worker has its own broker, since it starts in a
+second, and an open decision of one test would hold up another one that reads the same partition
+of the log. Files that need Spark, or three brokers, follow each other in one worker.
+"""
 
 from __future__ import annotations
 
@@ -6,24 +11,80 @@ import hashlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import pyspark
 import pytest
 from pyspark.sql import SparkSession
+from xdist.scheduler import LoadFileScheduling
 
-from eos_sink.demo.spark_jars import spark_kafka_jars
 from eos_sink.testing import KafkaCluster, Security, start_kafka
 from eos_sink.testing.cache import cache_root
-from eos_sink.testing.jvm import find_java
+from eos_sink.testing.java import find_java
+from eos_sink.testing.spark_jars import spark_kafka_jars
 from integration.cluster_query import ClusterQuery
 from integration.in_process import Run
+from integration.own_kafka import start_own_kafka
 from integration.query import Query
 from integration.secured_query import ANNS_WORD
 from integration.spark_apps import Applications
 from integration.spark_program import CLASSES_VARIABLE, spark_session
 
 DEFAULT_VERSION = "4.3.0"
+
+# Started once for all tests of these files.
+SHARED = {
+    "spark": (
+        "test_spark.py",
+        "test_drop_in.py",
+        "test_batch.py",
+        "test_ways.py",
+        "test_migrate.py",
+    ),
+    "cluster": ("test_cluster_faults.py", "test_cluster_states.py", "test_batch_shapes.py"),
+}
+# What takes longest begins first, so that no worker is left alone with it at the end.
+LONGEST = ("test_contract.py", "test_zombies.py", "test_resolve.py", "test_kips.py")
+
+_HERE = "integration/"
+_UNIT_OF = {f"{_HERE}{name}": unit for unit, names in SHARED.items() for name in names}
+_ORDER = [*_UNIT_OF, *(f"{_HERE}{name}" for name in LONGEST)]
+
+
+class _Scheduler(LoadFileScheduling):  # type: ignore[misc]
+    """Gives files to the workers; those that share something are one."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file: str = super()._split_scope(nodeid)
+        return _UNIT_OF.get(file, file)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileScheduling | None:
+    return _Scheduler(config, log) if config.getoption("dist") == "loadfile" else None
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put what takes longest first, and the tests without a broker last."""
+    place = {file: number for number, file in enumerate(_ORDER)}
+    last = len(place)
+
+    def rank(item: pytest.Item) -> int:
+        file = _file_of(item)
+        return place.get(file, last + (not file.startswith(_HERE)))
+
+    items.sort(key=rank)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Fail where a worker would start one more Spark or cluster for a file."""
+    for shared in SHARED.keys() & set(getattr(item, "fixturenames", ())):
+        if _UNIT_OF.get(_file_of(item)) != shared and item.get_closest_marker("long") is None:
+            pytest.fail(f"This file uses {shared!r}: add it to SHARED in integration/conftest.py.")
+
+
+def _file_of(item: pytest.Item) -> str:
+    return item.nodeid.partition("::")[0]
 
 
 class MakeRun(Protocol):
@@ -33,24 +94,29 @@ class MakeRun(Protocol):
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """`@pytest.mark.kafka("4.3.0", "3.9.1")` runs a test on each of these versions."""
+    """`@pytest.mark.kafka("4.3.0", "3.9.1")` runs a test on each of these versions.
+
+    All but the first are part of `make test-long` only.
+    """
     if "kafka" in metafunc.fixturenames:
         marks = list(metafunc.definition.iter_markers("kafka"))
-        versions = marks[0].args if marks else (DEFAULT_VERSION,)
+        first, *others = marks[0].args if marks else (DEFAULT_VERSION,)
+        versions = [first, *(pytest.param(each, marks=pytest.mark.long) for each in others)]
         metafunc.parametrize("kafka", versions, indirect=True, scope="session")
 
 
 @pytest.fixture(scope="session")
 def kafka(request: pytest.FixtureRequest) -> Iterator[KafkaCluster]:
     """One broker, ended when the last test that needs it is over."""
-    with start_kafka(version=request.param) as cluster:
+    start = start_kafka if request.param == DEFAULT_VERSION else start_own_kafka
+    with start(version=request.param) as cluster:
         yield cluster
 
 
 @pytest.fixture(scope="session")
 def secured() -> Iterator[KafkaCluster]:
     """One broker where clients log in, and may do what they were allowed."""
-    with start_kafka(security=Security({"ann": ANNS_WORD})) as cluster:
+    with start_own_kafka(security=Security({"ann": ANNS_WORD})) as cluster:
         yield cluster
 
 
@@ -86,7 +152,7 @@ def cluster() -> Iterator[KafkaCluster]:
         # Ten seconds by default until it is noticed that a transaction has timed out.
         "transaction.abort.timed.out.transaction.cleanup.interval.ms": 200,
     }
-    with start_kafka(brokers=3, properties=properties, proxied=True) as started:
+    with start_own_kafka(brokers=3, properties=properties, proxied=True) as started:
         yield started
 
 

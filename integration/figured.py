@@ -67,8 +67,8 @@ class Figured:
 
     def start(self) -> None:
         """A new run; the one before is as good as dead."""
-        owner = Run("host", next(_PIDS), 0, Origin(eos_id=self.topic))
-        self._planners.append(Planner(self.kafka, self.options, owner))
+        run = Run("host", next(_PIDS), 0, Origin(eos_id=self.topic))
+        self._planners.append(Planner(self.kafka, self.options, run))
         self.committer = Committer(self.kafka, self.options)
 
     def plan(self) -> Plan:

@@ -12,6 +12,7 @@ from eos_sink.driver.planner import Planner
 from eos_sink.errors import EosSinkError
 from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.interfaces import TopicDescription
 from eos_sink.options import parse_options
 from eos_sink.protocol.model import BatchId
 from eos_sink.task.writer import TaskWriter
@@ -53,9 +54,9 @@ class Run:
 
     def copies_in_sync(self, topic: str, deadline: Deadline) -> int:
         """Of the partition that has the fewest."""
-        view = self._kafka.view_topics([topic], deadline)[topic]
-        assert view is not None
-        return min(view.in_sync.values())
+        view = self._kafka.describe_topics([topic], deadline)[topic]
+        assert isinstance(view, TopicDescription)
+        return min(part.in_sync for part in view.partitions.values())
 
     def close(self) -> None:
         self._planner.close()
@@ -63,7 +64,7 @@ class Run:
 
 
 def new_topic(cluster: KafkaCluster, name: str, partitions: int = 3, **config: object) -> str:
-    """A topic with a name of its own; `config` with `_` for `.`."""
+    """A topic with a unique name; `config` with `_` for `.`."""
     topic = f"{name}-{uuid.uuid4().hex[:8]}"
     named = {key.replace("_", "."): value for key, value in config.items()}
     cluster.create_topic(topic, partitions=partitions, config=named)

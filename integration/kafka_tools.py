@@ -7,22 +7,19 @@
 from __future__ import annotations
 
 import argparse
-import os
 import shlex
 import subprocess
 
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
-from eos_sink.testing.ivy import Workbench
-from eos_sink.testing.jvm import find_java
+from eos_sink.testing.java import find_java
 from eos_sink.testing.kafka_files import DEFAULT_VERSION, ensure_kafka
-from eos_sink.testing.progress import to_stderr
 
 _PATIENCE_S = 60
 
 
 def carry_out(command: str) -> None:
-    """As a person who has copied it."""
+    """Run it as copied by an operator."""
     tool, *words = shlex.split(command)
     if tool == "kafka-configs":
         _configs(words)
@@ -34,7 +31,7 @@ def carry_out(command: str) -> None:
 
 def _configs(words: list[str]) -> None:
     java = find_java()
-    files = ensure_kafka(DEFAULT_VERSION, Workbench(java, to_stderr, os.environ))
+    files = ensure_kafka(DEFAULT_VERSION, java)
     start = [str(java.executable), "-XX:TieredStopAtLevel=1", "-cp", files.classpath]
     done = subprocess.run(
         [*start, "kafka.admin.ConfigCommand", *words],

@@ -4,7 +4,7 @@
 
 It keeps an offset log and a commit log as Spark does, calls the sink's own planner, tasks and
 committer in the order of Spark's MicroBatchExecution and WriteToDataSourceV2Exec, and comes back to
-the first batch without a commit after a restart. Each of the three has a connection of its own
+the first batch without a commit after a restart. Each of the three has its own connection
 behind the fault points of `eos_sink.testing.faults`. Exit codes: 0 all batches are done, 3 the
 query stopped with an error, which is in `error.json`.
 """
@@ -29,6 +29,7 @@ from eos_sink.errors import EosSinkError
 from eos_sink.options import SinkOptions, parse_batch_options, parse_options
 from eos_sink.protocol.model import BatchId, Numbering, TaskReport
 from eos_sink.task.writer import TaskWriter
+from eos_sink.testing.fault_gates import faulty_connect
 from eos_sink.testing.faults import (
     DIRECTORY_VARIABLE,
     ROLE_VARIABLE,
@@ -36,7 +37,6 @@ from eos_sink.testing.faults import (
     FaultPoint,
     Faults,
 )
-from eos_sink.testing.gates import faulty_connect
 
 DONE, STOPPED = 0, 3
 READY = "ready"
@@ -67,7 +67,7 @@ class Config:
         results: where this run writes `error.json`, `batches.jsonl` and each batch's reports.
         batches: the rows of each partition of each batch.
         stream: of the batches; its start says who numbers them.
-        fail: batch and partition of a task that breaks off amid its rows.
+        fail: batch and partition of a task that fails between two rows.
         reports: instead of a run, the pickled reports that `call` of the committer is given.
         call: "commit" or "abort".
     """
@@ -146,7 +146,7 @@ class MiniSpark:
             self._checkpoint.commit(batch)
 
     def call(self) -> None:
-        """One call of the committer in a process of its own, as after an interrupted one."""
+        """One call of the committer in a separate process, as after an interrupted one."""
         self._arm(-1, -1)
         reports = pickle.loads(Path(self._config.reports).read_bytes())
         getattr(self._committer, self._config.call)(reports)

@@ -18,7 +18,7 @@ import pytest
 import yaml
 
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.testing.ports import HOST, free_ports
+from eos_sink.testing.network_links import HOST, free_ports
 from eos_sink.testing.waiting import wait_until
 from tests.prometheus.promtool import ALERTS, CONF
 
@@ -66,7 +66,7 @@ class Prometheus:
 
 @contextmanager
 def exporter(*words: str) -> Iterator[str]:
-    """`eos-sink exporter` in a process of its own; where it serves."""
+    """`eos-sink exporter` in a separate process; where it serves."""
     (port,) = free_ports(1)
     command = [sys.executable, "-m", "eos_sink", "exporter", "--port", str(port), *words]
     with _process([*command, "--address", HOST, "--interval", "0.2"]) as process:

@@ -27,7 +27,7 @@ from integration.checker import Rows, assert_each_once, read_topic
 from integration.minispark import DONE, STOPPED, Arm, Checkpoint, Config, arrow, sink_options
 
 PARTITIONS, ROWS = 3, 8
-# Longer than any wait here, so that a transaction that somebody should have ended is noticed.
+# Longer than any wait here, so that a transaction that was left open is noticed.
 TRANSACTION_MS = 90_000
 PATIENCE_S = 75.0
 _LOOK_AGAIN_S = 0.01
@@ -140,7 +140,7 @@ class Process:
 
 
 class Query:
-    """One query with a topic of its own.
+    """One query with its own topic.
 
     Attributes:
         batches: the rows of each partition of each batch, as its source has them.
@@ -184,7 +184,7 @@ class Query:
         return process
 
     def call(self, call: str, reports: Path, *arms: Arm) -> Process:
-        """`commit` or `abort` of the committer in a process of its own."""
+        """`commit` or `abort` of the committer in a separate process."""
         return self._start(arm=arms, reports=str(reports), call=call)
 
     def finish(self, most: int = 3) -> Process:

@@ -11,8 +11,8 @@ from eos_sink.errors import ClusterError
 from eos_sink.kafka_config.acls import Acl, Resource
 from eos_sink.protocol.model import Plan
 from eos_sink.testing import KafkaCluster
-from eos_sink.testing.access import parse_kafka_acls
 from integration.query import Query
+from tests.kafka_acls_command import parse_kafka_acls, run_kafka_acls
 from tests.snippets import ROOT, snippets_of
 
 PAGE = ROOT / "docs" / "security.md"
@@ -71,7 +71,7 @@ class SecuredQuery(Query):
         told = [line for line in text.splitlines() if line.startswith("kafka-acls")]
         assert told, text
         for line in told:
-            self.access.run(line.replace("User:NAME", f"User:{self.user}"))
+            run_kafka_acls(line.replace("User:NAME", f"User:{self.user}"), self.access)
 
     def plan(self) -> Plan:
         """Start the query as far as its first plan."""

@@ -31,7 +31,7 @@ _LOOK_AGAIN_S = 0.1
 
 
 class SparkQuery:
-    """One query with a topic of its own.
+    """One query with its own topic.
 
     Attributes:
         expected: the rows of all files so far.
@@ -108,7 +108,7 @@ class SparkQuery:
     def program(
         self, trigger: dict[str, Any] | None = None, application: Application | None = None
     ) -> Run:
-        """Start it in a program of its own, with its fault points."""
+        """Start it in a separate program, with its fault points."""
         config = self._config(trigger or {"availableNow": True})
         run = (application or self.applications.take()).run(config)
         self._runs.append(run)

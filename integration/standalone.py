@@ -1,4 +1,4 @@
-"""A Spark standalone cluster on this machine: a master and workers, each a session of its own.
+"""A Spark standalone cluster on this machine: a master and workers, each its own session.
 
     with StandaloneCluster(tmp_path / "spark") as cluster:
         builder.master(cluster.url).config(map=cluster.conf)
@@ -27,7 +27,7 @@ import pyspark
 
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.testing import java_home
-from eos_sink.testing.ports import HOST, free_ports
+from eos_sink.testing.network_links import HOST, free_ports
 from eos_sink.testing.process_tree import ProcessTree
 from eos_sink.testing.waiting import wait_until
 from eos_sink.testing.watchdog import Watchdog
@@ -51,7 +51,7 @@ class Executor:
 
 
 class _Daemon:
-    """A master or a worker: a JVM that leads a session of its own."""
+    """A master or a worker: a JVM that leads its own session."""
 
     def __init__(self, home: Path, environment: dict[str, str]) -> None:
         self.log = home / "log"

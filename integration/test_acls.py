@@ -25,13 +25,13 @@ from eos_sink.kafka_config.properties_file import read_properties
 from eos_sink.options import parse_options
 from eos_sink.protocol.model import BatchId
 from eos_sink.task.writer import TaskWriter
-from eos_sink.testing import KafkaCluster, Security, start_kafka
+from eos_sink.testing import KafkaCluster, Security
 from eos_sink.testing.faults import FaultPoint
-from eos_sink.testing.probe import Topic, create_topic
 from integration.minispark import TaskBrokeOffError
+from integration.own_kafka import start_own_kafka
 from integration.query import Query, pause_at
 from integration.secured_query import ANNS_WORD, SecuredQuery, commands, documented
-from integration.test_resolve import Person
+from integration.test_resolve import Operator
 from tests.snippets import ROOT, snippets_of
 
 SOON_S = 20
@@ -61,7 +61,7 @@ def start(secured: KafkaCluster, tmp_path: Path) -> Iterator[Start]:
 
 
 def whole_cycle(query: Query) -> None:
-    """Every step that a query knows: a batch that is aborted, one that is left open and swept, one
+    """Every step of a query: a batch that is aborted, one that is left open and aborted later, one
     that is decided and recovered, a part of it by its witness, and a batch without trouble."""
     query.run(fail=(0, 2)).stopped(TaskBrokeOffError)
     query.run_killed_at(FaultPoint.COMMITTER_VOTE_BEFORE, batch=0)
@@ -77,7 +77,7 @@ def test_the_permissions_of_the_page_are_enough_for_every_step(start: Start) -> 
 
 @pytest.mark.long
 def test_they_are_enough_on_the_older_kafka(start: Start) -> None:
-    with start_kafka(version="3.9.1", security=Security()) as cluster:
+    with start_own_kafka(version="3.9.1", security=Security()) as cluster:
         whole_cycle(start(cluster))
 
 
@@ -91,8 +91,8 @@ def test_without_create_where_the_log_was_made_as_the_page_says(
         w.split("=", 1) for w, b in zip(words[1:], words, strict=False) if b == "--config"
     )
     partitions = int(words[words.index("--partitions") + 1])
-    new = Topic(query.options.log_topic, partitions, None, config)
-    create_topic(secured.bootstrap_servers, new, Deadline(SOON_S))
+    log = query.options.log_topic
+    secured.create_topic(log, partitions=partitions, config=config, timeout_s=SOON_S)
     query.revoke(query.need(LOG_CREATE))
     query.run().finished()
     query.check()
@@ -133,7 +133,7 @@ def test_a_start_names_the_permission_that_is_missing(start: Start, number: int)
         ),
     ],
 )
-def test_a_permission_lost_amid_a_batch_is_named_and_nothing_is_lost(
+def test_a_permission_lost_during_a_batch_is_named_and_no_row_is_lost(
     start: Start, number: int, point: FaultPoint
 ) -> None:
     query = start()
@@ -150,7 +150,7 @@ def test_a_permission_lost_amid_a_batch_is_named_and_nothing_is_lost(
 
 
 def test_a_witness_that_may_not_be_read_is_no_doubt(start: Start) -> None:
-    """A person could only guess what a permission will tell."""
+    """Without the permission, an operator could only guess."""
     query = start()
     query.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
     query.take_id(query.slot(), 1)
@@ -205,16 +205,16 @@ def test_resolve_needs_no_more_than_the_query(
     config = tmp_path / "query.properties"
     lines = [f"{n.removeprefix('kafka.')}={v}" for n, v in login.items() if "bootstrap" not in n]
     config.write_text("\n".join(lines))
-    person = Person(secured, query)
-    person._bootstrap = login["kafka.bootstrap.servers"]
-    seen = person.types("--json", "--command-config", str(config))
+    operator = Operator(secured, query)
+    operator._bootstrap = login["kafka.bootstrap.servers"]
+    seen = operator.types("--json", "--command-config", str(config))
     assert query.topic in seen
-    person.types("--forget", "--yes", "--command-config", str(config))
+    operator.types("--forget", "--yes", "--command-config", str(config))
 
 
 @pytest.mark.long
 def test_the_exporter_needs_no_more_than_its_page_lists(start: Start, tmp_path: Path) -> None:
-    # A log of its own: topics of other queries would be counted as unseen.
+    # A separate log: topics of other queries would be counted as unseen.
     query = start(eos_log_topic=f"log-{uuid.uuid4().hex[:8]}")
     query.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
     user = f"exporter-{uuid.uuid4().hex[:8]}"
@@ -246,7 +246,7 @@ def test_the_exporter_needs_no_more_than_its_page_lists(start: Start, tmp_path: 
         query.access.allow(user, acl)
 
 
-def test_who_only_looks_needs_little_and_is_told_what_is_missing(
+def test_a_read_only_operator_needs_few_permissions_and_sees_what_is_missing(
     start: Start, tmp_path: Path
 ) -> None:
     """docs/status.md: the permissions that it names are enough; without one the rest is shown."""
@@ -328,7 +328,7 @@ def test_each_login_of_the_page_works(start: Start, text: str) -> None:
 def test_a_refused_login_ends_the_start_within_seconds(
     start: Start, wrong: str, tmp_path: Path
 ) -> None:
-    from eos_sink.testing.certificates import Authority
+    from eos_sink.testing.security import Authority
 
     query = start()
     tls = query.access.options(query.user, "TLS")
@@ -347,7 +347,7 @@ def test_a_refused_login_ends_the_start_within_seconds(
     began = time.monotonic()
     error = query.refused()
     assert time.monotonic() - began < SOON_S
-    assert "do not accept each other" in str(error)
+    assert "kafka.sasl.*" in str(error)
 
 
 def test_the_longest_session_is_seen_with_a_permission_that_a_query_does_not_need(

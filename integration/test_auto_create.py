@@ -7,23 +7,24 @@ from collections.abc import Iterator
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from eos_sink.kafka.cluster import LOG_PARTITIONS
-from eos_sink.testing import KafkaCluster, start_kafka
+from eos_sink.kafka.log_topic import LOG_PARTITIONS
+from eos_sink.testing import KafkaCluster
 from integration.conftest import MakeRun
+from integration.own_kafka import start_own_kafka
 
 pytestmark = pytest.mark.timeout(120)
 
 
 @pytest.fixture(scope="module")
 def generous() -> Iterator[KafkaCluster]:
-    with start_kafka(properties={"auto.create.topics.enable": "true"}) as cluster:
+    with start_own_kafka(properties={"auto.create.topics.enable": "true"}) as cluster:
         yield cluster
 
 
 def test_a_first_start_still_makes_the_log_as_it_has_to_be(
     generous: KafkaCluster, run: MakeRun
 ) -> None:
-    """Whoever asks for a topic's metadata may have made it, with one partition."""
+    """A metadata request may have created the topic, with one partition."""
     generous.create_topic("readings")
     run(generous, topic="readings").write(value=["a"])
     seen = AdminClient({"bootstrap.servers": generous.bootstrap_servers}).list_topics(timeout=30)

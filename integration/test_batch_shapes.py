@@ -32,9 +32,7 @@ def test_a_batch_of_one_row_is_visible(query: ClusterQuery) -> None:
     query.check()
 
 
-@pytest.mark.parametrize(
-    "count", [100_000, pytest.param(1_000_000, marks=[pytest.mark.long, pytest.mark.slow])]
-)
+@pytest.mark.parametrize("count", [100_000, pytest.param(1_000_000, marks=pytest.mark.long)])
 def test_a_batch_of_many_rows_is_visible_once(query: ClusterQuery, count: int) -> None:
     share = count // 3
     query.batches = [rows_of(0), rows_of(1, (share, share, count - 2 * share))]
@@ -42,6 +40,7 @@ def test_a_batch_of_many_rows_is_visible_once(query: ClusterQuery, count: int) -
     query.check()
 
 
+@pytest.mark.long
 def test_a_batch_of_many_tasks_is_visible_once(query: ClusterQuery) -> None:
     query.batches = [rows_of(0), rows_of(1, (1,) * MANY)]
     query.complete()

@@ -36,6 +36,7 @@ def left_behind(kafka: KafkaCluster) -> set[str]:
     return {name for name in named if "eos-sink-bench" in name}
 
 
+@pytest.mark.long
 def test_it_measures_and_leaves_nothing_behind(kafka: KafkaCluster, tmp_path: Path) -> None:
     told = tmp_path / "bench.json"
     sizes = ("--rows", "50", "--batches", "3", "--warm-up", "1", "--rounds", "1")
@@ -48,14 +49,14 @@ def test_it_measures_and_leaves_nothing_behind(kafka: KafkaCluster, tmp_path: Pa
     assert left_behind(kafka) == set()
 
 
-def test_a_topic_that_is_not_there_is_told(kafka: KafkaCluster) -> None:
+def test_a_missing_topic_is_reported(kafka: KafkaCluster) -> None:
     done = bench("--bootstrap-server", kafka.bootstrap_servers, "--topic", "nowhere")
     assert done.returncode == 2
     assert "there is no topic nowhere" in done.stderr
 
 
 @pytest.mark.long
-def test_nobody_at_the_address_is_told() -> None:
+def test_an_address_without_a_broker_is_reported() -> None:
     done = bench("--bootstrap-server", "127.0.0.1:1")
     assert done.returncode == 2
     assert "No broker of 127.0.0.1:1 answers" in done.stderr

@@ -16,7 +16,7 @@ from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.connection.settings import kafka_python_settings
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Transaction
-from eos_sink.kafka.transactions import KafkaPythonControl
+from eos_sink.kafka.transaction_control import KafkaPythonControl
 from eos_sink.kafka.wire import Wire
 from eos_sink.kafka_config.acls import Permissions
 from eos_sink.options import parse_options
@@ -37,7 +37,7 @@ def test_a_silent_server_does_not_take_the_time_of_the_one_that_answers(
         servers = f"127.0.0.1:{silent.getsockname()[1]},{kafka.bootstrap_servers}"
         settings = kafka_python_settings({"bootstrap.servers": servers})
         wire = Wire(settings, Deadline(15))
-        assert wire.run(wire.brokers, Deadline(15))
+        assert wire.run(wire.list_brokers, Deadline(15))
         wire.close()
 
 

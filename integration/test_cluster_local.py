@@ -14,14 +14,15 @@ from eos_sink.kafka.deadline import Deadline
 from eos_sink.testing import (
     JavaNotFoundError,
     NodeFailedError,
-    owned,
-    ports,
+    owned_cluster,
     start_kafka,
     watchdog,
 )
-from eos_sink.testing.jvm import find_java
-from eos_sink.testing.local import LocalCluster
+from eos_sink.testing.java import find_java
+from eos_sink.testing.local_cluster import LocalCluster
+from eos_sink.testing.network_links import free_ports
 from eos_sink.testing.waiting import wait_until
+from integration.own_kafka import start_own_kafka
 from integration.test_cluster_contract import received, send
 
 try:
@@ -42,6 +43,7 @@ def local(
     return cluster
 
 
+@pytest.mark.long
 def test_an_older_kafka_runs_too_with_its_data_for_later(tmp_path: Path) -> None:
     with local("3.9.1", tmp_path) as kafka:
         assert kafka.version == "3.9.1"
@@ -68,19 +70,19 @@ def test_a_node_that_cannot_start_is_an_error_with_the_end_of_its_log() -> None:
     assert caught.value.exit_code == 1
 
 
-def test_a_port_that_somebody_took_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_port_that_was_taken_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
     def first_try_is_taken(count: int) -> list[int]:
         asked.append(count)
-        found = ports.free_ports(count)
+        found = free_ports(count)
         return [taken, *found[1:]] if len(asked) == 1 else found
 
-    with local() as somebody:
-        taken = int(somebody.bootstrap_servers.rpartition(":")[2])
-        monkeypatch.setattr(owned, "free_ports", first_try_is_taken)
+    with local() as first:
+        taken = int(first.bootstrap_servers.rpartition(":")[2])
+        monkeypatch.setattr(owned_cluster, "free_ports", first_try_is_taken)
         with local() as kafka:
-            assert kafka.bootstrap_servers != somebody.bootstrap_servers
+            assert kafka.bootstrap_servers != first.bootstrap_servers
     assert len(asked) == 2
 
 
@@ -92,6 +94,15 @@ def test_the_java_of_pypi_runs_the_broker(monkeypatch: pytest.MonkeyPatch) -> No
         kafka.create_topic("orders")
 
 
+def test_a_test_that_needs_nodes_has_them_also_beside_a_shared_broker(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("EOS_BOOTSTRAP", "127.0.0.1:1")
+    monkeypatch.setenv("EOS_KAFKA", "external")
+    with start_own_kafka() as kafka:
+        assert [node.alive for node in kafka.brokers] == [True]
+
+
 OWNER = """
 import os, sys
 from eos_sink.testing import start_kafka
@@ -101,7 +112,7 @@ print(kafka._watchdog.token, kafka.directory, kafka.nodes[0].pid, flush=True)
 if os.fork() == 0:
     kafka.close()  # a child's, so without effect
     os.close(1)
-    sys.stdin.read()  # holds the watchdog's pipe open beyond its parent's death
+    sys.stdin.read()  # lives on beyond its parent's death
     os._exit(0)
 sys.stdin.read()
 """

@@ -1,4 +1,4 @@
-"""What brokers forget, give up or refuse: time-outs, expired ids, used-up epochs, deleted records,
+"""What brokers forget, give up or refuse: timeouts, expired ids, used-up epochs, deleted records,
 ended sessions, too few copies, a full disk.
 """
 
@@ -24,10 +24,11 @@ from eos_sink.errors import (
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import TransactionStatus
 from eos_sink.protocol.model import Numbering
-from eos_sink.testing import KafkaCluster, start_kafka
+from eos_sink.testing import KafkaCluster
 from eos_sink.testing.faults import FaultPoint
 from eos_sink.testing.waiting import wait_until
 from integration.cluster_query import SITES, ClusterQuery, Site
+from integration.own_kafka import start_own_kafka
 from integration.query import PATIENCE_S, Process, Query, rows_of
 
 pytestmark = pytest.mark.timeout(400)
@@ -49,7 +50,7 @@ def query(cluster_query: ClusterQuery) -> ClusterQuery:
 
 
 def before_time_out(query: ClusterQuery, reach: Callable[[ClusterQuery], R]) -> R:
-    """What `reach` comes to, with the shortest time-out that lets it."""
+    """What `reach` comes to, with the shortest timeout that lets it."""
     for seconds in TIME_OUTS_S:
         query.change({"eos.transaction.timeout.ms": str(seconds * 1000)})
         try:
@@ -89,6 +90,7 @@ def test_what_times_out_after_the_decision_is_written_again(
     query.check()
 
 
+@pytest.mark.long
 def test_what_times_out_while_the_driver_is_down_is_written_again(query: ClusterQuery) -> None:
     before_time_out(query, killed_after_decision)
     query.wait_timed_out()
@@ -109,7 +111,7 @@ def forgetful() -> Iterator[KafkaCluster]:
         "producer.id.expiration.ms": 4000,
         "producer.id.expiration.check.interval.ms": 200,
     }
-    with start_kafka(properties=properties) as started:
+    with start_own_kafka(properties=properties) as started:
         yield started
 
 
@@ -130,7 +132,7 @@ def wait_forgotten(query: ClusterQuery) -> None:
     )
 
 
-def test_the_witness_tells_that_a_batch_was_lost_when_its_ids_are_forgotten(
+def test_the_witness_proves_that_a_batch_was_lost_when_its_ids_are_forgotten(
     forgotten: ClusterQuery,
 ) -> None:
     before_time_out(forgotten, killed_after_decision)
@@ -139,7 +141,7 @@ def test_the_witness_tells_that_a_batch_was_lost_when_its_ids_are_forgotten(
     forgotten.check()
 
 
-def test_nobody_can_tell_when_the_records_are_deleted_as_well(forgotten: ClusterQuery) -> None:
+def test_without_ids_and_records_the_batch_is_in_doubt(forgotten: ClusterQuery) -> None:
     forgotten.run_killed_at(FaultPoint.COMMITTER_SETTLE_AFTER)
     wait_forgotten(forgotten)
     forgotten.cluster.delete_records(forgotten.topic)
@@ -165,7 +167,7 @@ def week_passes(query: Query, broker: KafkaCluster) -> None:
     "numbering",
     [
         Numbering.STREAM,
-        Numbering.VERSION,
+        pytest.param(Numbering.VERSION, marks=pytest.mark.long),
         pytest.param(Numbering.FOREACH, marks=pytest.mark.long),
     ],
 )
@@ -249,7 +251,16 @@ def rows(query: ClusterQuery, batch: int) -> set[str]:
     return {row for part in query.batches[batch] for row in part}
 
 
-@pytest.mark.parametrize("site", ["writing", "prepared", "decided", "settling", "recovering"])
+@pytest.mark.parametrize(
+    "site",
+    [
+        "decided",
+        *(
+            pytest.param(site, marks=pytest.mark.long)
+            for site in ("writing", "prepared", "settling", "recovering")
+        ),
+    ],
+)
 def test_deleting_records_takes_no_others_with_it(query: ClusterQuery, site: str) -> None:
     """UNKNOWN_PRODUCER_ID came of this in older brokers (KIP-360)."""
     process = SITES[site].reach(query)
@@ -260,7 +271,7 @@ def test_deleting_records_takes_no_others_with_it(query: ClusterQuery, site: str
     assert later <= at_most_once(query)
 
 
-def test_nobody_can_tell_what_became_of_a_lost_partition_whose_records_are_deleted(
+def test_a_lost_partition_whose_records_are_deleted_is_in_doubt(
     query: ClusterQuery,
 ) -> None:
     query.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
@@ -282,7 +293,7 @@ def test_a_batch_that_outlives_the_drivers_session_is_repeated(
     process.wake()
     # What it does first when it is awake is to join again, which looks like a newer run.
     process.stopped(BatchFailedError, SupersededError)
-    # Nor may it void and abort any more: what it left open is the next start's to end.
+    # Nor may it fence and abort: the next start ends what it left open.
     assert query.decided() == 0
     query.finish()
     query.check()
@@ -291,6 +302,7 @@ def test_a_batch_that_outlives_the_drivers_session_is_repeated(
 # Copies are missing.
 
 
+@pytest.mark.long
 def test_a_log_without_a_leader_stops_the_query_until_it_is_back(
     cluster: KafkaCluster, tmp_path: Path
 ) -> None:
@@ -311,7 +323,7 @@ def test_a_log_without_a_leader_stops_the_query_until_it_is_back(
         cluster.repair()
 
 
-@pytest.mark.parametrize("which", ["output", "log"])
+@pytest.mark.parametrize("which", [pytest.param("output", marks=pytest.mark.long), "log"])
 def test_too_few_copies_in_sync_delay_a_batch_until_there_are_enough(
     cluster: KafkaCluster, tmp_path: Path, which: str
 ) -> None:
@@ -321,8 +333,8 @@ def test_too_few_copies_in_sync_delay_a_batch_until_there_are_enough(
     query.change({"eos.log.topic": log})
     try:
         process = SITES["writing" if which == "output" else "prepared"].reach(query)
-        home = query.log().position
-        topic, partition = (query.topic, 0) if which == "output" else (log, home.partition)
+        log_partition = query.log_home().partition
+        topic, partition = (query.topic, 0) if which == "output" else (log, log_partition)
         query.require_copies(topic, 3)
         others = {1, 2, 3} - {cluster.leader_of(topic, partition)}
         dead = cluster.node(min(others))
@@ -355,7 +367,7 @@ def test_a_broker_whose_disk_is_full_is_one_that_has_died(tmp_path: Path) -> Non
     if mounted.returncode:
         pytest.skip(f"no disk can be made here that is full soon: {mounted.stderr.strip()}")
     try:
-        with start_kafka(brokers=3, data_dir=data) as cluster:
+        with start_own_kafka(brokers=3, data_dir=data) as cluster:
             query = ClusterQuery(cluster, tmp_path)
             process = SITES["writing"].reach(query)
             subprocess.run(

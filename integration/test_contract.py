@@ -16,8 +16,7 @@ from kafka.structs import TopicPartition as AdminPartition
 from eos_sink.errors import FailureKind
 from eos_sink.identity import QueryNames
 from eos_sink.kafka import member as member_module
-from eos_sink.kafka.admin.inspection import ConfluentInspection
-from eos_sink.kafka.admin.observation import ConfluentObservation
+from eos_sink.kafka.admin.confluent_admin import ConfluentAdmin
 from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import ProduceFailed, ProducerFenced
@@ -28,10 +27,9 @@ from eos_sink.kafka.rows import Rows
 from eos_sink.options import SinkOptions, parse_options
 from eos_sink.testing import KafkaCluster
 from eos_sink.testing.topic_scan import Offsets, Source
+from tests.contract.admin import AdminContract, TopicScanContract
 from tests.contract.harness import SESSION_MS, Record, Task
-from tests.contract.inspecting import InspectionContract
 from tests.contract.members import MemberContract
-from tests.contract.observing import ObservationContract
 from tests.contract.reading import (
     CompactionContract,
     LogContract,
@@ -91,7 +89,7 @@ class KafkaHarness:
         self._admin = admin
         self._topics = 0
         self._made: list[_Remembering] = []
-        self._looked: list[ConfluentInspection] = []
+        self._looked: list[ConfluentAdmin] = []
         self._given = {
             "kafka.bootstrap.servers": cluster.bootstrap_servers,
             "eos.id": f"contract-{uuid.uuid4().hex[:8]}",
@@ -110,20 +108,16 @@ class KafkaHarness:
         self._made.append(kafka)
         return kafka
 
-    def inspection(self) -> ConfluentInspection:
-        inspection = ConfluentInspection(self._options)
-        self._looked.append(inspection)
-        return inspection
-
-    def observation(self) -> ConfluentObservation:
-        observation = ConfluentObservation(self._options)
-        self._looked.append(observation)
-        return observation
+    def admin(self) -> ConfluentAdmin:
+        admin = ConfluentAdmin(self._options)
+        self._looked.append(admin)
+        return admin
 
     def close(self) -> None:
         """Leave no client behind that would look for an ended broker for the rest of the run."""
-        for kafka in (*self._made, *self._looked):
-            kafka.close()
+        for clients in (self._made, self._looked):
+            for each in clients:
+                each.close()
 
     def create_topic(self, partitions: int = 1, *, compacted: bool = False) -> str:
         self._topics += 1
@@ -334,18 +328,18 @@ class TestMarkers(MarkerContract):
     pass
 
 
-class TestInspection(InspectionContract):
+class TestTopicScan(TopicScanContract):
     pass
 
 
 @pytest.mark.kafka("4.3.0")
-class TestObservation(ObservationContract):
+class TestAdmin(AdminContract):
     pass
 
 
 @pytest.mark.long
 @pytest.mark.kafka("3.9.1")
-class TestObservationOfAnOlderBroker(ObservationContract):
+class TestAdminOfAnOlderBroker(AdminContract):
     pass
 
 

@@ -45,7 +45,7 @@ def rows(topics: list[str], batch: int) -> pa.RecordBatch:
 def test_rows_that_the_client_gives_up_by_itself_fail_the_batch(
     kafka: KafkaCluster, setting: str, error: type[EosSinkError]
 ) -> None:
-    """librdkafka tells of them at a commit of its own only, and tasks commit nothing."""
+    """librdkafka reports them only when it commits, and tasks do not commit."""
     kept, gone = f"kept-{uuid.uuid4().hex[:8]}", f"gone-{uuid.uuid4().hex[:8]}"
     for topic in (kept, gone):
         kafka.create_topic(topic)

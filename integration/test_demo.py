@@ -8,15 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from eos_sink.cli.screen import PlainScreen
-from eos_sink.demo.demo_events import DemoResult
+from eos_sink.cli.output import Progress
+from eos_sink.demo.demo_result import DemoResult
 from eos_sink.demo.run_demo import DemoOptions, run_demo
 from eos_sink.testing import KafkaCluster
 
-ROWS = 20_000
+# Enough for a batch to take longer to write than a loaded machine takes to look.
+ROWS = 60_000
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(420)
 def test_flights_are_visible_once_although_the_driver_is_killed_and_a_zombie_wakes_up(
     kafka: KafkaCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -42,4 +43,4 @@ def demo(kafka: KafkaCluster, kills: int, zombies: int) -> DemoResult:
         bootstrap=kafka.bootstrap_servers,
         compare=False,
     )
-    return run_demo(options, PlainScreen(sys.stdout))
+    return run_demo(options, Progress(sys.stdout))

@@ -23,7 +23,10 @@ TIMEOUT_S = 240
 
 pytestmark = [pytest.mark.timeout(TIMEOUT_S + 30)]
 
-# Stands for a person who looks at the query until rows have gone through it.
+# The page of `make test`; `make test-long` has them all.
+QUICK = ("get-started.md",)
+
+# Stands for a user who waits until rows have gone through the query.
 WAIT = """
 def _rows_went_through(query):
     import time
@@ -122,6 +125,7 @@ def topics(kafka: KafkaCluster) -> KafkaCluster:
     return kafka
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("job", jobs(), ids=lambda job: str(job.place))
 def test_a_job_runs_with_spark_submit(topics: KafkaCluster, job: Snippet, tmp_path: Path) -> None:
     (tmp_path / "job.py").write_text(WAIT + adapted(job.text, topics, tmp_path))
@@ -130,7 +134,17 @@ def test_a_job_runs_with_spark_submit(topics: KafkaCluster, job: Snippet, tmp_pa
     assert first_committed(topics, "readings").startswith('{"timestamp"')
 
 
-@pytest.mark.parametrize("blocks", loose(), ids=lambda blocks: str(blocks[0].page.name))
+@pytest.mark.parametrize(
+    "blocks",
+    [
+        pytest.param(
+            blocks,
+            id=blocks[0].page.name,
+            marks=[] if blocks[0].page.name in QUICK else [pytest.mark.long],
+        )
+        for blocks in loose()
+    ],
+)
 def test_the_blocks_of_a_page_run(
     topics: KafkaCluster, blocks: list[Snippet], tmp_path: Path
 ) -> None:
@@ -146,6 +160,7 @@ def test_the_blocks_of_a_page_run(
     run([sys.executable, str(script)], ROOT)
 
 
+@pytest.mark.long
 def test_a_user_s_own_tests_pass(tmp_path: Path) -> None:
     blocks = suite_of_a_user()
     assert len(blocks) == 4

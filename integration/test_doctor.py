@@ -20,13 +20,13 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
 from eos_sink import cli
-from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka_config.acls import Acl, Resource
-from eos_sink.testing import KafkaCluster, java_home, start_kafka
-from eos_sink.testing.probe import Topic, create_topic
+from eos_sink.testing import KafkaCluster, java_home
 from integration.conftest import MakeRun
 from integration.kafka_tools import carry_out
+from integration.own_kafka import start_own_kafka
 from integration.secured_query import SecuredQuery
+from tests.kafka_acls_command import run_kafka_acls
 from tests.snippets import ROOT, snippets_of
 
 pytestmark = pytest.mark.timeout(300)
@@ -38,8 +38,8 @@ FINE, FAILS, CANNOT_RUN = 0, 1, 2
 
 
 @dataclass
-class Told:
-    """What the command has said."""
+class Output:
+    """What the command printed."""
 
     code: int
     out: str
@@ -51,7 +51,7 @@ class Told:
         return found
 
     def of(self, level: str) -> dict[str, str]:
-        """What was found, by its check; several of one check are joined."""
+        """The facts found at this level, by check; several of one check are joined."""
         found: dict[str, str] = {}
         for each in self.findings:
             if each["level"] == level:
@@ -69,12 +69,12 @@ class Told:
         ]
 
 
-def doctor(*words: str, code: int | None = None) -> Told:
+def doctor(*words: str, code: int | None = None) -> Output:
     with redirect_stdout(StringIO()) as out, redirect_stderr(StringIO()) as err:
-        told = Told(cli.main(["doctor", *words]), "", "")
-    told.out, told.err = out.getvalue(), err.getvalue()
-    assert code in (None, told.code), told
-    return told
+        output = Output(cli.main(["doctor", *words]), "", "")
+    output.out, output.err = out.getvalue(), err.getvalue()
+    assert code in (None, output.code), output
+    return output
 
 
 def topics_of(cluster: KafkaCluster) -> set[str]:
@@ -88,13 +88,13 @@ def test_on_a_healthy_broker_nothing_fails(kafka: KafkaCluster, run: MakeRun) ->
     query = run(kafka, topic=topic, eos_log_topic=log, eos_transactional_id_prefix=f"{prefix}-")
     query.write(value=["a"])
     words = ["--bootstrap-server", kafka.bootstrap_servers, "--log-topic", log]
-    told = doctor(*words, "--prefix", f"{prefix}-", "--json", code=FINE)
-    assert told.of("failure") == told.of("not seen") == {}
+    output = doctor(*words, "--prefix", f"{prefix}-", "--json", code=FINE)
+    assert output.of("failure") == output.of("not seen") == {}
     # One broker: nothing has a second copy.
-    assert set(told.of("warning")) == {"topic", "internal topics", "decision log"}
+    assert set(output.of("warning")) == {"topic", "internal topics", "decision log"}
     # The decided topic is known from the log.
-    assert topic in told.of("warning")["topic"]
-    assert "1 query, all readable" in told.of("ok")["log records"]
+    assert topic in output.of("warning")["topic"]
+    assert "1 query, all readable" in output.of("ok")["log records"]
     text = doctor(*words, "--prefix", f"{prefix}-", "--topic", topic, code=FINE)
     assert "0 failure" not in text.out
     assert " ok, " in text.out.splitlines()[-1]
@@ -102,7 +102,7 @@ def test_on_a_healthy_broker_nothing_fails(kafka: KafkaCluster, run: MakeRun) ->
 
 @pytest.fixture(scope="module")
 def odd() -> Iterator[KafkaCluster]:
-    """As it should not be."""
+    """A broker with settings that doctor reports."""
     properties = {
         "auto.create.topics.enable": "true",
         "transaction.max.timeout.ms": 600_000,
@@ -110,23 +110,23 @@ def odd() -> Iterator[KafkaCluster]:
         "transaction.partition.verification.enable": "false",
         "transactional.id.expiration.ms": 3_600_000,
     }
-    with start_kafka(properties=properties) as cluster:
+    with start_own_kafka(properties=properties) as cluster:
         yield cluster
 
 
-def test_it_makes_no_topic_where_there_is_none_yet(odd: KafkaCluster) -> None:
-    """Not even the internal topics, which whoever looks for a coordinator makes."""
+def test_it_creates_no_topic(odd: KafkaCluster) -> None:
+    """Not even the internal topics, which a request for a coordinator would create."""
     before = topics_of(odd)
     doctor("--bootstrap-server", odd.bootstrap_servers, "--topic", "new", code=FAILS)
     assert topics_of(odd) == before
 
 
 def set_up_wrong(cluster: KafkaCluster, directory: Path) -> Path:
-    """Topics with names of their own; the options of a query that uses them."""
+    """Create topics; return the options of a query that uses them."""
     strict, log, missing = (f"{name}-{uuid.uuid4().hex[:8]}" for name in ("strict", "log", "none"))
-    servers, soon = cluster.bootstrap_servers, Deadline(SOON_S)
-    create_topic(servers, Topic(strict, 1, None, {"min.insync.replicas": "2"}), soon)
-    create_topic(servers, Topic(log, 3, None, {}), soon)
+    servers = cluster.bootstrap_servers
+    cluster.create_topic(strict, config={"min.insync.replicas": "2"})
+    cluster.create_topic(log, partitions=3)
     file = directory / "query.properties"
     file.write_text(
         f"kafka.bootstrap.servers={servers}\neos.id=odd\neos.log.topic={log}\n"
@@ -135,11 +135,13 @@ def set_up_wrong(cluster: KafkaCluster, directory: Path) -> Path:
     return file
 
 
-def test_on_a_misconfigured_broker_each_fault_is_told(odd: KafkaCluster, tmp_path: Path) -> None:
+def test_each_fault_of_a_misconfigured_broker_is_reported(
+    odd: KafkaCluster, tmp_path: Path
+) -> None:
     words = ["--options", str(set_up_wrong(odd, tmp_path)), "--json"]
-    told = doctor(*words, code=FAILS)
-    failed = told.of("failure")
-    assert "transaction.max.timeout.ms=600000" in failed["transaction time-out"]
+    output = doctor(*words, code=FAILS)
+    failed = output.of("failure")
+    assert "transaction.max.timeout.ms=600000" in failed["transaction timeout"]
     assert "group.max.session.timeout.ms=300000" in failed["group session"]
     assert "has 3 partitions instead of 8" in failed["decision log"]
     assert "cleanup.policy=delete" in failed["decision log"]
@@ -147,43 +149,41 @@ def test_on_a_misconfigured_broker_each_fault_is_told(odd: KafkaCluster, tmp_pat
     assert "eos.destinations declares partition 1" in failed["topic"]
     assert "does not exist" in failed["topic"]
     assert "false on" in failed["verification"]
-    warned = told.of("warning")
+    warned = output.of("warning")
     assert {"expiry", "decision log", "options"} <= set(warned)
     assert warned["options"].startswith("Option kafka.metrics.num.samples")
     shorter = doctor(*words, "--transaction-timeout-ms", "240000")
-    assert not {"transaction time-out", "group session"} & set(shorter.of("failure"))
+    assert not {"transaction timeout", "group session"} & set(shorter.of("failure"))
 
 
 @pytest.mark.long
-def test_the_commands_mend_what_takes_no_restart(odd: KafkaCluster, tmp_path: Path) -> None:
+def test_the_commands_repair_what_needs_no_restart(odd: KafkaCluster, tmp_path: Path) -> None:
     words = ["--options", str(set_up_wrong(odd, tmp_path)), "--json"]
     for command in doctor(*words, code=FAILS).commands("topic", "decision log", "verification"):
         carry_out(command)
     mended = doctor(*words, code=FAILS)
-    assert set(mended.of("failure")) == {"transaction time-out", "group session"}
+    assert set(mended.of("failure")) == {"transaction timeout", "group session"}
     assert "verification" in mended.of("ok")
     doctor(*words, "--transaction-timeout-ms", "240000", code=FINE)
 
 
-def test_records_that_are_not_the_sink_s_are_told(odd: KafkaCluster) -> None:
+def test_foreign_records_in_the_log_are_reported(odd: KafkaCluster) -> None:
     log = f"log-{uuid.uuid4().hex[:8]}"
-    create_topic(
-        odd.bootstrap_servers, Topic(log, 8, None, {"cleanup.policy": "compact"}), Deadline(SOON_S)
-    )
+    odd.create_topic(log, partitions=8, config={"cleanup.policy": "compact"}, timeout_s=SOON_S)
     producer = Producer({"bootstrap.servers": odd.bootstrap_servers})
-    producer.produce(log, b"hello", key=b"somebody")
+    producer.produce(log, b"hello", key=b"other-app")
     producer.produce(log, b"hello", key=b"query-0123456789")
     producer.produce(log, b'{"format": 99}', key=b"newer-0123456789")
     assert producer.flush(SOON_S) == 0
-    told = doctor("--bootstrap-server", odd.bootstrap_servers, "--log-topic", log, "--json")
-    assert "'somebody'" in told.of("warning")["log records"]
-    failed = told.of("failure")["log records"]
+    output = doctor("--bootstrap-server", odd.bootstrap_servers, "--log-topic", log, "--json")
+    assert "'other-app'" in output.of("warning")["log records"]
+    failed = output.of("failure")["log records"]
     assert "query-0123456789" in failed
     assert "newer-0123456789" in failed
     assert "format 99" in failed
 
 
-def test_on_a_secured_cluster_what_lacks_is_named_and_the_rest_is_shown(
+def test_on_a_secured_cluster_a_missing_permission_hides_no_other_finding(
     secured: KafkaCluster, tmp_path: Path
 ) -> None:
     query = SecuredQuery(secured, tmp_path, eos_log_topic=f"log-{uuid.uuid4().hex[:8]}")
@@ -193,12 +193,12 @@ def test_on_a_secured_cluster_what_lacks_is_named_and_the_rest_is_shown(
         given = {k: v for k, v in query._given.items() if v}
         file.write_text("".join(f"{name}={value}\n" for name, value in given.items()))
         words = ["--options", str(file), "--json"]
-        told = doctor(*words, code=FINE)
-        # A query is not permitted to look at the cluster's settings, and needs not.
-        hidden = told.of("not seen")
-        assert {"controller", "clock", "transaction time-out", "group session"} <= set(hidden)
+        output = doctor(*words, code=FINE)
+        # A query may not read the cluster's settings, and need not.
+        hidden = output.of("not seen")
+        assert {"controller", "clock", "transaction timeout", "group session"} <= set(hidden)
         assert "DescribeConfigs on the cluster" in hidden["group session"]
-        assert "permissions" in told.of("ok")
+        assert "permissions" in output.of("ok")
         for acl in query.needs[:-1]:  # Create is needed for a log that is not there.
             query.revoke(acl)
             lacking = doctor(*words, code=FAILS)
@@ -210,17 +210,17 @@ def test_on_a_secured_cluster_what_lacks_is_named_and_the_rest_is_shown(
             }
             for command in lacking.commands("permissions"):
                 assert f"User:{query.user}" in command
-                secured.access.run(command.replace(" --command-config admin.properties", ""))
+                run_kafka_acls(command, secured.access)
             assert acl in query.access.permissions(query.user)
-        # And with the commands for what was not seen, all is seen.
-        for command in told.commands(*hidden):
-            secured.access.run(command.replace(" --command-config admin.properties", ""))
+        # The commands of the findings "not seen" show everything.
+        for command in output.commands(*hidden):
+            run_kafka_acls(command, secured.access)
         assert doctor(*words, code=FINE).of("not seen") == {}
     finally:
         query.close()
 
 
-def test_that_a_log_may_not_be_made_is_told_with_the_command_that_makes_it(
+def test_a_log_that_may_not_be_created_is_reported_with_the_command_that_creates_it(
     secured: KafkaCluster, tmp_path: Path
 ) -> None:
     query = SecuredQuery(secured, tmp_path, eos_log_topic=f"log-{uuid.uuid4().hex[:8]}")
@@ -229,9 +229,9 @@ def test_that_a_log_may_not_be_made_is_told_with_the_command_that_makes_it(
         given = {k: v for k, v in query._given.items() if v}
         file.write_text("".join(f"{name}={value}\n" for name, value in given.items()))
         query.revoke(Acl("Create", Resource.TOPIC, query.options.log_topic))
-        told = doctor("--options", str(file), "--json", code=FAILS)
-        assert "cannot be made" in told.of("failure")["decision log"]
-        (command,) = told.commands("decision log")
+        output = doctor("--options", str(file), "--json", code=FAILS)
+        assert "cannot be created" in output.of("failure")["decision log"]
+        (command,) = output.commands("decision log")
         carry_out(
             command.replace(" --command-config admin.properties", "").replace(
                 query.options.kafka["bootstrap.servers"], secured.bootstrap_servers
@@ -252,29 +252,29 @@ def test_a_refused_login_is_one_line(secured: KafkaCluster, tmp_path: Path) -> N
     )
     file.write_text("".join(f"{n.removeprefix('kafka.')}={v}\n" for n, v in login.items()))
     words = ["--bootstrap-server", login["kafka.bootstrap.servers"], "--command-config", str(file)]
-    told = doctor(*words, code=CANNOT_RUN)
-    assert "do not accept each other" in told.err
-    assert told.err.count("\n") == 1
-    assert not told.out
+    output = doctor(*words, code=CANNOT_RUN)
+    assert "kafka.sasl.*" in output.err
+    assert output.err.count("\n") == 1
+    assert not output.out
 
 
 @pytest.mark.long
-def test_a_broker_that_cannot_be_reached_from_here_is_told_and_the_rest_is_shown(
+def test_a_broker_that_cannot_be_reached_from_here_hides_no_other_finding(
     cluster: KafkaCluster,
 ) -> None:
-    """The others answer, and tell its address; nothing else waits for it for long."""
+    """The others answer and know its address; no check waits for it for long."""
     cluster.create_topic("three", partitions=6)
     words = ["--bootstrap-server", cluster.bootstrap_servers, "--topic", "three", "--json"]
     assert "3 brokers answer" in doctor(*words, code=FINE).of("ok")["brokers"]
     far = cluster.brokers[-1]
     far.link.cut()
     try:
-        told = doctor(*words, "--timeout", "60", code=FAILS)
+        output = doctor(*words, "--timeout", "60", code=FAILS)
     finally:
         far.link.heal()
-    assert set(told.of("failure")) == {"brokers"}
-    assert f"broker {far.id} cannot be reached at" in told.of("failure")["brokers"]
-    assert {"versions", "controller", "topic", "group session"} <= set(told.of("ok"))
+    assert set(output.of("failure")) == {"brokers"}
+    assert f"broker {far.id} cannot be reached at" in output.of("failure")["brokers"]
+    assert {"versions", "controller", "topic", "group session"} <= set(output.of("ok"))
 
 
 @pytest.mark.long
@@ -309,12 +309,12 @@ def test_inside_spark_it_looks_at_the_session_and_its_executors(
         timeout=240,
         check=False,
     )
-    told = Told(done.returncode, done.stdout, done.stderr)
-    assert told.code == FAILS, told
-    assert told.of("failure") == {"Spark settings": "spark.speculation=true"}
-    assert "finds kafka-eos" in told.of("ok")["format"]
-    assert sys.executable in told.of("ok")["executors"]
-    assert "all brokers reached" in told.of("ok")["executors"]
+    output = Output(done.returncode, done.stdout, done.stderr)
+    assert output.code == FAILS, output
+    assert output.of("failure") == {"Spark settings": "spark.speculation=true"}
+    assert "finds kafka-eos" in output.of("ok")["format"]
+    assert sys.executable in output.of("ok")["executors"]
+    assert "all brokers reached" in output.of("ok")["executors"]
 
 
 def test_the_commands_of_the_page_run(kafka: KafkaCluster, tmp_path: Path) -> None:
@@ -335,13 +335,15 @@ def test_the_commands_of_the_page_run(kafka: KafkaCluster, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("kind", ["dead port", "black hole"])
-def test_where_nobody_answers_it_is_one_line_in_seconds(kind: str) -> None:
+def test_without_an_answer_the_error_is_one_line_within_seconds(kind: str) -> None:
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         port = listening.getsockname()[1]
         if kind == "black hole":
             listening.listen()
-        told = doctor("--bootstrap-server", f"127.0.0.1:{port}", "--timeout", "2", code=CANNOT_RUN)
-    assert f"No broker of 127.0.0.1:{port} answers within 2 s" in told.err
-    assert told.err.count("\n") == 1
-    assert not told.out
+        output = doctor(
+            "--bootstrap-server", f"127.0.0.1:{port}", "--timeout", "2", code=CANNOT_RUN
+        )
+    assert f"No broker of 127.0.0.1:{port} answers within 2 s" in output.err
+    assert output.err.count("\n") == 1
+    assert not output.out

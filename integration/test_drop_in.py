@@ -72,7 +72,7 @@ def given(both: SparkSession, kafka: KafkaCluster, tmp_path: Path) -> Given:
     return Given(both, kafka, tmp_path)
 
 
-# Each row is told from the others by its value or by its key.
+# Each row has its own value or key.
 EVERY_COLUMN = [
     # Null is a tombstone.
     "CASE n % 5 WHEN 0 THEN NULL WHEN 1 THEN repeat('grün ', n) ELSE CONCAT('v', n) END AS value",

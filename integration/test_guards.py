@@ -13,12 +13,13 @@ from confluent_kafka.admin import AdminClient
 from kafka.partitioner.default import murmur2
 
 from eos_sink.decision_log import DecisionRegister
-from eos_sink.decision_log.record_format import decode, encode, is_moved
+from eos_sink.decision_log.codec import decode, encode, is_moved
 from eos_sink.errors import CommitFailedError, ConfigurationError, SupersededError
-from eos_sink.kafka.cluster import LOG_PARTITIONS, ConfluentKafka
+from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import LogPosition, Visibility, Witness
-from eos_sink.kafka.log_reader import EndOffset
+from eos_sink.kafka.log_reader import PartitionReader
+from eos_sink.kafka.log_topic import LOG_PARTITIONS
 from eos_sink.options import SinkOptions, parse_options
 from eos_sink.protocol.model import BatchId, Decision, LogRecord, PlanToken, RowDigest
 from eos_sink.testing import KafkaCluster
@@ -98,7 +99,7 @@ def test_a_decision_log_of_another_size_is_refused(
         other.close()
 
 
-def test_a_record_behind_an_end_that_is_told_too_low_is_not_overwritten(
+def test_a_record_behind_a_reported_end_that_is_too_low_is_not_overwritten(
     query: Query, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A deposed leader tells such an end; the producer finds the new leader."""
@@ -110,7 +111,7 @@ def test_a_record_behind_an_end_that_is_told_too_low_is_not_overwritten(
     decided = Decision(BatchId("stream", 7), 0, 0, RowDigest(), ())
     one.write(token, decided, deadline())
     with monkeypatch.context() as patched:
-        patched.setattr(EndOffset, "__call__", lambda *_: 0)
+        patched.setattr(PartitionReader, "find_end", lambda *_: 0)
         assert other.read(deadline()).seq == 0
         with pytest.raises(SupersededError):
             other.write(token, None, deadline())
@@ -131,12 +132,12 @@ def test_an_end_before_the_plans_record_is_asked_for_again(
     member = query.kafka.member(names.group, names.driver, 30_000)
     token = PlanToken(names, 0, start, member.join(deadline()))
     entry = one.write(token, None, deadline())
-    told, ask = [0, 0], EndOffset.__call__
+    told, ask = [0, 0], PartitionReader.find_end
 
-    def old_at_first(end: EndOffset, position: LogPosition, deadline: Deadline) -> int:
-        return told.pop() if told else ask(end, position, deadline)
+    def old_at_first(reader: PartitionReader, number: int, deadline: Deadline) -> int:
+        return told.pop() if told else ask(reader, number, deadline)
 
-    monkeypatch.setattr(EndOffset, "__call__", old_at_first)
+    monkeypatch.setattr(PartitionReader, "find_end", old_at_first)
     token = replace(token, seq=entry.seq, position=entry.position)
     assert other.expect(token, deadline()) == entry
     assert not told

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 
 import pytest
 
 from eos_sink.kafka_config import SETTINGS
-from eos_sink.kafka_config.producer_settings import CONSUMER_ONLY
-from eos_sink.testing.ivy import Workbench
-from eos_sink.testing.jvm import find_java
+from eos_sink.kafka_config.java_settings import CONSUMER_ONLY
+from eos_sink.testing.java import find_java
 from eos_sink.testing.kafka_files import ensure_kafka
-from eos_sink.testing.progress import to_stderr
 
 NEWEST, OLDEST = "4.3.0", "3.9.1"
 
@@ -24,7 +21,7 @@ def names(version: str, which: str) -> set[str]:
     Their main methods print Kafka's own documentation, with an anchor for each name.
     """
     java = find_java()
-    files = ensure_kafka(version, Workbench(java, to_stderr, os.environ))
+    files = ensure_kafka(version, java)
     shown = subprocess.run(
         [java.executable, "-cp", files.classpath, f"org.apache.kafka.clients.{which}"],
         capture_output=True,

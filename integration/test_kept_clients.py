@@ -18,12 +18,13 @@ from eos_sink.kafka.deadline import Deadline
 from eos_sink.options import parse_options
 from eos_sink.protocol.model import BatchId
 from eos_sink.spark import data_source, writers
-from eos_sink.spark.client_cache import Kept
+from eos_sink.spark.client_cache import ClientCache
 from eos_sink.spark.data_source import KafkaEosDataSource
 from eos_sink.task.writer import TaskWriter
-from eos_sink.testing import KafkaCluster, start_kafka
+from eos_sink.testing import KafkaCluster
 from integration.checker import read_topic
 from integration.in_process import new_topic
+from integration.own_kafka import start_own_kafka
 
 SCHEMA = StructType([StructField("value", BinaryType())])
 
@@ -62,15 +63,15 @@ def await_at_most(threads: int, files: int) -> None:
 
 @pytest.fixture(scope="module")
 def other() -> Iterator[KafkaCluster]:
-    with start_kafka() as cluster:
+    with start_own_kafka() as cluster:
         yield cluster
 
 
 @pytest.fixture
 def process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """One that keeps nothing of other tests, and leaves nothing to them."""
-    planners: Kept[Planner] = Kept()
-    committers: Kept[Committer] = Kept()
+    planners: ClientCache[Planner] = ClientCache()
+    committers: ClientCache[Committer] = ClientCache()
     monkeypatch.setattr(data_source, "_planners", planners)
     monkeypatch.setattr(writers, "_committers", committers)
     yield
@@ -134,7 +135,7 @@ def test_a_planner_and_a_committer_that_are_closed_leave_nothing_behind(
 
 def test_a_planner_that_is_closed_after_its_broker_has_gone_leaves_nothing_behind() -> None:
     threads, _ = threads_and_files()
-    with start_kafka() as gone:
+    with start_own_kafka() as gone:
         topic = new_topic(gone, "gone", partitions=1)
         servers = gone.bootstrap_servers
         options = parse_options(

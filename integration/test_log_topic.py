@@ -1,4 +1,4 @@
-"""A decision log that somebody made beforehand is used only if it keeps what is written."""
+"""A decision log that an operator created is used only if it keeps its records."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from eos_sink.errors import ConfigurationError
-from eos_sink.kafka.cluster import LOG_PARTITIONS
+from eos_sink.kafka.log_topic import LOG_PARTITIONS
 from eos_sink.testing import KafkaCluster
 from integration.conftest import MakeRun
 from integration.in_process import new_topic

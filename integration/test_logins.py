@@ -10,14 +10,14 @@ import pytest
 
 from eos_sink.errors import EosSinkError
 from eos_sink.kafka.cluster import ConfluentKafka
-from eos_sink.kafka.connection.oauth import unsigned
+from eos_sink.kafka.connection.oauth import make_unsigned_token
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka_config.acls import Permissions
 from eos_sink.options import parse_options
 from eos_sink.testing import KafkaCluster
-from eos_sink.testing.certificates import STORE_PASSWORD, encrypt_key
 from eos_sink.testing.topic_scan import Scan, Source, Span
 from tests.kafka.token_server import TokenServer, serving
+from tests.key_stores import STORE_PASSWORD, encrypt_key, pkcs12_keystore, pkcs12_truststore
 
 PREFIX = "eos-sink-"
 TOPIC = "logins"
@@ -103,7 +103,7 @@ def test_both_clients_log_in_with_a_token_from_a_server(
     authority = entered.access.authority
     claims = {"sasl.oauthbearer.config": "principal=ann scope=kafka lifeSeconds=100"}
     with serving(TokenServer(authority.identity("login"))) as server:
-        server.token = lambda _: unsigned(claims, time.time())[0]
+        server.token = lambda _: make_unsigned_token(claims, time.time())[0]
         login = {
             **entered.access.options("ann", "OAUTHBEARER"),
             **{f"kafka.{name}": value for name, value in server.settings().items()},
@@ -115,7 +115,7 @@ def test_both_clients_log_in_with_a_token_from_a_server(
         writes_through_both_clients(entered, login, "token")
         assert {form for _, form in server.asked} == {"grant_type=client_credentials&scope=kafka"}
     assert "canary" not in caplog.text
-    assert unsigned(claims, 0)[0].split(".")[0] not in caplog.text
+    assert make_unsigned_token(claims, 0)[0].split(".")[0] not in caplog.text
 
 
 def inline(kafka: KafkaCluster) -> dict[str, str]:
@@ -155,11 +155,22 @@ def test_both_clients_take_an_encrypted_key(
 @pytest.mark.long
 def test_both_clients_take_pkcs12_stores(entered: KafkaCluster) -> None:
     pytest.importorskip("cryptography")
-    writes_through_both_clients(entered, entered.access.pkcs12_options("ann"), "pkcs12")
+    authority = entered.access.authority
+    options = {
+        **entered.access.options("ann", "TLS"),
+        "kafka.ssl.truststore.type": "PKCS12",
+        "kafka.ssl.truststore.location": str(pkcs12_truststore(authority)),
+        "kafka.ssl.truststore.password": STORE_PASSWORD,
+        "kafka.ssl.keystore.type": "PKCS12",
+        "kafka.ssl.keystore.location": str(pkcs12_keystore(authority.identity("ann"))),
+        "kafka.ssl.keystore.password": STORE_PASSWORD,
+        "kafka.ssl.key.password": STORE_PASSWORD,
+    }
+    writes_through_both_clients(entered, options, "pkcs12")
 
 
 @pytest.mark.long
-def test_whom_nobody_vouches_for_is_not_trusted(entered: KafkaCluster) -> None:
+def test_an_unknown_authority_is_not_trusted(entered: KafkaCluster) -> None:
     """Without its trust store neither client goes on."""
     given = entered.access.options("ann", "SCRAM-SHA-512")
     del given["kafka.ssl.truststore.location"]

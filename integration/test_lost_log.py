@@ -1,4 +1,4 @@
-"""A decision log that is gone, on a real Kafka: no batch is written twice behind anybody's back."""
+"""A deleted decision log, on a real Kafka: no batch is silently written twice."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ VERSIONS = pytest.mark.kafka("4.3.0", "3.9.1")
 
 @pytest.fixture
 def query(kafka: KafkaCluster, tmp_path: Path) -> Iterator[Query]:
-    """With a log of its own, to be deleted."""
+    """With its own log, to be deleted."""
     query = Query(kafka, tmp_path, eos_log_topic=f"log-{uuid.uuid4().hex[:8]}")
     try:
         yield query
@@ -79,6 +79,7 @@ def pause(query: Query, point: FaultPoint, batch: int) -> Process:
     return process
 
 
+@pytest.mark.long
 def test_a_log_that_is_deleted_under_a_running_query_takes_no_decision(
     query: Query, kafka: KafkaCluster
 ) -> None:
@@ -86,10 +87,7 @@ def test_a_log_that_is_deleted_under_a_running_query_takes_no_decision(
     process = pause(query, FaultPoint.COMMITTER_OPEN_BEFORE, batch=0)
     delete_log(kafka, query)
     process.wake()
-    assert (
-        "has no record where this run has read seq 1"
-        in process.stopped(OperatorNeededError)["text"]
-    )
+    assert "seq 1" in process.stopped(OperatorNeededError)["text"]
     # Nothing had been decided ever, so that nothing can be written twice.
     query.finish()
     query.check()

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from bench.memory_worker import MB, Case, Query, Worker, audited
-from eos_sink.testing import KafkaCluster, start_kafka
+from eos_sink.testing import KafkaCluster
+from integration.own_kafka import start_own_kafka
 
 pytestmark = pytest.mark.timeout(400)
 
@@ -23,7 +24,7 @@ GROWTH = 80 * MB
 
 @pytest.fixture
 def slow() -> Iterator[KafkaCluster]:
-    with start_kafka(proxied=True) as cluster:
+    with start_own_kafka(proxied=True) as cluster:
         yield cluster
 
 

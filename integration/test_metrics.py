@@ -20,11 +20,12 @@ from eos_sink import cli
 from eos_sink.driver import committer
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.metrics.names import Count, Step
-from eos_sink.testing import KafkaCluster, java_home, start_kafka
+from eos_sink.testing import KafkaCluster, java_home
 from eos_sink.testing.waiting import wait_until
 from integration.checker import read_topic
 from integration.figured import Figured
 from integration.in_process import new_topic
+from integration.own_kafka import start_own_kafka
 from integration.prometheus import exporter, prometheus
 from tests.prometheus.promtool import expressions, promtool
 
@@ -88,6 +89,7 @@ def test_figures_add_up_over_abort_replay_rewrite_and_restarts(
     assert 0 < stats.left_ms <= (stats.timeout_ms or 0) == 120_000
 
 
+@pytest.mark.long
 def test_prometheus_gets_an_answer_to_all_that_the_dashboard_asks(
     figured: Figured, tmp_path: Path
 ) -> None:
@@ -150,7 +152,7 @@ def test_the_exporter_prints_or_writes_what_it_would_serve(
 
 @pytest.mark.long
 def test_the_exporter_outlives_a_broker() -> None:
-    with start_kafka() as cluster:
+    with start_own_kafka() as cluster:
         query = Figured(cluster)
         query.batch(0)
         with exporter(*query.words, "--timeout", "4") as url:
@@ -167,7 +169,9 @@ def test_the_exporter_outlives_a_broker() -> None:
             wait_until(lambda: told("eos_sink") >= {down}, Deadline(_LONG_S), "it tells so")
             assert not told("eos_sink_rows", "eos_sink_driver")
             cluster.nodes[0].restart()
-            wait_until(lambda: len(told(*alive)) == 2, Deadline(_LONG_S), "all is told again")
+            wait_until(
+                lambda: len(told(*alive)) == 2, Deadline(_LONG_S), "all figures are served again"
+            )
             assert up in told(*alive)
         query.close()
 

@@ -4,25 +4,27 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient
 
 from eos_sink.driver.planner import Planner
 from eos_sink.errors import ClusterError
 from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.options import parse_options
-from eos_sink.testing.cache import cache_root, exclusive
-from eos_sink.testing.ivy import Workbench, retrieve_kafka
-from eos_sink.testing.jvm import Java, find_java
-from eos_sink.testing.ports import free_ports
+from eos_sink.testing.cache import cache_root
+from eos_sink.testing.cluster_admin import read_metadata
+from eos_sink.testing.jar_cache import download_jars, ensure_jars
+from eos_sink.testing.java import Java, find_java
+from eos_sink.testing.kafka_files import kafka_artifacts
+from eos_sink.testing.network_links import free_ports
+from eos_sink.testing.node_properties import properties_text
+from eos_sink.testing.process_tree import ProcessTree
+from eos_sink.testing.waiting import to_stderr, wait_until
 from eos_sink.testing.watchdog import Watchdog
 
 VERSION = "2.8.2"
@@ -33,14 +35,15 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 
 def jars(java: Java) -> Path:
     """Of that version and its ZooKeeper, from the cache or from Maven Central."""
-    place = cache_root() / "kafka-old" / VERSION
-    with exclusive(place.with_name(f".{VERSION}.lock"), Deadline(STARTS_WITHIN_S), lambda: None):
-        if not place.exists():
-            draft = place.with_name(f".{VERSION}.part")
-            bench = Workbench(java, print, os.environ)
-            retrieve_kafka(VERSION, draft, cache_root() / "ivy", bench)
-            draft.rename(place)
-    return place
+    directory = cache_root() / "kafka-old" / VERSION
+    label = f"Kafka {VERSION}"
+
+    def download(draft: Path) -> None:
+        artifacts = kafka_artifacts(VERSION)
+        download_jars(artifacts, draft, java, label=label, progress=to_stderr)
+
+    ensure_jars(directory, download, label, to_stderr)
+    return directory
 
 
 @pytest.fixture
@@ -50,14 +53,7 @@ def old_kafka() -> Iterator[str]:
     home = Path(tempfile.mkdtemp(prefix="eos-kafka-old-"))
     watchdog = Watchdog(remove=home)
     keeper, broker = free_ports(2)
-    command = [
-        *(
-            str(java.executable),
-            "-Xmx256m",
-            "-XX:TieredStopAtLevel=1",
-        ),
-        *("-cp", f"{jars(java)}/*"),
-    ]
+    options = ("-Xmx256m", "-XX:TieredStopAtLevel=1", "-cp", f"{jars(java)}/*")
     address = f"127.0.0.1:{broker}"
     programs = {
         "org.apache.zookeeper.server.quorum.QuorumPeerMain": {
@@ -78,33 +74,25 @@ def old_kafka() -> Iterator[str]:
         ending.callback(shutil.rmtree, home, ignore_errors=True)
         for program, properties in programs.items():
             file, log = home / f"{program}.properties", home / f"{program}.log"
-            file.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
-            with log.open("wb") as said:
-                process = subprocess.Popen(
-                    [*command, program, str(file)],
-                    stdout=said,
-                    stderr=said,
-                    cwd=home,
-                    env={**os.environ, **watchdog.environ},
-                )
-            ending.callback(process.wait, 30)
-            ending.callback(process.kill)
+            file.write_text(properties_text({n: str(value) for n, value in properties.items()}))
+            command = [java.executable, *options, program, file]
+            tree = ProcessTree(command, log, {**os.environ, **watchdog.environ}, cwd=home)
+            ending.callback(tree.kill)
         wait_for(address)
         yield address
 
 
 def wait_for(address: str) -> None:
     deadline = Deadline(STARTS_WITHIN_S)
-    client = AdminClient({"bootstrap.servers": address})
-    while True:
-        try:
-            if client.list_topics(timeout=2).brokers:
-                return
-        except KafkaException:
-            assert not deadline.passed, f"Kafka {VERSION} does not answer"
+
+    def answers() -> bool:
+        metadata = read_metadata(address, deadline)
+        return metadata is not None and bool(metadata.brokers)
+
+    wait_until(answers, deadline, f"Kafka {VERSION} answers")
 
 
-def test_a_broker_that_is_too_old_is_told_with_what_it_lacks(old_kafka: str) -> None:
+def test_a_broker_that_is_too_old_is_reported_with_what_it_lacks(old_kafka: str) -> None:
     options = parse_options({"kafka.bootstrap.servers": old_kafka, "eos.id": "q", "topic": "t"})
     kafka = ConfluentKafka(options)
     with pytest.raises(ClusterError) as error:

@@ -5,7 +5,6 @@ The Java client is the one in the broker's own jars, spoken to through the py4j 
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,8 +15,7 @@ import pytest
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
 from eos_sink.testing import KafkaCluster
-from eos_sink.testing.ivy import Workbench
-from eos_sink.testing.jvm import find_java
+from eos_sink.testing.java import find_java
 from eos_sink.testing.kafka_files import DEFAULT_VERSION, ensure_kafka
 from integration.checker import read_topic
 from integration.conftest import MakeRun
@@ -45,7 +43,7 @@ KEYS = [
 def java() -> Iterator[Any]:
     """Java with Kafka's classes."""
     runtime = find_java()
-    files = ensure_kafka(DEFAULT_VERSION, Workbench(runtime, print, os.environ))
+    files = ensure_kafka(DEFAULT_VERSION, runtime)
     jar = next((Path(pyspark.__file__).parent / "jars").glob("py4j-*.jar"))
     port, process = launch_gateway(
         jarpath=str(jar),

@@ -86,7 +86,7 @@ def test_a_committed_batch_whose_ids_are_taken_is_known_by_its_witnesses(query: 
 
 
 @VERSIONS
-def test_without_witnesses_a_person_is_asked(query: Query, kafka: KafkaCluster) -> None:
+def test_without_witnesses_an_operator_decides(query: Query, kafka: KafkaCluster) -> None:
     query.run_killed_at(FaultPoint.COMMITTER_SETTLE_AFTER)
     take_all_ids(query)
     delete_all_records(kafka, query.topic)
@@ -97,7 +97,7 @@ def test_without_witnesses_a_person_is_asked(query: Query, kafka: KafkaCluster) 
     }
 
 
-def test_a_replay_with_other_rows_needs_a_person(query: Query) -> None:
+def test_a_replay_with_other_rows_needs_an_operator(query: Query) -> None:
     query.run_killed_at(FaultPoint.COMMITTER_SETTLE_AFTER)
     replan(query, 1, rows_of(1, [ROWS, ROWS, ROWS + 1]))
     assert the_operators_error(query) == {"batch": 1, "partitions": [2], "rows": PARTITIONS * ROWS}
@@ -157,7 +157,7 @@ def test_an_empty_batch_writes_no_record_and_opens_no_transaction(
     decided = query.log()
     query.batches += later
     query.finish()
-    # A start voids once; the batches add nothing.
+    # A start fences once; the batches add nothing.
     assert query.log().seq == decided.seq + 1
     assert query.log().decision == decided.decision
     assert end_offsets_of(kafka, query) == ends
@@ -176,7 +176,7 @@ def test_an_empty_partition_opens_no_transaction(query: Query) -> None:
     query.check()
 
 
-def test_a_deleted_checkpoint_starts_anew_and_frees_readers(query: Query) -> None:
+def test_a_deleted_checkpoint_starts_a_new_stream_and_frees_readers(query: Query) -> None:
     query.batches = query.batches[:2]
     query.run_killed_at(FaultPoint.COMMITTER_VOTE_BEFORE)
     restore_checkpoint(query, 0)

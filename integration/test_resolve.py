@@ -1,4 +1,4 @@
-"""Every doubt on a real Kafka: the query stops, a person sees why and chooses, it goes on."""
+"""Every doubt on a real Kafka: the query stops, an operator reads why and chooses, it continues."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ VERSIONS = pytest.mark.kafka("4.3.0", "3.9.1")
 RAN, WAITING, REFUSED = 0, 1, 2
 
 
-class Person:
+class Operator:
     """Types `eos-sink resolve` for one query; the imports are paid once."""
 
     def __init__(self, kafka: KafkaCluster, query: Query) -> None:
@@ -69,8 +69,8 @@ class Person:
 
 
 @pytest.fixture
-def person(kafka: KafkaCluster, query: Query) -> Person:
-    return Person(kafka, query)
+def operator(kafka: KafkaCluster, query: Query) -> Operator:
+    return Operator(kafka, query)
 
 
 @pytest.fixture
@@ -104,11 +104,11 @@ def later_batches(query: Query) -> None:
 
 @VERSIONS
 def test_what_was_there_is_not_written_again(
-    kafka: KafkaCluster, query: Query, person: Person
+    kafka: KafkaCluster, query: Query, operator: Operator
 ) -> None:
     bring_into_doubt(kafka, query, FaultPoint.COMMITTER_SETTLE_AFTER)
     assert stopped(query)["data"]["partitions"] == [0, 1, 2]
-    seen = person.sees(expect=WAITING)
+    seen = operator.sees(expect=WAITING)
     assert seen["in_doubt"] == [0, 1, 2]
     assert seen["decision"]["batch"] == 1
     assert seen["decision"]["rows"] == PARTITIONS * ROWS
@@ -117,53 +117,53 @@ def test_what_was_there_is_not_written_again(
     assert {t["at_the_end"]["rows"] for t in seen["transactions"]} == {0}
     assert all(topic["start"] == topic["end"] for topic in seen["topics"])
     assert seen["owner"]["alive_here"] is False
-    assert "add --yes" in person.is_refused("visible")
-    person.chooses("visible")
-    assert person.sees()["decision"]["ruling"]["visible"] == [0, 1, 2]
+    assert "add --yes" in operator.is_refused("visible")
+    operator.chooses("visible")
+    assert operator.sees()["decision"]["ruling"]["visible"] == [0, 1, 2]
     assert query.finish().written(1) == []
     later_batches(query)
 
 
 def test_what_was_never_there_is_written_again(
-    kafka: KafkaCluster, query: Query, person: Person
+    kafka: KafkaCluster, query: Query, operator: Operator
 ) -> None:
     bring_into_doubt(kafka, query, FaultPoint.COMMITTER_WRITE_AFTER)
     stopped(query)
-    person.chooses("lost")
+    operator.chooses("lost")
     assert query.finish().written(1) == [0, 1, 2]
     query.batches = query.batches[1:]
     query.check()
 
 
 def test_partitions_may_have_different_fates(
-    kafka: KafkaCluster, query: Query, person: Person
+    kafka: KafkaCluster, query: Query, operator: Operator
 ) -> None:
     bring_into_doubt(kafka, query, FaultPoint.COMMITTER_WRITE_AFTER)
-    person.chooses("visible", "--partitions", "0,2")
+    operator.chooses("visible", "--partitions", "0,2")
     assert stopped(query)["data"]["partitions"] == [1]
-    assert person.sees(expect=WAITING)["in_doubt"] == [1]
-    person.chooses("lost", "--partitions", "1")
+    assert operator.sees(expect=WAITING)["in_doubt"] == [1]
+    operator.chooses("lost", "--partitions", "1")
     process = query.run_killed_at(FaultPoint.COMMITTER_SETTLE_AFTER)
     assert process.written(1) == [1]
-    # The ruling about the others outlives the decision that replaces it.
+    # The override about the others outlives the decision that replaces it.
     assert query.finish().written(1) == []
     rows = query.visible().values()
     assert sorted(rows) == sorted([*rows_of(1)[1], *(row for p in rows_of(2) for row in p)])
 
 
-def test_a_choice_against_the_evidence_is_refused(query: Query, person: Person) -> None:
+def test_a_choice_against_the_evidence_is_refused(query: Query, operator: Operator) -> None:
     query.run_killed_at(FaultPoint.COMMITTER_SETTLE_AMID)
-    states = {t["partition"]: t["outcome"] for t in person.sees()["transactions"]}
+    states = {t["partition"]: t["outcome"] for t in operator.sees()["transactions"]}
     assert sorted(states.values()) == ["committed", "open", "open"]
     committed = next(p for p, standing in states.items() if standing == "committed")
     open_ = next(p for p, standing in states.items() if standing == "open")
     for choice in ("lost", "visible"):
-        assert "Nothing is in doubt" in person.is_refused(choice, "--yes")
-        said = person.is_refused(choice, "--yes", "--partitions", str(committed))
+        assert "Nothing is in doubt" in operator.is_refused(choice, "--yes")
+        said = operator.is_refused(choice, "--yes", "--partitions", str(committed))
         assert "is committed" in said
-        said = person.is_refused(choice, "--yes", "--partitions", str(open_))
+        said = operator.is_refused(choice, "--yes", "--partitions", str(open_))
         assert "is decided and open" in said
-        assert "no transaction of partition 9" in person.is_refused(
+        assert "no transaction of partition 9" in operator.is_refused(
             choice, "--yes", "--partitions", "9"
         )
     assert query.finish().written(1) == []
@@ -171,8 +171,8 @@ def test_a_choice_against_the_evidence_is_refused(query: Query, person: Person) 
 
 
 @VERSIONS
-def test_markers_tell_what_the_coordinator_has_forgotten(
-    kafka: KafkaCluster, query: Query, person: Person
+def test_markers_prove_what_the_coordinator_has_forgotten(
+    kafka: KafkaCluster, query: Query, operator: Operator
 ) -> None:
     """Only the first records are gone, the witnesses among them."""
     query.run_killed_at(FaultPoint.COMMITTER_SETTLE_AFTER)
@@ -186,13 +186,13 @@ def test_markers_tell_what_the_coordinator_has_forgotten(
             for p in {w.partition for w in witnesses}
         },
     )
-    seen = person.sees()
+    seen = operator.sees()
     gone = [t for t in seen["transactions"] if t["witness"]["found"] == "unreadable"]
     assert gone
     assert {t["outcome"] for t in seen["transactions"]} == {"committed"}
     assert {t["at_the_end"]["marker"] for t in gone} == {"commit"}
     assert all(0 < t["at_the_end"]["rows"] <= t["rows"] for t in seen["transactions"])
-    assert "Nothing is in doubt" in person.is_refused("lost", "--yes")
+    assert "Nothing is in doubt" in operator.is_refused("lost", "--yes")
     assert query.finish().written(1) == []
 
 
@@ -213,29 +213,29 @@ def delete_records_before(kafka: KafkaCluster, topic: str, offsets: dict[int, in
 
 
 def test_the_decided_rows_at_the_end_of_the_topic_are_known_by_their_fingerprint(
-    query: Query, person: Person
+    query: Query, operator: Operator
 ) -> None:
     query.run_killed_at(FaultPoint.COMMITTER_SETTLE_AFTER)
-    seen = person.sees()
+    seen = operator.sees()
     assert all(t["at_the_end"]["same_rows"] for t in seen["transactions"])
-    assert "8, the decided ones" in person.types()
+    assert "8, the decided ones" in operator.types()
     assert all(t["at_the_end"]["marker"] == "commit" for t in seen["transactions"])
 
 
-def test_a_replay_with_other_rows_is_accepted(query: Query, person: Person) -> None:
+def test_a_replay_with_other_rows_is_accepted(query: Query, operator: Operator) -> None:
     query.run_killed_at(FaultPoint.COMMITTER_SETTLE_AFTER)
     replan(query, 1, rows_of(1, [ROWS, ROWS, ROWS + 1]))
     assert stopped(query)["data"]["partitions"] == [2]
-    person.chooses("accept")
+    operator.chooses("accept")
     assert query.finish().written(1) == []
     query.check()
 
 
-def test_a_replay_with_other_rows_is_written_too(query: Query, person: Person) -> None:
+def test_a_replay_with_other_rows_is_written_too(query: Query, operator: Operator) -> None:
     query.run_killed_at(FaultPoint.COMMITTER_SETTLE_AFTER)
     replan(query, 1, rows_of(1, [ROWS, ROWS, ROWS + 1]))
     stopped(query)
-    person.chooses("forget")
+    operator.chooses("forget")
     assert query.finish().written(1) == [0, 1, 2]
     rows = query.visible().values()
     assert rows.count("1-0-0") == 2
@@ -256,38 +256,40 @@ def test_the_printed_command_reaches_a_log_of_the_querys_own(
 
 
 def test_an_old_checkpoint_goes_on_when_the_decision_is_dropped(
-    query: Query, person: Person
+    query: Query, operator: Operator
 ) -> None:
     query.finish()
     restore_checkpoint(query, 1)
     assert stopped(query)["data"]["decided"] == 2
-    person.chooses("forget")
+    operator.chooses("forget")
     query.finish()
     rows = query.visible().values()
     assert (rows.count("0-0-0"), rows.count("1-0-0"), rows.count("2-0-0")) == (1, 2, 2)
 
 
-def test_what_is_decided_is_committed_before_it_is_dropped(query: Query, person: Person) -> None:
+def test_what_is_decided_is_committed_before_it_is_dropped(
+    query: Query, operator: Operator
+) -> None:
     query.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
-    person.chooses("forget")
+    operator.chooses("forget")
     query.check(batches=2)
 
 
-def test_a_query_whose_log_was_deleted_starts_anew(kafka: KafkaCluster, own_log: Query) -> None:
-    query, person = own_log, Person(kafka, own_log)
+def test_a_query_whose_log_was_deleted_starts_again(kafka: KafkaCluster, own_log: Query) -> None:
+    query, operator = own_log, Operator(kafka, own_log)
     query.run_killed_at(FaultPoint.COMMITTER_SETTLE_AFTER)
     query.commit_log(1)
     delete_log(kafka, query)
     stopped(query)
-    seen = person.sees(expect=WAITING)
+    seen = operator.sees(expect=WAITING)
     assert seen["committed_without_record"] == query_ids(query)
     delete_log(kafka, query)
-    seen = person.sees(expect=WAITING)
+    seen = operator.sees(expect=WAITING)
     assert seen["log"]["seq"] == 0
-    assert "no topic" in person.types(expect=WAITING)
+    assert "no topic" in operator.types(expect=WAITING)
     for choice in ("visible", "lost", "accept"):
-        assert "no decision" in person.types(f"--{choice}", "--yes", expect=REFUSED)
-    assert "--forget is carried out" in person.types("--forget", "--yes")
+        assert "no decision" in operator.types(f"--{choice}", "--yes", expect=REFUSED)
+    assert "--forget is carried out" in operator.types("--forget", "--yes")
     query.finish()
     query.check()
 
@@ -297,39 +299,47 @@ def query_ids(query: Query) -> list[str]:
     return [*(names.task(slot, p) for slot in (0, 1) for p in range(PARTITIONS)), names.driver]
 
 
+@pytest.mark.parametrize(
+    "point",
+    [
+        FaultPoint.TASK_PREPARED_AFTER,
+        # Reading the log waits until the transaction of its decision has timed out.
+        pytest.param(FaultPoint.COMMITTER_VOTE_AFTER, marks=pytest.mark.long),
+    ],
+)
 def test_a_run_that_is_alive_is_noticed_and_refused_from_then_on(
-    query: Query, person: Person
+    query: Query, operator: Operator, point: FaultPoint
 ) -> None:
-    live = pause(query)
-    assert person.sees()["owner"]["alive_here"] is True
-    assert f"process {live.pid} on" in person.is_refused("forget", "--yes")
-    person.chooses("forget", "--take-over")
+    live = pause(query, point)
+    assert operator.sees()["owner"]["alive_here"] is True
+    assert f"process {live.pid} on" in operator.is_refused("forget", "--yes")
+    operator.chooses("forget", "--take-over")
     live.wake()
     text = live.stopped(SupersededError)["text"]
-    assert "A person has used eos-sink resolve" in text
+    assert "An operator has used eos-sink resolve" in text
     query.finish()
     query.check()
 
 
-def pause(query: Query) -> Process:
-    process = query.run(pause_at(FaultPoint.COMMITTER_VOTE_AFTER, batch=0, partition=2))
-    process.paused_at(FaultPoint.COMMITTER_VOTE_AFTER)
+def pause(query: Query, point: FaultPoint = FaultPoint.COMMITTER_VOTE_AFTER) -> Process:
+    process = query.run(pause_at(point, batch=0, partition=2))
+    process.paused_at(point)
     return process
 
 
-def test_a_query_is_found_by_what_it_is_called(query: Query, person: Person) -> None:
+def test_a_query_is_found_by_what_it_is_called(query: Query, operator: Operator) -> None:
     query.finish()
-    whole = person.called
+    whole = operator.called
     for called in (query._given["eos.id"], whole.rpartition("-")[0]):
-        person.called = called
-        assert person.sees()["query"] == whole
-    person.called = f"{whole[:-11]}x"
-    said = person.types(expect=REFUSED)
-    assert f"knows no query {person.called!r}; it knows" in said
+        operator.called = called
+        assert operator.sees()["query"] == whole
+    operator.called = f"{whole[:-11]}x"
+    said = operator.types(expect=REFUSED)
+    assert f"no query {operator.called!r}; it has" in said
     assert whole in said
-    person.called = whole
-    assert "no such log topic" not in person.types("--command-config", "/dev/null")
-    assert "--command-config" in person.types("--command-config", "/nowhere", expect=REFUSED)
+    operator.called = whole
+    assert "no such log topic" not in operator.types("--command-config", "/dev/null")
+    assert "--command-config" in operator.types("--command-config", "/nowhere", expect=REFUSED)
 
 
 def test_the_example_of_the_page_goes_on(kafka: KafkaCluster, query: Query) -> None:
@@ -377,10 +387,10 @@ def test_two_queries_under_one_identity_are_named(query: Query) -> None:
     query.check()
 
 
-def test_a_stream_that_another_one_has_followed_is_replayed_without_a_person(
-    query: Query, person: Person
+def test_a_stream_that_another_one_has_followed_is_replayed_without_an_operator(
+    query: Query, operator: Operator
 ) -> None:
-    """And a person is asked where its rows are others than before."""
+    """And an operator decides if its rows have changed."""
     second = f"second-{uuid.uuid4().hex[:8]}"
     first, rows = query.stream, [rows_of(0), rows_of(5), rows_of(6)]
     query.batches = rows[:1]
@@ -397,7 +407,7 @@ def test_a_stream_that_another_one_has_followed_is_replayed_without_a_person(
     query.stream, query.batches = second, [rows_of(4)]
     error = stopped(query)
     assert error["data"]["stream"] == second
-    person.chooses("accept", "--stream", second)
+    operator.chooses("accept", "--stream", second)
     query.finish()
     query.batches = [*rows, rows_of(3)]
     query.check()

@@ -13,7 +13,7 @@ PATIENCE_S = 30
 
 
 def written(secured: KafkaCluster, topic: str, options: dict[str, str]) -> KafkaError | None:
-    """The error of a record that somebody writes."""
+    """The error of a record that is written with this login."""
     settings = librdkafka_settings({n.removeprefix("kafka."): v for n, v in options.items()})
     producer = Producer({**settings, "log_level": 0})
     errors: list[KafkaError | None] = []

@@ -29,16 +29,16 @@ class Application:
         self._planner = Planner(self._kafka, options)
         self._committer = Committer(self._kafka, options)
 
-    def prepare(self, batch: BatchId, row: str, run: str = "") -> TaskReport:
+    def prepare(self, batch: BatchId, row: str, spark_run: str = "") -> TaskReport:
         rows = [pa.RecordBatch.from_pydict({"value": [row]})]
         plan = self._planner.plan()
-        return TaskWriter(self._kafka, self._options, plan).write(batch, 0, rows, run)
+        return TaskWriter(self._kafka, self._options, plan).write(batch, 0, rows, spark_run)
 
     def commit(self, report: TaskReport) -> None:
         self._committer.commit([report])
 
-    def write(self, batch: BatchId, row: str, run: str = "") -> None:
-        self.commit(self.prepare(batch, row, run))
+    def write(self, batch: BatchId, row: str, spark_run: str = "") -> None:
+        self.commit(self.prepare(batch, row, spark_run))
 
     def close(self) -> None:
         self._planner.close()
@@ -88,6 +88,6 @@ def test_a_frame_is_not_written_twice_after_many_other_jobs_wrote_to_its_topic(
     for name in [*names, names[0]]:
         job = Application(options)
         batch = BatchId.numbered_by(Numbering.FOREACH, name, 0)
-        job.write(batch, name, run=uuid.uuid4().hex)
+        job.write(batch, name, spark_run=uuid.uuid4().hex)
         job.close()
     assert_each_once(read_topic(kafka.bootstrap_servers, topic), names)

@@ -15,16 +15,17 @@ import pytest
 from eos_sink.driver.committer import Committer
 from eos_sink.driver.planner import Planner
 from eos_sink.errors import ConfigurationError, ProduceFailedError
-from eos_sink.kafka.admin.inspection import ConfluentInspection
+from eos_sink.kafka.admin.confluent_admin import ConfluentAdmin
 from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.options import SinkOptions, parse_options
 from eos_sink.protocol import rules
 from eos_sink.protocol.model import BatchId, Plan
 from eos_sink.task.writer import TaskWriter
-from eos_sink.testing import KafkaCluster, start_kafka
+from eos_sink.testing import KafkaCluster
 from integration.checker import read_topic
 from integration.in_process import new_topic
+from integration.own_kafka import start_own_kafka
 
 LEAST_MS, MOST_MS = 6_000, 20_000
 TIMEOUT_MS = 5_000
@@ -50,7 +51,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 @pytest.fixture(scope="module")
 def strict() -> Iterator[KafkaCluster]:
     """Session lengths as Kafka has them, scaled down to what a test can wait for."""
-    with start_kafka(properties={"group.max.session.timeout.ms": MOST_MS}) as cluster:
+    with start_own_kafka(properties={"group.max.session.timeout.ms": MOST_MS}) as cluster:
         yield cluster
 
 
@@ -79,11 +80,11 @@ def plan_of_a_killed_process(options: SinkOptions, directory: Path) -> Plan:
 
 
 def await_no_member(options: SinkOptions, group: str) -> None:
-    inspection = ConfluentInspection(options)
+    admin = ConfluentAdmin(options)
     deadline = Deadline(60)
-    while inspection.members(group, deadline.within(5)):
+    while admin.describe_groups([group], deadline.within(5))[group]:
         assert not deadline.passed, f"{group} still has a member"
-    inspection.close()
+    admin.close()
 
 
 def test_a_task_whose_first_row_is_late_writes_under_the_plan_of_a_killed_process(
@@ -101,7 +102,8 @@ def test_a_task_whose_first_row_is_late_writes_under_the_plan_of_a_killed_proces
     assert read_topic(strict.bootstrap_servers, options.topic).values() == ["late"]
 
 
-def test_a_task_that_comes_after_the_session_tells_how_long_a_plan_may_last(
+@pytest.mark.long
+def test_a_task_that_comes_after_the_session_reports_how_long_a_plan_may_last(
     options: SinkOptions, tmp_path: Path
 ) -> None:
     plan = plan_of_a_killed_process(options, tmp_path)

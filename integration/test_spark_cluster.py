@@ -17,7 +17,7 @@ from integration.spark_apps import PATIENCE_S, Application, Applications
 from integration.spark_query import SparkQuery
 from integration.standalone import StandaloneCluster
 
-pytestmark = pytest.mark.timeout(900)
+pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
 # A batch's input comes from both executors, so that the loss of either takes input away.
 SPREAD_INPUT = {
@@ -79,13 +79,7 @@ def query(
     query.close()
 
 
-@pytest.mark.parametrize(
-    "point",
-    [
-        FaultPoint.TASK_PREPARED_AFTER,
-        pytest.param(FaultPoint.TASK_PRODUCE_AMID, marks=pytest.mark.long),
-    ],
-)
+@pytest.mark.parametrize("point", [FaultPoint.TASK_PREPARED_AFTER, FaultPoint.TASK_PRODUCE_AMID])
 def test_an_executor_killed_at(point: FaultPoint, query: SparkQuery, shared: Shared) -> None:
     query.add_batch()
     query.add_batch()
@@ -95,7 +89,6 @@ def test_an_executor_killed_at(point: FaultPoint, query: SparkQuery, shared: Sha
     query.assert_exactly_once()
 
 
-@pytest.mark.long
 def test_all_executors_killed_between_prepared_and_decided(
     query: SparkQuery, shared: Shared, machines: StandaloneCluster
 ) -> None:
@@ -112,8 +105,7 @@ def test_all_executors_killed_between_prepared_and_decided(
     query.assert_exactly_once()
 
 
-@pytest.mark.long
-def test_a_machine_lost_amid_its_task(
+def test_a_machine_lost_during_its_task(
     query: SparkQuery, shared: Shared, machines: StandaloneCluster
 ) -> None:
     point = FaultPoint.TASK_FLUSH_AFTER
@@ -128,7 +120,6 @@ def test_a_machine_lost_amid_its_task(
     machines.wait_workers(2)
 
 
-@pytest.mark.long
 def test_a_stage_that_is_run_again_for_lost_input(query: SparkQuery, shared: Shared) -> None:
     point = FaultPoint.TASK_PREPARED_BEFORE
     query.tasks = 4
@@ -147,8 +138,8 @@ def test_a_stage_that_is_run_again_for_lost_input(query: SparkQuery, shared: Sha
     "point",
     [
         FaultPoint.TASK_INIT_BEFORE,
-        pytest.param(FaultPoint.TASK_OFFSET_BEFORE, marks=pytest.mark.long),
-        pytest.param(FaultPoint.TASK_FLUSH_AFTER, marks=pytest.mark.long),
+        FaultPoint.TASK_OFFSET_BEFORE,
+        FaultPoint.TASK_FLUSH_AFTER,
     ],
 )
 def test_a_machine_that_wakes_up_after_its_tasks_were_done_elsewhere(

@@ -25,8 +25,8 @@ from tests.snippets import ROOT
 
 LOG = "__eos_sink_log"
 REDACTION = "spark.redaction.regex"
-# A setting of a session that nobody reads: only its name counts.
-SETTING = "spark.datasource.somebody.kafka.ssl.keystore.key"
+# A session's setting that has no reader: only its name counts.
+SETTING = "spark.datasource.other.kafka.ssl.keystore.key"
 PATIENCE_S = 300
 
 PROGRAM = """

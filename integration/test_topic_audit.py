@@ -13,7 +13,7 @@ from confluent_kafka import Producer
 from chaos.segments import transactions
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.testing import KafkaCluster
-from eos_sink.testing.local import LocalCluster
+from eos_sink.testing.local_cluster import LocalCluster
 from eos_sink.testing.topic_audit import Checker, Source, audit, json_field
 from eos_sink.testing.waiting import wait_until
 

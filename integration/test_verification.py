@@ -22,10 +22,11 @@ from eos_sink.kafka.interfaces import (
 )
 from eos_sink.kafka_config.broker_versions import VERIFICATION
 from eos_sink.options import parse_options
-from eos_sink.testing import KafkaCluster, start_kafka
+from eos_sink.testing import KafkaCluster
 from eos_sink.testing.topic_scan import Offsets, Source
 from integration.checker import read_topic
 from integration.kafka_tools import carry_out
+from integration.own_kafka import start_own_kafka
 
 PATIENCE_S = 30.0
 
@@ -38,7 +39,7 @@ Start = Callable[..., KafkaCluster]
 def start() -> Iterator[Start]:
     with ExitStack() as ending:
         yield lambda version, **properties: ending.enter_context(
-            start_kafka(version=version, properties=properties)
+            start_own_kafka(version=version, properties=properties)
         )
 
 

@@ -18,9 +18,10 @@ from contextlib import contextmanager
 
 import pytest
 
-from eos_sink.testing import KafkaCluster, start_kafka
+from eos_sink.testing import KafkaCluster
 from integration.conftest import MakeRun
 from integration.in_process import Run, new_topic
+from integration.own_kafka import start_own_kafka
 from tests.snippets import ROOT, snippets_of
 
 PATIENCE_S = 60
@@ -75,7 +76,7 @@ def in_terminal(kafka: KafkaCluster, *words: str) -> Iterator[tuple[subprocess.P
             os.close(theirs)
 
 
-def test_lines_tell_of_each_batch_as_it_is_decided_and_settled(
+def test_lines_show_each_batch_as_it_is_decided_and_settled(
     kafka: KafkaCluster, run: MakeRun
 ) -> None:
     topic = new_topic(kafka, "watched")
@@ -117,8 +118,9 @@ def test_a_terminal_is_left_as_it_was(
     assert ESCAPES.sub("", output.text.partition("\x1b[?1049h")[0]).strip() == ""
 
 
+@pytest.mark.long
 def test_a_broker_that_comes_back_is_seen_again() -> None:
-    with start_kafka() as kafka:
+    with start_own_kafka() as kafka:
         topic = new_topic(kafka, "watched")
         query = Run(kafka, {"topic": topic, "eos.id": topic})
         query.write(value=["a"])

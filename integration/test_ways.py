@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.conf import RuntimeConfig
 
 import eos_sink
-from eos_sink.options import SESSION_PREFIX
+from eos_sink.identity import SESSION_PREFIX
 from eos_sink.testing import KafkaCluster
 from eos_sink.testing.cache import cache_root
 from integration.checker import assert_each_once, read_topic
@@ -40,6 +40,7 @@ def conf(spark: SparkSession) -> Iterator[RuntimeConfig]:
     eos_sink.register(spark)
 
 
+@pytest.mark.long
 def test_settings_of_the_session_are_defaults_once_it_is_registered(
     kafka: KafkaCluster,
     spark: SparkSession,
@@ -116,7 +117,7 @@ def place(tmp_path: Path, wheel: Path) -> Path:
     return place
 
 
-# A Connect server is told where to run by `remote`.
+# `remote` says where a Connect server runs.
 NO_MASTER = {"spark.sql.shuffle.partitions": "2"}
 # The libraries without what makes the tree importable: links of site-packages count there only.
 WITHOUT_THE_SINK = {"PYTHONPATH": sysconfig.get_path("purelib")}

@@ -9,17 +9,18 @@ import sys
 import uuid
 from pathlib import Path
 
-from eos_sink.testing import KafkaCluster, java_home
+from eos_sink.testing import KafkaCluster
+from eos_sink.testing.java import spark_environment
 from integration.test_docs import WAIT, adapted
 from tests.snippets import ROOT, Snippet, snippets_of
 
 _PAGE = ROOT / "docs" / "ways.md"
 _PATIENCE_S = 400
-_OURS = ("PYTHONPATH", "SPARK_HOME", "EOS_BOOTSTRAP", "EOS_KAFKA")
+_OURS = ("EOS_BOOTSTRAP", "EOS_KAFKA")
 
 
 class Section:
-    """A section, with a topic of its own in place of `readings`.
+    """A section, with its own topic in place of `readings`.
 
     Args:
         title: its heading.
@@ -60,18 +61,15 @@ class Section:
                 text = WAIT + text if block.language == "python" else text
                 (self._place / block.file_name).write_text(text)
         script = "".join(self._adapted(b.text) for b in blocks if b.language == "sh")
-        inherited = {name: value for name, value in os.environ.items() if name not in _OURS}
+        given = spark_environment(self._python)
         tools = f"{self._python.parent}:{Path(sys.executable).parent}:{os.environ['PATH']}"
         done = subprocess.run(
             ["bash", "-euc", script],
             cwd=self._place,
             env={
-                **inherited,
+                **{name: value for name, value in given.items() if name not in _OURS},
                 "PATH": tools,
-                "JAVA_HOME": str(java_home()),
-                "PYSPARK_PYTHON": str(self._python),
                 "SPARK_CONF_DIR": str(self._conf),
-                "SPARK_LOCAL_IP": "127.0.0.1",
                 **(environ or {}),
             },
             stdin=subprocess.DEVNULL,

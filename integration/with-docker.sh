@@ -1,5 +1,5 @@
 #!/bin/bash
-# Run a command with a Docker engine of its own, as root, without network rules; nothing of it is
+# Run a command with a separate Docker engine, as root, without network rules; nothing of it is
 # left afterwards. For machines (and CI) on which Docker is installed but not running.
 #
 #   integration/with-docker.sh COMMAND...

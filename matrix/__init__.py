@@ -1,1 +1,1 @@
-"""The sink on every Spark, Kafka and Python that it is for, as it is installed: docs/matrix.md."""
+"""Tests the installed sink with each supported Spark, Kafka and Python: docs/matrix.md."""

@@ -1,4 +1,4 @@
-"""The cells: which versions go together, and what each is called."""
+"""The cells: combinations of versions, and their names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Virtual environments with nothing in them but a Spark and the wheel of the sink."""
+"""Virtual environments that contain only a Spark and the wheel of the sink."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def install(home: Path, base: Path, wheel: Path, *beside: str) -> Path:
         made, said = _run([str(base), "-m", "venv", "--without-pip", str(home)])
         if made:
             raise CannotRunError(f"no virtual environment: {_last(said)}")
-    # Whatever pip is here installs into there: an environment of its own needs none.
+    # The pip of this Python installs into the environment, which needs no pip.
     into = [*_pip(), "--python", str(python), "install"]
     code, said = _run([*into, *beside, str(wheel)])
     if not code:
@@ -110,7 +110,7 @@ def _pip() -> list[str]:
 
 
 def _run(command: list[str]) -> tuple[int, str]:
-    """How it ended, and what it said."""
+    """The exit code and the output."""
     variables = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     try:
         done = subprocess.run(

@@ -1,4 +1,4 @@
-"""What became of a cell: a value that is kept as JSON."""
+"""The outcome of a cell, stored as JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The program of a cell: it knows Spark and nothing of the sink but the name of its format.
+"""The program of a cell: it uses Spark, and only the format's name of the sink.
 
     python program.py config.json
 
@@ -78,7 +78,7 @@ def endless(queries: list[Query], spark: SparkSession) -> None:
 
 
 def rest(queries: list[Query]) -> dict[str, str]:
-    """To the end, from the checkpoints that the killed run has left."""
+    """Run to the end, from the checkpoints of the killed run."""
     together(queries, availableNow=True)
     for trigger in ("availableNow", "once"):
         for query in queries:

@@ -1,4 +1,4 @@
-"""Puts the outcomes of a run into docs/matrix.md, between its two marks, and beside it as JSON.
+"""Writes the outcomes of a run into docs/matrix.md, between two marks, and docs/matrix.json.
 
 python -m matrix.publish matrix-report
 """
@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from bench.pages.publication import replace_between
 from matrix.cells import ALL, KAFKAS, Cell
 from matrix.outcome import Outcome, Verdict, read_all
 
@@ -33,11 +34,8 @@ def published() -> list[Outcome]:
 
 
 def with_outcomes(page: str, outcomes: Sequence[Outcome]) -> str:
-    """The page with these between its marks."""
-    before, rest = page.split(_BEGIN)
-    _, after = rest.split(_END)
-    told = "\n".join(lines(outcomes))
-    return f"{before}{_BEGIN}\n\n{told}\n{_END}{after}"
+    """The page with these outcomes between its marks."""
+    return replace_between(page, _BEGIN, _END, lines(outcomes))
 
 
 def lines(outcomes: Sequence[Outcome], cells: Sequence[Cell] = ALL) -> Iterator[str]:

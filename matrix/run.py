@@ -1,9 +1,8 @@
-"""Runs the program in an environment: once until it is killed, once to the end; counts the rows."""
+"""Runs the program in an environment twice, until it is killed and to its end; checks the rows."""
 
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 import tempfile
@@ -13,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.testing import KafkaCluster, java_home
+from eos_sink.testing import KafkaCluster
+from eos_sink.testing.java import spark_environment
 from eos_sink.testing.process_tree import ProcessTree
 from eos_sink.testing.topic_scan import ReaderError
 from matrix.cells import Cell
@@ -22,7 +22,6 @@ from matrix.target import Target
 
 _PATIENCE_S = 300.0
 _LAST_LINES = 3
-_OURS = ("PYTHONPATH", "SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_DRIVER_PYTHON")
 _SPARK = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -35,7 +34,7 @@ _SPARK = {
 
 
 class _WrongError(Exception):
-    """What a run has shown to be wrong, for all of its cells."""
+    """A failure of all cells of the run."""
 
 
 def run_cells(
@@ -58,7 +57,7 @@ def run_cells(
         why = f"{wrong}; {run.said()}"
         outcomes = [Outcome(cell, Verdict.FAILED, why=why) for cell in cells]
     else:
-        outcomes = [_judged(target, killed_at[target.cell], seen) for target in targets]
+        outcomes = [_check(target, killed_at[target.cell], seen) for target in targets]
     finally:
         for target in targets:
             target.close()
@@ -68,7 +67,7 @@ def run_cells(
     return [outcome.lasting(seconds) for outcome in outcomes]
 
 
-def _judged(target: Target, killed_at: int, seen: dict[str, Any]) -> Outcome:
+def _check(target: Target, killed_at: int, seen: dict[str, Any]) -> Outcome:
     found = target.audit(_PATIENCE_S)
     if found.perfect:
         rows = found.count.records
@@ -99,7 +98,7 @@ class _Run:
         deadline = Deadline(_PATIENCE_S)
         program = self._launch(endless=True)
         try:
-            while not all(target.amid for target in self._targets):
+            while not all(target.has_begun for target in self._targets):
                 if not program.alive or deadline.passed:
                     raise _WrongError("too few rows are visible")
                 for target in self._targets:
@@ -132,13 +131,6 @@ class _Run:
         config.write_text(json.dumps(given))
         # A copy, so that this tree is not on the program's path.
         program = Path(shutil.copy(Path(__file__).with_name("program.py"), self._home))
-        inherited = {name: value for name, value in os.environ.items() if name not in _OURS}
-        environ = {
-            **inherited,
-            "JAVA_HOME": str(java_home()),
-            "PYSPARK_PYTHON": str(self._python),
-            "SPARK_LOCAL_IP": "127.0.0.1",
-            "TMPDIR": str(self._home),
-        }
+        environ = {**spark_environment(self._python), "TMPDIR": str(self._home)}
         command = [self._python, program, config]
         return ProcessTree(command, self._home / "log", environ, cwd=self._home)

@@ -1,4 +1,4 @@
-"""One broker of a run: the input that is for it, its topics, and what its readers see."""
+"""One broker of a run: its input, its topics, and what readers see."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _LOOK_S = 0.05
 
 
 class Target:
-    """Where the program writes for a cell.
+    """The input and the topics of a cell.
 
     Args:
-        cell: whose it is.
+        cell: the cell.
         kafka: a broker of the cell's version.
         home: a new directory for the input and the checkpoint.
 
@@ -38,7 +38,7 @@ class Target:
             for number in range(files):
                 lines = (json.dumps({"row": next(rows)}) + "\n" for _ in range(ROWS))
                 (where / f"{name}-{number:02}.txt").write_text("".join(lines))
-        # A topic that another try has left is not taken for this one's.
+        # The name is new, so that rows of an earlier run do not count.
         topic = f"{cell.name}-{home.parent.name[-8:]}"
         for name in (topic, f"{topic}-side"):
             kafka.create_topic(name, partitions=2)
@@ -54,21 +54,21 @@ class Target:
         self._checker = Checker(Source(kafka.bootstrap_servers, topic), json_field("row"))
 
     @property
-    def amid(self) -> bool:
-        """Some rows are visible. Take another look first."""
+    def has_begun(self) -> bool:
+        """Some rows were visible at the last look."""
         return self.seen >= _AT_LEAST
 
     @property
     def complete(self) -> bool:
-        """All that the first run was given is visible."""
+        """All rows of the first run were visible at the last look."""
         return self.seen >= FILES * ROWS
 
     def look(self) -> None:
-        """Take in what has become visible; waits for it for a moment."""
+        """Count what has become visible; waits a moment for it."""
         self.seen += len(self._checker.look(_LOOK_S))
 
     def audit(self, timeout_s: float) -> Audit:
-        """Read everything afresh.
+        """Read everything again.
 
         Raises:
             ReaderError: a reader did not get to its end in time.

@@ -18,7 +18,7 @@ else:
         try:
             from pyspark_kafka_eos.unusable import UnusableSource as DefaultSource
         except Exception:
-            # No Python data sources in this pyspark at all: nothing to register, nobody asks.
+            # No Python data sources in this pyspark at all: nothing to register.
             pass
         else:
             DefaultSource.cause = f"{type(error).__name__}: {error}"

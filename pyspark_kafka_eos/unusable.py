@@ -14,7 +14,7 @@ class UnusableSource(DataSource):
     """The format `kafka-eos` in an environment that cannot run it.
 
     Attributes:
-        cause: what went wrong when the sink was imported; set by whoever tried.
+        cause: what went wrong when the sink was imported; set by `pyspark_kafka_eos`.
     """
 
     cause: ClassVar[str] = "unknown"

@@ -29,7 +29,7 @@
  *   NABANDON   commit() is interrupted and lives on while abort() runs
  *   NZTASK     a second attempt of a task runs whenever it likes
  *   NTDIE      a task dies with its transaction open, and reports nothing
- *   NFAIL      a step of abort() or of a plan's sweep raises; its processes live on
+ *   NFAIL      a step of abort() or of a plan's own abort raises; its processes live on
  *   NHIDE      a list of open transactions misses one (its coordinator is moving); recovery copes
  *   NSTALE     a read of the log ends before its latest record (a deposed leader answers)
  *   NFORGET    a coordinator forgets a completed transaction (transactional.id.expiration.ms)
@@ -663,7 +663,7 @@ inline WRITE(ID,t,e,b,v,mm) {
 #endif
 }
 
-/* ---- list, void, abort [sweep] ---- */
+/* ---- list, fence, abort [list_undecided, fence_plans, abort_all] ---- */
 inline LIST_() { i = 0;
     do :: i < NT -> if :: UND(i) -> sl[i] = ep[i] :: else -> sl[i] = 0 fi;
 #if NHIDE
@@ -685,21 +685,21 @@ inline SWEEP(ID) { i = 0;
 #endif
        :: i >= NT -> break od; i = 0 }
 inline UNLIST() { i = 0; do :: i < NT -> sl[i] = 0; i++ :: else -> break od; i = 0 }
-/* [void]: the latest record once more, under the next number */
+/* [fence_plans]: the latest record again, under the next number */
 #ifdef NO_VOID
 inline VOID(ID,T) { ok = 1 }
 #elif NP == 1
 inline VOID(ID,T) {
-  printf("MSC: pid%d voids\n", _pid);
+  printf("MSC: pid%d fences the plans\n", _pid);
   REG_WRITE(ID,bb,bs,be[0],0,bv[0],0,T,bseq,mem,0,0);
   if :: ok -> bseq++; bset = T :: else fi }
 #else
 inline VOID(ID,T) {
-  printf("MSC: pid%d voids\n", _pid);
+  printf("MSC: pid%d fences the plans\n", _pid);
   REG_WRITE(ID,bb,bs,be[0],be[1],bv[0],bv[1],T,bseq,mem,0,0);
   if :: ok -> bseq++; bset = T :: else fi }
 #endif
-/* [settled] what a plan's void says: this or an earlier settle has seen all of the decision committed */
+/* [settled] in a plan's fence: this or an earlier settle has seen all of the decision committed */
 #ifdef M_SETTLEDBLIND
 #define ALL_SEEN (bb != 0)
 #else
@@ -737,7 +737,7 @@ inline VOID(ID,T) {
 #endif
 #define SAME_DECISION (bb == pb_ && bs == ps_ && SAME_E)
 /* Does a plan of a process that has planned before look for leftovers? Not if the one record since
-   its last plan is a new decision. The seq alone does not tell: a void whose sweep failed moves it. */
+   its last plan is a new decision. The seq alone does not prove it: a fence whose abort failed moves it. */
 #ifdef M_SEQONLY
 #define LOOK (bseq == pq)
 #else
@@ -899,7 +899,7 @@ plan: /* [Planner.plan] */
      if :: doubt == SILENT -> goto forget :: else fi;
 #ifndef NO_REPLAN
      /* the plan before came to nothing, or the log has moved otherwise than by its decision: list, and
-        only if there is something, void and abort */
+        only if there is something, fence and abort */
      if
      :: LOOK ->
         LIST(id);
@@ -916,7 +916,7 @@ plan: /* [Planner.plan] */
      fi
 #endif
   :: else -> /* [_recover] */
-     /* the time-out is checked with an InitProducerId of the driver's id, before the group is joined */
+     /* the timeout is checked with an InitProducerId of the driver's id, before the group is joined */
      atomic { LIVING(id); DRV_INIT() }
      atomic { LIVING(id); mem = 1+id+R*jc; jc++; member = mem; printf("MSC: run %d joins as member %d\n", id, mem);
        assert(jc <= 1+NSESSION) }                     /* (4) no run joins again when it is replaced: they would take turns */
@@ -1060,7 +1060,7 @@ plan: /* [Planner.plan] */
   :: else -> atomic { LIVING(id); if :: olog[STR] == b -> olog[STR] = b+1 :: else -> goto fail fi }; goto plan
   fi;
 
-abort: /* [Committer.abort], in a fresh process, or in the kept one, where it opens anew */
+abort: /* [Committer.abort], in a new process, or in the kept one, where it opens again */
 #ifdef KEEP
   atomic { if :: creq[id] == 1 -> kgone[id] = 1 :: else fi }
 #endif
@@ -1115,7 +1115,7 @@ fail:
   atomic {
     if
     :: res[id] == RUNNING && hum && clog[STR] == b -> res[id] = HUMAN
-    :: res[id] == RUNNING && !(hum && clog[STR] == b) -> res[id] = ERR     /* a stale run is told so too */
+    :: res[id] == RUNNING && !(hum && clog[STR] == b) -> res[id] = ERR     /* a stale run fails, too */
     :: else
     fi;
 #ifdef QUIETCHK
@@ -1179,7 +1179,7 @@ end_idle:
      :: ok && WRITTEN && cm_x[id] != 0 -> /* the batch, or a later one, was decided before another stream came */
         EXPECT(id,cm_seq[id]);
         if
-        :: ok && cm_x[id] == 1 -> /* it is visible: the plan is voided, and what was prepared aborted */
+        :: ok && cm_x[id] == 1 -> /* it is visible: the plan is fenced, and prepared transactions are aborted */
 #ifndef M_EARLIERNOVOID
            REG_WRITE(id,lb,ls,le[0],LE1,lv[0],LV1,lset,cm_seq[id],cm_mem[id],0,0);
 #endif
@@ -1240,7 +1240,7 @@ proctype Clock() { bit tick; do :: timeout -> tick = 1-tick od }
 #define DONE_(t) (st[t] == CC || st[t] == CA)
 /* its producer id goes with it, so that what is left of the producer is refused */
 inline FORGET_(t) { nforget--; printf("MSC: the coordinator forgets id%d\n", t); st[t] = EMPTY; ep[t]++ }
-inline TIMEOUT_(t) { ntimeout--; printf("MSC: time-out\n"); INITPID(t); NOQUIET }
+inline TIMEOUT_(t) { ntimeout--; printf("MSC: timeout\n"); INITPID(t); NOQUIET }
 proctype Fault() {
 end_f:
   do

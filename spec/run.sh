@@ -66,8 +66,8 @@ row "a transaction times out, two batches, one partition" tried "$TWO -DNP=1 -DN
 row "the session ends" tried "$ONE -DNSESSION=1 $Q"
 row "commit() interrupted" tried "$ONE -DNABANDON=1 $Q"
 row "a late task attempt" tried "$P1 -DNZTASK=1 $Q"
-row "non-deterministic, a time-out" tried "$ONE -DNONDET -DNTIMEOUT=1"
-row "non-deterministic, a time-out before the vote" tried "$ONE -DNONDET -DNTIMEOUT=1 -DEARLYT $Q"
+row "non-deterministic, a timeout" tried "$ONE -DNONDET -DNTIMEOUT=1"
+row "non-deterministic, a timeout before the vote" tried "$ONE -DNONDET -DNTIMEOUT=1 -DEARLYT $Q"
 row "a task dies, its transaction open" tried "$ONE -DNTDIE=1 $Q"
 row "a list misses a transaction" clean "$P1 -DNHIDE=1 $Q"
 row "a list misses a transaction, two partitions" tried "$ONE -DNHIDE=1 $Q"
@@ -137,7 +137,7 @@ head_ "fair scheduling: the last run ends, and a done one leaves nothing open"
 L="-DLIVE"
 row "closed" clean "$P1 $L" live
 row "closed: a task dies" clean "$P1 $L -DNTDIE=1" live
-row "closed: a time-out" tried "$P1 $L -DNTIMEOUT=1" live
+row "closed: a timeout" tried "$P1 $L -DNTIMEOUT=1" live
 row "closed: the session ends" tried "$P1 $L -DNSESSION=1" live
 row "closed: a list misses one" tried "$P1 $L -DNHIDE=1" live
 row "closed: commit() interrupted" tried "$P1 $L -DNABANDON=1" live

@@ -33,9 +33,27 @@ def test_the_lookup_of_the_format_imports_no_client_and_nothing_for_rows() -> No
     """Spark does that in its Python processes, whatever format a query asks for."""
     found = imported("from pyspark_kafka_eos import DefaultSource; DefaultSource.name()")
     assert found.isdisjoint([*CLIENTS, *FOR_ROWS])
+    assert {name for name in found if name.startswith("eos_sink")} == {
+        "eos_sink",
+        "eos_sink.errors",
+        "eos_sink.identity",
+        "eos_sink.spark",
+        "eos_sink.spark.client_cache",
+        "eos_sink.spark.data_source",
+        "eos_sink.spark.session_defaults",
+    }
 
 
-def test_what_status_looks_with_imports_nothing_for_rows() -> None:
-    modules = "eos_sink.cli.status, eos_sink.kafka.admin.observation, eos_sink.kafka.transactions"
-    looked_with = f"import {modules}, eos_sink.ops.observer, eos_sink.ops.alerts"
-    assert imported(looked_with).isdisjoint([*FOR_ROWS, "pyspark"])
+@pytest.mark.parametrize("module", ["planner", "committer"])
+def test_the_driver_imports_nothing_for_rows_and_nothing_for_operators(module: str) -> None:
+    program = f"import eos_sink.driver.{module}, eos_sink.kafka.cluster, eos_sink.task.schema"
+    found = imported(program)
+    assert found.isdisjoint([name for name in FOR_ROWS if name != "eos_sink.task"])
+    assert found.isdisjoint(["eos_sink.ops", "eos_sink.driver.check_destinations", "difflib"])
+
+
+def test_status_and_transactions_import_nothing_for_rows() -> None:
+    modules = "cli.status", "ops.observer", "ops.alerts", "cli.transactions", "ops.transactions"
+    program = "import eos_sink.kafka.admin.confluent_admin, eos_sink.kafka.transaction_control\n"
+    program += "\n".join(f"import eos_sink.{module}" for module in modules)
+    assert imported(program).isdisjoint([*FOR_ROWS, "pyspark"])

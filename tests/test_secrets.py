@@ -18,7 +18,7 @@ from eos_sink.kafka.connection.settings import (
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.producer import ConfluentProducer
 from eos_sink.kafka.wire import Wire
-from eos_sink.kafka_config import SETTINGS, is_secret, judge
+from eos_sink.kafka_config import SETTINGS, check_setting, is_secret
 from eos_sink.kafka_config.acls import Permissions
 from eos_sink.kafka_config.librdkafka_settings import PROPERTIES
 from eos_sink.options import parse_options
@@ -80,13 +80,13 @@ def test_no_secret_is_shown(
     login: dict[str, str], caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    # Trusts nobody: reading what the system trusts takes a while each time.
+    # Without trusted authorities: reading those of the system takes a while each time.
     trust = {"kafka.ssl.ca.location": str(tmp_path)}
     options = {**login, **trust, "kafka.bootstrap.servers": "127.0.0.1:1", "eos.id": "q"}
     for name in SECRETS:
         for shape in SHAPES:
             shown = everything_of({**options, f"kafka.{name}": shape}, client=False)
-            shown += repr(judge(name, shape)) + judge(name, shape).note
+            shown += repr(check_setting(name, shape)) + check_setting(name, shape).note
             assert CANARY not in shown, (name, shape)
     assert CANARY not in caplog.text
 
@@ -97,7 +97,7 @@ def test_librdkafka_shows_no_secret(
 ) -> None:
     caplog.set_level(logging.DEBUG)
     options = {**login, "kafka.bootstrap.servers": "127.0.0.1:1", "eos.id": "q"}
-    taken = {f"kafka.{n}": CANARY for n in SECRETS if judge(n, CANARY).settings}
+    taken = {f"kafka.{n}": CANARY for n in SECRETS if check_setting(n, CANARY).settings}
     assert CANARY not in everything_of({**options, **taken}, client=True)
     keys = {n: v for n, v in taken.items() if "key" not in n}
     assert CANARY not in everything_of({**keys, **options}, client=True)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from eos_sink.testing.jvm import MINIMUM_JAVA
+from eos_sink.testing.java import MINIMUM_JAVA
 from matrix.cells import ALL, PYTHONS, SPARKS, select
 from tests.snippets import ROOT
 from tests.test_docs import ERRORS, make_targets

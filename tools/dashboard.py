@@ -44,7 +44,7 @@ _NAMES = {"green": "#2e8b57", "red": "#c4162a", "blue": "#1f60c4"}
 
 
 def play(seconds: float, picture: Path) -> None:
-    """Run two queries for a while, kill one of them amid a batch, start it again, and draw."""
+    """Run two queries for a while, kill one of them during a batch, start it again, and draw."""
     with start_kafka() as cluster, tempfile.TemporaryDirectory() as directory:
         orders, clicks = _queries(cluster)
         first, others = orders.words, Path(directory)
@@ -105,7 +105,7 @@ def _keep(query: Figured, ended: Event, pause: float, rows: Callable[[int], int]
 
 
 def _orders(query: Figured, ended: Event, seconds: float) -> None:
-    """A third of the time well, then a batch is given up, and a run dies amid one."""
+    """A third of the time without faults, then an aborted batch, and a run that dies in a batch."""
     calm, begun = Event(), time.monotonic()
 
     def after(share: float) -> bool:

@@ -1,22 +1,21 @@
-"""Builds the files of a release, and tries each of them as pip installs it.
+"""Builds the files of a release, and tests each as installed by pip.
 
     python -m tools.distributions DIRECTORY
 
 The wheel and the source distribution are in DIRECTORY/dist afterwards. Each is installed into an
-environment of its own outside of this tree, where the command has to run and Spark has to find the
+environment outside of this tree, where the command has to run and Spark has to find the
 format.
 """
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import tempfile
 from importlib.metadata import version
 from pathlib import Path
 
-from eos_sink.testing import java_home
+from eos_sink.testing.java import spark_environment
 from matrix.environments import build_wheel, install
 
 # The sink's own error shows that Spark has found it: a write without options is refused.
@@ -57,13 +56,8 @@ def main() -> int:
 
 def _run(home: str, *command: str) -> None:
     """Run it where nothing of this tree is on the path; its error ends the whole."""
-    given = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    own = {
-        "JAVA_HOME": str(java_home()),
-        "PYSPARK_PYTHON": str(Path(home, "venv", "bin", "python")),
-        "SPARK_LOCAL_IP": "127.0.0.1",
-    }
-    subprocess.run(command, cwd=home, env=given | own, timeout=_PATIENCE_S, check=True)
+    environ = spark_environment(Path(home, "venv", "bin", "python"))
+    subprocess.run(command, cwd=home, env=environ, timeout=_PATIENCE_S, check=True)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """The pictures of docs/how-it-works.md: `python -m tools.pictures` draws them into docs/pictures.
 
-A test holds the files to what is drawn here.
+A test compares the files with these pictures.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ def pages() -> dict[str, str]:
 
 
 def assemble(to: Path = PAGES) -> None:
-    """Bring the pages, and the files that they show or name, together."""
+    """Collect the pages, and the files that they show or link."""
     shutil.rmtree(to, ignore_errors=True)
     to.mkdir(parents=True)
     files: dict[str, str] = {}

@@ -104,7 +104,7 @@ STORIES = {
                 "decision log",
                 (
                     Bar(0, 4.9, _P, "batch 6"),
-                    Bar(4.9, 8.4, _P, "batch 6, void"),
+                    Bar(4.9, 8.4, _P, "batch 6 again"),
                     Bar(8.4, 10, _C, "batch 7"),
                 ),
             ),
@@ -173,26 +173,26 @@ STORIES = {
     ),
     "zombie": Story(
         "A driver that was thought dead",
-        "The old driver stands still before its decision. A new one joins the group, voids the "
-        "log, aborts what is open and writes the batch. The old one wakes up, and its decision is "
-        "refused.",
+        "The old driver is frozen before its decision. A new one joins the group, fences the "
+        "plans, aborts open transactions and writes the batch. The old one wakes up, and its "
+        "decision is refused.",
         (
             (
                 "old driver",
                 (
                     Bar(0, 0.8, _S, "plan"),
-                    Bar(2.6, 7.6, _D, "stands still"),
+                    Bar(2.6, 7.6, _D, "frozen"),
                     Bar(7.6, 9.4, Kind.REFUSED, "decide: refused"),
                 ),
             ),
             ("its tasks", (Bar(0.8, 4.4, _O, "open transactions"), Bar(4.4, 5.2, _A, "aborted"))),
-            ("new driver", (Bar(3, 4.8, _S, "join, void, abort"), Bar(6.4, 7.4, _S, "settle"))),
+            ("new driver", (Bar(3, 4.8, _S, "join, fence, abort"), Bar(6.4, 7.4, _S, "settle"))),
             ("its tasks", (Bar(4.9, 7, _O, "the same rows"), Bar(7, 10, _C, "committed"))),
             (
                 "decision log",
                 (
                     Bar(0, 4, _P, "4: batch 6"),
-                    Bar(4, 6.2, _P, "5: void"),
+                    Bar(4, 6.2, _P, "5: batch 6 again"),
                     Bar(6.2, 10, _C, "6: batch 7"),
                 ),
             ),
@@ -201,7 +201,7 @@ STORIES = {
     ),
     "expired": Story(
         "A decided transaction that is lost",
-        "After the decision the driver is dead for longer than the transaction time-out, and Kafka "
+        "After the decision the driver is dead for longer than the transaction timeout, and Kafka "
         "aborts one transaction. The next start commits the others, finds the lost one by reading "
         "one of its records, and the repeated batch writes exactly that partition again.",
         (
@@ -209,7 +209,7 @@ STORIES = {
                 "driver",
                 (
                     Bar(0.8, 4.6, _D, "dead"),
-                    Bar(4.6, 6.4, _S, "settle, look"),
+                    Bar(4.6, 6.4, _S, "settle, check"),
                     Bar(8.4, 9.4, _S, "settle"),
                 ),
             ),
@@ -235,7 +235,7 @@ STORIES = {
                     Bar(0, 3, _O, "open transaction"),
                     Bar(3, 6.6, _A, "timed out: lost"),
                     Bar(6.7, 9, _O, "writes again"),
-                    Bar(9, 10, _C, "there"),
+                    Bar(9, 10, _C, "committed"),
                 ),
             ),
             (
@@ -248,7 +248,7 @@ STORIES = {
         ),
         (
             Moment(0.8, "killed", bad=True),
-            Moment(3, "time-out", bad=True),
+            Moment(3, "timeout", bad=True),
             Moment(8.2, "decided again"),
         ),
     ),

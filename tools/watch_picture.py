@@ -20,15 +20,15 @@ import pyarrow as pa
 from rich.console import Console, RenderableType
 
 from eos_sink import cli
-from eos_sink.cli.connection import sink_options
-from eos_sink.cli.views import Picture
+from eos_sink.cli.arguments import sink_options
+from eos_sink.cli.watch import Picture
 from eos_sink.driver.committer import Committer
 from eos_sink.driver.planner import Planner
-from eos_sink.kafka.admin.observation import ConfluentObservation
+from eos_sink.kafka.admin.confluent_admin import ConfluentAdmin
 from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
+from eos_sink.ops.activity import ActivityTracker
 from eos_sink.ops.observer import Observer
-from eos_sink.ops.pace import Pacer, topics_of
 from eos_sink.options import parse_options
 from eos_sink.protocol.model import BatchId, TaskReport
 from eos_sink.task.writer import TaskWriter
@@ -111,17 +111,17 @@ def main() -> None:
 
 def _shown(bootstrap: str) -> RenderableType:
     given = cli.parser().parse_args(["watch", "--bootstrap-server", bootstrap])
-    kafka = ConfluentObservation(sink_options(given))
-    observer, pacer = Observer(kafka, given.prefix), Pacer()
+    kafka = ConfluentAdmin(sink_options(given))
+    observer, tracker = Observer(kafka, given.prefix), ActivityTracker()
     look = observer.look(Deadline(60))
-    happened = pacer.take(look)
-    ends = kafka.ends(topics_of(look), Deadline(60))
+    events = tracker.update(look)
+    ends = kafka.ends(look.topics, Deadline(60))
     picture = Picture(
         Console(file=io.StringIO()),
         "eos-sink watch · kafka:9092",
         "--bootstrap-server kafka:9092",
     )
-    shown = picture.drawn(look, pacer.paces(look, ends), happened)
+    shown = picture.draw(look, tracker.measure(look, ends), events)
     kafka.close()
     return shown
 

@@ -1,4 +1,4 @@
-"""Input at a steady rate, each record with the time of its birth, and when its copy is visible."""
+"""Input at a steady rate with creation times, and the time until each copy is visible."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _AT_ONCE = 1_000
 
 
 def born(now_ns: int) -> bytes:
-    """A value of `BYTES` bytes that knows when it was made."""
+    """A value of `BYTES` bytes that contains its creation time."""
     return b"%-*d" % (BYTES, now_ns)
 
 
@@ -28,7 +28,7 @@ def age_ms(value: bytes, now_ns: int) -> float:
 
 
 def fill(kafka: KafkaCluster, topic: str, records: int) -> None:
-    """So many records at once, for those who want to see how fast it goes."""
+    """Write this many records at once, to measure throughput."""
     producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "linger.ms": 50})
     for number in range(records):
         while True:
@@ -66,7 +66,7 @@ def feeding(kafka: KafkaCluster, topic: str, rate: float) -> Iterator[None]:
 
 
 class Reader:
-    """Reads what is committed, and notes how old each record is when it is seen.
+    """Reads committed records, and records the age of each.
 
     Args:
         topic: all of whose partitions are read from their beginning.
@@ -117,7 +117,7 @@ def reading(kafka: KafkaCluster, topic: str, partitions: int) -> Iterator[Reader
 
 
 def thinned(samples: Sequence[float], most: int = 200) -> list[float]:
-    """So few that a result stays readable, with the same spread: every n-th in order of size."""
+    """A small sample with the same spread: every n-th value in order of size."""
     ordered = sorted(samples)
     if len(ordered) <= most:
         return ordered

@@ -1,4 +1,4 @@
-"""Poll, process, produce with librdkafka. Reads a turn a line and answers each with a line.
+"""Poll, process, produce with librdkafka. Reads one turn per line and answers each with a line.
 
 librdkafka has no call that declares partitions. With `declared`, another client adds them all
 to the transaction, under the producer's id and epoch, before the first record; librdkafka still
@@ -162,12 +162,12 @@ class _Declarer:
 
     async def _all_added(self) -> bool:
         deadline = Deadline(_WAIT_S)
-        node = self._wire.known_coordinator(self._turn.group)
+        node = self._wire.get_coordinator(self._turn.group)
         if node is None:
             asked = self._wire.find_coordinators_request([self._turn.group])
             found = await self._wire.send(asked, None, deadline)
             self._wire.remember_coordinator(found.coordinators[0])
-            node = self._wire.known_coordinator(self._turn.group)
+            node = self._wire.get_coordinator(self._turn.group)
         topic = AddPartitionsToTxnRequest.AddPartitionsToTxnTopic(
             name=self._turn.output, partitions=list(range(self._turn.partitions))
         )

@@ -1,4 +1,4 @@
-"""The plain loops: how fast, and how soon visible, by client, partitions and commit interval."""
+"""Throughput and latency of plain loops, by client, partitions and commit interval."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ from bench.eos.turns import Turn
 from eos_sink.bench.cpu import Account, CpuClock
 from eos_sink.bench.result import Label, Notebook, Result
 from eos_sink.testing import KafkaCluster
-from eos_sink.testing.node_process import NodeProcess
-from eos_sink.testing.progress import to_stderr
+from eos_sink.testing.waiting import to_stderr
 
 INPUT_PARTITIONS = 4
 RATE = 1_000
@@ -27,7 +26,7 @@ _WARM_UP_S = 1.0
 
 @dataclass(frozen=True)
 class Extent:
-    """How much is measured.
+    """The sizes of the measurement.
 
     Attributes:
         partitions: of the output.
@@ -113,7 +112,7 @@ def _ways(clients: Sequence[Player]) -> Iterator[tuple[Player, bool]]:
 
 
 def _fast(kafka: KafkaCluster, client: Player, turn: Turn, notes: Notebook) -> None:
-    brokers = [Account(node.pid) for node in kafka.nodes if isinstance(node, NodeProcess)]
+    brokers = [Account(node.pid) for node in kafka.nodes]
     cpu = CpuClock({"client": [Account(client.pid)], "brokers": brokers})
     before = cpu.read()
     played = client.play(turn)

@@ -1,8 +1,7 @@
-"""Processes that play turns: one a client library, kept between turns, so that all are warm."""
+"""Processes that run turns: one per client library, kept between turns, so that all are warm."""
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -12,10 +11,8 @@ from pathlib import Path
 
 from bench.eos.turns import Played, Turn
 from eos_sink.testing import java_home
-from eos_sink.testing.ivy import Workbench
-from eos_sink.testing.jvm import find_java
+from eos_sink.testing.java import find_java
 from eos_sink.testing.kafka_files import ensure_kafka
-from eos_sink.testing.progress import to_stderr
 
 # The last client that adds partitions itself; from 4.0 on the broker adds them as data arrives
 # (KIP-890), and there is nothing to declare.
@@ -28,7 +25,7 @@ class Player:
     """A client that plays turns.
 
     Attributes:
-        name: what is told of it.
+        name: its name in the results.
         declares: partitions can be declared with it, one way or the other.
     """
 
@@ -53,7 +50,7 @@ class Player:
         pipe_in.flush()
         answer = pipe_out.readline()
         if not answer:
-            raise RuntimeError(f"{self.name} has ended amid {turn}")
+            raise RuntimeError(f"{self.name} ended during {turn}")
         return Played.parse(answer)
 
 
@@ -96,7 +93,7 @@ def _java(version: str, directory: Path) -> tuple[str, ...]:
     if not compiler.exists():
         print(f"Java {version} is left out: {compiler} is missing", file=sys.stderr)
         return ()
-    files = ensure_kafka(version, Workbench(find_java(), to_stderr, os.environ))
+    files = ensure_kafka(version, find_java())
     classes = directory / version
     classes.mkdir()
     subprocess.run([compiler, "-cp", files.classpath, "-d", classes, _SOURCE], check=True)

@@ -17,12 +17,12 @@ from pyspark.sql.streaming.query import StreamingQuery
 from bench.eos.feed import BYTES, feeding, fill, reading, thinned
 from bench.eos.loops import new_topic
 from eos_sink.bench.result import Label, Notebook, Result
-from eos_sink.demo.spark_jars import spark_kafka_jars
 from eos_sink.testing import KafkaCluster, java_home
-from eos_sink.testing.progress import to_stderr
+from eos_sink.testing.spark_jars import spark_kafka_jars
+from eos_sink.testing.waiting import to_stderr
 
 INPUT_PARTITIONS = 2
-"""As many tasks a batch, one a core."""
+"""Tasks per batch, one per core."""
 RATE = 1_000
 TUNING = {
     "kafka.linger.ms": "5",
@@ -41,7 +41,7 @@ _FEWEST = 3
 
 @dataclass(frozen=True)
 class Extent:
-    """How much is measured.
+    """The sizes of the measurement.
 
     Attributes:
         partitions: of the output, with the next batch as soon as the last is done.

@@ -1,4 +1,4 @@
-"""What a loop is told to play, and what it answers: a line of words each, in Python and in Java."""
+"""The requests to a loop and its answers: one line of words each, in Python and in Java."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Turn:
 
 @dataclass(frozen=True)
 class Played:
-    """What came of it.
+    """The result of a turn.
 
     Attributes:
         records: how many were written.

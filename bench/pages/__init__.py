@@ -1,1 +1,1 @@
-"""What each result says on its page of the documentation: Markdown and plots, from JSON alone."""
+"""Writes each result into its page of the documentation: Markdown and plots from JSON."""

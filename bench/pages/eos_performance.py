@@ -1,4 +1,4 @@
-"""What docs/eos-performance.md says of the loops and of Spark."""
+"""The tables about loops and Spark in docs/eos-performance.md."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from bench.pages.publication import (
     table,
 )
 from eos_sink.bench.result import Label, Result
-from eos_sink.verify.plot_style import (
+from eos_sink.verify.pages import (
     BLUE,
     GREEN,
     INK,
@@ -38,26 +38,26 @@ _CPU = ("CPU of client", "CPU of brokers")
 
 
 def measured(found: Result) -> Iterator[str]:
-    """When and on what, and whether the machine had more to do than the benchmark gave it."""
+    """Date and machine, and whether other work ran on it."""
     yield f"Measured {measured_on(found)}"
     load, cores = found.machine["load"][0], found.machine["cores"]
     if load > _BUSY * cores:
         yield (
-            f"The machine was busy with other work meanwhile (load {load:g}): compare within a "
-            "table, and trust counts and CPU more than times."
+            f"Other work ran on the machine (load {load:g}): compare within a table, and trust "
+            "counts and CPU more than times."
         )
 
 
 def loops(results: Results) -> Iterator[str]:
-    """How fast each client is, and what a transaction asks of the brokers."""
+    """The throughput of each client, and the requests of a transaction."""
     found = results[LOOPS]
     clients = _labels(found, "client", "throughput")
     partitions = _labels(found, "partitions", "throughput")
     yield from measured(found)
     yield ""
     yield (
-        "Thousands of records a second, and in parentheses the microseconds of CPU that client and "
-        "broker spend on a record:"
+        "Thousands of records per second, and in parentheses the microseconds of CPU that client "
+        "and broker spend on a record:"
     )
     yield ""
     head = ["commit every", "output partitions", *map(str, clients)]
@@ -70,7 +70,7 @@ def loops(results: Results) -> Iterator[str]:
     declaring = [c for c in clients if any(found.having("throughput", client=c, declared=True))]
     head = ["commit every", "output partitions", *map(str, declaring)]
     yield from table(head, [*_ratio_rows(found, declaring, partitions)])
-    yield "Requests of librdkafka in a transaction:"
+    yield "Requests of librdkafka per transaction:"
     yield ""
     yield from table(
         ["commit every", "output partitions", "AddPartitionsToTxn", "Produce"],
@@ -93,10 +93,10 @@ def visible(results: Results) -> Iterator[str]:
         for interval in _labels(found, "interval_ms", "visible")
     ]
     yield (
-        f"Milliseconds from a record's birth until a `read_committed` reader has its copy, at "
-        f"{number(found.parameters['rate'])} records a second into "
-        f"{found.parameters['latency_partitions']} partitions: the median, and between what nine "
-        "of ten lie."
+        f"Milliseconds from a record's creation until a `read_committed` reader has its copy, at "
+        f"{number(found.parameters['rate'])} records per second into "
+        f"{found.parameters['latency_partitions']} partitions: the median and the range of "
+        "nine of ten values."
     )
     yield ""
     yield from table(["commit every", *map(str, clients)], rows)
@@ -108,7 +108,7 @@ def spark(results: Results) -> Iterator[str]:
     sinks = _labels(found, "sink", "throughput")
     yield from measured(found)
     yield ""
-    yield f"Rows a second, in batches of {number(found.parameters['batch'])} of 100 bytes:"
+    yield f"Rows per second, in batches of {number(found.parameters['batch'])} of 100 bytes:"
     yield ""
     yield from table(
         ["output partitions", *map(str, sinks)],
@@ -124,9 +124,9 @@ def spark(results: Results) -> Iterator[str]:
         ],
     )
     yield (
-        f"Milliseconds at {number(found.parameters['rate'])} rows a second and "
-        f"{found.parameters['tasks']} tasks a batch: of Spark's `addBatch`, and from a row's birth "
-        "until a `read_committed` reader has it."
+        f"Milliseconds at {number(found.parameters['rate'])} rows per second and "
+        f"{found.parameters['tasks']} tasks per batch: of Spark's `addBatch`, and from a row's "
+        "creation until a `read_committed` reader has it."
     )
     yield ""
     yield from table(

@@ -9,7 +9,7 @@ from matplotlib import pyplot as plt
 
 from bench.pages.publication import Publication, Results, measured_on, number, table
 from eos_sink.bench.result import Label, Result
-from eos_sink.verify.plot_style import BLUE, INK, ORANGE, STYLE, WIDTH, render_svg
+from eos_sink.verify.pages import BLUE, INK, ORANGE, STYLE, WIDTH, render_svg
 
 _MB = 2**20
 _DEFAULT_MB = 64
@@ -32,7 +32,7 @@ def lines(results: Results) -> Iterator[str]:
     if many:
         first, last = many[0].samples[0] / _MB, many[0].samples[-1] / _MB
         yield (
-            f"{len(many[0].samples)} batches one after the other in one worker: {number(first)} MB "
+            f"{len(many[0].samples)} consecutive batches in one worker: {number(first)} MB "
             f"after the first, {number(last)} after the last."
         )
 

@@ -1,4 +1,4 @@
-"""What docs/eos-performance.md says of a task's producer."""
+"""The tables about a task's producer in docs/eos-performance.md."""
 
 from __future__ import annotations
 

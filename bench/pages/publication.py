@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from eos_sink.bench.result import Result
-from eos_sink.bench.spread import Spread
+from eos_sink.bench.result import Result, Spread
 
 Results = Mapping[str, Result]
 """By name."""
@@ -14,7 +13,7 @@ Results = Mapping[str, Result]
 
 @dataclass(frozen=True)
 class Publication:
-    """What stands between two marks of a page, and the plots beside it.
+    """The text between two marks of a page, and its plots.
 
     Attributes:
         name: of the marks.
@@ -35,20 +34,28 @@ class Publication:
         return f"<!-- {self.name}: python -m bench.publish -->", f"<!-- end of {self.name} -->"
 
     def written_into(self, page: str, results: Results) -> str:
-        """The page with what the results say between the marks.
+        """The page with the results between the marks.
 
         Raises:
             ValueError: the page lacks a mark.
         """
-        begin, end = self.marks
-        before, rest = page.split(begin)
-        _, after = rest.split(end)
-        told = "\n".join(self.lines(results)).strip("\n")
-        return f"{before}{begin}\n\n{told}\n\n{end}{after}"
+        return replace_between(page, *self.marks, self.lines(results))
+
+
+def replace_between(page: str, begin: str, end: str, lines: Iterable[str]) -> str:
+    """The page with these lines between its two marks.
+
+    Raises:
+        ValueError: the page lacks a mark.
+    """
+    before, rest = page.split(begin)
+    _, after = rest.split(end)
+    text = "\n".join(lines).strip("\n")
+    return f"{before}{begin}\n\n{text}\n\n{end}{after}"
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """A table whose first column is set left, the others right; an empty line after it."""
+    """A table with the first column left-aligned, the others right; an empty line follows."""
     yield f"| {' | '.join(head)} |"
     yield f"|---{'|--:' * (len(head) - 1)}|"
     for row in rows:
@@ -57,19 +64,19 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
 
 
 def number(value: float) -> str:
-    """To three digits that count, and thousands apart."""
+    """Format with three significant digits and thousands separators."""
     if abs(value) >= 100:
         return f"{value:,.0f}"
     return f"{value:.3g}"
 
 
 def spread_text(found: Spread) -> str:
-    """The median, and between which values nine of ten samples lie."""
+    """The median and the range of nine of ten samples."""
     return f"{number(found.median)} ({number(found.p5)} to {number(found.p95)})"
 
 
 def measured_on(result: Result) -> str:
-    """When and on what, as a sentence."""
+    """Date, machine and versions as a sentence."""
     machine, versions = result.machine, result.machine["versions"]
     return (
         f"{result.date.replace('T', ' ').replace('Z', ' UTC')}, {machine['cores']} cores "

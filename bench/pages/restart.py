@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from bench.pages.publication import Publication, Results, measured_on, number, spread_text, table
-from eos_sink.bench.spread import spread
+from eos_sink.bench.result import spread
 
 _PEERS = {
     "kafka-eos": "`kafka-eos`",
     "kafka": "Spark's own sink",
-    "least": "the least that a sink in Python does",
+    "least": "a minimal Python sink",
 }
 _ENDED = {
     "clean": "stopped",

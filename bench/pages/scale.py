@@ -1,4 +1,4 @@
-"""What docs/scale.md says: settling by the number of tasks, the formulas, and what follows."""
+"""The tables of docs/scale.md: settling by the number of tasks, formulas, conclusions."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from matplotlib import pyplot as plt
 from bench import scale
 from bench.pages.publication import Publication, Results, measured_on, number, spread_text, table
 from bench.scale import Fit, fit, medians
-from eos_sink.bench.result import Result
-from eos_sink.bench.spread import spread
-from eos_sink.verify.plot_style import (
+from eos_sink.bench.result import Result, spread
+from eos_sink.verify.pages import (
     BLUE,
     GREEN,
     ORANGE,
@@ -45,8 +44,8 @@ def settling(results: Results) -> Iterator[str]:
     load = found.machine["load"][0]
     yield f"Measured {measured_on(found)}"
     yield f"The machine's load was {number(load)}."
-    yield "Three brokers, replication 3, two copies in sync;"
-    yield "median milliseconds of the driver's steps, and between which values nine of ten lie:"
+    yield "Three brokers, replication factor 3, `min.insync.replicas` 2;"
+    yield "median milliseconds of the driver's steps, and the range of nine of ten values:"
     yield ""
     tasks = sorted(medians(found, "commit"))
     head = ["tasks", *(name for name in _STEPS.values())]
@@ -60,7 +59,7 @@ def settling(results: Results) -> Iterator[str]:
         ["tasks", *whose],
         [[str(n), *(_middle(found, f"commit: CPU of {w}", tasks=n) for w in whose)] for n in tasks],
     )
-    yield "One task with rows, and idle ones beside it:"
+    yield "One task with rows, and idle tasks:"
     yield ""
     idle = sorted(int(s.labels["idle"]) for s in found.having("commit") if "idle" in s.labels)
     yield from table(
@@ -74,7 +73,7 @@ def settling(results: Results) -> Iterator[str]:
         ["refused", "witnesses read"],
         [[str(n), _milliseconds(found, "look", tasks=n)] for n in lost],
     )
-    yield "200 transactions settled over so many connections to each coordinator:"
+    yield "200 transactions settled over several connections to each coordinator:"
     yield ""
     lanes = sorted(int(s.labels["lanes"]) for s in found.having("lanes"))
     yield from table(
@@ -91,8 +90,8 @@ def settling(results: Results) -> Iterator[str]:
 
 
 def formulas(results: Results) -> Iterator[str]:
-    """Each line, what it foretells, and what was measured there."""
-    yield "| cost | unit | formula | tasks | foretold | measured |"
+    """Each formula, its predictions, and the measurements."""
+    yield "| cost | unit | formula | tasks | predicted | measured |"
     yield "|---|---|---|--:|--:|--:|"
     for each in _fits(results):
         line = each.line
@@ -117,13 +116,13 @@ def follows(results: Results) -> Iterator[str]:
         ["requests", *(number(scale.total(asked, n)) for n in _TASKS)],
         ["transactional ids", *(f"{scale.transactional_ids(1, n):,}" for n in _TASKS)],
         ["decision, bytes", *(number(size.line.at(n)) for n in _TASKS)],
-        ["coordinators' log, bytes a copy", *(number(log.line.at(n)) for n in _TASKS)],
+        ["coordinators' log, bytes per replica", *(number(log.line.at(n)) for n in _TASKS)],
         *(
             [f"{name}, ms", *(number(fits[name].line.at(n)) for n in _TASKS)]
             for name in ("vote", "decide", "settle", "next plan")
         ),
     ]
-    yield "One query, a batch:"
+    yield "One query, per batch:"
     yield ""
     yield from table(["tasks", *(f"{n:,}" for n in _TASKS)], rows)
     yield "A decision reaches the log's `max.message.bytes` of 16 MiB at about "
@@ -139,13 +138,13 @@ def follows(results: Results) -> Iterator[str]:
     yield from table(
         ["", "on the whole cluster"],
         [
-            ["requests a second for batches", number(scale.total(asked, _OF_EACH) * each_second)],
-            ["requests a second while nothing happens", number(idle * _QUERIES)],
+            ["requests per second for batches", number(scale.total(asked, _OF_EACH) * each_second)],
+            ["requests per second when idle", number(idle * _QUERIES)],
             ["transactional ids", f"{ids:,}"],
             ["static group members", f"{_QUERIES:,}"],
-            ["decision log, bytes a second and copy", number(record * each_second)],
+            ["decision log, bytes per second and replica", number(record * each_second)],
             ["decision log, live bytes", number(record * _QUERIES)],
-            ["coordinators' log, bytes a second and copy", number(coordinators)],
+            ["coordinators' log, bytes per second and replica", number(coordinators)],
             ["bytes that a plan reads", number(scale.read_by_a_plan(_QUERIES, record))],
         ],
     )

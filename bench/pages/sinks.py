@@ -1,4 +1,4 @@
-"""What `bench.sinks` has measured: throughput, CPU seconds, the latency of small batches."""
+"""The results of `bench.sinks`: throughput, CPU seconds, the latency of small batches."""
 
 from __future__ import annotations
 
@@ -17,9 +17,18 @@ from bench.pages.publication import (
     spread_text,
     table,
 )
-from eos_sink.bench.result import Result, Series
-from eos_sink.bench.spread import Spread, ratio, spread
-from eos_sink.verify.plot_style import BLUE, FAINT, GREEN, INK, ORANGE, STYLE, WIDTH, render_svg
+from eos_sink.bench.result import Result, Series, Spread, ratio
+from eos_sink.verify.pages import (
+    BLUE,
+    FAINT,
+    GREEN,
+    INK,
+    ORANGE,
+    STYLE,
+    WIDTH,
+    plot_shares,
+    render_svg,
+)
 
 _NAME = "sinks"
 OURS, THEIRS = "kafka-eos", "kafka"
@@ -39,7 +48,7 @@ _MAIN = "100 B"
 
 
 def shapes_of(result: Result, *, small: bool) -> list[dict[str, Any]]:
-    """Those that show the latency of a batch, or those that show throughput."""
+    """The shapes for latency, or those for throughput."""
     return [
         shape
         for shape in result.parameters["shapes"]
@@ -48,13 +57,13 @@ def shapes_of(result: Result, *, small: bool) -> list[dict[str, Any]]:
 
 
 def times_the_rows(result: Result, shape: str) -> Spread | None:
-    """How many times the rows of Spark's own sink kafka-eos writes in the same time."""
+    """The rows of kafka-eos per row of Spark's own sink in the same time."""
     ours, theirs = (_times(result, peer, shape) for peer in (OURS, THEIRS))
     return ratio(theirs.samples, ours.samples) if ours and theirs else None
 
 
 def added_ms(result: Result, shape: str, what: str = "addBatch") -> tuple[float, float] | None:
-    """Median and p95 of kafka-eos less those of Spark's own sink."""
+    """Median and p95 of kafka-eos minus those of Spark's own sink."""
     ours, theirs = (_times(result, peer, shape, what) for peer in (OURS, THEIRS))
     if ours is None or theirs is None:
         return None
@@ -67,7 +76,7 @@ def _times(result: Result, peer: str, shape: str, what: str = "addBatch") -> Ser
 
 
 def targets(results: Results) -> Iterator[str]:
-    """The aims that concern this benchmark, and what they have come to."""
+    """The aims of this benchmark and the measured values."""
     result = results[_NAME]
     rows = []
     found = times_the_rows(result, _MAIN)
@@ -203,7 +212,7 @@ def ratio_plot(results: Results) -> str:
 
 
 def latency_plot(results: Results) -> str:
-    """How many of the small batches took at most so long."""
+    """The share of small batches by their time."""
     result = results[_NAME]
     with mpl.rc_context(STYLE):
         figure, axes = plt.subplots(figsize=(WIDTH, 3.2), layout="constrained")
@@ -213,13 +222,9 @@ def latency_plot(results: Results) -> str:
                 times = _times(result, peer, shape["name"])
                 if times is None:
                     continue
-                ordered = sorted(times.samples)
-                share = [(place + 1) / len(ordered) * 100 for place in range(len(ordered))]
-                title = TITLES[peer].replace("`", "")
-                axes.step(ordered, share, where="post", color=color, linewidth=1.6, label=title)
-                longest.append(spread(ordered).p95)
+                plot_shares(axes, times.samples, color, TITLES[peer].replace("`", ""))
+                longest.append(times.spread.p95)
         axes.set_xlim(0, 1.6 * median(longest) + max(longest) if longest else 1)
-        axes.set_ylim(0, 101)
         axes.set_xlabel("ms of addBatch")
         axes.set_ylabel("% of batches")
         if longest:

@@ -1,1 +1,1 @@
-"""Measuring: the machine, series of samples and their spread, CPU seconds; `eos-sink bench`."""
+"""`eos-sink bench`, and what all measurements share."""

@@ -1,9 +1,9 @@
-"""CPU seconds of processes, from /proc: what time alone hides where brokers share the cores."""
+"""CPU seconds of processes, from /proc: where brokers share the cores, time alone hides them."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -14,24 +14,19 @@ _PARENT, _OWN, _REAPED = 1, slice(11, 13), slice(13, 15)
 
 
 class Part(Enum):
-    """Of a process and those below it."""
+    """Which processes of an account are counted."""
 
     OWN = "own"
-    """The process alone: all of its threads, dead ones included."""
+    """The process alone: all of its threads, ended ones included."""
     BELOW = "below"
-    """Its children and theirs, those that have ended included."""
+    """Its descendants, ended ones included."""
     ALL = "all"
     """Both."""
 
 
 @dataclass(frozen=True)
 class Account:
-    """Whose seconds are counted.
-
-    Attributes:
-        pid: a process.
-        part: of it.
-    """
+    """A process, and what is counted of it."""
 
     pid: int
     part: Part = Part.ALL
@@ -46,31 +41,21 @@ class CpuClock:
 
     def __init__(self, accounts: Mapping[str, list[Account]]) -> None:
         self._accounts = accounts
-        self._families: dict[Account, _Family] = {}
+        self._families = {each: _Family(each.pid) for all_ in accounts.values() for each in all_}
 
     def read(self) -> dict[str, float]:
         """Seconds by name; empty on a system that has no /proc.
 
-        What a process had used when it was last read stays in the sum, whatever becomes of it: of
-        a killed parent's children nobody else would tell. A process that is not there counts 0.
+        What a process had used at the last reading stays in the sum after its end: no other
+        process counts the children of a killed parent. A process that does not exist counts 0.
         """
-        found = dict(_processes())
+        found = _read_processes()
+        if not found:
+            return {}
         return {
-            name: sum(self._seconds(found, account) for account in accounts)
+            name: sum(self._families[each].read(found, each.part) for each in accounts)
             for name, accounts in self._accounts.items()
-            if found
         }
-
-    def _seconds(self, found: Mapping[int, _Process], account: Account) -> float:
-        top = found.get(account.pid)
-        if top is None:
-            return 0.0
-        below = self._families.setdefault(account, _Family()).below(found, account.pid)
-        return {
-            Part.OWN: top.own,
-            Part.BELOW: top.reaped + below,
-            Part.ALL: top.own + top.reaped + below,
-        }[account.part]
 
     def since(self, before: Mapping[str, float]) -> dict[str, float]:
         """Seconds by name since an earlier `read`."""
@@ -84,8 +69,9 @@ class _Process:
     reaped: float
 
 
-def _processes() -> Iterator[tuple[int, _Process]]:
+def _read_processes() -> dict[int, _Process]:
     tick = os.sysconf("SC_CLK_TCK")
+    found = {}
     for stat in _PROC.glob("[0-9]*/stat"):
         try:
             text = stat.read_text(errors="replace")
@@ -93,29 +79,34 @@ def _processes() -> Iterator[tuple[int, _Process]]:
             continue  # it has ended
         fields = text.rpartition(")")[2].split()
         own, reaped = (sum(map(int, fields[part])) / tick for part in (_OWN, _REAPED))
-        yield int(stat.parent.name), _Process(int(fields[_PARENT]), own, reaped)
+        found[int(stat.parent.name)] = _Process(int(fields[_PARENT]), own, reaped)
+    return found
 
 
 class _Family:
-    """The processes below one, from reading to reading."""
+    """A process and its descendants, from reading to reading."""
 
-    def __init__(self) -> None:
+    def __init__(self, top: int) -> None:
+        self._top = top
         self._known: dict[int, _Process] = {}
         self._orphans = 0.0
 
-    def below(self, found: Mapping[int, _Process], top: int) -> float:
-        """Seconds of all that are or were there, but for those that the top has waited for."""
-        now = {pid: each for pid, each in found.items() if _is_below(found, pid, top)}
+    def read(self, found: Mapping[int, _Process], part: Part) -> float:
+        top = found.get(self._top)
+        if top is None:
+            return 0.0
+        now = {pid: each for pid, each in found.items() if self._has(found, pid)}
         for pid, each in self._known.items():
             # Its parent has waited for it, and counts it, unless that is gone as well.
-            if pid not in now and each.parent not in now and each.parent != top:
+            if pid not in now and each.parent not in now and each.parent != self._top:
                 self._orphans += each.own + each.reaped
         self._known = now
-        return self._orphans + sum(each.own + each.reaped for each in now.values())
+        below = top.reaped + self._orphans + sum(each.own + each.reaped for each in now.values())
+        return {Part.OWN: top.own, Part.BELOW: below, Part.ALL: top.own + below}[part]
 
-
-def _is_below(found: Mapping[int, _Process], pid: int, top: int) -> bool:
-    at = found[pid].parent
-    while at in found and at != top:
-        at = found[at].parent
-    return at == top
+    def _has(self, found: Mapping[int, _Process], pid: int) -> bool:
+        """Whether the process is a descendant."""
+        at = found[pid].parent
+        while at in found and at != self._top:
+            at = found[at].parent
+        return at == self._top

@@ -1,4 +1,7 @@
-"""A sink in Python that reads its rows and drops them: what Spark's machinery for Python costs."""
+"""A Python sink that drops its rows: the cost of Spark's own machinery for Python.
+
+Spark's workers import this module: it imports nothing else.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,7 @@ class FloorDataSource(DataSource):
 
 
 class FloorWriter(DataSourceStreamArrowWriter):
-    """Tells how many rows a task had, and does nothing with them."""
+    """Reads the rows of a task and drops them."""
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         for _ in iterator:

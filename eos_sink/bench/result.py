@@ -1,20 +1,67 @@
-"""The one form that results have: a value, kept as JSON with every sample in it."""
+"""What benchmarks measure: samples, their spread, and the machine; kept as JSON."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+import os
+import platform
+import statistics
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timezone
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from eos_sink.bench.machine import surroundings
-from eos_sink.bench.spread import Spread, spread
+from eos_sink.testing import JavaNotFoundError
+from eos_sink.testing.java import find_java
 
 Label = str | int | float | bool
 
 _DIGITS = 5
+_PACKAGES = ("eos-sink", "pyspark", "pyarrow", "confluent-kafka", "kafka-python")
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Number, median and percentiles of samples, in their unit."""
+
+    n: int
+    median: float
+    p5: float
+    p95: float
+
+
+def spread(samples: Iterable[float]) -> Spread:
+    """The spread of samples in any order; percentiles are interpolated.
+
+    Raises:
+        ValueError: there are no samples.
+    """
+    ordered = sorted(samples)
+    if not ordered:
+        raise ValueError("no samples, no spread")
+
+    def percentile(part: float) -> float:
+        place = part * (len(ordered) - 1)
+        below = int(place)
+        above = min(below + 1, len(ordered) - 1)
+        return ordered[below] + (ordered[above] - ordered[below]) * (place - below)
+
+    return Spread(len(ordered), statistics.median(ordered), percentile(0.05), percentile(0.95))
+
+
+def ratio(ours: Sequence[float], theirs: Sequence[float]) -> Spread:
+    """The spread of ours / theirs, of two series that were measured in turns.
+
+    Each sample is compared with the one that was measured beside it, so that what the machine did
+    meanwhile is in both. Samples of the longer series that have no partner are left out.
+
+    Raises:
+        ValueError: a series is empty.
+        ZeroDivisionError: one of theirs is 0.
+    """
+    return spread(our / their for our, their in zip(ours, theirs, strict=False))
 
 
 @dataclass(frozen=True)
@@ -44,10 +91,10 @@ class Result:
     """What one benchmark has measured.
 
     Attributes:
-        name: of the benchmark, which is its file's too.
+        name: of the benchmark, and of its file.
         date: UTC, when it ended, such as "2026-01-31T12:00Z".
-        machine: see `eos_sink.bench.machine.surroundings`.
-        parameters: what it was told, such as {"rounds": 5}.
+        machine: see `surroundings`.
+        parameters: of the benchmark, such as {"rounds": 5}.
         series: all that was measured.
     """
 
@@ -55,16 +102,16 @@ class Result:
     date: str
     machine: Mapping[str, Any]
     parameters: Mapping[str, Any]
-    series: tuple[Series, ...] = field(default=())
+    series: tuple[Series, ...] = ()
 
     def having(self, what: str | None = None, **labels: Label) -> Iterator[Series]:
-        """Those of this quantity and with all of these labels."""
+        """The series of this quantity with all of these labels."""
         for each in self.series:
             if what in (None, each.what) and labels.items() <= each.labels.items():
                 yield each
 
     def one(self, what: str, **labels: Label) -> Series:
-        """The only one of this quantity and with these labels.
+        """The only series of this quantity with these labels.
 
         Raises:
             LookupError: there is none, or more than one.
@@ -75,16 +122,18 @@ class Result:
         return found[0]
 
     def to_json(self) -> str:
-        """A line for each series; its spread is there for people and not read back."""
-        head = {
-            "name": self.name,
-            "date": self.date,
-            "machine": self.machine,
-            "parameters": self.parameters,
-        }
-        lines = ",\n".join(json.dumps(_document(each)) for each in self.series)
-        opened = json.dumps(head, indent=1).removesuffix("\n}")
-        return f'{opened},\n "series": [\n{lines}\n ]\n}}\n'
+        """JSON with a line for each series; its spread is for readers, and not read back."""
+        head = {name: value for name, value in vars(self).items() if name != "series"}
+        lines = []
+        for each in self.series:
+            fields: dict[str, Any] = {"what": each.what, "unit": each.unit, "labels": each.labels}
+            if each.samples:
+                found = each.spread
+                fields["n"] = found.n
+                fields |= {name: _round(getattr(found, name)) for name in ("median", "p5", "p95")}
+            lines.append(json.dumps({**fields, "samples": each.samples}))
+        opened, series = json.dumps(head, indent=1).removesuffix("\n}"), ",\n".join(lines)
+        return f'{opened},\n "series": [\n{series}\n ]\n}}\n'
 
     @staticmethod
     def from_json(text: str) -> Result:
@@ -95,23 +144,23 @@ class Result:
         )
         return Result(**given, series=series)
 
-    def write(self, there: Path) -> None:
-        """Keep it as a file; directories are made."""
-        there.parent.mkdir(parents=True, exist_ok=True)
-        there.write_text(self.to_json(), encoding="utf-8")
+    def write(self, path: Path) -> None:
+        """Write the file; directories are created."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(self.to_json(), encoding="utf-8")
 
     @staticmethod
-    def read(there: Path) -> Result:
-        return Result.from_json(there.read_text(encoding="utf-8"))
+    def read(path: Path) -> Result:
+        return Result.from_json(path.read_text(encoding="utf-8"))
 
 
 class Notebook:
-    """Takes samples while a benchmark runs; a key seen again continues its series.
+    """Takes samples while a benchmark runs.
 
     Args:
         name: of the benchmark.
         kafka: the broker's version.
-        parameters: what the benchmark was told.
+        parameters: of the benchmark.
     """
 
     def __init__(self, name: str, kafka: str, parameters: Mapping[str, Any]) -> None:
@@ -126,37 +175,63 @@ class Notebook:
         self._samples.setdefault(key, []).extend(samples)
 
     def result(self) -> Result:
-        """All so far, with the date and the machine of now."""
-        now = datetime.now(timezone.utc)
+        """All samples so far, with the current date and machine."""
         return Result(
             name=self._name,
-            date=now.strftime("%Y-%m-%dT%H:%MZ"),
+            date=datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%MZ"),
             machine=surroundings(self._kafka),
             parameters=self._parameters,
             series=tuple(
-                Series(what, unit, dict(labels), tuple(_rounded(s) for s in samples))
+                Series(what, unit, dict(labels), tuple(map(_round, samples)))
                 for (what, unit, labels), samples in self._samples.items()
             ),
         )
 
 
-def _document(series: Series) -> dict[str, Any]:
-    document: dict[str, Any] = {
-        "what": series.what,
-        "unit": series.unit,
-        "labels": series.labels,
-    }
-    if series.samples:
-        found = series.spread
-        document |= {
-            "n": found.n,
-            "median": _rounded(found.median),
-            "p5": _rounded(found.p5),
-            "p95": _rounded(found.p95),
-        }
-    return {**document, "samples": series.samples}
-
-
-def _rounded(value: float) -> float:
-    """To five digits that count: more are noise."""
+def _round(value: float) -> float:
+    """To five significant digits: more are noise."""
     return float(f"{value:.{_DIGITS}g}")
+
+
+def machine() -> dict[str, Any]:
+    """The machine, without what is installed on it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    processors = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return {
+        "cores": os.cpu_count(),
+        "memory_gb": round(memory / 2**30),
+        "system": platform.platform(),
+        "python": platform.python_version(),
+        "load": [round(each, 1) for each in os.getloadavg()],
+        "processor": processors[0] if processors else platform.processor(),
+    }
+
+
+def surroundings(kafka: str) -> dict[str, Any]:
+    """The machine and the versions of everything that takes part.
+
+    Args:
+        kafka: the broker's version, as in `KafkaCluster.version`.
+    """
+    import confluent_kafka
+
+    try:
+        java = find_java().version
+    except JavaNotFoundError:
+        java = "none"
+    versions = {}
+    for package in _PACKAGES:
+        try:
+            versions[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    librdkafka = str(confluent_kafka.libversion()[0])
+    return {
+        **machine(),
+        "java": java,
+        "versions": {**versions, "librdkafka": librdkafka, "kafka": kafka},
+    }

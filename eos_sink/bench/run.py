@@ -1,29 +1,26 @@
-"""`eos-sink bench`: the sink beside Spark's own, on whatever cluster it is given."""
+"""`eos-sink bench`: the sink beside Spark's own, on a broker started here or a given cluster."""
 
 from __future__ import annotations
 
 import contextlib
 import uuid
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
 
-from eos_sink.bench.broker import start_broker
+from eos_sink.bench.bench_cluster import BenchCluster, start_broker
 from eos_sink.bench.floor import FORMAT as FLOOR
-from eos_sink.bench.place import Place
 from eos_sink.bench.result import Notebook, Result
-from eos_sink.bench.session import clock_of, kafka_jars, start_spark
 from eos_sink.bench.shape import Shape
-from eos_sink.bench.turn import Bench, TurnFailedError
+from eos_sink.bench.spark_turns import Bench, TurnFailedError, find_kafka_jars
 from eos_sink.errors import ClusterError
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.options import parse_options
-from eos_sink.testing import KafkaCluster
 from eos_sink.testing.kafka_files import DEFAULT_VERSION
+from eos_sink.testing.local_cluster import LocalCluster
+from eos_sink.testing.waiting import Progress
 
 OURS, THEIRS = "kafka-eos", "kafka"
 _BOOTSTRAP = "bootstrap.servers"
-
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -31,9 +28,9 @@ class BenchOptions:
     """What is measured, and where.
 
     Attributes:
-        kafka: settings of the clients as a query's options have them, names without `kafka.`;
-            without `bootstrap.servers` a broker is started here.
-        topic: to write to, which has to be there; None: one for each turn, deleted afterwards.
+        kafka: client settings, names without `kafka.`; without `bootstrap.servers` a broker is
+            started here.
+        topic: an existing topic to write to; None: one for each turn, deleted afterwards.
         shape: of rows and batches.
         rounds: turns of each sink.
         tasks: that run at the same time.
@@ -52,8 +49,8 @@ class BenchError(Exception):
     """Nothing was measured; the message says why and what helps."""
 
 
-def run_bench(options: BenchOptions, say: Say) -> Result:
-    """Measure; what was made on the cluster is removed, whatever happens.
+def run_bench(options: BenchOptions, progress: Progress) -> Result:
+    """Measure, and remove what was created on the cluster, whatever happens.
 
     Raises:
         BenchError: a turn failed, or there was time for less than a round.
@@ -62,31 +59,33 @@ def run_bench(options: BenchOptions, say: Say) -> Result:
     """
     deadline = Deadline(options.seconds)
     name = f"eos-sink-bench-{uuid.uuid4().hex[:10]}"
+    identity = {"eos.id": name, "eos.log.topic": f"{name}-log"}
     with contextlib.ExitStack() as stack:
-        kafka: KafkaCluster | None = None
+        kafka: LocalCluster | None = None
         settings = dict(options.kafka)
         if _BOOTSTRAP not in settings:
-            kafka = stack.enter_context(start_broker(DEFAULT_VERSION, say))
+            kafka = stack.enter_context(start_broker(DEFAULT_VERSION, progress))
             settings[_BOOTSTRAP] = kafka.bootstrap_servers
-        place = Place(settings)
-        if options.topic is not None and not place.has(options.topic):
+        cluster = BenchCluster(settings)
+        if options.topic is not None and not cluster.has_topic(options.topic):
             raise BenchError(
-                f"there is no topic {options.topic}: make it, or leave --topic out and one is made"
+                f"there is no topic {options.topic}: create it, or leave --topic out and one is "
+                "created"
             )
-        ours = {"eos.id": name, "eos.log.topic": f"{name}-log"}
-        stack.enter_context(_cleaned(place, ours, say))
-        jars = kafka_jars(say)
-        say("Starting Spark ...")
-        spark = start_spark(options.tasks, jars)
-        stack.callback(spark.stop)
+        stack.enter_context(_cleaned_up(cluster, identity, progress))
+        jars = find_kafka_jars(progress)
+        progress("Starting Spark ...")
+        bench = stack.enter_context(contextlib.closing(Bench(options.tasks, jars, kafka)))
         notebook = Notebook("bench", kafka.version if kafka else "unknown", _parameters(options))
         sinks = (OURS, THEIRS, FLOOR) if jars else (OURS, FLOOR)
-        scene = _Scene(options, place, ours, name, notebook)
-        bench = Bench(spark, clock_of(spark, kafka), options.tasks)
-        for number in range(options.rounds):
-            if not _round(scene, bench, sinks if number % 2 == 0 else sinks[::-1], deadline, say):
-                break
-            say(f"Round {number + 1} of {options.rounds} is done.")
+        try:
+            for number in range(options.rounds):
+                for sink in sinks if number % 2 == 0 else sinks[::-1]:
+                    own = identity if sink == OURS else {}
+                    _turn(options, cluster, bench, notebook, sink, own, deadline)
+                progress(f"Round {number + 1} of {options.rounds} is done.")
+        except _TimeIsUpError:
+            progress("The time is up.")
         result = notebook.result()
     if {each.labels["peer"] for each in result.series} < {*sinks}:
         raise BenchError(
@@ -96,77 +95,62 @@ def run_bench(options: BenchOptions, say: Say) -> Result:
     return result
 
 
-@dataclass(frozen=True)
-class _Scene:
-    options: BenchOptions
-    place: Place
-    ours: Mapping[str, str]
-    name: str
-    notebook: Notebook
+class _TimeIsUpError(Exception):
+    pass
 
 
-def _round(
-    scene: _Scene, bench: Bench, sinks: tuple[str, ...], deadline: Deadline, say: Say
-) -> bool:
-    """A turn of each; False if there was no time for all of them."""
-    shape = scene.options.shape
-    for sink in sinks:
-        if deadline.passed:
-            return False
-        with _topic(scene) as topic:
-            options = {**scene.place.options, **shape.options, "topic": topic}
-            options.update(scene.ours if sink == OURS else {})
-            try:
-                turn = bench.turn(sink, shape, options, deadline)
-            except TurnFailedError as failed:
-                if not deadline.left:
-                    say(f"The time is up amid a turn of {sink}.")
-                    return False
-                raise BenchError(str(failed)) from failed
-        note = scene.notebook.note
-        note("addBatch", "ms", *turn.add_batch_ms, peer=sink)
-        note("trigger", "ms", *turn.trigger_ms, peer=sink)
-        for whose, seconds in turn.cpu_s.items():
-            note("cpu", "s/Mrow", seconds * 1e6 / shape.rows, peer=sink, whose=whose)
-    return True
-
-
-@contextlib.contextmanager
-def _topic(scene: _Scene) -> Iterator[str]:
-    if scene.options.topic is not None:
-        yield scene.options.topic
-        return
-    name = f"{scene.name}-{uuid.uuid4().hex[:6]}"
-    with scene.place.topic(name, scene.options.shape.partitions):
-        yield name
+def _turn(  # noqa: PLR0913, PLR0917 - the parts of run_bench
+    options: BenchOptions,
+    cluster: BenchCluster,
+    bench: Bench,
+    notebook: Notebook,
+    sink: str,
+    own: Mapping[str, str],
+    deadline: Deadline,
+) -> None:
+    if deadline.passed:
+        raise _TimeIsUpError
+    shape = options.shape
+    with contextlib.ExitStack() as stack:
+        topic = options.topic
+        if topic is None:
+            name = f"eos-sink-bench-{uuid.uuid4().hex[:16]}"
+            topic = stack.enter_context(cluster.topic(name, shape.partitions))
+        given = {**cluster.options, **shape.options, "topic": topic, **own}
+        try:
+            turn = bench.turn(sink, shape, given, deadline)
+        except TurnFailedError as failed:
+            if deadline.passed:
+                raise _TimeIsUpError from failed
+            raise BenchError(str(failed)) from failed
+    notebook.note("addBatch", "ms", *turn.add_batch_ms, peer=sink)
+    notebook.note("trigger", "ms", *turn.trigger_ms, peer=sink)
+    for whose, seconds in turn.cpu_s.items():
+        notebook.note("cpu", "s/Mrow", seconds * 1e6 / shape.rows, peer=sink, whose=whose)
 
 
 @contextlib.contextmanager
-def _cleaned(place: Place, ours: Mapping[str, str], say: Say) -> Iterator[None]:
-    """Afterwards the decision log and the group of the measured queries are gone."""
+def _cleaned_up(
+    cluster: BenchCluster, identity: Mapping[str, str], progress: Progress
+) -> Iterator[None]:
+    """Afterwards delete the decision log and the group of the measured queries."""
     try:
         yield
     finally:
-        parsed = parse_options({**place.options, **ours})
+        parsed = parse_options({**cluster.options, **identity})
         try:
-            if place.has(parsed.log_topic):
-                place.delete(parsed.log_topic)
-                place.forget(parsed.names)
+            if cluster.has_topic(parsed.log_topic):
+                cluster.delete_topic(parsed.log_topic)
+                cluster.delete_group(parsed.names)
         except ClusterError as error:
-            say(str(error))
+            progress(str(error))
 
 
 def _parameters(options: BenchOptions) -> dict[str, object]:
-    shape = options.shape
+    shape = {name: value for name, value in asdict(options.shape).items() if name != "name"}
     return {
-        "rows": shape.rows,
-        "value_bytes": shape.value_bytes,
-        "key_bytes": shape.key_bytes,
-        "headers": shape.headers,
-        "partitions": None if options.topic else shape.partitions,
-        "compression": shape.compression,
-        "batches": shape.batches,
-        "warm_up": shape.warm_up,
+        **shape,
+        "partitions": None if options.topic else options.shape.partitions,
         "rounds": options.rounds,
         "tasks": options.tasks,
         "own_broker": _BOOTSTRAP not in options.kafka,

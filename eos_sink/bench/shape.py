@@ -1,4 +1,4 @@
-"""What is written: rows of one form, in batches of one size. Pure."""
+"""The rows and batches that a benchmark writes."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _FILL = "abcdefghijklmnopqrstuvwxyz"
 
 @dataclass(frozen=True)
 class Shape:
-    """Batches of one form.
+    """Rows of one form, in batches of one size.
 
     Attributes:
-        name: what tables call it.
+        name: in tables.
         rows: in a batch.
         batches: how many a query runs in its turn.
-        warm_up: so many of them, the first ones, are not measured.
+        warm_up: how many of them, the first ones, are not measured.
         value_bytes: length of a value: a number, a hash of it, and the alphabet over and over.
         key_bytes: length of a key, one of 100,000 different ones; 0 for none.
         headers: how many, of 20 bytes each.
@@ -48,13 +48,8 @@ class Shape:
             raise ValueError("rows, bytes and partitions are at least 1")
 
     @property
-    def batch_bytes(self) -> int:
-        """Of keys and values."""
-        return self.rows * (self.value_bytes + self.key_bytes)
-
-    @property
     def options(self) -> dict[str, str]:
-        """Of the sink, beside where it writes to."""
+        """Options of the sink, without the topic."""
         return {**TUNING, "kafka.compression.type": self.compression}
 
     @property
@@ -74,7 +69,7 @@ class Shape:
         return tuple(columns)
 
     def value(self, number: int) -> bytes:
-        """A value of the same form, for peers without Spark: as long and as repetitive."""
+        """A value of the same form, for peers without Spark: equally long and repetitive."""
         text = f"{number}-{number * 0x9E3779B97F4A7C15 % 2**64:016X}-"
         filled = text + _FILL * (self.value_bytes // len(_FILL) + 1)
         return filled[: self.value_bytes].encode()

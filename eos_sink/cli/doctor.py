@@ -1,33 +1,27 @@
-"""`eos-sink doctor`: what is not as it should be, and the command that repairs it."""
+"""`eos-sink doctor`: what is wrong, and the command that repairs it."""
 
 from __future__ import annotations
 
 import argparse
-import importlib.util
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from textwrap import wrap
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from eos_sink.cli.connection import add_connection, sink_options
-from eos_sink.cli.report import Cell, CommandError, Mood, Report
-from eos_sink.errors import EosSinkError
-from eos_sink.identity import QueryNames
+from eos_sink.cli.arguments import add_connection, positive, read_settings, sink_options
+from eos_sink.cli.output import Cell, CommandError, Mood, Report, require_libraries
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka_config.properties_file import read_properties
 
 if TYPE_CHECKING:
-    from eos_sink.kafka.admin.survey import ConfluentSurvey
-    from eos_sink.ops.doctor.clients import Python
-    from eos_sink.ops.doctor.commands import Commands
-    from eos_sink.ops.doctor.facts import Facts, Subject
-    from eos_sink.ops.doctor.finding import Finding
+    from eos_sink.identity import QueryNames
+    from eos_sink.kafka.admin.confluent_admin import ConfluentAdmin
+    from eos_sink.ops.doctor.findings import Finding
     from eos_sink.options import SinkOptions
 
 NAME = "doctor"
-HELP = "Look at a cluster, a query, this machine or a Spark session, and tell what to repair."
+HELP = "Check a cluster, a query, this machine or a Spark session, and say what to repair."
 EXAMPLES = """\
 examples:
   eos-sink doctor --bootstrap-server kafka:9092 --topic readings
@@ -42,14 +36,12 @@ exit code: 0 nothing fails, though there may be warnings; 1 something fails; 2 n
 or the login is refused
 """
 
-_MS = 900_000
+_TRANSACTION_TIMEOUT_MS = 900_000
 _TIMEOUT_S = 30.0
-_LOG_S = 20.0
-_NOBODY = "eos-sink-doctor"
+_READ_LOG_S = 20.0
+_NO_QUERY = "eos-sink-doctor"
 _IDENTITY = {"eos.id", "checkpointlocation", "queryname", "txnappid"}
-_VERSIONS = {"txnappid", "txnversion"}
-_COLUMNS = ("", "check", "found")
-_WIDTH = 90
+_BATCH_WRITE = {"txnappid", "txnversion"}
 _MOODS = {"ok": Mood.GOOD, "warning": Mood.WARN, "failure": Mood.BAD, "not seen": Mood.PLAIN}
 
 
@@ -62,211 +54,140 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--topic", action="append", default=[], help="a topic that rows go to; may be repeated")
     add(
         "--transaction-timeout-ms",
-        type=_milliseconds,
+        type=positive,
         metavar="MS",
-        help=f"the query's eos.transaction.timeout.ms ({_MS})",
+        help=f"the query's eos.transaction.timeout.ms ({_TRANSACTION_TIMEOUT_MS})",
     )
     add("--spark", action="store_true", help="look at the Spark session and its executors, too")
 
 
 def run(arguments: argparse.Namespace) -> Report:
-    """Look, judge, tell.
+    """Gather the facts and run the checks.
 
     Raises:
-        CommandError: no broker answers, or the options are none that a query could start with.
+        CommandError: the options are incomplete, or pyspark is missing.
+        EosSinkError: no broker answers, or a query could not start with these options.
     """
     # Imported here: other commands do without the Kafka clients.
-    from eos_sink.kafka.admin.survey import ConfluentSurvey
-    from eos_sink.ops.doctor.checks import judge
-    from eos_sink.ops.doctor.gather import gather
+    from eos_sink.kafka.admin.confluent_admin import ConfluentAdmin
+    from eos_sink.ops.doctor.facts import Subject, gather
     from eos_sink.ops.doctor.python import this_python
+    from eos_sink.ops.doctor.run_checks import run_checks
 
+    if arguments.spark:
+        require_libraries("--spark (without spark-submit)", "spark", "pyspark")
     deadline = Deadline(arguments.timeout)
-    survey: ConfluentSurvey | None = None
-    try:
-        options = _options(arguments)
-        survey = ConfluentSurvey(options)
-        subject = _subject(arguments, options, survey, deadline)
-        facts = gather(survey, subject, deadline)
-        commands, here = _commands(options), this_python()
-        findings = judge(subject, facts, here, commands)
-        if arguments.spark:
-            findings += _spark(here, facts, options, commands)
-    except EosSinkError as error:
-        raise CommandError(str(error)) from error
-    finally:
-        if survey is not None:
-            survey.close()
-    return report_of(findings, secured=commands.secured)
+    options = _read_options(arguments)
+    declared = options.destinations.topics if options.destinations else []
+    topics = [*arguments.topic, *([options.topic] if options.topic else declared)]
+    here = this_python()
+    with closing(ConfluentAdmin(options)) as admin:
+        names = _find_query(arguments, options, admin, deadline)
+        facts = gather(admin, Subject(options, names, tuple(dict.fromkeys(topics))), deadline)
+    findings = run_checks(facts, here)
+    if arguments.spark:
+        from eos_sink.ops.doctor.spark import check_spark, look_at_spark
+
+        addresses = [broker.address for broker in facts.brokers]
+        findings += check_spark(here, look_at_spark(addresses, options.kafka))
+    return report_of(findings, secured=facts.commands.secured)
 
 
-def _options(arguments: argparse.Namespace) -> SinkOptions:
-    """Those of the query where they are given, else what the command line says of it.
+def _read_options(arguments: argparse.Namespace) -> SinkOptions:
+    """Read the options of the query, or make some from the command line.
 
     Raises:
-        CommandError: there are no brokers to ask, or a file cannot be read.
-        ConfigurationError: as the query would be told.
+        CommandError: the brokers are not given, or the file cannot be read.
+        ConfigurationError: the query would be refused for the same reason.
     """
+    # Imported here: other commands do without it.
+    from eos_sink.identity import SESSION_PREFIX
+    from eos_sink.options import parse_batch_options, parse_options
+
+    timeout_ms = arguments.transaction_timeout_ms
     if arguments.options is None:
         if not arguments.bootstrap_server:
             raise CommandError("which brokers? --bootstrap-server HOST:PORT, or --options FILE")
         options = sink_options(arguments)
-        return replace(options, transaction_timeout_ms=arguments.transaction_timeout_ms or _MS)
-    # Imported here: other commands do without the Kafka clients.
-    from eos_sink.options import parse_batch_options, parse_options
-
-    given = _given(arguments.options)
+        return replace(options, transaction_timeout_ms=timeout_ms or _TRANSACTION_TIMEOUT_MS)
+    # The file may have the defaults of a session, among other settings of Spark.
+    entries = read_settings("--options", arguments.options).items()
+    given = {name.removeprefix(SESSION_PREFIX).lower(): value for name, value in entries}
+    given = {name: value for name, value in given.items() if not name.startswith("spark.")}
     if arguments.bootstrap_server:
         given.setdefault("kafka.bootstrap.servers", arguments.bootstrap_server)
-    if arguments.transaction_timeout_ms:
-        given["eos.transaction.timeout.ms"] = str(arguments.transaction_timeout_ms)
+    if timeout_ms:
+        given["eos.transaction.timeout.ms"] = str(timeout_ms)
     if _IDENTITY.isdisjoint(given):
-        # The checkpoint is named in the program; --query says who it is.
-        given["eos.id"] = _NOBODY
-    batch = not _VERSIONS.isdisjoint(given)
+        # The checkpoint is named in the program; --query names the query.
+        given["eos.id"] = _NO_QUERY
+    batch = not _BATCH_WRITE.isdisjoint(given)
     options = parse_batch_options(given).sink if batch else parse_options(given)
     return replace(options, step_timeout=arguments.timeout)
 
 
-def _given(file: Path) -> dict[str, str]:
-    """Options of a properties file, of which those of a session's defaults may be a part."""
-    from eos_sink.options import SESSION_PREFIX
-
-    try:
-        entries = read_properties(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise CommandError(f"--options {file}: {error}") from error
-    named = {entry.name.removeprefix(SESSION_PREFIX).lower(): entry.value for entry in entries}
-    return {name: value for name, value in named.items() if not name.startswith("spark.")}
-
-
-def _subject(
+def _find_query(
     arguments: argparse.Namespace,
     options: SinkOptions,
-    survey: ConfluentSurvey,
-    deadline: Deadline,
-) -> Subject:
-    from eos_sink.kafka_config import translate
-    from eos_sink.ops.doctor.facts import Subject
-
-    declared = options.destinations.topics if options.destinations else []
-    topics = [*arguments.topic, *([options.topic] if options.topic else declared)]
-    named = _query(arguments, options, survey, deadline)
-    largest = translate(options.kafka).settings.get("message.max.bytes", "1000000")
-    return Subject(
-        prefix=(named or options.names).prefix,
-        log=options.log_topic,
-        transaction_timeout_ms=options.transaction_timeout_ms,
-        query=named.query if named else None,
-        topics=tuple(dict.fromkeys(topics)),
-        destinations=options.destinations,
-        log_copies=options.log_replication,
-        own_times=options.timestamp_column is not None,
-        largest=int(largest),
-        warnings=options.warnings,
-    )
-
-
-def _query(
-    arguments: argparse.Namespace,
-    options: SinkOptions,
-    survey: ConfluentSurvey,
+    admin: ConfluentAdmin,
     deadline: Deadline,
 ) -> QueryNames | None:
-    """The query that is meant; None: all of them are."""
+    """Return the query to check; None: all queries."""
     if arguments.query is not None:
-        from eos_sink.cli.names import meant, queries_in
+        from eos_sink.cli.query_name import find_query, list_queries
 
-        known = queries_in(survey.records(deadline.within(_LOG_S)))
-        return meant(arguments.query, known, options.names.prefix)
-    unnamed = arguments.options is None or options.origin.eos_id == _NOBODY
+        log = admin.read_log({}, deadline.within(_READ_LOG_S))
+        known = list_queries(log.latest if log else None)
+        return find_query(arguments.query, known, options.names.prefix)
+    unnamed = arguments.options is None or options.origin.eos_id == _NO_QUERY
     return None if unnamed else options.names
 
 
-def _spark(here: Python, facts: Facts, options: SinkOptions, commands: Commands) -> list[Finding]:
-    """Raises CommandError where there is no Spark."""
-    if importlib.util.find_spec("pyspark") is None:
-        raise CommandError("--spark needs pyspark: pip install 'eos-sink[spark]', or spark-submit")
-    from eos_sink.ops.doctor.session import judge_spark
-    from eos_sink.ops.doctor.spark import look_at_spark
-
-    addresses = [broker.address for broker in facts.brokers]
-    return judge_spark(here, look_at_spark(addresses, options.kafka), commands)
-
-
-def _commands(options: SinkOptions) -> Commands:
-    from eos_sink.kafka_config import translate
-    from eos_sink.ops.doctor.commands import Commands
-
-    settings = translate(options.kafka).settings
-    user = settings.get("sasl.username")
-    return Commands(
-        servers=options.kafka["bootstrap.servers"],
-        secured=settings.get("security.protocol", "plaintext").lower() != "plaintext",
-        principal=f"User:{user}" if user else "User:NAME",
-    )
-
-
 def report_of(findings: Sequence[Finding], *, secured: bool) -> Report:
-    """A line for each finding, and below what it means and what repairs it."""
-    rows = tuple(
-        (
-            Cell(found.level.value, _MOODS[found.level.value]),
-            Cell(found.check.title),
-            Cell(line),
-        )
-        if not number
-        else (Cell(""), Cell(""), Cell(line))
-        for found in findings
-        for number, line in enumerate(
-            wrap(found.what, _WIDTH, break_long_words=False, break_on_hyphens=False)
-        )
-    )
+    """Make a table of all findings, with consequence and remedy of the bad ones below it."""
     counts = Counter(found.level.value for found in findings)
-    notes = [*_notes(findings)]
+    levels = {level: counts[level] for level in _MOODS}
+    notes = [*_explain(findings)]
     if secured and any("admin.properties" in line for f in findings for line in f.remedy):
-        notes.append("\nadmin.properties stands for the login of whoever may change the cluster.")
-    notes.append(
-        "\n" + ", ".join(f"{counts[level]} {level}" for level in _MOODS if counts[level]) + "."
+        notes.append("\nadmin.properties stands for the login of a cluster administrator.")
+    notes.append("\n" + ", ".join(f"{n} {level}" for level, n in levels.items() if n) + ".")
+    return Report(
+        columns=("", "check", "found"),
+        rows=tuple(
+            (Cell(f.level.value, _MOODS[f.level.value]), Cell(f.check.value), Cell(f.what))
+            for f in findings
+        ),
+        notes=tuple(notes),
+        ok=not counts["failure"],
+        document={
+            "findings": [
+                {
+                    "level": found.level.value,
+                    "check": found.check.value,
+                    "what": found.what,
+                    "meaning": found.meaning,
+                    "remedy": list(found.remedy),
+                }
+                for found in findings
+            ],
+            "counts": levels,
+        },
+        left=3,
+        wrap=90,
     )
-    document = {
-        "findings": [_document(found) for found in findings],
-        "counts": {level: counts[level] for level in _MOODS},
-    }
-    return Report(_COLUMNS, rows, tuple(notes), not counts["failure"], document, left=len(_COLUMNS))
 
 
-def _notes(findings: Sequence[Finding]) -> Iterator[str]:
-    """The worst first; what one command shows is told once."""
-    order = ["failure", "warning"]
-    for level in order:
+def _explain(findings: Sequence[Finding]) -> Iterator[str]:
+    """Failures first. Findings that one command would show are listed together."""
+    for level in ("failure", "warning"):
         for found in findings:
             if found.level.value == level:
-                lines = [f"\n{level}, {found.check.title}: {found.what}", found.meaning]
-                yield "\n".join([*filter(None, lines), *(f"  {line}" for line in found.remedy)])
+                lines = [f"\n{level}, {found.check.value}: {found.what}", found.meaning]
+                yield "\n".join([*lines, *(f"  {line}" for line in found.remedy)])
     hidden: dict[tuple[str, ...], list[str]] = {}
     for found in findings:
         if found.level.value == "not seen" and found.remedy:
-            hidden.setdefault(found.remedy, []).append(found.check.title)
-    for remedy, titles in hidden.items():
-        told = ", ".join(dict.fromkeys(titles))
-        yield "\n".join(
-            [f"\nnot seen, {told}: whoever runs this command may see it with"]
-            + [f"  {line}" for line in remedy]
-        )
-
-
-def _document(found: Finding) -> dict[str, Any]:
-    return {
-        "level": found.level.value,
-        "check": found.check.title,
-        "what": found.what,
-        "meaning": found.meaning,
-        "remedy": list(found.remedy),
-    }
-
-
-def _milliseconds(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1_000:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of ms from 1000 on")
-    return int(text)
+            hidden.setdefault(found.remedy, []).append(found.check.value)
+    for remedy, checks in hidden.items():
+        lines = [f"\nnot seen, {', '.join(dict.fromkeys(checks))}: this shows it to the principal"]
+        yield "\n".join([*lines, *(f"  {line}" for line in remedy)])

@@ -1,23 +1,31 @@
-"""`eos-sink migrate`: assess the options of a query that writes with Spark's sink."""
+"""`eos-sink migrate`: assess the options of a query that writes with Spark's Kafka sink."""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
-from eos_sink.cli.migrate_report import Assessment, build_report
-from eos_sink.cli.report import CommandError, Report
+from eos_sink.cli.output import Cell, CommandError, Mood, Report
+from eos_sink.migrate.assess import assess_query, assess_session, find_lacking
 from eos_sink.migrate.edits import (
     diff_python,
     edit_options_file,
     edit_python,
     write_options_file,
 )
-from eos_sink.migrate.option_inputs import read_options_file, read_pairs
 from eos_sink.migrate.python_queries import read_python
-from eos_sink.migrate.queries import Source, Way
+from eos_sink.migrate.queries import (
+    Finding,
+    Query,
+    Source,
+    Verdict,
+    Way,
+    read_options_file,
+    read_pairs,
+)
 
 NAME = "migrate"
 HELP = "Show how format('kafka-eos') treats each option of a query."
@@ -33,6 +41,35 @@ exit code: 0 no action is needed; 1 an option is refused, unknown, missing or ca
 2 wrong usage
 """
 
+_COLUMNS = ("option", "value", "where", "verdict")
+_WIDTH = 40
+_WHAT = {
+    Way.STREAM: "a stream",
+    Way.BATCH: "a batch",
+    Way.PIPELINE: "a sink of a pipeline",
+    Way.OPTIONS: "options",
+    Way.DEFAULTS: "defaults of the session",
+}
+_TO_READERS = (
+    "Readers of the topics must set isolation.level=read_committed; otherwise they see rows of "
+    "aborted attempts."
+)
+_TO_KAFKA = (
+    "The sink needs more Kafka permissions than Spark's, and eos-sink in the Python of driver and "
+    "executors: docs/security.md, docs/get-started.md."
+)
+_TO_BATCHES = (
+    "A batch that is written again is in the topic twice, as with Spark's sink, unless txnAppId "
+    "and txnVersion number it: docs/batch.md."
+)
+_TO_SESSIONS = (
+    "Settings spark.datasource.kafka-eos.* are defaults of options only where "
+    "eos_sink.register(spark) is called: docs/ways.md."
+)
+_TO_FOREACH_BATCH = (
+    "In foreachBatch each write is exactly once by itself; several frames to one topic need "
+    "different eos.id options: docs/batch.md."
+)
 _STDIN = "-"
 _PROGRAMS = {".ipynb", ".java", ".jar", ".kt", ".r", ".scala", ".sql"}
 
@@ -56,56 +93,62 @@ def run(arguments: argparse.Namespace) -> Report:
     Raises:
         CommandError: an input cannot be read, or OUT cannot be written.
     """
-    texts, pairs = _read_inputs(arguments.inputs)
-    python = {name for name in texts if arguments.python or name.endswith(".py")}
-    sources = [
-        _read_python(text, name) if name in python else read_options_file(text, name)
-        for name, text in texts.items()
-    ]
+    texts: dict[str, str] = {}
+    sources: list[Source] = []
+    pairs: list[str] = []
+    for name in arguments.inputs:
+        if name != _STDIN and "=" in name and not Path(name).exists():
+            pairs.append(name)
+            continue
+        texts[name] = _read_text(name)
+        python = arguments.python or name.endswith(".py")
+        sources.append((_read_python if python else read_options_file)(texts[name], name))
     if pairs:
         sources.append(read_pairs(pairs))
     queries = [query for source in sources for query in source.queries]
     defaults = [given for query in queries if query.way is Way.DEFAULTS for given in query.options]
-    assessed = [Assessment(source, defaults) for source in sources]
+    assessed: list[tuple[Query, list[Finding]]] = []
+    session: list[Finding] = []
     migrated: list[str] = []
     diffs: list[str] = []
-    for each in assessed:
-        name, findings = each.source.name, each.findings
-        if name in python:
-            migrated.append(edit_python(texts[name], findings))
-            diffs.append(diff_python(texts[name], migrated[-1], name, findings))
-        elif name in texts:
-            migrated.append(edit_options_file(texts[name], findings))
+    for source in sources:
+        of_queries = [
+            (query, assess_query(query, defaults if query.way.writes else ()))
+            for query in source.queries
+        ]
+        of_session = list(assess_session(source))
+        findings = [*(finding for _, some in of_queries for finding in some), *of_session]
+        assessed += of_queries
+        session += of_session
+        name, text = source.name, texts.get(source.name)
+        if text is None:
+            migrated.append(write_options_file(source, findings))
+        elif arguments.python or name.endswith(".py"):
+            migrated.append(edit_python(text, findings))
+            diffs.append(diff_python(text, migrated[-1], name, findings))
         else:
-            migrated.append(write_options_file(each.source, findings))
+            migrated.append(edit_options_file(text, findings))
     if arguments.write is not None:
         _write(arguments.write, migrated)
-    return build_report(assessed, [diff for diff in diffs if diff])
+    return _build_report(assessed, session, [diff for diff in diffs if diff])
 
 
-def _read_inputs(inputs: Sequence[str]) -> tuple[dict[str, str], list[str]]:
-    texts: dict[str, str] = {}
-    pairs: list[str] = []
-    for name in inputs:
-        if name == _STDIN:
-            texts[name] = sys.stdin.read()
-        elif "=" in name and not Path(name).exists():
-            pairs.append(name)
-        elif Path(name).suffix in _PROGRAMS:
-            raise CommandError(f"{name}: of programs only those in Python can be read")
-        else:
-            try:
-                texts[name] = Path(name).read_bytes().decode()
-            except (OSError, UnicodeDecodeError) as error:
-                raise CommandError(f"{name}: {error}") from error
-    return texts, pairs
+def _read_text(name: str) -> str:
+    if name == _STDIN:
+        return sys.stdin.read()
+    if Path(name).suffix in _PROGRAMS:
+        raise CommandError(f"{name}: only programs in Python can be read")
+    try:
+        return Path(name).read_bytes().decode()
+    except (OSError, UnicodeDecodeError) as error:
+        raise CommandError(f"{name}: {error}") from error
 
 
 def _read_python(text: str, name: str) -> Source:
     try:
         return read_python(text, name)
     except (SyntaxError, ValueError, RecursionError) as error:
-        raise CommandError(f"{name} is no Python that this Python knows: {error}") from error
+        raise CommandError(f"{name} is not Python that this Python reads: {error}") from error
 
 
 def _write(out: Path, migrated: Sequence[str]) -> None:
@@ -117,3 +160,84 @@ def _write(out: Path, migrated: Sequence[str]) -> None:
             file.write(migrated[0])
     except OSError as error:
         raise CommandError(f"--write {out}: {error.strerror}") from error
+
+
+def _build_report(
+    assessed: Sequence[tuple[Query, list[Finding]]],
+    session: Sequence[Finding],
+    diffs: Sequence[str],
+) -> Report:
+    rows: list[tuple[Cell, ...]] = []
+    for query, some in assessed:
+        what = _WHAT[query.way] + (f" in foreachBatch, {query.inside}" if query.inside else "")
+        rows.append((Cell(f"-- {what}"), Cell(""), Cell(f"{query.place}"), Cell("")))
+        rows += map(_row, some)
+    rows += map(_row, session)
+    findings = [*(finding for _, some in assessed for finding in some), *session]
+    notes = (
+        *_write_notes(findings, [query for query, _ in assessed]),
+        *(f"\nChanges to make:\n{d}" for d in diffs),
+    )
+    ok = all(finding.verdict.fine for finding in findings)
+    document = {
+        "queries": [
+            {
+                "way": query.way.value,
+                "file": query.place.file,
+                "line": query.place.line,
+                "in_foreach_batch": query.inside or None,
+                "findings": [_document(finding) for finding in some],
+            }
+            for query, some in assessed
+        ],
+        "session": [_document(finding) for finding in session],
+        "notes": notes,
+        "ok": ok,
+    }
+    return Report(_COLUMNS, tuple(rows), tuple(notes), ok, document, left=len(_COLUMNS))
+
+
+def _row(finding: Finding) -> tuple[Cell, ...]:
+    value = finding.value if len(finding.value) <= _WIDTH else finding.value[: _WIDTH - 3] + "..."
+    mood = Mood.GOOD if finding.verdict.fine else Mood.BAD
+    return (
+        Cell(finding.name),
+        Cell(" ".join(value.split())),
+        Cell(str(finding.place)),
+        Cell(finding.verdict.value, mood),
+    )
+
+
+def _write_notes(findings: Sequence[Finding], queries: Sequence[Query]) -> Iterator[str]:
+    if not queries and not findings:
+        yield "No query that writes to Kafka was found."
+        return
+    for finding in findings:
+        if finding.note and finding.verdict is not Verdict.SAME:
+            yield f"{finding.place} {finding.name}: {finding.note}"
+    for query in queries:
+        lacking = find_lacking(query) if query.way is Way.OPTIONS else []
+        if lacking:
+            names = ", ".join(lacking).replace("eos.id", "an absolute checkpointLocation or eos.id")
+            yield f"{query.place}: the query also needs {names}."
+    batches = [query for query in queries if query.way is Way.BATCH]
+    if any(query.inside for query in batches):
+        yield _TO_FOREACH_BATCH
+    numbered = [q for q in batches if any(given.key == "txnversion" for given in q.options)]
+    if any(not query.inside and query not in numbered for query in batches):
+        yield _TO_BATCHES
+    if any(query.way is Way.DEFAULTS for query in queries):
+        yield _TO_SESSIONS
+    yield _TO_READERS
+    yield _TO_KAFKA
+
+
+def _document(finding: Finding) -> dict[str, Any]:
+    return {
+        "name": finding.name,
+        "value": finding.value,
+        "file": finding.place.file,
+        "line": finding.place.line,
+        "verdict": finding.verdict.value,
+        "note": finding.note,
+    }

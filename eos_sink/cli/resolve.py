@@ -1,33 +1,36 @@
-"""`eos-sink resolve`: see why a query has stopped, and choose how it goes on."""
+"""`eos-sink resolve`: show why a query has stopped, and carry out an operator's choice."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from eos_sink.cli.confirm import confirm
-from eos_sink.cli.connection import add_connection, sink_options
-from eos_sink.cli.names import meant, queries_in
-from eos_sink.cli.report import CommandError, Report
-from eos_sink.errors import EosSinkError
+from eos_sink.cli.arguments import add_connection, sink_options
+from eos_sink.cli.output import Cell, CommandError, Mood, Report
+from eos_sink.cli.query_name import confirm, find_query, list_queries
 from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.interfaces import Visibility
+from eos_sink.protocol.outcome import Outcome
 
 if TYPE_CHECKING:
-    from eos_sink.kafka.admin.inspection import ConfluentInspection
-    from eos_sink.ops.resolve import Choice, Found
+    from eos_sink.decision_log import Entry
+    from eos_sink.ops.resolve import Choice, QueryEvidence, TransactionEvidence
     from eos_sink.options import SinkOptions
+    from eos_sink.protocol.model import RowDigest
 
 NAME = "resolve"
-HELP = "Show why a query needs a person, and carry out the person's choice."
+HELP = "Show why a query needs an operator, and carry out the operator's choice."
 EXAMPLES = """\
 examples:
   eos-sink resolve readings --bootstrap-server kafka:9092             the evidence; changes nothing
   eos-sink resolve readings --bootstrap-server kafka:9092 --visible   what is in doubt is there
   eos-sink resolve readings --bootstrap-server kafka:9092 --lost --partitions 0,2 --yes
 
-exit code: 0 nothing waits for a person, or the choice is carried out; 1 something waits;
-2 the choice is refused, or Kafka says no
+exit code: 0 no choice is needed, or it is carried out; 1 a choice is needed; 2 the choice is
+refused, or Kafka reports an error
 """
 
 _TAIL = 100_000
@@ -36,12 +39,20 @@ _CHOICES = {
     "lost": "what is in doubt is not in Kafka: the replay of the batch writes it again",
     "accept": "the decided batch stands as it is in Kafka: a replay writes nothing, whatever rows "
     "it has, and partitions that were lost stay lost",
-    "forget": "the decision is dropped: what Spark runs next is written, also if it is there",
+    "forget": "the decision is dropped: what Spark runs next is written, even if Kafka has it",
 }
+_WITNESS = {
+    Visibility.COMMITTED: "there",
+    Visibility.ABORTED: "skipped",
+    Visibility.UNREADABLE: "unreadable",
+    None: None,
+}
+_MARKERS = {True: "commit", False: "abort", None: "none"}
+_COLUMNS = ("partition", "rows", "coordinator", "witness", "rows at the end", "marker", "outcome")
+_MOODS = {Outcome.COMMITTED: Mood.GOOD, Outcome.IN_DOUBT: Mood.BAD, Outcome.LOST: Mood.BAD}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
     add = parser.add_argument
     add("query", metavar="QUERY", help="the query, as the error or the decision log names it")
     add_connection(parser)
@@ -58,87 +69,45 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> Report:
-    """Show, or show and carry out.
-
-    Raises:
-        CommandError: no such query, the choice is refused or not confirmed, or Kafka says no.
-    """
-    # Imported here: other commands do without the Kafka clients.
-    from eos_sink.cli.evidence import report_of
-    from eos_sink.ops.resolve import (
-        Choice,
-        RefusedChoice,
-        carry_out,
-        look,
-        ruled,
-        ruled_about,
-    )
+    """Show the evidence, or carry out a choice."""
+    from eos_sink.kafka.admin.confluent_admin import ConfluentAdmin
+    from eos_sink.ops.resolve import Choice, apply_choice, gather_evidence, write_choice
 
     deadline = Deadline(arguments.timeout)
-    kafka: ConfluentInspection | None = None
-    try:
-        kafka, options = _connect(arguments, deadline)
-        evidence = look(kafka, options, arguments.tail, deadline)
-        if arguments.choice is None:
-            return report_of(options, evidence)
-        choice = Choice(arguments.choice)
-        earlier = None
-        if arguments.stream:
-            decision, earlier = ruled_about(
-                evidence, choice, arguments.partitions, arguments.stream
-            )
-        else:
-            decision = ruled(evidence, choice, arguments.partitions)
-        _confirm(arguments, options, evidence, choice)
-        written = carry_out(
-            kafka, options, evidence, decision, Deadline(arguments.timeout), earlier
-        )
-        return report_of(options, evidence, choice, written)
-    except (EosSinkError, RefusedChoice) as error:
-        raise CommandError(str(error)) from error
-    finally:
-        if kafka is not None:
-            kafka.close()
-
-
-def _connect(
-    arguments: argparse.Namespace, deadline: Deadline
-) -> tuple[ConfluentInspection, SinkOptions]:
-    """A connection for the query that is meant.
-
-    Raises:
-        CommandError: the log has no such query.
-    """
-    from eos_sink.kafka.admin.inspection import ConfluentInspection
-
     options = sink_options(arguments, arguments.query)
-    kafka = ConfluentInspection(options)
-    known = queries_in(kafka.records(deadline))
-    names = meant(arguments.query, known, arguments.prefix)
-    if names == options.names:
-        return kafka, options
-    kafka.close()
-    options = replace(options, names=names)
-    return ConfluentInspection(options), options
+    with closing(ConfluentAdmin(options)) as admin:
+        log = admin.read_log({}, deadline)
+        known = list_queries(log.latest if log else None)
+    options = replace(options, names=find_query(arguments.query, known, arguments.prefix))
+    with closing(ConfluentAdmin(options)) as admin:
+        evidence = gather_evidence(admin, options, arguments.tail, deadline)
+        if arguments.choice is None:
+            return make_report(options, evidence)
+        choice = Choice(arguments.choice)
+        decision, earlier = apply_choice(evidence, choice, arguments.partitions, arguments.stream)
+        check_choice(arguments, options, evidence)
+        deadline = Deadline(arguments.timeout)
+        written = write_choice(admin.kafka, options, evidence, decision, deadline, earlier)
+        return make_report(options, evidence, choice, written)
 
 
-def _confirm(
-    arguments: argparse.Namespace, options: SinkOptions, evidence: Found, choice: Choice
+def check_choice(
+    arguments: argparse.Namespace, options: SinkOptions, evidence: QueryEvidence
 ) -> None:
-    """Raises CommandError unless a person, or a script in a person's name, means it."""
-    from eos_sink.driver.processes import runs_here
+    """Raises CommandError: the last run is alive here, or the choice is not confirmed."""
+    from eos_sink.driver.processes import is_alive_here
 
-    owner = evidence.owner
-    if owner is not None and not arguments.take_over and runs_here(owner):
+    run = evidence.run
+    if run is not None and not arguments.take_over and is_alive_here(run):
         raise CommandError(
-            f"the run that wrote last is alive: {owner}. Stop the query first; if that process is "
-            "another one by now, or shall be replaced, add --take-over"
+            f"the run that wrote last is alive: {run}. Stop the query first; if that process is "
+            "another one by now, or is to be replaced, add --take-over"
         )
     if arguments.yes:
         return
     query = options.names.query
     warnings = (
-        f"--{choice.value}: {_CHOICES[choice.value]}.",
+        f"--{arguments.choice}: {_CHOICES[arguments.choice]}.",
         f"A run of {query} that is alive is refused from then on.",
     )
     confirm(warnings, query, "the query's name", "--yes")
@@ -146,3 +115,182 @@ def _confirm(
 
 def _numbers(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in text.split(",") if part.strip())
+
+
+def make_report(
+    options: SinkOptions,
+    evidence: QueryEvidence,
+    choice: Choice | None = None,
+    written: Entry | None = None,
+) -> Report:
+    """A row for each transaction of the decision; and the choice, if one was written."""
+    notes = [*_list_notes(options, evidence)]
+    if choice is not None and written is not None:
+        notes.append(f"--{choice.value} is carried out: seq {written.seq}. Start the query again.")
+    elif evidence.in_doubt:
+        notes.append(
+            "To continue: --visible if what is in doubt is or was there, --lost if it never was, "
+            "--accept or --forget for the whole batch."
+        )
+    elif evidence.committed:
+        notes.append("To continue: the right --log-topic; or restore the topic; or --forget.")
+    else:
+        notes.append("Nothing is in doubt. If the query still stops: --accept or --forget.")
+    return Report(
+        _COLUMNS,
+        tuple(map(_make_row, evidence.transactions)),
+        tuple(notes),
+        ok=written is not None or not (evidence.in_doubt or evidence.committed),
+        document=_document(options, evidence, choice, written),
+    )
+
+
+def _make_row(each: TransactionEvidence) -> tuple[Cell, ...]:
+    state, witness = each.evidence.state, each.evidence.witness
+    other = " (of another)" if state and state.is_not(each.transaction) else ""
+    same = ", the decided ones" if each.same_rows else ""
+    return (
+        Cell(str(each.entry.partition)),
+        Cell(str(each.entry.digest.rows)),
+        Cell(f"{state.status.value}{other}" if state else "not asked"),
+        Cell(_WITNESS[witness] or "not asked"),
+        Cell(f"{each.trace.rows}{same}"),
+        Cell(_MARKERS[each.marker]),
+        Cell(each.outcome.value, _MOODS.get(each.outcome, Mood.PLAIN)),
+    )
+
+
+def _list_notes(options: SinkOptions, evidence: QueryEvidence) -> Iterator[str]:
+    from eos_sink.driver.processes import is_alive_here
+
+    names, entry, decision = options.names, evidence.entry, evidence.decision
+    yield f"Query {names.query}, group {names.group}"
+    if entry is None:
+        yield f"Decision log: there is no topic {options.log_topic}."
+    else:
+        place = entry.position
+        record = f"seq {entry.seq} at offset {place.offset}" if entry.seq else "no record"
+        yield f"Decision log {place.topic}[{place.partition}]: {record}."
+    if evidence.run is not None:
+        alive = ", alive" if is_alive_here(evidence.run) else ""
+        yield f"Last written by {evidence.run}{alive}."
+    if evidence.members:
+        yield f"Group member, alive or recently ended: {', '.join(evidence.members)}."
+    if decision is not None:
+        yield (
+            f"Decision: {decision.batch}, slot {decision.slot}, {decision.partitions} partitions, "
+            f"{_describe_rows(decision.total)}."
+        )
+        override = decision.override
+        if override.accepted:
+            yield "An operator has accepted it as it is."
+        if override.visible:
+            yield f"Visible by an operator's choice: partitions {sorted(override.visible)}."
+        if override.lost:
+            yield f"Lost by an operator's choice: partitions {sorted(override.lost)}."
+    for each in evidence.in_doubt:
+        yield _describe_doubt(each)
+    for tail in evidence.tails:
+        unread = f"; not all was read: {tail.unread}" if tail.unread else ""
+        yield (
+            f"{tail.topic}[{tail.partition}]: offsets {tail.start} to {tail.end} are kept, stable "
+            f"to {tail.stable}, read from {tail.read_from}{unread}."
+        )
+    if evidence.committed:
+        ids = ", ".join(evidence.committed[:5])
+        yield f"No record, but transactions were committed before: {ids}."
+    if evidence.undecided:
+        yield f"Open and undecided: {len(evidence.undecided)}; the next start aborts them."
+
+
+def _describe_doubt(each: TransactionEvidence) -> str:
+    entry, trace = each.entry, each.trace
+    seen = f"{trace.rows} of its {entry.digest.rows} rows are at the topic's end"
+    if each.same_rows:
+        seen += ", with its fingerprint"
+    elif trace.rows:
+        seen += f" ({_describe_rows(each.found)}; decided: {_describe_rows(entry.digest)})"
+    hidden = f", {trace.hidden} of them compressed and unreadable" if trace.hidden else ""
+    doubt = f"In doubt: partition {entry.partition}, witness {entry.witness} unreadable"
+    return f"{doubt}; {seen}{hidden}."
+
+
+def _describe_rows(rows: RowDigest) -> str:
+    return f"{rows.rows} rows, {rows.bytes} bytes, fingerprint {rows.fingerprint:016x}"
+
+
+def _document(
+    options: SinkOptions, evidence: QueryEvidence, choice: Choice | None, written: Entry | None
+) -> dict[str, Any]:
+    from eos_sink.driver.processes import is_alive_here
+
+    entry, decision, run = evidence.entry, evidence.decision, evidence.run
+    return {
+        "query": options.names.query,
+        "group": options.names.group,
+        "log": {
+            "topic": options.log_topic,
+            "partition": entry.position.partition if entry else None,
+            "offset": entry.position.offset if entry and entry.seq else None,
+            "seq": evidence.seq,
+        },
+        "owner": run
+        and {
+            "host": run.host,
+            "pid": run.pid,
+            "started_ms": run.started_ms,
+            "known_as": run.tool or str(run.origin),
+            "alive_here": is_alive_here(run),
+        },
+        "members": evidence.members,
+        "decision": decision
+        and {
+            "stream": decision.batch.stream,
+            "batch": decision.batch.batch,
+            "slot": decision.slot,
+            "partitions": decision.partitions,
+            **_rows_document(decision.total),
+            "ruling": decision.override,
+        },
+        "transactions": [_transaction_document(each) for each in evidence.transactions],
+        "topics": [
+            {key: value for key, value in vars(tail).items() if key != "traces"}
+            | {"unread": tail.unread or None}
+            for tail in evidence.tails
+        ],
+        "in_doubt": [each.entry.partition for each in evidence.in_doubt],
+        "undecided": [each.transactional_id for each in evidence.undecided],
+        "committed_without_record": evidence.committed,
+        "carried_out": choice.value if choice and written else None,
+        "written_seq": written.seq if written else None,
+    }
+
+
+def _transaction_document(each: TransactionEvidence) -> dict[str, Any]:
+    entry, state = each.entry, each.evidence.state
+    return {
+        "partition": entry.partition,
+        "transactional_id": each.transaction.transactional_id,
+        "producer_id": entry.producer_id,
+        "epoch": entry.epoch,
+        **_rows_document(entry.digest),
+        "outcome": each.outcome.value,
+        "coordinator": state
+        and {
+            "state": state.status.value,
+            "producer_id": state.transaction.producer_id,
+            "epoch": state.transaction.epoch,
+        },
+        "witness": {**vars(entry.witness), "found": _WITNESS[each.evidence.witness]},
+        "at_the_end": {
+            **_rows_document(each.found),
+            "rows": each.trace.rows,
+            "hidden": each.trace.hidden,
+            "marker": _MARKERS[each.marker],
+            "same_rows": each.same_rows,
+        },
+    }
+
+
+def _rows_document(rows: RowDigest) -> dict[str, Any]:
+    return {"rows": rows.rows, "bytes": rows.bytes, "fingerprint": f"{rows.fingerprint:016x}"}

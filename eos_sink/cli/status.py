@@ -1,105 +1,100 @@
-"""`eos-sink status`: every query of a cluster, and what needs somebody."""
+"""`eos-sink status`: every query of a cluster, and what needs an operator."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from eos_sink.cli.connection import add_connection, command_line, sink_options
-from eos_sink.cli.names import meant
-from eos_sink.cli.report import Cell, CommandError, Mood, Report
-from eos_sink.cli.words import span
-from eos_sink.errors import EosSinkError
+from eos_sink.cli.arguments import add_connection, command_line, sink_options
+from eos_sink.cli.output import Cell, CommandError, Mood, Report, span
+from eos_sink.cli.query_name import find_query
 from eos_sink.kafka.deadline import Deadline
+from eos_sink.ops.alerts import find_alerts
+from eos_sink.ops.status import QueryStatus, QueryTransaction, Snapshot
 from eos_sink.protocol.model import BatchId, Numbering
-
-if TYPE_CHECKING:
-    from eos_sink.ops.alerts import Concern
-    from eos_sink.ops.snapshot import OpenTransaction, QueryStatus, Snapshot
+from eos_sink.protocol.outcome import Outcome
 
 NAME = "status"
-HELP = "Show what each query has decided, what is open, and what needs somebody."
+HELP = "Show what each query has decided, what is open, and what needs an operator."
 EXAMPLES = """\
 examples:
   eos-sink status --bootstrap-server kafka:9092             all queries
-  eos-sink status readings --bootstrap-server kafka:9092    one, by the name that its error tells
+  eos-sink status readings --bootstrap-server kafka:9092    one, by the name in its error
   eos-sink status --bootstrap-server kafka:9092 --json      the same for a program
 
-exit code: 0 nothing needs anybody; 1 something does, as the lines below the table say, or could
-not be seen; 2 no broker answers, or there is no such query
+exit code: 0 no action needed; 1 something needs an operator, as the lines below the table say, or
+could not be read; 2 no broker answers, or there is no such query
 """
 
-_COLUMNS = (
-    "query",
-    "batch",
-    "state",
-    "rows",
-    "decided",
-    "driver",
-    "open decided",
-    "undecided",
-    "oldest",
-    "time left",
-    "prefix",
-)
 _MOODS = {
-    "committed": Mood.GOOD,
-    "open": Mood.WARN,
-    "lost": Mood.BAD,
-    "in doubt": Mood.BAD,
-    "unknown": Mood.WARN,
+    Outcome.COMMITTED: Mood.GOOD,
+    Outcome.OPEN: Mood.WARN,
+    Outcome.LOST: Mood.BAD,
+    Outcome.IN_DOUBT: Mood.BAD,
+    Outcome.UNKNOWN: Mood.WARN,
 }
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
     parser.add_argument("query", nargs="*", metavar="QUERY", help="these only")
     add_connection(parser)
 
 
 def run(arguments: argparse.Namespace) -> Report:
-    """Look once.
-
-    Raises:
-        CommandError: no broker answers, or there is no such query.
-    """
-    from eos_sink.kafka.admin.observation import ConfluentObservation
+    """Take one snapshot."""
+    from eos_sink.kafka.admin.confluent_admin import ConfluentAdmin
     from eos_sink.ops.observer import Observer
 
-    kafka = ConfluentObservation(sink_options(arguments))
-    try:
-        found = Observer(kafka, arguments.prefix).look(Deadline(arguments.timeout))
-    except EosSinkError as error:
-        raise CommandError(str(error)) from error
-    finally:
-        kafka.close()
-    return report_of(found, arguments)
+    with closing(ConfluentAdmin(sink_options(arguments))) as admin:
+        found = Observer(admin, arguments.prefix).look(Deadline(arguments.timeout))
+    return make_report(found, arguments)
 
 
-def report_of(found: Snapshot, arguments: argparse.Namespace) -> Report:
-    """A row a query; below it what needs somebody.
+def make_report(found: Snapshot, arguments: argparse.Namespace) -> Report:
+    """A row for each query; below them the alerts.
 
     Raises:
         CommandError: there is no such query.
     """
-    from eos_sink.ops.alerts import concerns
-
-    found = chosen(found, arguments.query, arguments.prefix)
-    worries = concerns(found, command_line(arguments))
-    rows = tuple(_row(each, found.at_ms) for each in found.queries)
+    found = select_queries(found, arguments.query, arguments.prefix)
+    alerts = find_alerts(found, command_line(arguments))
+    tables = [_columns(each, found.at_ms) for each in found.queries]
+    log, notes = arguments.log_topic, [str(each) for each in alerts]
+    if not found.log:
+        notes[:0] = [
+            f"There is no decision log {log}: no query has written to this cluster yet, or its "
+            "eos.log.topic is another one (--log-topic)."
+        ]
+    elif not found.queries and not found.problems:
+        notes[:0] = [f"The decision log {log} has no query yet."]
+    elif found.queries and not alerts:
+        notes = ["No action needed."]
+    document = {
+        "at_ms": found.at_ms,
+        "log": found.log,
+        "queries": [query_document(each, found.at_ms) for each in found.queries],
+        "open_of_no_query": [transaction_document(each, found.at_ms) for each in found.strangers],
+        "unreadable": [
+            {"key": each.key, "at": str(each.position), "why": each.why}
+            for each in found.unreadable
+        ],
+        "not_seen": found.problems,
+        "concerns": alerts,
+    }
     return Report(
-        _COLUMNS if rows else (),
-        rows,
-        (*_summary(found, arguments, worries), *map(str, worries)),
-        ok=not worries,
-        document=_document(found, worries),
+        tuple(tables[0]) if tables else (),
+        tuple(tuple(columns.values()) for columns in tables),
+        tuple(notes),
+        ok=not alerts,
+        document=document,
     )
 
 
-def chosen(found: Snapshot, queries: Sequence[str], prefix: str) -> Snapshot:
-    """The same with these queries only; with all if none is named.
+def select_queries(found: Snapshot, queries: Sequence[str], prefix: str) -> Snapshot:
+    """Keep these queries only, or all if none is named.
 
     Raises:
         CommandError: there is no such query.
@@ -107,70 +102,55 @@ def chosen(found: Snapshot, queries: Sequence[str], prefix: str) -> Snapshot:
     if not queries:
         return found
     known = [each.names for each in found.queries]
-    named = {meant(name, known if found.log else None, prefix) for name in queries}
+    named = {find_query(name, known if found.log else None, prefix) for name in queries}
     missing = sorted(names.shown for names in named.difference(known))
     if missing:
-        raise CommandError(f"the decision log knows no query {', '.join(missing)}")
+        raise CommandError(f"the decision log has no query {', '.join(missing)}")
     wanted = tuple(each for each in found.queries if each.names in named)
-    hidden = tuple(each.hidden for each in wanted if each.hidden)
+    hidden = tuple(each.history.hidden for each in wanted if each.history.hidden)
     return replace(found, queries=wanted, strangers=(), unreadable=hidden)
 
 
-def _summary(
-    found: Snapshot, arguments: argparse.Namespace, worries: tuple[Concern, ...]
-) -> Iterator[str]:
-    log = arguments.log_topic
-    if not found.log:
-        yield (
-            f"There is no decision log {log}: no query has written to this cluster yet, or its "
-            "eos.log.topic is another one (--log-topic)."
-        )
-    elif not found.queries and not found.problems:
-        yield f"The decision log {log} has no query yet."
-    elif found.queries and not worries:
-        yield "Nothing needs anybody."
-
-
-def _row(status: QueryStatus, now_ms: int) -> tuple[Cell, ...]:
-    decided = [each for each in status.open if each.decided]
+def _columns(status: QueryStatus, now_ms: int) -> dict[str, Cell]:
     oldest = max((each.age_ms(now_ms) for each in status.open), default=None)
-    return (
-        Cell(status.names.query),
-        Cell(batch_name(status.batch)),
-        state_of(status),
-        Cell(f"{status.rows:,}" if status.decision else "-"),
-        Cell(decided_ago(status, now_ms)),
-        Cell(status.driver.value),
-        Cell(str(len(decided))),
-        Cell(str(len(status.undecided))),
-        Cell("-" if oldest is None else span(oldest)),
-        Cell(time_left(status, now_ms)),
-        Cell(status.names.prefix),
-    )
+    return {
+        "query": Cell(status.names.query),
+        "batch": Cell(name_batch(status.batch)),
+        "state": state_cell(status),
+        "rows": Cell(f"{status.total.rows:,}" if status.decision else "-"),
+        "decided": Cell(decided_ago(status, now_ms)),
+        "driver": Cell(status.driver.value),
+        "open decided": Cell(str(sum(each.decided for each in status.open))),
+        "undecided": Cell(str(len(status.undecided))),
+        "oldest": Cell("-" if oldest is None else span(oldest)),
+        "time left": Cell(time_left(status, now_ms)),
+        "prefix": Cell(status.names.prefix),
+    }
 
 
 def decided_ago(status: QueryStatus, now_ms: int) -> str:
-    """How long it is since the latest decision."""
+    """The time since the latest decision."""
     at_ms = status.decided_at_ms
     return "-" if at_ms is None else f"{span(max(0, now_ms - at_ms))} ago"
 
 
 def time_left(status: QueryStatus, now_ms: int) -> str:
-    """Until Kafka aborts the first of the open transactions."""
+    """The time until Kafka aborts the first of the open transactions."""
     left = min((each.left_ms(now_ms) for each in status.open), default=None)
     return "-" if left is None else span(left)
 
 
-def state_of(status: QueryStatus) -> Cell:
-    """What became of the latest decision."""
-    if status.hidden is not None:
+def state_cell(status: QueryStatus) -> Cell:
+    """The outcome of the latest decision."""
+    if status.history.hidden is not None:
         return Cell("unreadable", Mood.BAD)
-    state = status.outcome.value if status.outcome else "-"
-    return Cell(state, _MOODS.get(state, Mood.PLAIN))
+    if status.outcome is None:
+        return Cell("-")
+    return Cell(status.outcome.value, _MOODS.get(status.outcome, Mood.PLAIN))
 
 
-def batch_name(batch: BatchId | None) -> str:
-    """A batch in a table; its stream is told elsewhere."""
+def name_batch(batch: BatchId | None) -> str:
+    """The name of a batch in a table that does not show its stream."""
     if batch is None:
         return "-"
     if batch.numbering is Numbering.ONCE:
@@ -178,57 +158,38 @@ def batch_name(batch: BatchId | None) -> str:
     return f"version {batch.batch}" if batch.numbering is Numbering.VERSION else str(batch.batch)
 
 
-def _document(found: Snapshot, worries: tuple[Concern, ...]) -> dict[str, Any]:
-    return {
-        "at_ms": found.at_ms,
-        "log": found.log,
-        "queries": [query_document(each, found.at_ms) for each in found.queries],
-        "open_of_no_query": [open_document(each, found.at_ms) for each in found.strangers],
-        "unreadable": [
-            {"key": each.key, "at": each.where, "why": each.why} for each in found.unreadable
-        ],
-        "not_seen": [{"what": each.what, "missing": list(each.missing)} for each in found.problems],
-        "concerns": [
-            {"kind": each.kind.value, "query": each.query, "text": each.text, "action": each.action}
-            for each in worries
-        ],
-    }
-
-
 def query_document(status: QueryStatus, now_ms: int) -> dict[str, Any]:
-    """A query for a program."""
-    batch, owner = status.batch, status.owner
+    """A query as JSON."""
+    batch, decision, hidden = status.batch, status.decision, status.history.hidden
     return {
         "query": status.names.query,
         "prefix": status.names.prefix,
         "group": status.names.group,
         "seq": status.seq,
         "batch": batch and {"stream": batch.stream, "number": batch.batch, "text": str(batch)},
-        "rows": status.rows,
-        "bytes": status.bytes,
-        "partitions": status.partitions,
+        "rows": status.total.rows,
+        "bytes": status.total.bytes,
+        "partitions": decision.partitions if decision else 0,
         "decided_at_ms": status.decided_at_ms,
         "outcome": status.outcome and status.outcome.value,
-        "lost": list(status.lost),
-        "in_doubt": list(status.doubtful),
+        "lost": status.partitions_that_are(Outcome.LOST),
+        "in_doubt": status.partitions_that_are(Outcome.IN_DOUBT),
         "driver": status.driver.value,
-        "members": list(status.hosts),
-        "owner": owner and str(owner),
-        "open": [open_document(each, now_ms) for each in status.open],
-        "unreadable_at": status.hidden and status.hidden.where,
+        "members": list(status.hosts or ()),
+        "owner": status.run and str(status.run),
+        "open": [transaction_document(each, now_ms) for each in status.open],
+        "unreadable_at": hidden and str(hidden.position),
     }
 
 
-def open_document(each: OpenTransaction, now_ms: int) -> dict[str, Any]:
-    """An open transaction for a program."""
+def transaction_document(each: QueryTransaction, now_ms: int) -> dict[str, Any]:
+    """A transaction as JSON."""
     return {
-        "transactional_id": each.transaction.transactional_id,
-        "producer_id": each.transaction.producer_id,
-        "epoch": each.transaction.epoch,
-        "query": each.query or None,
+        **vars(each.transaction),
+        "query": each.names.query if each.names else None,
         "slot": each.task.slot if each.task else None,
         "partition": each.task.partition if each.task else None,
         "decided": each.decided,
-        "age_ms": each.age_ms(now_ms),
-        "left_ms": each.left_ms(now_ms),
+        "age_ms": each.age_ms(now_ms) if each.open else None,
+        "left_ms": each.left_ms(now_ms) if each.open else None,
     }

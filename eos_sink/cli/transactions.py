@@ -1,25 +1,24 @@
-"""`eos-sink transactions`: see the queries' transactions, and end single ones."""
+"""`eos-sink transactions`: list the queries' transactions, and end single ones."""
 
 from __future__ import annotations
 
 import argparse
 import difflib
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
-from eos_sink.cli.confirm import confirm
-from eos_sink.cli.connection import add_connection, command_line, sink_options
-from eos_sink.cli.ledger import describe_report, done_report, list_report
-from eos_sink.cli.report import CommandError, Report
-from eos_sink.errors import EosSinkError
+from eos_sink.cli.arguments import add_connection, command_line, sink_options
+from eos_sink.cli.output import Cell, CommandError, Mood, Report, span
+from eos_sink.cli.query_name import confirm
+from eos_sink.cli.status import transaction_document
 from eos_sink.kafka.deadline import Deadline
 
 if TYPE_CHECKING:
-    from eos_sink.kafka.observing import Observation
-    from eos_sink.ops.snapshot import QueryStatus, Snapshot
-    from eos_sink.ops.transactions import Line
+    from eos_sink.kafka.admin_interface import Admin
+    from eos_sink.ops.status import QueryStatus, QueryTransaction, Snapshot
     from eos_sink.options import SinkOptions
 
 NAME = "transactions"
@@ -36,48 +35,14 @@ What the latest decision names is committed, never aborted. What it does not nam
 abort and commit --force end the right of every older run of the query to write, as a new start of
 it does.
 
-exit code: 0 as wanted; 1 a transaction was not ended, or not all could be seen; 2 it is refused, or
-no broker answers
+exit code: 0 done; 1 a transaction was not ended, or not all could be read; 2 it is refused, or no
+broker answers
 """
 
 _ACTIONS = ("list", "describe", "abort", "commit")
-_NEAR_IDS = 3
-
-
-@dataclass(frozen=True)
-class Sight:
-    """What was seen before anything is done."""
-
-    snapshot: Snapshot
-    lines: tuple[Line, ...]
-
-    def line(self, transactional_id: str) -> Line:
-        """Raises CommandError: no coordinator and no decision knows the id."""
-        for line in self.lines:
-            if line.state.transaction.transactional_id == transactional_id:
-                return line
-        known = [line.state.transaction.transactional_id for line in self.lines]
-        near = difflib.get_close_matches(transactional_id, known, n=_NEAR_IDS, cutoff=0.6)
-        hint = f"; near to it: {', '.join(near)}" if near else ""
-        raise CommandError(
-            f"no coordinator knows the transactional id {transactional_id}: it was never used, or "
-            f"has expired (transactional.id.expiration.ms){hint}"
-        )
-
-    def status(self, line: Line) -> QueryStatus:
-        """Raises CommandError: the id is of no query of the log."""
-        found = self.snapshot.query(line.query) if line.query else None
-        if found is None:
-            raise CommandError(
-                f"{line.state.transaction.transactional_id} is of no query of this decision log: "
-                "give the --log-topic of its query. What is not of the sink is not ended here "
-                "(Kafka's own tool is kafka-transactions)"
-            )
-        return found
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
     add = parser.add_argument
     add("action", choices=_ACTIONS, metavar="ACTION", help=", ".join(_ACTIONS))
     add("ids", nargs="*", metavar="ID", help="transactional ids, as list shows them")
@@ -90,72 +55,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> Report:
-    """Show, or show and carry out.
-
-    Raises:
-        CommandError: it is refused or not confirmed, or no broker answers.
-    """
-    from eos_sink.kafka.admin.observation import ConfluentObservation
-    from eos_sink.ops.resolve import RefusedChoice
+    """Show, or show and carry out."""
+    from eos_sink.kafka.admin.confluent_admin import ConfluentAdmin
 
     check(arguments)
-    made: list[ConfluentObservation] = []
-
-    def connect(options: SinkOptions) -> ConfluentObservation:
-        made.append(ConfluentObservation(options))
-        return made[-1]
-
-    try:
-        return carry_out(connect, arguments)
-    except (EosSinkError, RefusedChoice) as error:
-        raise CommandError(str(error)) from error
-    finally:
-        for kafka in made:
-            kafka.close()
-
-
-def carry_out(
-    connect: Callable[[SinkOptions], Observation], arguments: argparse.Namespace
-) -> Report:
-    """Look, and do what is asked for.
-
-    Args:
-        connect: makes the clients of one query: they write to that one's part of the log.
-        arguments: checked ones.
-
-    Raises:
-        CommandError, RefusedChoice, EosSinkError: nothing is done.
-    """
-    deadline = Deadline(arguments.timeout)
-    sight = look(connect(sink_options(arguments)), arguments, deadline)
-    if arguments.action == "list":
-        return list_report(sight.snapshot, sight.lines)
-    lines = [sight.line(each) for each in arguments.ids]
-    if arguments.action == "describe":
-        return describe_report(sight.snapshot, lines[0], arguments)
-    if arguments.action == "commit" and not arguments.force:
-        return _commit(connect, sight, lines, arguments)
-    return _end(connect, sight, lines, arguments)
-
-
-def look(kafka: Observation, arguments: argparse.Namespace, deadline: Deadline) -> Sight:
-    """What coordinators and the log say."""
-    from eos_sink.ops.observer import Observer
-    from eos_sink.ops.transactions import lines_of
-
-    observer = Observer(kafka, arguments.prefix)
-    snapshot = observer.look(deadline)
-    histories = {q.query: h for q in snapshot.queries if (h := observer.history(q.query))}
-    ended = not arguments.open
-    states = kafka.transactions(arguments.prefix, deadline, ended=ended)
-    given = [each for each in arguments.ids if not each.startswith(arguments.prefix)]
-    for prefix in given:
-        states += kafka.transactions(prefix, deadline, ended=ended)
-    return Sight(snapshot, tuple(lines_of(states, histories, arguments.prefix)))
+    with ExitStack() as clients:
+        return carry_out(
+            lambda options: clients.enter_context(closing(ConfluentAdmin(options))), arguments
+        )
 
 
 def check(arguments: argparse.Namespace) -> None:
-    """Raises CommandError: what is given does not go together."""
+    """Raises CommandError: the arguments contradict each other."""
     action, ids = arguments.action, arguments.ids
     if action == "list" and ids:
         raise CommandError("transactions list takes no ID")
@@ -169,123 +80,265 @@ def check(arguments: argparse.Namespace) -> None:
         raise CommandError("--force is for transactions commit, with one ID")
 
 
-def _commit(
-    connect: Callable[[SinkOptions], Observation],
-    sight: Sight,
-    lines: Sequence[Line],
-    arguments: argparse.Namespace,
-) -> Report:
-    from eos_sink.ops.end_transactions import commit_decided
+def carry_out(connect: Callable[[SinkOptions], Admin], arguments: argparse.Namespace) -> Report:
+    """Look, and do what is asked for.
 
-    status, options = _one_query(sight, lines, arguments)
-    transactions = [line.state.transaction for line in lines]
-    for line in lines:
-        if not line.decided:
-            raise CommandError(
-                f"{line.state.transaction.transactional_id}: no decision names this transaction "
-                f"({line.state.status.value}, epoch {line.state.transaction.epoch}). Once "
-                "committed, its rows would come twice when its batch is replayed. Abort it, or "
-                "start the query; --force commits it nevertheless"
-            )
-    _confirm(arguments, status.query, "commit", "makes the rows of a decided batch visible")
-    outcomes = commit_decided(connect(options), options, transactions, Deadline(arguments.timeout))
-    return done_report("committed", transactions, outcomes, None)
+    Args:
+        connect: makes the clients of one query, which write to that query's part of the log.
+        arguments: as `check` accepts them.
+
+    Raises:
+        CommandError, RefusedChoice, EosSinkError: nothing was done.
+    """
+    from eos_sink.ops.observer import Observer
+    from eos_sink.ops.transactions import list_transactions
+
+    deadline, prefix = Deadline(arguments.timeout), arguments.prefix
+    admin = connect(sink_options(arguments))
+    snapshot = Observer(admin, prefix).look(deadline)
+    prefixes = [prefix, *(each for each in arguments.ids if not each.startswith(prefix))]
+    listed = list_transactions(admin, snapshot, prefixes, deadline, open_only=arguments.open)
+    if arguments.action == "list":
+        return _report_list(snapshot, listed)
+    chosen = [_find(each, listed) for each in arguments.ids]
+    if arguments.action == "describe":
+        return _report_one(snapshot, chosen[0], command_line(arguments))
+    return _end(connect, snapshot, chosen, arguments)
+
+
+def _find(transactional_id: str, listed: Sequence[QueryTransaction]) -> QueryTransaction:
+    known = {each.transactional_id: each for each in listed}
+    if transactional_id in known:
+        return known[transactional_id]
+    near = difflib.get_close_matches(transactional_id, list(known), n=3, cutoff=0.6)
+    hint = f"; similar: {', '.join(near)}" if near else ""
+    raise CommandError(
+        f"no coordinator knows the transactional id {transactional_id}: it was never used, or has "
+        f"expired (transactional.id.expiration.ms){hint}"
+    )
 
 
 def _end(
-    connect: Callable[[SinkOptions], Observation],
-    sight: Sight,
-    lines: Sequence[Line],
+    connect: Callable[[SinkOptions], Admin],
+    snapshot: Snapshot,
+    chosen: Sequence[QueryTransaction],
     arguments: argparse.Namespace,
 ) -> Report:
-    """Abort; or commit without a decision."""
-    from eos_sink.ops.end_transactions import end_undecided
+    """Commit what is decided, or end what is not."""
+    from eos_sink.kafka.interfaces import EndOutcome
+    from eos_sink.ops.transactions import commit_decided, end_undecided
 
-    status, options = _one_query(sight, lines, arguments)
-    for line in lines:
-        name = line.state.transaction.transactional_id
-        if line.decided and arguments.force:
-            raise CommandError(f"{name} is decided: it is committed without --force")
-        if line.decided:
-            command = f"eos-sink transactions commit {name} {command_line(arguments)}".rstrip()
-            raise CommandError(
-                f"{name} is decided: it must become visible, and is never aborted. To commit it: "
-                f"{command}"
-            )
-    _check_driver(status, arguments)
-    if arguments.force:
-        _confirm_force(arguments, lines[0])
-    else:
-        what = "ends it unseen; the query's next start writes the batch again"
-        _confirm(arguments, status.query, "abort", what)
-    transactions = [line.state.transaction for line in lines]
-    written, outcomes = end_undecided(
-        connect(options),
-        options,
-        status.seq,
-        transactions,
-        Deadline(arguments.timeout),
-        commit=arguments.force,
-    )
-    done = "committed without a decision" if arguments.force else "aborted"
-    return done_report(done, transactions, outcomes, written.seq)
-
-
-def _one_query(
-    sight: Sight, lines: Sequence[Line], arguments: argparse.Namespace
-) -> tuple[QueryStatus, SinkOptions]:
-    found = {status.query: status for status in (sight.status(line) for line in lines)}
-    if len(found) > 1:
-        raise CommandError(f"the IDs are of several queries, one at a time: {', '.join(found)}")
-    (status,) = found.values()
-    if status.hidden is not None:
-        raise CommandError(
-            f"the latest record of {status.query}, at {status.hidden.where}, is not one that this "
-            f"version reads ({status.hidden.why}): nobody can tell what is decided"
+    commit, force = arguments.action == "commit", arguments.force
+    status = _find_query(snapshot, chosen)
+    for each in chosen:
+        _check_decision(each, arguments)
+    if not commit or force:
+        _check_driver(status, arguments)
+    if force:
+        _confirm_force(arguments, chosen[0].transactional_id)
+    elif not arguments.yes:
+        what = (
+            "makes the rows of a decided batch visible"
+            if commit
+            else "discards their rows; the query's next start writes the batch again"
         )
-    names = lines[0].names
+        warning = f"{arguments.action} {len(chosen)} of {status.query}: {what}."
+        confirm([warning], status.query, "the query's name", "--yes")
+    names = chosen[0].names
     assert names is not None
-    return status, replace(sink_options(arguments), names=names)
+    options = replace(sink_options(arguments), names=names)
+    kafka, deadline = connect(options).kafka, Deadline(arguments.timeout)
+    transactions = [each.state.transaction for each in chosen]
+    seq = None
+    if commit and not force:
+        outcomes = commit_decided(kafka, options, transactions, deadline)
+    else:
+        entry, outcomes = end_undecided(
+            kafka, options, status.seq, transactions, deadline, commit=force
+        )
+        seq = entry.seq
+    done = "committed without a decision" if force else "committed" if commit else "aborted"
+    cells = {
+        EndOutcome.DONE: Cell(done, Mood.GOOD),
+        EndOutcome.REFUSED: Cell("refused: it has ended, or its id is in use again", Mood.WARN),
+        None: Cell("no answer yet: look again", Mood.BAD),
+    }
+    rows = tuple((Cell(each.transactional_id), cells[outcomes.get(each)]) for each in transactions)
+    return Report(
+        ("transactional id", "outcome"),
+        rows,
+        () if seq is None else (f"Seq {seq} of the log fences all plans before it.",),
+        ok=all(outcomes.get(each) is EndOutcome.DONE for each in transactions),
+        document={
+            "seq": seq,
+            "transactions": [
+                {"transactional_id": name.text, "outcome": outcome.text} for name, outcome in rows
+            ],
+        },
+        left=2,
+    )
+
+
+def _find_query(snapshot: Snapshot, chosen: Sequence[QueryTransaction]) -> QueryStatus:
+    """The query that all the transactions belong to."""
+    found: dict[str, QueryStatus] = {}
+    for each in chosen:
+        status = snapshot.query(each.query)
+        if status is None:
+            raise CommandError(
+                f"{each.transactional_id} belongs to no query of this decision log: give the "
+                "--log-topic of its query. Transactions of other programs are not ended here "
+                "(use Kafka's kafka-transactions)"
+            )
+        found[status.query] = status
+    if len(found) > 1:
+        raise CommandError(f"the IDs are of several queries, give one's only: {', '.join(found)}")
+    (status,) = found.values()
+    hidden = status.history.hidden
+    if hidden is not None:
+        raise CommandError(
+            f"the latest record of {status.query}, at {hidden.position}, cannot be read by this "
+            f"version ({hidden.why}), so it is unknown what is decided"
+        )
+    return status
+
+
+def _check_decision(each: QueryTransaction, arguments: argparse.Namespace) -> None:
+    name, state = each.transactional_id, each.state
+    commit, force = arguments.action == "commit", arguments.force
+    if commit and not force and not each.decided:
+        raise CommandError(
+            f"{name}: no decision names this transaction ({state.status.value}, epoch "
+            f"{state.transaction.epoch}). Once committed, its rows would come twice when its batch "
+            "is replayed. Abort it, or start the query; --force commits it nevertheless"
+        )
+    if force and each.decided:
+        raise CommandError(f"{name} is decided: commit it without --force")
+    if not commit and each.decided:
+        command = f"eos-sink transactions commit {name} {command_line(arguments)}".rstrip()
+        raise CommandError(
+            f"{name} is decided: it must become visible, and is never aborted. To commit it: "
+            f"{command}"
+        )
 
 
 def _check_driver(status: QueryStatus, arguments: argparse.Namespace) -> None:
-    """A run that is alive is not replaced by mistake; it would be safe, but it would stop."""
-    from eos_sink.driver.processes import runs_here
-    from eos_sink.ops.snapshot import Driver
+    """Do not stop a live run by mistake; it would be safe, but the run would end."""
+    from eos_sink.driver.processes import is_alive_here
+    from eos_sink.ops.status import Driver
 
-    owner = status.owner
-    alive = owner is not None and runs_here(owner)
-    member = bool(status.hosts) and not (owner and owner.tool)
+    run = status.run
+    alive = run is not None and is_alive_here(run)
+    member = bool(status.hosts) and not (run and run.tool)
     if arguments.take_over or not (alive or member or status.driver is Driver.UNKNOWN):
         return
-    who = f" {owner}" if owner else ""
+    who = f" {run}" if run else ""
     ended = " Its process on this machine has ended." if status.driver is Driver.GONE else ""
     raise CommandError(
         f"a run of {status.query} is alive, or died within its session (half an hour unless the "
-        f"brokers' group.max.session.timeout.ms says otherwise):{who}.{ended} Stop it, "
-        "and its next start aborts what is undecided; or add --take-over, after "
-        "which that run can decide nothing any more"
+        f"brokers' group.max.session.timeout.ms says otherwise):{who}.{ended} Stop it, and its "
+        "next start aborts what is undecided; or add --take-over, after which that run can decide "
+        "nothing any more"
     )
 
 
-def _confirm(arguments: argparse.Namespace, query: str, verb: str, what: str) -> None:
-    """Raises CommandError unless a person, or a script in a person's name, means it."""
-    if arguments.yes:
-        return
-    warning = f"{verb} {len(arguments.ids)} of {query}: {what}."
-    confirm([warning], query, "the query's name", "--yes")
-
-
-def _confirm_force(arguments: argparse.Namespace, line: Line) -> None:
-    """The whole id, typed or as --confirm: --yes alone is what scripts give without a thought."""
-    name = line.state.transaction.transactional_id
+def _confirm_force(arguments: argparse.Namespace, name: str) -> None:
+    """Ask for the whole id, typed or as --confirm: scripts add --yes as a matter of routine."""
     warning = (
-        f"No decision names {name}. Once committed, its rows stay visible, the other tasks' of its "
-        "batch may not, and when the query replays the batch they come a second time."
+        f"No decision names {name}. Once committed, its rows stay visible, those of the batch's "
+        "other tasks may not, and they come a second time when the query replays the batch."
     )
     if not arguments.yes:
         confirm([warning], name, "the transactional id", f"--yes --confirm {name}")
     elif arguments.confirm != name:
-        raise CommandError(f"--force needs --confirm {name} beside --yes; nothing was changed")
+        raise CommandError(f"--force needs --confirm {name} with --yes; nothing was changed")
     else:
         print(warning, file=sys.stderr)
+
+
+def _report_list(snapshot: Snapshot, listed: Sequence[QueryTransaction]) -> Report:
+    tables = [_columns(each, snapshot.at_ms) for each in listed]
+    open_ = [each for each in listed if each.open]
+    decided = f", {sum(each.decided for each in open_)} of them decided" if open_ else ""
+    problems = [problem.what for problem in snapshot.problems]
+    return Report(
+        tuple(tables[0]) if tables else (),
+        tuple(tuple(columns.values()) for columns in tables),
+        (
+            f"{len(listed)} transactional ids, {len(open_)} with an open transaction{decided}.",
+            *problems,
+        ),
+        ok=not problems,
+        document={
+            "at_ms": snapshot.at_ms,
+            "transactions": [_document(each, snapshot.at_ms) for each in listed],
+            "not_seen": problems,
+        },
+    )
+
+
+def _report_one(snapshot: Snapshot, each: QueryTransaction, reach: str) -> Report:
+    """All that is known of one id, and the command that ends it."""
+    columns = _columns(each, snapshot.at_ms)
+    notes = [*_describe(snapshot, each), *(problem.what for problem in snapshot.problems)]
+    if each.open and each.task:
+        action, why = ("commit", "make it visible") if each.decided else ("abort", "end it")
+        command = f"eos-sink transactions {action} {each.transactional_id} {reach}".rstrip()
+        notes.append(f"To {why}: start the query, or {command}")
+    document = _document(each, snapshot.at_ms)
+    return Report(tuple(columns), (tuple(columns.values()),), tuple(notes), True, document)
+
+
+def _columns(each: QueryTransaction, now_ms: int) -> dict[str, Cell]:
+    task, decided = each.task, "undecided" if each.open and each.task else "-"
+    if each.written and each.written.decision:
+        decided = f"decided ({each.written.decision.batch.batch})"
+    return {
+        "transactional id": Cell(each.transactional_id),
+        "state": Cell(each.state.status.value, Mood.WARN if each.open else Mood.PLAIN),
+        "age": Cell(span(each.age_ms(now_ms)) if each.open else "-"),
+        "time left": Cell(span(each.left_ms(now_ms)) if each.open else "-"),
+        "slot": Cell(str(task.slot) if task else "-"),
+        "task": Cell(str(task.partition) if task else "driver" if each.names else "-"),
+        "decision": Cell(decided),
+    }
+
+
+def _describe(snapshot: Snapshot, each: QueryTransaction) -> Iterator[str]:
+    state, transaction = each.state, each.state.transaction
+    yield (
+        f"Coordinator: {state.status.value}, producer id {transaction.producer_id}, epoch "
+        f"{transaction.epoch}, timeout {span(state.timeout_ms)}."
+    )
+    status = snapshot.query(each.query)
+    if each.names is None or status is None:
+        yield "It belongs to no query of the decision log."
+        return
+    yield f"Query {each.names.query}; its driver is {status.driver.value}."
+    written, entry = each.written, each.entry
+    if written is not None and written.decision is not None and entry is not None:
+        age = span(max(0, snapshot.at_ms - written.at_ms))
+        yield (
+            f"Decided with {written.decision.batch} in seq {written.record.seq} at "
+            f"{written.position}, {age} ago: {entry.digest.rows:,} rows, {entry.digest.bytes:,} "
+            f"bytes, witness {entry.witness}."
+        )
+    elif each.task is None:
+        yield "It is the driver's own transaction, which writes the log; it takes 30 s at most."
+    elif each.open:
+        yield "No decision names it: it is being written, or its driver died before the decision."
+    else:
+        yield "No kept decision names this epoch of it."
+
+
+def _document(each: QueryTransaction, now_ms: int) -> dict[str, Any]:
+    decision = each.written.decision if each.written else None
+    return {
+        **transaction_document(each, now_ms),
+        "state": each.state.status,
+        "timeout_ms": each.state.timeout_ms,
+        "batch": decision.batch.batch if decision else None,
+        "stream": decision.batch.stream if decision else None,
+        "seq": each.written.record.seq if each.written else None,
+        "rows": each.entry.digest.rows if each.entry else None,
+    }

@@ -1,29 +1,30 @@
-"""`eos-sink verify`: what an application is given of a topic, row by row."""
+"""`eos-sink verify`: read a topic as an application does, and check each row."""
 
 from __future__ import annotations
 
 import argparse
-import importlib.util
+import difflib
 import os
+import sys
 from collections.abc import Mapping
+from contextlib import closing
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from eos_sink.cli.connection import add_brokers, add_timeout, kafka_settings
-from eos_sink.cli.numbers import positive, seconds
-from eos_sink.cli.progress import progress
-from eos_sink.cli.report import Cell, CommandError, Mood, Report
+from eos_sink.cli.arguments import add_brokers, add_timeout, positive, seconds, sink_options
+from eos_sink.cli.output import Cell, CommandError, Mood, Progress, Report, require_libraries
 from eos_sink.errors import EosSinkError
 from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka_config.acls import Acl, Resource, permission_error
 
 if TYPE_CHECKING:
-    from eos_sink.kafka.admin.subject import Subject, View
-    from eos_sink.verify.question import Question
-    from eos_sink.verify.verify_result import Check, Result
+    from eos_sink.kafka.admin.confluent_admin import ConfluentAdmin
+    from eos_sink.kafka.interfaces import TopicDescription
+    from eos_sink.verify.verify_model import VerifyOptions, VerifyResult
 
 NAME = "verify"
-HELP = "Read a topic as an application does: nothing lost, doubled, out of order or held up?"
+HELP = "Read a topic as an application does; find lost, doubled, disordered and held-up rows."
 EXAMPLES = """\
 examples:
   eos-sink verify orders --bootstrap-server kafka:9092 --command-config client.properties
@@ -33,10 +34,11 @@ examples:
   eos-sink verify orders --bootstrap-server kafka:9092 --since 2026-11-01T00:00 --html orders.html
   eos-sink verify orders --bootstrap-server kafka:9092 --identity json:seq --group key
 
-A place in a record is key, value, json:FIELD[.FIELD], header:NAME or regex:PATTERN; of a pattern
-its first group counts. Ctrl-C ends the reading, and what was read is judged.
+A place in a record is key, value, json:FIELD[.FIELD], header:NAME or regex:PATTERN, where the first
+group of the pattern counts. Ctrl-C ends the reading, and what was read is checked.
 """
 
+_COLUMNS = ("check", "outcome", "found", "what was looked at")
 _STALL_S = 60.0
 _MOODS = {"good": Mood.GOOD, "wrong": Mood.BAD, "no proof": Mood.WARN, "not checked": Mood.PLAIN}
 
@@ -48,13 +50,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_brokers(parser)
     add("--identity", default="key", metavar="PLACE", help="what tells rows apart (key)")
     add("--number", action="store_true", help="identities are whole numbers: look for gaps")
-    add("--group", metavar="PLACE", help="numbers count anew in each group (with --number)")
-    add("--expected", type=positive, metavar="N", help="rows are numbered from 0 to N - 1")
-    add("--expected-from", type=Path, metavar="FILE", help="the source's identities, one a line")
+    add("--group", metavar="PLACE", help="each group has its own numbers (with --number)")
+    source = parser.add_mutually_exclusive_group().add_argument
+    source("--expected", type=positive, metavar="N", help="rows are numbered from 0 to N - 1")
+    source(
+        "--expected-from",
+        type=Path,
+        metavar="FILE",
+        help="the identities of the source, one a line",
+    )
     add("--order", metavar="PLACE", help="must never fall along a key")
     add("--partitions", type=_partitions, metavar="P,P-P", help="only these")
-    add("--last", type=positive, metavar="N", help="only the last N offsets of each partition")
-    add("--since", type=_time, metavar="TIME", help="only rows since then (2026-11-01T00:00)")
+    part = parser.add_mutually_exclusive_group().add_argument
+    part("--last", type=positive, metavar="N", help="only the last N offsets of each partition")
+    part("--since", type=_time, metavar="TIME", help="only rows since then (2026-11-01T00:00)")
     add("--follow", type=seconds, default=0.0, metavar="S", help="go on reading for S seconds")
     add(
         "--wait",
@@ -70,107 +79,125 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> Report:
-    """Read and tell.
+    """Read and check the topic.
 
     Raises:
         CommandError: the topic cannot be read, or the arguments contradict each other.
     """
     # Imported here: other commands do without numpy and the Kafka clients.
-    from eos_sink.kafka.admin.subject import Subject
+    from eos_sink.kafka.admin.confluent_admin import ConfluentAdmin
     from eos_sink.testing.topic_scan import ReaderError
-    from eos_sink.verify.examine import examine
+    from eos_sink.verify.row_columns import SourceFileError
     from eos_sink.verify.row_identity import PlaceError
-    from eos_sink.verify.source_file import SourceFileError
+    from eos_sink.verify.verify_topic import verify_topic
 
-    _check(arguments)
+    _check_arguments(arguments)
     try:
-        subject = Subject(kafka_settings(arguments), arguments.topic)
-        view = subject.look(Deadline(arguments.timeout))
-        question = _question(arguments, subject, view)
+        with closing(ConfluentAdmin(sink_options(arguments))) as admin:
+            options = _build_options(arguments, admin, _describe_topic(arguments, admin))
 
-        def holders(stable: Mapping[int, int]) -> Mapping[int, str]:
-            """Which transactions hold readers up, which only their coordinators know."""
-            return subject.holders(stable, view.leaders, Deadline(arguments.timeout))
+            def find_holders(stable: Mapping[int, int]) -> Mapping[int, str]:
+                deadline = Deadline(arguments.timeout)
+                return admin.blocking_transactions(arguments.topic, stable, deadline)
 
-        with progress(quiet=arguments.quiet) as meter:
-            result = examine(question, meter, holders)
+            with Progress(None if arguments.quiet else sys.stderr) as meter:
+                result = verify_topic(options, meter, find_holders)
     except (EosSinkError, ReaderError, SourceFileError) as error:
         raise CommandError(str(error)) from error
     except PlaceError as error:
         raise CommandError(f"--identity, --group or --order: {error}") from error
     if arguments.html is not None:
-        _write(arguments.html, result)
-    return report_of(result, arguments.html)
+        from eos_sink.verify.verify_page import render_verify_page
+
+        try:
+            arguments.html.write_text(render_verify_page(result), encoding="utf-8")
+        except OSError as error:
+            raise CommandError(f"--html {arguments.html}: {error.strerror}") from error
+    return build_report(result, arguments.html)
 
 
-def report_of(result: Result, html: Path | None = None) -> Report:
-    """A line for each check, and what has to be known to read them."""
+def build_report(result: VerifyResult, html: Path | None = None) -> Report:
+    """Build a table with a row for each check, and the notes below it."""
     rows = tuple(
         (
             Cell(check.name),
             Cell(check.status.value, _MOODS[check.status.value]),
-            Cell(f"{check.found:,}" if check.status.value != "not checked" else ""),
+            Cell(check.shown),
             Cell(check.told),
         )
         for check in result.checks
     )
-    notes = [*_examples(result.checks), *result.notes]
-    partitions = len(result.stretches)
+    notes = [f"{each.name}: {'; '.join(each.examples)}" for each in result.checks if each.examples]
+    notes += result.notes
+    partitions = len(result.partitions)
     notes.append(
         f"{result.rows:,} rows of {partitions} partition{'s' * (partitions != 1)} of "
-        f"{result.topic} were read in {result.seconds:.1f} s, told apart by {result.identity}."
+        f"{result.topic} were read in {result.seconds:.1f} s, identified by {result.identity}."
     )
     if result.interrupted:
-        notes.append("It was INTERRUPTED: nothing holds for what was not read.")
+        notes.append("INTERRUPTED: rows that were not read are not checked.")
     if html is not None:
         notes.append(f"Page: {html}")
-    heads = ("check", "outcome", "found", "what was looked at")
     return Report(
-        heads,
+        _COLUMNS,
         rows,
         tuple(notes),
         result.good,
         result.document(),
-        left=len(heads),
+        left=len(_COLUMNS),
         interrupted=result.interrupted,
     )
 
 
-def _examples(checks: tuple[Check, ...]) -> list[str]:
-    return [f"{check.name}: {'; '.join(check.examples)}" for check in checks if check.examples]
-
-
-def _check(arguments: argparse.Namespace) -> None:
-    """Raises CommandError before anything is read, where that would be in vain."""
+def _check_arguments(arguments: argparse.Namespace) -> None:
+    """Raises CommandError for what would fail after the topic was read."""
     if arguments.group and arguments.expected_from:
-        raise CommandError("--expected-from knows no groups: leave out --group")
-    if arguments.expected and arguments.expected_from:
-        raise CommandError("--expected and --expected-from: one of them")
-    if arguments.last and arguments.since:
-        raise CommandError("--last and --since: one of them")
+        raise CommandError("--expected-from has no groups: leave out --group")
     if arguments.html is None:
         return
-    missing = [name for name in ("jinja2", "matplotlib") if importlib.util.find_spec(name) is None]
-    if missing:
-        raise CommandError(f"--html needs {', '.join(missing)}: pip install 'eos-sink[cli]'")
+    require_libraries("--html", "cli", "jinja2", "matplotlib")
     place = arguments.html if arguments.html.exists() else arguments.html.absolute().parent
     if arguments.html.is_dir() or not os.access(place, os.W_OK):
         raise CommandError(f"--html {arguments.html} cannot be written")
 
 
-def _question(arguments: argparse.Namespace, subject: Subject, view: View) -> Question:
-    from eos_sink.testing.topic_scan import Source
-    from eos_sink.verify.question import Question
+def _describe_topic(arguments: argparse.Namespace, admin: ConfluentAdmin) -> TopicDescription:
+    """Raises CommandError if the topic does not exist, EosSinkError if it may not be read."""
+    from eos_sink.kafka.interfaces import Unseen
 
-    unknown = sorted((arguments.partitions or frozenset()) - view.leaders.keys())
+    name, deadline = arguments.topic, Deadline(arguments.timeout)
+    topic = admin.kafka.describe_topics([name], deadline)[name]
+    if isinstance(topic, Unseen):
+        raise topic.error(f"Topic {name} cannot be seen")
+    if topic is None:
+        near = difflib.get_close_matches(name, admin.topic_names(deadline), n=3, cutoff=0.3)
+        similar = f"Similar names: {', '.join(near)}." if near else "No topic has a similar name."
+        servers = admin.kafka.clients.connection["bootstrap.servers"]
+        raise CommandError(
+            f"topic {name!r} does not exist on {servers}, or may not be seen. {similar}"
+        )
+    missing = topic.lacking([Acl("Read", Resource.TOPIC, name)])
+    if missing:
+        raise permission_error(f"Topic {name} cannot be read", missing, of_query=False)
+    return topic
+
+
+def _build_options(
+    arguments: argparse.Namespace, admin: ConfluentAdmin, topic: TopicDescription
+) -> VerifyOptions:
+    from eos_sink.testing.topic_scan import Source
+    from eos_sink.verify.verify_model import VerifyOptions
+
+    unknown = sorted((arguments.partitions or frozenset()) - topic.partitions.keys())
     if unknown:
         raise CommandError(
-            f"--partitions: {arguments.topic} has {len(view.leaders)} partitions, from 0 on, and "
-            f"no {', '.join(map(str, unknown))}"
+            f"--partitions: {arguments.topic} has {len(topic.partitions)} partitions, from 0 on, "
+            f"and no {', '.join(map(str, unknown))}"
         )
-    servers = subject.connection["bootstrap.servers"]
-    return Question(
-        source=Source(servers, arguments.topic, subject.connection),
+    connection = admin.kafka.clients.connection
+    policy = topic.setting("cleanup.policy")
+    return VerifyOptions(
+        source=Source(connection["bootstrap.servers"], arguments.topic, connection),
         identity=arguments.identity,
         group=arguments.group,
         order=arguments.order,
@@ -183,18 +210,9 @@ def _question(arguments: argparse.Namespace, subject: Subject, view: View) -> Qu
         follow_s=arguments.follow,
         wait_s=arguments.wait,
         count_aborted=arguments.aborted,
-        compacted=view.compacted,
+        compacted=None if policy is None else "compact" in policy,
         stall_s=arguments.timeout,
     )
-
-
-def _write(file: Path, result: Result) -> None:
-    from eos_sink.verify.verify_page import render_verify_page
-
-    try:
-        file.write_text(render_verify_page(result), encoding="utf-8")
-    except OSError as error:
-        raise CommandError(f"--html {file}: {error.strerror}") from error
 
 
 def _partitions(text: str) -> frozenset[int]:
@@ -206,5 +224,5 @@ def _partitions(text: str) -> frozenset[int]:
 
 
 def _time(text: str) -> int:
-    """Milliseconds since the epoch; a time without a zone is of this machine's."""
+    """Milliseconds since the epoch; without a time zone, that of this machine applies."""
     return int(datetime.fromisoformat(text).timestamp() * 1000)

@@ -1,21 +1,39 @@
-"""`eos-sink watch`: all queries of a cluster, live, as a picture or as lines."""
+"""`eos-sink watch`: all queries of a cluster, live: a picture on a terminal, else lines or JSON."""
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import time
-from typing import TYPE_CHECKING
+from collections import deque
+from collections.abc import Sequence
+from contextlib import closing
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, TextIO
 
-from eos_sink.cli.connection import add_connection, command_line, sink_options
-from eos_sink.cli.numbers import positive, seconds
-from eos_sink.cli.report import CommandError
+from eos_sink.cli.arguments import add_connection, command_line, positive, seconds, sink_options
+from eos_sink.cli.output import Mood, encode_value, is_interrupt, require_libraries
+from eos_sink.cli.status import (
+    decided_ago,
+    name_batch,
+    query_document,
+    select_queries,
+    state_cell,
+    time_left,
+)
 from eos_sink.errors import EosSinkError
 from eos_sink.kafka.deadline import Deadline
+from eos_sink.ops.activity import ActivityTracker, EventKind, QueryEvent, Throughput
+from eos_sink.ops.alerts import find_alerts
+from eos_sink.ops.status import Snapshot
 
 if TYPE_CHECKING:
-    from eos_sink.cli.views import View
-    from eos_sink.kafka.admin.observation import ConfluentObservation
+    from rich.console import Console, RenderableType
+    from rich.live import Live
+    from rich.text import Text
+
+    from eos_sink.kafka.admin.confluent_admin import ConfluentAdmin
 
 NAME = "watch"
 HELP = "Watch batches as they are decided and settled, until Ctrl-C."
@@ -23,79 +41,283 @@ EXAMPLES = """\
 examples:
   eos-sink watch --bootstrap-server kafka:9092                 a live view; Ctrl-C leaves it
   eos-sink watch readings --bootstrap-server kafka:9092        one query
-  eos-sink watch --bootstrap-server kafka:9092 | tee seen      a line an event, as in any pipe
-  eos-sink watch --bootstrap-server kafka:9092 --json          the same, a JSON object a line
+  eos-sink watch --bootstrap-server kafka:9092 | tee seen      a line per event, as in any pipe
+  eos-sink watch --bootstrap-server kafka:9092 --json          a JSON object per look
 
 exit code: 0 left with Ctrl-C, or after --looks; 2 no broker answers, or there is no such query
 """
 
+_EVENTS = 12
+_BARS = "▁▂▃▄▅▆▇█"
+_EVENT_MOODS = {
+    EventKind.SETTLED: Mood.GOOD,
+    EventKind.REWRITTEN: Mood.WARN,
+    EventKind.GIVEN_UP: Mood.WARN,
+    EventKind.STARTED: Mood.WARN,
+    EventKind.RULED: Mood.BAD,
+}
+_LEFT = {"query", "state", "rows of the last batches", "driver"}
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
     parser.add_argument("query", nargs="*", metavar="QUERY", help="these only")
     add_connection(parser)
     add = parser.add_argument
     add("--interval", type=seconds, default=1.0, metavar="S", help="between two looks (1)")
     add("--looks", type=positive, metavar="N", help="leave after so many")
-    add("--lines", action="store_true", help="a line an event on a terminal, too")
+    add("--lines", action="store_true", help="a line per event on a terminal, too")
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Look again and again.
+    """Take snapshots until Ctrl-C."""
+    from eos_sink.kafka.admin.confluent_admin import ConfluentAdmin
 
-    Raises:
-        CommandError: the first look fails, or there is no such query.
-    """
-    from eos_sink.cli.views import make_view
-    from eos_sink.kafka.admin.observation import ConfluentObservation
-
-    kafka = ConfluentObservation(sink_options(arguments))
-    try:
-        with make_view(
-            sys.stdout,
-            as_json=arguments.json,
-            lines=arguments.lines,
-            title=f"eos-sink watch · {arguments.bootstrap_server}",
-            reach=command_line(arguments),
-        ) as view:
-            _watch(kafka, view, arguments)
-    except EosSinkError as error:
-        raise CommandError(str(error)) from error
-    except KeyboardInterrupt:
-        return  # That is how one leaves it.
-    finally:
-        kafka.close()
+    view = make_view(
+        sys.stdout,
+        as_json=arguments.json,
+        lines=arguments.lines,
+        title=f"eos-sink watch · {arguments.bootstrap_server}",
+        reach=command_line(arguments),
+    )
+    admin = ConfluentAdmin(sink_options(arguments))
+    with closing(admin), closing(view):
+        try:
+            _watch(admin, view, arguments)
+        except (KeyboardInterrupt, SystemError) as error:
+            # Ctrl-C is the usual way to leave.
+            if not is_interrupt(error):
+                raise
 
 
-def _watch(kafka: ConfluentObservation, view: View, arguments: argparse.Namespace) -> None:
-    """Raises:
-    EosSinkError: of the first look; a later one that fails is shown, and the next one tried.
-    """
-    from eos_sink.cli.status import chosen
+def _watch(admin: ConfluentAdmin, view: View, arguments: argparse.Namespace) -> None:
+    """Raises EosSinkError from the first snapshot; a later failure is shown and tried again."""
     from eos_sink.ops.observer import Observer
-    from eos_sink.ops.pace import Pacer, topics_of
 
-    observer, pacer, looks = Observer(kafka, arguments.prefix), Pacer(), 0
+    observer, tracker, looks = Observer(admin, arguments.prefix), ActivityTracker(), 0
     while True:
         began, silent = time.monotonic(), True
         try:
             look = observer.look(Deadline(arguments.timeout))
-            happened = pacer.take(look)
-            look = chosen(look, arguments.query, arguments.prefix)
-            ends = kafka.ends(topics_of(look), Deadline(arguments.timeout))
+            events = tracker.update(look)
+            look = select_queries(look, arguments.query, arguments.prefix)
+            ends = admin.list_offsets(look.topics, Deadline(arguments.timeout))
             known = {each.query for each in look.queries}
-            happened = [each for each in happened if each.query in known]
-            view.show(look, pacer.paces(look, ends), happened)
+            events = [each for each in events if each.query in known]
+            view.show(look, tracker.measure(look, ends), events)
             silent = look.silent
         except EosSinkError as error:
             if not looks:
                 raise
-            view.failed(str(error))
+            view.show_error(str(error))
         looks += 1
         if looks == arguments.looks:
             return
         if silent:
-            # It makes new clients: librdkafka (2.16) may go on waiting for a coordinator long after
-            # its broker was started again.
-            kafka.close()
+            # It then makes new clients: librdkafka (2.16) may wait for a coordinator long after its
+            # broker has restarted.
+            admin.close()
         time.sleep(max(0.0, arguments.interval - (time.monotonic() - began)))
+
+
+def make_view(out: TextIO, *, as_json: bool, lines: bool, title: str, reach: str) -> View:
+    """The view that fits the file.
+
+    Args:
+        reach: options with which a printed command reaches the same cluster.
+
+    Raises:
+        CommandError: a picture is wanted, and rich is not installed.
+    """
+    if as_json:
+        return JsonLines(out, reach)
+    if lines or not out.isatty():
+        return Lines(out, reach)
+    require_libraries("the live view (without --lines)", "cli", "rich")
+    from rich.console import Console
+
+    return Picture(Console(file=out), title, reach)
+
+
+class JsonLines:
+    """A JSON object per snapshot."""
+
+    def __init__(self, out: TextIO, reach: str) -> None:
+        self._out, self._reach = out, reach
+
+    def show(
+        self, look: Snapshot, measured: Sequence[Throughput], events: Sequence[QueryEvent]
+    ) -> None:
+        document = {
+            "at_ms": look.at_ms,
+            "queries": [
+                query_document(each.status, look.at_ms)
+                | {
+                    "rows_per_s": each.rows_per_s,
+                    "batches_per_min": each.batches_per_min,
+                    "readers_behind": each.behind,
+                }
+                for each in measured
+            ],
+            "events": [
+                {
+                    "at_ms": each.at_ms,
+                    "query": each.query,
+                    "event": each.kind.name.lower(),
+                    "batch": each.batch or None,
+                    "rows": each.rows,
+                    "who": each.who or None,
+                }
+                for each in events
+            ],
+            "concerns": [str(each) for each in find_alerts(look, self._reach)],
+        }
+        print(json.dumps(document, default=encode_value), file=self._out, flush=True)
+
+    def show_error(self, why: str) -> None:
+        print(json.dumps({"error": why}), file=self._out, flush=True)
+
+    def close(self) -> None: ...
+
+
+class Lines:
+    """A line per event, and one per alert when it appears."""
+
+    def __init__(self, out: TextIO, reach: str) -> None:
+        self._out, self._reach = out, reach
+        self._shown: set[object] = set()
+        self._first = True
+
+    def show(
+        self, look: Snapshot, measured: Sequence[Throughput], events: Sequence[QueryEvent]
+    ) -> None:
+        if self._first:
+            self._print(look.at_ms, f"{len(measured)} queries; events from now on:")
+            events, self._first = events[-_EVENTS:], False
+        for each in events:
+            self._print(each.at_ms, f"{each.query}: {describe_event(each)}")
+        alerts = {(each.kind, each.query): each for each in find_alerts(look, self._reach)}
+        for about, alert in alerts.items():
+            if about not in self._shown:
+                self._print(look.at_ms, f"! {alert}")
+        self._shown = set(alerts)
+
+    def show_error(self, why: str) -> None:
+        if why not in self._shown:
+            print(f"! {why}", file=self._out, flush=True)
+        self._shown = {why}
+
+    def close(self) -> None: ...
+
+    def _print(self, at_ms: int, text: str) -> None:
+        print(f"{_clock(at_ms)}  {text}", file=self._out, flush=True)
+
+
+class Picture:
+    """A table of the queries, the latest events, and the alerts, on the whole terminal; `close`
+    restores the terminal."""
+
+    def __init__(self, console: Console, title: str, reach: str) -> None:
+        self._console, self._title, self._reach = console, title, reach
+        self._events: deque[QueryEvent] = deque(maxlen=_EVENTS)
+        self._shown: RenderableType = ""
+        self._live: Live | None = None
+
+    def show(
+        self, look: Snapshot, measured: Sequence[Throughput], events: Sequence[QueryEvent]
+    ) -> None:
+        self._shown = self.draw(look, measured, events)
+        self._refresh(self._shown)
+
+    def show_error(self, why: str) -> None:
+        from rich.console import Group
+        from rich.text import Text
+
+        self._refresh(Group(self._shown, Text(f"\n{why}", Mood.BAD.value)))
+
+    def close(self) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def _refresh(self, shown: RenderableType) -> None:
+        # Not before the first snapshot: if that fails, its error belongs on the usual screen.
+        if self._live is None:
+            from rich.live import Live
+
+            self._live = Live(console=self._console, screen=True, auto_refresh=False)
+            self._live.start()
+        self._live.update(shown, refresh=True)
+
+    def draw(
+        self, look: Snapshot, measured: Sequence[Throughput], events: Sequence[QueryEvent]
+    ) -> RenderableType:
+        """The whole picture, with earlier events."""
+        from rich.console import Group
+        from rich.table import Table
+        from rich.text import Text
+
+        self._events.extend(events)
+        table = Table(box=None, header_style="dim", pad_edge=False, padding=(0, 2, 0, 0))
+        rows = [_columns(each, look.at_ms) for each in measured]
+        for name in rows[0] if rows else ():
+            table.add_column(name, justify="left" if name in _LEFT else "right", no_wrap=True)
+        for columns in rows:
+            table.add_row(*columns.values())
+        lines = [
+            Text.assemble(
+                (_clock(each.at_ms), "dim"),
+                "  ",
+                f"{each.query}: ",
+                (describe_event(each), _EVENT_MOODS.get(each.kind, Mood.PLAIN).value),
+            )
+            for each in self._events
+        ]
+        alerts = [Text(f"! {each}", Mood.BAD.value) for each in find_alerts(look, self._reach)]
+        head = Text.assemble((self._title, "bold"), (f" · {_clock(look.at_ms)} UTC", "dim"), "\n")
+        nothing = [] if rows else [Text("No query has written to this decision log yet.")]
+        return Group(head, table, *nothing, Text(), *lines, Text(), *alerts)
+
+
+View = JsonLines | Lines | Picture
+
+
+def _columns(measured: Throughput, now_ms: int) -> dict[str, str | Text]:
+    from rich.text import Text
+
+    status, state = measured.status, state_cell(measured.status)
+    decided = sum(each.decided for each in status.open)
+    undecided = str(len(status.undecided))
+    return {
+        "query": status.query,
+        "batch": name_batch(status.batch),
+        "state": Text(state.text, state.mood.value),
+        "rows/s": f"{measured.rows_per_s:,.0f}",
+        "batches/min": f"{measured.batches_per_min:,.0f}",
+        "rows of the last batches": draw_bars(measured.recent),
+        "decided": decided_ago(status, now_ms),
+        "open": f"{undecided} + {decided} decided" if decided else undecided,
+        "time left": time_left(status, now_ms),
+        "readers behind": "?" if measured.behind is None else f"{measured.behind:,}",
+        "driver": status.driver.value,
+    }
+
+
+def draw_bars(numbers: Sequence[int]) -> str:
+    """A bar per number, the highest for the greatest."""
+    most = max(numbers, default=0) or 1
+    return "".join(_BARS[round(each * (len(_BARS) - 1) / most)] for each in numbers)
+
+
+def describe_event(event: QueryEvent) -> str:
+    """The event without time and query."""
+    if event.kind is EventKind.DECIDED:
+        return f"{event.batch} decided, {event.rows:,} rows"
+    if event.kind is EventKind.SETTLED:
+        return f"{event.batch} settled"
+    if event.who:
+        return f"{event.kind.value}: {event.who}"
+    return str(event.kind.value) + (f", {event.batch}" if event.batch else "")
+
+
+def _clock(at_ms: int) -> str:
+    """The time of day, UTC."""
+    return f"{datetime.fromtimestamp(at_ms / 1000, timezone.utc):%H:%M:%S}"

@@ -1,19 +1,6 @@
-"""The decision log: a record format and a compare-and-swap register on one compacted topic."""
+"""The decision log: a compare-and-swap register on a compacted topic, and its record format."""
 
-from eos_sink.decision_log.fenced_errors import (
-    Entry,
-    check_forward,
-    refused_member,
-    replaced,
-    superseded,
-)
-from eos_sink.decision_log.register import DecisionRegister
+from eos_sink.decision_log.register import DecisionRegister, check_forward
+from eos_sink.protocol.model import Entry
 
-__all__ = [
-    "DecisionRegister",
-    "Entry",
-    "check_forward",
-    "refused_member",
-    "replaced",
-    "superseded",
-]
+__all__ = ["DecisionRegister", "Entry", "check_forward"]

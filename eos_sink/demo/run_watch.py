@@ -1,4 +1,4 @@
-"""What the demo sees of a run from outside, through Kafka alone."""
+"""Watches a run from outside, through Kafka alone."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from eos_sink.testing.row_check import json_field
 from eos_sink.testing.topic_audit import Audit, Checker, audit
 from eos_sink.testing.topic_scan import Row, Scan, Source
 
-_A_BURST = 1_000
+_BURST = 1_000
 _QUIET_LOOKS = 3
 _QUIET_S = 0.06
 _FIND_TIMEOUT_S = 10.0
@@ -20,12 +20,12 @@ _find_row = json_field("row")
 
 
 class Watch:
-    """Live readers of one run: what is written, what is visible, what is decided.
+    """Readers of one run: what is written, what is visible, what is decided.
 
     Args:
         source: the run's topic.
         batches: rows of each batch.
-        log_topic: the decision log to watch, None for a sink without one.
+        log_topic: the decision log; None for a sink without one.
 
     Attributes:
         records: records in the topic, visible or not.
@@ -41,11 +41,11 @@ class Watch:
         self._log: Scan | None = None
         self._decisions = 0
         self.records = 0
-        self._in_life: dict[int, int] = {}
+        self._by_driver: dict[int, int] = {}
         self._decisions_before: dict[int, int] = {}
 
     def look(self, wait_s: float) -> None:
-        """Read what has come; waits up to `wait_s` seconds for it."""
+        """Read what is new; waits up to `wait_s` seconds for it."""
         written = self._written.follow(wait_s)
         for record in written:
             self.records += 1
@@ -53,17 +53,18 @@ class Watch:
             if row is None:
                 continue
             batch = bisect_right(self._ends, row)
-            if batch not in self._in_life:
-                self._in_life[batch] = 0
+            if batch not in self._by_driver:
+                self._by_driver[batch] = 0
                 self._decisions_before[batch] = self._decisions
-            self._in_life[batch] += 1
-        if len(written) < _A_BURST:  # in a burst the strike's moment counts, not the screen
+            self._by_driver[batch] += 1
+        # In a burst the moment of the strike matters more than the progress.
+        if len(written) < _BURST:
             self._visible.look(0)
         if self._log is not None:
             self._decisions += len(self._log.follow(0))
 
     def drain(self) -> None:
-        """Look until nothing more comes: for when the driver stands still."""
+        """Read until nothing more arrives; for a driver that is frozen or ended."""
         quiet = 0
         while quiet < _QUIET_LOOKS:
             before = (self.records, self._visible.check.records, self._decisions)
@@ -72,13 +73,13 @@ class Watch:
             quiet = quiet + 1 if now == before else 0
 
     def new_life(self) -> None:
-        """Forget what was written so far: it was another driver's."""
+        """Forget what was written so far: another driver wrote it."""
         self.drain()
-        self._in_life.clear()
+        self._by_driver.clear()
         self._decisions_before.clear()
 
     def find_log(self) -> None:
-        """Watch the decision log from now on, if it exists by now."""
+        """Watch the decision log from now on, if it exists."""
         if self._log_topic is None or self._log is not None:
             return
         source = Source(self._source.bootstrap, self._log_topic)
@@ -88,10 +89,10 @@ class Watch:
             self._log = Scan(source, committed=True)
 
     def audit(self, timeout_s: float) -> Audit:
-        """Read the whole topic again with fresh readers.
+        """Read the whole topic again with new readers.
 
         Raises:
-            ReaderError: a reader did not get to its end.
+            ReaderError: a reader did not get to the end.
         """
         return audit(self._visible, sum(self._batches), timeout_s)
 
@@ -102,7 +103,7 @@ class Watch:
 
     @property
     def seen(self) -> int:
-        """Rows that are visible."""
+        """Visible rows."""
         return len(self._visible.check.rows)
 
     @property
@@ -121,12 +122,12 @@ class Watch:
         return self._visible.check.rows.count(end - self._batches[batch], end)
 
     def current_batch(self) -> int | None:
-        """The batch that this life of the driver is at, None before its first row."""
-        return max(self._in_life, default=None)
+        """The batch that this driver writes; None before its first row."""
+        return max(self._by_driver, default=None)
 
     def written(self, batch: int) -> int:
-        """Rows of the batch that this life of the driver has on the brokers."""
-        return self._in_life.get(batch, 0)
+        """Rows of the batch that this driver has on the brokers."""
+        return self._by_driver.get(batch, 0)
 
     def whole(self, batch: int) -> bool:
         """Whether all rows of the batch are on the brokers."""

@@ -1,1 +1,1 @@
-"""The driver's half of the protocol: plan, recover, vote, decide, settle, abort."""
+"""What runs on the driver: plan, recover, vote, decide, settle, abort."""

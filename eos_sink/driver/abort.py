@@ -1,8 +1,8 @@
-"""List, void, abort: how transactions that will never be decided are ended.
+"""How transactions that will never be decided are ended: list, fence the plans, abort.
 
-The order carries the safety. What is listed before the void was begun under a plan that the void
-makes undecidable; what begins after it has another producer epoch or another plan, and is not
-touched: abort exactly what was listed.
+The order carries the safety. Listed transactions belong to plans that the new record makes
+undecidable. Transactions that begin later have another producer epoch or another plan, and are not
+touched: only listed ones are aborted.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from eos_sink.decision_log import DecisionRegister, Entry, check_forward
+from eos_sink.decision_log import DecisionRegister, check_forward
 from eos_sink.errors import OutcomeUnknownError
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka, Transaction
 from eos_sink.metrics.stats import Stats
-from eos_sink.protocol.model import Decision, PlanToken
+from eos_sink.protocol.model import Decision, Entry, PlanToken
 from eos_sink.protocol.rules import undecided
 
 
@@ -31,7 +31,7 @@ def list_undecided(
     return undecided(names, control.describe(ids, deadline).values(), decision)
 
 
-def void(  # noqa: PLR0913
+def fence_plans(  # noqa: PLR0913
     register: DecisionRegister,
     token: PlanToken,
     entry: Entry,
@@ -40,14 +40,14 @@ def void(  # noqa: PLR0913
     *,
     settled: bool = False,
 ) -> Entry:
-    """Repeat the latest record with the next seq: what was planned before cannot be decided.
+    """Write the latest record again under the next seq: no older plan can be decided any more.
 
     Args:
-        figures: what the record adds to the query's figures, which it keeps.
+        figures: added to the query's figures.
         settled: the decision was seen visible as a whole.
 
     Raises:
-        OperatorNeededError: the log has lost what the token's plan saw; a void would begin it anew.
+        OperatorNeededError: the log has lost the plan's record, and would start again at number 1.
     """
     check_forward(token, entry)
     current = replace(token, seq=entry.seq, position=entry.position)
@@ -55,14 +55,15 @@ def void(  # noqa: PLR0913
 
 
 def abort_all(kafka: Kafka, transactions: Iterable[Transaction], deadline: Deadline) -> None:
-    """EndTxn(abort) for exactly these. A refusal is fine: it has ended, or is another's now."""
+    """EndTxn(abort) for exactly these. A refusal is fine: the transaction has ended, or the id has
+    a new one."""
     wanted = set(transactions)
     answered = kafka.control().end(wanted, commit=False, deadline=deadline)
-    silent = sorted(t.transactional_id for t in wanted - answered.keys())
-    if silent:
+    open_ = sorted(t.transactional_id for t in wanted - answered.keys())
+    if open_:
         raise OutcomeUnknownError(
-            f"{len(silent)} transactions that were given up are open still, and hold up readers "
-            f"until they time out: {', '.join(silent[:5])}.",
+            f"{len(open_)} transactions of batches that were given up are still open, and block "
+            f"readers until they time out: {', '.join(open_[:5])}.",
             remedy="Check the brokers and the topic __transaction_state, then start the query "
             "again: its start aborts them.",
         )

@@ -1,38 +1,35 @@
-"""What a driver's process notes of its batches: figures for the log's next record, and log lines.
+"""What a process counts and logs about its batches.
 
-It reads what the protocol has done and changes nothing of it. Whatever goes wrong here costs
-figures, never a batch. No figure is added twice: what cannot be told whether it reached the log,
-because the write of its record failed, is left out.
+Nothing here may stop a batch: a figure that cannot be computed is left out. No figure is added
+twice: where it is unknown whether a record reached the log, the record's figures are dropped.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from eos_sink.decision_log import Entry
 from eos_sink.errors import SupersededError
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.interfaces import TransactionState
 from eos_sink.metrics import events
 from eos_sink.metrics.names import Count, Event, Step
 from eos_sink.metrics.stats import Stats, StepClock
-from eos_sink.protocol.model import BatchId, Decision, Run, TaskReport
+from eos_sink.protocol.model import BatchId, Decision, TaskReport
 
 _TASK_STEPS = (Step.OPEN, Step.WRITE)
-# They end when the batch's record is written.
+# These end after the batch's record is written, so they go into the next record.
 _LATE_STEPS = (Step.VOTE, Step.DECIDE, Step.SETTLE)
 
 
-class CommitJournal:
-    """Of the process that commits and aborts."""
+class BatchMetrics:
+    """Figures and log lines of the process that commits and aborts a query's batches."""
 
     def __init__(self, names: QueryNames) -> None:
         self._query = names.query
         self._left_ms: int | None = None
         self._timeout_ms: int | None = None
-        self._later = Stats()
+        self._pending = Stats()
 
     def voted(self, states: Iterable[TransactionState], now_ms: int) -> None:
         """The vote has passed."""
@@ -40,7 +37,12 @@ class CommitJournal:
             left = [(s.started_ms + s.timeout_ms - now_ms, s.timeout_ms) for s in states]
             self._left_ms, self._timeout_ms = min(left)
 
-    def deciding(
+    def take_pending(self) -> Stats:
+        """The figures that the next record adds."""
+        pending, self._pending = self._pending, Stats()
+        return pending
+
+    def count_decision(
         self,
         decision: Decision,
         reports: Sequence[TaskReport],
@@ -48,39 +50,37 @@ class CommitJournal:
         clock: StepClock,
         now_ms: int,
     ) -> Stats:
-        """What the decision's record adds.
+        """The figures that the decision's record adds.
 
         Args:
             rewritten: partitions that are written again under an earlier decision of the batch.
         """
-        later, self._later = self._later, Stats()
+        pending = self.take_pending()
         with contextlib.suppress(Exception):
             written = sum(1 for report in reports if report.prepared)
             counts = {Count.TRANSACTIONS: written, Count.REWRITES: len(rewritten)}
             if not rewritten:
-                counts |= {
-                    Count.BATCHES: 1,
-                    Count.ROWS: decision.total.rows,
-                    Count.BYTES: decision.total.bytes,
-                }
-            _slowest(reports, clock)
+                total = decision.total
+                counts |= {Count.BATCHES: 1, Count.ROWS: total.rows, Count.BYTES: total.bytes}
+            for step in _TASK_STEPS:
+                if took := [report.took[step] for report in reports if step in report.took]:
+                    clock.took[step] = max(took)
             left_ms = None if self._left_ms is None else max(0, self._left_ms)
             batch = Stats(counts, {}, now_ms, left_ms, self._timeout_ms)
-            return later + batch + Stats.of_steps(clock.took)
+            return pending + batch + Stats.of_steps(clock.took)
         return Stats()
 
     def committed(
         self, decision: Decision, rewritten: Collection[int], clock: StepClock, seq: int
     ) -> None:
-        """All of the decision is visible, but for what was lost."""
+        """The decision is settled and all of it is visible."""
         with contextlib.suppress(Exception):
             took = clock.took
-            known: dict[Step, float] = {s: took[s] for s in _LATE_STEPS if s in took}
-            self._later += Stats.of_steps(known)
-            events.tell(
+            self._pending += Stats.of_steps({s: took[s] for s in _LATE_STEPS if s in took})
+            events.emit(
                 Event.REWRITTEN if rewritten else Event.COMMITTED,
                 self._query,
-                **_named(decision.batch),
+                **_name(decision.batch),
                 seq=seq,
                 partitions=decision.partitions,
                 transactions=len(decision.prepared),
@@ -92,91 +92,25 @@ class CommitJournal:
             )
 
     def replayed(self, batch: BatchId) -> None:
-        """A repeated batch was found to be written already; most often there is no record of it."""
+        """A replay was found to be visible already; in most cases no record follows."""
         with contextlib.suppress(Exception):
-            self._later += Stats({Count.REPLAYS: 1})
-            events.tell(Event.REPLAYED, self._query, **_named(batch))
-
-    def next(self) -> Stats:
-        """What a record adds that decides no new batch."""
-        later, self._later = self._later, Stats()
-        return later
-
-    def aborting(self) -> Stats:
-        """What the void of a batch that is given up adds."""
-        return self.next() + Stats({Count.ABORTS: 1})
+            self._pending += Stats({Count.REPLAYS: 1})
+            events.emit(Event.REPLAYED, self._query, **_name(batch))
 
     def aborted(self, reports: Sequence[TaskReport], transactions: int) -> None:
-        batch = _named(reports[0].batch) if reports else {}
-        events.tell(Event.ABORTED, self._query, **batch, transactions=transactions)
-
-
-class PlanJournal:
-    """Of a process that plans."""
-
-    def __init__(self, names: QueryNames, owner: Run) -> None:
-        self._query = names.query
-        self._owner = owner
-        self._void = _Void()
-
-    def voiding(self, entry: Entry, open_: int, *, recovers: bool) -> Stats:
-        """What a plan's void adds.
-
-        Args:
-            entry: the latest record before it.
-            open_: how many transactions are given up with it.
-            recovers: it is a recovery's first one.
-        """
-        before = entry.record.owner
-        same = before is not None and (before == self._owner or self._owner.is_sibling_of(before))
-        self._void = _Void(open_, recovers, recovers and not same)
-        return self._void.figures
-
-    def voided(self) -> None:
-        """The same in log lines, when it is in the log and what was open is aborted."""
-        void = self._void
-        if void.recovers:
-            run = str(self._owner) if void.new_run else None
-            events.tell(Event.RECOVERED, self._query, run=run, transactions=void.open_)
-        if void.open_:
-            events.tell(Event.ABORTED, self._query, transactions=void.open_)
-
-
-@dataclass(frozen=True)
-class _Void:
-    """A planner that the same run goes on in is no new run."""
-
-    open_: int = 0
-    recovers: bool = False
-    new_run: bool = False
-
-    @property
-    def figures(self) -> Stats:
-        counted = {
-            Count.ABORTS: self.open_ > 0,
-            Count.RUNS: self.new_run,
-            Count.RECOVERIES: self.recovers,
-        }
-        return Stats({count: 1 for count, is_one in counted.items() if is_one})
+        batch = _name(reports[0].batch) if reports else {}
+        events.emit(Event.ABORTED, self._query, **batch, transactions=transactions)
 
 
 @contextlib.contextmanager
-def superseded_run(names: QueryNames) -> Iterator[None]:
-    """Tell of the end of a run that was replaced."""
+def log_superseded(names: QueryNames) -> Iterator[None]:
+    """Log the end of a run that was replaced."""
     try:
         yield
     except SupersededError as error:
-        events.tell(Event.SUPERSEDED, names.query, **error.data)
+        events.emit(Event.SUPERSEDED, names.query, **error.data)
         raise
 
 
-def _slowest(reports: Sequence[TaskReport], clock: StepClock) -> None:
-    """The steps of tasks, which the batch has waited for, beside those of the driver."""
-    for step in _TASK_STEPS:
-        took = [report.took[step] for report in reports if step in report.took]
-        if took:
-            clock.took[step] = max(took)
-
-
-def _named(batch: BatchId) -> Mapping[str, object]:
+def _name(batch: BatchId) -> dict[str, object]:
     return {"stream": batch.stream, "batch": batch.batch}

@@ -1,42 +1,53 @@
-"""Checks declared destinations (KIP-609) against the topics as the brokers describe them."""
+"""Check declared destinations (KIP-609) against the topics that the brokers describe."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from eos_sink.errors import ClusterError
-from eos_sink.kafka.interfaces import TopicView
-from eos_sink.kafka_config.acls import Permissions, denied, operation_name
+from eos_sink.kafka.interfaces import TopicDescription, Unseen
+from eos_sink.kafka_config.acls import Permissions, permission_error
 from eos_sink.kafka_config.destinations import Destinations
 
 _UNKNOWN = "UnknownTopicOrPartition"
 _SOME = 5
 
 
-def check_destinations(declared: Destinations, views: Mapping[str, TopicView | None]) -> list[str]:
-    """Whether the brokers have what is declared, and would take acknowledged rows there.
+def check_destinations(
+    declared: Destinations, topics: Mapping[str, TopicDescription | Unseen | None]
+) -> list[str]:
+    """Check that the declared places exist and would accept rows with acks=all.
 
     Args:
-        declared: the option.
-        views: each declared topic as it is described; None: there is none.
+        declared: the option `eos.destinations`.
+        topics: each declared topic as the brokers describe it; None: it does not exist.
 
     Returns:
-        what weakens a promise without breaking it, a sentence each.
+        warnings about settings that weaken durability.
 
     Raises:
         ClusterError: something is missing, denied or not in sync; names it.
     """
     warnings = []
     for topic in declared.topics:
-        view = views.get(topic)
+        view = topics.get(topic)
         if view is None:
             what = f"Topic {topic!r}, which option eos.destinations declares, does not exist."
             raise _missing(topic, what)
+        if isinstance(view, Unseen):
+            what = f"Topic {topic!r}, which option eos.destinations declares, cannot be seen"
+            if view.missing:
+                raise permission_error(what, Permissions.topic(topic))
+            raise view.error(what)
         partitions = _declared_partitions(declared, topic, view)
-        _check_permissions(topic, view)
-        if view.min_in_sync is not None:
-            _check_in_sync(topic, view, view.min_in_sync, partitions)
-            if view.min_in_sync == 1:
+        missing = view.lacking(Permissions.topic(topic))
+        if missing:
+            what = f"Topic {topic!r}, which option eos.destinations declares, cannot be used"
+            raise permission_error(what, missing)
+        min_in_sync = view.setting("min.insync.replicas")
+        if min_in_sync is not None:
+            _check_in_sync(topic, view, int(min_in_sync), partitions)
+            if min_in_sync == "1":
                 warnings.append(
                     f"Topic {topic} has min.insync.replicas=1: a row that only one broker holds "
                     "counts as written, and is lost with it."
@@ -44,9 +55,9 @@ def check_destinations(declared: Destinations, views: Mapping[str, TopicView | N
     return warnings
 
 
-def _declared_partitions(declared: Destinations, topic: str, view: TopicView) -> list[int]:
+def _declared_partitions(declared: Destinations, topic: str, view: TopicDescription) -> list[int]:
     ranges = declared.ranges[topic]
-    there = sorted(view.in_sync)
+    there = sorted(view.partitions)
     beyond = [part for part in ranges if part.stop > len(there)]
     if beyond:
         raise _missing(
@@ -66,26 +77,16 @@ def _missing(topic: str, what: str) -> ClusterError:
     )
 
 
-def _check_permissions(topic: str, view: TopicView) -> None:
-    if view.allowed is None:
-        return
-    permitted = {operation_name(each) for each in view.allowed}
-    missing = [acl for acl in Permissions.topic(topic) if acl.operation not in permitted]
-    if missing:
-        what = f"Topic {topic!r}, which option eos.destinations declares, cannot be used"
-        raise denied(what, missing)
-
-
-def _check_in_sync(topic: str, view: TopicView, needed: int, partitions: list[int]) -> None:
-    short = [number for number in partitions if view.in_sync[number] < needed]
+def _check_in_sync(topic: str, view: TopicDescription, needed: int, partitions: list[int]) -> None:
+    short = [number for number in partitions if view.partitions[number].in_sync < needed]
     if not short:
         return
     some = ", ".join(map(str, short[:_SOME])) + (" ..." if len(short) > _SOME else "")
-    if view.replication < needed:
-        cause = f"has {view.replication} copies, fewer than its min.insync.replicas={needed}"
+    if view.replicas < needed:
+        cause = f"has {view.replicas} copies, fewer than its min.insync.replicas={needed}"
         remedy = "Lower min.insync.replicas or add replicas (kafka-reassign-partitions)."
     else:
-        least = min(view.in_sync[number] for number in short)
+        least = min(view.partitions[number].in_sync for number in short)
         cause = (
             f"has only {least} copies in sync in partition {some}, and min.insync.replicas={needed}"
         )

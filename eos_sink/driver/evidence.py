@@ -1,7 +1,6 @@
-"""Gathering what is known of decided transactions: coordinators, then witnesses, then markers.
+"""Gather evidence about decided transactions: coordinators, then witnesses, then markers.
 
-The sink and the commands of an operator ask the same questions in the same order. Nothing here
-changes anything.
+The sink and the operator commands ask the same questions in the same order. Read only.
 """
 
 from __future__ import annotations
@@ -14,14 +13,14 @@ from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka
 from eos_sink.protocol.outcome import Evidence, Source, missing
 
-# A transaction of somebody else may hide a witness until its time-out.
+# Another producer's open transaction may hide a witness until its timeout.
 _PERSON_S = 10.0
-# A transaction's marker lies behind all its rows of the partition, which may be many.
+# A transaction's marker is behind all its rows of the partition, which may be many.
 _MARKERS_S = 20.0
 
 
 def ask_all(kafka: Kafka, known: Iterable[Evidence], deadline: Deadline) -> tuple[Evidence, ...]:
-    """All that there is to know, as far as a person waits for it."""
+    """All evidence that can be had in the time that a person waits."""
     known = ask_coordinators(kafka, known, deadline)
     return ask_topics(kafka, known, deadline, patience_s=_PERSON_S)
 
@@ -29,7 +28,7 @@ def ask_all(kafka: Kafka, known: Iterable[Evidence], deadline: Deadline) -> tupl
 def ask_coordinators(
     kafka: Kafka, known: Iterable[Evidence], deadline: Deadline
 ) -> tuple[Evidence, ...]:
-    """With the coordinators' states, where those are missing."""
+    """Add the coordinators' states where they are missing."""
     known = tuple(known)
     wanted = [e.transaction.transactional_id for e in known if missing(e) is Source.COORDINATOR]
     states = kafka.control().describe(wanted, deadline) if wanted else {}
@@ -44,7 +43,7 @@ def ask_coordinators(
 def ask_topics(
     kafka: Kafka, known: Iterable[Evidence], deadline: Deadline, *, patience_s: float = inf
 ) -> tuple[Evidence, ...]:
-    """With what the witnesses say, and the markers behind unreadable ones.
+    """Add what the witnesses show, and the markers behind unreadable ones.
 
     Args:
         patience_s: how long to wait for witnesses that an open transaction hides.

@@ -1,6 +1,6 @@
-"""Which process plans for a query, and whether a process of this machine lives.
+"""The run of this process, and whether a run's process is alive on this machine.
 
-Imports next to nothing: `eos-sink status` asks this too.
+Imports next to nothing, since `eos-sink status` uses it too.
 """
 
 from __future__ import annotations
@@ -15,17 +15,15 @@ from eos_sink.options import SinkOptions
 from eos_sink.protocol.model import Run
 
 
-def this_process(options: SinkOptions) -> Run:
-    """How this run is named to a run that it replaces."""
+def current_run(options: SinkOptions) -> Run:
+    """This process's run, as records of the decision log name it."""
     now_ms = int(time.time() * 1000)
     return Run(socket.gethostname(), os.getpid(), now_ms, options.origin, session=_session())
 
 
 def _session() -> str:
-    """What all planner processes of a Spark session share: who has started them.
-
-    That is Spark's Python daemon, or its JVM. A process that Spark has not started has none.
-    """
+    """The process that has started all planner processes of a Spark session: Spark's Python daemon
+    or its JVM. "" if Spark has not started this process."""
     spec = getattr(sys.modules.get("__main__"), "__spec__", None)
     if spec is None or not spec.name.startswith("pyspark."):
         return ""
@@ -33,32 +31,32 @@ def _session() -> str:
 
 
 def process_name(pid: int) -> str:
-    """A process of this machine, told from an earlier one of the same number where Linux tells."""
+    """A process of this machine. On Linux it differs from an earlier process of the same number."""
     try:
-        # Field 22: since when it runs.
+        # Field 22: its start.
         since = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
     except OSError:
         since = ""
     return f"{pid}@{since}"
 
 
-def runs_here(owner: Run) -> bool:
-    """Whether the run that wrote last is alive on this machine."""
-    return _is_local(owner) and _is_running(owner.pid)
+def is_alive_here(run: Run) -> bool:
+    """Whether the run is known to be alive, on this machine."""
+    return _is_local(run) and _is_running(run.pid)
 
 
-def died_here(owner: Run) -> bool:
-    """Whether the run that wrote last is known to have died, since it ran on this machine. Spark
-    ends idle planner processes: the run lives on while the process does that has started them."""
-    if not _is_local(owner) or _is_running(owner.pid):
+def is_dead_here(run: Run) -> bool:
+    """Whether the run is known to have died, on this machine. Spark ends idle planner processes:
+    the run lives as long as the process that has started them."""
+    if not _is_local(run) or _is_running(run.pid):
         return False
-    parent = owner.session.partition("@")[0]
+    parent = run.session.partition("@")[0]
     lives = parent.isdecimal() and _is_running(int(parent))
-    return not (lives and process_name(int(parent)) == owner.session)
+    return not (lives and process_name(int(parent)) == run.session)
 
 
-def _is_local(owner: Run) -> bool:
-    return not owner.tool and owner.host == socket.gethostname()
+def _is_local(run: Run) -> bool:
+    return not run.tool and run.host == socket.gethostname()
 
 
 def _is_running(pid: int) -> bool:

@@ -1,7 +1,7 @@
-"""Making a decided batch visible: EndTxn(commit) for each of its transactions.
+"""Make a decided batch visible: EndTxn(commit) for each of its transactions.
 
-A refused EndTxn says nothing about the outcome, since a late attempt of a task may have taken the
-id after the commit. The witness tells: a read_committed reader finds it or passes it by.
+A refused EndTxn does not tell the outcome: a late attempt of a task may have taken the id after the
+commit. The witness does: a read_committed reader gets that record or skips it.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from eos_sink.protocol.outcome import Evidence, Outcome, evidence_in_log, outcom
 
 @dataclass(frozen=True)
 class Settlement:
-    """What became of a decision.
+    """The outcome of a decision.
 
     Attributes:
-        lost: partitions that were aborted after the decision, by a time-out or a late attempt.
-        doubtful: partitions of which nothing can tell any more what became of them.
-        seen: all of it was seen visible; a person's ruling does not count.
+        lost: partitions that were aborted after the decision, by a timeout or a late attempt.
+        doubtful: partitions whose outcome is not known any more.
+        seen: all of it was seen visible; an operator's override does not count.
     """
 
     lost: frozenset[int] = frozenset()
@@ -36,15 +36,15 @@ class Settlement:
 def settle(
     kafka: Kafka, names: QueryNames, record: LogRecord, deadline: Deadline, *, just_decided: bool
 ) -> Settlement:
-    """Commit what a record's decision names; repeating it is harmless. A record that says itself
-    that all of it was seen visible is believed: coordinators and topics forget.
+    """Commit the transactions of a record's decision; repeating it is harmless. A record that is
+    noted as settled needs no evidence: coordinators and topics forget.
 
     Args:
-        just_decided: all of it is open still; otherwise the coordinators are asked first, which is
-            cheaper than ending again what has ended.
+        just_decided: all transactions are still open. Otherwise the coordinators are asked first,
+            which costs less than ending transactions again.
 
     Raises:
-        UnfinishedError: some are open still at the deadline.
+        UnfinishedError: some are still open at the deadline.
     """
     decision = record.decision
     if decision is None or record.settled:
@@ -69,8 +69,8 @@ def settle(
 
 
 def _seen(evidence: Evidence) -> bool:
-    """Committed by Kafka's word: a person may rule otherwise tomorrow."""
-    return outcome(replace(evidence, ruling=None, accepted=False)) is Outcome.COMMITTED
+    """Committed by Kafka's evidence alone: an operator may change an override."""
+    return outcome(replace(evidence, override=None, accepted=False)) is Outcome.COMMITTED
 
 
 def _unfinished(

@@ -1,1 +1,1 @@
-"""The Kafka clients behind small protocols; nothing outside imports a client library."""
+"""The interfaces to Kafka and the clients behind them; nothing else uses a client library."""

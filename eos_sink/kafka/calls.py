@@ -1,4 +1,4 @@
-"""Calls into librdkafka that come back."""
+"""How the Kafka clients are called: with a deadline, and again after a failed read."""
 
 from __future__ import annotations
 
@@ -7,43 +7,58 @@ from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from typing import TypeVar
 
+import tenacity
+
 from eos_sink.errors import OutcomeUnknownError
 from eos_sink.kafka.deadline import Deadline
 
-# librdkafka is given the deadline too and nearly always keeps it, with a better error.
-_GRACE_S = 2.0
-
 T = TypeVar("T")
 
+# librdkafka gets the deadline too, and nearly always keeps it, with a better error.
+_GRACE_S = 2.0
 
-def bounded(call: Callable[[], T], deadline: Deadline, what: str) -> T:
+
+def call_with_deadline(call: Callable[[], T], deadline: Deadline, what: str) -> T:
     """Make the call in a thread, and give up on it soon after the deadline.
 
-    The timeout that `rd_kafka_send_offsets_to_transaction` takes does not cover its wait for the
-    coordinator: with a broker killed and restarted amid the call, librdkafka 2.16 waited for four
-    minutes, until the coordinator moved (seen once in some fifty such faults). A client whose call
-    was given up must not be used again; the thread stays until librdkafka lets it go.
+    The timeout of `rd_kafka_send_offsets_to_transaction` does not cover its wait for the
+    coordinator: when a broker was killed and restarted during the call, librdkafka 2.16 waited for
+    four minutes, until the coordinator moved (seen once in about fifty such faults). A client whose
+    call was given up must not be used again; the thread stays until librdkafka returns.
 
     Raises:
-        OutcomeUnknownError: the call did not come back.
+        OutcomeUnknownError: the call did not return.
     """
-    ended: SimpleQueue[tuple[T, None] | tuple[None, BaseException]] = SimpleQueue()
+    results: SimpleQueue[tuple[T, None] | tuple[None, BaseException]] = SimpleQueue()
 
     def run() -> None:
         try:
-            ended.put((call(), None))
-        except BaseException as error:  # noqa: BLE001 - raised again by whoever waits
-            ended.put((None, error))
+            results.put((call(), None))
+        except BaseException as error:  # noqa: BLE001 - the caller raises it again
+            results.put((None, error))
 
     threading.Thread(target=run, name="librdkafka-call", daemon=True).start()
     try:
-        result, error = ended.get(timeout=deadline.left + _GRACE_S)
+        result, error = results.get(timeout=deadline.left + _GRACE_S)
     except Empty:
         raise OutcomeUnknownError(
-            f"{what}: the Kafka client has not come back from its call.",
-            remedy="Check that the brokers answer, then start the query again: what was decided "
-            "is read back and finished first.",
+            f"{what}: the Kafka client call did not return.",
+            remedy="Check that the brokers answer, then start the query again: it reads decisions "
+            "back and finishes them first.",
         ) from None
     if error is not None:
         raise error
     return result  # type: ignore[return-value]
+
+
+def retry_until(deadline: Deadline, attempt: Callable[[], T], done: Callable[[T], bool]) -> T:
+    """Repeat a read or an idempotent request, with growing, jittered pauses, until `done` accepts
+    its result or the deadline has passed. Returns the last result."""
+    retrying = tenacity.Retrying(
+        retry=tenacity.retry_if_result(lambda result: not done(result)),
+        wait=tenacity.wait_random_exponential(multiplier=0.01, max=0.5),
+        stop=lambda _: deadline.passed,
+        retry_error_callback=lambda state: state.outcome.result() if state.outcome else None,
+    )
+    result: T = retrying(attempt)
+    return result

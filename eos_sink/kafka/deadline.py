@@ -1,4 +1,4 @@
-"""One deadline spans a whole step, however many requests it takes."""
+"""A deadline that spans all requests of a step."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Clock = Callable[[], float]
 
 
 class Deadline:
-    """A moment on a monotonic clock, in seconds; the clock is passed in so that tests own it."""
+    """A moment on a monotonic clock, in seconds; tests pass in their own clock."""
 
     def __init__(self, seconds: float, clock: Clock = time.monotonic) -> None:
         self._clock = clock
@@ -26,5 +26,5 @@ class Deadline:
         return self._clock() >= self._end
 
     def within(self, seconds: float) -> Deadline:
-        """A deadline that many seconds from now, but not after this one."""
+        """A deadline this many seconds from now, but not after this one."""
         return Deadline(min(seconds, self.left), self._clock)

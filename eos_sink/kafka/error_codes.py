@@ -1,4 +1,4 @@
-"""What confluent-kafka (librdkafka) says, judged in one place (KIP-691)."""
+"""One table of error codes: librdkafka's (negative) and Kafka's protocol's (KIP-691)."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from enum import Enum, auto
+from typing import NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException
 
@@ -19,229 +20,45 @@ from eos_sink.errors import (
     OutcomeUnknownError,
 )
 from eos_sink.kafka.interfaces import MemberRefused, ProduceFailed, ProducerFenced
-from eos_sink.kafka_config.acls import Acl, Resource, denied
-
-_SAY_AGAIN_S = 10.0
-
-
-class _WithoutRepeats(logging.Filter):
-    """librdkafka tells of each failed connection to a broker that is down, some 80 times a second
-    (measured with `reconnect.backoff.ms` 10)."""
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        super().__init__()
-        self._clock = clock
-        self._said: dict[str, float] = {}
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        told, now = _NUMBERS.sub("", record.getMessage()), self._clock()
-        if not told.startswith("FAIL"):
-            return True
-        if now - self._said.get(told, -_SAY_AGAIN_S) < _SAY_AGAIN_S:
-            return False
-        self._said = {text: at for text, at in self._said.items() if now - at < _SAY_AGAIN_S}
-        self._said[told] = now
-        return True
-
-
-_NUMBERS = re.compile(r"(?<=after )\d+(?=ms)|, \d+ identical error\(s\) suppressed")
-LOGGER = logging.getLogger("eos_sink.kafka")
-LOGGER.addFilter(_WithoutRepeats())
+from eos_sink.kafka_config.acls import Acl, Resource, permission_error
 
 
 class Meaning(Enum):
-    """What an error means for the transaction that meets it (KIP-691: fatal or abortable)."""
+    """What an error means for the producer, member or reader that gets it."""
 
     FENCED = auto()
-    """Fatal: the producer has a successor, or somebody else has ended its transaction."""
+    """Fatal: the producer has a successor, or its transaction was ended from outside."""
     REPLACED = auto()
     """Fatal for the plan: a newer driver is the group's member (KIP-447)."""
     EXPIRED = auto()
     """Abortable: the member's session has ended; a repeated batch has a new member."""
     REJECTED = auto()
-    """Abortable, and it fails again until the record or the setting is mended."""
+    """Abortable. It fails again until the record or the setting is corrected."""
     UNDELIVERED = auto()
-    """Abortable: the brokers did not take records in time or in enough copies."""
+    """Abortable: the brokers did not store records in time or in enough replicas."""
+    PURGED = auto()
+    """Abortable: librdkafka dropped the record because of an earlier error."""
     CORRUPTED = auto()
-    """Abortable: the broker has lost sight of the producer, whose next init bumps the epoch or
-    gets a new id (KIP-360)."""
+    """Abortable: the broker has lost the producer's state, whose next init bumps the epoch or gets
+    a new id (KIP-360)."""
+    FAILED_BEFORE = auto()
+    """The producer or its transaction has failed before; the cause is in an earlier error."""
     UNKNOWN = auto()
-    """Neither: the request may have been carried out. It is read back, never aborted blindly."""
+    """The request may have been carried out. It is read back, never aborted blindly."""
     DENIED = auto()
     """Fatal until a permission is granted."""
+    LOGIN_REFUSED = auto()
+    """Fatal until the login or the certificates are corrected."""
     MISSING = auto()
-    """Fatal until the topic is there."""
+    """Fatal until the topic exists."""
+    OUT_OF_RANGE = auto()
+    """The partition no longer has the offset."""
     MISCONFIGURED = auto()
     """Fatal until a setting is corrected."""
 
 
-# The one table of what librdkafka and the brokers behind it say. What it does not list is
-# abortable if librdkafka says so, and else stops the query.
-MEANINGS = {
-    KafkaError._FENCED: Meaning.FENCED,
-    KafkaError.PRODUCER_FENCED: Meaning.FENCED,
-    KafkaError.INVALID_PRODUCER_EPOCH: Meaning.FENCED,
-    KafkaError.INVALID_TXN_STATE: Meaning.FENCED,
-    KafkaError.FENCED_INSTANCE_ID: Meaning.REPLACED,
-    KafkaError.UNKNOWN_MEMBER_ID: Meaning.EXPIRED,
-    KafkaError.ILLEGAL_GENERATION: Meaning.EXPIRED,
-    KafkaError._UNKNOWN_PARTITION: Meaning.REJECTED,
-    KafkaError.INVALID_MSG: Meaning.REJECTED,
-    KafkaError.INVALID_MSG_SIZE: Meaning.REJECTED,
-    KafkaError.INVALID_RECORD: Meaning.REJECTED,
-    KafkaError.INVALID_TIMESTAMP: Meaning.REJECTED,
-    KafkaError.MSG_SIZE_TOO_LARGE: Meaning.REJECTED,
-    KafkaError.POLICY_VIOLATION: Meaning.REJECTED,
-    KafkaError.RECORD_LIST_TOO_LARGE: Meaning.REJECTED,
-    KafkaError.UNSUPPORTED_COMPRESSION_TYPE: Meaning.REJECTED,
-    KafkaError._MSG_TIMED_OUT: Meaning.UNDELIVERED,
-    KafkaError._PURGE_INFLIGHT: Meaning.UNDELIVERED,
-    KafkaError._PURGE_QUEUE: Meaning.UNDELIVERED,
-    KafkaError.KAFKA_STORAGE_ERROR: Meaning.UNDELIVERED,
-    KafkaError.NOT_ENOUGH_REPLICAS: Meaning.UNDELIVERED,
-    KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND: Meaning.UNDELIVERED,
-    KafkaError.INVALID_PRODUCER_ID_MAPPING: Meaning.CORRUPTED,
-    KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER: Meaning.CORRUPTED,
-    KafkaError.TRANSACTION_ABORTABLE: Meaning.CORRUPTED,
-    KafkaError.UNKNOWN_PRODUCER_ID: Meaning.CORRUPTED,
-    KafkaError._TIMED_OUT: Meaning.UNKNOWN,
-    KafkaError._TIMED_OUT_QUEUE: Meaning.UNKNOWN,
-    KafkaError.REQUEST_TIMED_OUT: Meaning.UNKNOWN,
-    KafkaError._AUTHENTICATION: Meaning.DENIED,
-    KafkaError.CLUSTER_AUTHORIZATION_FAILED: Meaning.DENIED,
-    KafkaError.GROUP_AUTHORIZATION_FAILED: Meaning.DENIED,
-    KafkaError.SASL_AUTHENTICATION_FAILED: Meaning.DENIED,
-    KafkaError.TOPIC_AUTHORIZATION_FAILED: Meaning.DENIED,
-    KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: Meaning.DENIED,
-    KafkaError._UNKNOWN_TOPIC: Meaning.MISSING,
-    KafkaError.UNKNOWN_TOPIC_OR_PART: Meaning.MISSING,
-    KafkaError._INVALID_ARG: Meaning.MISCONFIGURED,
-    KafkaError.INVALID_SESSION_TIMEOUT: Meaning.MISCONFIGURED,
-}
-_KINDS = {
-    Meaning.REJECTED: FailureKind.MESSAGE_REJECTED,
-    Meaning.UNDELIVERED: FailureKind.DELIVERY_FAILED,
-    Meaning.CORRUPTED: FailureKind.TRANSACTION_FAILED,
-}
-_RESOURCES = {
-    KafkaError.TOPIC_AUTHORIZATION_FAILED: Resource.TOPIC,
-    KafkaError.GROUP_AUTHORIZATION_FAILED: Resource.GROUP,
-    KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: Resource.TRANSACTIONAL_ID,
-    KafkaError.CLUSTER_AUTHORIZATION_FAILED: Resource.CLUSTER,
-}
-_CORRECTIONS = {
-    KafkaError._INVALID_ARG: "Correct the kafka.* option that it names.",
-    KafkaError.INVALID_SESSION_TIMEOUT: "The group session has to last a minute longer than a "
-    "transaction: lower eos.transaction.timeout.ms or raise group.max.session.timeout.ms on the "
-    "brokers.",
-}
-_TRANSIENT = {
-    KafkaError._ALL_BROKERS_DOWN,
-    # A broker has left the metadata, with the requests that waited for it.
-    KafkaError._DESTROY_BROKER,
-    KafkaError._TIMED_OUT,
-    # A request behind those to a broker that stands still.
-    KafkaError._TIMED_OUT_QUEUE,
-    KafkaError._TRANSPORT,
-    KafkaError._WAIT_COORD,
-    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
-    KafkaError.COORDINATOR_NOT_AVAILABLE,
-    KafkaError.FENCED_LEADER_EPOCH,
-    KafkaError.KAFKA_STORAGE_ERROR,
-    KafkaError.LEADER_NOT_AVAILABLE,
-    KafkaError.NETWORK_EXCEPTION,
-    KafkaError.NOT_COORDINATOR,
-    KafkaError.NOT_LEADER_FOR_PARTITION,
-    # The leader is new, and does not yet know how far its predecessor came.
-    KafkaError.OFFSET_NOT_AVAILABLE,
-    KafkaError.REPLICA_NOT_AVAILABLE,
-    KafkaError.REQUEST_TIMED_OUT,
-    KafkaError.UNKNOWN_LEADER_EPOCH,
-}
-
-
-def transient(error: KafkaError) -> bool:
-    """Whether a read may simply be tried again: a broker or a leader is on its way."""
-    return error.retriable() or error.code() in _TRANSIENT
-
-
-def judged(error: KafkaError, what: str, needs: Iterable[Acl] = ()) -> Exception:
-    """The one exception that a librdkafka error becomes.
-
-    Args:
-        error: what librdkafka says.
-        what: says which step it ended.
-        needs: what the step has to be permitted, so that the error names what is missing.
-    """
-    code, said = error.code(), error.str()
-    named = "" if error.name() in said else f" ({error.name()})"
-    text = f"{what}: {said}{named}."
-    meaning = MEANINGS.get(code)
-    if meaning is None and error.txn_requires_abort():
-        meaning = Meaning.CORRUPTED
-    if meaning is Meaning.FENCED:
-        return ProducerFenced(text)
-    if meaning in (Meaning.REPLACED, Meaning.EXPIRED):
-        return MemberRefused(text, replaced=meaning is Meaning.REPLACED)
-    if meaning in _KINDS:
-        return ProduceFailed(text, _KINDS[meaning])
-    if meaning is Meaning.DENIED:
-        return _denied(code, text, needs)
-    return _for_the_user(meaning, code, text)
-
-
-def _denied(code: int, text: str, needs: Iterable[Acl]) -> EosSinkError:
-    if code not in _RESOURCES:
-        return ClusterError(
-            text,
-            remedy="Correct the login (kafka.sasl.*, kafka.ssl.*), then start the query again.",
-        )
-    missing = [acl for acl in needs if acl.resource is _RESOURCES[code]]
-    if missing:
-        return denied(text.removesuffix("."), missing)
-    return ClusterError(text, remedy="Grant what docs/security.md lists, then start it again.")
-
-
-def _for_the_user(meaning: Meaning | None, code: int, text: str) -> EosSinkError:
-    if meaning is Meaning.MISSING:
-        return ClusterError(text, remedy="Create the topic, then start the query again.")
-    if meaning is Meaning.UNKNOWN:
-        return OutcomeUnknownError(
-            text,
-            remedy="Check that the brokers answer, then start the query again: what was decided "
-            "is read back and finished first.",
-        )
-    if meaning is Meaning.MISCONFIGURED:
-        return ConfigurationError(text, remedy=_CORRECTIONS[code])
-    return ClusterError(text, remedy="Mend what it names, then start the query again.")
-
-
-@contextmanager
-def accepted_settings() -> Iterator[None]:
-    """Turn what librdkafka says of a new client's settings into an error for the user.
-
-    Its sentences name settings and never hold a key or a password.
-    """
-    try:
-        yield
-    except KafkaException as raised:
-        raise ConfigurationError(
-            f"The Kafka client refuses the settings: {raised.args[0].str()}.",
-            remedy="Correct or remove the kafka.* option that it names. Nothing was written.",
-        ) from raised
-
-
-@contextmanager
-def step(what: str, needs: Callable[[], Iterable[Acl]] = tuple) -> Iterator[None]:
-    """Turn what librdkafka raises inside into the errors of `interfaces`; see `judged`."""
-    try:
-        yield
-    except KafkaException as raised:
-        raise judged(raised.args[0], what, needs()) from raised
-
-
 class Answer(Enum):
-    """What a broker's error code means for a control request."""
+    """What an error code means for a control request."""
 
     DONE = auto()
     RETRY = auto()
@@ -254,23 +71,237 @@ class Answer(Enum):
     STOP = auto()
 
 
-# Kafka's protocol error codes (org.apache.kafka.common.protocol.Errors).
-_CONTROL_ANSWERS: dict[int, Answer] = {
-    0: Answer.DONE,
-    7: Answer.RETRY,  # REQUEST_TIMED_OUT
-    14: Answer.RETRY,  # COORDINATOR_LOAD_IN_PROGRESS
-    15: Answer.REDISCOVER,  # COORDINATOR_NOT_AVAILABLE
-    16: Answer.REDISCOVER,  # NOT_COORDINATOR
-    51: Answer.RETRY,  # CONCURRENT_TRANSACTIONS: the markers are being written
-    31: Answer.DENIED,  # CLUSTER_AUTHORIZATION_FAILED
-    53: Answer.DENIED,  # TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-    47: Answer.REFUSED,  # INVALID_PRODUCER_EPOCH
-    48: Answer.REFUSED,  # INVALID_TXN_STATE
-    49: Answer.REFUSED,  # INVALID_PRODUCER_ID_MAPPING
-    90: Answer.REFUSED,  # PRODUCER_FENCED
-    105: Answer.REFUSED,  # TRANSACTIONAL_ID_NOT_FOUND
+class _Code(NamedTuple):
+    """Attributes:
+    meaning: None: the error has no meaning of its own for a producer.
+    transient: a read may be repeated; a broker or a leader is about to come back.
+    control: what it means as the answer to a control request.
+    """
+
+    meaning: Meaning | None = None
+    transient: bool = False
+    control: Answer = Answer.STOP
+
+
+_E = KafkaError
+_TRANSIENT = _Code(transient=True)
+_TRANSACTIONAL_ID_NOT_FOUND = 105  # confluent-kafka has no name for it
+
+# An error that is not listed is abortable if librdkafka says so. Otherwise it stops the query.
+CODES = {
+    _E.NO_ERROR: _Code(control=Answer.DONE),
+    _E._FENCED: _Code(Meaning.FENCED),
+    _E.PRODUCER_FENCED: _Code(Meaning.FENCED, control=Answer.REFUSED),
+    _E.INVALID_PRODUCER_EPOCH: _Code(Meaning.FENCED, control=Answer.REFUSED),
+    _E.INVALID_TXN_STATE: _Code(Meaning.FENCED, control=Answer.REFUSED),
+    _E.FENCED_INSTANCE_ID: _Code(Meaning.REPLACED),
+    _E.UNKNOWN_MEMBER_ID: _Code(Meaning.EXPIRED),
+    _E.ILLEGAL_GENERATION: _Code(Meaning.EXPIRED),
+    _E._UNKNOWN_PARTITION: _Code(Meaning.REJECTED),
+    _E.INVALID_MSG: _Code(Meaning.REJECTED),
+    _E.INVALID_MSG_SIZE: _Code(Meaning.REJECTED),
+    _E.INVALID_RECORD: _Code(Meaning.REJECTED),
+    _E.INVALID_TIMESTAMP: _Code(Meaning.REJECTED),
+    _E.MSG_SIZE_TOO_LARGE: _Code(Meaning.REJECTED),
+    _E.POLICY_VIOLATION: _Code(Meaning.REJECTED),
+    _E.RECORD_LIST_TOO_LARGE: _Code(Meaning.REJECTED),
+    _E.UNSUPPORTED_COMPRESSION_TYPE: _Code(Meaning.REJECTED),
+    _E._MSG_TIMED_OUT: _Code(Meaning.UNDELIVERED),
+    _E.KAFKA_STORAGE_ERROR: _Code(Meaning.UNDELIVERED, transient=True),
+    _E.NOT_ENOUGH_REPLICAS: _Code(Meaning.UNDELIVERED),
+    _E.NOT_ENOUGH_REPLICAS_AFTER_APPEND: _Code(Meaning.UNDELIVERED),
+    _E._PURGE_INFLIGHT: _Code(Meaning.PURGED),
+    _E._PURGE_QUEUE: _Code(Meaning.PURGED),
+    _E.INVALID_PRODUCER_ID_MAPPING: _Code(Meaning.CORRUPTED, control=Answer.REFUSED),
+    _E.OUT_OF_ORDER_SEQUENCE_NUMBER: _Code(Meaning.CORRUPTED),
+    _E.TRANSACTION_ABORTABLE: _Code(Meaning.CORRUPTED),
+    _E.UNKNOWN_PRODUCER_ID: _Code(Meaning.CORRUPTED),
+    _E._FATAL: _Code(Meaning.FAILED_BEFORE),
+    _E._STATE: _Code(Meaning.FAILED_BEFORE),
+    _E._TIMED_OUT: _Code(Meaning.UNKNOWN, transient=True),
+    # The request waited behind others for a broker that does not answer.
+    _E._TIMED_OUT_QUEUE: _Code(Meaning.UNKNOWN, transient=True),
+    _E.REQUEST_TIMED_OUT: _Code(Meaning.UNKNOWN, transient=True, control=Answer.RETRY),
+    _E.CLUSTER_AUTHORIZATION_FAILED: _Code(Meaning.DENIED, control=Answer.DENIED),
+    _E.GROUP_AUTHORIZATION_FAILED: _Code(Meaning.DENIED),
+    _E.TOPIC_AUTHORIZATION_FAILED: _Code(Meaning.DENIED),
+    _E.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: _Code(Meaning.DENIED, control=Answer.DENIED),
+    _E._AUTHENTICATION: _Code(Meaning.LOGIN_REFUSED),
+    _E._SSL: _Code(Meaning.LOGIN_REFUSED),
+    _E.SASL_AUTHENTICATION_FAILED: _Code(Meaning.LOGIN_REFUSED),
+    _E._UNKNOWN_TOPIC: _Code(Meaning.MISSING),
+    _E.UNKNOWN_TOPIC_OR_PART: _Code(Meaning.MISSING),
+    _E._AUTO_OFFSET_RESET: _Code(Meaning.OUT_OF_RANGE),
+    _E.OFFSET_OUT_OF_RANGE: _Code(Meaning.OUT_OF_RANGE),
+    _E._INVALID_ARG: _Code(Meaning.MISCONFIGURED),
+    _E.INVALID_SESSION_TIMEOUT: _Code(Meaning.MISCONFIGURED),
+    _E._ALL_BROKERS_DOWN: _TRANSIENT,
+    # A broker has left the metadata, with the requests that waited for it.
+    _E._DESTROY_BROKER: _TRANSIENT,
+    _E._TRANSPORT: _TRANSIENT,
+    _E._WAIT_COORD: _TRANSIENT,
+    _E.COORDINATOR_LOAD_IN_PROGRESS: _Code(transient=True, control=Answer.RETRY),
+    _E.COORDINATOR_NOT_AVAILABLE: _Code(transient=True, control=Answer.REDISCOVER),
+    _E.NOT_COORDINATOR: _Code(transient=True, control=Answer.REDISCOVER),
+    _E.FENCED_LEADER_EPOCH: _TRANSIENT,
+    _E.LEADER_NOT_AVAILABLE: _TRANSIENT,
+    _E.NETWORK_EXCEPTION: _TRANSIENT,
+    _E.NOT_LEADER_FOR_PARTITION: _TRANSIENT,
+    # The leader is new, and does not know yet how far its predecessor came.
+    _E.OFFSET_NOT_AVAILABLE: _TRANSIENT,
+    _E.REPLICA_NOT_AVAILABLE: _TRANSIENT,
+    _E.UNKNOWN_LEADER_EPOCH: _TRANSIENT,
+    # An offset of an open transaction (KIP-447).
+    _E.UNSTABLE_OFFSET_COMMIT: _TRANSIENT,
+    # The markers are being written.
+    _E.CONCURRENT_TRANSACTIONS: _Code(control=Answer.RETRY),
+    _TRANSACTIONAL_ID_NOT_FOUND: _Code(control=Answer.REFUSED),
 }
+_KINDS = {
+    Meaning.REJECTED: FailureKind.MESSAGE_REJECTED,
+    Meaning.UNDELIVERED: FailureKind.DELIVERY_FAILED,
+    Meaning.PURGED: FailureKind.DELIVERY_FAILED,
+    Meaning.CORRUPTED: FailureKind.TRANSACTION_FAILED,
+}
+_RESOURCES = {
+    _E.TOPIC_AUTHORIZATION_FAILED: Resource.TOPIC,
+    _E.GROUP_AUTHORIZATION_FAILED: Resource.GROUP,
+    _E.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: Resource.TRANSACTIONAL_ID,
+    _E.CLUSTER_AUTHORIZATION_FAILED: Resource.CLUSTER,
+}
+_REMEDIES = {
+    Meaning.DENIED: "Grant what docs/security.md lists, then start the query again.",
+    Meaning.LOGIN_REFUSED: "Correct the login (kafka.sasl.*, kafka.ssl.*), then start the query "
+    "again.",
+    Meaning.MISSING: "Create the topic, then start the query again.",
+}
+_CORRECTIONS = {
+    _E._INVALID_ARG: "Correct the kafka.* option that it names.",
+    _E.INVALID_SESSION_TIMEOUT: "The group session has to last a minute longer than a "
+    "transaction: lower eos.transaction.timeout.ms or raise group.max.session.timeout.ms on the "
+    "brokers.",
+}
+_UNLISTED = _Code()
 
 
-def control_answer(error_code: int) -> Answer:
-    return _CONTROL_ANSWERS.get(error_code, Answer.STOP)
+def get_meaning(error_code: int) -> Meaning | None:
+    return CODES.get(error_code, _UNLISTED).meaning
+
+
+def is_transient(error: KafkaError) -> bool:
+    """Whether a read that failed may be repeated: a broker or a leader is about to come back."""
+    return error.retriable() or CODES.get(error.code(), _UNLISTED).transient
+
+
+def is_missing(error: KafkaError) -> bool:
+    """Whether a topic or a partition does not exist."""
+    return get_meaning(error.code()) is Meaning.MISSING or error.code() == _E._UNKNOWN_PARTITION
+
+
+def proves_permission(error_code: int) -> bool:
+    """Whether a broker answers so only after it has checked the permission for the request.
+
+    It is not the coordinator, or does not know the transactional id, the group or the member.
+    """
+    row = CODES.get(error_code, _UNLISTED)
+    return (
+        row.control not in (Answer.STOP, Answer.DENIED)
+        or row.meaning in (Meaning.EXPIRED, Meaning.REPLACED)
+        or error_code == KafkaError.GROUP_ID_NOT_FOUND
+    )
+
+
+def classify_control_answer(error_code: int) -> Answer:
+    """What a code of Kafka's protocol (org.apache.kafka.common.protocol.Errors) asks for."""
+    return CODES.get(error_code, _UNLISTED).control
+
+
+def convert_error(error: KafkaError, what: str, needs: Iterable[Acl] = ()) -> Exception:
+    """The exception for a librdkafka error.
+
+    Args:
+        error: from librdkafka.
+        what: the step that failed.
+        needs: the permissions that the step needs, so that the error names the missing ones.
+    """
+    code, said = error.code(), error.str()
+    named = "" if error.name() in said else f" ({error.name()})"
+    text = f"{what}: {said}{named}."
+    meaning = get_meaning(code)
+    if meaning in (None, Meaning.FAILED_BEFORE) and error.txn_requires_abort():
+        meaning = Meaning.CORRUPTED
+    if meaning is Meaning.FENCED:
+        return ProducerFenced(text)
+    if meaning in (Meaning.REPLACED, Meaning.EXPIRED):
+        return MemberRefused(text, replaced=meaning is Meaning.REPLACED)
+    if meaning in _KINDS:
+        return ProduceFailed(text, _KINDS[meaning])
+    return _error_for_user(meaning, code, text, needs)
+
+
+def _error_for_user(
+    meaning: Meaning | None, code: int, text: str, needs: Iterable[Acl]
+) -> EosSinkError:
+    if meaning is Meaning.UNKNOWN:
+        return OutcomeUnknownError(
+            text,
+            remedy="Check that the brokers answer, then start the query again: it reads decisions "
+            "back and finishes them first.",
+        )
+    if meaning is Meaning.MISCONFIGURED:
+        return ConfigurationError(text, remedy=_CORRECTIONS[code])
+    missing = [acl for acl in needs if acl.resource is _RESOURCES.get(code)]
+    if missing:
+        return permission_error(text.removesuffix("."), missing)
+    remedy = "Correct what the error names, then start the query again."
+    return ClusterError(text, remedy=_REMEDIES.get(meaning, remedy) if meaning else remedy)
+
+
+@contextmanager
+def convert_errors(what: str, needs: Callable[[], Iterable[Acl]] = tuple) -> Iterator[None]:
+    """Convert librdkafka's errors to those of `interfaces`; the arguments are `convert_error`'s."""
+    try:
+        yield
+    except KafkaException as raised:
+        raise convert_error(raised.args[0], what, needs()) from raised
+
+
+@contextmanager
+def convert_setting_errors() -> Iterator[None]:
+    """Convert the errors of a new client about its settings.
+
+    librdkafka's messages name settings and never contain a key or a password.
+    """
+    try:
+        yield
+    except KafkaException as raised:
+        raise ConfigurationError(
+            f"The Kafka client refuses the settings: {raised.args[0].str()}.",
+            remedy="Correct or remove the kafka.* option that it names. Nothing was written.",
+        ) from raised
+
+
+class _RepeatFilter(logging.Filter):
+    """Passes each failed connection every ten seconds only: librdkafka logs one to a broker that is
+    down some 80 times a second (measured with `reconnect.backoff.ms` 10)."""
+
+    _INTERVAL_S = 10.0
+    _NUMBERS = re.compile(r"(?<=after )\d+(?=ms)|, \d+ identical error\(s\) suppressed")
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self._clock = clock
+        self._logged: dict[str, float] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        text, now = self._NUMBERS.sub("", record.getMessage()), self._clock()
+        if not text.startswith("FAIL"):
+            return True
+        self._logged = {t: at for t, at in self._logged.items() if now - at < self._INTERVAL_S}
+        repeated = text in self._logged
+        self._logged.setdefault(text, now)
+        return not repeated
+
+
+LOGGER = logging.getLogger("eos_sink.kafka")
+LOGGER.addFilter(_RepeatFilter())

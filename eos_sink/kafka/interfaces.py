@@ -8,12 +8,13 @@ Each call may block, but not past its deadline. Unless a method says otherwise i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Protocol
 
-from eos_sink.errors import FailureKind
+from eos_sink.errors import ClusterError, FailureKind
 from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka_config.acls import Acl, operation_name, permission_error
 
 if TYPE_CHECKING:
     # Only tasks need pyarrow.
@@ -24,11 +25,14 @@ Headers = Sequence[tuple[str, bytes | None]]
 
 @dataclass(frozen=True, order=True)
 class Witness:
-    """Where one record of a transaction lies; reading there tells whether it was committed."""
+    """The place of one record of a transaction; a read there shows whether it was committed."""
 
     topic: str
     partition: int
     offset: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}[{self.partition}]@{self.offset}"
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,9 @@ class LogPosition:
     topic: str
     partition: int
     offset: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}[{self.partition}]@{self.offset}"
 
 
 class ProducerFenced(Exception):
@@ -75,11 +82,11 @@ class ProduceFailed(Exception):
 
 
 class MemberState(Enum):
-    """What became of a planner's membership."""
+    """The state of a planner's membership."""
 
     CURRENT = auto()
     EXPIRED = auto()
-    """The session ended and nobody has taken the place: recover, then go on."""
+    """The session ended without a successor: recover, then go on."""
     REPLACED = auto()
     """A newer driver has joined as the same static member: this run is over."""
 
@@ -90,7 +97,7 @@ class Visibility(Enum):
     COMMITTED = auto()
     ABORTED = auto()
     UNREADABLE = auto()
-    """The record is not there any more, so that its absence proves nothing."""
+    """The record was deleted or compacted away, so its absence proves nothing."""
 
 
 class EndOutcome(Enum):
@@ -98,7 +105,7 @@ class EndOutcome(Enum):
 
     DONE = auto()
     REFUSED = auto()
-    """Fenced, wrong state or id expired. Says nothing about what became of the transaction."""
+    """Fenced, wrong state or id expired. Says nothing about the outcome of the transaction."""
 
 
 class TransactionStatus(Enum):
@@ -127,7 +134,7 @@ class TransactionState:
     timeout_ms: int
 
     def is_not(self, transaction: Transaction) -> bool:
-        """Whether the id is another transaction's by now; one that is missing is nobody's."""
+        """Whether the id now belongs to another transaction. A missing id belongs to none."""
         return self.status is not TransactionStatus.MISSING and self.transaction != transaction
 
 
@@ -139,64 +146,66 @@ class ProducerIdentity:
     epoch: int
 
 
-OnRow = Callable[[ProducerIdentity, str, "bytes | None", "bytes | None", "Headers | None"], None]
-"""Producer, topic, value, key and headers of a row."""
+@dataclass(frozen=True)
+class Unseen:
+    """Why the brokers do not show something.
+
+    Attributes:
+        why: half a sentence.
+        missing: the permissions that would show it, if that is the reason.
+    """
+
+    why: str
+    missing: tuple[Acl, ...] = ()
+
+    def error(self, what: str) -> ClusterError:
+        """The error of an operator's command; `what` cannot be seen."""
+        if self.missing:
+            return permission_error(what, self.missing, of_query=False)
+        return ClusterError(
+            f"{what}: {self.why}.", remedy="Look at the broker's log for the cause."
+        )
 
 
 @dataclass(frozen=True)
-class Trace:
-    """What a partition still shows of one producer's transaction.
+class PartitionState:
+    """Replicas of a partition; `leader` is -1 while it has none."""
 
-    Attributes:
-        rows: its records that are there, `hidden` of them compressed with something unreadable.
-        committed: what its marker says; None: no marker is there.
-    """
-
-    rows: int = 0
-    hidden: int = 0
-    committed: bool | None = None
-
-    def more(self, rows: int, *, hidden: bool) -> Trace:
-        return replace(self, rows=self.rows + rows, hidden=self.hidden + (rows if hidden else 0))
-
-    def ended(self, *, committed: bool) -> Trace:
-        return replace(self, committed=committed)
+    leader: int
+    replicas: int
+    in_sync: int
 
 
 @dataclass(frozen=True)
-class TopicView:
-    """A topic as its brokers describe it to this principal.
+class TopicDescription:
+    """A topic as the brokers describe it to this principal.
 
     Attributes:
-        in_sync: the number of copies in sync, by partition.
-        replication: copies of the partition that has the fewest.
-        min_in_sync: `min.insync.replicas`; None: it may not be read.
-        allowed: Kafka's names of the operations that are granted; None: it is not told.
+        settings: its effective configuration; reading it takes DescribeConfigs on the topic.
+        allowed: Kafka's names of the granted operations (KIP-430); None: the broker did not say.
     """
 
-    in_sync: Mapping[int, int]
-    replication: int
-    min_in_sync: int | None = None
+    name: str
+    partitions: Mapping[int, PartitionState]
+    settings: Mapping[str, str] | Unseen
     allowed: frozenset[str] | None = None
+    id: str = ""
 
+    @property
+    def replicas(self) -> int:
+        """Of the partition that has the fewest."""
+        return min((part.replicas for part in self.partitions.values()), default=0)
 
-@dataclass(frozen=True)
-class PartitionTail:
-    """A partition, and what was found in it from `read_from` on.
+    def setting(self, name: str) -> str | None:
+        """None: there is no such setting, or it may not be seen."""
+        return None if isinstance(self.settings, Unseen) else self.settings.get(name)
 
-    Attributes:
-        start, stable, end: the first offset that is kept, the last stable one, the high watermark.
-        unread: why not all of it could be read; empty: it was.
-    """
-
-    topic: str
-    partition: int
-    start: int
-    stable: int
-    end: int
-    read_from: int
-    traces: Mapping[ProducerIdentity, Trace] = field(default_factory=dict)
-    unread: str = ""
+    def lacking(self, needs: Iterable[Acl]) -> list[Acl]:
+        """Those permissions that the broker did not grant, as far as it said."""
+        if self.allowed is None:
+            return []
+        permitted = {operation_name(each) for each in self.allowed}
+        return [acl for acl in needs if acl.operation not in permitted]
 
 
 class TransactionalProducer(Protocol):
@@ -249,7 +258,7 @@ class TransactionalProducer(Protocol):
         next `send_offset` or `commit`."""
 
     def identity(self, deadline: Deadline) -> ProducerIdentity:
-        """Producer id and epoch of this very producer."""
+        """Producer id and epoch of this producer."""
 
     def commit(self, deadline: Deadline) -> None:
         """Raises:
@@ -260,7 +269,7 @@ class TransactionalProducer(Protocol):
     def abort(self, deadline: Deadline) -> None: ...
 
     def close(self) -> None:
-        """Let go of threads and sockets at once. Sends nothing."""
+        """Close threads and sockets at once. Sends nothing."""
 
 
 class GroupMember(Protocol):
@@ -291,8 +300,8 @@ class TransactionControl(Protocol):
     """The part of the transaction protocol that works from outside the producer."""
 
     def check_brokers(self, deadline: Deadline) -> None:
-        """Raises ClusterError if a broker is too old for what the sink asks of it; says what it
-        lacks and which Kafka brings it."""
+        """Raises ClusterError if a broker is too old for the sink; names what it lacks and which
+        Kafka has it."""
 
     def check_timeout(self, transactional_id: str, timeout_ms: int, deadline: Deadline) -> None:
         """Raises ConfigurationError if `timeout_ms` is above the broker's maximum. Fences
@@ -341,7 +350,7 @@ class LogReader(Protocol):
     ) -> bool:
         """Whether a record under one of the keys lies from `start` to before `end`, whatever became
         of its transaction. There are records at `end` and at `last`, so the next `latest` reads
-        past them, whatever end a deposed leader tells."""
+        past them, whatever end a deposed leader returns."""
 
     def position(self, query: str) -> LogPosition:
         """Where the query's records go (offset 0), for the first write."""
@@ -393,32 +402,10 @@ class Kafka(Protocol):
     def check_topic(self, topic: str, deadline: Deadline) -> None:
         """Raises ClusterError if the topic does not exist or may not be seen."""
 
-    def view_topics(
+    def describe_topics(
         self, topics: Sequence[str], deadline: Deadline
-    ) -> Mapping[str, TopicView | None]:
-        """Each topic as it is now; None: it does not exist."""
+    ) -> Mapping[str, TopicDescription | Unseen | None]:
+        """Each topic as it is now; None: it does not exist. Creates none of them."""
 
     def close(self) -> None:
         """Close what the process shares; the next call that needs it makes it again."""
-
-
-class Inspection(Kafka, Protocol):
-    """A cluster as a person looks at it (`eos-sink resolve`); changes nothing by itself."""
-
-    def tails(
-        self,
-        topic: str,
-        producers: frozenset[ProducerIdentity],
-        most: int,
-        on_row: OnRow,
-        deadline: Deadline,
-    ) -> list[PartitionTail]:
-        """What the last `most` offsets of each partition show of transactions, committed or not.
-        Each of their rows is handed to `on_row`. Empty if the topic cannot be seen."""
-
-    def records(self, deadline: Deadline) -> Mapping[str, bytes] | None:
-        """The latest record of each query in the decision log before the first open transaction of
-        each partition, by key; None: there is no such topic, and none is made."""
-
-    def members(self, group: str, deadline: Deadline) -> list[str]:
-        """The hosts of a group's members, as far as its coordinator knows."""

@@ -1,137 +1,159 @@
-"""What a partition still shows of transactions: their records by producer, and their markers.
+"""What a topic still shows of transactions: their records by producer, and their markers.
 
-Consumers do not say who produced a record, but the batches on the wire do (KIP-98).
+Consumers do not say which producer wrote a record, but the batches on the wire do (KIP-98).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
+from confluent_kafka import KafkaError
 from kafka import errors as kafka_errors
 from kafka.protocol.consumer.fetch import FetchRequest
 from kafka.record import MemoryRecords
 
+from eos_sink.kafka.admin_interface import OnRow, PartitionTail, Trace
+from eos_sink.kafka.admin_requests import Place, describe_topics, list_offsets
+from eos_sink.kafka.calls import retry_until
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.interfaces import (
-    Headers,
-    OnRow,
-    PartitionTail,
-    ProducerIdentity,
-    Trace,
-    Transaction,
-    Witness,
-)
+from eos_sink.kafka.error_codes import is_transient
+from eos_sink.kafka.interfaces import Headers, ProducerIdentity, Transaction, Witness
+from eos_sink.kafka.shared_clients import SharedClients
 from eos_sink.kafka.wire import Wire
 
-_FETCH_VERSION = 11  # The last one that names topics; every broker that is supported has it.
+_FETCH_VERSION = 11  # The last one that names topics; every supported broker has it.
 _FETCH_BYTES = 4 * 1024 * 1024
 _FETCH_WAIT_MS = 100
-# How far behind a witness its marker is looked for: a task's rows of one partition lie between.
+# How far behind a witness its marker is searched: a task's rows of one partition lie between.
 _MARKER_OFFSETS = 10_000_000
 
 
-class TailReader:
-    """Reads one partition on from an offset, all that is there, committed or not."""
+def scan_topic(  # noqa: PLR0913, PLR0917 - see `Admin.scan_topic`
+    clients: SharedClients,
+    topic: str,
+    producers: frozenset[ProducerIdentity],
+    most: int,
+    on_row: OnRow,
+    deadline: Deadline,
+) -> list[PartitionTail]:
+    """See `eos_sink.kafka.admin_interface.Admin.scan_topic`."""
+    client = clients.admin(deadline)
+    described = describe_topics(client, [topic], deadline, settings=False)[topic]
+    if isinstance(described, KafkaError):
+        return []
+    places = [(topic, number) for number in sorted(described.partitions)]
+    found = []
+    for place, offsets in sorted(list_offsets(client, places, deadline).items()):
+        if isinstance(offsets, KafkaError):
+            return []
+        first = max(offsets.start, offsets.end - most)
+        tail = PartitionTail(*place, offsets.start, offsets.stable, offsets.end, first)
+        leader = described.partitions[offsets.partition].leader
+        scan = _TailScan(tail, producers, on_row)
+        unread = ""
+        try:
+            for batch in _batches(clients.control().wire, leader, place, first, tail.end, deadline):
+                scan.add(batch)
+        except _StoppedError as stopped:
+            unread = str(stopped)
+        found.append(replace(tail, traces=scan.traces, unread=unread))
+    return found
 
-    def __init__(self, wire: Wire, producers: frozenset[ProducerIdentity], on_row: OnRow) -> None:
-        self._wire = wire
+
+class _TailScan:
+    """Collects the traces of producers in one partition."""
+
+    def __init__(
+        self, tail: PartitionTail, producers: frozenset[ProducerIdentity], on_row: OnRow
+    ) -> None:
+        self.traces: dict[ProducerIdentity, Trace] = {}
+        self._tail = tail
         self._producers = {p.producer_id: p for p in producers}
         self._on_row = on_row
-        self._traces: dict[ProducerIdentity, Trace] = {}
 
-    def read(self, leader: int, tail: PartitionTail, deadline: Deadline) -> PartitionTail:
-        """The same with what was found from `read_from` to `end`; `unread` says why not all."""
-        self._traces, at = {}, tail.read_from
-        while at < tail.end:
-            if deadline.passed:
-                return self._found(tail, f"no time to read on from offset {at}")
-            place = (tail.topic, tail.partition)
-            answer = self._wire.run(
-                lambda at=at, place=place: _fetch(self._wire, leader, place, at, deadline)
-            )
-            if answer is None:
-                return self._found(tail, f"broker {leader} does not answer")
-            code = int(answer.error_code)
-            if code:
-                return self._found(tail, kafka_errors.for_code(code).__name__)
-            before, at = at, self._take(answer.records, tail, at)
-            if at == before:
-                return self._found(tail, f"nothing came at offset {at}")
-        return self._found(tail, "")
-
-    def _found(self, tail: PartitionTail, unread: str) -> PartitionTail:
-        return PartitionTail(
-            tail.topic,
-            tail.partition,
-            tail.start,
-            tail.stable,
-            tail.end,
-            tail.read_from,
-            self._traces,
-            unread,
-        )
-
-    def _take(self, data: Any, tail: PartitionTail, at: int) -> int:
-        """Note what the batches hold; the offset behind them."""
-        records = MemoryRecords(data or b"")
-        while (batch := records.next_batch()) is not None:
-            at = max(at, batch.next_offset)
-            producer = self._producers.get(batch.producer_id)
-            if producer is not None:
-                self._note(producer, batch, tail)
-        return at
-
-    def _note(self, producer: ProducerIdentity, batch: Any, tail: PartitionTail) -> None:
-        trace = self._traces.get(producer, Trace())
+    def add(self, batch: Any) -> None:
+        producer = self._producers.get(batch.producer_id)
+        if producer is None:
+            return
+        trace = self.traces.get(producer, Trace())
         if batch.is_control_batch:
             if trace.committed is None and _ends(batch, producer.epoch, has_rows=trace.rows > 0):
-                self._traces[producer] = trace.ended(committed=next(iter(batch)).commit)
+                self.traces[producer] = trace.ended(committed=next(iter(batch)).commit)
         elif batch.producer_epoch == producer.epoch:
-            self._traces[producer] = trace.more(
-                batch.records_count, hidden=not self._hand_over(producer, batch, tail)
-            )
+            hidden = not self._pass_rows(producer, batch)
+            self.traces[producer] = trace.more(batch.records_count, hidden=hidden)
 
-    def _hand_over(self, producer: ProducerIdentity, batch: Any, tail: PartitionTail) -> bool:
-        """Whether the rows could be looked at; some compressions need a library."""
+    def _pass_rows(self, producer: ProducerIdentity, batch: Any) -> bool:
+        """False: the batch cannot be decompressed; some codecs need a library."""
         try:
-            rows = [row for row in batch if row.offset >= tail.start]
+            rows = [row for row in batch if row.offset >= self._tail.start]
         except (kafka_errors.UnsupportedCodecError, AssertionError):
             return False
         for row in rows:
             headers: Headers = [(str(key), value) for key, value in row.headers or ()]
-            self._on_row(producer, tail.topic, row.value, row.key, headers or None)
+            self._on_row(producer, self._tail.topic, row.value, row.key, headers or None)
         return True
 
 
-class MarkerReader:
+def find_markers(
+    clients: SharedClients, asked: Mapping[Witness, Transaction], deadline: Deadline
+) -> dict[Witness, bool]:
+    """See `eos_sink.kafka.interfaces.Kafka.markers`."""
+    found: dict[Witness, bool] = {}
+    for place in sorted({(each.topic, each.partition) for each in asked}):
+        here = {w: t for w, t in asked.items() if (w.topic, w.partition) == place}
+        search = _MarkerSearch(clients, place, here)
+        # Repeated, since the partition may have found another leader meanwhile.
+        retry_until(deadline, partial(search.read, deadline), bool)
+        found |= search.found
+    return found
+
+
+class _MarkerSearch:
     """Looks for the markers behind witnesses of one partition."""
 
-    def __init__(self, wire: Wire, asked: Mapping[Witness, Transaction]) -> None:
-        self._wire = wire
+    def __init__(
+        self, clients: SharedClients, place: Place, asked: Mapping[Witness, Transaction]
+    ) -> None:
+        self.found: dict[Witness, bool] = {}
+        self._clients = clients
+        self._place = place
         self._open = dict(asked)
         self._with_rows: set[Witness] = set()
-        self.found: dict[Witness, bool] = {}
 
-    def read(self, leader: int, start: int, end: int, deadline: Deadline) -> bool:
-        """Read on from the first witness, or from `start` if that is further on; False if the
-        leader does not answer, or is none, so that it may be tried again."""
-        first = min(self._open)
-        place, at = (first.topic, first.partition), max(first.offset, start)
-        end = min(end, at + _MARKER_OFFSETS)
-        while self._open and at < end and not deadline.passed:
-            answer = self._wire.run(lambda at=at: _fetch(self._wire, leader, place, at, deadline))
-            if answer is None or answer.error_code:
-                return False
-            before, records = at, MemoryRecords(answer.records or b"")
-            while (batch := records.next_batch()) is not None:
-                at = max(at, batch.next_offset)
-                self._take(batch)
-            if at == before:
-                return False
+    def read(self, deadline: Deadline) -> bool:
+        """Read on from the first witness, or from the first offset that is kept. False: the leader
+        did not answer or has changed, so that another attempt may find more."""
+        topic, number = self._place
+        client = self._clients.admin(deadline)
+        described = describe_topics(client, [topic], deadline, settings=False)[topic]
+        if isinstance(described, KafkaError):
+            return not is_transient(described)
+        if number not in described.partitions:
+            return True
+        offsets = list_offsets(client, [self._place], deadline)[self._place]
+        if isinstance(offsets, KafkaError):
+            return not is_transient(offsets)
+        leader = described.partitions[number].leader
+        start = max(min(self._open).offset, offsets.start)
+        end = min(offsets.end, start + _MARKER_OFFSETS)
+        if leader < 0:
+            return False
+        try:
+            for batch in _batches(
+                self._clients.control().wire, leader, self._place, start, end, deadline
+            ):
+                self._add(batch)
+                if not self._open:
+                    break
+        except _StoppedError:
+            return False
         return True
 
-    def _take(self, batch: Any) -> None:
+    def _add(self, batch: Any) -> None:
         for witness, transaction in list(self._open.items()):
             if batch.producer_id != transaction.producer_id or batch.next_offset <= witness.offset:
                 continue
@@ -144,38 +166,51 @@ class MarkerReader:
 
 
 def _ends(marker: Any, epoch: int, *, has_rows: bool) -> bool:
-    """Whether a marker of the same producer id is that of the transaction with this epoch.
+    """Whether a marker of the same producer id belongs to the transaction with this epoch.
 
     With transaction version 2 (KIP-890), and where the coordinator itself aborts, a marker has the
-    epoch that follows. So has the marker of the transaction that follows. Rows of the transaction
-    before it tell them apart: neither retention nor compaction removes a marker before the rows.
+    next epoch. So has the marker of the next transaction. Rows of the transaction before it tell
+    them apart: neither retention nor compaction removes a marker before the rows.
     """
     return bool(marker.producer_epoch == epoch or (has_rows and marker.producer_epoch == epoch + 1))
 
 
-async def _fetch(
-    wire: Wire, leader: int, place: tuple[str, int], at: int, deadline: Deadline
-) -> Any:
-    topic = FetchRequest.FetchTopic
+class _StoppedError(Exception):
+    """A partition could not be read on; says why."""
+
+
+def _batches(  # noqa: PLR0913, PLR0917
+    wire: Wire, leader: int, place: Place, start: int, end: int, deadline: Deadline
+) -> Iterator[Any]:
+    """All record batches of a partition from one offset to another, committed or not."""
+    at = start
+    while at < end:
+        if deadline.passed:
+            raise _StoppedError(f"no time to read on from offset {at}")
+        answer = wire.run(_fetch, wire, leader, place, at, deadline)
+        if answer is None:
+            raise _StoppedError(f"broker {leader} does not answer")
+        if answer.error_code:
+            raise _StoppedError(kafka_errors.for_code(answer.error_code).__name__)
+        before, records = at, MemoryRecords(answer.records or b"")
+        while (batch := records.next_batch()) is not None:
+            at = max(at, batch.next_offset)
+            yield batch
+        if at == before:
+            raise _StoppedError(f"nothing came at offset {at}")
+
+
+async def _fetch(wire: Wire, leader: int, place: Place, at: int, deadline: Deadline) -> Any:
+    partition = FetchRequest.FetchTopic.FetchPartition(
+        partition=place[1], fetch_offset=at, partition_max_bytes=_FETCH_BYTES
+    )
     request = FetchRequest(
         max_wait_ms=_FETCH_WAIT_MS,
         min_bytes=1,
         max_bytes=_FETCH_BYTES,
         isolation_level=0,
-        topics=[
-            topic(
-                topic=place[0],
-                partitions=[
-                    topic.FetchPartition(
-                        partition=place[1],
-                        fetch_offset=at,
-                        partition_max_bytes=_FETCH_BYTES,
-                    )
-                ],
-            )
-        ],
+        topics=[FetchRequest.FetchTopic(topic=place[0], partitions=[partition])],
         max_version=_FETCH_VERSION,
     )
-    answers = await wire.gather({"": wire.send(request, leader, deadline)}, deadline)
-    response = answers[""]
+    response = (await wire.gather({"": wire.send(request, leader, deadline)}, deadline))[""]
     return response and response.responses[0].partitions[0]

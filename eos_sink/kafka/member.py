@@ -6,38 +6,33 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from eos_sink.errors import ClusterError
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.error_codes import LOGGER, judged, transient
+from eos_sink.kafka.error_codes import LOGGER, convert_error, is_transient
 from eos_sink.kafka.interfaces import LogPosition, MemberRefused, MemberState
-from eos_sink.kafka_config.acls import Acl
+from eos_sink.kafka.shared_clients import SharedClients
 
 _POLL_S = 0.05
-# `poll` tells of the assignment by a callback and waits on for a message, which never comes.
+# `poll` reports the assignment in a callback, then goes on waiting for a message that never comes.
 _JOIN_POLL_S = 0.005
-# Offsets are pending until the markers of the void are written, some milliseconds; librdkafka asks
-# again after this time (100 ms by default), twice as much each time.
+# Offsets are pending until the markers are written, some milliseconds; librdkafka asks again after
+# this time (100 ms by default), and doubles it each time.
 _RETRY_MS = 10
 _STABLE_TRY_S = 1.0
 _LONGEST_POLL_INTERVAL_MS = 86_400_000
 _HEARTBEAT_MS = 3_000
-_PENDING = {KafkaError._TIMED_OUT, KafkaError.UNSTABLE_OFFSET_COMMIT}
 
 
 class ConfluentMember:
     """Implements `eos_sink.kafka.interfaces.GroupMember`."""
 
-    def __init__(  # noqa: PLR0913, PLR0917
+    def __init__(
         self,
-        settings: dict[str, str],
+        clients: SharedClients,
+        position: LogPosition,
         group: str,
         instance_id: str,
         session_ms: int,
-        position: LogPosition,
-        needs: tuple[Acl, ...],
     ) -> None:
-        """Args:
-        needs: what it has to be permitted.
-        """
-        self._needs = needs
+        self._needs = (clients.permissions.group, clients.permissions.log_read)
         self._position = position
         self._group = group
         self._ended = f"Membership in group {group} ended"
@@ -46,7 +41,7 @@ class ConfluentMember:
         self._joined_as: bytes | None = None
         self._consumer = Consumer(
             {
-                **settings,
+                **clients.connection,
                 "group.id": group,
                 "group.instance.id": instance_id,
                 "session.timeout.ms": session_ms,
@@ -84,7 +79,7 @@ class ConfluentMember:
         except MemberRefused:
             return MemberState.REPLACED
         # Whatever ended the membership (a permission, 24 hours without a call), the planner joins
-        # again: that mends it, or fails with the cause.
+        # again: that repairs it, or fails with the cause.
         if error is not None or self._metadata() != self._joined_as:
             return MemberState.EXPIRED
         return MemberState.CURRENT
@@ -102,11 +97,11 @@ class ConfluentMember:
                 raise KafkaException(answers[0].error)
             except KafkaException as raised:
                 error: KafkaError = raised.args[0]
-                if error.code() not in _PENDING and not transient(error):
-                    raise judged(
+                if not is_transient(error):
+                    raise convert_error(
                         error, f"Group {self._group} is unreadable", self._needs
                     ) from raised
-                # A coordinator that has moved is told at once, without a wait.
+                # A coordinator that has moved answers with an error at once, without a wait.
                 self._check(min(_POLL_S, deadline.left))
             if deadline.passed:
                 return False
@@ -118,10 +113,10 @@ class ConfluentMember:
     def _check(self, seconds: float) -> None:
         error = self._poll(seconds)
         if error is not None:
-            raise judged(error, self._ended, self._needs)
+            raise convert_error(error, self._ended, self._needs)
 
     def _poll(self, seconds: float) -> KafkaError | None:
-        """An error that neither mends itself nor means that the member was replaced.
+        """An error that is neither transient nor means that the member was replaced.
 
         Raises:
             MemberRefused: it was.
@@ -137,7 +132,7 @@ class ConfluentMember:
             # librdkafka says it once and names no cause (_FATAL), but a member of a classic
             # group has one fatal error only: FENCED_INSTANCE_ID.
             raise MemberRefused(f"{self._ended}: {self._fatal.str()}.", replaced=True)
-        return None if error is None or transient(error) else error
+        return None if error is None or is_transient(error) else error
 
     def _metadata(self) -> bytes:
         metadata: bytes = self._consumer.consumer_group_metadata()

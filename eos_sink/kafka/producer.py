@@ -1,51 +1,58 @@
-"""A transactional producer on confluent-kafka."""
+"""A transactional producer on librdkafka."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from eos_sink.errors import FailureKind, OutcomeUnknownError
-from eos_sink.kafka.calls import bounded
+from eos_sink.kafka.calls import call_with_deadline
+from eos_sink.kafka.confluent_client import ConfluentClient, OnOffset
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.error_codes import accepted_settings, judged, step
+from eos_sink.kafka.error_codes import (
+    Meaning,
+    convert_error,
+    convert_errors,
+    convert_setting_errors,
+    get_meaning,
+)
 from eos_sink.kafka.interfaces import Headers, LogPosition, ProduceFailed, ProducerIdentity
-from eos_sink.kafka.producer_events import Heard, place
-from eos_sink.kafka_config import within_transaction
+from eos_sink.kafka.producer_events import ProducerEvents, RecordRefused
+from eos_sink.kafka_config import cap_timeouts
 from eos_sink.kafka_config.acls import Acl, Permissions
 
 if TYPE_CHECKING:
+    from eos_sink.kafka.native.client import NativeClient
     from eos_sink.kafka.rows import Rows
 
-# librdkafka tells the producer id in its statistics only, so they come often. They queue up unless
-# somebody polls, and a task may wait long for its next rows, so a thread of the producer does.
-_STATISTICS, _STATISTICS_MS = "statistics.interval.ms", 10
-# `produce` into a transaction that has failed already.
-_BROKEN = {KafkaError._FATAL, KafkaError._STATE}
-_GIVEN_UP = {KafkaError._PURGE_INFLIGHT, KafkaError._PURGE_QUEUE}
-QUEUE_FULL_WAIT_S = 0.1
-NO_ROOM = KafkaError(KafkaError.MSG_SIZE_TOO_LARGE, "It is larger than all of kafka.buffer.memory")
-_POLL_S = 0.01
-_HEARD_S = 1.0
+T = TypeVar("T")
 
-# Room for the rows that wait for the brokers, in each task: librdkafka's default is 1 GB. With less
-# the same rows took no longer, within what a measurement tells.
-_ROOM, _ROOM_KB = "queue.buffering.max.kbytes", 64 * 1024
+# Only librdkafka's statistics contain the producer id, so they come often.
+_STATISTICS_MS = 10
+_POLL_S = 0.01
+_EVENTS_S = 1.0
+
+# Room for the rows that wait for the brokers, in each task; librdkafka's default is 1 GB. The same
+# rows took no longer with less (within the accuracy of the measurement).
+_ROOM_KB = 64 * 1024
 # So few rows stay in the processor's cache until they are sent: a tenth less CPU than with
 # librdkafka's 100,000 (measured with 100 bytes a row).
 _ROOM_ROWS = 30_000
 
-_SETTINGS = {
+_DEFAULTS = {
+    # Keys go to the same partitions as with Java clients.
+    "partitioner": "murmur2_random",
+    "queue.buffering.max.messages": _ROOM_ROWS,
+}
+_FIXED = {
     "enable.idempotence": True,
     "acks": "all",
-    # Keys land where Java clients put them.
-    "partitioner": "murmur2_random",
-    # Without it a fifth of all inits wait half a second for librdkafka's timer: the bootstrap
-    # connection is dropped in the instant in which the coordinator is looked for (measured).
+    # Otherwise a fifth of all inits wait half a second for librdkafka's timer: the bootstrap
+    # connection is closed at the moment when the coordinator is looked up (measured).
     "enable.sparse.connections": False,
 }
 
@@ -53,7 +60,7 @@ _SETTINGS = {
 class ConfluentProducer:
     """Implements `eos_sink.kafka.interfaces.TransactionalProducer`."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913
         self,
         settings: dict[str, str],
         transactional_id: str,
@@ -61,54 +68,44 @@ class ConfluentProducer:
         permissions: Permissions,
         *,
         with_identity: bool = False,
+        client: type[ConfluentClient | NativeClient] = ConfluentClient,
     ) -> None:
         """Args:
-        permissions: what it needs, for the message if something of it is missing.
-        with_identity: `identity` will be asked for.
+        settings: librdkafka's.
+        timeout_ms: of its transactions.
+        permissions: those that it needs, for errors about missing ones.
+        with_identity: `identity` will be called.
+        client: how it calls librdkafka.
         """
         self._permissions = permissions
         self._topics: set[str] = set()
         self._id = transactional_id
-        self._heard = Heard()
-        self._closed = threading.Event()
+        self._events = ProducerEvents()
+        self._closed = False
+        largest_record_kb = int(settings.get("message.max.bytes", 0)) // 1024 + 1
         configuration: dict[str, Any] = {
-            "partitioner": _SETTINGS["partitioner"],
-            _ROOM: max(_ROOM_KB, int(settings.get("message.max.bytes", 0)) // 1024 + 1),
-            "queue.buffering.max.messages": _ROOM_ROWS,
+            **_DEFAULTS,
+            "queue.buffering.max.kbytes": max(_ROOM_KB, largest_record_kb),
             **settings,
-            **within_transaction(settings, timeout_ms),
-            **{name: value for name, value in _SETTINGS.items() if name != "partitioner"},
+            **cap_timeouts(settings, timeout_ms),
+            **_FIXED,
             "transactional.id": transactional_id,
             "transaction.timeout.ms": timeout_ms,
         }
         if with_identity:
-            configuration[_STATISTICS] = _STATISTICS_MS
-        with accepted_settings():
-            self._producer = self._connected(configuration)
-
-    def _connected(self, configuration: dict[str, Any]) -> Any:
-        heard = self._heard
-        callbacks = {"error_cb": heard.failed, "on_delivery": self._heed}
-        if _STATISTICS in configuration:
-            callbacks["stats_cb"] = heard.statistics
-        producer = Producer({**configuration, **callbacks}, logger=heard)
-        if _STATISTICS in configuration:
-            poll = (producer, heard, self._closed)
-            threading.Thread(target=_poll_until, args=poll, daemon=True).start()
-        return producer
+            configuration["statistics.interval.ms"] = _STATISTICS_MS
+        with convert_setting_errors():
+            self._client: ConfluentClient | NativeClient = client(configuration, self._events)
 
     def init(self, deadline: Deadline) -> None:
-        self._call(
-            f"Transactional id {self._id} could not be inited",
-            lambda: self._producer.init_transactions(deadline.left),
-            deadline,
-        )
+        what = f"Transactional id {self._id} could not be initialized"
+        self._call(what, lambda: self._client.init_transactions(deadline.left), deadline)
 
     def begin(self) -> None:
         self._topics.clear()
-        self._heard.begin()
-        with step(f"No transaction of {self._id} could be begun"):
-            self._producer.begin_transaction()
+        self._events.begin()
+        with convert_errors(f"No transaction of {self._id} could be begun"):
+            self._client.begin_transaction()
 
     def produce(  # noqa: PLR0913, PLR0917 - a Kafka record has this many parts
         self,
@@ -121,214 +118,113 @@ class ConfluentProducer:
         on_offset: Callable[[int, int], None] | None = None,
     ) -> None:
         self._topics.add(topic)
-        self._produce(topic, value, key, headers, partition, timestamp, on_offset)
+        row = (value, key, topic, list(headers) if headers else None, partition, timestamp)
+        with self._convert_refusals():
+            self._client.produce_row(
+                row, None if on_offset is None else lambda _, *at: on_offset(*at)
+            )
 
-    def _produce(  # noqa: PLR0913, PLR0917 - as above
-        self,
-        topic: str,
-        value: bytes | None,
-        key: bytes | None,
-        headers: Headers | None,
-        partition: int | None,
-        timestamp: int | None,
-        on_offset: Callable[[int, int], None] | None,
-    ) -> None:
-        optional: dict[str, Any] = {}
-        if partition is not None:
-            optional["partition"] = partition
-        if headers:
-            optional["headers"] = list(headers)
-        if timestamp is not None:
-            optional["timestamp"] = timestamp
-        if on_offset:
-            optional["on_delivery"] = self._offset_callback(on_offset)
-        empty = False
-        while True:
-            try:
-                self._producer.produce(topic, value, key, **optional)
-                return
-            except BufferError:
-                if empty:
-                    raise self._rejected(NO_ROOM, place(topic, partition)) from None
-                self._poll(QUEUE_FULL_WAIT_S)
-                empty = not len(self._producer)
-            except KafkaException as raised:
-                raise self._rejected(raised.args[0], place(topic, partition)) from raised
-
-    def produce_rows(
-        self, rows: Rows, on_offset: Callable[[str, int, int], None] | None = None
-    ) -> None:
+    def produce_rows(self, rows: Rows, on_offset: OnOffset | None = None) -> None:
         self._topics.update(rows.topics[0])
-        report = None if on_offset is None else _once(on_offset)
-        for value, key, topic, headers, partition, timestamp in rows:
-            told = None if report is None else partial(report, topic)
-            self._produce(topic, value, key, headers, partition, timestamp, told)
+        with self._convert_refusals():
+            self._client.produce_rows(rows, on_offset)
 
     def send_offset(self, position: LogPosition, member: bytes, deadline: Deadline) -> None:
         offsets = [TopicPartition(position.topic, position.partition, position.offset)]
 
         def send() -> None:
             try:
-                self._producer.send_offsets_to_transaction(offsets, member, deadline.left)
+                self._client.send_offsets_to_transaction(offsets, member, deadline.left)
             except KafkaException as raised:
-                raise KafkaException(self._cause(raised.args[0])) from raised
+                raise KafkaException(self._find_cause(raised.args[0])) from raised
 
         what = f"The group offset was not added to the transaction of {self._id}"
         self._call(what, send, deadline)
-        if self._heard.lost is not None:
-            # librdkafka fails the transaction for most of them, but looks at a record without a
-            # topic or a partition to go to only when it commits, which the driver does instead.
-            error, where = self._heard.lost
+        if self._events.lost is not None:
+            # librdkafka fails the transaction for most lost records. But it checks a record without
+            # an existing topic or partition only in its commit, which tasks do not call.
+            error, where = self._events.lost
             what = f"A record for {where} was not delivered"
-            raise judged(self._reason(error), what, self._needs())
+            raise convert_error(self._find_cause(error), what, self._needs())
 
     def flush(self, deadline: Deadline) -> None:
-        with step(f"Records of {self._id} were not delivered", self._needs):
-            left = self._flush(deadline.within(_HEARD_S))
-            # Records behind one that has failed the transaction are not sent before it is aborted.
-            while left and not self._heard.trouble and not deadline.passed:
-                left = self._flush(deadline.within(_HEARD_S))
-        if self._heard.trouble:
-            return
-        # A record counts until its report was served, by whichever thread, so that each offset that
-        # is known was told.
-        if left:
+        with convert_errors(f"Records of {self._id} were not delivered", self._needs):
+            left = self._client.flush(deadline.within(_EVENTS_S).left)
+            # After a record has failed the transaction, those behind it are not sent any more.
+            while left and not self._events.trouble and not deadline.passed:
+                left = self._client.flush(deadline.within(_EVENTS_S).left)
+        # A record counts until its report was served, by any thread: every known offset has been
+        # reported by now.
+        if left and not self._events.trouble:
             raise ProduceFailed(
                 f"{left} records of {self._id} were not delivered in time.",
                 FailureKind.DELIVERY_FAILED,
             )
 
     def identity(self, deadline: Deadline) -> ProducerIdentity:
-        while self._heard.identity is None:
-            if deadline.passed:
-                raise OutcomeUnknownError(
-                    f"The producer id of {self._id} did not become known.",
-                    remedy="Start the query again.",
-                )
-            self._poll(_POLL_S)
-        return self._heard.identity
+        identity = self._wait_for(lambda: self._events.identity, deadline)
+        if identity is None:
+            raise OutcomeUnknownError(
+                f"The producer id of {self._id} did not become known.",
+                remedy="Start the query again.",
+            )
+        return identity
 
     def commit(self, deadline: Deadline) -> None:
-        self._call(
-            f"The transaction of {self._id} was not committed",
-            lambda: self._producer.commit_transaction(deadline.left),
-            deadline,
-        )
+        what = f"The transaction of {self._id} was not committed"
+        self._call(what, lambda: self._client.commit_transaction(deadline.left), deadline)
 
     def abort(self, deadline: Deadline) -> None:
-        self._call(
-            f"The transaction of {self._id} was not aborted",
-            lambda: self._producer.abort_transaction(deadline.left),
-            deadline,
-        )
+        what = f"The transaction of {self._id} was not aborted"
+        self._call(what, lambda: self._client.abort_transaction(deadline.left), deadline)
 
     def close(self) -> None:
-        if self._closed.is_set():
+        if self._closed:
             return
-        self._closed.set()
-        # Records that wait for a broker would otherwise keep the producer alive.
-        self._producer.purge(blocking=False)
-        # librdkafka's threads are waited for elsewhere: one may be looking up a name, for seconds.
-        last = [self._producer]
-        del self._producer
+        self._closed = True
+        self._client.stop()
+        # The last reference is dropped in a thread: it waits for those of librdkafka, one of which
+        # may be looking up a host name, for seconds.
+        last = [self._client]
+        del self._client
         threading.Thread(target=last.clear, name="librdkafka-close", daemon=True).start()
 
-    def _flush(self, deadline: Deadline) -> int:
-        try:
-            return int(self._producer.flush(deadline.left))
-        except SystemError as error:
-            # confluent-kafka raises a fatal error where it hears of it, and goes on to call the
-            # callbacks of records, in which any call of the client then fails like this.
-            if isinstance(error.__cause__, KafkaException):
-                raise error.__cause__ from error
-            raise
-
-    def _poll(self, seconds: float) -> None:
-        _poll(self._producer, self._heard, seconds)
-
     def _call(self, what: str, call: Callable[[], None], deadline: Deadline) -> None:
-        with step(what, self._needs):
-            bounded(call, deadline, what)
+        with convert_errors(what, self._needs):
+            call_with_deadline(call, deadline, what)
 
     def _needs(self) -> tuple[Acl, ...]:
-        """What may be missing, as far as it is known."""
+        """The permissions that may be missing, as far as they are known."""
         needs = self._permissions
-        topics = sorted(self._heard.denied or self._topics)
+        topics = sorted(self._events.denied or self._topics)
         written = [acl for topic in topics for acl in needs.topic(topic)[:1]]
         return (needs.transactions, needs.group, *written)
 
-    def _heed(self, error: KafkaError | None, message: Message) -> None:
-        """Called for every record that is on the brokers or has failed."""
-        if error is not None:
-            self._heard.undelivered(error, message.topic(), message.partition())
-
-    def _cause(self, error: KafkaError) -> KafkaError:
-        """Of a transaction that failed amid a call, which says only that it has."""
-        if error.code() != KafkaError._STATE:
-            return error
-        heard = Deadline(_HEARD_S)
-        while self._heard.failure is None and not heard.passed:
-            self._poll(_POLL_S)
-        return self._heard.failure or error
-
-    def _reason(self, error: KafkaError) -> KafkaError:
-        """Of a record that was given up because its transaction or its producer had failed."""
-        heard = Deadline(_HEARD_S)
-        while error.code() in _GIVEN_UP and not heard.passed:
-            error = self._heard.fatal or self._heard.failure or error
-            self._poll(_POLL_S)
-        return error
-
-    def _rejected(self, error: KafkaError, where: str) -> Exception:
-        if error.code() == KafkaError._FATAL:
-            # `produce` says only that there is a cause.
-            heard = Deadline(_HEARD_S)
-            while self._heard.fatal is None and not heard.passed:
-                self._poll(_POLL_S)
-            error = self._heard.fatal or error
-        error = self._cause(error)
-        what = f"A record for {where} was refused"
-        if error.code() in _BROKEN:
-            return ProduceFailed(f"{what}: {error.str()}.", FailureKind.TRANSACTION_FAILED)
-        return judged(error, what, self._needs())
-
-    def _offset_callback(
-        self, on_offset: Callable[[int, int], None]
-    ) -> Callable[[KafkaError | None, Message], None]:
-        def delivered(error: KafkaError | None, message: Message) -> None:
-            self._heed(error, message)
-            partition, offset = message.partition(), message.offset()
-            # Of a record that is there already when it is sent again, or that is acknowledged with
-            # a later one, librdkafka does not know where it is.
-            if error is None and partition is not None and offset is not None and offset >= 0:
-                on_offset(partition, offset)
-
-        return delivered
-
-
-def _once(on_offset: Callable[[str, int, int], None]) -> Callable[[str, int, int], None]:
-    """Reports come from two threads."""
-    waiting = [on_offset]
-
-    def told(topic: str, partition: int, offset: int) -> None:
+    @contextmanager
+    def _convert_refusals(self) -> Iterator[None]:
         try:
-            report = waiting.pop()
-        except IndexError:
-            return
-        report(topic, partition, offset)
+            yield
+        except RecordRefused as refused:
+            error = self._find_cause(refused.args[0])
+            what = f"A record for {refused.where} was refused"
+            if get_meaning(error.code()) is Meaning.FAILED_BEFORE:
+                failed = ProduceFailed(f"{what}: {error.str()}.", FailureKind.TRANSACTION_FAILED)
+                raise failed from refused
+            raise convert_error(error, what, self._needs()) from refused
 
-    return told
+    def _find_cause(self, error: KafkaError) -> KafkaError:
+        """The root cause of an error that says only that the producer or its transaction failed."""
+        events = self._events
+        meaning, soon = get_meaning(error.code()), Deadline(_EVENTS_S)
+        if meaning not in (Meaning.FAILED_BEFORE, Meaning.PURGED):
+            return error
+        if error.code() == KafkaError._STATE:
+            return self._wait_for(lambda: events.failure, soon) or error
+        if error.code() == KafkaError._FATAL:
+            return self._wait_for(lambda: events.fatal, soon) or error
+        return self._wait_for(lambda: events.fatal or events.failure, soon) or error
 
-
-def _poll(producer: Any, heard: Heard, seconds: float) -> None:
-    """Note what is fatal, which confluent-kafka raises instead of telling `error_cb`: the next call
-    of the protocol tells it, to whoever makes it."""
-    try:
-        producer.poll(seconds)
-    except KafkaException as raised:
-        heard.failed(raised.args[0])
-
-
-def _poll_until(producer: Producer, heard: Heard, closed: threading.Event) -> None:
-    while not closed.is_set():
-        _poll(producer, heard, _POLL_S)
+    def _wait_for(self, find: Callable[[], T | None], deadline: Deadline) -> T | None:
+        while (found := find()) is None and not deadline.passed:
+            self._client.poll(_POLL_S)
+        return found

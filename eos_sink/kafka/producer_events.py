@@ -1,11 +1,11 @@
-"""What a producer hears from librdkafka between its calls."""
+"""What librdkafka reports to a producer between its calls."""
 
 from __future__ import annotations
 
 import json
 import re
 
-from confluent_kafka import KafkaError
+from confluent_kafka import KafkaError, KafkaException, Message
 
 from eos_sink.kafka.error_codes import LOGGER
 from eos_sink.kafka.interfaces import ProducerIdentity
@@ -15,15 +15,23 @@ _DENIED_TOPIC = re.compile(r'partition "([^"]+)" .*Topic authorization failed')
 _FAILURE = re.compile(r"\((_?[A-Z]+(?:_[A-Z]+)*)\)$")
 
 
-class Heard:
-    """Told by the thread that polls.
+class RecordRefused(KafkaException):
+    """librdkafka does not take a record; `where` names its topic, and its partition if known."""
+
+    def __init__(self, error: KafkaError, where: str) -> None:
+        super().__init__(error)
+        self.where = where
+
+
+class ProducerEvents:
+    """Filled by the thread that polls.
 
     Attributes:
-        failure: what has failed the transaction. It stands in the log before any call tells it.
-        denied: topics that may not be written, from the log too.
-        lost: of the first record that was not delivered, why, and where it was to go.
-        fatal: what has ended the producer.
-        identity: from the statistics; librdkafka tells it nowhere else.
+        failure: why the transaction failed. The log has it before any call returns it.
+        denied: topics that may not be written, also from the log.
+        lost: the first record that was not delivered: why, and where it was to go.
+        fatal: why the producer cannot be used any more.
+        identity: from the statistics, librdkafka's only source of it.
     """
 
     def __init__(self) -> None:
@@ -34,16 +42,16 @@ class Heard:
         self.identity: ProducerIdentity | None = None
 
     def begin(self) -> None:
-        """What the transaction before has suffered is over."""
+        """Forget the errors of the previous transaction."""
         self.failure = self.lost = None
 
     @property
     def trouble(self) -> bool:
-        """Something is known that the next call of the protocol will tell."""
+        """Whether the next call of the protocol will fail."""
         return bool(self.lost or self.failure or self.fatal)
 
     def log(self, level: int, text: str, facility: str, *more: str) -> None:
-        """Called by confluent-kafka as `logging.Logger.log`."""
+        """Called by the clients as `logging.Logger.log`."""
         named = _FAILURE.search(more[-1]) if facility == "TXNERR" else None
         code = getattr(KafkaError, named[1], None) if named else None
         if code is not None:
@@ -52,23 +60,28 @@ class Heard:
             self.denied.update(_DENIED_TOPIC.findall(more[-1]))
         LOGGER.log(level, text, facility, *more)
 
-    def undelivered(self, error: KafkaError, topic: str | None, partition: int | None) -> None:
-        if self.lost is None:
-            self.lost = (error, place(topic, partition))
+    def on_delivery(self, error: KafkaError | None, message: Message) -> None:
+        """Called by confluent-kafka for every record that was delivered or has failed."""
+        if error is not None:
+            self.on_lost(error, message.topic(), message.partition())
 
-    def failed(self, error: KafkaError) -> None:
-        """What a transaction suffers is told by its next call; `poll` would raise it at random."""
+    def on_lost(self, error: KafkaError, topic: str | None, partition: int | None) -> None:
+        if self.lost is None:
+            self.lost = (error, describe_place(topic, partition))
+
+    def on_error(self, error: KafkaError) -> None:
+        """Keep fatal errors. The next call of a transaction returns its own."""
         if error.fatal():
             self.fatal = error
 
-    def statistics(self, document: str | bytes) -> None:
+    def on_statistics(self, document: str | bytes) -> None:
         if self.identity is None:
             eos = json.loads(document).get("eos", {})
             if eos.get("producer_id", -1) >= 0 and eos.get("producer_epoch", -1) >= 0:
                 self.identity = ProducerIdentity(eos["producer_id"], eos["producer_epoch"])
 
 
-def place(topic: str | None, partition: int | None) -> str:
-    """Without a partition where none was chosen yet."""
+def describe_place(topic: str | None, partition: int | None) -> str:
+    """The topic, and the partition if it has been chosen."""
     chosen = partition is not None and partition >= 0
     return f"topic {topic}, partition {partition}" if chosen else f"topic {topic}"

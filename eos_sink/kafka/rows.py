@@ -1,4 +1,4 @@
-"""Rows on their way to Kafka: Arrow columns that have been checked, and the same row by row."""
+"""Rows for Kafka: checked Arrow columns, which can also be read row by row."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 
 @dataclass(frozen=True)
 class Rows:
-    """Some rows as Arrow arrays of equal length; None stands for a column of nulls.
+    """Arrow arrays of equal length; None stands for a column of nulls.
 
     Attributes:
         value, key: binary or large_binary.
@@ -69,14 +69,14 @@ class Rows:
 
     @cached_property
     def topics(self) -> tuple[list[str], Int64s]:
-        """Each topic once, and for each row which of them is its own."""
+        """The distinct topics, and the index of each row's topic in them."""
         if isinstance(self.topic, str):
             return [self.topic], np.zeros(len(self), np.int64)
         found = self.topic.dictionary_encode()
         return found.dictionary.to_pylist(), found.indices.to_numpy().astype(np.int64)
 
     def slice(self, start: int, length: int | None = None) -> Rows:
-        """Some of them, without a copy."""
+        """Some of the rows, without a copy."""
 
         def part(column: Any) -> Any:
             whole = column is None or isinstance(column, str)
@@ -86,7 +86,7 @@ class Rows:
 
     @staticmethod
     def of(rows: Sequence[Row]) -> Rows:
-        """The same rows in columns."""
+        """Rows as columns."""
         value, key, topic, headers, partition, timestamp = (
             zip(*rows, strict=True) if rows else repeat((), 6)
         )
@@ -109,33 +109,33 @@ def _pairs(column: Any) -> Iterator[list[tuple[str, bytes | None]] | None]:
     )
 
 
-def header_parts(column: Any) -> tuple[Int64s, Any, Any]:
-    """How many headers each row has, and then the keys and values of all of them, in order."""
+def split_headers(column: Any) -> tuple[Int64s, Any, Any]:
+    """The number of headers of each row, and the keys and values of all headers, in order."""
     counts = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False)
-    keys, values = (plain(part) for part in pc.list_flatten(column).flatten())
+    keys, values = (to_bytes(part) for part in pc.list_flatten(column).flatten())
     return counts.astype(np.int64), keys, values
 
 
-def plain(column: Any) -> Any:
-    """Text or bytes as bytes in one buffer. Without a copy, unless it is a dictionary or views."""
+def to_bytes(column: Any) -> Any:
+    """Text or bytes as bytes in one buffer; without a copy, except for dictionaries and views."""
     types, kind = pa.types, column.type
     if types.is_binary(kind) or types.is_large_binary(kind):
         return column
     return pc.cast(column, pa.binary() if types.is_string(kind) else pa.large_binary())
 
 
-def valid(column: Any) -> npt.NDArray[np.bool_]:
+def find_valid(column: Any) -> npt.NDArray[np.bool_]:
     """Which rows are not null."""
     found: npt.NDArray[np.bool_] = column.is_valid().to_numpy(zero_copy_only=False)
     return found
 
 
-def spans(column: Any) -> tuple[Any, Int64s, Int64s]:
-    """Where the bytes of a column of binary or large binary are.
+def find_spans(column: Any) -> tuple[Any, Int64s, Int64s]:
+    """Where the values of a binary or large binary column are.
 
     Returns:
-        The Arrow buffer that holds them (None: there are none), and for each row where in it they
-        begin and how many there are, -1 for null.
+        Their Arrow buffer (None: the column is empty), and for each row the start in the buffer and
+        the length, -1 for null.
     """
     if not len(column):
         return None, np.zeros(0, np.int64), np.zeros(0, np.int64)
@@ -145,5 +145,5 @@ def spans(column: Any) -> tuple[Any, Int64s, Int64s]:
     edges = np.frombuffer(offsets, kind, len(column) + 1, skipped).astype(np.int64, copy=False)
     lengths = np.diff(edges)
     if column.null_count:
-        lengths[~valid(column)] = -1
+        lengths[~find_valid(column)] = -1
     return data, edges[:-1], lengths

@@ -1,7 +1,7 @@
-"""Kafka requests over kafka-python's connections: the one place that uses its private parts.
+"""Sends any Kafka request over kafka-python's connections, with its private API.
 
-KafkaAdminClient has no public way to send a request of one's own. `tests/kafka/test_wire.py` fails
-when a new version moves what is used here.
+KafkaAdminClient has no public method for that. `tests/kafka/test_wire.py` fails if a new version
+changes what is used here.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from eos_sink.kafka.deadline import Deadline
 K = TypeVar("K")
 T = TypeVar("T")
 
-# Connection failures while a broker is down or a coordinator moves: the request may be sent again,
-# since each control request is idempotent.
+# Failures while a broker is down or a coordinator moves. Every control request is idempotent, so it
+# may be sent again.
 _RETRIABLE = (
     kafka_errors.Cancelled,
     kafka_errors.KafkaConnectionError,
@@ -34,33 +34,26 @@ _RETRIABLE = (
     kafka_errors.RequestTimedOutError,
     kafka_errors.UnknownBrokerIdError,
 )
-# A paused broker never answers; its coordinators move elsewhere meanwhile.
+# A paused broker never answers, but its coordinators move to others.
 _ATTEMPT_S = 10.0
 _FIRST_ANSWER_S = 5.0
-# Requests in flight per connection: kafka-python refuses the one after them (5 by default), so that
-# it would be sent again, and its coordinator looked up again, in another round.
+# Requests in flight per connection. kafka-python refuses more than that (5 by default), which would
+# cost another round with another look-up of the coordinator.
 _PIPELINE = 10_000
 
 
-class _WithoutLogins(logging.Filter):
-    """kafka-python logs each request for debugging, as it is and in bytes, with every password
-    and token that it holds."""
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        arguments = record.args if isinstance(record.args, tuple) else ()
-        return not any(
-            isinstance(each, (bytes, bytearray)) or type(each).__name__ in _LOGINS
-            for each in arguments
-        )
-
-
-_LOGINS = {"SaslAuthenticateRequest", "SaslBytesRequest"}
-_WITHOUT_LOGINS = _WithoutLogins()
-_LOGGERS_OF_REQUESTS = (connection.__name__, parser.__name__)
+def _has_no_login(record: logging.LogRecord) -> bool:
+    """A log filter: kafka-python logs each request at level DEBUG, as text and as bytes, with the
+    passwords and tokens in it."""
+    logins = {"SaslAuthenticateRequest", "SaslBytesRequest"}
+    arguments = record.args if isinstance(record.args, tuple) else ()
+    return not any(
+        isinstance(each, (bytes, bytearray)) or type(each).__name__ in logins for each in arguments
+    )
 
 
 class _Admin(KafkaAdminClient):  # type: ignore[misc]
-    """Ends its thread if it cannot begin: it starts that first, and is not yet one to be closed."""
+    """Ends its thread if it cannot connect. kafka-python leaves it running."""
 
     def __init__(self, **settings: Any) -> None:
         try:
@@ -72,9 +65,9 @@ class _Admin(KafkaAdminClient):  # type: ignore[misc]
             raise
 
 
-def _connected(settings: dict[str, object], deadline: Deadline) -> KafkaAdminClient:
-    """Begin with each bootstrap server in turn: kafka-python chooses one by chance, and gives it
-    all of the time if it takes the connection and answers nothing."""
+def _connect(settings: dict[str, object], deadline: Deadline) -> KafkaAdminClient:
+    """Try each bootstrap server in turn. kafka-python tries a random one, and waits until the
+    deadline if it accepts the connection without an answer."""
     servers = settings["bootstrap_servers"]
     assert isinstance(servers, list)
     for server in cycle(servers):
@@ -95,60 +88,61 @@ def _connected(settings: dict[str, object], deadline: Deadline) -> KafkaAdminCli
 
 
 class Wire:
-    """One admin client and its event loop, which runs in a thread of its own."""
+    """An admin client and its event loop, which runs in a thread."""
 
     def __init__(self, settings: dict[str, object], deadline: Deadline) -> None:
-        for name in _LOGGERS_OF_REQUESTS:
-            logging.getLogger(name).addFilter(_WITHOUT_LOGINS)
-        self._client = _connected(settings, deadline)
+        for name in (connection.__name__, parser.__name__):
+            logging.getLogger(name).addFilter(_has_no_login)
+        self._client = _connect(settings, deadline)
         self._manager = self._client._manager
 
     def run(self, step: Callable[..., Coroutine[Any, Any, T]], *given: Any) -> T:
         """Run a coroutine on the client's event loop and wait for it.
 
         Raises:
-            ClusterError: a request failed for a reason that a retry does not mend.
+            ClusterError: a request failed, and a retry would not help.
         """
         try:
             result: T = self._manager.run(step, *given)
         except kafka_errors.KafkaError as error:
             raise ClusterError(
                 f"A request to Kafka failed: {type(error).__name__}: {error}.",
-                remedy="If a permission or a broker version is named, mend that; otherwise look at "
-                "the broker's log. Then start the query again.",
+                remedy="If it names a permission or a broker version, correct that; otherwise look "
+                "at the broker's log. Then start the query again.",
             ) from error
         return result
 
-    def lane(self, node: int, number: int) -> int | str:
-        """A node id that stands for one more connection to the same broker; lane 0 is the broker.
+    def get_lane(self, node: int, number: int) -> int | str:
+        """A node id for one more connection to the same broker; lane 0 is the broker itself.
 
-        kafka-python connects once to each node id, and looks unknown ones up among coordinators.
+        kafka-python opens one connection for each node id, and looks up unknown ids among the
+        coordinators.
         """
         broker = self._manager.cluster.broker_metadata(node)
         if number == 0 or broker is None:
             return node
         name = f"{node}-lane-{number}"
-        # Each time, since a broker that comes back may have moved.
+        # Set each time, since a broker may have another address after a restart.
         self._manager.cluster._coordinator_brokers[name] = MetadataResponse.MetadataResponseBroker(
             name, broker.host, broker.port, None
         )
         return name
 
     def send(self, request: Any, node: int | str | None, deadline: Deadline) -> Any:
-        """A future of the answer; sending does not wait for earlier answers."""
+        """A future of the answer. Sending does not wait for earlier answers."""
         seconds = min(deadline.left, _ATTEMPT_S)
         try:
             return self._manager.send(
                 request, node_id=node, request_timeout_ms=max(1, int(seconds * 1000))
             )
         except kafka_errors.UnknownBrokerIdError as error:
-            # It was down when the metadata was fetched, and may be the leader again.
+            # The broker was down when the metadata was fetched, and may be a leader again.
             self._manager.cluster.request_update()
             return Future().failure(error)
 
     async def gather(self, futures: Mapping[K, Any], deadline: Deadline) -> dict[K, Any]:
-        """The answer to each request, None where it has to be sent again. A request that waits for
-        its connection does not heed its own time-out."""
+        """The answer to each request; None: send it again. kafka-python's own timeout does not
+        cover the wait for a connection."""
         answers: dict[K, Any] = {}
         soon = deadline.within(_ATTEMPT_S)
         for key, future in futures.items():
@@ -158,8 +152,8 @@ class Wire:
                 answers[key] = None
         return answers
 
-    async def brokers(self, deadline: Deadline) -> list[int] | None:
-        """Ids of all live brokers, from fresh metadata; None where it has to be asked again."""
+    async def list_brokers(self, deadline: Deadline) -> list[int] | None:
+        """Ids of all live brokers, from fresh metadata; None: ask again."""
         asked = {"": self._manager.call_soon(self._refresh)}
         if not (await self.gather(asked, deadline))[""]:
             return None
@@ -169,7 +163,7 @@ class Wire:
         await self._manager.cluster.refresh_metadata()
         return True
 
-    def known_coordinator(self, transactional_id: str) -> int | None:
+    def get_coordinator(self, transactional_id: str) -> int | None:
         node: int | None = self._manager.cluster.get_coordinator(
             transactional_id, CoordinatorType.TRANSACTION
         )
@@ -187,7 +181,7 @@ class Wire:
 
     @staticmethod
     def find_coordinators_request(ids: list[str]) -> Any:
-        """All at once (KIP-699, Kafka 3.0 and later)."""
+        """One request for all ids (KIP-699, Kafka 3.0 and later)."""
         return FindCoordinatorRequest(
             key_type=CoordinatorType.TRANSACTION.value, coordinator_keys=ids, min_version=4
         )

@@ -1,4 +1,4 @@
-"""What a query has to be permitted, as Kafka's `kafka-acls` names it; docs/security.md lists it."""
+"""The permissions that a query needs, in the terms of `kafka-acls`; docs/security.md lists them."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from enum import Enum
 
 from eos_sink.errors import ClusterError
 
-_ANYWHERE = "--bootstrap-server HOST:PORT --command-config admin.properties"
-_ANYBODY = "User:NAME"
+_CONNECTION = "--bootstrap-server HOST:PORT --command-config admin.properties"
 
 
 class Resource(str, Enum):
-    """What a permission is about, by the name of the option of `kafka-acls`."""
+    """The kind of a resource; the value is the option of `kafka-acls`."""
 
     TOPIC = "topic"
     GROUP = "group"
@@ -27,13 +26,13 @@ class Resource(str, Enum):
 
 @dataclass(frozen=True)
 class Acl:
-    """One operation on one resource, or on all whose names start alike.
+    """One operation on one resource, or on all resources with a prefix.
 
     Attributes:
         operation: "Read", "Write", "Describe", "Create", ... as `kafka-acls` spells it.
-        resource: what kind it is.
+        resource: its kind.
         name: of the resource; "kafka-cluster" for the cluster.
-        prefixed: it holds for every name that starts with `name`.
+        prefixed: `name` is a prefix.
     """
 
     operation: str
@@ -50,17 +49,17 @@ class Acl:
 
 
 def operation_name(upper: str) -> str:
-    """As `kafka-acls` spells it: "DescribeConfigs" for DESCRIBE_CONFIGS."""
+    """The spelling of `kafka-acls`: "DescribeConfigs" for DESCRIBE_CONFIGS."""
     return "".join(word.capitalize() for word in upper.split("_"))
 
 
 @dataclass(frozen=True)
 class Permissions:
-    """The least that one query needs. Write and Read imply Describe (Kafka's AclEntry).
+    """The least permissions of a query. Write and Read imply Describe (Kafka's AclEntry).
 
     Attributes:
-        prefix: what the names of its transactional ids and its group start with.
-        log: the decision log.
+        prefix: of its transactional ids and its group.
+        log: the topic of the decision log.
     """
 
     prefix: str
@@ -68,17 +67,18 @@ class Permissions:
 
     @property
     def transactions(self) -> Acl:
-        """To write, end, describe and list transactions; Kafka lists what may be described only."""
+        """To write, end, describe and list transactions; Kafka lists only those that may be
+        described."""
         return Acl("Write", Resource.TRANSACTIONAL_ID, self.prefix, prefixed=True)
 
     @property
     def group(self) -> Acl:
-        """To be the group's member, and for the offset in each transaction (KIP-447)."""
+        """To be the group's member and to add its offset to each transaction (KIP-447)."""
         return Acl("Read", Resource.GROUP, self.prefix, prefixed=True)
 
     @property
     def log_read(self) -> Acl:
-        """Also of whoever adds an offset of it to a transaction (TxnOffsetCommit)."""
+        """Also needed to add its offset to a transaction (TxnOffsetCommit)."""
         return Acl("Read", Resource.TOPIC, self.log)
 
     @property
@@ -87,29 +87,29 @@ class Permissions:
 
     @property
     def log_create(self) -> Acl:
-        """Only where the sink makes the log itself."""
+        """Only if the sink creates the log itself."""
         return Acl("Create", Resource.TOPIC, self.log)
 
     @staticmethod
     def witness(topic: str) -> Acl:
-        """To read back what became of a transaction."""
+        """To read back the outcome of a transaction."""
         return Acl("Read", Resource.TOPIC, topic)
 
     @classmethod
     def topic(cls, name: str) -> tuple[Acl, ...]:
-        """On a topic that rows go to."""
+        """For a topic that rows go to."""
         return (Acl("Write", Resource.TOPIC, name), cls.witness(name))
 
 
 def kafka_acls(
-    acls: Iterable[Acl], connection: str = _ANYWHERE, principal: str = _ANYBODY
+    acls: Iterable[Acl], connection: str = _CONNECTION, principal: str = "User:NAME"
 ) -> list[str]:
-    """The commands that grant these: one for each resource.
+    """The commands that grant permissions, one for each resource.
 
     Args:
-        acls: what to grant.
-        connection: options that lead `kafka-acls` to the brokers.
-        principal: to whom, with its kind in front: "User:readings".
+        acls: the permissions.
+        connection: the options with which `kafka-acls` connects.
+        principal: with its kind in front: "User:readings".
     """
     operations: dict[tuple[Resource, str, bool], list[str]] = {}
     for acl in acls:
@@ -128,22 +128,19 @@ def kafka_acls(
     ]
 
 
-def denied(what: str, missing: Iterable[Acl]) -> ClusterError:
-    """The error of a step that lacks permissions; `what` says which step it is."""
-    lacking = list(dict.fromkeys(missing))
-    return ClusterError(
-        f"{what}: the query's principal lacks {', '.join(map(str, lacking))}.",
-        remedy="Grant it, then start the query again, which first finishes what is decided:\n"
-        + "\n".join(kafka_acls(lacking)),
-        data={"missing": [str(acl) for acl in lacking]},
-    )
+def permission_error(what: str, missing: Iterable[Acl], *, of_query: bool = True) -> ClusterError:
+    """The error of a step that lacks permissions.
 
-
-def unseen(what: str, missing: Iterable[Acl]) -> ClusterError:
-    """The error of somebody who only looks, as `denied` is a query's; `what` cannot be seen."""
-    lacking = list(dict.fromkeys(missing))
+    Args:
+        what: the step that failed.
+        missing: the permissions.
+        of_query: False: of an operator's command, which leaves nothing behind to finish.
+    """
+    missing = list(dict.fromkeys(missing))
+    who = "the query's principal" if of_query else "this principal"
+    grant = "Grant it, then start the query again, which first finishes what is decided"
     return ClusterError(
-        f"{what}: this principal lacks {', '.join(map(str, lacking))}.",
-        remedy="Grant it:\n" + "\n".join(kafka_acls(lacking)),
-        data={"missing": [str(acl) for acl in lacking]},
+        f"{what}: {who} lacks {', '.join(map(str, missing))}.",
+        remedy="\n".join([f"{grant if of_query else 'Grant it'}:", *kafka_acls(missing)]),
+        data={"missing": [str(acl) for acl in missing]},
     )

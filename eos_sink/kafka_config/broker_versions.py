@@ -1,4 +1,4 @@
-"""What a broker must be able to do, and since which Kafka it can."""
+"""The requests and settings that the sink needs of a broker, and the Kafka release of each."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from eos_sink.errors import ClusterError
 
 @dataclass(frozen=True)
 class Ability:
-    """A request that the sink, or a client on its behalf, sends at least in this version."""
+    """A request that the sink or its clients send in this version at least."""
 
     key: int
     name: str
@@ -20,18 +20,17 @@ class Ability:
 
 
 VERIFICATION = "transaction.partition.verification.enable"
-"""A broker's setting, which can be changed while it runs; true by default, since Kafka 3.6."""
+"""A broker setting that can be changed while it runs; true by default, since Kafka 3.6."""
 
-# By API keys, which a broker lists without any permission (ApiVersions); the release that brought
-# each is from the KIP and the request's own schema in Kafka's source.
+# A broker lists API keys without any permission (ApiVersions). The releases are from the KIPs and
+# the schemas of the requests in Kafka's source.
 NEEDED = (
-    # The sink never sends it. The leader of a partition asks the coordinator with it (VerifyOnly)
-    # whether a producer's transaction is open, before it takes the first record of one (KIP-890,
-    # part 1). Without that, a task that goes on after its transaction was aborted under the same
-    # epoch writes a record that hangs, or that the id's next transaction commits. Kafka 3.5 has
-    # version 4 in its schema as unstable, does not use it and does not list it (unless the internal
-    # setting unstable.api.versions.enable is true); 3.6.0 made it stable and brought the check.
-    # Brokers 3.5.2, 3.6.2, 3.9.1 and 4.3.0 list 3, 4, 5 and 5.
+    # The sink never sends it. Before a partition's leader takes the first record of a transaction,
+    # it asks the coordinator with it (VerifyOnly) whether the transaction is open (KIP-890, part
+    # 1). Without this check, a task that continues after its transaction was aborted under the same
+    # epoch writes a record that hangs, or that the next transaction of the id commits. In Kafka 3.5
+    # version 4 is unstable, unused and not listed (unless unstable.api.versions.enable is true);
+    # 3.6.0 brought the check. Brokers 3.5.2, 3.6.2, 3.9.1 and 4.3.0 list 3, 4, 5 and 5.
     Ability(24, "AddPartitionsToTxn", 4, (3, 6), "KIP-890"),
     Ability(66, "ListTransactions", 0, (3, 0), "KIP-664"),
     Ability(65, "DescribeTransactions", 0, (3, 0), "KIP-664"),
@@ -43,11 +42,14 @@ NEEDED = (
 
 
 def check_broker(broker: str, newest: Mapping[int, int]) -> None:
-    """Raises ClusterError if the broker lacks what the sink needs.
+    """Check that a broker knows the requests that the sink needs.
 
     Args:
-        broker: how to name it.
-        newest: the newest version of each API key that it knows.
+        broker: its name in the error.
+        newest: the newest version that it knows, by API key.
+
+    Raises:
+        ClusterError: it lacks one.
     """
     lacking = [ability for ability in NEEDED if newest.get(ability.key, -1) < ability.version]
     if not lacking:
@@ -65,19 +67,22 @@ def check_broker(broker: str, newest: Mapping[int, int]) -> None:
 
 
 def check_verification(broker: str, value: str | None) -> None:
-    """Raises ClusterError if the broker does not verify transactions.
+    """Check that a broker verifies transactions.
 
     Args:
-        broker: how to name it.
-        value: of its setting `VERIFICATION`; None: it may not be read.
+        broker: its name in the error.
+        value: of its setting `VERIFICATION`; None: reading it is not permitted.
+
+    Raises:
+        ClusterError: it does not verify them.
     """
     if value == "false":
         raise ClusterError(
-            f"Broker {broker} has {VERIFICATION}=false: it takes late records of a transaction "
-            "that was aborted, which the next transaction of the same task commits (KIP-890).",
-            remedy="Let it verify, as is the default, then start the query again: kafka-configs "
+            f"Broker {broker} has {VERIFICATION}=false: it accepts late records of an aborted "
+            "transaction, which the next transaction of the same task commits (KIP-890).",
+            remedy="Set it to true, the default, then start the query again: kafka-configs "
             "--bootstrap-server HOST:PORT --alter --entity-type brokers --entity-default "
-            f"--add-config {VERIFICATION}=true (and --delete-config for a broker that has a value "
-            "of its own). Nothing was written.",
+            f"--add-config {VERIFICATION}=true (and --delete-config for a broker with a "
+            "value of its own). Nothing was written.",
             data={"broker": broker, "setting": VERIFICATION},
         )

@@ -1,34 +1,45 @@
-"""What becomes of one setting, with its value."""
+"""One setting with its value: is it used, translated, ignored or refused?"""
 
 from __future__ import annotations
 
-import difflib
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
-from eos_sink.kafka_config.librdkafka_settings import ALIASES, PROPERTIES, checked, number_range
-from eos_sink.kafka_config.producer_settings import (
+from eos_sink.kafka_config.java_settings import (
     CONSUMER_ONLY,
-    LIBRDKAFKA_SETTINGS,
-    PRODUCER_SETTINGS,
+    LIBRDKAFKA_ONLY,
+    SETTINGS,
+    Handling,
+    Setting,
 )
-from eos_sink.kafka_config.security_settings import SECURITY_SETTINGS
-from eos_sink.kafka_config.setting import Fate, Judgement, Setting
+from eos_sink.kafka_config.librdkafka_settings import ALIASES, PROPERTIES, check_value, get_range
 
-SETTINGS = tuple(sorted((*PRODUCER_SETTINGS, *SECURITY_SETTINGS), key=lambda row: row.name))
-"""Every setting of the Java producer, Kafka 3.9 to 4.3."""
-
-_BY_NAME = {row.name: row for row in (*SETTINGS, *LIBRDKAFKA_SETTINGS)}
+_BY_NAME = {row.name: row for row in (*SETTINGS, *LIBRDKAFKA_ONLY)}
 _PROVIDERS = "config.providers."
 _SECRET = re.compile(r"password|passphrase|secret|jaas|token|\.key$|key\.pem$|oauthbearer\.config$")
-# librdkafka would take more, but refuses it together with idempotence, as Java does.
-_IDEMPOTENT = {"max.in.flight.requests.per.connection": (1, 5), "retries": (1, 2**31 - 1)}
-_SEEN_TOGETHER = re.compile(
-    r"sasl\.jaas\.config|ssl\.(key|trust)store\.(location|password|type)|transaction\.timeout\.ms"
-)
 
 
-def setting(name: str) -> Setting | None:
-    """The row of a Java name, or of a librdkafka name for the same thing; None: there is none.
+@dataclass(frozen=True)
+class CheckedSetting:
+    """What the sink does with one setting and its value.
+
+    Attributes:
+        handling: REFUSED is an error.
+        note: why, and what to use instead; never contains a secret value.
+        settings: what librdkafka gets for it; may contain secrets, so not part of repr. Empty for
+            settings that have to be read together (stores, JAAS), which `translate` does.
+        warning: whether the user gets a warning when the query starts.
+    """
+
+    handling: Handling
+    note: str
+    settings: Mapping[str, str] = field(default_factory=dict, repr=False)
+    warning: bool = False
+
+
+def find_setting(name: str) -> Setting | None:
+    """The row of a Java name, or of a librdkafka name for the same setting.
 
     Args:
         name: without `kafka.` in front, in any case.
@@ -44,12 +55,8 @@ def is_known(name: str) -> bool:
         name: without `kafka.` in front, in any case.
     """
     name = name.lower()
-    return (
-        setting(name) is not None
-        or name in PROPERTIES
-        or name in CONSUMER_ONLY
-        or name.startswith(_PROVIDERS)
-    )
+    known = name in PROPERTIES or name in CONSUMER_ONLY or name.startswith(_PROVIDERS)
+    return known or find_setting(name) is not None
 
 
 def is_secret(name: str) -> bool:
@@ -57,94 +64,74 @@ def is_secret(name: str) -> bool:
     return bool(_SECRET.search(name.lower()))
 
 
-def judge(name: str, value: str) -> Judgement:
-    """What becomes of one setting with its value; nothing is raised.
+def check_setting(name: str, value: str) -> CheckedSetting:
+    """Look a setting up in the table, and check its value. Raises nothing.
 
     Args:
         name: Java's or librdkafka's, without `kafka.` in front, in any case.
-        value: as the user wrote it; it is never part of the note where `is_secret`.
+        value: as the user wrote it; the note never contains it if `is_secret`.
     """
     name = name.lower()
-    row = setting(name)
+    row = find_setting(name)
     if row is not None:
-        return _by_row(name, row, value)
+        return _check_row(name, row, value)
     if name in PROPERTIES:
-        return _handed_on(name, Setting(name, Fate.SAME), value)
+        return _pass_on(name, Setting(name, Handling.SAME), value)
     if name in CONSUMER_ONLY:
         note = "It is a consumer's setting; the sink has no such consumer."
-        return Judgement(name, Fate.IGNORED, note, warning=True)
+        return CheckedSetting(Handling.IGNORED, note, warning=True)
     if name.startswith(_PROVIDERS):
-        return Judgement(name, Fate.REFUSED, _BY_NAME["config.providers"].note)
-    if name.startswith("listener.name."):
-        return Judgement(name, Fate.REFUSED, "It is a setting of a broker. Remove the option.")
-    return Judgement(name, Fate.REFUSED, _unknown(name))
+        note = _BY_NAME["config.providers"].note
+    elif name.startswith("listener.name."):
+        note = "It is a setting of a broker. Remove the option."
+    else:
+        note = "Neither Java's Kafka producer nor librdkafka knows it."
+        import difflib
+
+        known = [*_BY_NAME, *PROPERTIES, *CONSUMER_ONLY]
+        if close := difflib.get_close_matches(name, known, n=1):
+            note += f" Did you mean 'kafka.{close[0]}'?"
+    return CheckedSetting(Handling.REFUSED, note)
 
 
-def _by_row(name: str, row: Setting, value: str) -> Judgement:
-    said = value.strip().lower()
-    if row.fate in (Fate.OWNED, Fate.REFUSED):
-        if said in row.accepts or _allows_tls_1_2(row.name, said):
-            fate = Fate.OWNED if row.fate is Fate.OWNED else Fate.SAME
-            return Judgement(name, fate, "It is what the sink does anyway.")
-        return Judgement(name, Fate.REFUSED, row.note)
-    if row.fate is Fate.IGNORED:
-        return Judgement(name, Fate.IGNORED, row.note, warning=said not in row.accepts)
-    if _SEEN_TOGETHER.fullmatch(row.name):
-        return Judgement(name, row.fate, row.note)
-    return _handed_on(name, row, value)
+def _check_row(name: str, row: Setting, value: str) -> CheckedSetting:
+    accepted = row.accepts is not None and re.fullmatch(row.accepts, value.strip().lower())
+    if row.handling is Handling.IGNORED:
+        return CheckedSetting(row.handling, row.note, warning=not accepted)
+    if row.handling in (Handling.OWNED, Handling.REFUSED):
+        if not accepted:
+            return CheckedSetting(Handling.REFUSED, row.note)
+        handling = Handling.OWNED if row.handling is Handling.OWNED else Handling.SAME
+        return CheckedSetting(handling, "It is what the sink does anyway.")
+    if row.handling is Handling.TRANSLATED and row.librdkafka is None:
+        return CheckedSetting(row.handling, row.note)
+    return _pass_on(name, row, value)
 
 
-def _handed_on(name: str, row: Setting, value: str) -> Judgement:
+def _pass_on(name: str, row: Setting, value: str) -> CheckedSetting:
     target = row.librdkafka or row.name
-    if row.takes and not re.fullmatch(row.takes, value.strip(), re.IGNORECASE):
-        return Judgement(name, Fate.REFUSED, _wrong_value(name, value, row.note))
-    text = row.instead.get(value.strip().lower(), value)
+    note, warning = row.note, False
     try:
-        exact = _in_unit(row, text)
-        taken = checked(target, _nearest(target, exact) if row.clamped else exact)
+        if row.takes and not re.fullmatch(row.takes, value.strip(), re.IGNORECASE):
+            raise ValueError(row.note.removesuffix("."))
+        text = row.instead.get(value.strip().lower(), value)
+        if row.clamped:
+            text, warning = _clamp(target, text, row.unit)
+            if warning:
+                note = f"{text} is used, the nearest value that librdkafka takes."
+        used = check_value(target, text)
+        return CheckedSetting(row.handling, note, {target: used}, warning)
     except ValueError as wrong:
-        return Judgement(name, Fate.REFUSED, _wrong_value(name, value, f"{wrong}."))
-    if row.name in _IDEMPOTENT:
-        low, high = _IDEMPOTENT[row.name]
-        if not low <= int(taken) <= high:
-            needed = f"a number from {low} to {high} is needed with an idempotent producer."
-            return Judgement(name, Fate.REFUSED, _wrong_value(name, value, needed))
-    if row.clamped and taken != exact:
-        note = f"{taken} is used, the nearest value that librdkafka takes."
-        return Judgement(name, row.fate, note, {target: taken}, warning=True)
-    return Judgement(name, row.fate, row.note, {target: taken})
+        shown = "Its value" if is_secret(name) else repr(value)
+        return CheckedSetting(Handling.REFUSED, f"{shown} cannot be used: {wrong}.")
 
 
-def _in_unit(row: Setting, value: str) -> str:
-    if row.unit == 1:
-        return value.strip() if row.clamped else value
-    try:
-        return str(-(-int(value) // row.unit))
-    except ValueError:
-        raise ValueError("a whole number is needed") from None
-
-
-def _nearest(name: str, value: str) -> str:
-    bounds = number_range(name)
-    try:
-        return str(min(max(int(value), bounds[0]), bounds[1])) if bounds else value
-    except ValueError:
-        raise ValueError("a whole number is needed") from None
-
-
-def _allows_tls_1_2(name: str, value: str) -> bool:
-    """OpenSSL offers 1.2 and 1.3: no less safe than any list with 1.2 in it."""
-    versions = [version.strip() for version in value.split(",")]
-    return name == "ssl.enabled.protocols" and "tlsv1.2" in versions
-
-
-def _wrong_value(name: str, value: str, needed: str) -> str:
-    shown = "Its value cannot be used" if is_secret(name) else f"{value!r} cannot be used"
-    return f"{shown}: {needed}"
-
-
-def _unknown(name: str) -> str:
-    known = [*_BY_NAME, *PROPERTIES, *CONSUMER_ONLY]
-    close = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
-    hint = f" Did you mean 'kafka.{close[0]}'?" if close else ""
-    return f"Neither Java's Kafka producer nor librdkafka knows it.{hint}"
+def _clamp(target: str, text: str, unit: int) -> tuple[str, bool]:
+    """The nearest number in librdkafka's range, and whether it is another one."""
+    bounds = get_range(target)
+    assert bounds is not None, f"{target} is not a number"
+    if not re.fullmatch(r"\s*[+-]?\d+\s*", text):
+        raise ValueError("a whole number is needed")
+    number = -(-int(text) // unit)
+    nearest = min(max(number, bounds[0]), bounds[1])
+    return str(nearest), nearest != number

@@ -1,7 +1,7 @@
 """Declared destinations (KIP-609): the topics and partitions that a query may write.
 
-What is declared is looked at before anything is written, and a row for anything else is refused
-before it is produced. Kafka's name for both is UnknownTopicOrPartition.
+Declared topics are checked before anything is written, and a row for another topic or partition is
+refused before it is produced. Kafka's name for both errors is UnknownTopicOrPartition.
 """
 
 from __future__ import annotations
@@ -14,15 +14,14 @@ from eos_sink.errors import ConfigurationError
 
 _ENTRY = re.compile(r"([A-Za-z0-9._-]{1,249})(?::(\d{1,9})(?:-(\d{1,9}))?)?")
 _UNKNOWN = "UnknownTopicOrPartition"
-_SOME = 5
 
 
 @dataclass(frozen=True)
 class Destinations:
-    """What option `eos.destinations` declares.
+    """The value of option `eos.destinations`.
 
     Attributes:
-        ranges: each topic's partitions; empty: all that it has.
+        ranges: the partitions by topic; empty: all partitions.
     """
 
     ranges: Mapping[str, tuple[range, ...]]
@@ -32,14 +31,14 @@ class Destinations:
         return sorted(self.ranges)
 
     def allow(self, topic: str, partition: int | None) -> bool:
-        """Whether a row may go there; `partition` is None where the partitioner would choose."""
+        """Whether a row may go there; `partition` is None if the partitioner would choose it."""
         declared = self.ranges.get(topic)
         if not declared:
             return declared is not None
         return partition is not None and any(partition in part for part in declared)
 
-    def refused(self, topic: str, partition: int | None) -> ConfigurationError:
-        """The error of a row for which `allow` says no."""
+    def make_error(self, topic: str, partition: int | None) -> ConfigurationError:
+        """The error for a row that `allow` rejects."""
         data = {"kafka_error": _UNKNOWN, "topic": topic, "partition": partition}
         if partition is None and topic in self.ranges:
             return ConfigurationError(
@@ -62,7 +61,7 @@ def parse_destinations(text: str) -> Destinations | None:
     """`payments, audit:0-3, audit:7`: whole topics, or some of their partitions; None if blank.
 
     Raises:
-        ConfigurationError: it cannot be read.
+        ConfigurationError: it is malformed.
     """
     entries = [entry.strip() for entry in text.split(",") if entry.strip()]
     ranges: dict[str, tuple[range, ...]] = {}
@@ -70,18 +69,18 @@ def parse_destinations(text: str) -> Destinations | None:
     for entry in entries:
         match = _ENTRY.fullmatch(entry)
         if match is None:
-            raise _unreadable(entry, "is no topic, topic:partition or topic:first-last")
+            raise _unreadable(entry, "is not a topic, topic:partition or topic:first-last")
         topic, first, last = match[1], match[2], match[3] or match[2]
         if first is None:
             whole.add(topic)
             ranges.setdefault(topic, ())
         elif int(last) < int(first):
-            raise _unreadable(entry, "ends before it begins")
+            raise _unreadable(entry, "has its last partition before its first")
         else:
             ranges[topic] = (*ranges.get(topic, ()), range(int(first), int(last) + 1))
     both = sorted(topic for topic in whole if ranges[topic])
     if both:
-        raise _unreadable(both[0], "is declared whole and by its partitions")
+        raise _unreadable(both[0], "is declared as a whole and by partitions")
     return Destinations(ranges) if entries else None
 
 

@@ -1,4 +1,4 @@
-"""`sasl.jaas.config`, read without ever showing any of it: it holds passwords."""
+"""Reads `sasl.jaas.config`. Its content holds passwords, so no error message contains any of it."""
 
 from __future__ import annotations
 
@@ -16,33 +16,25 @@ _MODULES = {
     "org.apache.kafka.common.security.scram.ScramLoginModule": ("SCRAM-SHA-256", "SCRAM-SHA-512"),
     "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule": ("OAUTHBEARER",),
 }
-# Some distributions of Spark carry Kafka's classes under a package of their own.
-_SHADED = "kafkashaded."
-_KERBEROS = "com.sun.security.auth.module.Krb5LoginModule"
-_UNSECURED = "unsecuredLoginStringClaim_sub"
-_LIFETIME = "unsecuredLoginLifetimeSeconds"
-_CLIENT = "sasl.oauthbearer.client.credentials.client"
-_NAMES = {
-    "PLAIN": {"username": "sasl.username", "password": "sasl.password"},
-    "OAUTHBEARER": {
-        "clientId": f"{_CLIENT}.id",
-        "clientSecret": f"{_CLIENT}.secret",
-        "scope": "sasl.oauthbearer.scope",
-    },
+_USER = {"username": "sasl.username", "password": "sasl.password"}
+_CLIENT = {
+    "clientId": "sasl.oauthbearer.client.credentials.client.id",
+    "clientSecret": "sasl.oauthbearer.client.credentials.client.secret",
+    "scope": "sasl.oauthbearer.scope",
 }
 
 
 class JaasError(ValueError):
-    """What cannot be honoured; the message holds nothing of the text."""
+    """The entry cannot be used; the message contains nothing of it."""
 
 
 @dataclass(frozen=True)
 class Login:
-    """Who logs in.
+    """A login.
 
     Attributes:
-        mechanisms: of SASL, that it can be used with.
-        settings: librdkafka's; they hold secrets.
+        mechanisms: the SASL mechanisms that it can be used with.
+        settings: librdkafka's; they contain secrets.
     """
 
     mechanisms: tuple[str, ...]
@@ -50,14 +42,15 @@ class Login:
 
 
 def read_jaas(text: str) -> Login:
-    """The login that a JAAS entry describes.
+    """Read the login from a JAAS entry.
 
     Raises:
-        JaasError: it is malformed, or names what cannot be honoured.
+        JaasError: the entry is malformed, or names what cannot be honoured.
     """
     entry = _ENTRY.fullmatch(text)
-    module = entry[1].removeprefix(_SHADED) if entry else ""
-    if module == _KERBEROS:
+    # Some distributions of Spark contain Kafka's classes in a package of another name.
+    module = entry[1].removeprefix("kafkashaded.") if entry else ""
+    if module == "com.sun.security.auth.module.Krb5LoginModule":
         raise JaasError(
             "It names Kerberos, which one of the two Kafka clients cannot speak without the "
             "system's libraries"
@@ -67,21 +60,20 @@ def read_jaas(text: str) -> Login:
             "It is not one entry of PlainLoginModule, ScramLoginModule or OAuthBearerLoginModule "
             "that ends with a semicolon"
         )
-    mechanisms = _MODULES[module]
-    options = _options(entry[3])
+    mechanisms, options = _MODULES[module], _read_options(entry[3])
     if options.pop("tokenauth", "false").lower() == "true":
         raise JaasError(
-            "It logs in by a delegation token, which lives in the JVM: Spark's "
+            "It logs in with a delegation token, which lives in the JVM: Spark's "
             "(spark.kafka.clusters.*) cannot be read from Python"
         )
     if mechanisms == ("OAUTHBEARER",):
-        return Login(mechanisms, _oauth(options))
-    if not options.keys() >= _NAMES["PLAIN"].keys():
+        return Login(mechanisms, {**_take_oauth(options), **_rename(options, _CLIENT)})
+    if not options.keys() >= _USER.keys():
         raise JaasError("It has no username and password")
-    return Login(mechanisms, _renamed(options, _NAMES["PLAIN"]))
+    return Login(mechanisms, _rename(options, _USER))
 
 
-def _options(text: str) -> dict[str, str]:
+def _read_options(text: str) -> dict[str, str]:
     found: dict[str, str] = {}
     while text.strip():
         option = _OPTION.match(text)
@@ -93,22 +85,25 @@ def _options(text: str) -> dict[str, str]:
     return found
 
 
-def _oauth(options: dict[str, str]) -> dict[str, str]:
+def _take_oauth(options: dict[str, str]) -> dict[str, str]:
+    """Remove the options for extensions and unsigned tokens, and return them as settings."""
     settings: dict[str, str] = {}
-    extensions = {n: options.pop(n) for n in list(options) if n.startswith("extension_")}
+    extensions = [name for name in options if name.startswith("extension_")]
     if extensions:
-        pairs = (f"{n.removeprefix('extension_')}={v}" for n, v in extensions.items())
-        settings["sasl.oauthbearer.extensions"] = ",".join(pairs)
-    subject, lifetime = options.pop(_UNSECURED, None), options.pop(_LIFETIME, "3600")
+        settings["sasl.oauthbearer.extensions"] = ",".join(
+            f"{name.removeprefix('extension_')}={options.pop(name)}" for name in extensions
+        )
+    subject = options.pop("unsecuredLoginStringClaim_sub", None)
+    lifetime = options.pop("unsecuredLoginLifetimeSeconds", "3600")
     if subject is not None:
         if not re.fullmatch(r"\S+", subject) or not lifetime.isdecimal():
             raise JaasError("Its unsecured token needs a subject without blanks and whole seconds")
         settings["enable.sasl.oauthbearer.unsecure.jwt"] = "true"
         settings["sasl.oauthbearer.config"] = f"principal={subject} lifeSeconds={lifetime}"
-    return {**settings, **_renamed(options, _NAMES["OAUTHBEARER"])}
+    return settings
 
 
-def _renamed(options: Mapping[str, str], names: Mapping[str, str]) -> dict[str, str]:
+def _rename(options: Mapping[str, str], names: Mapping[str, str]) -> dict[str, str]:
     if not options.keys() <= names.keys():
-        raise JaasError(f"It has options beside {', '.join(names)}")
+        raise JaasError(f"It has options other than {', '.join(names)}")
     return {names[name]: value for name, value in options.items()}

@@ -1,6 +1,6 @@
 """Java properties files, as `java.util.Properties` reads them.
 
-That is also the syntax of spark-defaults.conf and of the files that Kafka's tools take.
+spark-defaults.conf and the files of Kafka's tools have the same syntax.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ class Property:
 
     Attributes:
         name: without its escapes.
-        value: without its escapes and without blanks at its end, as Spark reads it.
+        value: without its escapes and trailing blanks, as Spark reads it.
         line: its first line, from 1.
-        last_line: its last line; another one where it is continued.
+        last_line: the same, unless the entry is continued.
     """
 
     name: str
@@ -38,20 +38,20 @@ class Property:
 
 
 def read_properties(text: str) -> list[Property]:
-    """The entries of a file, in order; a name may be there twice, and then the last one holds."""
-    return list(_entries(_LINE_END.split(text)))
+    """The entries of a file, in order; if a name occurs twice, the last one counts."""
+    return list(_read_entries(_LINE_END.split(text)))
 
 
-def line_of_properties(name: str, value: str) -> str:
-    """An entry as a line of such a file, without the line's end."""
-    return f"{_escaped(name, _SPECIAL_IN_NAME)}={_escaped(value, _SPECIAL_IN_VALUE)}"
+def format_property(name: str, value: str) -> str:
+    """A line of such a file, without its end."""
+    return f"{_escape(name, _SPECIAL_IN_NAME)}={_escape(value, _SPECIAL_IN_VALUE)}"
 
 
-def _escaped(text: str, special: re.Pattern[str]) -> str:
+def _escape(text: str, special: re.Pattern[str]) -> str:
     return special.sub(lambda found: _TO_NAMED.get(found[0], f"\\{found[0]}"), text)
 
 
-def _entries(lines: list[str]) -> Iterator[Property]:
+def _read_entries(lines: list[str]) -> Iterator[Property]:
     number = 0
     while number < len(lines):
         first, logical = number, lines[number].lstrip(_BLANK)
@@ -63,10 +63,10 @@ def _entries(lines: list[str]) -> Iterator[Property]:
             number += 1
         match = _ENTRY.fullmatch(logical)
         assert match is not None
-        yield Property(_unescaped(match[1]), _unescaped(match[2]).rstrip(), first + 1, number)
+        yield Property(_unescape(match[1]), _unescape(match[2]).rstrip(), first + 1, number)
 
 
-def _unescaped(text: str) -> str:
+def _unescape(text: str) -> str:
     return _ESCAPE.sub(
         lambda match: chr(int(match[1], 16)) if match[1] else _NAMED.get(match[2], match[2] or ""),
         text,

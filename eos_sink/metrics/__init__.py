@@ -1,0 +1,1 @@
+"""The names of metrics, the figures of a query, and the log lines about its batches."""

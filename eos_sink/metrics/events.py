@@ -1,8 +1,8 @@
-"""What happens to batches, as log lines: one JSON object a line, on the logger `eos_sink.metrics`.
+"""Log lines about batches: one JSON object a line, on the logger `eos_sink.metrics`.
 
-Spark's Python processes show warnings only, and these lines are information: with the option
-`eos.metrics.log` they go to the process's standard error, which Spark puts into the logs of its
-driver and its executors.
+Spark's Python processes show only warnings, and these lines have the level INFO. With the option
+`eos.metrics.log` they go to standard error, which Spark writes into the logs of its driver and its
+executors.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ LOGGER = logging.getLogger("eos_sink.metrics")
 
 
 class _ToStderr(logging.Handler):
-    """Whatever standard error is at the time: Spark replaces it now and then."""
+    """To the current standard error: Spark replaces it at times."""
 
     def emit(self, record: logging.LogRecord) -> None:
         sys.stderr.write(record.getMessage() + "\n")
         sys.stderr.flush()
 
 
-def show() -> None:
-    """Show the lines on standard error from here on, each once."""
+def log_to_stderr() -> None:
+    """Show the lines on standard error from now on, each once."""
     LOGGER.setLevel(logging.INFO)
     if not any(isinstance(handler, _ToStderr) for handler in LOGGER.handlers):
         LOGGER.addHandler(_ToStderr())
 
 
-def tell(event: Event, query: str, **facts: object) -> None:
-    """Log a line, where anybody wants it; never an error.
+def emit(event: Event, query: str, **facts: object) -> None:
+    """Log a line if the level is enabled. Raises nothing.
 
     Args:
-        facts: no secrets; JSON-compatible values, what is None is left out.
+        facts: no secrets; JSON-compatible values, None is left out.
     """
     with contextlib.suppress(Exception):
         if LOGGER.isEnabledFor(logging.INFO):

@@ -1,7 +1,7 @@
-"""The names of all that is measured: the one place of them for records, log lines and Prometheus.
+"""The names of all metrics, for records, log lines and Prometheus.
 
-A value is the name as it stands in the decision log and in log lines; a Prometheus name is made of
-it. docs/metrics.md shows the tables.
+A value is the name in the decision log and in log lines; the Prometheus name is made from it.
+docs/metrics.md shows the tables.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from enum import Enum
 
 NAMESPACE = "eos_sink"
 STEP_SECONDS = f"{NAMESPACE}_step_seconds"
-"""A summary without quantiles: seconds and number of each step, by query and step."""
+"""A summary without quantiles: seconds and number, by query and step."""
 
 
 class _Named(Enum):
-    """A name, what it means and, in Prometheus, its labels."""
+    """A name, its meaning and its labels in Prometheus."""
 
     meaning: str
     labels: tuple[str, ...]
@@ -28,33 +28,32 @@ class _Named(Enum):
 
     @property
     def label(self) -> str:
-        """The name."""
         return str(self.value)
 
 
 class Step(_Named):
-    """The steps of a batch, in their order. Of steps that tasks do the slowest task counts."""
+    """The steps of a batch, in their order. For steps of tasks the slowest task counts."""
 
-    OPEN = "open", "Get a transactional producer its id, in the slowest task."
+    OPEN = "open", "Initialise a transactional producer, in the slowest task."
     WRITE = (
         "write",
         "From the beginning of the transaction until all rows are on the brokers, in the slowest "
         "task; Spark's work for rows that come later than the first is in it.",
     )
-    VOTE = "vote", "Ask the coordinators whether all that is prepared is open still."
+    VOTE = "vote", "Ask the coordinators whether all prepared transactions are still open."
     DECIDE = "decide", "Write the decision into the log."
     SETTLE = "settle", "Commit all transactions of the decision."
 
 
 class Count(_Named):
-    """What is counted in the decision log, from the first record that has figures on."""
+    """Counters in the decision log, since the query's first record with figures."""
 
     BATCHES = "batches", "Batches that were decided."
     ROWS = "rows", "Rows of the decided batches."
     BYTES = "bytes", "Bytes of keys, values and headers of the decided batches' rows."
     TRANSACTIONS = (
         "transactions",
-        "Transactions that decisions named, those of rewritten partitions included.",
+        "Transactions in decisions, including those of rewritten partitions.",
     )
     REWRITES = (
         "rewritten_partitions",
@@ -62,15 +61,15 @@ class Count(_Named):
     )
     REPLAYS = (
         "replays",
-        "Batches that Spark repeated and that were found to be written already.",
+        "Batches that Spark repeated although they were written already.",
     )
     ABORTS = (
         "aborts",
-        "Batches that were given up: by abort(), or by the next plan, which found them open.",
+        "Batches that were aborted: by abort(), or by the next plan, which found them open.",
     )
     RUNS = (
         "runs",
-        "Times that another run of the query began; each fences the one before it.",
+        "Starts of a new run of the query; each fences the run before it.",
     )
     RECOVERIES = (
         "recoveries",
@@ -83,7 +82,7 @@ class Count(_Named):
 
 
 class Gauge(_Named):
-    """What is seen of a cluster at a moment."""
+    """What the exporter observes in the cluster."""
 
     LAST_STEP = (
         "last_step_seconds",
@@ -103,15 +102,15 @@ class Gauge(_Named):
     LAST_PARTITIONS = "last_batch_partitions", "Spark's partitions of the latest decided batch."
     TIMEOUT = (
         "transaction_timeout_seconds",
-        "Time-out of the tasks' transactions, as the latest vote saw it.",
+        "Timeout of the tasks' transactions, as the latest vote saw it.",
     )
     VOTE_LEFT = (
         "vote_time_left_seconds",
-        "What was left of the time-out at the latest vote, the least of all tasks.",
+        "Least time left until the timeout at the latest vote, over all tasks.",
     )
     UNSETTLED = (
         "unsettled",
-        "1 if not all of the latest decision is visible yet, or ever will without a repetition.",
+        "1 if a part of the latest decision is not visible: still open, or lost until a replay.",
     )
     LOST = (
         "lost_partitions",
@@ -119,7 +118,7 @@ class Gauge(_Named):
     )
     DOUBTFUL = (
         "doubtful_partitions",
-        "Partitions of the latest decision of which nobody can tell: eos-sink resolve.",
+        "Partitions of the latest decision whose outcome is not known: eos-sink resolve.",
     )
     OPEN = (
         "open_transactions",
@@ -153,7 +152,7 @@ class Gauge(_Named):
     )
     UNREADABLE = (
         "unreadable_records",
-        "Records of the decision log that this version does not read.",
+        "Records of the decision log that this version cannot read.",
         "",
     )
     STRANGERS = (
@@ -163,15 +162,19 @@ class Gauge(_Named):
     )
     UP = (
         "exporter_cluster_up",
-        "1 if the cluster could be looked at; else nothing else is told.",
+        "1 if the cluster could be read; if not, there are no other values.",
         "",
     )
     UNSEEN = (
         "exporter_unseen",
-        "Parts of the cluster that could not be seen, for lack of a permission most often.",
+        "Parts of the cluster that could not be read, usually for lack of a permission.",
         "",
     )
-    DURATION = "exporter_look_duration_seconds", "How long the look at the cluster took.", ""
+    DURATION = (
+        "exporter_look_duration_seconds",
+        "How long the exporter took to read the cluster.",
+        "",
+    )
 
     @property
     def prometheus(self) -> str:
@@ -179,11 +182,14 @@ class Gauge(_Named):
 
 
 class Event(_Named):
-    """What a log line can tell of; `event` in it has the name."""
+    """The events of log lines."""
 
     COMMITTED = "committed", "A batch was decided, and all of it is visible."
-    REWRITTEN = "rewritten", "The same of a batch whose lost partitions were written again."
+    REWRITTEN = (
+        "rewritten",
+        "Lost partitions of a decided batch were written again; all of it is visible.",
+    )
     REPLAYED = "replayed", "Spark repeated a batch that is visible already; nothing was written."
-    ABORTED = "aborted", "A batch was given up; nothing of it is visible."
-    RECOVERED = "recovered", "A planner process has recovered; `run` tells of a new run."
-    SUPERSEDED = "superseded", "This run was replaced, `by` whom, and writes nothing any more."
+    ABORTED = "aborted", "A batch was aborted; none of its rows are visible."
+    RECOVERED = "recovered", "A planner process has recovered; `run` names a new run."
+    SUPERSEDED = "superseded", "This run was replaced `by` another one and writes nothing more."

@@ -1,7 +1,6 @@
-"""Figures of a query, which ride along in the decision log, and the clock that they are made with.
+"""Figures of a query, which its records in the decision log carry, and the clock that times steps.
 
-They are for people. Nothing of the protocol reads them, and a figure that cannot be made is left
-out rather than raised.
+Nothing of the protocol reads them.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ _MICROS = 1_000_000
 
 @dataclass(frozen=True)
 class StepTime:
-    """How long a step took, in microseconds: added up, how often, and the newest."""
+    """The times of a step, in microseconds: sum, number and the latest."""
 
     total_us: int = 0
     count: int = 0
@@ -46,17 +45,16 @@ class StepTime:
 
 @dataclass(frozen=True)
 class Stats:
-    """Figures of a query up to a record, or what one record adds to them.
+    """Figures of a query up to a record, or those that one record adds.
 
     Attributes:
-        counts: from the query's first record with figures on; what is not in it is 0.
-        steps: the same of times. Those of a batch's vote, decide and settle are known only when
-            its record is written, so they come with the next record of the same process.
-        decided_ms: when the latest batch was decided, by the clock of the process that did it,
-            milliseconds since the epoch; 0: unknown.
-        left_ms: what was left of the transaction time-out at the latest vote before this record,
-            the least of all tasks.
-        timeout_ms: that time-out.
+        counts: since the query's first record with figures; a missing one is 0.
+        steps: times since then. A batch's vote, decide and settle end after its record is written,
+            so the next record of the same process has their times.
+        decided_ms: when the latest batch was decided, by the clock of its process, milliseconds
+            since the epoch; 0: unknown.
+        left_ms: the least time left of a task's transaction timeout at the latest vote.
+        timeout_ms: that timeout.
     """
 
     counts: Mapping[Count, int] = field(default_factory=dict)
@@ -66,8 +64,13 @@ class Stats:
     timeout_ms: int | None = None
 
     @staticmethod
+    def of_counts(counts: Mapping[Count, int]) -> Stats:
+        """Without zeros."""
+        return Stats({count: int(number) for count, number in counts.items() if number})
+
+    @staticmethod
     def of_steps(took: Mapping[Step, float]) -> Stats:
-        """Each step once, with its seconds."""
+        """One time for each step, in seconds."""
         return Stats(steps={step: StepTime.once(seconds) for step, seconds in took.items()})
 
     def count(self, what: Count) -> int:
@@ -90,11 +93,7 @@ class Stats:
 
 
 class StepClock:
-    """Times the steps of one batch in one process; a step that fails has no time.
-
-    Args:
-        now: seconds that only grow.
-    """
+    """Times the steps of one batch in one process. A step that fails has no time."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
@@ -102,18 +101,18 @@ class StepClock:
         self.took: dict[Step, float] = {}
 
     def begin(self) -> None:
-        """What comes next is a step."""
+        """Start timing."""
         self._since = self._now()
 
     def end(self, step: Step) -> None:
-        """The step is done; what comes next may be another one."""
+        """The step is done; start timing the next one."""
         begun = self._since
         self.begin()
         self.took[step] = self._since - begun
 
     @contextmanager
     def inner(self, step: Step) -> Iterator[None]:
-        """Time a step that is part of the one under way, which is timed without it."""
+        """Time a step inside the current one, whose time excludes it."""
         begun = self._now()
         yield
         self.took[step] = self._now() - begun

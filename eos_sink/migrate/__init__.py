@@ -1,1 +1,1 @@
-"""Reads the options of a query that writes with Spark's Kafka sink, and assesses each of them."""
+"""`eos-sink migrate`: assesses the options of a query that uses Spark's Kafka sink."""

@@ -1,4 +1,4 @@
-"""Asks the code that parses a query's options whether it accepts them."""
+"""Passes the options of a query to the sink's own parser, and collects the errors."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from eos_sink.errors import ConfigurationError
-from eos_sink.kafka.connection.stores import conversion, store_settings
+from eos_sink.kafka.connection.stores import describe_conversion, read_store
 from eos_sink.kafka_config import translate
 from eos_sink.migrate.queries import Given, Query, Way
 from eos_sink.options import parse_batch_options, parse_options
 
 ANY_TEXT = "x"
-"""Stands for a value that cannot be read."""
+"""Replaces a value that cannot be read."""
 IDENTITY = frozenset({"checkpointlocation", "eos.id", "queryname"})
 
 _VERSIONS = {"txnappid", "txnversion"}
@@ -23,12 +23,12 @@ _NEEDED = {"kafka.bootstrap.servers": "x:1", "eos.id": "x"}
 
 @dataclass
 class Acceptance:
-    """The sink's answer to the options of one query, by option in lower case.
+    """The parser's errors about the options of one query, by option in lower case.
 
     Attributes:
-        errors: the options that the sink refuses.
-        lacking: the options that it needs and the query does not give.
-        absent: the options whose store is not on this machine, and how to convert a JKS store.
+        errors: options that the sink refuses.
+        lacking: options that it needs and the query does not give.
+        absent: options with a store that is not on this machine, and the conversion of a JKS store.
     """
 
     errors: dict[str, ConfigurationError] = field(default_factory=dict)
@@ -39,7 +39,7 @@ class Acceptance:
 def try_options(query: Query, defaults: Sequence[Given] = ()) -> Acceptance:
     """Remove what the sink refuses and add what it lacks, until it accepts the rest.
 
-    A value that cannot be read is replaced by any text: if that is accepted, so is the value.
+    A value that cannot be read is replaced by any text: if that is accepted, so is every value.
 
     Args:
         query: the query.
@@ -50,8 +50,7 @@ def try_options(query: Query, defaults: Sequence[Given] = ()) -> Acceptance:
     options = {
         name: ANY_TEXT if given.value is None else given.value for name, given in known.items()
     }
-    named = query.call("queryName")
-    if named is not None:
+    if named := query.call("queryName"):
         options.setdefault("queryname", named.value or ANY_TEXT)
     if query.way is Way.PIPELINE:
         # Spark keeps a checkpoint for each flow into the sink.
@@ -62,21 +61,20 @@ def try_options(query: Query, defaults: Sequence[Given] = ()) -> Acceptance:
         error = _find_error(options, query.way)
         if error is None:
             break
-        words = _words(error)
-        blamed = _first(words, options)
-        if blamed is not None:
+        text = f"{error.message} {error.remedy}"
+        words = [word.strip(".").lower() for word in re.findall(r"[\w.-]+", text)]
+        if blamed := _first(words, options):
             answer.errors[blamed] = error
             del options[blamed]
             continue
-        missing = _first(words, _NEEDED) or next(
-            (word for word in words if word.startswith(("kafka.", "eos."))), ""
-        )
+        named_options = [word for word in words if word.startswith(("kafka.", "eos."))]
+        missing = _first(words, _NEEDED) or _first(named_options, named_options)
         # A value that was given and refused is not missing as well.
         alternatives = IDENTITY if missing == "eos.id" else {missing}
         if not hidden and not alternatives & answer.errors.keys():
             answer.lacking[missing] = error
         if missing not in _NEEDED:
-            # Each setting is checked by itself before all of them together: none is left.
+            # The parser checks each setting before all of them together: no other error is left.
             break
         options[missing] = _NEEDED[missing]
     _open_stores(answer, known)
@@ -84,7 +82,7 @@ def try_options(query: Query, defaults: Sequence[Given] = ()) -> Acceptance:
 
 
 def _open_stores(answer: Acceptance, known: Mapping[str, Given]) -> None:
-    """Read the stores as the clients would: only the content shows the kind of a store."""
+    """Read the stores as the clients do: only the content shows the kind of a store."""
     kafka = {
         name.removeprefix("kafka."): given.value
         for name, given in known.items()
@@ -96,10 +94,10 @@ def _open_stores(answer: Acceptance, known: Mapping[str, Given]) -> None:
     for store in translate({**kafka, "security.protocol": "ssl"}).stores:
         option = f"kafka.{store.option}"
         if store.kind != "PEM" and not Path(store.location).exists():
-            answer.absent[option] = conversion(store)
+            answer.absent[option] = describe_conversion(store)
             continue
         try:
-            store_settings(store)
+            read_store(store)
         except ConfigurationError as error:
             answer.errors[option] = error
 
@@ -108,19 +106,11 @@ def _find_error(options: Mapping[str, str], way: Way) -> ConfigurationError | No
     """The error that a query with these options raises at its start, before it calls Kafka."""
     numbered = not way.writes and not _VERSIONS.isdisjoint(options)
     try:
-        if way is Way.BATCH or numbered:
-            parse_batch_options(options)
-        else:
-            parse_options(options)
+        (parse_batch_options if way is Way.BATCH or numbered else parse_options)(options)
     except ConfigurationError as error:
         return error
     return None
 
 
-def _first(words: Sequence[str], names: Collection[str]) -> str | None:
-    return next((word for word in words if word in names), None)
-
-
-def _words(error: ConfigurationError) -> list[str]:
-    text = f"{error.message} {error.remedy}"
-    return [word.strip(".").lower() for word in re.findall(r"[\w.-]+", text)]
+def _first(words: Sequence[str], names: Collection[str]) -> str:
+    return next((word for word in words if word in names), "")

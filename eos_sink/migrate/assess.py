@@ -1,4 +1,4 @@
-"""Gives the verdict on each option, call and session setting of a query.
+"""Assesses each option, call and session setting of a query.
 
 The sink's own parser decides whether it accepts an option (`eos_sink.migrate.acceptance`); the
 tables of `eos_sink.options` and `eos_sink.kafka_config` decide how it treats an accepted one.
@@ -10,18 +10,18 @@ from collections.abc import Iterator, Sequence
 
 from eos_sink.errors import ConfigurationError
 from eos_sink.identity import query_origin
-from eos_sink.kafka_config import Fate, is_known, is_secret, judge, setting
+from eos_sink.kafka_config import Handling, check_setting, find_setting, is_known, is_secret
 from eos_sink.migrate.acceptance import ANY_TEXT, IDENTITY, Acceptance, try_options
 from eos_sink.migrate.queries import EOS, KAFKA, Finding, Given, Query, Source, Verdict, Way
 from eos_sink.options import Kind, kind_of
 
 HIDDEN = "***"
 
-_FATES = {
-    Fate.SAME: Verdict.SAME,
-    Fate.OWNED: Verdict.SAME,
-    Fate.TRANSLATED: Verdict.TRANSLATED,
-    Fate.IGNORED: Verdict.IGNORED,
+_VERDICTS = {
+    Handling.SAME: Verdict.SAME,
+    Handling.OWNED: Verdict.SAME,
+    Handling.TRANSLATED: Verdict.TRANSLATED,
+    Handling.IGNORED: Verdict.IGNORED,
 }
 _SAME = (Verdict.SAME, "")
 _NO_UPDATE = (
@@ -57,12 +57,12 @@ _SESSION = {
     ),
     "spark.sql.streaming.checkpointLocation": (
         Verdict.IGNORED,
-        "A sink does not see it: the query needs a checkpointLocation or eos.id of its own.",
+        "A sink does not see it: set checkpointLocation or eos.id on the query.",
     ),
     "spark.kafka.clusters.": (
         Verdict.REFUSED,
-        "Spark's delegation tokens stay in its JVM, where this sink cannot read them. Give the "
-        "query kafka.security.protocol and kafka.sasl.* of its own; a source can keep the tokens.",
+        "Spark's delegation tokens stay in its JVM, where this sink cannot read them. Set "
+        "kafka.security.protocol and kafka.sasl.* on the query; a source can keep the tokens.",
     ),
     "spark.kafka.producer.cache.": (
         Verdict.IGNORED,
@@ -75,7 +75,7 @@ _SESSION = {
 def assess_query(query: Query, defaults: Sequence[Given] = ()) -> list[Finding]:
     """Assess each call and option of a query, and find what it lacks.
 
-    A query that does not write lacks nothing: its writer may give the rest, see `find_lacking`.
+    Options without a writer lack nothing: the writer may give the rest, see `find_lacking`.
 
     Args:
         query: the query.
@@ -143,17 +143,21 @@ def _assess_call(given: Given) -> Finding:
 def _assess_option(given: Given, name: str, answer: Acceptance) -> Finding:
     kind = kind_of(name)
     if error := answer.errors.get(given.key):
-        if kind is Kind.UNKNOWN or (kind is Kind.KAFKA and not _is_known(name)):
+        if kind is Kind.UNKNOWN or (kind is Kind.KAFKA and not is_known(_java_name(name))):
             return _finding(given, Verdict.UNKNOWN, _text(error))
         if given.value is None:
             return _finding(given, Verdict.UNREAD, f"{given.unread}.")
-        return _finding(given, Verdict.REFUSED, _text(error), superfluous=_is_owned(name))
+        row = find_setting(_java_name(name))
+        owned = kind is Kind.REFUSED or (row is not None and row.handling is Handling.OWNED)
+        return _finding(given, Verdict.REFUSED, _text(error), superfluous=owned)
     if conversion := answer.absent.get(given.key):
         note = f"The file is not here. PKCS#12 and PEM are read, JKS is refused. {conversion}"
         return _finding(given, Verdict.UNREAD, note)
     if kind is Kind.KAFKA:
-        judgement = judge(_java_name(name), ANY_TEXT if given.value is None else given.value)
-        return _finding(given, _FATES[judgement.fate], judgement.note)
+        judgement = check_setting(
+            _java_name(name), ANY_TEXT if given.value is None else given.value
+        )
+        return _finding(given, _VERDICTS[judgement.handling], judgement.note)
     own = kind is Kind.OWN or given.key in IDENTITY
     return _finding(given, Verdict.SAME if own else Verdict.IGNORED)
 
@@ -163,20 +167,19 @@ def _finding(
 ) -> Finding:
     if given.unread and verdict is not Verdict.UNREAD:
         note = f"Any value will do; this one cannot be read here: {given.unread}. {note}".strip()
-    edit = given.edit if superfluous else None
-    shown = _hide_secret(given, verdict)
-    return Finding(given.name or "?", shown, given.place, verdict, note, superfluous, edit)
-
-
-def _hide_secret(given: Given, verdict: Verdict) -> str:
+    shown = given.value or ""
     if given.name is None or given.value is None:
-        return ""
-    unknown = given.key.startswith("kafka.") and not _is_known(given.name)
-    if verdict is Verdict.UNKNOWN or unknown or is_secret(_java_name(given.name)):
-        return HIDDEN
-    if given.key == "checkpointlocation":
-        return query_origin(None, given.value, None).checkpoint or ""
-    return given.value
+        shown = ""
+    elif (
+        verdict is Verdict.UNKNOWN
+        or (given.key.startswith("kafka.") and not is_known(_java_name(given.name)))
+        or is_secret(_java_name(given.name))
+    ):
+        shown = HIDDEN
+    elif given.key == "checkpointlocation":
+        shown = query_origin(None, given.value, None).checkpoint or ""
+    edit = given.edit if superfluous else None
+    return Finding(given.name or "?", shown, given.place, verdict, note, superfluous, edit)
 
 
 def _text(error: ConfigurationError) -> str:
@@ -185,12 +188,3 @@ def _text(error: ConfigurationError) -> str:
 
 def _java_name(name: str) -> str:
     return name.lower().removeprefix("kafka.")
-
-
-def _is_known(name: str) -> bool:
-    return is_known(_java_name(name))
-
-
-def _is_owned(name: str) -> bool:
-    row = setting(_java_name(name))
-    return kind_of(name) is Kind.REFUSED or (row is not None and row.fate is Fate.OWNED)

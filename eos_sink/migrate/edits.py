@@ -7,9 +7,9 @@ import difflib
 import re
 from collections.abc import Iterable
 
-from eos_sink.kafka_config.properties_file import line_of_properties, read_properties
+from eos_sink.identity import SESSION_PREFIX
+from eos_sink.kafka_config.properties_file import format_property, read_properties
 from eos_sink.migrate.queries import EOS, KAFKA, Finding, Source, Way
-from eos_sink.options import SESSION_PREFIX
 
 _LEFT_OUT = "# eos-sink migrate: "
 _LINE_END = re.compile(r"\r\n|\n|\r")
@@ -45,7 +45,7 @@ def write_options_file(source: Source, findings: Iterable[Finding]) -> str:
         if given.name not in left_out
     ]
     entries += [(given.name or "", given.value or "") for given in source.session]
-    return "".join(f"{line_of_properties(name, value)}\n" for name, value in entries)
+    return "".join(f"{format_property(name, value)}\n" for name, value in entries)
 
 
 def diff_python(old: str, new: str, file: str, findings: Iterable[Finding]) -> str:

@@ -1,4 +1,4 @@
-"""Resolves the names of a Python file to the expressions that they are bound to."""
+"""Finds the expression that a name in a Python file stands for."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class UnreadError(Exception):
 
 
 class Names:
-    """The names of one module, in Python's scopes."""
+    """The names of one module, with Python's scoping rules."""
 
     def __init__(self, module: ast.Module) -> None:
         nodes = list(ast.walk(module))
@@ -67,17 +67,19 @@ class Names:
         variable = self._find(name.id, name)
         if variable is None:
             raise UnreadError(f"{name.id} is not set in this file")
-        same = (n for n in self._binding[name.id] if self._find(name.id, n) == variable)
-        first, *more = nodes = list(same)
+        nodes = [n for n in self._binding[name.id] if self._find(name.id, n) == variable]
+        first, *more = nodes
         lines = ", ".join(map(str, sorted(map(_line_of, nodes))))
         if more:
             raise UnreadError(f"{name.id} is set more than once: lines {lines}")
-        value = self._assigned(first)
-        if value is None:
-            raise UnreadError(f"{name.id} is known only when the program runs: line {lines}")
         if any(_line_of(star) > _line_of(first) for star in self._binding["*"]):
             raise UnreadError(f"{name.id} may come from an import of *")
-        return value
+        match self.parent(first):
+            case ast.Assign(targets=targets, value=value) if first in targets:
+                return value
+            case ast.AnnAssign(target=target, value=ast.expr() as value) if target is first:
+                return value
+        raise UnreadError(f"{name.id} is known only when the program runs: line {lines}")
 
     def _scope(self, node: ast.AST) -> ast.AST:
         above = self.ancestors(node)
@@ -96,14 +98,6 @@ class Names:
             if scope is self._module:
                 return None
             scope = self._scope(scope)
-
-    def _assigned(self, node: ast.AST) -> ast.expr | None:
-        match self.parent(node):
-            case ast.Assign(targets=targets, value=value) if node in targets:
-                return value
-            case ast.AnnAssign(target=target, value=value) if target is node:
-                return value
-        return None
 
 
 def _names_bound_by(node: ast.AST) -> list[str]:

@@ -8,10 +8,19 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import accumulate
 
-from eos_sink.migrate.option_inputs import sort_settings
 from eos_sink.migrate.python_names import FUNCTIONS, Names, UnreadError
 from eos_sink.migrate.python_values import Values
-from eos_sink.migrate.queries import EOS, KAFKA, Edit, Given, Place, Query, Source, Way
+from eos_sink.migrate.queries import (
+    EOS,
+    KAFKA,
+    Edit,
+    Given,
+    Place,
+    Query,
+    Source,
+    Way,
+    sort_settings,
+)
 
 _WAYS = {"writeStream": Way.STREAM, "write": Way.BATCH, "readStream": None, "read": None}
 _CALLS = {"format", "outputMode", "mode", "queryName", "trigger"}

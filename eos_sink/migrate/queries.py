@@ -1,9 +1,17 @@
-"""Queries as they were read, and the findings about their options."""
+"""Queries and their options as they were read, and the findings about them.
+
+Options in a properties file or on a command line are read here, those of a program in
+`python_queries`.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from enum import Enum
+
+from eos_sink.identity import SESSION_PREFIX
+from eos_sink.kafka_config.properties_file import read_properties
 
 KAFKA, EOS = "kafka", "kafka-eos"
 """The formats of Spark's sink and of this one."""
@@ -112,3 +120,31 @@ class Finding:
     note: str = ""  # The reason, and what to use instead.
     superfluous: bool = False  # The sink sets the option itself, so it can be removed.
     edit: Edit | None = None  # The change of a Python file that the finding needs.
+
+
+def read_options_file(text: str, file: str) -> Source:
+    """Read a properties file; spark-defaults.conf has the same syntax."""
+    entries = read_properties(text)
+    return sort_settings(file, [Given(e.name, e.value, Place(file, e.line)) for e in entries])
+
+
+def read_pairs(pairs: Iterable[str]) -> Source:
+    """Read NAME=VALUE pairs of a command line."""
+    split = [pair.partition("=") for pair in pairs]
+    return sort_settings("", [Given(name.strip(), value, Place("", 0)) for name, _, value in split])
+
+
+def sort_settings(file: str, settings: Iterable[Given]) -> Source:
+    """Separate options, defaults of options, and Spark's own settings by their names."""
+    found: dict[Way, list[Given]] = {Way.OPTIONS: [], Way.DEFAULTS: []}
+    session: list[Given] = []
+    for given in settings:
+        name = given.name or ""
+        if name.startswith(SESSION_PREFIX):
+            found[Way.DEFAULTS].append(replace(given, name=name.removeprefix(SESSION_PREFIX)))
+        elif name.startswith("spark."):
+            session.append(given)
+        else:
+            found[Way.OPTIONS].append(given)
+    queries = tuple(Query(way, some[0].place, tuple(some)) for way, some in found.items() if some)
+    return Source(file, queries, tuple(session))

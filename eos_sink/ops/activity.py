@@ -1,4 +1,4 @@
-"""What records of the decision log tell, one after the other: what has happened to a query."""
+"""What happens to queries from one snapshot to the next, and their throughput."""
 
 from __future__ import annotations
 
@@ -6,79 +6,176 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
+from eos_sink.kafka.admin_interface import PartitionOffsets
+from eos_sink.kafka.interfaces import Unseen
 from eos_sink.metrics.names import Count
 from eos_sink.ops.history import Written
-from eos_sink.protocol.model import LogRecord
+from eos_sink.ops.status import QueryStatus, Snapshot
+from eos_sink.protocol.model import Decision, LogRecord
+from eos_sink.protocol.outcome import Outcome
+
+WINDOW_MS = 60_000
+"""The time over which throughput is measured."""
+
+Ends = Mapping[str, "tuple[PartitionOffsets, ...] | Unseen"]
 
 
-class Kind(Enum):
-    """What a record, or a look at the coordinators, tells."""
+class EventKind(Enum):
+    """What a record of the log, or a transaction coordinator, shows."""
 
     DECIDED = "decided"
     SETTLED = "settled"
-    """All of the decided batch is visible."""
+    """The whole batch is visible."""
     REWRITTEN = "lost partitions written again"
     REPLAYED = "repeated by Spark, nothing written"
     STARTED = "a run has begun"
     RECOVERED = "recovered"
     GIVEN_UP = "a batch was given up"
-    RULED = "a person has chosen"
+    RULED = "an operator has chosen"
     REPEATED = "written again"
-    """The same record under the next number: a batch that was planned before it is void."""
+    """The record repeats the one before: batches planned before it can no longer be decided."""
 
 
 @dataclass(frozen=True)
-class Happening:
+class QueryEvent:
     """One event of a query.
 
     Attributes:
-        at_ms: milliseconds since the epoch, by the clock of the record's driver; SETTLED, unless
-            a record says it: by the clock of the one who looked.
-        batch: the decided batch; empty: there is none.
-        rows: that were decided by it; 0 for everything but DECIDED.
-        who: the run that began, or that was replaced by a person's choice; else empty.
+        at_ms: milliseconds since the epoch, by the clock of the record's driver; of a SETTLED that
+            no record shows, by the local clock.
+        batch: the decided batch; may be empty.
+        rows: of a DECIDED batch, else 0.
+        who: the run that has started or been replaced by an operator, else empty.
     """
 
     at_ms: int
     query: str
-    kind: Kind
+    kind: EventKind
     batch: str = ""
     rows: int = 0
     who: str = ""
 
 
-_COUNTED = (
-    (Count.RUNS, Kind.STARTED),
-    (Count.ABORTS, Kind.GIVEN_UP),
-    (Count.RECOVERIES, Kind.RECOVERED),
-    (Count.REPLAYS, Kind.REPLAYED),
-)
+@dataclass(frozen=True)
+class Throughput:
+    """A query and its throughput.
+
+    Attributes:
+        rows_per_s, batches_per_min: decided within the last minute, by the records' times.
+        recent: rows of the latest decided batches, oldest first.
+        behind: offsets between the last stable offsets and the ends of all its topics, which
+            read_committed readers wait for; includes markers and rows that may be aborted. None if
+            they could not be read.
+    """
+
+    status: QueryStatus
+    rows_per_s: float
+    batches_per_min: float
+    recent: tuple[int, ...]
+    behind: int | None
 
 
-def told(before: LogRecord | None, written: Written) -> Happening:
-    """What a record says beyond the one before it; None: compaction has left none."""
-    record = written.record
-    decision, kind = record.decision, _kind(before, record)
-    return Happening(
+class ActivityTracker:
+    """Compares each snapshot with the ones before.
+
+    Args:
+        recent: how many batches of each query `Throughput.recent` has.
+    """
+
+    def __init__(self, recent: int = 20) -> None:
+        self._recent = recent
+        self._last: dict[str, LogRecord] = {}
+        self._decided: dict[str, list[QueryEvent]] = {}
+        self._settled: dict[str, Decision] = {}
+
+    def update(self, look: Snapshot) -> list[QueryEvent]:
+        """The events since the last snapshot; for the first one, all that the log still has."""
+        found = []
+        for written in look.records:
+            event = _read_event(self._last.get(written.query), written)
+            self._last[written.query] = written.record
+            found.append(event)
+            if event.kind is EventKind.DECIDED:
+                self._decided.setdefault(written.query, []).append(event)
+            elif event.kind is EventKind.SETTLED and written.decision is not None:
+                self._settled[written.query] = written.decision
+        for status in look.queries:
+            decision, query = status.decision, status.query
+            if decision is None or status.outcome is not Outcome.COMMITTED:
+                continue
+            if self._settled.get(query) != decision:
+                self._settled[query] = decision
+                batch = str(decision.batch)
+                found.append(QueryEvent(look.at_ms, query, EventKind.SETTLED, batch))
+        for decided in self._decided.values():
+            old = [each for each in decided if each.at_ms < look.at_ms - WINDOW_MS]
+            del decided[: min(len(old), max(0, len(decided) - self._recent))]
+        return found
+
+    def measure(self, look: Snapshot, ends: Ends) -> list[Throughput]:
+        """The throughput of each query of the last snapshot.
+
+        Args:
+            ends: of `look.topics`.
+        """
+        found = []
+        for status in look.queries:
+            decided = self._decided.get(status.query, [])
+            lately = [each for each in decided if each.at_ms >= look.at_ms - WINDOW_MS]
+            found.append(
+                Throughput(
+                    status=status,
+                    rows_per_s=sum(each.rows for each in lately) * 1000 / WINDOW_MS,
+                    batches_per_min=len(lately) * 60_000 / WINDOW_MS,
+                    recent=tuple(each.rows for each in decided[-self._recent :]),
+                    behind=_sum_behind(status, ends),
+                )
+            )
+        return found
+
+
+def _sum_behind(status: QueryStatus, ends: Ends) -> int | None:
+    total = 0
+    for topic in status.decision.topics if status.decision else ():
+        found = ends.get(topic)
+        if not isinstance(found, tuple):
+            return None
+        total += sum(each.end - each.stable for each in found)
+    return total
+
+
+_COUNTED = {
+    Count.RUNS: EventKind.STARTED,
+    Count.ABORTS: EventKind.GIVEN_UP,
+    Count.RECOVERIES: EventKind.RECOVERED,
+    Count.REPLAYS: EventKind.REPLAYED,
+}
+
+
+def _read_event(before: LogRecord | None, written: Written) -> QueryEvent:
+    """What a record shows beyond the one before it, which compaction may have dropped (None)."""
+    record, decision = written.record, written.decision
+    kind = _kind_of(before, record)
+    return QueryEvent(
         at_ms=written.at_ms,
         query=written.query,
         kind=kind,
         batch=str(decision.batch) if decision else "",
-        rows=decision.total.rows if decision and kind is Kind.DECIDED else 0,
-        who=str(record.owner) if record.owner and kind in (Kind.STARTED, Kind.RULED) else "",
+        rows=decision.total.rows if decision and kind is EventKind.DECIDED else 0,
+        who=str(record.run or "") if kind in (EventKind.STARTED, EventKind.RULED) else "",
     )
 
 
-def _kind(before: LogRecord | None, record: LogRecord) -> Kind:
-    if record.owner is not None and record.owner.tool:
-        return Kind.RULED
+def _kind_of(before: LogRecord | None, record: LogRecord) -> EventKind:
+    if record.run is not None and record.run.tool:
+        return EventKind.RULED
     earlier = before.decision if before else None
     if record.decision is not None and not record.decision.repeats(earlier):
-        if earlier is not None and earlier.batch == record.decision.batch:
-            return Kind.REWRITTEN
-        return Kind.DECIDED
-    counts: Mapping[Count, int] = before.stats.counts if before else {}
-    grown = [kind for count, kind in _COUNTED if record.stats.count(count) > counts.get(count, 0)]
-    if grown:
-        return grown[0]
-    return Kind.SETTLED if record.settled and before and not before.settled else Kind.REPEATED
+        again = earlier is not None and earlier.batch == record.decision.batch
+        return EventKind.REWRITTEN if again else EventKind.DECIDED
+    for count, kind in _COUNTED.items():
+        if record.stats.count(count) > (before.stats.count(count) if before else 0):
+            return kind
+    if record.settled and before and not before.settled:
+        return EventKind.SETTLED
+    return EventKind.REPEATED

@@ -1,25 +1,30 @@
-"""What became of one batch, task by task, and from what that is known. Pure.
+"""What became of one batch, task by task, and the evidence for it.
 
-The log's latest record has the latest decision only; older ones are there until compaction drops
-them. What a later decision proves about an earlier one stands here and nowhere else: a plan settles
-what is decided before it hands out the next batch, and refuses that while a partition is lost.
+The latest record of the log has the latest decision only; older records exist until compaction
+drops them. A later decision proves that an earlier one was settled: a plan settles what is decided
+before it hands out the next batch, and refuses to while a partition is lost.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from enum import Enum
 
+from eos_sink.driver.evidence import ask_all
+from eos_sink.errors import EosSinkError
 from eos_sink.identity import QueryNames
+from eos_sink.kafka.admin_interface import Admin
+from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import TransactionState, TransactionStatus, Visibility
 from eos_sink.ops.history import History, Written
+from eos_sink.ops.status import QueryStatus
 from eos_sink.protocol.model import BatchId, Decision, Numbering, Prepared
 from eos_sink.protocol.outcome import Evidence, Outcome, evidence_in_log, outcome
 
 
 class Fate(Enum):
-    """What became of a task's rows, where it is not a decided transaction."""
+    """What became of a task that the latest decision of its batch does not name."""
 
     REWRITTEN = "lost, written again"
     UNDECIDED = "open, undecided"
@@ -28,7 +33,7 @@ class Fate(Enum):
 
 
 class Known(Enum):
-    """What the log says of a batch."""
+    """What the log has of a batch."""
 
     LATEST = "the latest decision"
     EARLIER = "decided, and a later batch too"
@@ -39,15 +44,25 @@ class Known(Enum):
 
 
 @dataclass(frozen=True)
-class Case:
-    """What the log says of a batch.
+class TaskFate:
+    """What became of one task of the batch, with each piece of evidence for it."""
+
+    partition: int
+    fate: Outcome | Fate
+    rows: int | None
+    evidence: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What the log has of a batch, and what became of its tasks.
 
     Attributes:
-        stream: whose batch it is.
         written: the latest record that decides it.
-        later: the first kept record with a later decision that proves it settled.
-        replaced: entries of earlier decisions of it that later ones have written again.
+        later: the first kept record of a later decision that proves it settled.
+        replaced: entries of its earlier decisions that the latest one has written again.
         latest: the stream's latest decided batch.
+        unseen: what could not be read.
     """
 
     known: Known
@@ -57,118 +72,164 @@ class Case:
     later: Written | None = None
     replaced: tuple[Prepared, ...] = ()
     latest: BatchId | None = None
+    fates: tuple[TaskFate, ...] = ()
+    unseen: tuple[str, ...] = ()
 
     @property
     def decision(self) -> Decision | None:
-        return self.written.record.decision if self.written else None
+        return self.written.decision if self.written else None
+
+    def evidence(self, names: QueryNames) -> tuple[Evidence, ...]:
+        """What the log says about the transactions of the batch's decision."""
+        if self.written is None or self.decision is None:
+            return ()
+        settled, later = self.written.record.settled, self.later is not None
+        return evidence_in_log(names, self.decision, settled=settled, later=later)
 
 
-@dataclass(frozen=True)
-class TaskFate:
-    """One task of the batch.
+def explain_batch(
+    admin: Admin, status: QueryStatus, number: int, stream: str | None, deadline: Deadline
+) -> Explanation:
+    """Gather the evidence about a batch of a query."""
+    batch = find_batch(status.history, number, stream)
+    fates: list[TaskFate] = []
+    unseen: list[str] = []
+    if batch.decision is not None:
+        known = batch.evidence(status.names)
+        try:
+            known = ask_all(admin.kafka, known, deadline)
+        except EosSinkError as error:
+            unseen.append(str(error))
+        fates = decided_fates(batch, known)
+    elif batch.known is Known.NOT_DECIDED:
+        try:
+            states = admin.list_transactions(f"{status.names.group}-", deadline, ended=True)
+            fates = undecided_fates(status.names, status.decision, states)
+        except EosSinkError as error:
+            unseen.append(str(error))
+    return replace(batch, fates=tuple(fates), unseen=tuple(unseen))
 
-    Attributes:
-        evidence: each thing that it is known from.
-    """
 
-    partition: int
-    fate: Outcome | Fate
-    rows: int | None
-    evidence: tuple[str, ...]
-
-
-def case_of(history: History, batch: int, stream: str | None = None) -> Case:
-    """What the log says of a batch.
+def find_batch(history: History, number: int, stream: str | None = None) -> Explanation:
+    """Look a batch up in the log.
 
     Args:
-        stream: where several streams ran under the query; None: the latest one that has such a
-            batch in the log, else the latest one.
+        stream: None for the latest stream that has such a batch in the log, else the latest one.
     """
-    of_batch = [
-        (written, written.record.decision.batch.stream)
-        for written in history.of_batch(batch)
-        if written.record.decision
-    ]
+    deciding = [w for w in history.records if w.decision and w.decision.batch.batch == number]
     if stream is None:
-        streams = history.streams
-        stream = of_batch[-1][1] if of_batch else streams[0] if streams else ""
-    mine = [written for written, its in of_batch if its == stream]
-    latest = _latest_of(history, stream)
+        streams = [w.decision.batch.stream for w in deciding if w.decision][-1:] or history.streams
+        stream = streams[0] if streams else ""
+    mine = [w for w in deciding if w.decision and w.decision.batch.stream == stream]
+    every = [b for w in history.records for b in w.record.decided if b.stream == stream]
+    latest = every[-1] if every else None
     if latest is None:
-        return Case(Known.NO_STREAM, batch, stream)
+        return Explanation(Known.NO_STREAM, number, stream)
     if mine:
-        return _decided_case(history, batch, stream, mine, latest)
-    if latest.batch < batch:
-        return Case(Known.NOT_DECIDED, batch, stream, latest=latest)
-    if _is_certainly_between(history, batch, stream):
-        return Case(Known.NOTHING, batch, stream, latest=latest)
-    return Case(Known.GONE, batch, stream, latest=latest)
+        return _describe_decided(history, mine, latest)
+    if latest.batch < number:
+        known = Known.NOT_DECIDED
+    else:
+        known = Known.NOTHING if _is_certainly_empty(history, number, stream) else Known.GONE
+    return Explanation(known, number, stream, latest=latest)
 
 
-def evidence_of(case: Case, names: QueryNames) -> tuple[Evidence, ...]:
-    """What the log says of a decided batch's transactions."""
-    if case.written is None or case.decision is None:
-        return ()
-    settled, later = case.written.record.settled, case.later is not None
-    return evidence_in_log(names, case.decision, settled=settled, later=later)
+def _describe_decided(history: History, mine: list[Written], latest: BatchId) -> Explanation:
+    written, decision = mine[-1], mine[-1].decision
+    assert decision is not None
+    current = {(entry.producer_id, entry.epoch) for entry in decision.prepared}
+    former = {
+        (entry.producer_id, entry.epoch): entry
+        for each in mine[:-1]
+        if each.decision
+        for entry in each.decision.prepared
+    }
+    behind = [w for w in history.records if w.position.offset > written.position.offset]
+    later = [w for w in behind if w.decision is not None and w.decision.batch != decision.batch]
+    # After `eos-sink resolve --forget` a later batch proves nothing. Neither does one after a
+    # single batch write: a write that came to nothing does not stop the next one.
+    dropped = any(w.decision is None for w in behind)
+    proves = not dropped and decision.batch.numbering is not Numbering.ONCE
+    return Explanation(
+        Known.EARLIER if later else Known.LATEST,
+        decision.batch.batch,
+        decision.batch.stream,
+        written=written,
+        later=later[0] if later and proves else None,
+        replaced=tuple(entry for key, entry in former.items() if key not in current),
+        latest=latest,
+    )
 
 
-def fates_of(case: Case, known: Iterable[Evidence]) -> list[TaskFate]:
-    """Each task of a decided batch.
+def _is_certainly_empty(history: History, number: int, stream: str) -> bool:
+    """Whether the log still has every record between the decisions around a batch."""
+    inside = False
+    seq = 0
+    for written in history.records:
+        complete, seq = written.record.seq == seq + 1, written.record.seq
+        decision = written.decision
+        if not complete or decision is None or decision.batch.stream != stream:
+            inside = False
+        if decision is not None and decision.batch.stream == stream:
+            if decision.batch.batch < number:
+                inside = True
+            elif inside:
+                return True
+    return False
+
+
+def decided_fates(batch: Explanation, known: Iterable[Evidence]) -> list[TaskFate]:
+    """The tasks of a decided batch.
 
     Args:
-        known: what is known of its transactions, as far as it was asked for.
+        known: the evidence about its transactions.
     """
-    decision = case.decision
-    if decision is None:
-        return []
+    decision = batch.decision
+    assert decision is not None
     found = [
-        TaskFate(each.entry.partition, outcome(each), each.entry.tally.rows, _told(case, each))
+        TaskFate(
+            each.entry.partition, outcome(each), each.entry.digest.rows, _list_evidence(batch, each)
+        )
         for each in known
     ]
-    found += [
-        TaskFate(
-            entry.partition,
-            Fate.REWRITTEN,
-            entry.tally.rows,
-            (
-                f"an earlier decision of the batch names it with epoch {entry.epoch}, the latest "
-                "one another: only what was lost is written again",
-            ),
+    for entry in batch.replaced:
+        why = (
+            f"an earlier decision of the batch names it with epoch {entry.epoch}, the latest one "
+            "with another: only lost partitions are written again"
         )
-        for entry in case.replaced
-    ]
+        found.append(TaskFate(entry.partition, Fate.REWRITTEN, entry.digest.rows, (why,)))
     written = {entry.partition for entry in decision.prepared}
+    why = "the decision names no transaction of it"
     found += [
-        TaskFate(number, Fate.NO_ROWS, 0, ("the decision names no transaction of it",))
+        TaskFate(number, Fate.NO_ROWS, 0, (why,))
         for number in range(decision.partitions)
         if number not in written
     ]
     return sorted(found, key=lambda each: each.partition)
 
 
-def open_fates(
-    names: QueryNames, decision: Decision | None, states: Iterable[TransactionState]
-) -> list[TaskFate]:
-    """The tasks of what is not decided: the ids of the slot that the next batch has."""
-    found = []
-    for state in states:
-        task = names.parse_task(state.transaction.transactional_id)
-        if task is None or (decision is not None and task.slot == decision.slot):
-            continue
-        fate = _UNDECIDED.get(state.status)
-        if fate is not None:
-            said = f"coordinator: {state.status.value}, epoch {state.transaction.epoch}"
-            found.append(TaskFate(task.partition, fate, None, (said,)))
-    return sorted(found, key=lambda each: each.partition)
-
-
-_UNDECIDED: Mapping[TransactionStatus, Fate] = {
+_UNDECIDED = {
     TransactionStatus.ONGOING: Fate.UNDECIDED,
     TransactionStatus.PREPARE_ABORT: Fate.ABORTED,
     TransactionStatus.COMPLETE_ABORT: Fate.ABORTED,
     TransactionStatus.PREPARE_EPOCH_FENCE: Fate.ABORTED,
 }
+
+
+def undecided_fates(
+    names: QueryNames, decision: Decision | None, states: Iterable[TransactionState]
+) -> list[TaskFate]:
+    """The tasks of the batch after the latest decision, which use the other slot."""
+    found = []
+    for state in states:
+        task = names.parse_task(state.transaction.transactional_id)
+        fate = _UNDECIDED.get(state.status)
+        if task and fate and not (decision and task.slot == decision.slot):
+            why = f"coordinator: {state.status.value}, epoch {state.transaction.epoch}"
+            found.append(TaskFate(task.partition, fate, None, (why,)))
+    return sorted(found, key=lambda each: each.partition)
+
+
 _WITNESS = {
     Visibility.COMMITTED: "there",
     Visibility.ABORTED: "skipped by read_committed",
@@ -176,92 +237,22 @@ _WITNESS = {
 }
 
 
-def _told(case: Case, known: Evidence) -> tuple[str, ...]:
-    """Each thing that the outcome is known from."""
+def _list_evidence(batch: Explanation, known: Evidence) -> tuple[str, ...]:
     found, state = [], known.state
-    if known.settled and case.written is not None:
-        found.append(f"the log: all of it was seen visible (seq {case.written.record.seq})")
+    if known.settled and batch.written is not None:
+        found.append(f"the log: all of it was seen visible (seq {batch.written.record.seq})")
     if state is not None:
         other = state.is_not(known.transaction)
         whose = f", but of a later attempt (epoch {state.transaction.epoch})" if other else ""
         found.append(f"coordinator: {state.status.value}{whose}")
     if known.witness is not None:
-        witness = known.entry.witness
-        place = f"{witness.topic}[{witness.partition}]@{witness.offset}"
-        found.append(f"witness {place}: {_WITNESS[known.witness]}")
+        found.append(f"witness {known.entry.witness}: {_WITNESS[known.witness]}")
     if known.marker is not None:
         found.append(f"marker: {'commit' if known.marker else 'abort'}")
-    if known.ruling is not None:
-        found.append(f"a person's ruling: {'visible' if known.ruling else 'lost'}")
+    if known.override is not None:
+        found.append(f"an operator's choice: {'visible' if known.override else 'lost'}")
     if known.accepted:
-        found.append("a person has accepted the batch as it is")
-    if case.later is not None:
-        found.append(f"a later batch was decided (seq {case.later.record.seq})")
+        found.append("an operator has accepted the batch as it is")
+    if batch.later is not None:
+        found.append(f"a later batch was decided (seq {batch.later.record.seq})")
     return tuple(found)
-
-
-def _decided_case(
-    history: History, batch: int, stream: str, mine: list[Written], latest: BatchId
-) -> Case:
-    written = mine[-1]
-    decision = written.record.decision
-    assert decision is not None
-    current = {(e.producer_id, e.epoch) for e in decision.prepared}
-    former = {
-        (entry.producer_id, entry.epoch): entry
-        for each in mine[:-1]
-        if each.record.decision
-        for entry in each.record.decision.prepared
-    }
-    replaced = tuple(entry for key, entry in former.items() if key not in current)
-    after = [
-        each
-        for each in history.records
-        if each.position.offset > written.position.offset
-        and each.record.decision is not None
-        and each.record.decision.batch != decision.batch
-    ]
-    # A single batch write that came to nothing does not stop the next one.
-    proves = decision.batch.numbering is not Numbering.ONCE
-    return Case(
-        Known.EARLIER if after else Known.LATEST,
-        batch,
-        stream,
-        written=written,
-        later=after[0] if after and proves and not _was_dropped(history, written) else None,
-        replaced=replaced,
-        latest=latest,
-    )
-
-
-def _was_dropped(history: History, written: Written) -> bool:
-    """By a person, `eos-sink resolve --forget`: what follows proves nothing."""
-    return any(
-        each.record.decision is None and each.position.offset > written.position.offset
-        for each in history.records
-    )
-
-
-def _latest_of(history: History, stream: str) -> BatchId | None:
-    for written in reversed(history.records):
-        found = [batch for batch in written.record.decided if batch.stream == stream]
-        if found:
-            return found[-1]
-    return None
-
-
-def _is_certainly_between(history: History, batch: int, stream: str) -> bool:
-    """Whether the log still has all that was written between the decisions around a batch."""
-    before: Written | None = None
-    seq = 0
-    for written in history.records:
-        whole, seq = written.record.seq == seq + 1, written.record.seq
-        decision = written.record.decision
-        if not whole or decision is None or decision.batch.stream != stream:
-            before = None
-        if decision is not None and decision.batch.stream == stream:
-            if decision.batch.batch < batch:
-                before = written
-            elif before is not None:
-                return True
-    return False

@@ -1,24 +1,24 @@
-"""The decision log's lines as records: each query's history, and what is not of the sink."""
+"""The records of the decision log, by query."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from eos_sink.decision_log.record_format import decode, is_moved
+from eos_sink.decision_log.codec import decode, is_moved
 from eos_sink.errors import OperatorNeededError
 from eos_sink.identity import QueryNames
+from eos_sink.kafka.admin_interface import LogLine
 from eos_sink.kafka.interfaces import LogPosition
-from eos_sink.kafka.observing import LogLine
-from eos_sink.protocol.model import BatchId, LogRecord
+from eos_sink.protocol.model import BatchId, Decision, LogRecord
 
 
 @dataclass(frozen=True)
 class Written:
-    """A record as the log has it.
+    """A record and where it is in the log.
 
     Attributes:
-        query: as it is shown, `QueryNames.shown`.
+        query: `QueryNames.shown` of its query.
         at_ms: when it was written, milliseconds since the epoch, by its driver's clock.
     """
 
@@ -27,32 +27,32 @@ class Written:
     position: LogPosition
     at_ms: int
 
+    @property
+    def decision(self) -> Decision | None:
+        return self.record.decision
+
 
 @dataclass(frozen=True)
 class Unreadable:
-    """A record that this version does not read: of a newer version, or of something else.
+    """A record that this version cannot read: a newer version or another program wrote it.
 
     Attributes:
-        why: as the decoder says it.
+        why: the decoder's reason.
     """
 
     key: str
     position: LogPosition
     why: str
 
-    @property
-    def where(self) -> str:
-        return f"{self.position.topic}[{self.position.partition}]@{self.position.offset}"
-
 
 @dataclass(frozen=True)
 class History:
-    """What the log still has of one query.
+    """The records of one query that compaction has left.
 
     Attributes:
-        query: as it is shown, `QueryNames.shown`.
-        records: the oldest first.
-        hidden: the latest record, where it is unreadable: the sink stops there.
+        query: `QueryNames.shown`.
+        records: oldest first.
+        hidden: the latest record, if it is unreadable; the sink stops there.
     """
 
     query: str
@@ -63,27 +63,24 @@ class History:
     def latest(self) -> Written | None:
         return self.records[-1] if self.records else None
 
+    @property
+    def decision(self) -> Decision | None:
+        """The decision of the latest record."""
+        return self.latest.decision if self.latest else None
+
     def decided(self) -> Written | None:
-        """The first kept record with the latest decision: later ones repeat it."""
-        latest = self.latest
-        decision = latest.record.decision if latest else None
-        if latest is None or decision is None:
-            return None
-        found = latest
+        """The first kept record of the latest decision; later records repeat it."""
+        decision = self.decision
+        found = self.latest if decision else None
         for earlier in reversed(self.records[:-1]):
-            if not decision.repeats(earlier.record.decision):
+            if decision is None or not decision.repeats(earlier.decision):
                 break
             found = earlier
         return found
 
-    def of_batch(self, batch: int) -> list[Written]:
-        """The records that decide a batch of this number, of whichever stream."""
-        numbers = [(w, w.record.decision) for w in self.records]
-        return [w for w, decision in numbers if decision and decision.batch.batch == batch]
-
     @property
     def streams(self) -> list[str]:
-        """All that are known, the latest first."""
+        """All known streams, the latest first."""
         batches: list[BatchId] = []
         for written in reversed(self.records):
             batches += reversed(written.record.decided)
@@ -91,46 +88,41 @@ class History:
 
 
 def read_records(lines: Iterable[LogLine]) -> tuple[list[Written], list[Unreadable]]:
-    """Lines as records, in their order, and those that are none. A query that has gone on under its
-    own key keeps what older versions wrote of it."""
+    """Decode lines of the log, in their order. Markers of moved queries are skipped: a query that
+    has moved to its own key keeps the records that older versions wrote for it."""
     records: list[Written] = []
     unreadable: list[Unreadable] = []
     for line in lines:
-        place = line.position
         if is_moved(line.value):
             continue
         try:
-            record = decode(line.value, f"{place.topic}[{place.partition}]@{place.offset}")
+            record = decode(line.value, str(line.position))
         except OperatorNeededError as error:
             cause = error.__cause__ or error
             why = "a tombstone" if not line.value else f"{cause}" or type(cause).__name__
-            unreadable.append(Unreadable(line.key, place, why))
+            unreadable.append(Unreadable(line.key, line.position, why))
         else:
             query = QueryNames.of_record(line.key, record.prefix).shown
-            records.append(Written(query, record, place, line.at_ms))
+            records.append(Written(query, record, line.position, line.at_ms))
     return records, unreadable
 
 
 def histories(records: Iterable[Written], unreadable: Iterable[Unreadable]) -> dict[str, History]:
-    """Each query that has a record, or an unreadable one under a name that only the sink makes."""
+    """Group records by query. An unreadable record counts if its key is a name that the sink makes
+    or that of a query with readable records; it hides the query if it is the latest one."""
     kept: dict[str, list[Written]] = {}
-    hidden: dict[str, list[Unreadable]] = {}
+    hidden: dict[str, Unreadable] = {}
     for written in records:
         kept.setdefault(written.query, []).append(written)
-    for each in unreadable:
-        query = shown_key(each.key)
+    for each in sorted(unreadable, key=lambda each: each.position.offset):
+        query = QueryNames.of_record(each.key, "").shown
         if query in kept or QueryNames.of_shown(query):
-            hidden.setdefault(query, []).append(each)
+            hidden[query] = each
     found: dict[str, History] = {}
     for query in sorted(kept.keys() | hidden.keys()):
-        known = tuple(sorted(kept.get(query, ()), key=lambda w: w.position.offset))
-        end = known[-1].position.offset if known else -1
-        latest = max(hidden.get(query, ()), key=lambda u: u.position.offset, default=None)
-        behind = latest if latest and latest.position.offset > end else None
-        found[query] = History(query, known, behind)
-    return {query: history for query, history in found.items() if history.records or history.hidden}
-
-
-def shown_key(key: str) -> str:
-    """The query whose record nobody can read, by its key alone."""
-    return QueryNames.of_record(key, "").shown
+        known = tuple(sorted(kept.get(query, ()), key=lambda each: each.position.offset))
+        latest = hidden.get(query)
+        if latest and known and latest.position.offset < known[-1].position.offset:
+            latest = None
+        found[query] = History(query, known, latest)
+    return found

@@ -1,36 +1,38 @@
-"""Looks at a cluster, again and again, and asks each time only for what may have changed."""
+"""Takes snapshots of a cluster, one after the other."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from itertools import chain
 
 from eos_sink.driver.evidence import ask_topics
-from eos_sink.driver.processes import died_here
+from eos_sink.driver.processes import is_dead_here
 from eos_sink.errors import EosSinkError
 from eos_sink.identity import QueryNames
+from eos_sink.kafka.admin_interface import Admin
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.interfaces import Transaction, TransactionState
-from eos_sink.kafka.observing import LogPage, Observation
+from eos_sink.kafka.interfaces import Transaction, TransactionState, TransactionStatus, Unseen
 from eos_sink.ops.history import History, Unreadable, Written, histories, read_records
-from eos_sink.ops.snapshot import (
-    Facts,
+from eos_sink.ops.status import (
     Problem,
+    QueryStatus,
+    QueryTransaction,
     Snapshot,
-    names_of,
-    placed,
-    snapshot,
+    find_names,
+    group_by_query,
 )
 from eos_sink.protocol.model import Decision
 from eos_sink.protocol.outcome import Evidence, Outcome, Source, evidence_in_log, missing, outcome
 
-# Records of one query that are kept: more than voids follow each other, so that the first record
+# Records kept of a query. More than the records that repeat one decision, so that the first record
 # of the latest decision is among them.
 _KEPT = 200
-# Whoever waits behind an open transaction waits for a time-out; a person does not.
+# Cap the wait for witnesses: an operator should not block until a transaction times out.
 _TOPICS_S, _TOPICS_AGAIN_MS = 2.0, 30_000
-# What one silent part of a cluster may cost, so that the rest is shown.
+# A silent part of a cluster costs no more than this, so that the rest is shown.
 _SHARE, _SHARE_S = 3, 15.0
 
 
@@ -41,86 +43,77 @@ def now_ms() -> int:
 class Observer:
     """Takes snapshots of all queries of one decision log.
 
-    The first reads all of the log, each further one what has come since; what is known to be
-    settled is not asked for again.
+    The first one reads the whole log, later ones what is new. Settled decisions are not asked for
+    again.
     """
 
-    def __init__(
-        self, kafka: Observation, prefix: str, clock_ms: Callable[[], int] = now_ms
-    ) -> None:
+    def __init__(self, admin: Admin, prefix: str, clock_ms: Callable[[], int] = now_ms) -> None:
         """Args:
-        prefix: `eos.transactional.id.prefix` of queries that do not tell theirs.
+        prefix: `eos.transactional.id.prefix` of queries whose records do not have it.
         clock_ms: now, milliseconds since the epoch.
         """
-        self._kafka = kafka
+        self._admin = admin
         self._prefix = prefix
         self._clock_ms = clock_ms
         self._records: dict[str, list[Written]] = {}
         self._unreadable: list[Unreadable] = []
         self._ends: dict[int, int] = {}
         self._settled: dict[str, Decision] = {}
-        self._seen: dict[Transaction, Evidence] = {}
-        self._again: dict[Transaction, int] = {}
+        self._answers: dict[Transaction, Evidence] = {}
+        self._ask_again_ms: dict[Transaction, int] = {}
         self._problems: list[Problem] = []
-        self._there = False
 
     def look(self, deadline: Deadline, *, keep: int = _KEPT) -> Snapshot:
-        """What there is now.
+        """Take a snapshot.
 
         Args:
-            keep: so many records of each query.
+            keep: how many records of each query to keep.
 
         Raises:
-            EosSinkError: the log cannot be read, for another reason than a permission.
+            EosSinkError: the log cannot be read, and no missing permission is the reason.
         """
         self._problems = []
-        page = self._read(deadline)
-        new = self._take(page, keep) if page else []
-        known = histories(
-            (w for records in self._records.values() for w in records), self._unreadable
-        )
-        open_ = self._open(deadline)
-        by_query = placed(open_, known)
+        log, new = self._read_log(keep, deadline)
+        known = histories(chain.from_iterable(self._records.values()), self._unreadable)
+        states = group_by_query(self._list_open(deadline), known)
         names = {
-            query: names_of(history, by_query.get(query, ()), self._prefix)
+            query: find_names(history, states.get(query, ()), self._prefix)
             for query, history in known.items()
         }
-        evidence = self._evidence(known, names, deadline)
-        for query, decision in _decisions(known):
-            if all(outcome(each) is Outcome.COMMITTED for each in evidence[query]):
-                self._settled[query] = decision
-        facts = Facts(
-            at_ms=self._clock_ms(),
-            log=self._there,
-            histories=known,
-            unreadable=tuple(self._unreadable),
-            open=tuple(open_),
-            evidence=evidence,
-            hosts=self._hosts([each.group for each in names.values()], deadline),
-            dead=frozenset(query for query, history in known.items() if _is_dead(history)),
-            problems=tuple(self._problems),
+        evidence = self._gather_evidence(known, names, deadline)
+        at_ms = self._clock_ms()
+        hosts = self._list_hosts(names, deadline)
+        queries = tuple(
+            QueryStatus(
+                history,
+                names[query],
+                {each.entry.partition: outcome(each) for each in evidence.get(query, ())},
+                _open_of(history, names[query], states.get(query, ())),
+                hosts.get(names[query].group),
+                dead=_has_died(history),
+            )
+            for query, history in known.items()
         )
-        return snapshot(facts, self._prefix, new)
+        strangers = tuple(
+            QueryTransaction(state)
+            for state in states.get(None, ())
+            if state.transaction.transactional_id.startswith(self._prefix)
+        )
+        unreadable, problems = tuple(self._unreadable), tuple(self._problems)
+        return Snapshot(at_ms, log, queries, strangers, unreadable, problems, tuple(new))
 
-    def history(self, query: str) -> History | None:
-        """What the last look has left of a query's records."""
-        records = self._records.get(query, [])
-        return histories(records, self._unreadable).get(query)
-
-    def _read(self, deadline: Deadline) -> LogPage | None:
+    def _read_log(self, keep: int, deadline: Deadline) -> tuple[bool, list[Written]]:
+        """Whether there is a log, and its new records."""
         try:
-            page = self._kafka.log_lines(self._ends, deadline)
+            page = self._admin.read_log(self._ends, deadline)
         except EosSinkError as error:
             if not error.data.get("missing"):
                 raise
             self._problems.append(Problem.of(error))
-            self._there = True
-            return None
-        self._there = page is not None
-        return page
-
-    def _take(self, page: LogPage, keep: int) -> list[Written]:
-        if page.anew:
+            return True, []
+        if page is None:
+            return False, []
+        if page.recreated:
             self._records, self._unreadable, self._settled = {}, [], {}
         self._ends = dict(page.ends)
         new, unreadable = read_records(page.lines)
@@ -129,120 +122,129 @@ class Observer:
             records.append(written)
             del records[:-keep]
         self._unreadable += unreadable
-        return new
+        return True, new
 
-    def _open(self, deadline: Deadline) -> list[TransactionState]:
-        """Of the whole cluster, since queries may have other prefixes; else under the one given."""
+    def _list_open(self, deadline: Deadline) -> list[TransactionState]:
+        """Open transactions of the whole cluster, since queries may have other prefixes; without
+        the permission for that, those under the given prefix."""
         share = _share(deadline)
         try:
-            return self._kafka.transactions("", share)
+            return self._admin.list_transactions("", share)
         except EosSinkError as error:
             if not (error.data.get("missing") and self._prefix):
                 self._problems.append(Problem.of(error))
                 return []
-        try:
-            return self._kafka.transactions(self._prefix, share)
-        except EosSinkError as error:
-            self._add(Problem.of(error))
-            return []
-
-    def _evidence(
-        self, known: dict[str, History], names: dict[str, QueryNames], deadline: Deadline
-    ) -> dict[str, tuple[Evidence, ...]]:
-        """Of each query's latest decision."""
-        self._settled = {q: d for q, d in _decisions(known) if self._settled.get(q) == d}
-        found: dict[str, tuple[Evidence, ...]] = {}
-        for query, decision in _decisions(known):
-            latest = known[query].latest
-            settled = query in self._settled or bool(latest and latest.record.settled)
-            found[query] = evidence_in_log(names[query], decision, settled=settled)
-        states = self._described(names, found, deadline)
-        return {query: self._asked(known, states, deadline) for query, known in found.items()}
-
-    def _described(
-        self,
-        names: dict[str, QueryNames],
-        evidence: dict[str, tuple[Evidence, ...]],
-        deadline: Deadline,
-    ) -> dict[str, TransactionState]:
-        """The decided transactions that are not known to be settled."""
-        share = _share(deadline)
-        wanted: dict[str, list[str]] = {}
-        found: dict[str, TransactionState] = {}
-        for query, each in evidence.items():
-            ids = wanted.setdefault(names[query].prefix, [])
-            ids += [
-                e.transaction.transactional_id for e in each if missing(e) is Source.COORDINATOR
-            ]
-        for ids_of_prefix in filter(None, wanted.values()):
-            try:
-                found.update(self._kafka.described(ids_of_prefix, share))
-            except EosSinkError as error:
-                self._add(Problem.of(error))
+        found: list[TransactionState] = []
+        with self._collect_problems():
+            found += self._admin.list_transactions(self._prefix, share)
         return found
 
-    def _asked(
+    def _gather_evidence(
+        self, known: dict[str, History], names: dict[str, QueryNames], deadline: Deadline
+    ) -> dict[str, tuple[Evidence, ...]]:
+        """What is known of the transactions of each query's latest decision."""
+        found: dict[str, tuple[Evidence, ...]] = {}
+        ids: dict[str, list[str]] = {}
+        for query, history in known.items():
+            if history.latest is None or (decision := history.decision) is None:
+                continue
+            settled = history.latest.record.settled or self._settled.get(query) == decision
+            found[query] = evidence_in_log(names[query], decision, settled=settled)
+            ids.setdefault(names[query].prefix, []).extend(
+                each.transaction.transactional_id
+                for each in found[query]
+                if missing(each) is Source.COORDINATOR
+            )
+        share, states = _share(deadline), dict[str, TransactionState]()
+        for ids_of_prefix in filter(None, ids.values()):
+            with self._collect_problems():
+                states.update(self._admin.describe_transactions(ids_of_prefix, share))
+        for query, evidence in found.items():
+            found[query] = self._ask_topics(evidence, states, deadline)
+            decision = known[query].decision
+            if decision and all(outcome(each) is Outcome.COMMITTED for each in found[query]):
+                self._settled[query] = decision
+        return found
+
+    def _ask_topics(
         self,
         known: tuple[Evidence, ...],
         states: dict[str, TransactionState],
         deadline: Deadline,
     ) -> tuple[Evidence, ...]:
-        """With what coordinators and topics say. Topics are asked where nothing of the decision is
-        open, which would hide it. An answer stays true; without one it is asked for later."""
+        """Add what coordinators have answered, and ask topics for what is still missing.
+
+        Topics are asked only while nothing of the decision is open, which would hide it. Their
+        answers do not change; a topic that gave none is asked again later.
+        """
         now = self._clock_ms()
-        known = tuple(self._remembered(each, states) for each in known)
+        remembered = []
+        for each in known:
+            before = self._answers.get(each.transaction, each)
+            state = states.get(each.transaction.transactional_id)
+            remembered.append(
+                replace(each, state=state, witness=before.witness, marker=before.marker)
+            )
+        known = tuple(remembered)
         wanted = [
             each
             for each in known
             if missing(each) in (Source.WITNESS, Source.MARKER)
             and each.state is not None
-            and now >= self._again.get(each.transaction, 0)
+            and now >= self._ask_again_ms.get(each.transaction, 0)
         ]
         if not wanted or any(outcome(each) is Outcome.OPEN for each in known):
             return known
-        self._again.update(dict.fromkeys((e.transaction for e in wanted), now + _TOPICS_AGAIN_MS))
-        try:
-            asked = ask_topics(self._kafka, wanted, deadline.within(_TOPICS_S))
-        except EosSinkError as error:
-            self._add(Problem.of(error))
-            return known
-        found = {each.transaction: each for each in asked}
-        self._seen.update(found)
+        for each in wanted:
+            self._ask_again_ms[each.transaction] = now + _TOPICS_AGAIN_MS
+        found: dict[Transaction, Evidence] = {}
+        with self._collect_problems():
+            asked = ask_topics(self._admin.kafka, wanted, deadline.within(_TOPICS_S))
+            found = {each.transaction: each for each in asked}
+        self._answers.update(found)
         return tuple(found.get(each.transaction, each) for each in known)
 
-    def _remembered(self, known: Evidence, states: dict[str, TransactionState]) -> Evidence:
-        seen = self._seen.get(known.transaction, known)
-        state = states.get(known.transaction.transactional_id)
-        return replace(known, state=state, witness=seen.witness, marker=seen.marker)
-
-    def _hosts(self, groups: Iterable[str], deadline: Deadline) -> dict[str, tuple[str, ...]]:
+    def _list_hosts(
+        self, names: dict[str, QueryNames], deadline: Deadline
+    ) -> dict[str, tuple[str, ...]]:
+        """The hosts of each group's members, as far as the groups may be read."""
         found: dict[str, tuple[str, ...]] = {}
-        try:
-            answers = self._kafka.hosts(groups, _share(deadline))
-        except EosSinkError as error:
-            self._add(Problem.of(error))
-            return found
-        for group, answer in answers.items():
-            if isinstance(answer, EosSinkError):
-                self._add(Problem.of(answer))
-            else:
-                found[group] = answer
+        with self._collect_problems():
+            groups = [each.group for each in names.values()]
+            answers = self._admin.describe_groups(groups, _share(deadline))
+            for group, members in answers.items():
+                with self._collect_problems():
+                    if isinstance(members, Unseen):
+                        raise members.error(f"The group {group} cannot be seen")
+                    found[group] = tuple(sorted(member.host for member in members))
         return found
 
-    def _add(self, problem: Problem) -> None:
-        if problem not in self._problems:
-            self._problems.append(problem)
+    @contextmanager
+    def _collect_problems(self) -> Iterator[None]:
+        """Note what could not be read, and go on with the rest."""
+        try:
+            yield
+        except EosSinkError as error:
+            problem = Problem.of(error)
+            if problem not in self._problems:
+                self._problems.append(problem)
 
 
 def _share(deadline: Deadline) -> Deadline:
     return deadline.within(min(_SHARE_S, deadline.left / _SHARE))
 
 
-def _decisions(known: dict[str, History]) -> list[tuple[str, Decision]]:
-    found = ((query, h.latest.record.decision) for query, h in known.items() if h.latest)
-    return [(query, decision) for query, decision in found if decision is not None]
+def _open_of(
+    history: History, names: QueryNames, states: Iterable[TransactionState]
+) -> tuple[QueryTransaction, ...]:
+    decided = history.decision.transactions(names) if history.decision else {}
+    return tuple(
+        QueryTransaction(state, history.query, names, state.transaction in decided)
+        for state in states
+        if state.status is TransactionStatus.ONGOING
+    )
 
 
-def _is_dead(history: History) -> bool:
-    owner = history.latest.record.owner if history.latest else None
-    return owner is not None and died_here(owner)
+def _has_died(history: History) -> bool:
+    run = history.latest.record.run if history.latest else None
+    return run is not None and is_dead_here(run)

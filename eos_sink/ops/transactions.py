@@ -1,82 +1,178 @@
-"""A cluster's transactional ids beside what the decision log says of them. Pure."""
+"""The transactions of the queries: list them with what the log says, and end single ones.
+
+A decided transaction must be committed, so that is always safe. Any other is ended as a driver
+does it: as the group's member and after a record that fences the plan, so that it can no longer be
+decided.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
-from eos_sink.identity import QueryNames, TaskId
-from eos_sink.kafka.interfaces import TransactionState, TransactionStatus
-from eos_sink.ops.history import History, Written
-from eos_sink.ops.snapshot import names_of, placed
-from eos_sink.protocol.model import Prepared
+from eos_sink.decision_log import Entry
+from eos_sink.driver.abort import fence_plans
+from eos_sink.kafka.admin_interface import Admin
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.interfaces import (
+    EndOutcome,
+    Kafka,
+    Transaction,
+    TransactionState,
+    TransactionStatus,
+)
+from eos_sink.ops import RefusedChoice
+from eos_sink.ops.operator_run import read_log, take_over
+from eos_sink.ops.status import (
+    QueryStatus,
+    QueryTransaction,
+    Snapshot,
+    find_names,
+    group_by_query,
+)
+from eos_sink.options import SinkOptions
+
+TOOL = "eos-sink transactions"
 
 
-@dataclass(frozen=True)
-class Line:
-    """One transactional id.
+def list_transactions(
+    admin: Admin,
+    snapshot: Snapshot,
+    prefixes: Iterable[str],
+    deadline: Deadline,
+    *,
+    open_only: bool = False,
+) -> list[QueryTransaction]:
+    """The transactional ids with these prefixes, sorted, and what the log says about each."""
+    states: list[TransactionState] = []
+    for prefix in prefixes:
+        states += admin.list_transactions(prefix, deadline, ended=not open_only)
+    found: list[QueryTransaction] = []
+    histories = {status.query: status.history for status in snapshot.queries}
+    for query, mine in group_by_query(states, histories).items():
+        status = snapshot.query(query) if query is not None else None
+        if status is None:
+            found += map(QueryTransaction, mine)
+            continue
+        names = find_names(status.history, mine, status.names.prefix)
+        found += (_look_up(QueryTransaction(each, status.query, names), status) for each in mine)
+    return sorted(found, key=lambda each: each.transactional_id)
 
-    Attributes:
-        names: of its query; None: the log knows none that it could be of.
-        query: as it is shown, `QueryNames.shown`; empty: of none.
-        task: None: the driver's own, or of no query.
-        written: the latest kept record that decides this very transaction.
-        latest: that is the query's latest decision.
-        entry: what the decision says of it.
+
+def _look_up(found: QueryTransaction, status: QueryStatus) -> QueryTransaction:
+    for written in reversed(status.history.records):
+        if written.decision is not None and found.names is not None:
+            entry = written.decision.transactions(found.names).get(found.transaction)
+            if entry is not None:
+                decided = written.decision == status.decision
+                return replace(found, decided=decided, written=written, entry=entry)
+    return found
+
+
+def commit_decided(
+    kafka: Kafka, options: SinkOptions, transactions: Sequence[Transaction], deadline: Deadline
+) -> Mapping[Transaction, EndOutcome]:
+    """Commit transactions that the latest decision names by (id, producer id, epoch). Fences no
+    run.
+
+    Raises:
+        RefusedChoice: the decision does not name one of them.
     """
-
-    state: TransactionState
-    names: QueryNames | None
-    task: TaskId | None
-    written: Written | None
-    latest: bool
-    entry: Prepared | None
-    query: str = ""
-
-    @property
-    def open(self) -> bool:
-        return self.state.status is TransactionStatus.ONGOING
-
-    @property
-    def decided(self) -> bool:
-        """It must be committed."""
-        return self.latest
-
-    @property
-    def said(self) -> str:
-        """What the log says, for a table."""
-        if self.written is not None and self.written.record.decision is not None:
-            return f"decided ({self.written.record.decision.batch.batch})"
-        if self.open:
-            return "undecided" if self.task else "-"
-        return "-"
+    decided = _decided(read_log(kafka, options, deadline), options)
+    for transaction in transactions:
+        if transaction not in decided:
+            raise RefusedChoice(
+                f"No decision names {_describe(transaction)}: a commit would make rows visible "
+                "that a replay of their batch writes again."
+            )
+    return kafka.control().end(transactions, commit=True, deadline=deadline)
 
 
-def lines_of(
-    states: Iterable[TransactionState], histories: Mapping[str, History], prefix: str
-) -> list[Line]:
-    """Each id with what the log says; in the order of the ids.
+def end_undecided(  # noqa: PLR0913
+    kafka: Kafka,
+    options: SinkOptions,
+    seq: int,
+    transactions: Sequence[Transaction],
+    deadline: Deadline,
+    *,
+    commit: bool = False,
+) -> tuple[Entry, Mapping[Transaction, EndOutcome]]:
+    """Fence the plan, then end these transactions and no others.
 
     Args:
-        prefix: of queries whose ids do not tell theirs.
+        seq: of the log's latest record when the operator looked.
+        transactions: of this query, as their coordinators described them.
+        commit: commit them without a decision. Their rows become visible, and are written again if
+            their batch is replayed.
+
+    Returns:
+        The record that fences the plan, and the outcome of each transaction.
+
+    Raises:
+        RefusedChoice: one is decided, or the log or a transaction has changed.
+        SupersededError: the log has changed during the call.
     """
-    found: list[Line] = []
-    for query, mine in placed(states, histories).items():
-        if query is None:
-            found += (Line(state, None, None, None, False, None) for state in mine)
-            continue
-        history = histories[query]
-        names = names_of(history, mine, prefix)
-        found += (_line(state, names, history) for state in mine)
-    return sorted(found, key=lambda line: line.state.transaction.transactional_id)
+    entry = read_log(kafka, options, deadline)
+    if entry is None:
+        raise RefusedChoice(
+            f"There is no decision log {options.log_topic}, so it is unknown what is decided. Give "
+            "the query's own --log-topic; or let the transactions time out."
+        )
+    if entry.seq != seq:
+        raise RefusedChoice(
+            f"The log has moved from seq {seq} to {entry.seq} meanwhile, so a run of the query is "
+            "alive. Look again."
+        )
+    # A new record in a log that has lost the query's records would hide the loss.
+    if not entry.seq and kafka.control().list_committed(f"{options.names.group}-", deadline):
+        raise RefusedChoice(
+            "The log has no record of the query, but transactions of it were committed before: see "
+            f"eos-sink resolve {options.names.query}."
+        )
+    _check_undecided(entry, options, transactions)
+    _check_open(kafka, transactions, deadline)
+    with take_over(kafka, options, entry, TOOL, deadline) as (register, token):
+        # In this order: what was described before the record belongs to a plan before it.
+        written = fence_plans(register, token, entry, deadline)
+        return written, kafka.control().end(transactions, commit=commit, deadline=deadline)
 
 
-def _line(state: TransactionState, names: QueryNames, history: History) -> Line:
-    task = names.parse_task(state.transaction.transactional_id)
-    latest = history.latest.record.decision if history.latest else None
-    for written in reversed(history.records):
-        decision = written.record.decision
-        entry = decision.transactions(names).get(state.transaction) if decision else None
-        if entry is not None:
-            return Line(state, names, task, written, decision == latest, entry, history.query)
-    return Line(state, names, task, None, False, None, history.query)
+def _check_undecided(
+    entry: Entry, options: SinkOptions, transactions: Iterable[Transaction]
+) -> None:
+    decided = _decided(entry, options)
+    for transaction in transactions:
+        if options.names.parse_task(transaction.transactional_id) is None:
+            raise RefusedChoice(
+                f"{transaction.transactional_id} belongs to no task of {options.names.query}. The "
+                "driver's own transaction ends within 30 s."
+            )
+        if transaction in decided:
+            raise RefusedChoice(
+                f"{_describe(transaction)} is decided: it must become visible and is never "
+                "aborted. Commit it (eos-sink transactions commit), or start the query."
+            )
+
+
+def _check_open(kafka: Kafka, transactions: Sequence[Transaction], deadline: Deadline) -> None:
+    states = kafka.control().describe([t.transactional_id for t in transactions], deadline)
+    for transaction in transactions:
+        state = states[transaction.transactional_id]
+        if state.transaction != transaction or state.status is not TransactionStatus.ONGOING:
+            raise RefusedChoice(
+                f"{_describe(transaction)} is no longer open: its coordinator reports "
+                f"{state.status.value}, producer id {state.transaction.producer_id}, epoch "
+                f"{state.transaction.epoch}. Look again."
+            )
+
+
+def _decided(entry: Entry | None, options: SinkOptions) -> frozenset[Transaction]:
+    decision = entry.decision if entry else None
+    return frozenset(decision.transactions(options.names) if decision else ())
+
+
+def _describe(transaction: Transaction) -> str:
+    return (
+        f"{transaction.transactional_id} (producer id {transaction.producer_id}, epoch "
+        f"{transaction.epoch})"
+    )

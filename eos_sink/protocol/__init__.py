@@ -1,0 +1,1 @@
+"""The values and rules of the protocol. Pure: no network, no clock."""

@@ -1,8 +1,8 @@
-"""The values that cross processes and reach the decision log: frozen, no live client inside."""
+"""Values that cross processes and reach the decision log: frozen, without live clients."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from enum import Enum
@@ -16,8 +16,8 @@ _WORD = 2**64
 
 
 class Numbering(Enum):
-    """Who numbers the batches of a stream, and so what a number that comes again means. The value
-    is how the names of such streams start; Spark's own ids never start like that."""
+    """Who numbers the batches of a stream, and so what a repeated number means. The value is the
+    prefix of such a stream's id; Spark's own ids have none."""
 
     STREAM = ""
     """Spark, for a streaming query that writes by itself."""
@@ -26,14 +26,13 @@ class Numbering(Enum):
     VERSION = "txn:"
     """The user, with the options `txnAppId` and `txnVersion`."""
     ONCE = "once:"
-    """Nobody: a batch write of its own, which never comes again."""
+    """No one: a single batch write, which is never repeated."""
 
 
 @dataclass(frozen=True)
 class BatchId:
-    """One micro-batch, or one batch write. A deleted checkpoint gives a new stream id, so that its
-    batch 0 is another batch than the old one's: batches are compared as the pair, never by number
-    alone."""
+    """One micro-batch or one batch write. Compared as a pair, never by number alone: a deleted
+    checkpoint gives a new stream id, and its batch 0 is not the old batch 0."""
 
     stream: str
     batch: int
@@ -45,14 +44,14 @@ class BatchId:
 
     @property
     def numbering(self) -> Numbering:
-        named = (n for n in Numbering if n.value and self.stream.startswith(n.value))
-        return next(named, Numbering.STREAM)
+        prefixed = (n for n in Numbering if n.value and self.stream.startswith(n.value))
+        return next(prefixed, Numbering.STREAM)
 
     @property
     def namesakes(self) -> frozenset[str]:
-        """Streams that are the same query if another identity has them: its checkpoint was moved,
-        or it has begun, or ceased, to write with `foreachBatch`. Frames of one query have several
-        identities, so the same name of theirs says nothing."""
+        """Stream ids of the same query under another identity: its checkpoint was moved, or it
+        started or stopped writing with `foreachBatch`. Frames of one query have several identities,
+        so their own stream id proves nothing."""
         source = self.stream.removeprefix(self.numbering.value)
         if self.numbering is Numbering.STREAM:
             return frozenset({source, f"{Numbering.FOREACH.value}{source}"})
@@ -71,7 +70,7 @@ class BatchId:
 
 @dataclass(frozen=True)
 class RowDigest:
-    """What a set of rows amounts to: count, payload bytes, order-independent 64-bit fingerprint."""
+    """Summary of a set of rows: count, payload bytes, order-independent 64-bit fingerprint."""
 
     rows: int = 0
     bytes: int = 0
@@ -85,21 +84,21 @@ class RowDigest:
         )
 
     @staticmethod
-    def total(tallies: list[RowDigest]) -> RowDigest:
-        return sum(tallies, RowDigest())
+    def total(digests: Iterable[RowDigest]) -> RowDigest:
+        return sum(digests, RowDigest())
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """A task's transaction with all its records on the brokers, not committed.
+    """A task's open transaction with all its records on the brokers.
 
-    `partition` is Spark's partition of the batch, `witness` a record of the transaction.
+    `partition` is Spark's partition of the batch, `witness` one record of the transaction.
     """
 
     partition: int
     producer_id: int
     epoch: int
-    tally: RowDigest
+    digest: RowDigest
     witness: Witness
 
     def transaction(self, names: QueryNames, slot: int) -> Transaction:
@@ -108,11 +107,11 @@ class Prepared:
 
 @dataclass(frozen=True)
 class Override:
-    """What a person has ruled about a decision (`eos-sink resolve`); evidence goes before it.
+    """An operator's choice about a decision (`eos-sink resolve`). Evidence from Kafka wins over it.
 
     Attributes:
-        visible: partitions that count as committed where nobody can tell any more.
-        lost: partitions that count as aborted there, so that a replay writes them again.
+        visible: partitions that count as committed if Kafka has no evidence.
+        lost: partitions that count as aborted then, so that a replay writes them again.
         accepted: the decision stands as it is: a replay writes nothing, whatever rows it has.
     """
 
@@ -123,10 +122,10 @@ class Override:
 
 @dataclass(frozen=True)
 class Decision:
-    """A batch that must become visible: the latest one is the only one that can be open.
+    """A batch that must become visible. Only the latest decision can have open transactions.
 
-    `run` is the run of the streaming query whose `foreachBatch` wrote it last, or found it written;
-    empty for all others.
+    `spark_run` is Spark's run id of the query whose `foreachBatch` wrote the batch last, or found
+    it written; empty for all other batches.
     """
 
     batch: BatchId
@@ -134,55 +133,58 @@ class Decision:
     partitions: int
     total: RowDigest
     prepared: tuple[Prepared, ...]
-    ruling: Override = field(default_factory=Override)
-    run: str = ""
+    override: Override = field(default_factory=Override)
+    spark_run: str = ""
 
     @property
     def topics(self) -> list[str]:
-        """Where its witnesses lie, sorted."""
+        """The topics of its witnesses, sorted."""
         return sorted({entry.witness.topic for entry in self.prepared})
 
     def transactions(self, names: QueryNames) -> dict[Transaction, Prepared]:
         return {entry.transaction(names, self.slot): entry for entry in self.prepared}
 
     def repeats(self, other: Decision | None) -> bool:
-        """A void, a ruling or a new run of `foreachBatch` repeats a decision; no rewrite does."""
+        """Whether it names the same transactions: only a rewrite of lost partitions does not."""
         return other is not None and (self.batch, self.prepared) == (other.batch, other.prepared)
 
 
 @dataclass(frozen=True)
-class Earlier:
-    """The last decided batch of a stream that another one has followed.
+class OtherStream:
+    """The last decided batch of a stream after which another stream has written.
 
-    All of it is visible, or a person has accepted it as it is: a batch of another stream is not
-    decided over lost partitions (`verdicts.assignment`), but for a single batch write of which
-    nothing is visible, and single writes are not kept.
+    All of it is visible, or an operator has accepted it: no batch of another stream is decided
+    while partitions of the latest decision are lost (`rules.assign`). The exception is a single
+    batch write of which nothing is visible, and single writes are not kept.
 
     Attributes:
-        total: None: not known, since an older version wrote the record, or a person has dropped
-            the decision.
-        run: as in a decision.
+        total: None if unknown: an older version wrote the record, or the decision was dropped.
+        spark_run: as in a decision.
         accepted: any rows count as a replay of it.
-        dropped: a person has dropped the decision; without a later one the batch is written.
+        dropped: an operator has dropped the decision; the batch is written if it comes again
+            before another decision.
     """
 
     batch: BatchId
     total: RowDigest | None = None
-    run: str = ""
+    spark_run: str = ""
     accepted: bool = False
     dropped: bool = False
 
     @staticmethod
-    def of(decision: Decision) -> Earlier:
-        return Earlier(decision.batch, decision.total, decision.run, decision.ruling.accepted)
+    def of(decision: Decision) -> OtherStream:
+        return OtherStream(
+            decision.batch, decision.total, decision.spark_run, decision.override.accepted
+        )
 
 
 @dataclass(frozen=True)
 class Run:
-    """The run that a record was written for: its planner's process, and what it was started with.
+    """A run of a query: its planner's process, and what the query was started with. A run that was
+    replaced names this one in its error.
 
-    It is told to whoever was replaced by that run. `tool` is set if it was no run of a query.
-    `session` is the same for all planner processes of one Spark session, "" where unknown.
+    `tool` is set for an operator's command. `session` is the same for all planner processes of one
+    Spark session, "" if unknown.
     """
 
     host: str
@@ -193,7 +195,7 @@ class Run:
     session: str = ""
 
     def is_sibling_of(self, other: Run) -> bool:
-        """Another process of the same run: Spark hands a query's plans to any of its planners."""
+        """Another planner process of the same run: Spark uses any of a session's processes."""
         return (
             self != other
             and bool(self.session)
@@ -209,26 +211,25 @@ class Run:
 
 @dataclass(frozen=True)
 class LogRecord:
-    """The latest word of the decision log about a query.
+    """The decision log's latest record of a query.
 
-    `seq` grows by one with each write, a void included, which repeats `decision`.
-    `writer` is unique to each write, so that a write of unknown outcome is recognised. `earlier`
-    has the last decided batch of every other stream that ran under the query's names (a deleted
-    checkpoint, frames of several queries to one topic, or a second application by mistake), the
-    latest last.
-    `owner` is the run that it was written for, None in records of older versions. `settled` says
-    that the decision, which this record repeats, was seen visible as a whole: Kafka forgets that,
-    the log does not.
-
-    `prefix` is what the query's names begin with, "" in the oldest records; it tells whose a record
-    of an older version is. `stats` are figures, on which nothing of the protocol depends.
+    Attributes:
+        seq: one higher with each write, also of a record that repeats `decision`.
+        writer: unique to each write, so that a write of unknown outcome is recognised.
+        other_streams: the last decided batch of every other stream under the query's names (a
+            deleted checkpoint, frames of several queries to one topic, or a second application by
+            mistake), the latest last.
+        run: the run that wrote it; None in records of older versions.
+        prefix: what the query's names begin with; "" in the oldest records.
+        stats: figures; nothing of the protocol depends on them.
+        settled: the decision was seen visible as a whole. Kafka forgets that, the log does not.
     """
 
     seq: int
     decision: Decision | None
     writer: str
-    earlier: tuple[Earlier, ...] = ()
-    owner: Run | None = None
+    other_streams: tuple[OtherStream, ...] = ()
+    run: Run | None = None
     prefix: str = field(default="", compare=False)
     stats: Stats = field(default_factory=Stats, compare=False)
     settled: bool = False
@@ -236,43 +237,45 @@ class LogRecord:
     @property
     def decided(self) -> tuple[BatchId, ...]:
         """The last decided batch of each stream, the latest last."""
-        earlier = tuple(each.batch for each in self.earlier)
-        return (*earlier, self.decision.batch) if self.decision else earlier
+        others = tuple(each.batch for each in self.other_streams)
+        return (*others, self.decision.batch) if self.decision else others
 
     def knows(self, stream: str) -> bool:
-        """Whether a batch of the stream was decided here."""
+        """Whether a batch of the stream was decided under this identity."""
         return any(batch.stream == stream for batch in self.decided)
 
     @property
-    def notes_settled(self) -> bool:
-        """Whether another record has to say that the decision was settled. The next batch of a
-        stream proves it; nothing does for a single write or a version, nor for a frame where the
-        next one may be another query's."""
+    def needs_settled_note(self) -> bool:
+        """Whether another record has to say that the decision is settled. A stream's next batch
+        proves it. Nothing does for a single write or a version, nor for a frame if the next one may
+        be another query's."""
         numbering = self.decision and self.decision.batch.numbering
         if numbering is Numbering.FOREACH:
-            return bool(self.earlier)
+            return bool(self.other_streams)
         return numbering in (Numbering.VERSION, Numbering.ONCE)
 
-    def earlier_of(self, stream: str) -> Earlier | None:
-        return next((each for each in self.earlier if each.batch.stream == stream), None)
+    def other_stream(self, stream: str) -> OtherStream | None:
+        return next((each for each in self.other_streams if each.batch.stream == stream), None)
 
-    def earlier_with(self, stream: str, changed: Earlier | None) -> tuple[Earlier, ...]:
-        """The other streams' batches with this stream's one changed, or forgotten."""
-        every = (changed if e.batch.stream == stream else e for e in self.earlier)
+    def with_other_stream(
+        self, stream: str, changed: OtherStream | None
+    ) -> tuple[OtherStream, ...]:
+        """`other_streams` with this stream's batch replaced or, by None, forgotten."""
+        every = (changed if e.batch.stream == stream else e for e in self.other_streams)
         return tuple(each for each in every if each is not None)
 
-    def followed_by(self, decision: Decision | None) -> tuple[Earlier, ...]:
-        """The other streams' batches once this is decided. Without one, a person drops the latest
-        decision: its batch is no replay when it comes again, so its rows are not kept."""
-        every = self.earlier
+    def followed_by(self, decision: Decision | None) -> tuple[OtherStream, ...]:
+        """`other_streams` after this decision. None: an operator drops the latest decision, whose
+        batch is no replay if it comes again, so its rows are not kept."""
+        every = self.other_streams
         if self.decision:
-            latest = Earlier.of(self.decision)
-            every = (*every, latest if decision else Earlier(latest.batch, dropped=True))
+            latest = OtherStream.of(self.decision)
+            every = (*every, latest if decision else OtherStream(latest.batch, dropped=True))
         now = decision.batch.stream if decision else None
         return tuple(
             each
             for each in every
-            # A single batch write never comes again.
+            # A single batch write is never repeated.
             if each.batch.stream != now and each.batch.numbering is not Numbering.ONCE
         )
 
@@ -280,49 +283,71 @@ class LogRecord:
         self,
         decision: Decision | None,
         writer: str,
-        owner: Run | None = None,
+        run: Run | None = None,
         prefix: str = "",
         figures: Stats | None = None,
         *,
         settled: bool = False,
     ) -> LogRecord:
-        """The record that follows this one; without a decision where a person has dropped it.
+        """The record that follows this one.
 
         Args:
-            figures: what comes to those that there are.
+            decision: None: an operator has dropped the latest one.
+            figures: added to the query's figures.
             settled: the decision was seen visible as a whole. A record that repeats the decision
                 keeps that.
         """
-        earlier = self.followed_by(decision)
+        others = self.followed_by(decision)
         stats = self.stats if figures is None else self.stats + figures
         settled = settled or (
             self.settled and decision is not None and decision.repeats(self.decision)
         )
-        return LogRecord(self.seq + 1, decision, writer, earlier, owner, prefix, stats, settled)
+        return LogRecord(self.seq + 1, decision, writer, others, run, prefix, stats, settled)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A query's latest record and its position in the decision log; seq 0 if there is none yet.
+
+    `unmarked`: no marker stops older versions yet. Their key, the query without its prefix, has
+    this record or none.
+    """
+
+    record: LogRecord
+    position: LogPosition
+    unmarked: bool = False
+
+    @property
+    def seq(self) -> int:
+        return self.record.seq
+
+    @property
+    def decision(self) -> Decision | None:
+        return self.record.decision
 
 
 @dataclass(frozen=True)
 class PlanToken:
-    """What makes a plan current: the driver's group metadata and the log as the plan saw it.
+    """What makes a plan current: the driver's group metadata and the log as the plan read it.
 
-    `member` is opaque consumer group metadata (KIP-447), which the group accepts for `session_ms`
-    after the planner's process has ended; `owner` is the run that plans.
+    `member` is opaque consumer group metadata (KIP-447), which the group accepts until `session_ms`
+    after the planner's process has ended; `run` is the run that plans.
     """
 
     names: QueryNames
     seq: int
     position: LogPosition
     member: bytes = field(repr=False)
-    owner: Run | None = None
+    run: Run | None = None
     session_ms: int = 0
 
 
 @dataclass(frozen=True)
 class Plan:
-    """All that a task needs to know of the query before it writes a batch.
+    """What a task needs to know of the query before it writes a batch.
 
-    `decision` is the latest one; `lost` are those of its partitions that were aborted after it, and
-    `doubtful` those of which Kafka can no longer tell.
+    `decision` is the latest one; `lost` are its partitions that were aborted after it, and
+    `doubtful` those whose outcome Kafka no longer knows.
     """
 
     token: PlanToken
@@ -338,11 +363,11 @@ class Plan:
 
 @dataclass(frozen=True)
 class TaskReport:
-    """What a task hands to the driver.
+    """What a task reports to the driver.
 
-    `prepared` is None where nothing was written: no rows, or rows that are visible already
-    (`replayed`), or that are left out (`skipped`). `tally` counts the rows of the partition either
-    way. `lost` is the plan's, `run` as in a decision. `took` has the seconds of the task's steps,
+    `prepared` is None if nothing was written: no rows, rows that are visible already (`replayed`),
+    or rows that are left out (`skipped`). `digest` is of all rows of the partition, written or not.
+    `lost` is the plan's, `spark_run` as in a decision. `took` has the seconds of the task's steps,
     for figures only.
     """
 
@@ -351,9 +376,9 @@ class TaskReport:
     partition: int
     slot: int
     replayed: bool
-    tally: RowDigest
+    digest: RowDigest
     prepared: Prepared | None
     lost: frozenset[int] = frozenset()
     skipped: bool = False
-    run: str = ""
+    spark_run: str = ""
     took: Mapping[Step, float] = field(default_factory=dict, compare=False)

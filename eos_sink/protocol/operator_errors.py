@@ -1,7 +1,7 @@
-"""What is said where a person has to choose: one function for each doubt.
+"""Errors that need an operator's choice: one function for each doubt.
 
-Each error names batch, partitions and rows as far as they are known, in its text and in its data,
-and the command that shows the evidence and carries out the choice.
+Each error has batch, partitions and rows as far as they are known, in its text and in its data, and
+names the command that shows the evidence and carries out the choice.
 """
 
 from __future__ import annotations
@@ -13,13 +13,15 @@ from typing import Any
 from eos_sink.errors import OperatorNeededError
 from eos_sink.identity import DEFAULT_LOG, DEFAULT_PREFIX, QueryNames
 from eos_sink.kafka.interfaces import LogPosition
-from eos_sink.protocol.model import BatchId, Decision, Earlier, Numbering, RowDigest
+from eos_sink.protocol.model import BatchId, Decision, Entry, Numbering, OtherStream, RowDigest
 
-_SHOWN_IDS = 5
-_AGAIN = "Start the query with the checkpoint of that stream, so that Spark replays the batch."
+VISIBLE, LOST, ACCEPT, FORGET = "--visible", "--lost", "--accept", "--forget"
+STREAM = "--stream"
+
+_REPLAY = "Start the query with the checkpoint of that stream, so that Spark replays the batch."
 _REPLAYS = {
-    Numbering.STREAM: _AGAIN,
-    Numbering.FOREACH: _AGAIN,
+    Numbering.STREAM: _REPLAY,
+    Numbering.FOREACH: _REPLAY,
     Numbering.VERSION: "Write that version again, with the same rows.",
     Numbering.ONCE: "Nothing replays a write without txnAppId and txnVersion; look for its rows in "
     "the topic.",
@@ -37,32 +39,39 @@ _SAME_ROWS = {
     "rows each time).",
     Numbering.ONCE: _INPUT,
 }
-VISIBLE, LOST, ACCEPT, FORGET = "--visible", "--lost", "--accept", "--forget"
-STREAM = "--stream"
+_SHOWN_IDS = 5
 
 
-def resolve_command(names: QueryNames, log: str) -> str:
-    """Shows the evidence; with a choice behind it, carries the choice out."""
-    prefix = "" if names.prefix == DEFAULT_PREFIX else f" --prefix {shlex.quote(names.prefix)}"
-    topic = "" if log == DEFAULT_LOG else f" --log-topic {shlex.quote(log)}"
-    return f"eos-sink resolve {names.query} --bootstrap-server HOST:PORT{topic}{prefix}"
+def resolve_command(names: QueryNames, log: str, choice: str = "", stream: str = "") -> str:
+    """The command that shows the evidence; with a choice, it carries the choice out.
+
+    Args:
+        stream: the stream that the choice is about, if it is not the latest decision's.
+    """
+    words = ["eos-sink resolve", names.query, "--bootstrap-server HOST:PORT"]
+    if log != DEFAULT_LOG:
+        words.append(f"--log-topic {shlex.quote(log)}")
+    if names.prefix != DEFAULT_PREFIX:
+        words.append(f"--prefix {shlex.quote(names.prefix)}")
+    if choice:
+        words.append(choice)
+    if stream:
+        words.append(f"{STREAM} {shlex.quote(stream)}")
+    return " ".join(words)
 
 
 def in_doubt(
     names: QueryNames, log: str, decision: Decision, doubtful: Collection[int]
 ) -> OperatorNeededError:
-    """Neither coordinator nor topic can tell any more what became of these partitions."""
+    """Neither coordinator nor topic knows any more what became of these partitions."""
     partitions = sorted(doubtful)
     entries = [entry for entry in decision.prepared if entry.partition in doubtful]
-    rows = sum(entry.tally.rows for entry in entries)
-    places = ", ".join(
-        f"{e.witness.topic}[{e.witness.partition}]@{e.witness.offset}" for e in entries
-    )
+    rows = sum(entry.digest.rows for entry in entries)
+    places = ", ".join(str(entry.witness) for entry in entries)
     return _needed(
         f"Query {names.query}: {decision.batch} was decided, but for its partitions {partitions} "
-        f"({rows} rows) neither the transaction coordinator nor the topic can tell any more "
-        f"whether they were committed: their records at {places} cannot be read (deleted or "
-        "compacted).",
+        f"({rows} rows) neither the transaction coordinator nor the topic knows any more whether "
+        f"they were committed: their records at {places} cannot be read (deleted or compacted).",
         f"In doubt: {resolve_command(names, log)} shows what is left; add {VISIBLE} if the rows "
         f"are or were there (they are not written again) or {LOST} if they never were (the replay "
         "writes them again).",
@@ -82,7 +91,7 @@ def old_checkpoint(
         f"stream (partitions {partitions}, {decision.total.rows} rows) is decided in Kafka "
         "already, so an old copy of the checkpoint is in use. Rows would be written twice.",
         "Restore the newest copy of the checkpoint. To write what Spark runs now on purpose: "
-        f"{resolve_command(names, log)} {FORGET}",
+        f"{resolve_command(names, log, FORGET)}",
         batch.batch,
         partitions,
         decision.total.rows,
@@ -91,14 +100,14 @@ def old_checkpoint(
 
 
 def older_than_earlier(
-    names: QueryNames, log: str, batch: BatchId, known: Earlier
+    names: QueryNames, log: str, batch: BatchId, known: OtherStream
 ) -> OperatorNeededError:
-    """Spark runs a batch that is older than the last one of its stream, which another followed."""
+    """Spark runs a batch older than its stream's last one, which another stream followed."""
     return _needed(
         f"Query {names.query}: Spark runs {batch}, but batch {known.batch.batch} of the same "
         "stream was decided before another stream wrote under this identity, so an old copy of the "
         "checkpoint is in use. The batch's partitions and rows would be written twice.",
-        f"Restore the newest copy of the checkpoint. {_on_purpose(names, log, batch.stream)}",
+        f"Restore the newest copy of the checkpoint. {_write_anyway(names, log, batch)}",
         batch.batch,
         [],
         known.total.rows if known.total else None,
@@ -115,8 +124,8 @@ def unknown_earlier(names: QueryNames, log: str, batch: BatchId) -> OperatorNeed
         "of eos-sink did not keep them, or the decision was dropped), so they could be written "
         "twice.",
         "Look for the batch's rows in the topic. If they are there: "
-        f"{resolve_command(names, log)} {ACCEPT} {_of(batch.stream)}, then start the query again. "
-        f"{_on_purpose(names, log, batch.stream)}",
+        f"{resolve_command(names, log, ACCEPT, batch.stream)}, then start the query again. "
+        f"{_write_anyway(names, log, batch)}",
         batch.batch,
         [],
         None,
@@ -127,16 +136,14 @@ def unknown_earlier(names: QueryNames, log: str, batch: BatchId) -> OperatorNeed
 def other_rows_than_earlier(
     names: QueryNames, log: str, batch: BatchId, decided: RowDigest, now: RowDigest
 ) -> OperatorNeededError:
-    """Spark replays, with other rows, a batch that was decided before another stream came."""
+    """Spark replays, with other rows, a batch that was decided before another stream wrote."""
     return _needed(
         f"Query {names.query}: {batch} was decided before another stream wrote under this "
-        f"identity, and Spark replays it with other rows: the replay has {now.rows} rows and "
-        f"{now.bytes} bytes (fingerprint {now.fingerprint:016x}), the decision {decided.rows} rows "
-        f"and {decided.bytes} bytes (fingerprint {decided.fingerprint:016x}); in which partitions "
-        "they were is no longer known. Going on would lose or double rows.",
+        f"identity, and Spark replays it with other rows: {compare_rows(now, decided)}; which "
+        "partitions had them is no longer known. Going on would lose or double rows.",
         f"{_SAME_ROWS[batch.numbering]} Otherwise, to keep what is in Kafka (rows that only the "
-        f"replay has are not written): {resolve_command(names, log)} {ACCEPT} {_of(batch.stream)}. "
-        f"{_on_purpose(names, log, batch.stream)}",
+        f"replay has are not written): {resolve_command(names, log, ACCEPT, batch.stream)}. "
+        f"{_write_anyway(names, log, batch)}",
         batch.batch,
         [],
         decided.rows,
@@ -147,17 +154,16 @@ def other_rows_than_earlier(
 def moved_checkpoint(
     names: QueryNames, log: str, batch: BatchId, other: QueryNames, decided: BatchId
 ) -> OperatorNeededError:
-    """The stream was written under another identity, further than where it begins now."""
+    """The stream was written under another identity, up to this batch or further."""
     return _needed(
-        f"Query {names.query}: Spark runs {batch}, but batch {decided.batch} of that very query "
-        f"was decided under another identity, {other.group}: its checkpoint was moved or copied, "
-        "its eos.id or eos.transactional.id.prefix was changed, or it has begun or ceased to write "
-        "with foreachBatch, before Spark had noted its last batch as done. The batch's partitions "
-        "and rows would be written twice.",
-        "Put all of that back as it was, start the query once, so that it finishes its batch, and "
-        "change it then. Or look for the batch's rows in the topic, and to "
-        "write them again on purpose: "
-        f"{resolve_command(other, log)} {FORGET} {_of(decided.stream)}",
+        f"Query {names.query}: Spark runs {batch}, but batch {decided.batch} of the same query was "
+        f"decided under another identity, {other.group}: its checkpoint was moved or copied, its "
+        "eos.id or eos.transactional.id.prefix was changed, or it started or stopped writing with "
+        "foreachBatch, before Spark had noted its last batch as done. The batch's partitions and "
+        "rows would be written twice.",
+        "Undo that change, start the query once, so that it finishes its batch, and change it "
+        "then. Or look for the batch's rows in the topic, and to write them again on purpose: "
+        f"{resolve_command(other, log, FORGET, decided.stream)}",
         batch.batch,
         [],
         None,
@@ -172,13 +178,13 @@ def unrepaired(
 ) -> OperatorNeededError:
     """Decided partitions were lost, and Spark does not replay their batch."""
     partitions = sorted(lost)
-    rows = sum(e.tally.rows for e in decision.prepared if e.partition in lost)
+    rows = sum(e.digest.rows for e in decision.prepared if e.partition in lost)
     return _needed(
         f"Query {names.query}: Spark runs {batch}, but partitions {partitions} ({rows} rows) of "
         f"{decision.batch} were aborted after their decision and only a replay of that batch can "
         "write them again.",
         f"{_REPLAYS[decision.batch.numbering]} To give these rows up on purpose: "
-        f"{resolve_command(names, log)} {ACCEPT}",
+        f"{resolve_command(names, log, ACCEPT)}",
         decision.batch.batch,
         partitions,
         rows,
@@ -186,35 +192,43 @@ def unrepaired(
 
 
 def other_rows(
-    names: QueryNames, log: str, decision: Decision, what: str, partitions: list[int]
+    names: QueryNames, log: str, decision: Decision, difference: str, partitions: list[int]
 ) -> OperatorNeededError:
     """Spark replays the decided batch with other rows."""
     return _needed(
         f"Query {names.query}: {decision.batch} is decided, and Spark replays it with other rows: "
-        f"{what} (partitions {partitions}). Going on would lose or double rows.",
+        f"{difference} (partitions {partitions}). Going on would lose or double rows.",
         f"{_SAME_ROWS[decision.batch.numbering]} Otherwise {resolve_command(names, log)} shows "
         f"what is in Kafka; add {ACCEPT} to keep that (rows that only the replay has are not "
-        "written) or "
-        f"{FORGET} to write the replay too (rows that both have are there twice).",
+        f"written) or {FORGET} to write the replay too (rows that both have are there twice).",
         decision.batch.batch,
         partitions,
         decision.total.rows,
     )
 
 
+def compare_rows(replay: RowDigest, decided: RowDigest) -> str:
+    return (
+        f"the replay has {replay.rows} rows and {replay.bytes} bytes (fingerprint "
+        f"{replay.fingerprint:016x}), the decision {decided.rows} rows and {decided.bytes} bytes "
+        f"(fingerprint {decided.fingerprint:016x})"
+    )
+
+
 def no_record(
     names: QueryNames, log: str, ids: Sequence[str], partitions: list[int]
 ) -> OperatorNeededError:
-    """The log knows nothing of a query whose transactions were committed before."""
+    """The log has no record of a query whose transactions were committed before."""
+    shown = ", ".join(ids[:_SHOWN_IDS]) + (" ..." if len(ids) > _SHOWN_IDS else "")
     return _needed(
         f"Query {names.query}: the decision log {log} has no record of it, but transactions of it "
-        f"were committed before: {_listed(ids)}. So there was a record: the topic was deleted or "
-        "emptied, or the query wrote to another log. Which batch was decided last, and with how "
-        f"many rows, is not known any more (partitions {partitions} were written); it could be "
-        "written twice. Nothing was changed.",
+        f"were committed before: {shown}. So there was a record: the topic was deleted or emptied, "
+        "or the query wrote to another log. Which batch was decided last, and with how many rows, "
+        f"is not known any more (partitions {partitions} were written); it could be written twice. "
+        "Nothing was changed.",
         "Set eos.log.topic to the topic that the query used before, or restore that topic. To "
-        "start without it (a batch that Spark replays is written, also if it is there already): "
-        f"{resolve_command(names, log)} {FORGET}",
+        "start without it (a batch that Spark replays is written, even if it is there already): "
+        f"{resolve_command(names, log, FORGET)}",
         None,
         partitions,
         None,
@@ -224,33 +238,36 @@ def no_record(
 
 
 def went_back(
-    names: QueryNames, seq: int, position: LogPosition, found: str, decision: Decision | None
+    names: QueryNames, seq: int, position: LogPosition, now: Entry
 ) -> OperatorNeededError:
-    """The log does not hold what this run knows that it held."""
+    """The log no longer has what this run read there: seq `seq` at `position`."""
+    found = f"is at seq {now.seq}, offset {now.position.offset}" if now.seq else "has no record"
+    decision = now.decision
     return _needed(
-        f"Query {names.query}: the decision log {position.topic}[{position.partition}] {found} "
-        f"where this run has read seq {seq} at offset {position.offset}: records were lost, or the "
-        "topic was deleted and made again. Which batch, partitions and rows were decided last is "
-        "not certain any more; they could be written twice.",
-        "Restore the topic, and see to it that it is compacted and never deleted. If it holds the "
-        f"latest decision all the same, start the query again. "
-        f"{resolve_command(names, position.topic)} shows what it holds; add {FORGET} to go on "
+        f"Query {names.query}: the decision log {position.topic}[{position.partition}] {found}, "
+        f"but this run has read seq {seq} at offset {position.offset}: records were lost, or the "
+        "topic was deleted and created again. Which batch, partitions and rows were decided last "
+        "is not certain any more; they could be written twice.",
+        "Restore the topic, and make sure that it is compacted and never deleted. If it has the "
+        "latest decision all the same, start the query again. "
+        f"{resolve_command(names, position.topic)} shows what it has; add {FORGET} to go on "
         "without it.",
         decision.batch.batch if decision else None,
         _partitions(decision) if decision else [],
         decision.total.rows if decision else None,
         known=seq,
+        seq=now.seq,
     )
 
 
 def unreadable_record(where: str, error: Exception) -> OperatorNeededError:
-    """The log's record is of no known format."""
+    """The log's record is of an unknown format."""
     return _needed(
-        f"The decision log's record at {where} is not one that this version reads: {error!r}. "
-        "Batch, partitions and rows are not known.",
-        "Use the version of eos-sink that wrote it, or a newer one: until then eos-sink resolve "
-        "can tell nothing either. If something else writes to this topic, stop that and restore "
-        "the record.",
+        f"This version cannot read the decision log's record at {where}: {error!r}. Its batch, "
+        "partitions and rows are not known.",
+        "Use the version of eos-sink that wrote it, or a newer one: this one's eos-sink resolve "
+        "cannot read it either. If another program writes to this topic, stop it and restore the "
+        "record.",
         None,
         [],
         None,
@@ -269,18 +286,10 @@ def _needed(
     return OperatorNeededError(message, remedy=remedy, data=data)
 
 
-def _on_purpose(names: QueryNames, log: str, stream: str) -> str:
-    command = f"{resolve_command(names, log)} {FORGET} {_of(stream)}"
+def _write_anyway(names: QueryNames, log: str, batch: BatchId) -> str:
+    command = resolve_command(names, log, FORGET, batch.stream)
     return f"To write what Spark runs now on purpose: {command}"
-
-
-def _of(stream: str) -> str:
-    return f"{STREAM} {shlex.quote(stream)}"
 
 
 def _partitions(decision: Decision) -> list[int]:
     return sorted(entry.partition for entry in decision.prepared)
-
-
-def _listed(ids: Sequence[str]) -> str:
-    return f"{', '.join(ids[:_SHOWN_IDS])}{' ...' if len(ids) > _SHOWN_IDS else ''}"

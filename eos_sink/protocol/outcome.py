@@ -1,6 +1,6 @@
 """What became of a decided transaction, and of a decided batch. Pure.
 
-The sink, `eos-sink status`, `explain` and `resolve` all ask these functions, so that they agree.
+The sink, `eos-sink status`, `explain` and `resolve` all call these functions, so they agree.
 `docs/design.md` shows `outcome` as a table.
 """
 
@@ -30,11 +30,11 @@ class Outcome(Enum):
     LOST = "lost"
     """Aborted after the decision: a replay of the batch writes its rows again."""
     IN_DOUBT = "in doubt"
-    """Kafka can no longer tell: `eos-sink resolve`."""
+    """Kafka has no evidence any more: `eos-sink resolve`."""
     ACCEPTED = "accepted"
-    """Lost or in doubt, and a person has accepted the decision as it is."""
+    """Lost or in doubt, but an operator has accepted the decision as it is."""
     UNKNOWN = "unknown"
-    """Evidence is missing that can be asked for."""
+    """There is evidence that was not asked for, or did not arrive."""
 
 
 class Source(Enum):
@@ -51,13 +51,13 @@ class Evidence:
 
     Attributes:
         settled: the log says that the whole decision was seen visible.
-        later: what came later proves that the decision was settled.
-        state: what the coordinator says; None: it was not asked.
-        end: the answer of EndTxn(commit); None: it was not sent, or not answered.
+        later: a later batch proves that the decision was settled.
+        state: the coordinator's answer; None: it was not asked.
+        end: the answer to EndTxn(commit); None: it was not sent, or not answered.
         witness: what a read_committed reader finds there; None: not asked, or no answer yet.
-        marker: what the marker behind the witness says; None: not asked, or not found.
-        ruling: a person's ruling about the partition: whether it counts as committed.
-        accepted: a person has accepted the decision as it is.
+        marker: whether the marker behind the witness commits; None: not asked, or not found.
+        override: an operator's choice whether the partition counts as committed.
+        accepted: an operator has accepted the decision as it is.
     """
 
     transaction: Transaction
@@ -68,7 +68,7 @@ class Evidence:
     end: EndOutcome | None = None
     witness: Visibility | None = None
     marker: bool | None = None
-    ruling: bool | None = None
+    override: bool | None = None
     accepted: bool = False
 
 
@@ -76,16 +76,16 @@ def evidence_in_log(
     names: QueryNames, decision: Decision, *, settled: bool = False, later: bool = False
 ) -> tuple[Evidence, ...]:
     """What is known of each transaction of a decision before anything is asked."""
-    ruling = decision.ruling
-    said = dict.fromkeys(ruling.lost, False) | dict.fromkeys(ruling.visible, True)
+    override = decision.override
+    chosen = dict.fromkeys(override.lost, False) | dict.fromkeys(override.visible, True)
     return tuple(
         Evidence(
             transaction,
             entry,
             settled=settled,
             later=later,
-            ruling=said.get(entry.partition),
-            accepted=ruling.accepted,
+            override=chosen.get(entry.partition),
+            accepted=override.accepted,
         )
         for transaction, entry in decision.transactions(names).items()
     )
@@ -100,7 +100,7 @@ def outcome(evidence: Evidence) -> Outcome:
     if committed is None:
         if evidence.witness is None and not evidence.later:
             return Outcome.UNKNOWN
-        committed = evidence.ruling if evidence.marker is None else evidence.marker
+        committed = evidence.override if evidence.marker is None else evidence.marker
     if committed is None:
         if evidence.accepted:
             return Outcome.ACCEPTED
@@ -111,7 +111,7 @@ def outcome(evidence: Evidence) -> Outcome:
 
 
 def missing(evidence: Evidence) -> Source | None:
-    """What to ask next; None: what can be known is known, or the transaction is open."""
+    """What to ask next; None: all is known that can be, or the transaction is open."""
     if _without_topic(evidence) is not None:
         return None
     if evidence.state is None and evidence.end is None:
@@ -123,24 +123,26 @@ def missing(evidence: Evidence) -> Source | None:
 
 
 def batch_outcome(outcomes: Iterable[Outcome]) -> Outcome:
-    """A batch is as its worst transaction."""
+    """The outcome of a batch is that of its worst transaction."""
     found = set(outcomes)
     return next((each for each in _WORST_FIRST if each in found), Outcome.COMMITTED)
 
 
 def proves_commit(now: BatchId, decided: BatchId) -> bool:
-    """Whether a batch that is written now proves that `commit()` has returned for a decided one:
+    """Whether a batch that is written now proves that `commit()` has returned for a decided one.
+
     Spark runs a stream's next batch only after it has written the one before into its commit log,
     and calls `foreachBatch` again only after it has returned. A program may write a later version,
-    or another frame, although the write before has failed."""
+    or another frame, although the write before has failed.
+    """
     by_spark = decided.numbering in (Numbering.STREAM, Numbering.FOREACH)
     return by_spark and now.stream == decided.stream and now.batch > decided.batch
 
 
 def _without_topic(evidence: Evidence) -> Outcome | None:
-    """What log, EndTxn and coordinator tell. The coordinator is believed about the same id,
-    producer id and epoch only: else it speaks of a later attempt's transaction. And only until
-    EndTxn was refused: then the transaction has ended since."""
+    """The outcome by log, EndTxn and coordinator. The coordinator's answer counts only for the same
+    producer id and epoch, otherwise it is about a later attempt's transaction. An open state counts
+    only until EndTxn was refused: the transaction has ended since."""
     if evidence.settled or evidence.end is EndOutcome.DONE:
         return Outcome.COMMITTED
     state = evidence.state

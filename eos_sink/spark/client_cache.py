@@ -1,4 +1,4 @@
-"""What a process keeps of its queries between batches: one planner or committer for each.
+"""A process keeps one planner or committer for each of its queries between batches.
 
 Spark's processes serve all queries of a session and their restarts, and a `foreachBatch` may write
 to the same topic of two clusters in turns.
@@ -10,18 +10,19 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from eos_sink.options import SinkOptions
+if TYPE_CHECKING:
+    from eos_sink.options import SinkOptions
 
-# A batch of a planner that is closed meanwhile goes on: its membership lives until the group's
-# session ends, as when Spark ends the process, which it does after a minute without a call.
+# Closing a planner does not end its batch: the membership lives until the group's session ends, as
+# it does when Spark ends an idle process.
 _IDLE_S = 600.0
 _LOGGER = logging.getLogger("eos_sink.driver")
 
 
 class Closable(Protocol):
-    """Its `close` leaves no client, thread or socket behind."""
+    """`close` leaves no client, thread or socket behind."""
 
     def close(self) -> None: ...
 
@@ -37,17 +38,19 @@ class _Entry(Generic[T]):
     used_s: float
 
 
-class Kept(Generic[T]):
-    """Keeps one value for each query of each cluster. Not for use by several threads."""
+class ClientCache(Generic[T]):
+    """One value for each query of each cluster. Not thread-safe."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._entries: dict[Key, _Entry[T]] = {}
 
     def get(self, options: SinkOptions, make: Callable[[], T]) -> T:
-        """The query's value. Closes one that was made from other options, and those of other
-        queries that were not asked for in the last ten minutes."""
-        key, now_s = _key(options), self._clock()
+        """The query's value. Closes a value that was made from other options, and those of other
+        queries that were not used for ten minutes."""
+        servers = options.kafka["bootstrap.servers"].lower().split(",")
+        key = frozenset(server.strip() for server in servers), options.names.group
+        now_s = self._clock()
         for other, entry in list(self._entries.items()):
             replaced = other == key and entry.options != options
             idle = other != key and now_s - entry.used_s >= _IDLE_S
@@ -60,14 +63,9 @@ class Kept(Generic[T]):
         return self._entries[key].value
 
 
-def _key(options: SinkOptions) -> Key:
-    servers = options.kafka["bootstrap.servers"].lower().split(",")
-    return frozenset(server.strip() for server in servers), options.names.group
-
-
 def _close(value: Closable) -> None:
     try:
         value.close()
     except Exception:
-        # The batch that asks has nothing to do with it.
+        # It concerns another query than the current batch's.
         _LOGGER.warning("Clients that are no longer needed were not closed.", exc_info=True)

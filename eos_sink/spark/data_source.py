@@ -1,9 +1,9 @@
 """`format("kafka-eos")`: Spark's Python data source API around the protocol.
 
-Spark creates the source anew for each plan, ships the writer to the tasks, and unpickles an earlier
-instance in the process that runs a stream's `commit()` and `abort()`; that is how the two are told
-apart (pyspark.sql.worker.write_into_data_source, python_streaming_sink_runner). For a batch that
-process gets the writer, and no source (pyspark.sql.worker.commit_data_source_write).
+Spark creates a source for each plan and ships the writer to the tasks. The process that runs a
+stream's `commit()` and `abort()` gets an unpickled source, which is how it is recognised
+(pyspark.sql.worker.write_into_data_source, python_streaming_sink_runner). For a batch it gets the
+writer and no source (pyspark.sql.worker.commit_data_source_write).
 """
 
 from __future__ import annotations
@@ -12,34 +12,33 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql.datasource import DataSource
-from pyspark.sql.types import StructType
+# Before 4.1 there is no second one: this import fails, and `pyspark_kafka_eos` says why.
+from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter
 
 from eos_sink.errors import ConfigurationError
-from eos_sink.options import SinkOptions, check_options, parse_batch_options, parse_options
-from eos_sink.protocol.model import Plan
-from eos_sink.spark.client_cache import Kept
+from eos_sink.spark.client_cache import ClientCache
 from eos_sink.spark.session_defaults import Defaults
-from eos_sink.spark.writers import (
-    BatchWriter,
-    CheckSettings,
-    Connect,
-    StreamWriter,
-    in_this_python,
-    told_of_a_batch_write,
-)
 
+# Spark imports this module in each look-up of a Python data source, whatever its name: everything
+# else is imported where it is used.
 if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
     from eos_sink.driver.planner import Planner
     from eos_sink.kafka.interfaces import Kafka
+    from eos_sink.options import SinkOptions
+    from eos_sink.protocol.model import Plan
+    from eos_sink.spark.writers import BatchWriter, CheckSettings, Connect
 
 FORMAT = "kafka-eos"
 
-_planners: Kept[Planner] = Kept()
+_planners: ClientCache[Planner] = ClientCache()
 
 
 def connect(options: SinkOptions) -> Kafka:
-    """The real clients. Imported here, since Spark imports this module to look the format up."""
+    """The real clients."""
+    from eos_sink.spark.writers import in_this_python
+
     with in_this_python():
         from eos_sink.kafka.cluster import ConfluentKafka
 
@@ -53,6 +52,8 @@ class KafkaEosDataSource(DataSource):
     defaults = Defaults()
 
     def __init__(self, options: Mapping[str, str]) -> None:
+        from eos_sink.options import check_options
+
         super().__init__(dict(options))
         check_options(self._all_options())
         self._unpickled = False
@@ -72,16 +73,19 @@ class KafkaEosDataSource(DataSource):
         return FORMAT
 
     def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
-        """Called once for each `df.write...save()`, when it begins to run."""
+        """Called once for each `df.write...save()`, when it runs."""
+        from eos_sink.options import parse_batch_options
+        from eos_sink.spark.writers import BatchWriter, add_batch_remedy
+
         if overwrite:
             raise ConfigurationError(
                 "mode('overwrite') would have to delete what is in the topic, which this sink "
                 "never does.",
-                remedy="Use mode('append'); to start afresh, delete the topic's records with "
+                remedy="Use mode('append'); to start over, delete the topic's records with "
                 "Kafka's own tools. Nothing was written or deleted.",
             )
         options = parse_batch_options(self._all_options())
-        with told_of_a_batch_write():
+        with add_batch_remedy():
             plan = self._plan(schema, options.sink)
         connect, check = type(self).connect, self._check_settings()
         return BatchWriter(options.sink, connect, plan, options.version, check)
@@ -90,22 +94,25 @@ class KafkaEosDataSource(DataSource):
         self,
         schema: StructType,
         overwrite: bool,  # noqa: ARG002
-    ) -> StreamWriter:
+    ) -> DataSourceStreamArrowWriter:
+        from eos_sink.options import parse_options
+        from eos_sink.spark.writers import StreamWriter
+
         options = parse_options(self._all_options())
         if self._unpickled:
-            # The process of commit() and abort() must not join, recover or sweep.
+            # The process of commit() and abort() must not join the group or recover.
             return StreamWriter(options, type(self).connect, None)
         plan = self._plan(schema, options)
         return StreamWriter(options, type(self).connect, plan, self._check_settings())
 
     def _plan(self, schema: StructType, options: SinkOptions) -> Plan:
-        # Imported here: Spark imports this module to look the format up, and pyarrow is slow.
-        with in_this_python():
-            from eos_sink.task.columns import check_columns
+        from eos_sink.driver.planner import Planner
+        from eos_sink.task.schema import check_columns
 
         types = {field.name: field.dataType.simpleString() for field in schema.fields}
         check_columns(types, options.topic, options.timestamp_column)
-        return _planner(options, type(self).connect).plan()
+        planner = _planners.get(options, lambda: Planner(type(self).connect(options), options))
+        return planner.plan()
 
 
 def with_defaults(defaults: Defaults) -> type[KafkaEosDataSource]:
@@ -116,9 +123,3 @@ def with_defaults(defaults: Defaults) -> type[KafkaEosDataSource]:
 
     WithDefaults.defaults = defaults
     return WithDefaults
-
-
-def _planner(options: SinkOptions, connect: Connect) -> Planner:
-    from eos_sink.driver.planner import Planner
-
-    return _planners.get(options, lambda: Planner(connect(options), options))

@@ -1,7 +1,7 @@
-"""What Spark ships to tasks and to the process of commits: the writer of a stream or of a batch.
+"""The writers of a stream and of a batch, which Spark ships to tasks and to the commit process.
 
-Both do the same with the rows. They differ in who numbers the batch: Spark numbers those of a
-query, also of one whose `foreachBatch` writes; the user numbers a batch write, or nobody does.
+They do the same with the rows. Who numbers the batch differs: Spark does for a query, also for one
+whose `foreachBatch` writes. The user may number a batch write.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from eos_sink.errors import (
 )
 from eos_sink.options import SinkOptions, Version
 from eos_sink.protocol.model import BatchId, Numbering, Plan, TaskReport
-from eos_sink.spark.client_cache import Kept
+from eos_sink.spark.client_cache import ClientCache
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -46,12 +46,12 @@ CheckSettings = Callable[[Mapping[str, str]], None]
 _QUERY, _BATCH = "sql.streaming.queryId", "streaming.sql.batchId"
 _RUN = "spark.jobGroup.id"
 
-_committers: Kept[Committer] = Kept()
+_committers: ClientCache[Committer] = ClientCache()
 
 
 @contextlib.contextmanager
 def in_this_python() -> Iterator[None]:
-    """Spark's workers often run another Python than the driver's program."""
+    """Explain a missing module: Spark's workers often run another Python than the driver."""
     try:
         yield
     except ModuleNotFoundError as missing:
@@ -65,13 +65,13 @@ def in_this_python() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Report(WriterCommitMessage):
-    """A task's report on its way to the driver."""
+    """Carries a task's report to the driver."""
 
     report: TaskReport
 
 
 class SinkWriter:
-    """What the writers of a stream and of a batch share."""
+    """The common part of both writers."""
 
     def __init__(
         self,
@@ -86,19 +86,19 @@ class SinkWriter:
         self._check_settings = check_settings
 
     def _write(
-        self, context: TaskContext, batch: BatchId, run: str, rows: Iterator[pa.RecordBatch]
+        self, context: TaskContext, batch: BatchId, spark_run: str, rows: Iterator[pa.RecordBatch]
     ) -> Report:
         with in_this_python():
             from eos_sink.task.writer import TaskWriter
 
         assert self._plan is not None
         if self._check_settings is not None:
-            # A setting can only be asked for by its whole name; these are not all known.
+            # The public API reads a setting by its name, and not all names are known here.
             self._check_settings(getattr(context, "_localProperties", None) or {})
         # Spark trims a setting and takes it in any case.
         if (context.getLocalProperty("spark.speculation") or "").strip().lower() == "true":
-            # Two attempts of a task would take one transactional id from each other, and the
-            # later one can abort what the earlier one has prepared.
+            # Two attempts of a task fence each other, and the later one can abort what the earlier
+            # one has prepared.
             raise ConfigurationError(
                 "spark.speculation is on: a second attempt of a task would abort what the first "
                 "one has written.",
@@ -106,7 +106,7 @@ class SinkWriter:
             )
         with contextlib.closing(self._connect(self._options)) as kafka:
             task = TaskWriter(kafka, self._options, self._plan)
-            return Report(task.write(batch, context.partitionId(), rows, run))
+            return Report(task.write(batch, context.partitionId(), rows, spark_run))
 
     def _commit(self, messages: list[WriterCommitMessage | None]) -> None:
         reports = _reports(messages)
@@ -126,7 +126,7 @@ class SinkWriter:
 
 
 class StreamWriter(SinkWriter, DataSourceStreamArrowWriter):
-    """Runs in tasks (`write`) and in the process of commits (`commit`, `abort`)."""
+    """Runs in tasks (`write`) and in the commit process (`commit`, `abort`)."""
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Report:
         context = _task_context()
@@ -159,7 +159,7 @@ class StreamWriter(SinkWriter, DataSourceStreamArrowWriter):
 
 
 class BatchWriter(SinkWriter, DataSourceArrowWriter):
-    """The same of `df.write`. Spark makes one for each write, when it begins to run."""
+    """The writer of `df.write`. Spark creates one for each write, when it runs."""
 
     def __init__(
         self,
@@ -176,20 +176,20 @@ class BatchWriter(SinkWriter, DataSourceArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Report:
         context = _task_context()
-        batch, run = self._numbered(context)
-        with told_of_a_batch_write():
-            return self._write(context, batch, run, iterator)
+        batch, spark_run = self._numbered(context)
+        with add_batch_remedy():
+            return self._write(context, batch, spark_run, iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        with told_of_a_batch_write():
+        with add_batch_remedy():
             self._commit(messages)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        # Nobody may plan under this identity for days, so what is open is ended now.
+        # The next plan under this identity may be days away, so abort what is open now.
         self._committer().abort(_reports(messages), self._token)
 
     def _numbered(self, context: TaskContext) -> tuple[BatchId, str]:
-        """The batch, and the run of the query whose `foreachBatch` writes."""
+        """The batch, and Spark's run id of the query whose `foreachBatch` writes."""
         if self._version is not None:
             named = BatchId.numbered_by(Numbering.VERSION, self._version.app, self._version.number)
             return named, ""
@@ -204,7 +204,7 @@ def _run(context: TaskContext) -> str:
     try:
         return str(uuid.UUID(run))
     except (TypeError, ValueError, AttributeError):
-        # Without it a second frame of a batch could not be told from a replay of the first.
+        # Without it a second frame of a batch would look like a replay of the first.
         raise ConfigurationError(
             f"The job group was changed inside foreachBatch, to {run!r}: Spark's own, the run id "
             "of the query, tells a repeated batch from another frame of the same batch.",
@@ -217,22 +217,22 @@ _REMEDIES: dict[type[EosSinkError], str] = {
     BatchFailedError: "Outside of a query: run the write again.",
     UnfinishedError: "Outside of a query: run the write again under the same txnVersion. Without "
     "one do not run it again, its rows would be there twice: the next write under its identity, "
-    "also one without rows, finishes it.",
+    "even one without rows, finishes it.",
     OutcomeUnknownError: "Outside of a query: run the write again under the same txnVersion. "
-    "Without one look for its rows first, they may be there or become visible.",
+    "Without one look for its rows first: they may be there or become visible.",
 }
 
 
 @contextlib.contextmanager
-def told_of_a_batch_write() -> Iterator[None]:
-    """Errors speak of queries, which are started again; a batch write is run again, or not."""
+def add_batch_remedy() -> Iterator[None]:
+    """Errors are about queries, which are started again. Add when to run a batch write again."""
     try:
         yield
     except EosSinkError as error:
-        more = [text for kind, text in _REMEDIES.items() if isinstance(error, kind)]
-        if not more:
+        more = next((text for kind, text in _REMEDIES.items() if isinstance(error, kind)), None)
+        if more is None:
             raise
-        remedy = " ".join((error.remedy, *more))
+        remedy = f"{error.remedy} {more}"
         raise type(error)(error.message, remedy=remedy, data=error.data) from error
 
 

@@ -1,1 +1,1 @@
-"""The task's half of the protocol: Arrow batches in, a prepared transaction out."""
+"""What runs in a task: Arrow batches in, a prepared transaction out."""

@@ -1,93 +1,22 @@
-"""The columns of Spark's Kafka sink: which there may be, and how Arrow batches hold them.
-
-Source of the contract: Spark's KafkaWriter, KafkaWriteTask and its Kafka integration guide. Names
-are case-sensitive and other columns are ignored. Spark itself refuses two columns of one name on
-their way to a sink in Python.
-"""
+"""The Kafka records of an Arrow batch, and where they may go."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from eos_sink.errors import ConfigurationError
-from eos_sink.kafka.rows import Rows, plain
+from eos_sink.kafka.rows import Rows, to_bytes
+from eos_sink.kafka_config.destinations import Destinations
 
-_TEXT_OR_BYTES = ("string", "binary")
-_ALLOWED = {
-    "value": _TEXT_OR_BYTES,
-    "key": _TEXT_OR_BYTES,
-    "topic": ("string",),
-    "headers": ("array<struct<key:string,value:binary>>",),
-    "partition": ("int",),
-}
-# What Spark's own sink calls these in SparkThrowable.getCondition.
-_UNFIT_COLUMN = "_LEGACY_ERROR_TEMP_3080"
+# Its name in SparkThrowable.getCondition of Spark's own sink.
 _NULL_TOPIC = "KAFKA_NULL_TOPIC_IN_DATA"
 
 
-def check_columns(
-    types: Mapping[str, str], topic: str | None, timestamp: str | None = None
-) -> None:
-    """Check a query's columns before anything is written.
-
-    Args:
-        types: Spark's simple type string of each column.
-        topic: the option `topic`, or None. With it a column of that name is any other column.
-        timestamp: the option `eos.timestamp.column`, or None.
-
-    Raises:
-        ConfigurationError: a column is missing or of a wrong type.
-    """
-    if "value" not in types:
-        raise _unfit(
-            f"Required column 'value' is missing; the query has {sorted(types)}.",
-            "Select one, for example: to_json(struct('*')) AS value.",
-        )
-    if topic is None and "topic" not in types:
-        raise _unfit(
-            "There is neither option topic nor a column 'topic'.",
-            "Set .option('topic', '<name>') or select a column 'topic'.",
-        )
-    for name, allowed in _ALLOWED.items():
-        if name in types and (name != "topic" or topic is None):
-            _check_type(name, types[name], allowed)
-    if timestamp is not None:
-        if timestamp not in types:
-            raise ConfigurationError(
-                f"Option eos.timestamp.column names {timestamp!r}, and the query has "
-                f"{sorted(types)}.",
-                remedy="Select that column, or correct or remove the option. Nothing was written.",
-            )
-        _check_type(timestamp, types[timestamp], ("timestamp",))
-
-
-def _check_type(name: str, given: str, allowed: tuple[str, ...]) -> None:
-    if _base_type(given) not in allowed:
-        raise _unfit(
-            f"Column '{name}' has type {given}; allowed: {' or '.join(allowed)}.",
-            f"Cast it: CAST({name} AS {allowed[0].upper()}) AS {name}.",
-        )
-
-
-def _base_type(simple: str) -> str:
-    """A collated string, `varchar(n)` or `char(n)` is a string on the wire; names of fields inside
-    a type are the same in any case, as they are to Spark."""
-    simple = simple.lower()
-    return "string" if simple.startswith(("string", "varchar(", "char(")) else simple
-
-
-def _unfit(what: str, remedy: str) -> ConfigurationError:
-    return ConfigurationError(
-        what, remedy=f"{remedy} Nothing was written.", data={"condition": _UNFIT_COLUMN}
-    )
-
-
-def columns(batch: pa.RecordBatch, topic: str | None, timestamp: str | None = None) -> Rows:
-    """The columns of an Arrow batch that make Kafka records.
+def to_rows(batch: pa.RecordBatch, topic: str | None, timestamp: str | None = None) -> Rows:
+    """The Kafka records of an Arrow batch.
 
     Raises:
         ConfigurationError: a row has no topic, a header without a key or with one that cannot be
@@ -101,8 +30,8 @@ def columns(batch: pa.RecordBatch, topic: str | None, timestamp: str | None = No
     key, headers, partition = column("key"), column("headers"), column("partition")
     when = column(timestamp)
     return Rows(
-        value=plain(column("value")),
-        key=None if key is None else plain(key),
+        value=to_bytes(column("value")),
+        key=None if key is None else to_bytes(key),
         topic=topic if topic is not None else _topics(column("topic")),
         headers=None if headers is None else _headers(headers),
         partition=None if partition is None else _partitions(partition),
@@ -122,7 +51,7 @@ def _topics(column: Any) -> Any:
 
 
 def _partitions(column: Any) -> Any:
-    """A client would take -1 for no partition; Java's, and so Spark's sink, refuses it."""
+    """Librdkafka takes -1 as no partition; the Java client, and so Spark's sink, refuses it."""
     least = pc.min(column).as_py()
     if least is not None and least < 0:
         raise ConfigurationError(
@@ -135,7 +64,7 @@ def _partitions(column: Any) -> Any:
 
 
 def _milliseconds(column: Any, name: str | None) -> Any:
-    """Spark's microseconds in Kafka's unit; the rest is cut off."""
+    """Spark's microseconds in Kafka's unit, truncated."""
     times = column.cast(pa.timestamp("ms", column.type.tz), safe=False).cast(pa.int64())
     least = pc.min(times).as_py()
     # To librdkafka 0 means now.
@@ -159,7 +88,32 @@ def _headers(column: Any) -> Any:
         )
     if pc.any(pc.match_substring(keys, "\0")).as_py():
         raise ConfigurationError(
-            "A row has a header whose key holds a zero character, where librdkafka would end it.",
+            "A row has a header whose key contains a zero character, where librdkafka would cut "
+            "it off.",
             remedy="Give the header another key. Nothing of the batch is visible.",
         )
     return column
+
+
+def check_destinations_of(batch: pa.RecordBatch, topic: str | None, declared: Destinations) -> None:
+    """Check rows against the declared destinations before any of them is sent.
+
+    Args:
+        topic: the option `topic`, or None for the column.
+        declared: the option `eos.destinations`.
+
+    Raises:
+        ConfigurationError: a row goes elsewhere.
+    """
+    by_partition = "partition" in batch.schema.names
+    if topic is not None:
+        numbers = pc.unique(batch.column("partition")).to_pylist() if by_partition else [None]
+        places: list[Any] = [(topic, number) for number in numbers]
+    else:
+        names = ["topic", "partition"] if by_partition else ["topic"]
+        found = pa.Table.from_batches([batch.select(names)]).group_by(names).aggregate([])
+        places = [(row["topic"], row.get("partition")) for row in found.to_pylist()]
+    for name, number in places:
+        # `to_rows` refuses a row without a topic.
+        if name is not None and not declared.allow(name, number):
+            raise declared.make_error(name, number)

@@ -1,11 +1,11 @@
 """An order-independent fingerprint of rows: equal for equal rows in any order and partition.
 
-Each row gets a 64-bit hash of its parts, and the hashes are added up modulo 2^64. The hash is a
-chain of steps, each of which takes in eight bytes as a little-endian number; see `_step`. A field
-begins with its length, -1 for null, so that fields do not run into each other. numpy takes one
-step of all rows at a time. The hash of a row depends on that row alone.
+Each row has a 64-bit hash, and the hashes are added up modulo 2^64. The hash is a chain of steps,
+each of which takes in eight bytes as a little-endian number; see `_step`. A field starts with its
+length, -1 for null, so that fields do not run into each other. numpy does one step of all rows at a
+time. The hash of a row depends on that row alone.
 
-Not for secrets: it tells apart what data happens to be, not what somebody constructs to collide.
+Not cryptographic: data can be constructed to collide.
 """
 
 from __future__ import annotations
@@ -17,31 +17,32 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from eos_sink.kafka.rows import Int64s, Row, Rows, header_parts, plain, spans, valid
+from eos_sink.kafka.rows import Int64s, Row, Rows, find_spans, find_valid, split_headers, to_bytes
 from eos_sink.protocol.model import RowDigest
 
 Hashes = npt.NDArray[np.uint64]
 
-# SplitMix64's: odd, and without a pattern.
+# SplitMix64's multipliers.
 _FACTORS = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
-# The fraction of pi, where every chain begins.
+# The start of each chain: the fraction of pi.
 _START = np.uint64(0x243F6A8885A308D3)
 _NULL = np.uint64(2**64 - 1)
 _HEADERS, _PARTITION, _TIMESTAMP = (np.uint64(tag) for tag in (1, 2, 3))
 _WORD = 8
 _MASKS = np.array([256**count - 1 for count in range(_WORD + 1)], np.uint64)
-# Longer ones go through BLAKE2b one by one, which takes no longer from here on.
+# Longer fields go through BLAKE2b one by one, which is as fast from this length on.
 _LONG = 1024
 _ROWS_AT_ONCE = 1000
 
 
 class RowDigester:
-    """Counts and fingerprints rows."""
+    """Counts and fingerprints rows.
+
+    Args:
+        topic_varies: whether the topic is a part of each row.
+    """
 
     def __init__(self, *, topic_varies: bool) -> None:
-        """Args:
-        topic_varies: whether each row names its topic, which then counts too.
-        """
         self._topic_varies = topic_varies
         self._rows = self._bytes = self._sum = 0
         self._waiting: list[Row] = []
@@ -52,13 +53,13 @@ class RowDigester:
         self._sum += int(hashes(rows, topic_varies=self._topic_varies).sum())
 
     def add_row(self, row: Row) -> None:
-        """The same for rows that come one by one."""
+        """Add a single row."""
         self._waiting.append(row)
         if len(self._waiting) == _ROWS_AT_ONCE:
             self._add_waiting()
 
     @property
-    def tally(self) -> RowDigest:
+    def digest(self) -> RowDigest:
         self._add_waiting()
         return RowDigest(self._rows, self._bytes, self._sum % 2**64)
 
@@ -71,30 +72,30 @@ class RowDigester:
 def _size(column: Any) -> int:
     if column is None:
         return 0
-    _, _, lengths = spans(column)
+    _, _, lengths = find_spans(column)
     return int(lengths.sum()) + int(column.null_count)
 
 
 def hashes(rows: Rows, *, topic_varies: bool) -> Hashes:
-    """The hash of each row. What a row does not have does not count, so that it makes no difference
-    whether a column is missing, and no header is the same as no headers."""
+    """The hash of each row. Absent parts do not count: a missing column hashes like one of nulls,
+    and an empty list of headers like none."""
     state = _chained(_fields(rows.value), _absent() if rows.key is None else _fields(rows.key))
     if topic_varies:
         _step(state, _topics(rows))
     if rows.headers is not None:
-        counts, keys, values = header_parts(rows.headers)
+        counts, keys, values = split_headers(rows.headers)
         _tagged(state, _HEADERS, counts > 0, _headers(counts, keys, values))
     if rows.partition is not None:
-        _tagged(state, _PARTITION, valid(rows.partition), _numbers(rows.partition))
+        _tagged(state, _PARTITION, find_valid(rows.partition), _numbers(rows.partition))
     if rows.timestamp is not None:
-        _tagged(state, _TIMESTAMP, valid(rows.timestamp), _numbers(rows.timestamp))
+        _tagged(state, _TIMESTAMP, find_valid(rows.timestamp), _numbers(rows.timestamp))
     return _mixed(state)
 
 
 def _step(state: Hashes, word: Hashes | np.uint64) -> None:
-    """Take one word into each state. Reversible, so two states that differ stay different, and so
-    do two words. Twice multiplied, since once leaves the highest bits alone, which the next word
-    could then cancel: the signs of neighbouring numbers."""
+    """Mix a word into each state. Reversible, so different states and different words stay
+    different. One multiplication would leave the highest bits alone, so that the next word could
+    cancel them (the signs of neighbouring numbers): therefore two."""
     state ^= word
     state *= _FACTORS[0]
     state ^= state >> np.uint64(32)
@@ -110,7 +111,7 @@ def _chained(first: Hashes, second: Hashes | np.uint64) -> Hashes:
 
 
 def _mixed(state: Hashes) -> Hashes:
-    """Every bit of the result depends on every bit of the state (SplitMix64's last step)."""
+    """SplitMix64's last step: each bit of the result depends on each bit of the state."""
     state = (state ^ (state >> np.uint64(30))) * _FACTORS[0]
     state = (state ^ (state >> np.uint64(27))) * _FACTORS[1]
     state ^= state >> np.uint64(31)
@@ -118,7 +119,7 @@ def _mixed(state: Hashes) -> Hashes:
 
 
 def _tagged(state: Hashes, tag: np.uint64, there: Any, word: Hashes) -> None:
-    """Take in which part it is, and the part, where it is there."""
+    """Mix in an optional part, behind its tag, where it is present."""
     changed = state[there]
     _step(changed, tag)
     _step(changed, word[there])
@@ -132,12 +133,12 @@ def _numbers(column: Any) -> Hashes:
 
 def _topics(rows: Rows) -> Hashes:
     names, topics = rows.topics
-    found: Hashes = _fields(plain(pa.array(names, pa.string())))[topics]
+    found: Hashes = _fields(to_bytes(pa.array(names, pa.string())))[topics]
     return found
 
 
 def _headers(counts: Int64s, keys: Any, values: Any) -> Hashes:
-    """Of each row's list: the sum of its headers' hashes, each taken with its place in the list."""
+    """For each row the sum of its headers' hashes, each of which includes the header's index."""
     first = np.cumsum(counts) - counts
     each = _chained(_fields(keys), _fields(values))
     _step(each, (np.arange(len(each)) - np.repeat(first, counts)).astype(np.uint64))
@@ -157,7 +158,7 @@ def _absent() -> np.uint64:
 
 def _fields(column: Any) -> Hashes:
     """The hash of each field of a column."""
-    buffer, starts, lengths = spans(column)
+    buffer, starts, lengths = find_spans(column)
     state = np.full(len(starts), _START)
     _step(state, lengths.view(np.uint64))
     if buffer is None or not buffer.size or not lengths.size:
@@ -175,7 +176,7 @@ def _fields(column: Any) -> Hashes:
 
 
 def _without_long(state: Hashes, data: Any, starts: Int64s, lengths: Int64s) -> Int64s:
-    """Take in the long fields, and return the lengths with nothing left of those."""
+    """Mix in the long fields; returns the lengths, 0 for those."""
     long = np.flatnonzero(lengths > _LONG)
     digests = b"".join(
         blake2b(data[start : start + length], digest_size=_WORD).digest()
@@ -188,7 +189,7 @@ def _without_long(state: Hashes, data: Any, starts: Int64s, lengths: Int64s) -> 
 
 
 def _even(state: Hashes, data: Any, start: int, length: int) -> None:
-    """Fields of the same length, at least a word, one behind the other."""
+    """Contiguous fields of the same length, at least a word."""
 
     def words(at: int) -> Hashes:
         found: Hashes = np.ndarray(len(state), "<u8", data, start + at, (length,))
@@ -201,7 +202,7 @@ def _even(state: Hashes, data: Any, start: int, length: int) -> None:
 
 
 def _uneven(state: Hashes, data: Any, starts: Int64s, lengths: Int64s) -> None:
-    """Fields of any length: longest first, so that those that have an n-th word stand together."""
+    """Fields of any length, sorted by it: the fields that have an n-th word are the first ones."""
     if data.size < _WORD:
         data = np.concatenate([data, np.zeros(_WORD, np.uint8)])
     at_byte = np.ndarray(data.size - _WORD + 1, "<u8", data, 0, (1,))
@@ -214,7 +215,7 @@ def _uneven(state: Hashes, data: Any, starts: Int64s, lengths: Int64s) -> None:
         places = begin[:some] + number * _WORD
         words = np.empty(some, np.uint64)
         words[:ended] = at_byte[places[:ended]]
-        # A last word may end behind the buffer, or hold bytes of the next field.
+        # A last word may end behind the buffer, or have bytes of the next field.
         last = places[ended:]
         inside = np.minimum(last, len(at_byte) - 1)
         words[ended:] = at_byte[inside] >> (8 * (last - inside)).astype(np.uint64)

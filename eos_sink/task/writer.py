@@ -1,19 +1,20 @@
-"""What a task does with its partition of a batch (Spark's DataWriter): write and prepare, or count.
+"""Write one partition of a batch into a transaction (Spark's DataWriter), or only count its rows.
 
-A partition without rows opens no transaction. A transaction is never committed here.
+A task never commits its transaction, and opens none for a partition without rows.
 """
 
 from __future__ import annotations
 
 import contextlib
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from itertools import islice
 
 import pyarrow as pa
 
-from eos_sink.decision_log import DecisionRegister, Entry, refused_member, superseded
+from eos_sink.decision_log import DecisionRegister
 from eos_sink.errors import FailureKind, ProduceFailedError
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import (
@@ -29,15 +30,15 @@ from eos_sink.metrics import events
 from eos_sink.metrics.names import Step
 from eos_sink.metrics.stats import StepClock
 from eos_sink.options import SinkOptions
-from eos_sink.protocol.model import BatchId, Plan, Prepared, TaskReport
-from eos_sink.protocol.rules import Role, assignment, second_frame
-from eos_sink.task.columns import columns
-from eos_sink.task.declared import check_rows
+from eos_sink.protocol.fenced_errors import refused_member, superseded
+from eos_sink.protocol.model import BatchId, Entry, Plan, Prepared, TaskReport
+from eos_sink.protocol.rules import Role, assign, second_frame
+from eos_sink.task.columns import check_destinations_of, to_rows
 from eos_sink.task.fingerprint import RowDigester
 
 _ABORT_S = 10.0
 _REMEDIES = {
-    FailureKind.MESSAGE_REJECTED: "Mend what is named (for a record that is too large: "
+    FailureKind.MESSAGE_REJECTED: "Fix what is named (for a record that is too large: "
     "max.message.bytes of the topic and kafka.max.request.size), then start the query again: "
     "Spark replays the batch.",
     FailureKind.DELIVERY_FAILED: "Check the topic's brokers and its in-sync replicas "
@@ -62,34 +63,34 @@ class TaskWriter:
         self._plan = plan
         self._clock = StepClock(clock)
         if options.metrics_log:
-            events.show()
+            events.log_to_stderr()
 
     def write(
-        self, batch: BatchId, partition: int, data: Iterable[pa.RecordBatch], run: str = ""
+        self, batch: BatchId, partition: int, data: Iterable[pa.RecordBatch], spark_run: str = ""
     ) -> TaskReport:
         """Consume all of `data` and report.
 
         Args:
-            run: the run of the query whose `foreachBatch` writes.
+            spark_run: Spark's run id of the query whose `foreachBatch` writes.
 
         Raises:
             ProduceFailedError, SupersededError: the transaction is aborted; Spark may try again.
-            ConfigurationError, ClusterError: something in the rows or the cluster is wrong.
-            OperatorNeededError: Spark runs a batch that the decision forbids.
+            ConfigurationError, ClusterError: something is wrong with the rows or the cluster.
+            OperatorNeededError: the decision does not allow this batch.
         """
-        todo = assignment(self._plan, batch, partition, run)
-        tallier = RowDigester(topic_varies=self._options.topic is None)
-        # An Arrow batch may have 64 MB, so none is held here once Spark is asked for another.
+        todo = assign(self._plan, batch, partition, spark_run)
+        digester = RowDigester(topic_varies=self._options.topic is None)
+        # An Arrow batch may have 64 MB: keep none when Spark is asked for the next one.
         filled = filter(len, data)
         prepared = None
         if todo.role is Role.WRITE:
-            prepared = self._write(todo.slot, partition, filled, tallier)
+            prepared = self._write(todo.slot, partition, filled, digester)
         elif todo.role is Role.REFUSE:
             if next(filled, None) is not None:
                 raise second_frame(self._plan.token.names, batch)
         else:
             for part in filled:
-                tallier.add(self._rows(part))
+                digester.add(self._rows(part))
                 del part
         decision = self._plan.decision
         return TaskReport(
@@ -98,47 +99,42 @@ class TaskWriter:
             partition=partition,
             slot=todo.slot,
             replayed=decision is not None and decision.batch == batch,
-            tally=tallier.tally,
+            digest=digester.digest,
             prepared=prepared,
             lost=self._plan.lost,
             skipped=todo.role is Role.SKIP,
-            run=run,
+            spark_run=spark_run,
             took=self._clock.took,
         )
 
     def _write(
-        self, slot: int, partition: int, rows: Iterator[pa.RecordBatch], tallier: RowDigester
+        self, slot: int, partition: int, rows: Iterator[pa.RecordBatch], digester: RowDigester
     ) -> Prepared | None:
         transactional_id = self._plan.token.names.task(slot, partition)
-        with _Opening(lambda: self._open(transactional_id)) as opening:
+        with (
+            self._explain(transactional_id),
+            _Opening(lambda: self._open(transactional_id)) as opening,
+        ):
             if self._plan.wrote(partition):
-                # It is likely to write again, and Spark may be a while with the first rows.
+                # It is likely to write again, and Spark may take a while to bring the first rows.
                 opening.begin()
-            # The second is taken before anything is written, since it tells whether there is more.
+            # The second Arrow batch is fetched before the first is written: is there more than one?
             waiting = list(islice(rows, 2))
             if not waiting:
                 return None
-            try:
-                producer = opening.end()
-            except BaseException as error:
-                explained = self._explained(error, transactional_id)
-                if explained is None:
-                    raise
-                raise explained from error
+            producer = opening.end()
         self._clock.begin()
-        try:
-            producer.begin()
-            witness = self._produce(producer, waiting, rows, tallier)
-            identity = producer.identity(Deadline(self._options.step_timeout))
-        except BaseException as error:
-            _give_up(producer)
-            explained = self._explained(error, transactional_id)
-            if explained is None:
+        with self._explain(transactional_id):
+            try:
+                producer.begin()
+                witness = self._produce(producer, waiting, rows, digester)
+                identity = producer.identity(Deadline(self._options.step_timeout))
+            except BaseException:
+                _give_up(producer)
                 raise
-            raise explained from error
         self._clock.end(Step.WRITE)
         producer.close()
-        return Prepared(partition, identity.producer_id, identity.epoch, tallier.tally, witness)
+        return Prepared(partition, identity.producer_id, identity.epoch, digester.digest, witness)
 
     def _open(self, transactional_id: str) -> TransactionalProducer:
         self._clock.begin()
@@ -156,22 +152,22 @@ class TaskWriter:
         producer: TransactionalProducer,
         waiting: list[pa.RecordBatch],
         rest: Iterable[pa.RecordBatch],
-        tallier: RowDigester,
+        digester: RowDigester,
     ) -> Witness:
         witnesses: list[Witness] = []
         self._send(
-            producer, waiting.pop(0), tallier, lambda *place: witnesses.append(Witness(*place))
+            producer, waiting.pop(0), digester, lambda *place: witnesses.append(Witness(*place))
         )
         if waiting:
-            # A stale driver's task is refused here, before it has written much, and frees readers.
+            # Kafka refuses a stale driver's task here, before it has written much.
             self._send_offset(producer)
-            self._send(producer, waiting.pop(), tallier)
+            self._send(producer, waiting.pop(), digester)
             for part in rest:
-                self._send(producer, part, tallier)
+                self._send(producer, part, digester)
                 del part
         producer.flush(Deadline(self._options.transaction_timeout_ms / 1000))
-        # Behind the last row, so that a stale task never stays prepared: who replaces its driver
-        # after this sees all of the transaction. And librdkafka tells of a failed record here.
+        # Behind the last row, so that a stale task never stays prepared: a driver that takes over
+        # later sees all of the transaction. And librdkafka reports a failed record here.
         self._send_offset(producer)
         if not witnesses:
             raise ProduceFailed("No record is known to be there.", FailureKind.DELIVERY_FAILED)
@@ -181,13 +177,13 @@ class TaskWriter:
         self,
         producer: TransactionalProducer,
         part: pa.RecordBatch,
-        tallier: RowDigester,
+        digester: RowDigester,
         on_offset: Callable[[str, int, int], None] | None = None,
     ) -> None:
         if self._options.destinations is not None:
-            check_rows(part, self._options.topic, self._options.destinations)
+            check_destinations_of(part, self._options.topic, self._options.destinations)
         rows = self._rows(part)
-        tallier.add(rows)
+        digester.add(rows)
         producer.produce_rows(rows, on_offset)
 
     def _send_offset(self, producer: TransactionalProducer) -> None:
@@ -195,64 +191,66 @@ class TaskWriter:
         producer.send_offset(token.position, token.member, deadline)
 
     def _rows(self, part: pa.RecordBatch) -> Rows:
-        return columns(part, self._options.topic, self._options.timestamp_column)
+        return to_rows(part, self._options.topic, self._options.timestamp_column)
 
-    def _latest(self) -> Entry | None:
-        """What the log says by now, if it is readable soon."""
-        register = DecisionRegister(self._kafka, self._plan.token.names)
-        try:
-            return register.glance()
-        finally:
-            register.close()
-
-    def _explained(self, error: BaseException, transactional_id: str) -> BaseException | None:
-        """The error that tells the user what to do; None: that is the error itself."""
+    @contextlib.contextmanager
+    def _explain(self, transactional_id: str) -> Iterator[None]:
+        """Turn refusals of Kafka into errors with a remedy for the user."""
         token = self._plan.token
-        if isinstance(error, MemberRefused):
-            return refused_member(
+        try:
+            yield
+        except MemberRefused as error:
+            raise refused_member(
                 token.names,
                 error,
-                token.owner,
-                self._latest(),
+                token.run,
+                self._read_latest(),
                 token.session_ms,
                 while_writing=True,
-            )
-        if isinstance(error, ProducerFenced):
-            latest = self._latest()
+            ) from error
+        except ProducerFenced as error:
+            latest = self._read_latest()
             if latest is not None and latest.seq > token.seq:
                 # Not another attempt of this batch: the query has gone on without it.
-                return superseded(token, latest)
-            return ProduceFailedError(
+                raise superseded(token, latest) from error
+            raise ProduceFailedError(
                 f"Another attempt has taken the transactional id {transactional_id}, or its "
                 f"transaction timed out: {error} Nothing of the batch is visible.",
                 remedy="If batches take longer than eos.transaction.timeout.ms, make them smaller "
                 "or raise it. Then start the query again: Spark replays the batch.",
                 data={"kind": FailureKind.TRANSACTION_FAILED.value},
-            )
-        if isinstance(error, ProduceFailed):
-            return ProduceFailedError(
+            ) from error
+        except ProduceFailed as error:
+            raise ProduceFailedError(
                 f"Kafka did not take all records of {transactional_id} ({error.kind.value}): "
                 f"{error} Nothing of the batch is visible.",
                 remedy=_REMEDIES[error.kind],
                 data={"kind": error.kind.value},
-            )
-        return None
+            ) from error
+
+    def _read_latest(self) -> Entry | None:
+        register = DecisionRegister(self._kafka, self._plan.token.names)
+        try:
+            return register.try_read()
+        finally:
+            register.close()
 
 
 class _Opening:
-    """A producer that is opened beforehand, or when it is needed. One that nobody needed is closed:
-    an id that was inited has no transaction yet."""
+    """Opens a producer early, in a thread, or when it is needed. A producer that is not needed is
+    closed: its id was inited, but has no transaction."""
 
     def __init__(self, open_: Callable[[], TransactionalProducer]) -> None:
         self._open = open_
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="opening")
         self._begun: Future[TransactionalProducer] | None = None
 
     def __enter__(self) -> _Opening:
         return self
 
     def begin(self) -> None:
-        self._begun = self._thread.submit(self._open)
+        begun = self._begun = Future()
+        # A daemon: a broker that does not answer must not keep the worker from ending.
+        threading.Thread(target=self._run, args=(begun,), name="opening", daemon=True).start()
 
     def end(self) -> TransactionalProducer:
         begun, self._begun = self._begun, None
@@ -262,12 +260,17 @@ class _Opening:
         if self._begun is not None:
             with contextlib.suppress(Exception):
                 self._begun.result().close()
-        self._thread.shutdown(wait=False)
+
+    def _run(self, begun: Future[TransactionalProducer]) -> None:
+        try:
+            begun.set_result(self._open())
+        except BaseException as error:  # noqa: BLE001 - `end` raises it
+            begun.set_exception(error)
 
 
 def _give_up(producer: TransactionalProducer) -> None:
-    """Abort at once, so that readers are not held up. If that fails, the driver's abort, the next
-    recovery or the time-out does it; the error that led here says more."""
+    """Abort at once, so that readers are not blocked. If that fails, the driver's abort, the next
+    recovery or the timeout does it, and the error that led here says more."""
     with contextlib.suppress(Exception):
         producer.abort(Deadline(_ABORT_S))
     producer.close()

@@ -1,4 +1,4 @@
-"""A real Kafka for tests of your own streams.
+"""A real Kafka for tests, whose nodes and network can fail; public.
 
     from eos_sink.testing import start_kafka
 
@@ -6,34 +6,58 @@
         kafka.create_topic("orders", partitions=4)
         ...  # kafka.bootstrap_servers
 
-See `start_kafka` for three brokers, other versions, given clusters and containers, and `Faults` for
-real crashes of Spark's processes at named points of the protocol.
+See `start_kafka` for three brokers, other versions, external clusters and containers, and `Faults`
+for real crashes of Spark's processes at named points of the protocol.
 """
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
-from eos_sink.testing.cluster import Backend, start_kafka
-from eos_sink.testing.errors import (
-    BackendUnavailableError,
-    DownloadError,
-    JavaNotFoundError,
-    NodeControlError,
-    NodeFailedError,
-    NotReadyError,
-    TestClusterError,
-)
-from eos_sink.testing.faults import Action, FaultPoint, Faults, Struck
-from eos_sink.testing.interface import KafkaCluster, KafkaNode, Role
-from eos_sink.testing.jvm import java_home
-from eos_sink.testing.security import Security
-from eos_sink.testing.timeline import Pass, read_timeline
-
 if TYPE_CHECKING:
-    from eos_sink.testing.gates import FaultyDataSource
+    from eos_sink.kafka_config.acls import Acl, Resource
+    from eos_sink.testing.backends import Backend, start_kafka
+    from eos_sink.testing.cluster_errors import (
+        BackendUnavailableError,
+        DownloadError,
+        JavaNotFoundError,
+        NodeControlError,
+        NodeFailedError,
+        NotReadyError,
+        TestClusterError,
+    )
+    from eos_sink.testing.fault_gates import FaultyDataSource
+    from eos_sink.testing.faults import Action, FaultPoint, Faults, Pass, Struck, read_timeline
+    from eos_sink.testing.java import java_home
+    from eos_sink.testing.kafka_cluster import KafkaCluster
+    from eos_sink.testing.kafka_node import KafkaNode
+    from eos_sink.testing.node_properties import Role
+    from eos_sink.testing.security import Security
+
+_NAMES = {
+    "access": ("Acl", "Resource"),
+    "backends": ("Backend", "start_kafka"),
+    "cluster_errors": (
+        "BackendUnavailableError",
+        "DownloadError",
+        "JavaNotFoundError",
+        "NodeControlError",
+        "NodeFailedError",
+        "NotReadyError",
+        "TestClusterError",
+    ),
+    "fault_gates": ("FaultyDataSource",),
+    "faults": ("Action", "FaultPoint", "Faults", "Pass", "Struck", "read_timeline"),
+    "java": ("java_home",),
+    "kafka_cluster": ("KafkaCluster",),
+    "kafka_node": ("KafkaNode",),
+    "node_properties": ("Role",),
+    "security": ("Security",),
+}
 
 __all__ = [
+    "Acl",
     "Action",
     "Backend",
     "BackendUnavailableError",
@@ -48,6 +72,7 @@ __all__ = [
     "NodeFailedError",
     "NotReadyError",
     "Pass",
+    "Resource",
     "Role",
     "Security",
     "Struck",
@@ -59,9 +84,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """The data source brings Spark and the sink's clients, which a test of Kafka alone spares."""
-    if name == "FaultyDataSource":
-        from eos_sink.testing.gates import FaultyDataSource
-
-        return FaultyDataSource
-    raise AttributeError(name)
+    """Import on first use: the check of rows needs no cluster, a cluster needs no Spark."""
+    for module, names in _NAMES.items():
+        if name in names:
+            return getattr(import_module(f"{__name__}.{module}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""Where downloads live, and how two processes share them."""
+"""The directory of downloads, and a lock between the processes that share it."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def cache_root(environ: Mapping[str, str] = os.environ) -> Path:
 
 @contextlib.contextmanager
 def exclusive(path: Path, deadline: Deadline, on_wait: Callable[[], None]) -> Iterator[None]:
-    """Hold the lock file; the kernel frees it when its holder dies, however that happens.
+    """Hold a lock file, which the kernel frees when its holder dies.
 
     Args:
-        path: the lock file, made if missing and never removed.
+        path: the lock file, created if it is missing and never removed.
         deadline: how long to wait for another holder.
         on_wait: called once if there is one.
 
@@ -34,15 +34,15 @@ def exclusive(path: Path, deadline: Deadline, on_wait: Callable[[], None]) -> It
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a") as file:
-        if not _try_lock(file.fileno()):
+
+        def lock() -> bool:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return False
+            return True
+
+        if not lock():
             on_wait()
-            wait_until(lambda: _try_lock(file.fileno()), deadline, f"the lock {path} is free")
+            wait_until(lock, deadline, f"the lock {path} is free")
         yield
-
-
-def _try_lock(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True

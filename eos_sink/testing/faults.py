@@ -1,18 +1,20 @@
 """Real crashes and pauses at named points of the protocol, in real Spark processes.
 
 A test arms a point by a file in a directory; the process that reaches the point first takes the
-file away and kills or stops itself, its JVM or everything. Use it from a query's program, which
-runs in a session of its own (`setsid`) if a fault is to strike all of it:
+file away and kills or stops itself, its JVM or its session. A query's program registers the data
+source with fault points, and runs in a session (`setsid`) if a fault is to strike all of it:
 
     spark.dataSource.register(FaultyDataSource)      # still format("kafka-eos")
 
-with `Faults.environment` in its environment, and from the test:
+with `Faults.environment` in its environment. The test does:
 
     faults = Faults(directory)
     faults.arm(FaultPoint.COMMITTER_WRITE_AFTER, Action.KILL_ALL)
     faults.wait_fired(FaultPoint.COMMITTER_WRITE_AFTER, seconds=30)
 
-The process's side is `eos_sink.testing.gates`.
+With EOS_FAULTS_TIMELINE each process appends a line to that file whenever it passes a point:
+
+    {"t": 1763740800.123456, "role": "planner", "pid": 4711, "point": "planner.join.before"}
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ import json
 import os
 import signal
 import time
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from enum import Enum
 from pathlib import Path
@@ -33,14 +36,15 @@ TIMELINE_VARIABLE = "EOS_FAULTS_TIMELINE"
 ROLE_VARIABLE = "EOS_FAULTS_ROLE"
 
 _STOPS_WITHIN_S = 30.0
+_LOOK_AGAIN_S = 0.02
 
 
 class Action(Enum):
-    """What happens to whom when a point is reached.
+    """What strikes which processes when a point is reached.
 
     The JVM is the nearest one above the Python process: the driver's for planner and committer,
-    in local mode for tasks too; on a cluster a task's executor. The session is what `setsid` has
-    begun: all of a driver program, or all of a worker machine.
+    in local mode for tasks too; on a cluster a task's executor. The session is what `setsid`
+    started: all of a driver program, or all of a worker machine.
     """
 
     KILL_PROCESS = "kill-process"
@@ -50,7 +54,7 @@ class Action(Enum):
     KILL_ALL = "kill-all"
     """SIGKILL of every process of the session, as when a machine is lost."""
     PAUSE = "pause"
-    """SIGSTOP of the Python process itself, to be woken by `Faults.resume`: a zombie."""
+    """SIGSTOP of the Python process itself, until `Faults.resume`: a zombie."""
     PAUSE_JVM = "pause-jvm"
     """SIGSTOP of the JVM, as in a long garbage collection; the Python processes go on."""
     PAUSE_ALL = "pause-all"
@@ -95,7 +99,7 @@ class FaultPoint(Enum):
     TASK_FLUSH_AFTER = "task.flush.after"
     TASK_PREPARED_BEFORE = "task.prepared.before"
     TASK_PREPARED_AFTER = "task.prepared.after"
-    """All is on the brokers, and the driver does not know yet."""
+    """All rows are on the brokers, and the driver does not know yet."""
     TASK_ABORT_BEFORE = "task.abort.before"
     TASK_ABORT_AFTER = "task.abort.after"
     COMMITTER_OPEN_BEFORE = "committer.open.before"
@@ -118,7 +122,7 @@ class FaultPoint(Enum):
 
 @dataclass(frozen=True)
 class Struck:
-    """Who reached an armed point, and what was done to whom.
+    """The process that reached an armed point, and what was done.
 
     Attributes:
         pid: the Python process.
@@ -132,14 +136,6 @@ class Struck:
     session: int
     action: Action
 
-    def to_text(self) -> str:
-        return json.dumps({**asdict(self), "action": self.action.value})
-
-    @staticmethod
-    def from_text(text: str) -> Struck:
-        given = json.loads(text)
-        return Struck(**{**given, "action": Action(given["action"])})
-
 
 class Faults:
     """The test's side: arms points, waits until they are reached, wakes what they stopped."""
@@ -150,15 +146,13 @@ class Faults:
 
     @property
     def environment(self) -> dict[str, str]:
-        """To be given to the query's process, and to executors on other machines."""
+        """For the query's process, and for executors on other machines."""
         return {DIRECTORY_VARIABLE: str(self.directory)}
 
     def arm(self, point: FaultPoint, action: Action) -> None:
-        """The next process that reaches `point` suffers `action`, once."""
+        """Let `action` strike the next process that reaches `point`, once."""
         self.disarm(point)
-        waiting = self.directory / f"{point.value}.new"
-        waiting.write_text(action.value)
-        waiting.rename(self.directory / point.value)
+        _write_at_once(self.directory / point.value, action.value)
 
     def disarm(self, point: FaultPoint) -> None:
         """Forget the point, and what happened there."""
@@ -168,9 +162,10 @@ class Faults:
     def struck(self, point: FaultPoint) -> Struck | None:
         """What happened at the point last, or None."""
         try:
-            return Struck.from_text((self.directory / f"{point.value}.fired").read_text())
+            given = json.loads((self.directory / f"{point.value}.fired").read_text())
         except FileNotFoundError:
             return None
+        return Struck(**{**given, "action": Action(given["action"])})
 
     def fired(self, point: FaultPoint) -> int | None:
         """The id of the process that reached the point, or None."""
@@ -183,11 +178,11 @@ class Faults:
         while (pid := self.fired(point)) is None:
             if deadline.passed:
                 raise TimeoutError(f"{point.value} was not reached within {seconds} s")
-            time.sleep(0.02)
+            time.sleep(_LOOK_AGAIN_S)
         return pid
 
     def resume(self, point: FaultPoint) -> None:
-        """SIGCONT to whatever a pause at the point has stopped.
+        """Send SIGCONT to what a pause at the point has stopped.
 
         Raises:
             ValueError: nothing was paused there.
@@ -197,7 +192,7 @@ class Faults:
             raise ValueError(f"nothing was paused at {point.value}: {struck}")
         target = struck.jvm if struck.action is Action.PAUSE_JVM else struck.pid
         assert target is not None
-        # psutil is for those who use faults only.
+        # Only faults that are used need psutil.
         from eos_sink.testing.process_tree import signal_session, wait_stopped
 
         wait_stopped(target, Deadline(_STOPS_WITHIN_S))
@@ -206,3 +201,103 @@ class Faults:
         else:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(target, signal.SIGCONT)
+
+
+class Gate:
+    """The process's side: each call of a client passes it, before and after.
+
+    Args:
+        role: of this process, the first part of each point's name.
+        environ: names the directory of armed points and the timeline; without, nothing happens.
+    """
+
+    def __init__(self, role: str, environ: Mapping[str, str] = os.environ) -> None:
+        directory, timeline = environ.get(DIRECTORY_VARIABLE), environ.get(TIMELINE_VARIABLE)
+        self._directory = Path(directory) if directory else None
+        # One write a line of a file opened for appending: lines of several processes never mix.
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+        self._timeline = os.open(timeline, flags, 0o644) if timeline else None
+        self._role = role
+
+    def reach(self, call: str, when: str) -> None:
+        """Note the point, and strike if it is armed."""
+        point = f"{self._role}.{call}.{when}"
+        action = self._take(point)
+        if self._timeline is not None:
+            entry: dict[str, object] = {"t": round(time.time(), 6), "role": self._role}
+            entry |= {"pid": os.getpid(), "point": point}
+            if action is not None:
+                entry["fault"] = action.value
+            os.write(self._timeline, json.dumps(entry).encode() + b"\n")
+        if action is not None:
+            self._strike(point, action)
+
+    def is_armed(self, call: str, when: str) -> bool:
+        directory = self._directory
+        return directory is not None and (directory / f"{self._role}.{call}.{when}").exists()
+
+    def _take(self, point: str) -> Action | None:
+        """Of several processes at one point, one takes the file."""
+        if self._directory is None:
+            return None
+        taken = self._directory / f"{point}.{os.getpid()}"
+        try:
+            (self._directory / point).rename(taken)
+        except FileNotFoundError:
+            return None
+        return Action(taken.read_text())
+
+    def _strike(self, point: str, action: Action) -> None:
+        """Note what is struck, then strike: this process last."""
+        assert self._directory is not None
+        from eos_sink.testing.process_tree import find_jvm_above, signal_session
+
+        jvm = None
+        with contextlib.suppress(ProcessLookupError):
+            jvm = find_jvm_above(os.getpid())
+        struck = Struck(os.getpid(), jvm, os.getsid(0), action)
+        noted = json.dumps({**asdict(struck), "action": action.value})
+        _write_at_once(self._directory / f"{point}.fired", noted)
+        number = signal.SIGSTOP if action in PAUSES else signal.SIGKILL
+        if action in (Action.KILL_ALL, Action.PAUSE_ALL):
+            signal_session(struck.session, number)
+        elif action in (Action.KILL_JVM, Action.PAUSE_JVM):
+            assert jvm is not None, "this process has no JVM above it"
+            os.kill(jvm, number)
+        if action is not Action.PAUSE_JVM:
+            os.kill(struck.pid, number)
+
+
+def _write_at_once(path: Path, text: str) -> None:
+    """A reader sees the whole file or none."""
+    draft = path.with_name(f"{path.name}.new")
+    draft.write_text(text)
+    draft.rename(path)
+
+
+@dataclass(frozen=True)
+class Pass:
+    """A line of the timeline: one process at one point.
+
+    Attributes:
+        t: seconds since the epoch.
+        role: "planner", "task" or "committer".
+        pid: the process.
+        point: `<role>.<call>.<before|amid|after>`.
+        fault: what struck there (a value of `Action`), None otherwise.
+    """
+
+    t: float
+    role: str
+    pid: int
+    point: str
+    fault: str | None = None
+
+
+def read_timeline(path: str | Path) -> list[Pass]:
+    """All lines of a timeline, in the order of time; empty if there is no file."""
+    try:
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+    except FileNotFoundError:
+        return []
+    return sorted((Pass(**json.loads(line)) for line in lines), key=lambda entry: entry.t)

@@ -1,39 +1,38 @@
-"""Kafka of any version in the cache: complete, checked, and ready to start fast."""
+"""Kafka of any version in the cache, ready to start fast.
+
+`python -m eos_sink.testing.kafka_files [VERSION ...]` downloads it ahead of its use.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
-import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from eos_sink.kafka.deadline import Deadline
-from eos_sink.testing import ivy, manifest, properties, text
-from eos_sink.testing.cache import cache_root, exclusive
-from eos_sink.testing.errors import DownloadError
-from eos_sink.testing.ivy import Workbench
-from eos_sink.testing.jvm import Java
+from eos_sink.testing import jar_cache, node_properties
+from eos_sink.testing.cache import cache_root
+from eos_sink.testing.cluster_errors import DownloadError, TestClusterError
+from eos_sink.testing.jar_cache import Artifact
+from eos_sink.testing.java import Java, find_java
+from eos_sink.testing.waiting import Progress, to_stderr
 
 DEFAULT_VERSION = "4.3.0"
 
 _VERSION = re.compile(r"\d+\.\d+\.\d+")
-_WAIT_FOR_OTHERS_S = 900.0
 _FORMAT_TIMEOUT_S = 60.0
 _BOOTSTRAP_RECORDS = "bootstrap.checkpoint"
 
 
 @dataclass(frozen=True)
 class KafkaFiles:
-    """A Kafka in the cache.
-
-    Attributes:
-        version: "4.3.0".
-        directory: where its jars are.
-    """
+    """A Kafka in the cache: its version, such as "4.3.0", and the directory of its jars."""
 
     version: str
     directory: Path
@@ -52,84 +51,61 @@ class KafkaFiles:
         tag = hashlib.sha256(f"{java.executable} {java.version}".encode()).hexdigest()[:12]
         return self.directory / f"classes-{tag}.jsa"
 
-    @property
-    def lock(self) -> Path:
-        return self.directory.parent / f".{self.version}.lock"
+
+def kafka_artifacts(version: str) -> list[Artifact]:
+    """Kafka and a back end for its log."""
+    return [
+        Artifact("org.apache.kafka", "kafka_2.13", version),
+        # Kafka logs through SLF4J 1.7 and depends on no back end: without one it logs nothing.
+        # slf4j-simple serves every version and needs no file.
+        Artifact("org.slf4j", "slf4j-simple", "1.7.36", transitive=False),
+    ]
 
 
-def ensure_kafka(version: str, bench: Workbench) -> KafkaFiles:
+def ensure_kafka(
+    version: str,
+    java: Java,
+    progress: Progress = to_stderr,
+    environ: Mapping[str, str] = os.environ,
+) -> KafkaFiles:
     """Kafka's files of that version, downloaded if the cache lacks them or has them broken.
 
-    Two processes may call it at once: one downloads, the other waits for it.
-
     Raises:
-        DownloadError: the version is malformed, or cannot be brought.
+        DownloadError: the version is malformed, or cannot be downloaded.
         NotReadyError: another process was still busy with it after 15 minutes.
     """
     if not _VERSION.fullmatch(version):
         raise DownloadError(f"A Kafka version looks like 4.3.0, not {version!r}.")
-    root = cache_root(bench.environ)
-    files = KafkaFiles(version, root / "kafka" / version)
-    if not _problems(files):
-        return files
-    with exclusive(
-        files.lock,
-        Deadline(_WAIT_FOR_OTHERS_S),
-        lambda: bench.progress(f"Kafka {version}: another process is downloading it, waiting ..."),
-    ):
-        problems = _problems(files)
-        if problems:
-            _replace(files, problems, root / "ivy", bench)
+    label = f"Kafka {version} (about 50 jars, 45 MB)"
+
+    def download(draft: Path) -> None:
+        jar_cache.download_jars(
+            kafka_artifacts(version), draft, java, label=label, progress=progress, environ=environ
+        )
+        _record_bootstrap(KafkaFiles(version, draft), java)
+
+    files = KafkaFiles(version, cache_root(environ) / "kafka" / version)
+    jar_cache.ensure_jars(files.directory, download, label, progress)
     return files
 
 
-def _problems(files: KafkaFiles) -> list[str]:
-    if not files.directory.is_dir():
-        return ["nothing was downloaded yet"]
-    known = manifest.read(files.directory)
-    return ["the download was not finished"] if known is None else known.problems(files.directory)
-
-
-def _replace(files: KafkaFiles, problems: list[str], ivy_cache: Path, bench: Workbench) -> None:
-    """Download beside the final place and move there when it is complete."""
-    if files.directory.is_dir():
-        bench.progress(f"Kafka {files.version}: cached, but {problems[0]}; fetching it again")
-    began = time.monotonic()
-    draft = files.directory.with_name(f".{files.version}.part")
-    shutil.rmtree(draft, ignore_errors=True)
-    ivy.retrieve_kafka(files.version, draft, ivy_cache, bench)
-    _record_bootstrap(KafkaFiles(files.version, draft), bench.java)
-    taken = manifest.take(files.version, draft)
-    taken.write(draft)
-    shutil.rmtree(files.directory, ignore_errors=True)
-    draft.rename(files.directory)
-    megabytes = sum(entry.size for entry in taken.entries) / 1e6
-    bench.progress(
-        f"Kafka {files.version}: {len(taken.entries)} files, {megabytes:.0f} MB in "
-        f"{files.directory}, {time.monotonic() - began:.0f} s"
-    )
-
-
 def _record_bootstrap(files: KafkaFiles, java: Java) -> None:
-    """Let Kafka's own tool format a directory once, and keep what all nodes would get.
+    """Let Kafka's own tool format a directory once, and keep what it writes for all nodes.
 
     A node without these records starts with the oldest features instead of its version's own
-    (transactions of the first version, for instance). The tool takes a JVM start, about 0.8 s a
-    node: what it writes differs between nodes in meta.properties only.
+    (transactions of the first version, for instance). The tool takes a JVM start, about 0.8 s for
+    each node; what it writes differs between nodes in meta.properties only.
     """
     with tempfile.TemporaryDirectory(prefix="eos-kafka-format-") as scratch:
-        (node,) = properties.plan_nodes(1)
-        ends = properties.Endpoints(
-            properties.Endpoint("127.0.0.1", 9092), properties.Endpoint("127.0.0.1", 9093)
+        (node,) = node_properties.plan_nodes(1)
+        endpoint = node_properties.Endpoint("127.0.0.1", 9092)
+        controller = node_properties.Endpoint("127.0.0.1", 9093)
+        layout = node_properties.Layout(
+            {node.id: node_properties.Endpoints(endpoint, controller)}, 1, f"{scratch}/data"
         )
         config = Path(scratch) / "server.properties"
         config.write_text(
-            text.render(
-                properties.node_properties(
-                    node, properties.Surroundings({node.id: ends}, 1, f"{scratch}/data")
-                )
-            ),
-            encoding="utf-8",
+            node_properties.properties_text(node_properties.node_properties(node, layout))
         )
         done = subprocess.run(
             [
@@ -149,3 +125,11 @@ def _record_bootstrap(files: KafkaFiles, java: Java) -> None:
                 f"{done.stdout}{done.stderr}"
             )
         shutil.copyfile(records, files.bootstrap_records)
+
+
+if __name__ == "__main__":
+    try:
+        for each in sys.argv[1:] or [DEFAULT_VERSION]:
+            sys.stdout.write(f"Kafka {each}: {ensure_kafka(each, find_java()).directory}\n")
+    except TestClusterError as error:
+        sys.exit(str(error))

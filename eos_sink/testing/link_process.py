@@ -1,8 +1,8 @@
-"""Carries the connections between clients and brokers, and disturbs them when it is told to.
+"""Carries the connections between clients and brokers, and disturbs them on command.
 
-Runs as a process of its own (`python link_process.py TOKEN`, standard library only), so that it
-takes no turn of the interpreter that runs the tests. Commands come line by line as JSON and each
-is answered with a line when it holds:
+It runs as a process (`python link_process.py`, standard library only), so that it does not compete
+for the interpreter of the tests. Commands are lines of JSON; each is answered with a line when it
+is in effect:
 
     {"link": 1, "port": 20001, "to": 20002}    listen, and lead to that port from now on
     {"link": 1, "cut": "none|all|answers|reset", "delay": 0.0}
@@ -13,313 +13,199 @@ It ends when its input ends or its parent is gone.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import fcntl
-import heapq
-import itertools
 import json
 import os
 import resource
-import selectors
 import socket
 import struct
 import sys
 import termios
-import time
-from collections import deque
-from collections.abc import Callable
 from typing import Any
 
 HOST = "127.0.0.1"
-READ, WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
+DONE = "done"
 
-_CHUNK = 256 * 1024
+_CHUNK = 64 * 1024
 # What may wait in one direction of a connection; a delay needs room for all that is under way.
 _MOST_WAITING = 1024 * 1024
 _MOST_DELAYED = 64 * 1024 * 1024
 _CHECK_PARENT_EVERY_S = 0.5
 _BACKLOG = 128
-_RESET = struct.pack("ii", 1, 0)  # SO_LINGER: close sends RST and forgets what is unsent
-
-DONE = "done"
-
-
-class Loop:
-    """Calls back when a socket is ready or a time has come; nothing is asked for in vain."""
-
-    def __init__(self) -> None:
-        self._selector = selectors.DefaultSelector()
-        self._timers: list[tuple[float, int, Callable[[], None]]] = []
-        self._count = itertools.count()
-
-    def want(self, file: Any, events: int, callback: Callable[[int], None]) -> None:
-        """From now on call back for these events only; 0 for none."""
-        known = self._selector.get_map().get(file)
-        if known is None:
-            if events:
-                self._selector.register(file, events, callback)
-        elif not events:
-            self._selector.unregister(file)
-        elif known.events != events:
-            self._selector.modify(file, events, callback)
-
-    def at(self, when: float, callback: Callable[[], None]) -> None:
-        heapq.heappush(self._timers, (when, next(self._count), callback))
-
-    def turn(self) -> None:
-        wait = _CHECK_PARENT_EVERY_S
-        if self._timers:
-            wait = min(wait, max(0.0, self._timers[0][0] - time.monotonic()))
-        for key, events in self._selector.select(wait):
-            key.data(events)
-        while self._timers and self._timers[0][0] <= time.monotonic():
-            heapq.heappop(self._timers)[2]()
+_RESET = struct.pack("ii", 1, 0)  # SO_LINGER: close sends RST and discards what is unsent
 
 
 class Flow:
-    """One direction of a connection: what was read and is not yet written."""
+    """One direction of a connection."""
 
-    def __init__(self, source: socket.socket, sink: socket.socket) -> None:
-        self._source, self._sink = source, sink
-        self._delay = 0.0
-        self._frozen = False
-        self._ended = False  # the source has said its last
-        self.closed = False  # and the sink knows
-        self._waiting: deque[tuple[float, memoryview]] = deque()
+    def __init__(
+        self, link: Link, source: socket.socket, sink: socket.socket, cuts: set[str]
+    ) -> None:
+        self._link, self._source, self._sink = link, source, sink
+        self._cuts = cuts
+        self._waiting: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue()
         self._size = 0
-
-    @property
-    def wants_to_read(self) -> bool:
-        most = _MOST_DELAYED if self._delay else _MOST_WAITING
-        return not (self._frozen or self._ended) and self._size < most
-
-    @property
-    def wants_to_write(self) -> bool:
-        due = bool(self._waiting) and self._waiting[0][0] <= time.monotonic()
-        return due and not self._frozen
+        self._room = asyncio.Event()
 
     @property
     def held_back(self) -> int:
         """Bytes of the source that have not been written to the sink."""
-        if self._source.fileno() < 0:
-            return 0
         unread = fcntl.ioctl(self._source, termios.FIONREAD, bytes(4))
         return self._size + int(struct.unpack("i", unread)[0])
 
-    def change(self, frozen: bool, delay: float) -> None:
-        self._frozen, self._delay = frozen, delay
-        if not delay:  # it has been lifted: everything is due
-            self._waiting = deque((0.0, data) for _, data in self._waiting)
+    @property
+    def _is_cut(self) -> bool:
+        return self._link.cut in self._cuts
 
-    def read(self) -> float | None:
-        """When what was read is to be written, if that is later."""
-        with contextlib.suppress(BlockingIOError):
-            data = self._source.recv(_CHUNK)
-            if not data:
-                self._ended = True
-                return None
-            due = time.monotonic() + self._delay if self._delay else 0.0
-            self._waiting.append((due, memoryview(data)))
+    async def read(self) -> None:
+        loop = asyncio.get_running_loop()
+        data = b"first"
+        while data:
+            while self._is_cut:
+                await self._link.changed.wait()
+            while self._size >= (_MOST_DELAYED if self._link.delay else _MOST_WAITING):
+                self._room.clear()
+                await self._room.wait()
+            data = await loop.sock_recv(self._source, _CHUNK)
             self._size += len(data)
-            return due or None
-        return None
+            self._waiting.put_nowait((loop.time() + self._link.delay, data))
 
-    def write(self) -> None:
-        """Write what is due, and the end after the last of it."""
-        with contextlib.suppress(BlockingIOError):
-            while self.wants_to_write:
-                due, data = self._waiting[0]
-                sent = self._sink.send(data)
-                self._size -= sent
-                if sent < len(data):
-                    self._waiting[0] = (due, data[sent:])
-                    return
-                self._waiting.popleft()
-        if self._ended and not (self._waiting or self._frozen or self.closed):
-            self.closed = True
-            self._sink.shutdown(socket.SHUT_WR)
+    async def write(self) -> None:
+        """Write what is due, and the end of the stream after the last of it."""
+        loop = asyncio.get_running_loop()
+        while True:
+            due, data = await self._waiting.get()
+            # A delay that was lifted makes everything due.
+            while self._is_cut or (self._link.delay and due > loop.time()):
+                timeout = None if self._is_cut else due - loop.time()
+                with contextlib.suppress(asyncio.TimeoutError):
+                    await asyncio.wait_for(self._link.changed.wait(), timeout)
+            if not data:
+                self._sink.shutdown(socket.SHUT_WR)
+                return
+            await loop.sock_sendall(self._sink, data)
+            self._size -= len(data)
+            self._room.set()
 
 
 class Connection:
-    """A client's connection and the one to the broker that goes with it."""
+    """A client's connection, and the one to the broker that belongs to it."""
 
-    def __init__(self, loop: Loop, client: socket.socket) -> None:
-        self._loop = loop
-        self._client = client
-        self._broker = socket.socket()
+    def __init__(self, link: Link, client: socket.socket) -> None:
+        self._link = link
+        self._client, self._broker = client, socket.socket()
         for end in (self._client, self._broker):
             end.setblocking(False)
             end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._requests = Flow(self._client, self._broker)
-        self._answers = Flow(self._broker, self._client)
-        self._frozen = False
-        self._connected = False
-        self.gone = False
-
-    def open(self, port: int) -> None:
-        """Connect to the broker; a client whose broker is dead is told by a reset."""
-        try:
-            self._broker.connect((HOST, port))
-        except BlockingIOError:
-            pass
-        except OSError:
-            self.reset()
-        self._go_on()
-
-    def change(self, cut: str, delay: float) -> None:
-        self._frozen = cut == "all"
-        self._requests.change(self._frozen, delay)
-        self._answers.change(cut in {"all", "answers"}, delay)
-        self._go_on()
+        self._requests = Flow(link, self._client, self._broker, {"all"})
+        self._answers = Flow(link, self._broker, self._client, {"all", "answers"})
+        self.task = asyncio.create_task(self._carry())
 
     @property
     def held_back(self) -> int:
         return self._requests.held_back + self._answers.held_back
 
-    def reset(self) -> None:
-        """Break it at both ends."""
-        for end in (self._client, self._broker):
-            if end.fileno() >= 0:
-                end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
-        self._close()
-
-    def _close(self) -> None:
-        self.gone = True
-        for end in (self._client, self._broker):
-            if end.fileno() >= 0:
-                self._loop.want(end, 0, self._ready)
-                end.close()
-
-    def _ready(self, _: int) -> None:
+    async def _carry(self) -> None:
+        """Carry both directions to their ends; whatever goes wrong resets both connections."""
+        tasks: list[asyncio.Task[None]] = []
         try:
-            if not self._connected:
-                self._connected = self._finish_connecting()
+            while self._link.cut == "all":
+                await self._link.changed.wait()
+            address = (HOST, self._link.to)
+            await asyncio.get_running_loop().sock_connect(self._broker, address)
             for flow in (self._requests, self._answers):
-                due = flow.read() if flow.wants_to_read else None
-                if due is not None:
-                    self._loop.at(due, self._go_on)
-        except OSError:
-            self.reset()
-        self._go_on()
-
-    def _finish_connecting(self) -> bool:
-        error = self._broker.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
-        if error:
-            raise OSError(error, "the broker does not take the connection")
-        with contextlib.suppress(OSError):
-            self._broker.getpeername()
-            return True
-        return False
-
-    def _go_on(self) -> None:
-        """Write what is due, then wait for what can be done next."""
-        if self.gone:
-            return
-        requests, answers = self._requests, self._answers
-        if not self._connected:
-            self._loop.want(self._broker, 0 if self._frozen else WRITE, self._ready)
-            return
-        try:
-            requests.write()
-            answers.write()
-        except OSError:
-            self.reset()
-            return
-        if requests.closed and answers.closed:
-            self._close()
-            return
-        self._loop.want(self._client, _events(requests, answers), self._ready)
-        self._loop.want(self._broker, _events(answers, requests), self._ready)
-
-
-def _events(reading: Flow, writing: Flow) -> int:
-    return (READ if reading.wants_to_read else 0) | (WRITE if writing.wants_to_write else 0)
+                tasks += [asyncio.create_task(flow.read()), asyncio.create_task(flow.write())]
+            await asyncio.gather(*tasks)
+        except (OSError, asyncio.CancelledError):
+            for end in (self._client, self._broker):
+                end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            self._client.close()
+            self._broker.close()
+            self._link.connections.discard(self)
 
 
 class Link:
-    """The way of the clients to one broker."""
+    """The network between clients and one broker."""
 
-    def __init__(self, loop: Loop, port: int) -> None:
+    def __init__(self, port: int) -> None:
         self.to = 0
-        self._loop = loop
-        self._cut = "none"
-        self._delay = 0.0
-        self._connections: list[Connection] = []
-        self._listener = socket.socket()
-        self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        self._listener.bind((HOST, port))
-        self._listener.listen(_BACKLOG)
+        self.cut = "none"
+        self.delay = 0.0
+        self.changed = asyncio.Event()
+        self.connections: set[Connection] = set()
+        self._listener = socket.create_server((HOST, port), backlog=_BACKLOG)
         self._listener.setblocking(False)
+        self._accepting = asyncio.create_task(self._accept())
 
     @property
     def held_back(self) -> int:
-        return sum(connection.held_back for connection in self._connections)
+        return sum(connection.held_back for connection in self.connections)
 
-    def change(self, cut: str, delay: float) -> None:
-        self._cut, self._delay = cut, delay
-        # A frozen link leaves new connections to the system, where they hang.
-        self._loop.want(self._listener, 0 if cut == "all" else READ, self._accept)
-        for connection in self._connections:
-            if cut == "reset":
-                connection.reset()
+    async def change(self, cut: str, delay: float) -> None:
+        self.cut, self.delay = cut, delay
+        self.changed.set()
+        self.changed = asyncio.Event()
+        if cut == "reset":
+            tasks = [connection.task for connection in self.connections]
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _accept(self) -> None:
+        while True:
+            client, _ = await asyncio.get_running_loop().sock_accept(self._listener)
+            if self.cut == "reset":
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+                client.close()
             else:
-                connection.change(cut, delay)
-
-    def _accept(self, _: int) -> None:
-        with contextlib.suppress(BlockingIOError):
-            client, _address = self._listener.accept()
-            connection = Connection(self._loop, client)
-            if self._cut == "reset":
-                connection.reset()
-                return
-            connection.open(self.to)
-            connection.change(self._cut, self._delay)
-            self._connections = [c for c in (*self._connections, connection) if not c.gone]
+                self.connections.add(Connection(self, client))
 
 
-class Commands:
-    """What the parent says, line by line."""
-
-    def __init__(self, loop: Loop) -> None:
-        self._loop = loop
-        self._links: dict[int, Link] = {}
-        self._said = b""
-        self.ended = False
-        loop.want(sys.stdin.fileno(), READ, self._read)
-
-    def _read(self, _: int) -> None:
-        chunk = os.read(sys.stdin.fileno(), 65536)
-        self.ended = not chunk
-        *lines, self._said = (self._said + chunk).split(b"\n")
-        for line in lines:
-            try:
-                answer = f"{DONE} {self._do(json.loads(line))}"
-            except OSError as error:
-                answer = f"{error}"
-            print(answer, flush=True)  # noqa: T201 - the answer to the parent
-
-    def _do(self, command: dict[str, Any]) -> int:
-        number = int(command["link"])
-        if "to" in command:
-            if number not in self._links:
-                self._links[number] = Link(self._loop, command["port"])
-            self._links[number].to = command["to"]
-        elif "held_back" in command:
-            return self._links[number].held_back
-        self._links[number].change(command.get("cut", "none"), command.get("delay", 0.0))
-        return 0
+async def execute(command: dict[str, Any], links: dict[int, Link]) -> int:
+    """Execute a command of the parent; return what a question asks for."""
+    number = int(command["link"])
+    if "to" in command:
+        if number not in links:
+            links[number] = Link(command["port"])
+        links[number].to = command["to"]
+    elif "held_back" in command:
+        return links[number].held_back
+    else:
+        await links[number].change(command["cut"], command["delay"])
+    return 0
 
 
-def main() -> None:
-    """Carry connections until the parent has ended."""
+async def end_with_parent() -> None:
+    """End when the parent is gone; a child that it forked may hold the pipe open."""
     parent = os.getppid()
+    while os.getppid() == parent:  # noqa: ASYNC110 - there is no event for it
+        await asyncio.sleep(_CHECK_PARENT_EVERY_S)
+    os._exit(0)
+
+
+async def main() -> None:
+    """Carry connections until the input ends."""
     most_files = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most_files, most_files))
-    loop = Loop()
-    commands = Commands(loop)
-    while not commands.ended and os.getppid() == parent:
-        loop.turn()
+    watching = asyncio.create_task(end_with_parent())
+    commands = asyncio.StreamReader()
+    loop = asyncio.get_running_loop()
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(commands), sys.stdin)
+    links: dict[int, Link] = {}
+    while line := await commands.readline():
+        try:
+            answer = f"{DONE} {await execute(json.loads(line), links)}"
+        except OSError as error:
+            answer = f"{error}"
+        print(answer, flush=True)  # noqa: T201 - the answer to the parent
+    watching.cancel()
 
 
 if __name__ == "__main__":
-    main()
+    asyncio.run(main())

@@ -1,7 +1,7 @@
 """Starts, watches, pauses and kills programs with all of their processes.
 
-A program is started in a session of its own: it, its JVM and their Python workers, also those in a
-process group of their own. `watchdog.py` kills what an owner that died has left behind.
+A program leads a session: its JVM and their Python workers belong to it, also those in another
+process group. `watchdog.py` kills what an owner that died has left behind.
 """
 
 from __future__ import annotations
@@ -30,15 +30,12 @@ _ERROR = re.compile(r"(?:[\w$]+\.)*(\w+(?:Error|Exception): .*)")
 
 
 class ProcessTree:
-    """A running program that leads a session of its own.
+    """A running program that leads a session.
 
     Args:
         command: the program and its arguments.
-        log: where it writes to, its standard error at least; appended.
-        environ: its environment, by default this process's.
-        cwd: its working directory.
-        stdin: where it reads from, as of `subprocess.Popen`.
-        stdout: the same of where it writes to, by default the log.
+        log: takes its standard error, and its standard output unless `stdout` is given; appended.
+        environ, cwd, stdin, stdout: as of `subprocess.Popen`.
     """
 
     def __init__(  # noqa: PLR0913 - what Popen takes
@@ -61,13 +58,13 @@ class ProcessTree:
                 stderr=output,
                 cwd=cwd,
                 env=None if environ is None else dict(environ),
-                # Ctrl-C ends the owner, which then ends its programs in their order.
+                # Ctrl-C must end the owner only, which then ends its programs in order.
                 start_new_session=True,
             )
 
     @property
     def pid(self) -> int:
-        """The id of the program's process and of its session."""
+        """The id of the program's process, and of its session."""
         return self._popen.pid
 
     @property
@@ -90,7 +87,7 @@ class ProcessTree:
         return self._popen.stdout
 
     def wait(self, seconds: float = _ENDS_WITHIN_S) -> int:
-        """Wait until the program has ended; what it returned.
+        """Wait until the program has ended; return its exit code.
 
         Raises:
             subprocess.TimeoutExpired: it still runs.
@@ -98,12 +95,14 @@ class ProcessTree:
         return self._popen.wait(seconds)
 
     def signal(self, number: signal.Signals) -> None:
-        """Send a signal to the program's own process alone, if it lives."""
+        """Send a signal to the program's process only, if it is alive."""
         self._popen.send_signal(number)
 
     def kill(self) -> None:
-        """SIGKILL every process of the session, and wait until they are gone. May be called again:
-        what a program that ended by itself has left behind is killed too."""
+        """SIGKILL every process of the session, and wait until they are gone.
+
+        It also kills what a program that ended by itself has left behind. May be called again.
+        """
         if self._gone:
             return
         signal_session(self.pid, signal.SIGKILL)
@@ -123,7 +122,7 @@ class ProcessTree:
         signal_session(self.pid, signal.SIGCONT)
 
     def find_processes(self) -> list[Process]:
-        """What lives of the session."""
+        """The living processes of the session."""
         return [] if self._gone else find_session(self.pid)
 
     def read_log(self) -> list[str]:
@@ -144,7 +143,7 @@ def find_session(session: int) -> list[Process]:
 
 
 def signal_session(session: int, number: signal.Signals) -> None:
-    """Send a signal to every process of a session but this one, until no new one is found."""
+    """Send a signal to every process of a session except this one, until it finds no new one."""
     done: set[Process] = set()
     for _ in range(_LOOKS):
         new = {each for each in find_session(session) if each.pid != os.getpid()} - done
@@ -157,7 +156,7 @@ def signal_session(session: int, number: signal.Signals) -> None:
 
 
 def find_jvm_above(pid: int) -> int:
-    """The nearest ancestor that is a JVM: the driver's, or a task's executor.
+    """The nearest ancestor that is a JVM: the driver or a task's executor.
 
     Raises:
         ProcessLookupError: there is none.
@@ -172,7 +171,7 @@ def wait_stopped(pid: int, deadline: Deadline) -> None:
     """Wait until SIGSTOP has reached the process: a SIGCONT that overtakes it would be lost.
 
     Raises:
-        NotReadyError: it goes on.
+        NotReadyError: it is still running at the deadline.
     """
 
     def has_stopped() -> bool:

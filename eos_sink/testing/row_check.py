@@ -1,7 +1,7 @@
-"""Checks the rows that a reader is given: lost, doubled, foreign, out of order. No Kafka here.
+"""Counts the rows that a reader sees: lost, doubled, foreign, out of order. No Kafka here.
 
-The rows of the input are numbered 0, 1, 2, ...; memory is a bit for each row and each offset, and
-the latest row of each key.
+The rows of the input are numbered 0, 1, 2, ...; it takes a bit of memory for each row and each
+offset, and the latest row of each key.
 """
 
 from __future__ import annotations
@@ -73,16 +73,16 @@ class Bits:
 
 
 class KeyOrder:
-    """Checks that rows come in order along each key, within each partition.
+    """Checks that the rows of each key are in order, within each partition.
 
     Args:
-        most_keys: remember the latest row of no more keys than this.
+        most_keys: how many keys are remembered at most.
 
     Attributes:
         wrong: rows that are older than an earlier one of their key.
-        silent: rows that have nothing to be ordered by.
-        unfollowed: rows of keys beyond those that are remembered.
-        examples: of the wrong ones: partition, offset, key, what it has, what came before.
+        silent: rows without a value to order by.
+        unfollowed: rows of keys that are not remembered.
+        examples: of the wrong rows: partition, offset, key, its value, the value before.
     """
 
     def __init__(self, most_keys: int | None = None, examples: int = _EXAMPLES) -> None:
@@ -93,7 +93,7 @@ class KeyOrder:
         self.examples: list[tuple[int, int, bytes | None, Any, Any]] = []
 
     def add(self, partition: int, offset: int, key: bytes | None, place: Any) -> None:
-        """Check a row; `place` is what it is ordered by."""
+        """Check a row; `place` is its value to order by."""
         if place is None:
             self.silent += 1
             return
@@ -116,7 +116,7 @@ class KeyOrder:
             latest[key] = place
 
     def find_split_keys(self) -> set[bytes | None]:
-        """Keys that are in more than one partition, where no order holds between them."""
+        """Keys in more than one partition: there is no order between partitions."""
         seen: set[bytes | None] = set()
         split: set[bytes | None] = set()
         for latest in self._latest.values():
@@ -127,17 +127,17 @@ class KeyOrder:
 
 @dataclass(frozen=True)
 class Count:
-    """What a row check has found.
+    """The result of a row check.
 
     Attributes:
-        expected: rows that the input has.
-        records: records that the reader was given.
+        expected: rows of the input.
+        records: records that the reader saw.
         lost: rows that never came.
         doubled: records beyond the first of their row.
         foreign: records of no row of the input.
         out_of_order: records older than an earlier one of the same key and partition, and keys in
             more than one partition.
-        examples: the first records or rows of each flaw, for people.
+        examples: the first records or rows of each flaw, in words.
     """
 
     expected: int
@@ -155,10 +155,10 @@ class Count:
 
 
 class RowCheck:
-    """Checks one reader's rows. Records of a partition have to come in the order of their offsets.
+    """Checks one reader's rows. Records of a partition must come in the order of their offsets.
 
-    The order that is checked is that of each key, over the whole run: where all rows of a key go
-    through one task into one partition, their numbers never fall.
+    It checks the order of each key over the whole run: if all rows of a key go through one task
+    into one partition, their numbers never decrease.
 
     Attributes:
         rows: the rows that were seen.
@@ -177,11 +177,7 @@ class RowCheck:
         self._highest = -1
 
     def add(self, record: Row, row: int | None) -> bool:
-        """Check one record.
-
-        Returns:
-            Whether it is the first one of its row.
-        """
+        """Check one record; return whether it is the first one of its row."""
         partition, offset = record.partition(), record.offset()
         self.records += 1
         self.offsets.setdefault(partition, Bits()).add(offset)
@@ -198,7 +194,7 @@ class RowCheck:
         return new
 
     def count(self, expected: int) -> Count:
-        """What was found so far, of an input of so many rows."""
+        """The result so far, for an input of so many rows."""
         strange = self.rows.count(expected, max(expected, self._highest + 1))
         lost = expected - self.rows.count(0, expected)
         split = self._order.find_split_keys()
@@ -228,7 +224,7 @@ class RowCheck:
         return self._whole
 
     def beyond(self, other: RowCheck) -> int:
-        """How many records are in this check and not in the other, compared by offset."""
+        """How many offsets are in this check and not in the other."""
         return sum(
             offsets - other.offsets.get(partition, Bits())
             for partition, offsets in self.offsets.items()

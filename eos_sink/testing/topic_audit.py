@@ -1,7 +1,7 @@
-"""Checks what a read_committed application is given of a topic, and knows nothing of the sink.
+"""Checks what a read_committed application sees in a topic; independent of the sink.
 
-A checker reads along while the writer is at work, in bounded memory: a bit for each row and each
-offset. At the end `audit` reads everything afresh:
+A checker reads along while the writer runs, in bounded memory: a bit for each row and each offset.
+At the end `audit` reads everything again:
 
     checker = Checker(Source(bootstrap, "orders"), json_field("row"))
     while ...:
@@ -25,6 +25,8 @@ __all__ = ["Audit", "Checker", "Count", "ReaderError", "Source", "audit", "json_
 class Checker:
     """A read_committed reader of one topic, from its beginning, which checks the rows.
 
+    `look` and `read_to` raise ReaderError if the reader cannot go on.
+
     Args:
         source: the topic.
         identify: finds a record's row.
@@ -40,22 +42,11 @@ class Checker:
         self._scan = Scan(source, committed=True)
 
     def look(self, wait_s: float) -> list[Row]:
-        """Read what has come; waits up to `wait_s` seconds for it.
-
-        Returns:
-            The records that are the first of their row.
-
-        Raises:
-            ReaderError: the reader cannot go on.
-        """
+        """Read what comes within `wait_s` seconds; return the first record of each row."""
         return [row for row in self._scan.follow(wait_s) if self.check.add(row, self.identify(row))]
 
     def read_to(self, ends: Mapping[int, int]) -> None:
-        """Read everything before these offsets.
-
-        Raises:
-            ReaderError: the reader cannot go on.
-        """
+        """Read everything before these offsets."""
         for row in self._scan.read_to(ends):
             self.check.add(row, self.identify(row))
 
@@ -66,14 +57,14 @@ class Checker:
 
 @dataclass(frozen=True)
 class Audit:
-    """What fresh readers find, beside what the checker was given while it read along.
+    """What new readers see, compared with what the checker saw while it read along.
 
     Attributes:
-        count: of a fresh read_committed reader, from the beginning.
-        withdrawn: records that were given to the checker and are not given to a fresh reader:
-            they were visible although their transaction was aborted.
-        overlooked: the opposite: the checker has passed them by.
-        aborted: records in the log that no read_committed reader is given.
+        count: of a new read_committed reader, from the beginning.
+        withdrawn: records that the checker saw and a new reader does not: they were visible
+            although their transaction was aborted.
+        overlooked: records that a new reader sees and the checker did not.
+        aborted: records in the log that no read_committed reader sees.
         held_up: partitions whose readers wait at an open transaction: where, and the end.
     """
 

@@ -1,7 +1,8 @@
-"""Reads one topic with plain Kafka clients: what a reader is given, and how far readers get."""
+"""Reads one topic with plain Kafka clients, and finds how far readers get."""
 
 from __future__ import annotations
 
+import contextlib
 import time
 import uuid
 from collections.abc import Iterator, Mapping
@@ -27,7 +28,7 @@ _POLL_S = 0.2
 _FETCH_WAIT_MS = 20
 _STALL_S = 60.0
 _LOOK_AGAIN_S = 0.05
-# A reader outlives brokers that are killed or cut off, but none of these errors.
+# A reader survives brokers that are killed or cut off, but none of these errors.
 _FINAL = frozenset(
     {
         KafkaError._UNKNOWN_PARTITION,
@@ -56,13 +57,7 @@ class ReaderError(Exception):
 
 @dataclass(frozen=True)
 class Source:
-    """A topic, and how to get at it.
-
-    Attributes:
-        bootstrap: the cluster.
-        topic: it must exist.
-        settings: further settings of the clients, such as security.
-    """
+    """An existing topic, its cluster, and further client settings, such as security."""
 
     bootstrap: str
     topic: str
@@ -90,13 +85,15 @@ class Span:
 class Scan:
     """One consumer without a group: it follows the topic from its beginning, or reads spans.
 
+    Every method raises ReaderError if the consumer cannot go on.
+
     Args:
         source: the topic.
         committed: read_committed, as applications do; else also undecided and aborted records.
         stall_s: reading spans fails after so long without progress.
 
     Attributes:
-        position: where the next record of each partition is looked for.
+        position: the next offset of each partition.
     """
 
     def __init__(self, source: Source, *, committed: bool, stall_s: float = _STALL_S) -> None:
@@ -119,11 +116,7 @@ class Scan:
         self._stops: dict[int, int] = {}
 
     def follow(self, wait_s: float) -> list[Row]:
-        """Return the records that came since; waits up to `wait_s` seconds for the first.
-
-        Raises:
-            ReaderError: the consumer cannot go on.
-        """
+        """Return the records that came since; wait up to `wait_s` seconds for the first."""
         if not self._follows:
             found = self._consumer.list_topics(self._topic, timeout=_REQUEST_S)
             for partition in found.topics[self._topic].partitions:
@@ -137,11 +130,7 @@ class Scan:
                 return rows
 
     def read(self, spans: list[Span]) -> Iterator[list[Row]]:
-        """Yield the records of these spans, at most one span a partition, as they come.
-
-        Raises:
-            ReaderError: the consumer cannot go on, or nothing came for `stall_s`.
-        """
+        """Yield the records of these spans, at most one span a partition, as they come."""
         self._follows = False
         stops = self._stops = {
             span.partition: span.stop for span in spans if span.start < span.stop
@@ -159,7 +148,7 @@ class Scan:
                     f"nothing came for {self._stall_s:.0f} s: partitions {sorted(stops)} of "
                     f"{self._topic} are read to {[self.position[p] for p in sorted(stops)]} only"
                 )
-            # Also without rows: the caller shows the position.
+            # Also without rows: the caller shows the progress.
             yield rows
             done = [place for place, stop in stops.items() if self.position[place] >= stop]
             for place in done:
@@ -169,11 +158,7 @@ class Scan:
         self._consumer.unassign()
 
     def read_to(self, ends: Mapping[int, int]) -> Iterator[Row]:
-        """Yield the records from the position, which is the beginning at first, to these offsets.
-
-        Raises:
-            ReaderError: the consumer cannot go on, or nothing came for `stall_s`.
-        """
+        """Yield the records from the position, at first the beginning, to these offsets."""
         spans = [Span(p, self.position.get(p, OFFSET_BEGINNING), end) for p, end in ends.items()]
         for rows in self.read(spans):
             yield from rows
@@ -193,7 +178,7 @@ class Scan:
         return cast("list[Row]", [message for message in came if self._is_row(message)])
 
     def _is_row(self, message: Message) -> bool:
-        """Move the position; return whether the message is a record that was asked for."""
+        """Advance the position; return whether the message is a wanted record."""
         error, partition, offset = message.error(), message.partition() or 0, message.offset() or 0
         if error is None:
             if not self._follows and offset >= (stop := self._stops.get(partition, 0)):
@@ -218,21 +203,13 @@ class Scan:
 def read_whole(
     source: Source, ends: Mapping[int, int], *, committed: bool, stall_s: float
 ) -> Iterator[Row]:
-    """Yield every record before these offsets, from a new consumer.
-
-    Raises:
-        ReaderError: the consumer cannot go on, or nothing came for `stall_s`.
-    """
-    scan = Scan(source, committed=committed, stall_s=stall_s)
-    try:
+    """Yield every record before these offsets, from a new consumer. Raises: as `Scan.read_to`."""
+    with contextlib.closing(Scan(source, committed=committed, stall_s=stall_s)) as scan:
         yield from scan.read_to(ends)
-    finally:
-        scan.close()
 
 
 class Offsets:
-    """Asks for offsets of every partition of a topic. Each question may raise ReaderError: a
-    leader does not answer."""
+    """Reads offsets of every partition of a topic; ReaderError: a leader does not answer."""
 
     def __init__(self, source: Source, request_s: float = _REQUEST_S) -> None:
         self._admin = AdminClient(source.client())
@@ -240,7 +217,7 @@ class Offsets:
         self._request_s = request_s
 
     def find_earliest(self) -> dict[int, int]:
-        """The first offset that is kept."""
+        """The first offset that still exists."""
         return self._ask(OffsetSpec.earliest())  # type: ignore[no-untyped-call]
 
     def find_since(self, time_ms: int) -> dict[int, int]:
@@ -256,11 +233,7 @@ class Offsets:
         return self._ask(OffsetSpec.latest())  # type: ignore[no-untyped-call]
 
     def wait_high(self, deadline: Deadline) -> dict[int, int]:
-        """High watermarks, as soon as every leader answers.
-
-        Raises:
-            ReaderError: not in time.
-        """
+        """High watermarks, as soon as every leader answers."""
         while True:
             try:
                 return self.find_high()
@@ -272,23 +245,17 @@ class Offsets:
     def wait_readers(
         self, high: Mapping[int, int], deadline: Deadline
     ) -> dict[int, tuple[int, int]]:
-        """Wait until readers get past what was the end.
-
-        Args:
-            high: high watermarks, asked some time ago.
-            deadline: how long to wait.
+        """Wait until read_committed readers get to these high watermarks.
 
         Returns:
-            The partitions whose readers still wait, each with its last stable offset and the end.
+            Partitions whose readers still wait, each with its last stable offset and the end.
         """
         while True:
             try:
                 stable = self.find_stable()
             except ReaderError:
-                stable = {}
-            behind = {
-                p: (stable.get(p, -1), end) for p, end in high.items() if stable.get(p, -1) < end
-            }
+                stable = dict.fromkeys(high, -1)
+            behind = {p: (stable[p], end) for p, end in high.items() if stable[p] < end}
             if not behind or deadline.passed:
                 return behind
             time.sleep(_LOOK_AGAIN_S)

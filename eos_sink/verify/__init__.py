@@ -1,4 +1,1 @@
-"""Reads anybody's topic as an application does, and judges what it was given.
-
-It knows nothing of the sink: whatever wrote the topic, the same is looked at.
-"""
+"""`eos-sink verify`: reads any topic as an application does and checks its rows."""

@@ -1,159 +1,191 @@
-"""What may be said of a topic, from what was counted. Pure."""
+"""The checks of a topic and the notes below them, from what was counted. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from eos_sink.testing.row_check import KeyOrder
-from eos_sink.verify.confirm_duplicates import Confirmed, Seen
-from eos_sink.verify.count_rows import MOST_SUSPECTS, Gaps, Range, Repeats
-from eos_sink.verify.question import Question
+from eos_sink.verify.confirm_duplicates import Confirmed
+from eos_sink.verify.count_rows import MOST_SUSPECTS, Repeats
+from eos_sink.verify.gap_scope import GapScope
 from eos_sink.verify.read_rows import MOST_KEYS
 from eos_sink.verify.row_identity import escape_text
-from eos_sink.verify.scope import Reading, Scope
-from eos_sink.verify.verify_result import Check, Status, Stretch
+from eos_sink.verify.verify_model import Check, PartitionRead, Status, VerifyOptions
 
 _EXAMPLES = 5
+_PARTITIONS = 3
 
 
 def check_lost(
-    question: Question,
-    place: Scope,
+    options: VerifyOptions,
+    scope: GapScope,
     missing: int,
     examples: Sequence[str],
-    reading: Reading,
+    partitions: Sequence[PartitionRead],
 ) -> Check:
-    """Rows that should be there."""
-    if place.bounds is None:
-        return Check("lost", Status.UNCHECKED, 0, place.why)
-    if question.expected_from is not None:
-        told = f"compared with {question.expected_from.name}"
-    elif question.expected is not None:
-        told = f"numbers 0 to {question.expected - 1:,}"
+    """Rows that should be in the topic and are not."""
+    if scope.bounds is None:
+        return Check("lost", Status.UNCHECKED, 0, scope.why)
+    sourced = options.expected is not None or options.expected_from is not None
+    if options.expected_from is not None:
+        told = f"compared with {options.expected_from.name}"
+    elif options.expected is not None:
+        told = f"numbers 0 to {options.expected - 1:,}"
     else:
-        told = f"numbers {place.told or 'between the least and the greatest'}"
-    if question.group is not None:
+        told = f"numbers {scope.range_text or 'between the lowest and the highest'}"
+    if options.group is not None:
         told += ", in each group"
-    if not missing:
-        return Check("lost", Status.GOOD, 0, told)
-    if question.compacted:
-        told += "; the topic is compacted, so that this proves no loss"
+    if missing and options.compacted:
+        told += "; the topic is compacted, so this does not prove a loss"
         return Check("lost", Status.UNPROVEN, missing, told, tuple(examples[:_EXAMPLES]))
-    if question.compacted is None:
-        told += "; whether the topic is compacted may not be seen"
-    if reading.waiting and (question.expected or question.expected_from):
-        told += "; some may be among what readers wait for"
-    if reading.cut and (question.expected or question.expected_from):
-        told += "; what retention has deleted counts as lost"
-    return Check("lost", Status.WRONG, missing, told, tuple(examples[:_EXAMPLES]))
+    if missing and options.compacted is None:
+        told += "; it is unknown whether the topic is compacted"
+    if missing and sourced and any(each.behind for each in partitions):
+        told += "; readers wait for some rows, which may be among them"
+    if missing and sourced and any(each.read_from for each in partitions):
+        told += "; rows that retention has deleted count as lost"
+    return _check("lost", missing, told, examples)
 
 
 def check_doubled(
-    question: Question, found: Repeats, again: Confirmed | None, why_not: str
+    options: VerifyOptions, found: Repeats, confirmed: Confirmed | None, why_not: str
 ) -> Check:
-    """Rows that came more often than they should."""
-    told = "each identity once" if question.expected_from is None else "as often as in the source"
+    """Rows that came more often than they should.
+
+    Args:
+        options: they say what tells rows apart.
+        found: from the first reading, by number or hash.
+        confirmed: from the second reading, by identity.
+        why_not: the reason why there was no second reading.
+    """
+    told = "each identity once" if options.expected_from is None else "as often as in the source"
     if not found.doubled:
         return Check("doubled", Status.GOOD, 0, told)
-    if again is None:
-        # Numbers are what they are, and hashes are only likely to be.
-        status = Status.WRONG if question.numbered else Status.UNPROVEN
-        sure = "" if question.numbered else ", told by 64-bit hashes alone"
-        return Check("doubled", status, found.doubled, f"{told}{sure}; {why_not}")
-    number = again.rows
+    if confirmed is None:
+        if options.numbered:
+            return Check("doubled", Status.WRONG, found.doubled, f"{told}; {why_not}")
+        told += f", by 64-bit hashes only; {why_not}"
+        return Check("doubled", Status.UNPROVEN, found.doubled, told)
+    count = confirmed.rows
     if found.suspected > MOST_SUSPECTS:
-        told += f"; where they are was looked up for {MOST_SUSPECTS:,} of {found.suspected:,}"
-        number = max(again.rows, found.doubled)
-    if question.compacted and question.identity == "key":
-        told += "; a compacted topic may have a key many times"
-    if not number:
-        return Check("doubled", Status.GOOD, 0, told)
-    examples = [
-        f"{_name(name)}: {_where(seen)}" for name, seen in list(again.doubled.items())[:_EXAMPLES]
-    ]
-    return Check("doubled", Status.WRONG, number, told, tuple(examples))
+        told += f"; only {MOST_SUSPECTS:,} of {found.suspected:,} were read again"
+        count = max(confirmed.rows, found.doubled)
+    if options.compacted and options.identity == "key":
+        told += "; a compacted topic may have many rows of one key"
+    examples = []
+    for (identity, group), seen in confirmed.doubled.items():
+        prefix = f"{escape_text(group)}, " if group else ""
+        examples.append(f"{prefix}{escape_text(identity)}: {seen}")
+    return _check("doubled", count, told, examples)
 
 
-def check_foreign(question: Question, number: int, examples: Sequence[str]) -> Check:
-    """Rows that the source does not know."""
-    if question.expected_from is not None:
-        told = f"compared with {question.expected_from.name}"
-    elif question.expected is not None:
-        told = f"numbers outside of 0 to {question.expected - 1:,}"
-    else:
-        return Check("foreign", Status.UNCHECKED, 0, "needs --expected or --expected-from")
-    status = Status.WRONG if number else Status.GOOD
-    return Check("foreign", status, number, told, tuple(examples[:_EXAMPLES]))
+def check_foreign(options: VerifyOptions, count: int, examples: Sequence[str]) -> Check:
+    """Rows that are not in the source."""
+    if options.expected_from is not None:
+        return _check("foreign", count, f"compared with {options.expected_from.name}", examples)
+    if options.expected is not None:
+        told = f"numbers other than 0 to {options.expected - 1:,}"
+        return _check("foreign", count, told, examples)
+    return Check("foreign", Status.UNCHECKED, 0, "needs --expected or --expected-from")
 
 
-def check_order(question: Question, order: KeyOrder) -> Check:
-    """Rows that are older than an earlier one of their key."""
-    if question.order is None:
-        return Check("out of order", Status.UNCHECKED, 0, "needs --order")
-    told = f"{question.order} along each key, within each partition"
+def check_order(options: VerifyOptions, order: KeyOrder) -> Check:
+    """Rows that are older than an earlier row of their key."""
+    name = "out of order"
+    if options.order is None:
+        return Check(name, Status.UNCHECKED, 0, "needs --order")
+    told = f"{options.order} along each key, within each partition"
     if order.silent:
         told += f"; {order.silent:,} rows have nothing to compare there"
     if order.unfollowed:
         told += f"; {order.unfollowed:,} rows of keys beyond {MOST_KEYS:,} were left out"
     if split := order.find_split_keys():
         told += f"; {len(split):,} keys are in more than one partition"
-    examples = tuple(
+    if not order.wrong and (order.silent or order.unfollowed):
+        return Check(name, Status.UNPROVEN, 0, told)
+    examples = [
         f"{escape_text(key)}: {partition}@{offset} has {escape_text(str(place))} "
         f"after {escape_text(str(before))}"
-        for partition, offset, key, place, before in order.examples[:_EXAMPLES]
-    )
-    unsure = order.silent or order.unfollowed
-    status = Status.WRONG if order.wrong else Status.UNPROVEN if unsure else Status.GOOD
-    return Check("out of order", status, order.wrong, told, examples)
+        for partition, offset, key, place, before in order.examples
+    ]
+    return _check(name, order.wrong, told, examples)
 
 
-def check_identities(question: Question, number: int, places: Sequence[tuple[int, int]]) -> Check:
-    """Rows of which nothing can be told."""
-    told = f"rows that have {'a whole number' if question.numbered else 'something'} at "
-    told += " and ".join(filter(None, (question.identity, question.group)))
-    examples = tuple(f"{partition}@{offset}" for partition, offset in places[:_EXAMPLES])
-    return Check(
-        "without identity", Status.WRONG if number else Status.GOOD, number, told, examples
-    )
+def check_identities(
+    options: VerifyOptions, count: int, places: Sequence[tuple[int, int]]
+) -> Check:
+    """Rows without an identity."""
+    told = f"rows that have {'a whole number' if options.numbered else 'something'} at "
+    told += " and ".join(filter(None, (options.identity, options.group)))
+    examples = [f"{partition}@{offset}" for partition, offset in places]
+    return _check("without identity", count, told, examples)
 
 
-def check_held_up(question: Question, stretches: Sequence[Stretch], *, interrupted: bool) -> Check:
-    """Partitions whose readers wait at a transaction that is open."""
+def check_held_up(
+    options: VerifyOptions, partitions: Sequence[PartitionRead], *, interrupted: bool
+) -> Check:
+    """Partitions whose readers wait for an open transaction."""
     if interrupted:
         return Check("held up", Status.UNCHECKED, 0, "it was interrupted")
-    waiting = [stretch for stretch in stretches if stretch.behind]
-    told = f"readers that wait more than {question.wait_s:g} s for an open transaction"
-    examples = tuple(_waiting(stretch) for stretch in waiting[:_EXAMPLES])
-    return Check("held up", Status.WRONG if waiting else Status.GOOD, len(waiting), told, examples)
+    waiting = [each for each in partitions if each.behind]
+    told = f"readers that wait more than {options.wait_s:g} s for an open transaction"
+    examples = []
+    for each in waiting:
+        by = f" at a transaction of {escape_text(each.held_up_by)}" if each.held_up_by else ""
+        examples.append(
+            f"{each.partition}@{each.read_to}{by}, {each.behind:,} offsets before the end"
+        )
+    return _check("held up", len(waiting), told, examples)
 
 
-def format_ranges(found: Gaps, groups: Mapping[int, bytes]) -> list[str]:
-    """Missing numbers for people."""
-    return [_range(each, groups) for each in found.some]
+def write_notes(
+    options: VerifyOptions, partitions: Sequence[PartitionRead], chance: int
+) -> Iterator[str]:
+    """Write what a person needs to know to read the checks.
+
+    Args:
+        options: the options.
+        partitions: what was read.
+        chance: identities that only share their hash with another one.
+    """
+    if not any(each.rows for each in partitions):
+        yield "The topic has no row that a reader gets."
+    if options.limited:
+        first = _list_some([f"{each.partition} from {each.read_from:,}" for each in partitions])
+        yield f"Only a part of the topic was read: partitions {first}."
+    begun = [f"{each.partition} at {each.kept_from:,}" for each in partitions if each.kept_from]
+    if begun:
+        yield (
+            f"{len(begun)} of {len(partitions)} partitions do not begin at offset 0 (partition "
+            f"{_list_some(begun)}): earlier rows are deleted and are not checked."
+        )
+    if options.compacted:
+        yield "The topic is compacted: rows that a later row of their key replaces may be missing."
+    elif options.compacted is None:
+        yield (
+            "It is unknown whether the topic is compacted: DescribeConfigs on the topic is needed."
+        )
+    hidden = sum(each.without_row for each in partitions)
+    if hidden:
+        aborted = [each.aborted for each in partitions if each.aborted is not None]
+        what = "transaction markers and aborted rows"
+        if aborted:
+            what = f"{sum(aborted):,} aborted rows, the others transaction markers"
+        if options.compacted is not False:
+            what += " or compacted rows"
+        yield f"{hidden:,} offsets gave no row: {what}."
+    if chance:
+        yield (
+            f"{chance:,} identities share a 64-bit hash with another one by chance; they were read "
+            "again and differ."
+        )
 
 
-def format_places(seen: Mapping[bytes, Seen]) -> list[str]:
-    """Identities and where they are, for people."""
-    return [f"{escape_text(name)}: {_where(each)}" for name, each in seen.items()]
+def _check(name: str, count: int, told: str, examples: Sequence[str]) -> Check:
+    if not count:
+        return Check(name, Status.GOOD, 0, told)
+    return Check(name, Status.WRONG, count, told, tuple(examples[:_EXAMPLES]))
 
 
-def _range(each: Range, groups: Mapping[int, bytes]) -> str:
-    name = groups.get(each.group)
-    return str(each) if name is None else f"{escape_text(name)}: {each}"
-
-
-def _name(name: tuple[bytes, bytes]) -> str:
-    identity, group = name
-    return f"{escape_text(group)}, {escape_text(identity)}" if group else escape_text(identity)
-
-
-def _where(seen: Seen) -> str:
-    found = ", ".join(f"{partition}@{offset}" for partition, offset in sorted(seen.places))
-    more = seen.times - len(seen.places)
-    return f"{found} and {more:,} more" if more else found
-
-
-def _waiting(stretch: Stretch) -> str:
-    place = f"{stretch.partition}@{stretch.stop}"
-    holder = f" at a transaction of {escape_text(stretch.holder)}" if stretch.holder else ""
-    return f"{place}{holder}, {stretch.behind:,} offsets before the end"
+def _list_some(places: Sequence[str]) -> str:
+    return ", ".join(places[:_PARTITIONS]) + " ..." * (len(places) > _PARTITIONS)

@@ -1,4 +1,5 @@
-"""Reads the places again where a number accuses, so that a hash never does; and says where."""
+"""Re-reads suspect ranges and confirms duplicates by identity, so that a hash collision is never
+reported; finds the places of the duplicates."""
 
 from __future__ import annotations
 
@@ -7,42 +8,45 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from eos_sink.testing.topic_scan import Row, Scan, Span
+from eos_sink.testing.topic_scan import Row, Span
 from eos_sink.verify.count_rows import Repeats
-from eos_sink.verify.question import Lens, Question
-from eos_sink.verify.read_rows import Meter
-from eos_sink.verify.row_columns import Chunk, Numbers
-from eos_sink.verify.source_file import SourceFile
-from eos_sink.verify.time_bins import Timeline
+from eos_sink.verify.read_rows import Meter, Timeline, read_again
+from eos_sink.verify.row_columns import Chunk, SourceFile
+from eos_sink.verify.row_identity import RowIdentifier
+from eos_sink.verify.verify_model import VerifyOptions
 
 _PLACES = 4
-Place = tuple[int, int]
 
 
 @dataclass
 class Seen:
-    """One identity, and where it came from.
-
-    Attributes:
-        times: how often it was seen.
-        places: partition and offset of the first ones.
-    """
+    """An identity's number of rows, and the partition and offset of the first ones."""
 
     times: int = 0
-    places: list[Place] = field(default_factory=list)
+    places: list[tuple[int, int]] = field(default_factory=list)
+
+    def add(self, row: Row) -> None:
+        self.times += 1
+        if len(self.places) < _PLACES:
+            self.places.append((row.partition(), row.offset()))
+
+    def __str__(self) -> str:
+        found = ", ".join(f"{partition}@{offset}" for partition, offset in sorted(self.places))
+        more = self.times - len(self.places)
+        return f"{found} and {more:,} more" if more else found
 
 
 @dataclass
 class Confirmed:
-    """What a second look has shown.
+    """The result of reading suspects again.
 
     Attributes:
-        doubled: identities that came more often than they should, by what stands in the record.
-        rows: rows beyond what was due of them.
-        chance: identities that only had the same hash as another one.
+        doubled: identities that came too often, by identity and group as the record has them.
+        rows: rows beyond the expected number of each identity.
+        chance: identities that only share their hash with another one.
         at: when the rows beyond the first were written.
-        foreign: some of those that the source does not know.
-        groups: the names of some groups, by their hash.
+        foreign: some identities that are not in the source.
+        groups: names of groups by their hash.
     """
 
     doubled: dict[tuple[bytes, bytes], Seen] = field(default_factory=dict)
@@ -54,14 +58,18 @@ class Confirmed:
 
 
 def confirm_duplicates(
-    question: Question, chunks: Sequence[Chunk], found: Repeats, groups: set[int], meter: Meter
+    options: VerifyOptions,
+    chunks: Sequence[Chunk],
+    found: Repeats,
+    groups: set[int],
+    meter: Meter,
 ) -> Confirmed:
-    """Read the chunks that hold what is suspected.
+    """Read the chunks again that hold suspects.
 
     Args:
-        question: as it was read before.
-        chunks: of all rows.
-        found: says what is suspected.
+        options: as for the first reading.
+        chunks: all rows.
+        found: the suspects.
         groups: hashes of groups whose names are wanted.
         meter: shows the progress.
 
@@ -69,93 +77,55 @@ def confirm_duplicates(
         ReaderError: they cannot be read any more.
     """
     confirmed = Confirmed()
-    spans = _spans(chunks, found, groups)
-    if not spans:
+    rounds = _find_rounds(chunks, found, groups)
+    if not rounds:
         return confirmed
-    meter.step("reading suspects again", sum(s.stop - s.start for some in spans for s in some))
-    scan = Scan(question.source, committed=True, stall_s=question.stall_s)
-    look = _Look(Lens(question), found, groups, confirmed)
-    done = 0
-    try:
-        for some in spans:
-            for rows in scan.read(some):
-                for row in rows:
-                    look.take(row)
-                meter.at(done + sum(scan.position[s.partition] - s.start for s in some), look.rows)
-            done += sum(span.stop - span.start for span in some)
-    finally:
-        scan.close()
+    suspects, foreign = set(found.suspects.tolist()), set(found.foreign_some.tolist())
+    identifier = RowIdentifier(options)
+    for row in read_again(options, rounds, meter, "reading suspects again", committed=True):
+        numbered = identifier.number(row)
+        if numbered is None:
+            continue
+        number, group = numbered
+        if group in groups:
+            confirmed.groups.setdefault(group, identifier.group(row))
+        if number in suspects:
+            name = (identifier.text(row), identifier.group(row))
+            seen = confirmed.doubled.setdefault(name, Seen())
+            seen.add(row)
+            if seen.times > 1:
+                confirmed.at.add(row.timestamp()[1])
+        if number in foreign:
+            confirmed.foreign.setdefault(identifier.text(row), Seen()).add(row)
     due: dict[bytes, int] = {}
-    if question.expected_from is not None:
-        file = SourceFile(question.expected_from, numbered=question.numbered)
-        due = file.lines_of(set(found.suspects.tolist()))
-    _judge(confirmed, due, hashed=not question.numbered)
+    if options.expected_from is not None:
+        source = SourceFile(options.expected_from, numbered=options.numbered)
+        due = source.count_lines(suspects)
+    for name, seen in list(confirmed.doubled.items()):
+        beyond = seen.times - due.get(name[0], 1)
+        if beyond > 0:
+            confirmed.rows += beyond
+        else:
+            del confirmed.doubled[name]
+            confirmed.chance += not options.numbered
     return confirmed
 
 
-class _Look:
-    def __init__(self, lens: Lens, found: Repeats, groups: set[int], confirmed: Confirmed) -> None:
-        self._lens, self._groups, self._confirmed = lens, groups, confirmed
-        self._suspects = set(found.suspects.tolist())
-        self._foreign = set(found.foreign_some.tolist())
-        self.rows = 0
-
-    def take(self, row: Row) -> None:
-        self.rows += 1
-        numbered = self._lens.number(row)
-        if numbered is None:
-            return
-        number, group = numbered
-        if group in self._groups:
-            self._confirmed.groups.setdefault(group, self._lens.group(row))
-        if number in self._suspects:
-            name = (self._lens.text(row), self._lens.group(row))
-            seen = self._confirmed.doubled.setdefault(name, Seen())
-            self._note(seen, row)
-            if seen.times > 1:
-                self._confirmed.at.add(row.timestamp()[1])
-        if number in self._foreign:
-            self._note(self._confirmed.foreign.setdefault(self._lens.text(row), Seen()), row)
-
-    @staticmethod
-    def _note(seen: Seen, row: Row) -> None:
-        seen.times += 1
-        if len(seen.places) < _PLACES:
-            seen.places.append((row.partition(), row.offset()))
-
-
-def _judge(confirmed: Confirmed, due: dict[bytes, int], *, hashed: bool) -> None:
-    """Leave those that really came too often."""
-    kept = {}
-    for name, seen in confirmed.doubled.items():
-        beyond = seen.times - due.get(name[0], 1)
-        if beyond > 0:
-            kept[name] = seen
-            confirmed.rows += beyond
-        else:
-            confirmed.chance += hashed
-    confirmed.doubled = kept
-
-
-def _spans(chunks: Sequence[Chunk], found: Repeats, groups: set[int]) -> list[list[Span]]:
-    """Rounds of ranges to read, one of each partition in a round; neighbours are one range."""
+def _find_rounds(chunks: Sequence[Chunk], found: Repeats, groups: set[int]) -> list[list[Span]]:
+    """The spans to read, one of each partition in a round; neighbouring chunks are one span."""
     wanted = np.concatenate([found.suspects, found.foreign_some])
     unnamed = np.array(sorted(groups), np.int64)
     ranges: dict[int, list[Span]] = {}
-    joins = -1  # The partition of the chunk before, if that is read too.
+    previous = -1  # The partition of the previous chunk, if that is read too.
     for chunk in sorted(chunks, key=lambda each: (each.partition, each.first)):
-        hit = _has(chunk.values, wanted)
+        hit = bool(np.isin(chunk.values, wanted).any())
         if not hit and chunk.groups is not None and len(unnamed):
-            hit = _has(chunk.groups, unnamed)
+            hit = bool(np.isin(chunk.groups, unnamed).any())
             unnamed = np.setdiff1d(unnamed, chunk.groups)
         if hit:
-            mine = ranges.setdefault(chunk.partition, [])
-            first = mine.pop().start if joins == chunk.partition else chunk.first
-            mine.append(Span(chunk.partition, first, chunk.last + 1))
-        joins = chunk.partition if hit else -1
+            spans = ranges.setdefault(chunk.partition, [])
+            first = spans.pop().start if previous == chunk.partition else chunk.first
+            spans.append(Span(chunk.partition, first, chunk.last + 1))
+        previous = chunk.partition if hit else -1
     rounds = max(map(len, ranges.values()), default=0)
     return [[spans[n] for spans in ranges.values() if n < len(spans)] for n in range(rounds)]
-
-
-def _has(values: Numbers, wanted: Numbers) -> bool:
-    return len(wanted) > 0 and bool(np.isin(values, wanted).any())

@@ -1,85 +1,80 @@
-"""What the numbers of all rows amount to. Pure; sorts a range of them at a time."""
+"""Finds doubled and missing numbers among those of all rows. Pure; sorts a range at a time."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from eos_sink.verify.row_columns import Chunk, Numbers, sort_groups_in_ranges, sort_in_ranges
+from eos_sink.verify.row_columns import NO_NUMBERS, Chunk, Numbers, sort_rows, sort_values
 
 MOST_SUSPECTS = 100_000
-"""Identities that are looked at again, to be sure and to say where they are."""
+"""Identities that are read again, for certainty and for their places."""
 _EXAMPLES = 20
-_LEAST, _GREATEST = -(2**63), 2**63 - 1
-_NONE: Numbers = np.empty(0, np.int64)
+LEAST, GREATEST = -(2**63), 2**63 - 1
 
 
 @dataclass
 class Repeats:
-    """Rows that came more often than they should.
+    """Rows that came more or less often than they should.
 
     Attributes:
-        distinct: identities that were seen.
-        doubled: rows beyond what is expected of each identity, which is one unless it is known.
-        suspects: the numbers of those identities, the first `MOST_SUSPECTS` of them.
+        doubled: rows beyond the expected number of each identity, which is 1 without a source.
+        suspects: numbers of those identities, at most `MOST_SUSPECTS`.
         suspected: how many such identities there are.
-        lost, foreign: rows of the source that did not come, and the other way round.
+        lost: rows of the source that are not in the topic.
+        foreign: rows of the topic that are not in the source.
         lost_some, foreign_some: numbers of a few of them.
     """
 
-    distinct: int = 0
     doubled: int = 0
-    suspects: Numbers = field(default_factory=lambda: _NONE)
+    suspects: Numbers = field(default_factory=lambda: NO_NUMBERS)
     suspected: int = 0
     lost: int = 0
     foreign: int = 0
-    lost_some: Numbers = field(default_factory=lambda: _NONE)
-    foreign_some: Numbers = field(default_factory=lambda: _NONE)
+    lost_some: Numbers = field(default_factory=lambda: NO_NUMBERS)
+    foreign_some: Numbers = field(default_factory=lambda: NO_NUMBERS)
 
     def _suspect(self, values: Numbers) -> None:
         self.suspected += len(values)
-        self.suspects = _first(self.suspects, values, MOST_SUSPECTS)
+        self.suspects = _append(self.suspects, values, MOST_SUSPECTS)
 
 
 def find_repeats(chunks: Sequence[Chunk]) -> Repeats:
-    """Where nothing but the topic is known: once each."""
+    """Find numbers that came more than once, within their group if there are groups."""
     found = Repeats()
-    for groups, values in _sorted(chunks):
-        if len(values) == 0:
-            continue
-        again = values[1:] == values[:-1]
-        if groups is not None:
-            again &= groups[1:] == groups[:-1]
+    for groups, values in sort_rows(chunks):
+        again = (values[1:] == values[:-1]) & (groups[1:] == groups[:-1])
         found.doubled += int(again.sum())
-        found.distinct += len(values) - int(again.sum())
         found._suspect(np.unique(values[1:][again]))
     return found
 
 
 def compare_with_source(chunks: Sequence[Chunk], source: Sequence[Chunk]) -> Repeats:
-    """Compared with the source: as often as there."""
+    """Compare how often each number is in the topic and in the source."""
     found = Repeats()
-    for ours, theirs in sort_in_ranges([c.values for c in chunks], [c.values for c in source]):
+    for ours, theirs in sort_values([c.values for c in chunks], [c.values for c in source]):
         seen, times = np.unique(ours, return_counts=True)
         wanted, due = np.unique(theirs, return_counts=True)
-        found.distinct += len(seen)
         came = _lookup(wanted, seen, times)
         found.lost += int(np.maximum(due - came, 0).sum())
-        found.lost_some = _first(found.lost_some, wanted[came < due], _EXAMPLES)
+        found.lost_some = _append(found.lost_some, wanted[came < due], _EXAMPLES)
         should = _lookup(seen, wanted, due)
         known = should > 0
         found.foreign += int(times[~known].sum())
-        found.foreign_some = _first(found.foreign_some, seen[~known], _EXAMPLES)
+        found.foreign_some = _append(found.foreign_some, seen[~known], _EXAMPLES)
         found.doubled += int(np.maximum(times - should, 0)[known].sum())
         found._suspect(seen[known & (times > should)])
     return found
 
 
 @dataclass(frozen=True)
-class Range:
-    """Numbers that are missing one after the other; `group` is the hash of theirs, else 0."""
+class Gap:
+    """Consecutive missing numbers; `group` is the hash of their group, else 0."""
 
     first: int
     last: int
@@ -93,111 +88,104 @@ class Range:
 
 @dataclass(frozen=True)
 class Bounds:
-    """Between which numbers gaps are looked for.
+    """The range in which a missing number counts.
 
     Attributes:
-        low, high: nothing outside of these is judged.
-        whole: all from `low` to `high` should be there, not only what lies between seen ones.
+        low, high: the range.
+        whole: every number of it should be there, not only those between numbers that were seen.
     """
 
-    low: int = _LEAST
-    high: int = _GREATEST
+    low: int = LEAST
+    high: int = GREATEST
     whole: bool = False
 
 
 @dataclass
 class Gaps:
-    """Numbers that nobody has seen between those that were seen.
+    """Missing numbers.
 
     Attributes:
         missing: how many.
-        some: the first of them.
+        some: the first gaps.
     """
 
     missing: int = 0
-    some: list[Range] = field(default_factory=list)
+    some: list[Gap] = field(default_factory=list)
 
-    def between(self, before: Numbers, after: Numbers, bounds: Bounds, groups: Numbers) -> None:
-        """Note what is missing between each number and the one that follows it."""
-        rising = after > before
+    def add_between(
+        self,
+        before: Numbers,
+        after: Numbers,
+        bounds: Bounds,
+        groups: NDArray[Any],
+        among: NDArray[np.bool_] | bool = True,
+    ) -> None:
+        """Add what is missing between each number and its successor, among those selected."""
+        rising = (after > before) & among
         first = np.maximum(before[rising] + 1, bounds.low)
         last = np.minimum(after[rising] - 1, bounds.high)
         lacking = last >= first
         first, last, groups = first[lacking], last[lacking], groups[rising][lacking]
-        # Unsigned: the distance of two numbers of 64 bits does not fit into a signed one.
+        # Unsigned: the distance of two 64-bit numbers does not fit into a signed one.
         self.missing += int((last.view(np.uint64) - first.view(np.uint64)).sum()) + len(first)
-        rows = zip(first[:_EXAMPLES], last[:_EXAMPLES], groups[:_EXAMPLES], strict=True)
-        more = [Range(int(one), int(other), int(group)) for one, other, group in rows]
-        self.some += more[: _EXAMPLES - len(self.some)]
+        most = _EXAMPLES - len(self.some)
+        rows = zip(first[:most], last[:most], groups[:most], strict=True)
+        self.some += [Gap(int(one), int(other), int(group)) for one, other, group in rows]
 
 
 def find_gaps(chunks: Sequence[Chunk], bounds: Bounds) -> Gaps:
-    """The numbers that are missing, within each group if there are groups."""
+    """Find missing numbers, within each group if there are groups."""
     found = Gaps()
-    latest: Numbers = np.array([bounds.low - 1] if bounds.whole else [], np.int64)
-    home: Numbers = np.zeros(len(latest), np.int64)
-    beyond: Numbers = np.array([bounds.high + 1] if bounds.whole else [], np.int64)
-    for groups, values in _sorted(chunks):
-        if len(values) == 0:
+    # The last row of the previous range, at first the number before the lowest one.
+    last: Numbers = np.array([bounds.low - 1] if bounds.whole else [], np.int64)
+    last_group: NDArray[Any] | None = None
+    for groups, values in sort_rows(chunks):
+        if not len(values):
             continue
-        if groups is None:
-            joined = np.concatenate([latest, values])
-            found.between(joined[:-1], joined[1:], bounds, np.zeros(len(joined) - 1, np.int64))
-            latest, home = joined[-1:], np.zeros(1, np.int64)
-            continue
-        same = groups[1:] == groups[:-1]
-        found.between(values[:-1][same], values[1:][same], bounds, groups[1:][same])
+        if last_group is None:
+            last_group = groups[: len(last)]
+        joined = np.concatenate([last, values])
+        homes = np.concatenate([last_group, groups])
+        same = homes[1:] == homes[:-1]
+        found.add_between(joined[:-1], joined[1:], bounds, homes[1:], same)
         if bounds.whole:
-            starts = np.concatenate([[True], ~same])
-            ends = np.concatenate([~same, [True]])
-            before = np.full(int(starts.sum()), bounds.low - 1, np.int64)
-            found.between(before, values[starts], bounds, groups[starts])
-            after = np.full(int(ends.sum()), bounds.high + 1, np.int64)
-            found.between(values[ends], after, bounds, groups[ends])
-        latest = latest[:0]
-    if len(latest) and bounds.whole:
-        found.between(latest, beyond, bounds, home)
+            ends, starts = joined[:-1][~same], joined[1:][~same]
+            above, below = np.full_like(ends, bounds.high + 1), np.full_like(ends, bounds.low - 1)
+            found.add_between(ends, above, bounds, homes[:-1][~same])
+            found.add_between(below, starts, bounds, homes[1:][~same])
+        last, last_group = values[-1:], groups[-1:]
+    if bounds.whole:
+        group = np.zeros(1, np.int64) if last_group is None else last_group
+        found.add_between(last, np.array([bounds.high + 1], np.int64), bounds, group)
     return found
 
 
 def find_outside(chunks: Sequence[Chunk], high: int) -> tuple[int, Numbers]:
-    """How many rows have numbers below 0 or above `high`, and some of those numbers."""
-    number, some = 0, _NONE
+    """Count the rows whose number is below 0 or above `high`; return some of the numbers too."""
+    count, some = 0, NO_NUMBERS
     for chunk in chunks:
-        strange = chunk.values[(chunk.values < 0) | (chunk.values > high)]
-        number += len(strange)
-        some = _first(some, strange, _EXAMPLES)
-    return number, some
+        outside = chunk.values[(chunk.values < 0) | (chunk.values > high)]
+        count += len(outside)
+        some = _append(some, outside, _EXAMPLES)
+    return count, some
 
 
 def has_split_groups(chunks: Sequence[Chunk]) -> bool:
     """Whether a group has rows in more than one partition."""
-    home: dict[int, set[int]] = {}
+    groups: defaultdict[int, set[int]] = defaultdict(set)
     for chunk in chunks:
         if chunk.groups is not None:
-            home.setdefault(chunk.partition, set()).update(np.unique(chunk.groups).tolist())
-    seen: set[int] = set()
-    for groups in home.values():
-        if not seen.isdisjoint(groups):
-            return True
-        seen |= groups
-    return False
+            groups[chunk.partition].update(np.unique(chunk.groups).tolist())
+    every: set[int] = set().union(*groups.values())
+    return len(every) < sum(map(len, groups.values()))
 
 
-def _sorted(chunks: Sequence[Chunk]) -> Iterator[tuple[Numbers | None, Numbers]]:
-    if any(chunk.groups is not None for chunk in chunks):
-        yield from sort_groups_in_ranges(chunks)
-    else:
-        for (values,) in sort_in_ranges([chunk.values for chunk in chunks]):
-            yield None, values
-
-
-def _first(some: Numbers, more: Numbers, most: int) -> Numbers:
+def _append(some: Numbers, more: Numbers, most: int) -> Numbers:
     return np.concatenate([some, more[: most - len(some)]]) if len(some) < most else some
 
 
 def _lookup(values: Numbers, keys: Numbers, counts: Numbers) -> Numbers:
-    """The count of each value, 0 where it is no key; keys are sorted."""
+    """The count of each value, 0 if it is not among the keys, which are sorted."""
     if len(keys) == 0:
         return np.zeros(len(values), np.int64)
     places = np.minimum(np.searchsorted(keys, values), len(keys) - 1)

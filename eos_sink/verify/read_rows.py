@@ -1,153 +1,170 @@
-"""Reads a topic once, as an application does, and keeps a number for each row."""
+"""Reads a topic as an application does, and keeps a number for each row."""
 
 from __future__ import annotations
 
 import time
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from typing import Protocol
 
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.testing.row_check import KeyOrder
 from eos_sink.testing.topic_scan import Offsets, ReaderError, Row, Scan, Span
-from eos_sink.verify.question import Lens, Question
 from eos_sink.verify.row_columns import Columns
-from eos_sink.verify.time_bins import Timeline
+from eos_sink.verify.row_identity import RowIdentifier
+from eos_sink.verify.verify_model import PartitionRead, VerifyOptions
 
-_LOOK_AGAIN_S = 0.1
-_EXAMPLES = 20
 MOST_KEYS = 2_000_000
 """Keys whose order is checked."""
+_LOOK_AGAIN_S = 0.1
+_EXAMPLES = 20
+_FIRST_WIDTH_MS = 1_000
+_MOST_BINS = 2_048
 
 
 class Meter(Protocol):
-    """Shows how far the reading has come."""
+    """Shows the progress."""
 
     def step(self, what: str, offsets: int) -> None:
-        """Something begins that goes through so many offsets."""
+        """Begin a step that reads this number of offsets."""
 
     def at(self, offsets: int, rows: int) -> None: ...
 
 
-class Gathering:
-    """What a reader is given of a topic, from where the question says up to its end.
+class Timeline:
+    """Counts timestamps in bins, whose width doubles whenever there are too many of them."""
+
+    def __init__(self) -> None:
+        self.width_ms = _FIRST_WIDTH_MS
+        self._bins: defaultdict[int, int] = defaultdict(int)
+
+    def add(self, timestamp_ms: int) -> None:
+        self._bins[timestamp_ms // self.width_ms] += 1
+        while len(self._bins) > _MOST_BINS:
+            self.width_ms *= 2
+            narrow, self._bins = self._bins, defaultdict(int)
+            for place, number in narrow.items():
+                self._bins[place // 2] += number
+
+    def bins(self) -> dict[int, int]:
+        """The number in each bin, by its beginning in milliseconds since the epoch."""
+        return {place * self.width_ms: number for place, number in sorted(self._bins.items())}
+
+
+class TopicReader:
+    """Reads what an application gets of a topic, from where the options say up to its end.
 
     Attributes:
-        kept, starts, positions: offsets by partition: what is kept, read from, read to.
-        ends: high watermarks, all asked at one time.
-        rows: how many came of each partition.
-        columns, order, timeline: accounts of them.
-        nameless: rows whose identity could not be found; where some of them are.
-        interrupted: with Ctrl-C.
+        kept, starts, positions: offsets by partition: first kept, first read, next to read.
+        ends: high watermarks, all from one request.
+        rows: number of rows by partition.
+        columns, order, timeline: what is kept of the rows.
+        nameless: number of rows without an identity; `nameless_some`: places of the first ones.
+        interrupted: Ctrl-C ended the reading.
     """
 
-    def __init__(self, question: Question, meter: Meter) -> None:
-        self._question, self._meter = question, meter
-        self._lens = Lens(question)
-        self._offsets = Offsets(question.source, question.stall_s)
-        self._scan: Scan | None = None
+    def __init__(self, options: VerifyOptions, meter: Meter) -> None:
+        self._options, self._meter = options, meter
+        self._identifier = RowIdentifier(options)
+        self._offsets = Offsets(options.source, options.stall_s)
         self.rows: Counter[int] = Counter()
-        self.columns = Columns(grouped=self._lens.grouped)
+        self.columns = Columns(grouped=options.group is not None)
         self.order = KeyOrder(MOST_KEYS, _EXAMPLES)
         self.timeline = Timeline()
         self.nameless = 0
         self.nameless_some: list[tuple[int, int]] = []
         self.interrupted = False
-        self.ends = self._high(Deadline(question.stall_s))
+        self.ends = self._find_ends()
         earliest = self._offsets.find_earliest()
         self.kept = {partition: earliest[partition] for partition in self.ends}
-        self.starts = self._starts()
+        self.starts = self._find_starts()
         self.positions = dict(self.starts)
+        self._scan = Scan(options.source, committed=True, stall_s=options.stall_s)
 
-    def read(self) -> None:
-        """Read to the end; with `follow_s` also what comes meanwhile.
-
-        Raises:
-            ReaderError: the reader cannot go on.
-        """
-        follow = Deadline(self._question.follow_s)
-        self._guarded(lambda: self._follow(follow))
-
-    def read_on(self) -> None:
-        """What has come since, for as long as transactions are waited for.
+    def read(self, follow_s: float) -> None:
+        """Read to the end, and what is written within `follow_s` seconds from now.
 
         Raises:
-            ReaderError: the reader cannot go on.
+            ReaderError: the topic cannot be read.
         """
-        follow = Deadline(self._question.wait_s)
-        self._guarded(lambda: self._follow(follow))
-
-    def grows(self) -> bool:
-        """Whether somebody writes to the topic."""
-        return self._high(Deadline(self._question.stall_s)) != self.ends
-
-    def close(self) -> None:
-        if self._scan is not None:
-            self._scan.close()
-            self._scan = None
-
-    @property
-    def behind(self) -> dict[int, int]:
-        """How many offsets readers wait for, where they do."""
-        lag = {p: end - self.positions[p] for p, end in self.ends.items()}
-        return {partition: offsets for partition, offsets in lag.items() if offsets > 0}
-
-    def _guarded(self, act: Callable[[], None]) -> None:
+        follow = Deadline(follow_s)
         try:
-            act()
+            self._read_to_ends()
+            while not follow.passed:
+                time.sleep(min(_LOOK_AGAIN_S, follow.left))
+                self.ends = self._find_ends()
+                self._read_to_ends()
         except KeyboardInterrupt:
             self.interrupted = True
 
-    def _follow(self, follow: Deadline) -> None:
-        while True:
-            self._read_to_ends()
-            if follow.passed:
-                return
-            time.sleep(min(_LOOK_AGAIN_S, follow.left))
-            self.ends = self._high(Deadline(self._question.stall_s))
+    def grows(self) -> bool:
+        """Whether the topic is being written."""
+        return self._find_ends() != self.ends
+
+    def count_aborted(self) -> dict[int, int]:
+        """Read everything again with aborted rows, and count these by partition.
+
+        Raises:
+            ReaderError: the topic cannot be read.
+        """
+        spans = [Span(p, start, self.positions[p]) for p, start in self.starts.items()]
+        seen: Counter[int] = Counter()
+        try:
+            for row in read_again(
+                self._options, [spans], self._meter, "counting aborted rows", committed=False
+            ):
+                seen[row.partition()] += 1
+        except KeyboardInterrupt:
+            self.interrupted = True
+            return {}
+        return {partition: seen[partition] - self.rows[partition] for partition in self.starts}
+
+    def close(self) -> None:
+        self._scan.close()
+
+    @property
+    def partitions(self) -> list[PartitionRead]:
+        """What was read so far."""
+        return [
+            PartitionRead(p, self.kept[p], start, self.positions[p], self.ends[p], self.rows[p])
+            for p, start in self.starts.items()
+        ]
 
     def _read_to_ends(self) -> None:
-        """Up to what was the end, as soon as transactions that are open there have ended."""
+        """Read to the ends, and wait up to `wait_s` for transactions that are open before them."""
         patience: Deadline | None = None
         begun = sum(self.starts.values())
         self._meter.step("reading", sum(self.ends.values()) - begun)
         while True:
-            stable = self._stable()
-            reach = {p: min(end, stable.get(p, 0)) for p, end in self.ends.items()}
-            self._read(reach)
+            stable = self._find_stable()
+            stops = {p: min(end, stable.get(p, 0)) for p, end in self.ends.items()}
+            spans = [
+                Span(p, self.positions[p], stop)
+                for p, stop in stops.items()
+                if self.positions[p] < stop
+            ]
+            try:
+                for rows in self._scan.read(spans) if spans else ():
+                    self._take(rows)
+                    self.positions.update(self._scan.position)
+                    self._meter.at(sum(self.positions.values()) - begun, self.rows.total())
+            finally:
+                self.positions.update(self._scan.position)
             self._meter.at(sum(self.positions.values()) - begun, self.rows.total())
-            if not self.behind:
+            if not any(each.behind for each in self.partitions):
                 return
-            patience = patience or Deadline(self._question.wait_s)
+            patience = patience or Deadline(self._options.wait_s)
             if patience.passed:
                 if not stable:
-                    # Nobody may be said to hold readers up when nobody was asked.
+                    # A transaction must not be blamed for a partition without a leader.
                     raise ReaderError("not every partition has a leader that answers")
                 return
             time.sleep(_LOOK_AGAIN_S)
 
-    def _read(self, reach: Mapping[int, int]) -> None:
-        begun = sum(self.starts.values())
-        spans = [
-            Span(partition, self.positions[partition], stop)
-            for partition, stop in reach.items()
-            if self.positions[partition] < stop
-        ]
-        if not spans:
-            return
-        if self._scan is None:
-            stall_s = self._question.stall_s
-            self._scan = Scan(self._question.source, committed=True, stall_s=stall_s)
-        try:
-            for rows in self._scan.read(spans):
-                self._take(rows)
-                self.positions.update(self._scan.position)
-                self._meter.at(sum(self.positions.values()) - begun, self.rows.total())
-        finally:
-            self.positions.update(self._scan.position)
-
     def _take(self, rows: Iterable[Row]) -> None:
-        number, columns, counts = self._lens.number, self.columns, self.rows
+        number, columns, counts = self._identifier.number, self.columns, self.rows
+        ordered = self._options.order is not None
         for row in rows:
             partition, offset = row.partition(), row.offset()
             counts[partition] += 1
@@ -161,30 +178,55 @@ class Gathering:
                     self.nameless_some.append((partition, offset))
             else:
                 columns.add(partition, offset, *found)
-            if self._lens.ordered:
-                self.order.add(partition, offset, row.key(), self._lens.order(row))
+            if ordered:
+                self.order.add(partition, offset, row.key(), self._identifier.order(row))
 
-    def _high(self, deadline: Deadline) -> dict[int, int]:
-        return self._select(self._offsets.wait_high(deadline))
+    def _find_ends(self) -> dict[int, int]:
+        return self._select(self._offsets.wait_high(Deadline(self._options.stall_s)))
 
-    def _stable(self) -> dict[int, int]:
-        """Empty: a leader does not answer."""
+    def _find_stable(self) -> dict[int, int]:
+        """Last stable offsets; empty if a leader does not answer."""
         try:
             return self._select(self._offsets.find_stable())
         except ReaderError:
             return {}
 
     def _select(self, offsets: Mapping[int, int]) -> dict[int, int]:
-        only = self._question.partitions
+        only = self._options.partitions
         return {p: offset for p, offset in sorted(offsets.items()) if not only or p in only}
 
-    def _starts(self) -> dict[int, int]:
+    def _find_starts(self) -> dict[int, int]:
         starts = dict(self.kept)
-        if self._question.since_ms is not None:
-            since = self._offsets.find_since(self._question.since_ms)
+        if self._options.since_ms is not None:
+            since = self._offsets.find_since(self._options.since_ms)
             for partition, end in self.ends.items():
                 starts[partition] = since[partition] if since[partition] >= 0 else end
-        if self._question.last is not None:
+        if self._options.last is not None:
             for partition, end in self.ends.items():
-                starts[partition] = max(starts[partition], end - self._question.last)
+                starts[partition] = max(starts[partition], end - self._options.last)
         return starts
+
+
+def read_again(
+    options: VerifyOptions,
+    rounds: Sequence[Sequence[Span]],
+    meter: Meter,
+    what: str,
+    *,
+    committed: bool,
+) -> Iterator[Row]:
+    """Yield the records of spans that were read before; at most one span a partition in a round.
+
+    Raises:
+        ReaderError: they cannot be read any more.
+    """
+    meter.step(what, sum(span.stop - span.start for spans in rounds for span in spans))
+    offsets = records = 0
+    with closing(Scan(options.source, committed=committed, stall_s=options.stall_s)) as scan:
+        for spans in rounds:
+            for rows in scan.read(list(spans)):
+                yield from rows
+                records += len(rows)
+                done = sum(scan.position[span.partition] - span.start for span in spans)
+                meter.at(offsets + done, records)
+            offsets += sum(span.stop - span.start for span in spans)

@@ -1,4 +1,4 @@
-"""Which row a record is: found in its key, value or headers, as the user says."""
+"""Finds the identity, group and order of a row in its record, at the places that the user names."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from collections.abc import Callable
 from typing import Any
 
 from eos_sink.testing.topic_scan import Row
+from eos_sink.verify.verify_model import VerifyOptions
 
 _WHOLE = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
 _LEAST, _GREATEST = -(2**63), 2**63 - 1
 _SHOWN = 60
 
-
 Find = Callable[[Row], Any]
-"""What a record holds at a place; None: nothing."""
+"""Returns what a record has at a place; None: nothing."""
 
 
 class PlaceError(ValueError):
-    """There is no such place in a record; the message says which there are."""
+    """There is no such place in a record; the message lists the possible ones."""
 
 
 class Places:
-    """Makes the functions that look into records; they share the parsing of a value."""
+    """Makes functions that look into records; they share the parsed JSON of a value."""
 
     def __init__(self) -> None:
         self._row: Row | None = None
@@ -35,26 +35,33 @@ class Places:
         Raises:
             PlaceError: it is none of these.
         """
-        kind, colon, rest = place.partition(":")
-        if place == "key":
-            return lambda row: row.key()
-        if place == "value":
-            return lambda row: row.value()
-        if colon and rest:
-            if kind == "json":
-                return self._field(rest.split("."))
-            if kind == "header":
-                return lambda row: _header(row, rest)
-            if kind == "regex":
-                return _pattern(rest)
+        match place.partition(":"):
+            case ["key", "", ""]:
+                return lambda row: row.key()
+            case ["value", "", ""]:
+                return lambda row: row.value()
+            case ["json", _, fields] if fields:
+                return self._find_field(fields.split("."))
+            case ["header", _, name] if name:
+                return lambda row: next(
+                    (value for key, value in reversed(row.headers() or ()) if key == name), None
+                )
+            case ["regex", _, pattern] if pattern:
+                return _find_pattern(pattern)
         raise PlaceError(
-            f"{place!r} is no place in a record: key, value, json:FIELD[.FIELD], header:NAME or "
+            f"{place!r} is not a place in a record: key, value, json:FIELD[.FIELD], header:NAME or "
             "regex:PATTERN"
         )
 
-    def _field(self, path: list[str]) -> Find:
+    def _find_field(self, path: list[str]) -> Find:
         def find(row: Row) -> Any:
-            found = self._parsed(row)
+            if row is not self._row:
+                self._row = row
+                try:
+                    self._object = json.loads(row.value() or b"null")
+                except (ValueError, RecursionError):
+                    self._object = None
+            found = self._object
             for name in path:
                 if not isinstance(found, dict):
                     return None
@@ -63,18 +70,65 @@ class Places:
 
         return find
 
-    def _parsed(self, row: Row) -> Any:
-        if row is not self._row:
-            self._row = row
-            try:
-                self._object = json.loads(row.value() or b"null")
-            except (ValueError, RecursionError):
-                self._object = None
-        return self._object
+
+def _find_pattern(pattern: str) -> Find:
+    try:
+        compiled = re.compile(pattern.encode())
+    except re.error as error:
+        raise PlaceError(f"regex:{pattern}: {error}") from error
+
+    def find(row: Row) -> Any:
+        value = row.value()
+        match = None if value is None else compiled.search(value)
+        return match and match[1 if compiled.groups else 0]
+
+    return find
+
+
+class RowIdentifier:
+    """Identifies rows as the options say.
+
+    Attributes:
+        number: returns a row's number, or a 64-bit hash of its identity, and the hash of its group;
+            None if the row has no identity.
+
+    Raises:
+        PlaceError: an option names no place in a record.
+    """
+
+    def __init__(self, options: VerifyOptions) -> None:
+        places = Places()
+        self._identity = places.find(options.identity)
+        self._group = places.find(options.group) if options.group else None
+        self._order = places.find(options.order) if options.order else None
+        self.number: Callable[[Row], tuple[int, int] | None] = (
+            self._number if options.numbered else self._hash
+        )
+
+    def text(self, row: Row) -> bytes:
+        """The identity as the record has it."""
+        return as_text(self._identity(row)) or b""
+
+    def group(self, row: Row) -> bytes:
+        return as_text(self._group(row) if self._group else None) or b""
+
+    def order(self, row: Row) -> int | float | str | None:
+        return as_order(self._order(row) if self._order else None)
+
+    def _number(self, row: Row) -> tuple[int, int] | None:
+        number = as_number(self._identity(row))
+        if number is None or self._group is None:
+            return None if number is None else (number, 0)
+        group = as_text(self._group(row))
+        return None if group is None else (number, hash(group))
+
+    def _hash(self, row: Row) -> tuple[int, int] | None:
+        text = as_text(self._identity(row))
+        return None if text is None else (hash(text), 0)
 
 
 def as_text(found: Any) -> bytes | None:
-    """An identity: texts and bytes as they are, anything else of JSON in one spelling."""
+    """An identity as bytes: text and bytes as they are, other JSON values in one spelling."""
     if found is None or isinstance(found, bytes):
         return found
     if isinstance(found, str):
@@ -83,7 +137,7 @@ def as_text(found: Any) -> bytes | None:
 
 
 def as_number(found: Any) -> int | None:
-    """A whole number of 64 bits, also written out in digits; None: it is none."""
+    """A whole number of 64 bits, also from its digits; None: it is not one."""
     if isinstance(found, bytes):
         found = found.decode("utf-8", "replace")
     if isinstance(found, str) and _WHOLE.fullmatch(found):
@@ -94,7 +148,7 @@ def as_number(found: Any) -> int | None:
 
 
 def as_order(found: Any) -> int | float | str | None:
-    """What may be compared with another one of its kind; numbers written out are numbers."""
+    """A value that can be compared with others of its kind; digits are a number."""
     if isinstance(found, bytes):
         found = found.decode("utf-8", "replace")
     if isinstance(found, str):
@@ -106,7 +160,7 @@ def as_order(found: Any) -> int | float | str | None:
 
 
 def escape_text(found: bytes | str | None) -> str:
-    """A text from the topic for people: nothing in it can steer a terminal."""
+    """Text of a topic for people, with control characters escaped and shortened."""
     if found is None:
         return "none"
     text = found.decode("utf-8", "backslashreplace") if isinstance(found, bytes) else found
@@ -115,24 +169,3 @@ def escape_text(found: bytes | str | None) -> str:
         c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode()
         for c in whole
     )
-
-
-def _header(row: Row, name: str) -> Any:
-    found = [value for key, value in row.headers() or () if key == name]
-    return found[-1] if found else None
-
-
-def _pattern(pattern: str) -> Find:
-    try:
-        compiled = re.compile(pattern.encode())
-    except re.error as error:
-        raise PlaceError(f"regex:{pattern}: {error}") from error
-
-    def find(row: Row) -> Any:
-        value = row.value()
-        if value is None:
-            return None
-        match = compiled.search(value)
-        return match and match[1 if compiled.groups else 0]
-
-    return find

@@ -1,4 +1,4 @@
-"""What the loops are told, what they answer, and what is made of it."""
+"""The requests to the loops, their answers, and the figures made of them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from bench.eos.feed import BYTES, age_ms, born, thinned
 from bench.eos.turns import Played, Turn
-from eos_sink.bench.spread import spread
+from eos_sink.bench.result import spread
 
 
 @pytest.mark.parametrize("partitions", [0, 1, 200])

@@ -8,8 +8,7 @@ import pytest
 
 from bench.pages.publication import Publication, Results, number, spread_text, table
 from bench.publish import DOCS, PLOTS, PUBLICATIONS, results_of
-from eos_sink.bench.result import Result
-from eos_sink.bench.spread import Spread
+from eos_sink.bench.result import Result, Spread
 
 NOTHING = Result("x", "2026-01-31T12:00Z", {}, {})
 
@@ -46,5 +45,5 @@ def test_what_is_written_stands_between_the_marks() -> None:
     assert publication.written_into(once, {"x": NOTHING}) == once
 
 
-def test_a_spread_is_told_with_the_digits_that_count() -> None:
+def test_a_spread_has_significant_digits() -> None:
     assert spread_text(Spread(9, 1.2345, 0.98765, 12.345)) == "1.23 (0.988 to 12.3)"

@@ -28,7 +28,7 @@ def line(api: str, client: str, software: str) -> str:
         ("FETCH", "broker-1-fetcher-0", "apache-kafka-java", None),
     ],
 )
-def test_a_request_is_told_by_its_client(
+def test_a_request_is_identified_by_its_client(
     api: str, client: str, software: str, found: tuple[str, str] | None
 ) -> None:
     assert _request(line(api, client, software)) == found

@@ -14,10 +14,10 @@ from bench.scale import (
     transactional_ids,
 )
 from eos_sink.bench.result import Notebook
-from eos_sink.decision_log.record_format import encode
+from eos_sink.decision_log.codec import encode
 from eos_sink.identity import QueryNames
-from eos_sink.kafka.cluster import LOG_PARTITIONS
 from eos_sink.kafka.interfaces import Witness
+from eos_sink.kafka.log_topic import LOG_PARTITIONS
 from eos_sink.protocol.model import BatchId, Decision, LogRecord, Prepared, RowDigest
 
 

@@ -8,7 +8,7 @@ from eos_sink.bench.shape import Shape
 
 
 def test_a_shape_without_measured_batches_is_none() -> None:
-    with pytest.raises(ValueError, match="of 4 batches 4 cannot be the warm-up"):
+    with pytest.raises(ValueError, match="warm-up"):
         Shape("x", 1, batches=4, warm_up=4)
 
 

@@ -51,7 +51,7 @@ def test_the_tables_have_what_was_measured() -> None:
     assert "| Spark's own Kafka sink | 1300 | 1480 | 1300 | 1480 |" in text
 
 
-def test_targets_are_told_beside_what_was_measured() -> None:
+def test_targets_are_shown_beside_the_measurements() -> None:
     text = "\n".join(TARGETS.lines({"sinks": result(LARGE, SMALL)}))
     assert "at least 1.2 times | 1.25 (1.02 to 1.48) times |" in text
     assert "| -250 ms at the median, -385 at p95 |" in text

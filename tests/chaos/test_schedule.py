@@ -6,9 +6,18 @@ from itertools import islice, pairwise
 
 import pytest
 
-from chaos.families import Family, family_of
 from chaos.inject import INJECT
-from chaos.kinds import DURATIONS, IN_THE_CLUSTER, NOT_AIMED_AT, PRELUDES, Kind, Master, points_for
+from chaos.kinds import (
+    DURATIONS,
+    IN_THE_CLUSTER,
+    NOT_AIMED_AT,
+    PRELUDES,
+    Family,
+    Kind,
+    Master,
+    family_of,
+    points_for,
+)
 from chaos.schedule import Step, schedule
 from eos_sink.testing import FaultPoint
 

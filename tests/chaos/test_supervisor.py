@@ -1,4 +1,4 @@
-"""A driver that has ended is started again; one that needs a person is a flaw of the run."""
+"""A driver that has ended is started again; one that needs an operator is a flaw of the run."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_what_a_restart_cures_is_no_flaw(supervisor: Supervisor, error: str) -> 
 
 
 @pytest.mark.parametrize("error", ["OperatorNeededError", "ConfigurationError", "SupersededError"])
-def test_what_needs_a_person_or_was_not_provoked_is_a_flaw(
+def test_what_needs_an_operator_or_was_not_provoked_is_a_flaw(
     supervisor: Supervisor, error: str
 ) -> None:
     supervisor.start()

@@ -9,13 +9,12 @@ import pytest
 from eos_sink import cli
 from eos_sink.bench.result import Result, Series
 from eos_sink.bench.run import BenchOptions
-from eos_sink.cli.bench import options_of, report_of
-from eos_sink.cli.render import render
-from eos_sink.cli.report import CommandError
+from eos_sink.cli.bench import make_report, parse_arguments
+from eos_sink.cli.output import CommandError, render
 
 
 def options(*arguments: str) -> BenchOptions:
-    return options_of(cli.parser().parse_args(["bench", *arguments]))
+    return parse_arguments(cli.parser().parse_args(["bench", *arguments]))
 
 
 def test_without_a_server_a_broker_is_started() -> None:
@@ -63,13 +62,13 @@ def test_what_contradicts_itself_is_refused(arguments: list[str], said: str) -> 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--rows", "0"], "0 is less than 1"),
-        (["--rows", "-5"], "'-5' is no whole number"),
-        (["--rows", "many"], "'many' is no whole number"),
+        (["--rows", "0"], "'0' is not a whole number above 0"),
+        (["--rows", "-5"], "'-5' is not a whole number"),
+        (["--rows", "many"], "'many' is not a whole number"),
         (["--kafka-option", "acks"], "'acks' is not NAME=VALUE"),
     ],
 )
-def test_bad_input_is_told(
+def test_bad_input_is_reported(
     arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as ended:
@@ -88,7 +87,7 @@ def result(*peers: str) -> Result:
 
 
 def test_the_table_compares() -> None:
-    text = render(report_of(result("kafka-eos", "kafka")))
+    text = render(make_report(result("kafka-eos", "kafka")))
     (ours,) = (line.split() for line in text.splitlines() if line.startswith("kafka-eos  "))
     assert ours == ["kafka-eos", "10,000", "1.0", "100", "100", "0.50"]
     assert "kafka-eos writes 1.20 times the rows of Spark's own sink" in text
@@ -96,5 +95,5 @@ def test_the_table_compares() -> None:
 
 
 def test_without_spark_s_own_sink_it_says_so() -> None:
-    text = render(report_of(result("kafka-eos")))
+    text = render(make_report(result("kafka-eos")))
     assert "nothing to compare with" in text

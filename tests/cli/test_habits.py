@@ -19,15 +19,15 @@ import pytest
 
 from eos_sink import cli
 from eos_sink.cli import completion
-from eos_sink.cli.connection import (
+from eos_sink.cli.arguments import (
     ENVIRONMENT,
     add_connection,
     command_line,
     kafka_settings,
+    read_settings,
     sink_options,
 )
-from eos_sink.cli.render import render
-from eos_sink.cli.report import Cell, CommandError, Mood, Report
+from eos_sink.cli.output import CommandError
 
 NAMES = [command.NAME for command in cli.COMMANDS]
 
@@ -71,7 +71,7 @@ def test_each_command_can_print_json(name: str) -> None:
     assert options["--json"].nargs == 0
 
 
-def test_the_help_tells_exit_codes_and_environment() -> None:
+def test_the_help_lists_exit_codes_and_environment() -> None:
     text = cli.parser().format_help()
     for part in ("exit code", "130", *NAMES, *ENVIRONMENT, *ENVIRONMENT.values(), "NO_COLOR"):
         assert part in text
@@ -102,6 +102,15 @@ def test_the_environment_stands_for_options_that_are_not_given(
     assert given.prefix == "q-"
 
 
+def test_settings_come_from_a_properties_file(tmp_path: Path) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text("# comment\nsecurity.protocol SASL_SSL\nsasl.password=a=\\\n  b#c\n")
+    found = read_settings("--command-config", file)
+    assert found == {"security.protocol": "SASL_SSL", "sasl.password": "a=b#c"}
+    with pytest.raises(CommandError, match=r"--command-config .*missing"):
+        read_settings("--command-config", tmp_path / "missing")
+
+
 def test_without_a_server_nothing_is_guessed(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         connection()
@@ -121,29 +130,7 @@ def test_a_command_that_is_printed_leads_to_the_same_cluster() -> None:
     assert command_line(connection("--bootstrap-server", "b:1")) == "--bootstrap-server b:1"
 
 
-# --- what is printed
-
-
-def table() -> Report:
-    row = (Cell("a"), Cell("1", Mood.BAD))
-    return Report(("name", "n"), (row,), ("a note",), ok=False, document={"n": 1})
-
-
-def test_a_report_is_a_table_or_json_or_notes_alone() -> None:
-    assert json.loads(render(table(), as_json=True, colour=True)) == {"n": 1}
-    text = render(table())
-    assert "name" in text
-    assert text.endswith("a note")
-    assert render(Report((), (), ("x", "y"), ok=True, document={})) == "x\ny"
-
-
-def test_there_is_no_colour_in_a_pipe_or_where_it_is_not_wanted(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    assert "\033" not in render(table())
-    assert "\033" in render(table(), colour=True)
-    monkeypatch.setenv("NO_COLOR", "1")
-    assert "\033" not in render(table(), colour=True)
+# --- errors
 
 
 def test_an_error_is_one_line_and_json_where_that_is_wanted(tmp_path: Path) -> None:

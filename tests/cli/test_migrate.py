@@ -46,7 +46,7 @@ def test_a_query_without_trouble_is_fine(job: Path, capsys: pytest.CaptureFixtur
     assert "job.py:2" in shown
 
 
-def test_what_needs_a_person_is_an_exit_code(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_needs_a_change_is_an_exit_code(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
     job.write_text(BAD)
     assert cli.main(["migrate", "job.py"]) == 1
     assert "refused" in capsys.readouterr().out
@@ -56,9 +56,9 @@ def test_what_needs_a_person_is_an_exit_code(job: Path, capsys: pytest.CaptureFi
     ("text", "part"),
     [
         (None, "No such file"),
-        ("def (:", "no Python"),
-        ("\0", "no Python"),
-        (f"d.writeStream.format('kafka').option('o', {'+'.join(['x'] * 3000)})", "no Python"),
+        ("def (:", "job.py"),
+        ("\0", "job.py"),
+        (f"d.writeStream.format('kafka').option('o', {'+'.join(['x'] * 3000)})", "job.py"),
     ],
 )
 def test_what_cannot_be_read_is_wrong_usage(
@@ -76,7 +76,7 @@ def test_a_program_in_another_language_is_not_taken_for_properties(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert cli.main(["migrate", "Job.scala"]) == 2
-    assert "only those in Python" in capsys.readouterr().err
+    assert "Job.scala" in capsys.readouterr().err
 
 
 def test_a_file_without_a_query_is_said_to_have_none(
@@ -84,7 +84,7 @@ def test_a_file_without_a_query_is_said_to_have_none(
 ) -> None:
     job.write_text("print('kafka')")
     assert cli.main(["migrate", "job.py"]) == 0
-    assert "Nothing here writes to Kafka" in capsys.readouterr().out
+    assert "No query" in capsys.readouterr().out
 
 
 def test_inputs_of_all_kinds_at_once(job: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -129,22 +129,20 @@ def test_standard_input(
     assert "-:" in capsys.readouterr().out
 
 
-def test_options_alone_tell_what_their_query_needs(capsys: pytest.CaptureFixture[str]) -> None:
+def test_options_alone_determine_what_their_query_needs(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["migrate", "topic=t"]) == 0
     shown = capsys.readouterr().out
-    assert (
-        "needs besides an absolute checkpointLocation or eos.id, kafka.bootstrap.servers" in shown
-    )
+    assert "absolute checkpointLocation or eos.id, kafka.bootstrap.servers" in shown
 
 
 @pytest.mark.parametrize(
     ("program", "part"),
     [
-        ("frame.write.format('kafka').mode('append').save()", "unless txnAppId and txnVersion"),
+        ("frame.write.format('kafka').mode('append').save()", "txnVersion"),
         (
             "def each(frame, number):\n    frame.write.format('kafka').mode('append').save()\n"
             "rows.writeStream.foreachBatch(each).start()",
-            "In foreachBatch each write is there once by itself",
+            "In foreachBatch",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""The command line around a choice: which query, which settings, and who confirms."""
+"""The command line of `eos-sink resolve`: the query, the confirmation, the report."""
 
 from __future__ import annotations
 
@@ -8,25 +8,23 @@ import json
 import os
 import socket
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from eos_sink import cli
-from eos_sink.cli import connection, resolve
-from eos_sink.cli.evidence import report_of
-from eos_sink.cli.names import meant, queries_in
-from eos_sink.cli.render import render
-from eos_sink.cli.report import CommandError
+from eos_sink.cli import resolve
+from eos_sink.cli.output import CommandError, render
+from eos_sink.cli.query_name import find_query, list_queries
+from eos_sink.cli.resolve import make_report
 from eos_sink.decision_log import Entry
-from eos_sink.decision_log.record_format import encode, encode_moved
+from eos_sink.decision_log.codec import encode, encode_moved
 from eos_sink.identity import DEFAULT_PREFIX, QueryNames, query_identity
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import LogPosition
-from eos_sink.ops.resolve import Choice, Found, look
+from eos_sink.ops.resolve import Choice, QueryEvidence, gather_evidence
 from eos_sink.protocol.model import LogRecord, Run
-from tests.fakes.inspection import FakeInspection
-from tests.protocol.test_resolve import Person, bring_into_doubt
+from tests.fakes.admin import FakeAdmin
+from tests.ops.test_resolve import Operator, bring_into_doubt
 from tests.protocol.test_stories import Driver
 from tests.protocol.world import World, options
 
@@ -59,51 +57,41 @@ def typed(*words: str) -> argparse.Namespace:
     ],
 )
 def test_a_query_is_meant_by_any_of_its_names(given: str, query: str) -> None:
-    assert meant(given, KNOWN) == QueryNames(DEFAULT_PREFIX, query)
+    assert find_query(given, KNOWN) == QueryNames(DEFAULT_PREFIX, query)
 
 
 def test_an_unknown_query_is_answered_with_the_nearest_names() -> None:
-    with pytest.raises(CommandError, match=f"no query 'sale'; it knows {BY_ID}"):
-        meant("sale", KNOWN)
-    with pytest.raises(CommandError, match="nor any other"):
-        meant("sale", [])
+    with pytest.raises(CommandError, match=BY_ID):
+        find_query("sale", KNOWN)
+    with pytest.raises(CommandError, match="sale"):
+        find_query("sale", [])
 
 
 def test_a_name_of_two_queries_is_not_guessed() -> None:
     other = query_identity(None, "/other/orders", None)
-    with pytest.raises(CommandError, match=r"may be .* or "):
-        meant("orders", [*KNOWN, QueryNames(DEFAULT_PREFIX, other)])
+    with pytest.raises(CommandError, match=f"{BY_PATH} or .*{other}"):
+        find_query("orders", [*KNOWN, QueryNames(DEFAULT_PREFIX, other)])
 
 
 @pytest.mark.parametrize("prefix", ["team-", "team."])
 def test_a_query_is_found_under_its_prefix(prefix: str) -> None:
     theirs = QueryNames(prefix, BY_ID)
-    assert meant("sales", [theirs]) == theirs
-    assert meant("sales", [*KNOWN, theirs], prefix) == theirs
+    assert find_query("sales", [theirs]) == theirs
+    assert find_query("sales", [*KNOWN, theirs], prefix) == theirs
     for each in (KNOWN[0], theirs):
-        assert meant(each.group, [*KNOWN, theirs]) == each
+        assert find_query(each.group, [*KNOWN, theirs]) == each
     for given in ("sales", BY_ID):
         with pytest.raises(CommandError):
-            meant(given, [*KNOWN, theirs])
+            find_query(given, [*KNOWN, theirs])
     record = LogRecord(1, None, "w", prefix=prefix)
     log = {theirs.log_key: encode(record), BY_ID: encode_moved(theirs), "x": b"?"}
-    assert queries_in(log) == [theirs, QueryNames(DEFAULT_PREFIX, "x")]
+    assert list_queries(log) == [theirs, QueryNames(DEFAULT_PREFIX, "x")]
 
 
 def test_without_a_log_the_whole_name_is_needed() -> None:
-    assert meant(BY_ID, None) == QueryNames(DEFAULT_PREFIX, BY_ID)
-    with pytest.raises(CommandError, match="whole name"):
-        meant("sales", None)
-
-
-def test_settings_come_from_a_properties_file(tmp_path: Path) -> None:
-    file = tmp_path / "client.properties"
-    file.write_text("# comment\nsecurity.protocol SASL_SSL\nsasl.password=a=\\\n  b#c\n")
-    found = connection.properties(file)
-    assert found == {"security.protocol": "SASL_SSL", "sasl.password": "a=b#c"}
-    assert connection.properties(None) == {}
-    with pytest.raises(CommandError, match="No such file"):
-        connection.properties(tmp_path / "missing")
+    assert find_query(BY_ID, None) == QueryNames(DEFAULT_PREFIX, BY_ID)
+    with pytest.raises(CommandError, match="--log-topic"):
+        find_query("sales", None)
 
 
 def test_only_one_choice_is_made() -> None:
@@ -116,23 +104,23 @@ def test_only_one_choice_is_made() -> None:
 # --- confirmation
 
 
-def evidence(owner: Run | None) -> Found:
-    entry = Entry(LogRecord(3, None, "w", owner=owner), LogPosition("log", 0, 7))
-    return Found(entry, (), (), (), (), ())
+def evidence(run: Run | None) -> QueryEvidence:
+    entry = Entry(LogRecord(3, None, "w", run=run), LogPosition("log", 0, 7))
+    return QueryEvidence(entry)
 
 
-def confirm(*words: str, owner: Run | None = None) -> None:
-    resolve._confirm(typed("--forget", *words), options(), evidence(owner), Choice.FORGET)
+def confirm(*words: str, run: Run | None = None) -> None:
+    resolve.check_choice(typed("--forget", *words), options(), evidence(run))
 
 
 def test_a_script_confirms_with_yes() -> None:
     confirm("--yes")
-    with pytest.raises(CommandError, match="add --yes"):
+    with pytest.raises(CommandError, match="--yes"):
         confirm()
 
 
 @pytest.mark.parametrize(("said", "meant"), [(options().names.query, True), ("yes", False)])
-def test_a_person_types_the_querys_name(
+def test_an_operator_types_the_querys_name(
     monkeypatch: pytest.MonkeyPatch, said: str, meant: bool
 ) -> None:
     terminal = io.StringIO(said + "\n")
@@ -141,16 +129,16 @@ def test_a_person_types_the_querys_name(
     if meant:
         confirm()
     else:
-        with pytest.raises(CommandError, match="nothing was changed"):
+        with pytest.raises(CommandError):
             confirm()
 
 
 def test_a_run_that_is_alive_here_has_to_be_taken_over() -> None:
     alive = Run(socket.gethostname(), os.getpid(), 0)
     with pytest.raises(CommandError, match=f"process {os.getpid()} on .* --take-over"):
-        confirm("--yes", owner=alive)
-    confirm("--yes", "--take-over", owner=alive)
-    confirm("--yes", owner=replace(alive, host="elsewhere"))
+        confirm("--yes", run=alive)
+    confirm("--yes", "--take-over", run=alive)
+    confirm("--yes", run=replace(alive, host="elsewhere"))
 
 
 # --- what is shown
@@ -158,8 +146,8 @@ def test_a_run_that_is_alive_here_has_to_be_taken_over() -> None:
 
 def test_a_doubt_is_shown_as_text_and_as_json(world: World) -> None:
     bring_into_doubt(world)
-    seen = Person(world).looks()
-    report = report_of(world.options, seen)
+    seen = Operator(world).looks()
+    report = make_report(world.options, seen)
     assert not report.ok
     text = render(report)
     for part in ("in doubt", "unreadable", "batch 0 of stream", "--visible", "seq 3 at offset"):
@@ -174,28 +162,28 @@ def test_a_doubt_is_shown_as_text_and_as_json(world: World) -> None:
 def test_an_id_that_the_coordinator_has_forgotten_is_shown_as_no_others(world: World) -> None:
     Driver(world).run(0, [b"a"])
     world.cluster.coordinator.forget(world.options.names.task(0, 0))
-    (row,) = report_of(world.options, Person(world).looks()).rows
+    (row,) = make_report(world.options, Operator(world).looks()).rows
     assert row[2].text == "missing"
 
 
 def test_what_was_carried_out_is_shown(world: World) -> None:
     bring_into_doubt(world)
-    person = Person(world)
-    seen = person.looks()
-    written = person.chooses(Choice.VISIBLE)
-    report = report_of(world.options, seen, Choice.VISIBLE, written)
+    ops = Operator(world)
+    seen = ops.looks()
+    written = ops.chooses(Choice.VISIBLE)
+    report = make_report(world.options, seen, Choice.VISIBLE, written)
     assert report.ok
     assert f"--visible is carried out: seq {written.seq}. Start the query again." in render(report)
-    again = report_of(world.options, person.looks())
+    again = make_report(world.options, ops.looks())
     assert again.ok
-    assert "Visible by a person's ruling: partitions [0, 1]" in render(again)
+    assert "Visible by an operator's choice: partitions [0, 1]" in render(again)
 
 
 def test_a_missing_record_is_shown_with_its_traces(world: World) -> None:
     Driver(world).run(0, [b"a"])
     del world.cluster.topics[world.options.log_topic]
-    seen = look(FakeInspection(world.cluster), world.options, 10, Deadline(5))
-    report = report_of(world.options, seen)
+    seen = gather_evidence(FakeAdmin(world.cluster), world.options, 10, Deadline(5))
+    report = make_report(world.options, seen)
     assert not report.ok
     assert "there is no topic __eos_sink_log" in render(report)
     assert world.options.names.task(0, 0) in render(report)

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from eos_sink.identity import QueryNames
+from eos_sink.kafka.admin_interface import Admin
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import (
     GroupMember,
-    Inspection,
     Kafka,
     LogPosition,
     ProducerIdentity,
@@ -18,7 +18,6 @@ from eos_sink.kafka.interfaces import (
     TransactionState,
     TransactionStatus,
 )
-from eos_sink.kafka.observing import Observation
 
 TIMEOUT_MS = 60_000
 SESSION_MS = 6_000
@@ -62,10 +61,7 @@ class Harness(Protocol):
     def kafka(self, **settings: str) -> Kafka:
         """The cluster as a process of its own sees it; `settings` are options, `_` for a dot."""
 
-    def inspection(self) -> Inspection:
-        """The cluster as a person sees it."""
-
-    def observation(self) -> Observation:
+    def admin(self) -> Admin:
         """The cluster as an operator sees it."""
 
     def create_topic(self, partitions: int = 1, *, compacted: bool = False) -> str: ...
@@ -105,7 +101,7 @@ class Task:
     def start(
         harness: Harness, number: int = 0, timeout_ms: int = TIMEOUT_MS, **settings: str
     ) -> Task:
-        """Inited, in a process of its own, with a transaction begun."""
+        """Inited, in a separate process, with a transaction begun."""
         name = harness.names.task(0, number)
         producer = harness.kafka(**settings).producer(name, timeout_ms)
         producer.init(harness.deadline())

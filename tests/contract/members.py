@@ -16,7 +16,7 @@ from tests.contract.harness import SESSION_MS, Harness, Task, values
 
 
 def join(harness: Harness) -> tuple[GroupMember, bytes]:
-    """The query's member in a process of its own; the decision log is there by then."""
+    """The query's member in a separate process; the decision log is there by then."""
     names, kafka = harness.names, harness.kafka()
     kafka.log_reader(harness.deadline()).close()
     member = kafka.member(names.group, names.driver, SESSION_MS)
@@ -107,7 +107,7 @@ class MemberContract:
         task.commit()
         assert values(harness, topic) == [b"a"]
 
-    def test_the_longest_session_is_told_and_a_longer_one_is_refused(
+    def test_the_longest_session_is_known_and_a_longer_one_is_refused(
         self, harness: Harness
     ) -> None:
         kafka, names = harness.kafka(), harness.names

@@ -5,13 +5,20 @@ from __future__ import annotations
 import pytest
 
 from eos_sink.errors import ClusterError, OutcomeUnknownError
-from eos_sink.kafka.interfaces import Visibility, Witness
+from eos_sink.kafka.interfaces import TopicDescription, Visibility, Witness
 from tests.contract.harness import TIMEOUT_MS, Harness, Task
 
 KEY, FORMER = "team-query-0123456789", "query-0123456789"
 
 
-def append(harness: Harness, value: bytes, key: str = KEY, *, commit: bool = True) -> int:
+def append(
+    harness: Harness,
+    value: bytes,
+    key: str = KEY,
+    *,
+    commit: bool = True,
+    timestamp: int | None = None,
+) -> int:
     """Write one record to the decision log as the driver does; its offset."""
     kafka = harness.kafka()
     reader = kafka.log_reader(harness.deadline())
@@ -25,6 +32,7 @@ def append(harness: Harness, value: bytes, key: str = KEY, *, commit: bool = Tru
         value,
         key=key.encode(),
         partition=position.partition,
+        timestamp=timestamp,
         on_offset=lambda _, offset: offsets.append(offset),
     )
     producer.flush(harness.deadline())
@@ -35,7 +43,7 @@ def append(harness: Harness, value: bytes, key: str = KEY, *, commit: bool = Tru
 
 
 def latest(harness: Harness, key: str = KEY) -> tuple[int, bytes] | None:
-    """Offset and value of the latest record, read by a reader of its own."""
+    """Offset and value of the latest record, read by a separate reader."""
     reader = harness.kafka().log_reader(harness.deadline())
     found = reader.latest([key], harness.deadline()).get(key)
     expected = reader.position(key)
@@ -119,7 +127,7 @@ class LogContract:
         assert records == {KEY: b"2", "another-0123456789": b"other"}
 
     def test_all_records_are_those_behind_an_open_transaction_too(self, harness: Harness) -> None:
-        """It ends by its time-out; what stands behind it may be a decision of the same batch."""
+        """It ends by its timeout; what stands behind it may be a decision of the same batch."""
         kafka = harness.kafka()
         dead = kafka.log_producer(f"{harness.names.driver}-dead", 3_000)
         dead.init(harness.deadline())
@@ -128,7 +136,9 @@ class LogContract:
         dead.produce(home.topic, b"never", key=b"dead-0123456789", partition=home.partition)
         dead.flush(harness.deadline())
         append(harness, b"1")
-        assert KEY not in (harness.inspection().records(harness.deadline(5)) or ())
+        page = harness.admin().read_log({}, harness.deadline(5))
+        assert page is not None
+        assert KEY not in page.latest
         assert harness.kafka().log_records(harness.deadline(60)) == {KEY: b"1"}
         dead.close()
 
@@ -245,7 +255,7 @@ class CompactionContract:
 class MarkerContract:
     """The marker behind a witness tells what became of the transaction."""
 
-    def test_a_marker_tells_when_the_witness_is_deleted(self, harness: Harness) -> None:
+    def test_a_marker_decides_when_the_witness_is_deleted(self, harness: Harness) -> None:
         topic = harness.create_topic()
         first, second = Task.start(harness, 0), Task.start(harness, 1)
         asked = {}
@@ -260,7 +270,7 @@ class MarkerContract:
         markers = harness.kafka().markers(asked, harness.deadline())
         assert list(markers.values()) == [True, False]
 
-    def test_the_marker_of_a_late_attempt_that_took_the_id_tells_of_the_abort(
+    def test_the_marker_of_a_late_attempt_that_took_the_id_proves_the_abort(
         self, harness: Harness
     ) -> None:
         """InitProducerId aborts under the next epoch."""
@@ -305,7 +315,7 @@ class MarkerContract:
         found = harness.kafka().markers(asked, harness.deadline())
         assert found == dict.fromkeys(asked, False)
 
-    def test_without_markers_or_topic_nothing_is_told(self, harness: Harness) -> None:
+    def test_without_markers_or_topic_nothing_is_proven(self, harness: Harness) -> None:
         topic = harness.create_topic()
         task = Task.start(harness)
         (offset,) = task.write(topic, b"a")
@@ -322,7 +332,7 @@ class MarkerContract:
 
 
 class VisibilityContract:
-    def test_committed_aborted_and_open_records_are_told_apart(self, harness: Harness) -> None:
+    def test_committed_aborted_and_open_records_are_distinguished(self, harness: Harness) -> None:
         topic = harness.create_topic(partitions=3)
         witnesses = []
         for number in range(3):
@@ -414,14 +424,18 @@ class TopicContract:
         with pytest.raises(ClusterError, match=missing):
             harness.kafka().check_topic(missing, harness.deadline())
 
-    def test_topics_are_described_and_a_missing_one_is_told(self, harness: Harness) -> None:
+    def test_topics_are_described_and_a_missing_one_is_reported(self, harness: Harness) -> None:
         topic, missing = harness.create_topic(partitions=3), f"missing-{harness.names.query}"
-        views = harness.kafka().view_topics([topic, missing], harness.deadline())
+        views = harness.kafka().describe_topics([topic, missing], harness.deadline())
         assert views[missing] is None
         view = views[topic]
-        assert view is not None
-        assert view.in_sync == {0: 1, 1: 1, 2: 1}
-        assert (view.replication, view.min_in_sync) == (1, 1)
+        assert isinstance(view, TopicDescription)
+        assert {n: (part.replicas, part.in_sync) for n, part in view.partitions.items()} == {
+            0: (1, 1),
+            1: (1, 1),
+            2: (1, 1),
+        }
+        assert (view.replicas, view.setting("min.insync.replicas")) == (1, "1")
         assert view.allowed is not None
         assert view.allowed >= {"READ", "WRITE", "DESCRIBE", "DESCRIBE_CONFIGS"}
-        assert harness.kafka().view_topics([], harness.deadline()) == {}
+        assert harness.kafka().describe_topics([], harness.deadline()) == {}

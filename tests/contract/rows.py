@@ -11,7 +11,7 @@ import pytest
 from eos_sink.errors import FailureKind
 from eos_sink.kafka.interfaces import ProduceFailed, TransactionStatus
 from eos_sink.kafka.rows import Row, Rows
-from eos_sink.task.columns import columns
+from eos_sink.task.columns import to_rows
 from tests.contract.harness import Harness, Record, Task
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
@@ -83,7 +83,7 @@ class RowsContract:
                 column(["cut off", *texts, "cut off"], kind) for texts in (TEXTS, TEXTS[::-1])
             )
             batch = pa.RecordBatch.from_pydict({"value": values, "key": keys})
-            task.producer.produce_rows(columns(batch.slice(1, len(TEXTS)), topic))
+            task.producer.produce_rows(to_rows(batch.slice(1, len(TEXTS)), topic))
         task.producer.flush(harness.deadline())
         task.commit()
         found = harness.read_records(topic)
@@ -137,7 +137,7 @@ class RowsContract:
         for record, time in zip(found, times[sliced:], strict=True):
             assert time is None or record.timestamp == time
 
-    def test_one_record_of_a_batch_tells_where_it_is(self, harness: Harness) -> None:
+    def test_one_record_of_a_batch_has_its_offset(self, harness: Harness) -> None:
         topic = harness.create_topic(partitions=2)
         task = Task.start(harness)
         told: list[tuple[str, int, int]] = []
@@ -177,7 +177,7 @@ class RowsContract:
         ]
 
     @pytest.mark.parametrize("timestamp", [None, 5])
-    def test_a_row_that_is_too_large_amid_a_batch_fails_it(
+    def test_a_row_that_is_too_large_fails_its_batch(
         self, harness: Harness, timestamp: int | None
     ) -> None:
         topic = harness.create_topic()
@@ -193,7 +193,7 @@ class RowsContract:
 
     @pytest.mark.parametrize("named", [0, None])
     @pytest.mark.parametrize("known", [True, False])
-    def test_a_partition_that_does_not_exist_amid_a_batch_fails_it(
+    def test_a_partition_that_does_not_exist_fails_its_batch(
         self, harness: Harness, known: bool, named: int | None
     ) -> None:
         """Whether the client has heard of the topic before or not, it does not hang."""

@@ -6,10 +6,9 @@ import pytest
 
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline
+from tests.contract.admin import AdminContract, TopicScanContract
 from tests.contract.harness import SESSION_MS, Record
-from tests.contract.inspecting import InspectionContract
 from tests.contract.members import MemberContract
-from tests.contract.observing import ObservationContract
 from tests.contract.reading import (
     CompactionContract,
     LogContract,
@@ -19,12 +18,11 @@ from tests.contract.reading import (
 )
 from tests.contract.rows import RowsContract
 from tests.contract.transactions import ControlContract, ProducerContract
+from tests.fakes.admin import FakeAdmin
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.group import POLL_INTERVAL_MS
-from tests.fakes.inspection import FakeInspection
 from tests.fakes.kafka import FakeKafka, FakeMember
 from tests.fakes.log import Outcome, Txn
-from tests.fakes.observation import FakeObservation
 
 
 class FakeHarness:
@@ -39,11 +37,8 @@ class FakeHarness:
     def kafka(self, **settings: str) -> FakeKafka:
         return FakeKafka(self.cluster)
 
-    def inspection(self) -> FakeInspection:
-        return FakeInspection(self.cluster)
-
-    def observation(self) -> FakeObservation:
-        return FakeObservation(self.cluster)
+    def admin(self) -> FakeAdmin:
+        return FakeAdmin(self.cluster)
 
     def create_topic(self, partitions: int = 1, *, compacted: bool = False) -> str:
         name = f"topic-{len(self.cluster.topics)}"
@@ -120,11 +115,11 @@ class TestMarkers(MarkerContract):
     pass
 
 
-class TestInspection(InspectionContract):
+class TestAdmin(AdminContract):
     pass
 
 
-class TestObservation(ObservationContract):
+class TestTopicScan(TopicScanContract):
     pass
 
 

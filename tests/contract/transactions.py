@@ -94,7 +94,7 @@ class ProducerContract:
             older.write_and_commit(topic, b"zombie")
         assert values(harness, topic) == []
 
-    def test_a_fenced_producer_is_told_by_flush_or_by_the_next_call(self, harness: Harness) -> None:
+    def test_a_fenced_producer_fails_at_flush_or_at_the_next_call(self, harness: Harness) -> None:
         topic = harness.create_topic()
         kafka, offsets = harness.kafka(), list[int]()
         older, newer = (kafka.log_producer(harness.names.driver, TIMEOUT_MS) for _ in range(2))
@@ -107,7 +107,7 @@ class ProducerContract:
             older.commit(harness.deadline())
         assert offsets == []
 
-    def test_a_fenced_producer_that_waits_for_room_is_told(self, harness: Harness) -> None:
+    def test_a_fenced_producer_that_waits_for_room_fails(self, harness: Harness) -> None:
         topic = harness.create_topic()
         kafka = harness.kafka()
         older, newer = (kafka.log_producer(harness.names.driver, TIMEOUT_MS) for _ in range(2))
@@ -150,10 +150,10 @@ class ProducerContract:
             task.write_and_commit(topic, b"a", partition=7)
         assert values(harness, topic) == []
 
-    def test_a_record_that_was_not_delivered_is_told_without_a_commit(
+    def test_a_record_that_was_not_delivered_is_reported_without_a_commit(
         self, harness: Harness
     ) -> None:
-        """Nobody commits before a task has reported that all its records are there."""
+        """No commit comes before a task has reported that all its records arrived."""
         topic = harness.create_topic(partitions=1)
         reader = harness.kafka().log_reader(harness.deadline())
         position = reader.position("query")
@@ -240,7 +240,7 @@ class ControlContract:
             b"%d" % n for n in sorted(range(20), key=str)
         ]
 
-    def test_end_of_nothing_asks_nobody(self, harness: Harness) -> None:
+    def test_end_of_nothing_sends_no_request(self, harness: Harness) -> None:
         assert harness.kafka().control().end([], True, harness.deadline()) == {}
 
     def test_a_foreign_abort_leaves_the_epoch_and_the_task_opens_a_new_transaction(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from eos_sink.decision_log import DecisionRegister, Entry
-from eos_sink.decision_log.record_format import decode, is_moved
+from eos_sink.decision_log.codec import decode, is_moved
 from eos_sink.errors import (
     BatchFailedError,
     OperatorNeededError,
@@ -29,7 +29,7 @@ NAMES = QueryNames("p-", "q-0123456789")
 
 
 class Writer:
-    """One process with a register, and a token that is current until somebody joins."""
+    """One process with a register, and a token that is current until another member joins."""
 
     def __init__(self, cluster: FakeCluster, names: QueryNames = NAMES) -> None:
         self.names = names
@@ -139,13 +139,14 @@ def test_a_log_that_has_lost_what_was_read_is_not_read_on(cluster: FakeCluster) 
         writer.write(member, seq)
     log = cluster.topics.pop("__eos_sink_log")
     cluster.create_topic("__eos_sink_log")
-    with pytest.raises(OperatorNeededError, match="has no record where this run has read seq 2"):
+    with pytest.raises(OperatorNeededError) as lost:
         writer.register.read(writer.deadline)
+    assert (lost.value.data["known"], lost.value.data["seq"]) == (2, 0)
     other = Writer(cluster)
     other_member = other.join()
     for seq in range(2):
         other.write(other_member, seq)
-        with pytest.raises(OperatorNeededError, match="deleted and made again"):
+        with pytest.raises(OperatorNeededError, match="--forget"):
             writer.register.read(writer.deadline)
     cluster.topics["__eos_sink_log"] = log
     assert writer.register.read(writer.deadline).seq == 2
@@ -165,7 +166,7 @@ def test_a_plan_is_refused_by_a_log_that_has_lost_its_record(cluster: FakeCluste
 
 
 def append(writer: Writer, key: str, value: bytes) -> None:
-    position = writer.register.reach(writer.deadline).position(key)
+    position = writer.register.connect(writer.deadline).position(key)
     producer = writer.kafka.log_producer("stranger", 60_000)
     producer.init(writer.deadline)
     producer.begin()
@@ -180,7 +181,7 @@ def test_a_record_of_another_query_that_cannot_be_read_is_not_passed_over(
     writer = Writer(cluster)
     append(writer, "other-0123456789", b'{"format": 99}')
     with pytest.raises(OperatorNeededError):
-        writer.register.elsewhere(writer.deadline)
+        writer.register.read_other_queries(writer.deadline)
 
 
 def test_tombstones_and_records_under_keys_of_no_query_are_passed_over(
@@ -189,7 +190,7 @@ def test_tombstones_and_records_under_keys_of_no_query_are_passed_over(
     writer = Writer(cluster)
     append(writer, "gone-0123456789", b"")
     append(writer, "anything", b"else")
-    assert writer.register.elsewhere(writer.deadline) == []
+    assert writer.register.read_other_queries(writer.deadline) == []
 
 
 def test_an_error_that_needs_no_explanation_is_not_its_own_cause(cluster: FakeCluster) -> None:
@@ -202,13 +203,13 @@ def test_an_error_that_needs_no_explanation_is_not_its_own_cause(cluster: FakeCl
     assert refused.value.__cause__ is not refused.value
 
 
-def test_a_record_behind_the_end_that_a_deposed_leader_tells_is_not_overwritten(
+def test_a_record_behind_the_end_of_a_replaced_leader_is_not_overwritten(
     cluster: FakeCluster,
 ) -> None:
     """The new process reads an old end, while its producer finds the new leader."""
     one, other = Writer(cluster), Writer(cluster)
     one.write(one.join(), 0, batch=7)
-    reader = other.register.reach(other.deadline)
+    reader = other.register.connect(other.deadline)
     assert isinstance(reader, FakeLogReader)
     reader.stale_end = 0
     with pytest.raises(SupersededError):
@@ -226,7 +227,7 @@ def test_an_older_end_than_the_plan_was_made_from_is_asked_for_again(
     member = one.join()
     for seq in range(2):
         entry = one.write(member, seq)
-    reader = other.register.reach(other.deadline)
+    reader = other.register.connect(other.deadline)
     assert isinstance(reader, FakeLogReader)
     reader.stale_end = entry.position.offset
     token = PlanToken(NAMES, entry.seq, entry.position, member)
@@ -241,7 +242,7 @@ def test_an_older_end_than_the_plan_was_made_from_is_asked_for_again(
 def test_an_older_end_than_was_read_before_is_asked_for_again(cluster: FakeCluster) -> None:
     one, other = Writer(cluster), Writer(cluster)
     entry = one.write(one.join(), 0)
-    reader = other.register.reach(other.deadline)
+    reader = other.register.connect(other.deadline)
     assert isinstance(reader, FakeLogReader)
     assert other.register.read(other.deadline) == entry
     reader.stale_end = 0
@@ -252,7 +253,7 @@ def test_a_record_that_was_aborted_behind_a_stale_end_is_passed_over(cluster: Fa
     one, other = Writer(cluster), Writer(cluster)
     with pytest.raises(SupersededError):
         one.write(stale_member(one), 0)
-    reader = other.register.reach(other.deadline)
+    reader = other.register.connect(other.deadline)
     assert isinstance(reader, FakeLogReader)
     reader.stale_end = 0
     assert other.write(other.join(), 0, batch=8).seq == 1
@@ -303,7 +304,7 @@ def test_a_write_that_is_given_up_does_not_outlast_its_step(
     assert [seconds < 10 for seconds in allowed] == [True]
 
 
-def test_a_record_that_was_committed_at_an_offset_that_is_not_told_is_read_back(
+def test_a_record_that_was_committed_at_an_unknown_offset_is_read_back(
     cluster: FakeCluster,
 ) -> None:
     """The first append has its offset before it commits, so this is a held producer's."""
@@ -367,7 +368,7 @@ def keys(cluster: FakeCluster) -> list[str]:
 def test_a_record_of_the_version_before_is_gone_on_from(cluster: FakeCluster) -> None:
     old, new = FormerWriter(cluster), Writer(cluster)
     old.write(old.join(), 0, batch=4)
-    assert new.register.known(new.deadline)
+    assert new.register.has_record(new.deadline)
     entry = new.register.read(new.deadline)
     assert (entry.seq, entry.decision, entry.unmarked) == (1, decision(4), True)
     member = new.join()
@@ -408,14 +409,14 @@ def test_a_record_of_the_version_before_under_another_prefix_is_another_querys(
 ) -> None:
     old, new = FormerWriter(cluster, QueryNames("other-", NAMES.query)), Writer(cluster)
     old.write(old.join(), 0, batch=4)
-    assert not new.register.known(new.deadline)
+    assert not new.register.has_record(new.deadline)
     assert new.write(new.join(), 0).seq == 1
     assert keys(cluster) == [NAMES.query, NAMES.log_key]
-    found = new.register.elsewhere(new.deadline)
+    found = new.register.read_other_queries(new.deadline)
     assert [(names, record.decision) for names, record in found] == [(old.names, decision(4))]
 
 
-def test_the_oldest_records_tell_no_prefix_and_are_the_default_ones(cluster: FakeCluster) -> None:
+def test_the_oldest_records_have_no_prefix_and_get_the_default_one(cluster: FakeCluster) -> None:
     default = QueryNames(DEFAULT_PREFIX, NAMES.query)
     old = FormerWriter(cluster, default)
     old.names = replace(default, prefix="")
@@ -424,13 +425,17 @@ def test_the_oldest_records_tell_no_prefix_and_are_the_default_ones(cluster: Fak
     assert Writer(cluster).register.read(old.deadline).seq == 0
 
 
-def test_other_queries_are_told_by_their_names_and_markers_are_none(cluster: FakeCluster) -> None:
+def test_other_queries_are_read_by_their_names_and_markers_are_skipped(
+    cluster: FakeCluster,
+) -> None:
     old, new = FormerWriter(cluster), Writer(cluster)
     old.write(old.join(), 0, batch=4)
     new.write(new.join(), 1, batch=5)
     other = Writer(cluster, QueryNames("team-", NAMES.query))
     other.write(other.join(), 0)
-    found = Writer(cluster, QueryNames("p-", "r-0123456789")).register.elsewhere(new.deadline)
+    found = Writer(cluster, QueryNames("p-", "r-0123456789")).register.read_other_queries(
+        new.deadline
+    )
     assert [(names, record.decision) for names, record in found] == [
         (NAMES, decision(5)),
         (other.names, decision(0)),

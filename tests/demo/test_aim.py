@@ -7,9 +7,8 @@ from typing import cast
 
 import pytest
 
-from eos_sink.demo.aim import TRIES_FOR_A_COMMIT, TRIES_FOR_THE_MIDDLE, Aim
 from eos_sink.demo.run_watch import Watch
-from eos_sink.demo.strikes import Kind, Strike
+from eos_sink.demo.strikes import TRIES_FOR_A_COMMIT, TRIES_FOR_THE_MIDDLE, Aim, Kind, Strike
 from eos_sink.testing.process_tree import ProcessTree
 
 BATCHES = (10,) * 20

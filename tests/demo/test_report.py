@@ -1,4 +1,4 @@
-"""What a person and a shell are told at the end."""
+"""The report and the exit code of the demo."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import argparse
 import importlib.util
 import json
 import signal
-import sys
 from dataclasses import replace
 from typing import Any
 
@@ -14,15 +13,13 @@ import pytest
 
 from eos_sink import cli
 from eos_sink.cli.demo import add_arguments, report_of
-from eos_sink.cli.render import render
-from eos_sink.cli.report import Cell, CommandError, Mood, Report
-from eos_sink.cli.screen import PlainScreen
-from eos_sink.demo.demo_events import DemoResult, Progress, SideResult
+from eos_sink.cli.output import CommandError, Mood, Report, render
+from eos_sink.demo.demo_result import DemoResult, RunResult
 from eos_sink.testing.row_check import Count
 from eos_sink.testing.topic_audit import Audit
 
 CLEAN = Count(1000, 1000, lost=0, doubled=0, foreign=0, out_of_order=0, examples={})
-OURS = SideResult(
+OURS = RunResult(
     name="exactly-once",
     sink="format('kafka-eos')",
     audit=Audit(CLEAN, withdrawn=0, overlooked=0, aborted=120, held_up={}),
@@ -46,7 +43,7 @@ def text_of(result: DemoResult) -> str:
     return render(report_of(result))
 
 
-def test_the_table_sets_both_runs_side_by_side() -> None:
+def test_the_table_has_a_column_for_each_run() -> None:
     text = text_of(DemoResult(OURS, OTHER, planned=4, work=None))
     lines = {line[:32].strip(): line.split("   ")[-1].strip() for line in text.splitlines()}
 
@@ -57,14 +54,14 @@ def test_the_table_sets_both_runs_side_by_side() -> None:
     assert "Each row was read once" in text
 
 
-def test_both_runs_are_told_to_a_program() -> None:
+def test_the_document_has_both_runs() -> None:
     report = report_of(DemoResult(OURS, OTHER, planned=4, work=None))
     ours, other = json.loads(render(report, as_json=True))["runs"]
     assert (ours["perfect"], ours["audit"]["count"]["doubled"]) == (True, 0)
     assert (other["perfect"], other["audit"]["count"]["doubled"]) == (False, 300)
 
 
-def test_a_doubled_row_beside_it_does_not_fail_the_demo() -> None:
+def test_a_doubled_row_of_the_comparison_does_not_fail_the_demo() -> None:
     assert report_of(DemoResult(OURS, OTHER, planned=4, work=None)).ok
 
 
@@ -77,7 +74,7 @@ def test_a_doubled_row_beside_it_does_not_fail_the_demo() -> None:
     ],
     ids=["doubled", "readers held up", "a zombie not refused"],
 )
-def test_any_flaw_of_the_exactly_once_side_fails_the_demo(ours: SideResult) -> None:
+def test_any_flaw_of_the_exactly_once_side_fails_the_demo(ours: RunResult) -> None:
     report = report_of(DemoResult(ours, None, planned=4, work="/tmp/eos-demo-x"))
 
     assert not report.ok
@@ -86,34 +83,10 @@ def test_any_flaw_of_the_exactly_once_side_fails_the_demo(ours: SideResult) -> N
     assert any(cell.mood is Mood.BAD for row in report.rows for cell in row)
 
 
-def test_strikes_that_found_no_moment_are_told() -> None:
+def test_missed_strikes_are_reported() -> None:
     report = report_of(DemoResult(replace(OURS, kills=1), None, planned=4, work=None))
 
     assert "2 of 4 strikes found no moment." in report.notes
-
-
-def test_columns_are_aligned_and_colours_only_where_wanted(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    report = Report(
-        ("", "a"),
-        ((Cell("lost"), Cell("1,000", Mood.BAD)), (Cell("x"), Cell("2"))),
-        ("Note.",),
-        True,
-        {},
-    )
-
-    assert render(report).splitlines() == [
-        "",
-        "           a",
-        "────────────",
-        "lost   1,000",
-        "x          2",
-        "────────────",
-        "Note.",
-    ]
-    assert "\033[1;31m1,000\033[0m" in render(report, colour=True)
 
 
 def run_with(monkeypatch: pytest.MonkeyPatch, outcome: object) -> int:
@@ -137,7 +110,7 @@ def run_with(monkeypatch: pytest.MonkeyPatch, outcome: object) -> int:
         (KeyboardInterrupt(), 130),
     ],
 )
-def test_the_exit_code_tells_how_it_went(
+def test_each_outcome_has_an_exit_code(
     monkeypatch: pytest.MonkeyPatch, outcome: object, code: int
 ) -> None:
     assert run_with(monkeypatch, outcome) == code
@@ -148,15 +121,15 @@ def test_a_missing_extra_is_named_with_the_command_that_brings_it(
 ) -> None:
     found = importlib.util.find_spec
 
-    def without_rich(name: str, *more: Any) -> Any:
-        return None if name == "rich" else found(name, *more)
+    def without_psutil(name: str, *more: Any) -> Any:
+        return None if name == "psutil" else found(name, *more)
 
     monkeypatch.setattr(signal, "signal", lambda *_: None)
-    monkeypatch.setattr(importlib.util, "find_spec", without_rich)
+    monkeypatch.setattr(importlib.util, "find_spec", without_psutil)
 
     assert cli.main(["demo"]) == 2
     assert capsys.readouterr().err == (
-        "eos-sink: the demo needs rich: pip install 'eos-sink[demo]'\n"
+        "eos-sink: the demo needs psutil: pip install 'eos-sink[demo]'\n"
     )
 
 
@@ -170,15 +143,3 @@ def test_numbers_that_make_no_sense_are_refused(
     with pytest.raises(SystemExit):
         parser.parse_args(words)
     assert words[0] in capsys.readouterr().err
-
-
-def test_without_a_terminal_progress_comes_in_few_lines(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    screen = PlainScreen(sys.stdout)
-    for visible in range(0, 1001, 10):
-        screen.progress("exactly-once", Progress(visible, 1000, 0, visible // 100, 10))
-
-    lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 5
-    assert "exactly-once: 1,000 of 1,000 rows visible, 10 of 10 batches, 0 doubled" in lines[-1]

@@ -1,4 +1,4 @@
-"""Time that only moves when somebody waits."""
+"""Time that moves only during waits."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 class FakeClock:
     """Seconds, read by calling it. A fake client that has to wait moves it forward, and each
-    listener is called then, so that time-outs happen while somebody waits, as they do in Kafka."""
+    listener is called then, so that timeouts happen during waits, as they do in Kafka."""
 
     def __init__(self, now: float = 1_700_000_000.0) -> None:
         self._now = now

@@ -65,7 +65,7 @@ class Coordinator:
 
     def open(self, transactional_id: str, producer: ProducerIdentity) -> Txn:
         """AddPartitionsToTxn and AddOffsetsToTxn: the open transaction, or a new one under the
-        same epoch, also after somebody else's EndTxn has ended the one before."""
+        same epoch, also after another client's EndTxn has ended the one before."""
         known = self._ids.get(transactional_id)
         if known is None or producer != ProducerIdentity(known.producer_id, known.epoch):
             raise ProducerFenced(f"{transactional_id}: {producer} is not the current producer")
@@ -91,14 +91,14 @@ class Coordinator:
         return EndOutcome.DONE if known.status is _ENDED[commit][0] else EndOutcome.REFUSED
 
     def expire(self) -> None:
-        """Abort what is older than its time-out, and fence its producer."""
+        """Abort what is older than its timeout, and fence its producer."""
         for known in self._ids.values():
             if known.txn is not None and known.started_ms + known.timeout_ms <= self._clock.ms:
                 self._finish(known, commit=False)
                 known.epoch += 1
 
     def time_out(self, prefix: str = "") -> None:
-        """The time-out of open transactions, without the wait."""
+        """The timeout of open transactions, without the wait."""
         for transactional_id in self.list_open(prefix):
             known = self._ids[transactional_id]
             self._finish(known, commit=False)

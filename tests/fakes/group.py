@@ -78,6 +78,9 @@ class Groups:
         """The session of the live member ends, without the wait."""
         self._members[group] = None
 
+    def names(self) -> list[str]:
+        return sorted(self._members)
+
     def has_member(self, group: str) -> bool:
         return self._members.get(group) is not None
 

@@ -13,9 +13,11 @@ from eos_sink.kafka.interfaces import (
     LogPosition,
     MemberRefused,
     MemberState,
-    TopicView,
+    PartitionState,
+    TopicDescription,
     Transaction,
     TransactionState,
+    Unseen,
     Visibility,
     Witness,
 )
@@ -26,6 +28,7 @@ from tests.fakes.process import Process, port
 from tests.fakes.producer import FakeProducer
 
 LOG_TOPIC = "__eos_sink_log"
+EVERYTHING = frozenset({"READ", "WRITE", "DESCRIBE", "DESCRIBE_CONFIGS"})
 
 
 class FakeMember:
@@ -279,15 +282,21 @@ class FakeKafka:
         if topic not in self.cluster.topics:
             raise ClusterError(f"There is no topic {topic}.", remedy="Create it.")
 
-    @port("view_topics")
-    def view_topics(
+    @port("describe_topics")
+    def describe_topics(
         self, topics: Sequence[str], deadline: Deadline
-    ) -> Mapping[str, TopicView | None]:
-        known = self.cluster.topics
-        return {name: _view(known[name]) if name in known else None for name in topics}
+    ) -> Mapping[str, TopicDescription | Unseen | None]:
+        return {name: self._describe(name) for name in topics}
 
     def close(self) -> None:
         pass
+
+    def _describe(self, name: str) -> TopicDescription | Unseen | None:
+        topic = self.cluster.topics.get(name)
+        if topic is None:
+            return None
+        parts = {log.partition: PartitionState(1, 1, 1) for log in topic.partitions}
+        return TopicDescription(name, parts, {"min.insync.replicas": "1"}, EVERYTHING)
 
     def _visibility(self, witness: Witness) -> Visibility | None:
         topic = self.cluster.topics.get(witness.topic)
@@ -300,12 +309,6 @@ class FakeKafka:
         if topic is None or witness.partition >= len(topic.partitions):
             return None
         return topic.partitions[witness.partition].marker(witness.offset, transaction)
-
-
-def _view(topic: Topic) -> TopicView:
-    in_sync = {log.partition: 1 for log in topic.partitions}
-    allowed = frozenset({"READ", "WRITE", "DESCRIBE", "DESCRIBE_CONFIGS"})
-    return TopicView(in_sync, 1, 1, allowed)
 
 
 if TYPE_CHECKING:

@@ -17,14 +17,13 @@ import pytest
 from confluent_kafka import KafkaError
 
 from eos_sink.kafka.cluster import ConfluentKafka
+from eos_sink.kafka.confluent_client import ConfluentClient
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.native import library as module
-from eos_sink.kafka.native.client import Client
-from eos_sink.kafka.native.library import MESSAGE, Library, Message, Unfit, library
-from eos_sink.kafka.native.producer import NativeProducer
-from eos_sink.kafka.native.vectors import groupable, groups
-from eos_sink.kafka.producer import ConfluentProducer
-from eos_sink.kafka.producer_events import Heard
+from eos_sink.kafka.native.client import NativeClient
+from eos_sink.kafka.native.library import Library, UnfitError, load_library
+from eos_sink.kafka.native.vectors import can_group, group_rows
+from eos_sink.kafka.producer_events import ProducerEvents
 from eos_sink.kafka.rows import Rows
 from eos_sink.options import parse_options
 
@@ -32,28 +31,29 @@ GIVEN = {"kafka.bootstrap.servers": "127.0.0.1:1", "eos.id": "q"}
 
 
 @pytest.fixture(autouse=True)
-def looked_for_anew() -> Iterator[None]:
-    library.cache_clear()
+def load_again() -> Iterator[None]:
+    load_library.cache_clear()
     yield
-    library.cache_clear()
+    load_library.cache_clear()
 
 
-def made(**options: str) -> ConfluentProducer:
+def made_client(**options: str) -> type:
     given = {**GIVEN, **{name.replace("_", "."): value for name, value in options.items()}}
     producer = ConfluentKafka(parse_options(given)).producer("id", 60_000)
+    client = type(producer._client)
     producer.close()
-    return producer
+    return client
 
 
 def test_rows_go_straight_to_the_librdkafka_of_confluent_kafka() -> None:
-    found = library()
+    found = load_library()
     assert found is not None
     assert found.version() == confluent_kafka.libversion()[1]
-    assert isinstance(made(), NativeProducer)
+    assert made_client() is NativeClient
 
 
 def test_the_option_turns_it_off() -> None:
-    assert type(made(eos_native="false")) is ConfluentProducer
+    assert made_client(eos_native="false") is ConfluentClient
 
 
 @pytest.mark.parametrize(
@@ -73,11 +73,11 @@ def test_a_library_that_is_not_known_is_left_alone_with_one_line_in_the_log(
 ) -> None:
     functions = {**module._FUNCTIONS, **value} if name == "_FUNCTIONS" else value
     monkeypatch.setattr(module, name, functions)
-    with pytest.raises(Unfit):
+    with pytest.raises(UnfitError):
         Library()
     with caplog.at_level(logging.WARNING):
-        assert type(made()) is ConfluentProducer
-        assert type(made()) is ConfluentProducer
+        assert made_client() is ConfluentClient
+        assert made_client() is ConfluentClient
     assert len([each for each in caplog.records if "one by one" in each.message]) == 1
 
 
@@ -85,14 +85,7 @@ def test_a_machine_with_another_order_of_bytes_is_left_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(sys, "byteorder", "big")
-    assert type(made()) is ConfluentProducer
-
-
-def test_numpy_lays_a_record_out_as_c_does() -> None:
-    for name, _ in Message._fields_:
-        assert MESSAGE.fields is not None
-        assert MESSAGE.fields[name][1] == getattr(Message, name).offset
-    assert MESSAGE.itemsize == ctypes.sizeof(Message)
+    assert made_client() is ConfluentClient
 
 
 def test_rows_are_grouped_by_where_they_go_and_keep_their_order() -> None:
@@ -101,12 +94,12 @@ def test_rows_are_grouped_by_where_they_go_and_keep_their_order() -> None:
         topic=pa.array(["a", "b", "a", "b", "a"]),
         partition=pa.array([1, 0, 0, 0, 1], pa.int32()),
     )
-    assert groupable(rows)
+    assert can_group(rows)
     found = {
         (group.topic, group.partition): [
             ctypes.string_at(int(each["payload"]), int(each["len"])) for each in group.messages
         ]
-        for group in groups(rows, 0)
+        for group in group_rows(rows, 0)
     }
     assert found == {("a", 0): [b"2"], ("a", 1): [b"0", b"4"], ("b", 0): [b"1", b"3"]}
 
@@ -114,35 +107,33 @@ def test_rows_are_grouped_by_where_they_go_and_keep_their_order() -> None:
 def test_rows_that_name_a_partition_beside_others_that_do_not_cannot_be_grouped() -> None:
     """Those without may go to the same partition, and would then change places."""
     values = pa.array([b"0", b"1"])
-    assert not groupable(Rows(values, partition=pa.array([0, None], pa.int32())))
-    assert groupable(Rows(values, partition=pa.nulls(2, pa.int32())))
+    assert not can_group(Rows(values, partition=pa.array([0, None], pa.int32())))
+    assert can_group(Rows(values, partition=pa.nulls(2, pa.int32())))
 
 
 def test_rows_with_headers_or_times_cannot_be_grouped() -> None:
     values = pa.array([b"0", b"1"])
     pair = pa.struct([("key", pa.string()), ("value", pa.binary())])
-    assert not groupable(
+    assert not can_group(
         Rows(values, headers=pa.array([None, [{"key": "h", "value": None}]], pa.list_(pair)))
     )
-    assert groupable(Rows(values, headers=pa.array([None, []], pa.list_(pair))))
-    assert not groupable(Rows(values, timestamp=pa.array([None, 1], pa.int64())))
-    assert groupable(Rows(values, timestamp=pa.nulls(2, pa.int64())))
+    assert can_group(Rows(values, headers=pa.array([None, []], pa.list_(pair))))
+    assert not can_group(Rows(values, timestamp=pa.array([None, 1], pa.int64())))
+    assert can_group(Rows(values, timestamp=pa.nulls(2, pa.int64())))
 
 
 def test_a_client_whose_last_reference_its_own_thread_drops_is_destroyed() -> None:
     """As the garbage collector may, which runs in any thread, for what an error's frames hold."""
-    kept = list[Client]()
+    kept = list[NativeClient]()
     dropped = threading.Event()
 
-    class Dropping(Heard):
-        def failed(self, error: KafkaError) -> None:
+    class Dropping(ProducerEvents):
+        def on_error(self, error: KafkaError) -> None:
             kept.clear()
             dropped.set()
 
     before = len(os.listdir("/proc/self/task"))
-    found = library()
-    assert found is not None
-    kept.append(Client(found, {"bootstrap.servers": "127.0.0.1:1"}, Dropping()))
+    kept.append(NativeClient({"bootstrap.servers": "127.0.0.1:1"}, Dropping()))
     assert dropped.wait(10)
     deadline = Deadline(10)
     while len(os.listdir("/proc/self/task")) > before:

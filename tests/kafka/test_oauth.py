@@ -13,7 +13,7 @@ from kafka.errors import SaslAuthenticationFailedError
 
 from eos_sink.kafka.connection import oauth
 from eos_sink.kafka.connection.oauth import Tokens
-from eos_sink.testing.certificates import Authority
+from eos_sink.testing.security import Authority
 from tests.fakes.clock import FakeClock
 from tests.kafka.token_server import TokenServer, serving
 
@@ -52,7 +52,7 @@ def test_a_token_is_kept_for_four_fifths_of_its_life(server: TokenServer) -> Non
         (200, b'{"access_token": "x", "expires_in": "canary"}', "without a token"),
     ],
 )
-def test_no_token_is_told_without_a_word_of_it(
+def test_a_missing_token_is_reported_without_secrets(
     server: TokenServer, status: int, answer: bytes | None, said: str
 ) -> None:
     server.status, server.answer = status, answer

@@ -9,38 +9,41 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError
 
+from eos_sink.kafka.confluent_client import ConfluentClient
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.native.events import Events
+from eos_sink.kafka.native.native_events import Events
 from eos_sink.kafka.producer import ConfluentProducer
+from eos_sink.kafka.producer_events import ProducerEvents
 from eos_sink.kafka.rows import Rows
 from eos_sink.kafka_config.acls import Permissions
 
 Report = Callable[[KafkaError | None, Any], None]
 
 
-class Queue:
-    """In place of confluent-kafka's producer: keeps the reports that it owes."""
+class Queue(ConfluentClient):
+    """A producer without librdkafka, which keeps the callbacks."""
 
     def __init__(self) -> None:
         self.reports: list[Report] = []
+        self._events = ProducerEvents()
 
     def produce(self, *_: object, on_delivery: Report | None = None, **__: object) -> None:
         self.reports += [on_delivery] if on_delivery else []
 
-    def flush(self, _: float) -> int:
+    def flush(self, timeout: float = -1) -> int:
         return 0
 
-    def poll(self, _: float) -> int:
+    def poll(self, timeout: float = -1) -> int:
         return 0
 
     def __len__(self) -> int:
         return 0
 
 
-def producer_on(queue: Any) -> ConfluentProducer:
+def producer_on(queue: Queue) -> ConfluentProducer:
     settings = {"bootstrap.servers": "127.0.0.1:1"}
     producer = ConfluentProducer(settings, "id", 60_000, Permissions("p-", "log"))
-    producer._producer = queue
+    producer._client = queue
     return producer
 
 
@@ -51,7 +54,7 @@ def delivered(offset: int | None, partition: int = 0) -> Any:
 ROWS = Rows.of([(value, None, "t", None, None, None) for value in (b"a", b"b", b"c")])
 
 
-def test_the_first_row_with_a_known_offset_is_told_and_no_other() -> None:
+def test_only_the_first_row_with_a_known_offset_is_reported() -> None:
     queue, told = Queue(), list[tuple[str, int, int]]()
     producer = producer_on(queue)
     producer.produce_rows(ROWS, lambda *place: told.append(place))
@@ -62,7 +65,7 @@ def test_the_first_row_with_a_known_offset_is_told_and_no_other() -> None:
 
 
 @pytest.mark.parametrize("offset", [None, -1001])
-def test_a_flush_does_not_wait_for_offsets_that_nobody_knows(offset: int | None) -> None:
+def test_a_flush_does_not_wait_for_offsets_that_are_unknown(offset: int | None) -> None:
     queue, told = Queue(), list[tuple[str, int, int]]()
     producer = producer_on(queue)
     producer.produce_rows(ROWS, lambda *place: told.append(place))
@@ -74,7 +77,7 @@ def test_a_flush_does_not_wait_for_offsets_that_nobody_knows(offset: int | None)
     assert told == []
 
 
-def test_a_single_record_without_an_offset_is_told_to_nobody() -> None:
+def test_a_single_record_without_an_offset_is_not_reported() -> None:
     queue, told = Queue(), list[tuple[int, int]]()
     producer = producer_on(queue)
     producer.produce("t", b"a", partition=0, on_offset=lambda *place: told.append(place))
@@ -110,5 +113,5 @@ def test_the_native_producer_takes_the_first_known_offset_too(
     events, seen = Events.__new__(Events), list[tuple[str, int, int]]()
     events._c = Deliveries(1, *offsets)  # type: ignore[assignment]
     events._awaited = {1: lambda *place: seen.append(place)}
-    events._hear_delivery(0)
+    events._report_delivery(0)
     assert seen == told

@@ -8,11 +8,13 @@ from typing import Any
 import pytest
 
 from eos_sink.errors import ConfigurationError
+from eos_sink.kafka.confluent_client import ConfluentClient
 from eos_sink.kafka.connection.settings import connection_settings, librdkafka_settings
 from eos_sink.kafka.producer import ConfluentProducer
-from eos_sink.kafka_config import SETTINGS, Fate, judge
+from eos_sink.kafka.producer_events import ProducerEvents
+from eos_sink.kafka_config import SETTINGS, Handling, check_setting
 from eos_sink.kafka_config.acls import Permissions
-from eos_sink.kafka_config.librdkafka_settings import PROPERTIES, number_range
+from eos_sink.kafka_config.librdkafka_settings import PROPERTIES, get_range
 from eos_sink.options import parse_options
 
 BROKER = {"kafka.bootstrap.servers": "127.0.0.1:1", "eos.id": "q"}
@@ -52,10 +54,14 @@ def test_the_ends_of_each_range_are_taken(end: int) -> None:
     related = {"linger.ms", "delivery.timeout.ms", "reconnect.backoff.ms"}
     given: dict[str, str] = {}
     for row in SETTINGS:
-        bounds = number_range(row.librdkafka or row.name) if row.fate is Fate.SAME else None
+        bounds = get_range(row.librdkafka or row.name) if row.handling is Handling.SAME else None
         if bounds and row.name not in related:
             given[row.name] = str(bounds[end])
-    taken = {name: v for name, v in given.items() if judge(name, v).fate is not Fate.REFUSED}
+    taken = {
+        name: v
+        for name, v in given.items()
+        if check_setting(name, v).handling is not Handling.REFUSED
+    }
     assert len(taken) > 8
     accepted(taken)
 
@@ -71,7 +77,7 @@ CHOICES = sorted(
 @pytest.mark.parametrize("name", CHOICES)
 def test_each_choice_is_taken(name: str) -> None:
     for choice in PROPERTIES[name].split(","):
-        if judge(name, choice).fate is not Fate.REFUSED:
+        if check_setting(name, choice).handling is not Handling.REFUSED:
             accepted({name: choice})
 
 
@@ -80,10 +86,10 @@ def test_what_the_client_refuses_is_an_error_that_names_the_setting() -> None:
         accepted({"debug": "everything"})
 
 
-class Told(ConfluentProducer):
-    """Only remembers what librdkafka would be told."""
+class Recorder(ConfluentClient):
+    """Keeps librdkafka's configuration."""
 
-    def _connected(self, configuration: dict[str, Any]) -> Any:
+    def __init__(self, configuration: dict[str, Any], _: ProducerEvents) -> None:
         self.configuration = configuration
 
 
@@ -99,5 +105,7 @@ class Told(ConfluentProducer):
 def test_a_task_keeps_64_mb_of_rows_or_the_largest_record_or_what_is_asked(
     given: dict[str, str], kilobytes: int | str
 ) -> None:
-    told = Told(given, "id", TRANSACTION_MS, Permissions("", "log"))
-    assert told.configuration["queue.buffering.max.kbytes"] == kilobytes
+    permissions = Permissions("", "log")
+    producer = ConfluentProducer(given, "id", TRANSACTION_MS, permissions, client=Recorder)
+    assert isinstance(producer._client, Recorder)
+    assert producer._client.configuration["queue.buffering.max.kbytes"] == kilobytes

@@ -15,9 +15,10 @@ import pytest
 from eos_sink.errors import ConfigurationError
 from eos_sink.kafka.connection.settings import Hidden, connection_settings, kafka_python_settings
 from eos_sink.kafka.connection.settings import librdkafka_settings as translated
-from eos_sink.kafka.connection.stores import PKCS12_REQUIREMENT, store_settings
+from eos_sink.kafka.connection.stores import PKCS12_REQUIREMENT, read_store
 from eos_sink.kafka_config import Store
-from eos_sink.testing.certificates import STORE_PASSWORD, Authority, encrypt_key
+from eos_sink.testing.security import Authority
+from tests.key_stores import STORE_PASSWORD, encrypt_key, pkcs12_keystore, pkcs12_truststore
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +36,7 @@ def trust_store(location: Path, kind: str = "", password: str | None = STORE_PAS
 
 def refused(store: Store) -> str:
     with pytest.raises(ConfigurationError) as error:
-        store_settings(store)
+        read_store(store)
     assert f"kafka.{store.option}" in str(error.value)
     assert "Nothing was written" in str(error.value)
     return str(error.value)
@@ -44,40 +45,40 @@ def refused(store: Store) -> str:
 @pytest.mark.parametrize("kind", ["PEM", ""])
 def test_a_pem_store_is_handed_on_as_a_file(authority: Authority, kind: str) -> None:
     both = authority.identity("ann").both
-    assert store_settings(key_store(both, kind)) == {
+    assert read_store(key_store(both, kind)) == {
         "ssl.certificate.location": str(both),
         "ssl.key.location": str(both),
     }
-    assert store_settings(trust_store(authority.ca, kind)) == {"ssl.ca.location": str(authority.ca)}
+    assert read_store(trust_store(authority.ca, kind)) == {"ssl.ca.location": str(authority.ca)}
 
 
 # Java reads PKCS#12 under its default type too.
 @pytest.mark.parametrize("kind", ["PKCS12", "JKS", ""])
 def test_a_pkcs12_store_becomes_pem(authority: Authority, kind: str) -> None:
     pytest.importorskip("cryptography")
-    settings = store_settings(key_store(authority.identity("ann").pkcs12, kind))
+    settings = read_store(key_store(pkcs12_keystore(authority.identity("ann")), kind))
     assert settings["ssl.key.pem"].startswith("-----BEGIN PRIVATE KEY-----")
     assert settings["ssl.certificate.pem"].count("BEGIN CERTIFICATE") == 2
-    trusted = store_settings(trust_store(authority.truststore, kind))
+    trusted = read_store(trust_store(pkcs12_truststore(authority), kind))
     assert trusted["ssl.ca.pem"].strip() == authority.ca.read_text().strip()
 
 
-def test_a_wrong_password_is_told_and_not_shown(authority: Authority) -> None:
+def test_a_wrong_password_is_reported_and_not_shown(authority: Authority) -> None:
     pytest.importorskip("cryptography")
-    message = refused(key_store(authority.identity("ann").pkcs12, "PKCS12", "canary"))
+    message = refused(key_store(pkcs12_keystore(authority.identity("ann")), "PKCS12", "canary"))
     assert "kafka.ssl.keystore.password" in message
     assert "canary" not in message
 
 
 def test_a_store_without_a_key_is_no_key_store(authority: Authority) -> None:
     pytest.importorskip("cryptography")
-    assert "no key with its certificate" in refused(key_store(authority.truststore))
+    assert "no key with its certificate" in refused(key_store(pkcs12_truststore(authority)))
 
 
 def test_without_the_package_the_error_says_how_to_get_it(
     authority: Authority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store = key_store(authority.identity("ann").pkcs12)
+    store = key_store(pkcs12_keystore(authority.identity("ann")))
     really = builtins.__import__
 
     def without(name: str, *rest: Any) -> Any:
@@ -111,11 +112,17 @@ def test_that_command_makes_a_store_that_is_read(authority: Authority, tmp_path:
     jks = tmp_path / "client.jks"
     words = ["-srcstorepass", STORE_PASSWORD, "-deststorepass", STORE_PASSWORD, "-noprompt"]
     convert = ["keytool", "-importkeystore", "-srckeystore"]
-    first = [*convert, str(authority.identity("ann").pkcs12), "-destkeystore", str(jks), *words]
+    first = [
+        *convert,
+        str(pkcs12_keystore(authority.identity("ann"))),
+        "-destkeystore",
+        str(jks),
+        *words,
+    ]
     subprocess.run([*first, "-deststoretype", "JKS"], check=True, capture_output=True, timeout=60)
     said = refused(key_store(jks)).split("Convert it: ")[1].split(". Then")[0].split()
     subprocess.run([*said, *words], cwd=tmp_path, check=True, capture_output=True, timeout=60)
-    assert "ssl.key.pem" in store_settings(key_store(tmp_path / "client.p12", "PKCS12"))
+    assert "ssl.key.pem" in read_store(key_store(tmp_path / "client.p12", "PKCS12"))
 
 
 def test_a_store_that_is_not_there_is_named(tmp_path: Path) -> None:
@@ -174,7 +181,7 @@ def test_an_inline_key_leaves_no_file(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_nobody_else_can_open_an_inline_key_meanwhile(
+def test_only_this_user_can_open_an_inline_key_meanwhile(
     authority: Authority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     modes: list[int] = []

@@ -1,23 +1,31 @@
-"""The private parts of kafka-python that `eos_sink.kafka.wire` uses are where it expects them.
+"""Requests over kafka-python's private parts: they are where they are expected, and end in time.
 
-A failure here after an update of kafka-python means: look at that module before anything else.
+A failure here after an update of kafka-python means: look at `eos_sink.kafka.wire` first.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 from kafka import KafkaAdminClient
 from kafka.cluster import ClusterMetadata
+from kafka.future import Future
 from kafka.net.manager import KafkaConnectionManager
+from kafka.net.selector import NetworkSelector
 from kafka.protocol.broker_version_data import BrokerVersionData
 from kafka.protocol.metadata import CoordinatorType, FindCoordinatorRequest, MetadataResponse
 from kafka.protocol.producer.transaction import EndTxnRequest
 
-from eos_sink.kafka.wire import Wire
+from eos_sink.errors import ClusterError
+from eos_sink.kafka.connection.settings import kafka_python_settings
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.wire import _ATTEMPT_S, Wire
 
 
 def parameters(function: Callable[..., Any]) -> set[str]:
@@ -53,13 +61,13 @@ def unconnected() -> tuple[Wire, ClusterMetadata]:
 def test_a_coordinator_is_kept_under_type_and_key_and_can_be_forgotten() -> None:
     wire, cluster = unconnected()
     row = type("Row", (), {"key": "id", "node_id": 3, "host": "h", "port": 1, "error_code": 0})()
-    assert wire.known_coordinator("id") is None
+    assert wire.get_coordinator("id") is None
     wire.remember_coordinator(row)
-    assert wire.known_coordinator("id") == 3
+    assert wire.get_coordinator("id") == 3
     assert cluster.get_coordinator("id", CoordinatorType.TRANSACTION) == 3
     wire.forget_coordinator("id")
     wire.forget_coordinator("never known")
-    assert wire.known_coordinator("id") is None
+    assert wire.get_coordinator("id") is None
 
 
 def test_a_lane_is_a_node_of_its_own_at_the_address_that_its_broker_has_now() -> None:
@@ -67,8 +75,8 @@ def test_a_lane_is_a_node_of_its_own_at_the_address_that_its_broker_has_now() ->
     broker = MetadataResponse.MetadataResponseBroker
     for port in (1, 2):
         cluster._brokers[3] = broker(3, "h", port, None)
-        assert wire.lane(3, 0) == 3
-        lanes = [wire.lane(3, number) for number in (1, 2)]
+        assert wire.get_lane(3, 0) == 3
+        lanes = [wire.get_lane(3, number) for number in (1, 2)]
         assert len({3, *lanes}) == 3
         found = [cluster.broker_metadata(lane) for lane in lanes]
         assert [(each.host, each.port) for each in found] == [("h", port)] * 2
@@ -76,7 +84,7 @@ def test_a_lane_is_a_node_of_its_own_at_the_address_that_its_broker_has_now() ->
 
 
 def test_a_lane_of_a_broker_that_is_not_known_is_that_broker() -> None:
-    assert unconnected()[0].lane(3, 1) == 3
+    assert unconnected()[0].get_lane(3, 1) == 3
 
 
 def test_coordinators_are_asked_for_all_at_once() -> None:
@@ -92,3 +100,66 @@ def test_end_txn_can_be_kept_at_the_version_that_may_be_repeated() -> None:
     )
     newest = BrokerVersionData((4, 0), {EndTxnRequest.API_KEY: (0, 5)})
     assert newest.api_version(request) == 4
+
+
+def test_a_bootstrap_that_fails_leaves_no_thread() -> None:
+    # Files cannot be counted here: the errors that pytest captures hold sockets.
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{unused.getsockname()[1]}"
+        before = threading.active_count()
+        for _ in range(3):
+            with pytest.raises(ClusterError):
+                Wire(kafka_python_settings({"bootstrap.servers": address}), Deadline(0.2))
+        assert threading.active_count() <= before
+
+
+class Managed:
+    """A wire on an event loop, with a manager that connects to nothing."""
+
+    def __init__(self) -> None:
+        self.manager = KafkaConnectionManager(NetworkSelector())
+        self.manager._net.start()
+        self.wire = Wire.__new__(Wire)
+        self.wire._manager = self.manager
+
+
+@pytest.fixture
+def managed() -> Iterator[Managed]:
+    managed = Managed()
+    yield managed
+    managed.manager.close()
+    managed.manager._net.close()
+
+
+def test_requests_that_wait_for_a_connection_are_given_up_at_the_deadline(managed: Managed) -> None:
+    """kafka-python gives them up when the connection is, after ten seconds."""
+    never = {number: Future() for number in range(3)}
+    began = time.monotonic()
+    found = managed.wire.run(managed.wire.gather, never, Deadline(0.2))
+    assert found == dict.fromkeys(never)
+    assert time.monotonic() - began < _ATTEMPT_S / 2
+
+
+def test_metadata_that_does_not_come_is_given_up_at_the_deadline(managed: Managed) -> None:
+    silent = Future()
+
+    async def refresh() -> None:
+        await silent
+
+    managed.manager.cluster.refresh_metadata = refresh
+    began = time.monotonic()
+    assert managed.wire.run(managed.wire.list_brokers, Deadline(0.2)) is None
+    assert time.monotonic() - began < _ATTEMPT_S / 2
+
+
+def test_a_broker_that_was_down_when_the_metadata_came_is_asked_again(managed: Managed) -> None:
+    """librdkafka names it as a leader; kafka-python would learn of it within five minutes."""
+    deadline, asked = Deadline(5), list[bool]()
+    managed.manager.cluster.request_update = lambda: asked.append(True)
+
+    async def ask() -> object:
+        return await managed.wire.gather({0: managed.wire.send(None, 7, deadline)}, deadline)
+
+    assert managed.wire.run(ask) == {0: None}
+    assert asked

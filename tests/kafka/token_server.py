@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
-from eos_sink.testing.certificates import Identity
+from eos_sink.testing.security import Identity
 
 CLIENT = "sasl.oauthbearer.client.credentials.client"
 
 
 class TokenServer(HTTPServer):
-    """Gives "token-1", "token-2", ... or what it is told to.
+    """Gives "token-1", "token-2", ... or the given tokens.
 
     Attributes:
         asked: the header Authorization and the form of each request.

@@ -8,9 +8,9 @@ from eos_sink.kafka_config.acls import (
     Acl,
     Permissions,
     Resource,
-    denied,
     kafka_acls,
     operation_name,
+    permission_error,
 )
 
 ON_TOPIC = Acl("Write", Resource.TOPIC, "orders")
@@ -45,7 +45,7 @@ def test_each_resource_is_granted_by_one_command() -> None:
 
 
 def test_a_missing_permission_is_named_with_the_command_that_grants_it() -> None:
-    error = denied("It failed", [ON_TOPIC, PREFIXED, ON_TOPIC])
+    error = permission_error("It failed", [ON_TOPIC, PREFIXED, ON_TOPIC])
     assert error.message == f"It failed: the query's principal lacks {ON_TOPIC}, {PREFIXED}."
     assert error.data == {"missing": [str(ON_TOPIC), str(PREFIXED)]}
     assert error.remedy.endswith("\n".join(kafka_acls([ON_TOPIC, PREFIXED])))

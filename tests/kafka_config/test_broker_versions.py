@@ -1,4 +1,4 @@
-"""A broker that is too old is told from its own list of what it can do."""
+"""A broker that is too old is recognized by its list of requests."""
 
 from __future__ import annotations
 

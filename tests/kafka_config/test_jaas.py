@@ -63,16 +63,16 @@ def test_an_unsigned_token_is_read() -> None:
         (f'{PLAIN} required username="ann" password="can"ary";', "form"),
         (f'{PLAIN} required username="ann" canary;', "form"),
         (f'{PLAIN} required username="canary";', "username and password"),
-        (f'{PLAIN} required username="ann" password="x" canary="x";', "options beside username"),
+        (f'{PLAIN} required username="ann" password="x" canary="x";', "other than username"),
         (f'{PLAIN} required a="b"; {PLAIN} required username="canary";', "form"),
         ('com.example.CanaryLoginModule required x="canary";', "PlainLoginModule"),
         ('com.sun.security.auth.module.Krb5LoginModule required keyTab="canary";', "Kerberos"),
         (f'{SCRAM} required username="canary" password="canary" tokenauth="true";', "JVM"),
         (f'{OAUTH} required unsecuredLoginStringClaim_sub="can ary";', "blanks"),
-        (f'{OAUTH} required unsecuredLoginNumberClaim_canary="1";', "options beside clientId"),
+        (f'{OAUTH} required unsecuredLoginNumberClaim_canary="1";', "other than clientId"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_honoured_is_told_without_a_word_of_it(text: str, said: str) -> None:
+def test_what_cannot_be_used_is_reported_without_its_value(text: str, said: str) -> None:
     with pytest.raises(JaasError) as error:
         read_jaas(text)
     assert said in str(error.value)

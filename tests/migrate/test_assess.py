@@ -88,8 +88,27 @@ def disagreements(name: str, values: list[str]) -> list[tuple[str, list[Finding]
     return found
 
 
+_BEARER = "org.apache.kafka.common.security.oauthbearer"
+ACCEPTED = {
+    "sasl.login.callback.handler.class": [
+        "",
+        f"{_BEARER}.OAuthBearerLoginCallbackHandler",
+        f"{_BEARER}.secured.OAuthBearerLoginCallbackHandler",
+    ],
+    "sasl.oauthbearer.jwt.retriever.class": [
+        "",
+        f"{_BEARER}.DefaultJwtRetriever",
+        f"{_BEARER}.ClientCredentialsJwtRetriever",
+    ],
+    "ssl.enabled.protocols": ["", "TLSv1.2", "TLSv1.3, TLSv1.2"],
+}
+"""Values of the settings whose accepted values are no plain list."""
+
+
 def values_of(row: Setting) -> list[str]:
-    given = [*VALUES, *row.accepts, *row.instead]
+    plain = "(" not in (row.accepts or "")
+    accepted = (row.accepts or "").replace("\\", "").split("|") if plain else ACCEPTED[row.name]
+    given = [*VALUES, *accepted, *row.instead]
     return [value for value in given if not value or not row.name.endswith(FILES)]
 
 
@@ -240,7 +259,7 @@ def test_a_value_that_cannot_be_read_is_fine_where_any_will_do() -> None:
     assert of("topics", None).verdict is Verdict.UNKNOWN
 
 
-def test_two_names_for_one_setting_are_told() -> None:
+def test_two_names_for_one_setting_are_reported() -> None:
     two = {"kafka.metadata.broker.list": "b:1", "kafka.bootstrap.servers": None, "eos.id": "q"}
     assert verdicts(assess_query(query(two))) == {
         "kafka.metadata.broker.list": Verdict.REFUSED,
@@ -349,7 +368,7 @@ def test_a_store_that_no_connection_uses_is_not_looked_at() -> None:
         assert finding.verdict is Verdict.TRANSLATED
 
 
-def test_a_store_that_is_not_here_is_left_to_a_person() -> None:
+def test_a_store_that_is_not_here_is_left_to_the_user() -> None:
     finding = of_store("/not/here.jks", "JKS")["kafka.ssl.truststore.location"]
     assert finding.verdict is Verdict.UNREAD
     assert "keytool -importkeystore" in finding.note

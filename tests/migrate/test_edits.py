@@ -16,9 +16,8 @@ from eos_sink.migrate.edits import (
     edit_python,
     write_options_file,
 )
-from eos_sink.migrate.option_inputs import read_options_file, read_pairs
 from eos_sink.migrate.python_queries import read_python
-from eos_sink.migrate.queries import Finding
+from eos_sink.migrate.queries import Finding, read_options_file, read_pairs
 
 
 def found(text: str) -> list[Finding]:
@@ -67,7 +66,7 @@ def test_a_python_file_changes_its_one_word_and_loses_what_the_sink_sets_itself(
         "(d.writeStream.format(chosen)  # ours\n.option('kafka.acks', '1').start())\n",
     ],
 )
-def test_what_is_not_simple_is_left_to_a_person(text: str) -> None:
+def test_what_is_not_simple_is_left_to_the_user(text: str) -> None:
     assert python(text) == text
 
 
@@ -186,7 +185,7 @@ def test_pairs_become_a_properties_file() -> None:
 
 @given(st.text(min_size=1), st.text())
 def test_what_is_written_is_read_again(name: str, value: str) -> None:
-    from eos_sink.kafka_config.properties_file import line_of_properties
+    from eos_sink.kafka_config.properties_file import format_property
 
-    (entry,) = read_properties(line_of_properties(name, value))
+    (entry,) = read_properties(format_property(name, value))
     assert (entry.name, entry.value) == (name, value.rstrip())

@@ -209,7 +209,7 @@ def test_a_writer_may_be_kept_in_a_variable() -> None:
     assert [given.name for given in query.options] == ["topic", "kafka.acks", None]
 
 
-def test_each_query_of_a_file_is_told_apart() -> None:
+def test_each_query_of_a_file_is_distinguished() -> None:
     source = read(
         """
         a.writeStream.format("kafka").option("topic", "a").start()

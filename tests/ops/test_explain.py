@@ -1,4 +1,4 @@
-"""What the log says of a batch: tables over histories; fates from evidence."""
+"""What the log has of a batch, and what became of its tasks."""
 
 from __future__ import annotations
 
@@ -17,20 +17,19 @@ from eos_sink.kafka.interfaces import (
     Witness,
 )
 from eos_sink.ops.explain import (
-    Case,
+    Explanation,
     Fate,
     Known,
-    case_of,
-    evidence_of,
-    fates_of,
-    open_fates,
+    decided_fates,
+    find_batch,
+    undecided_fates,
 )
 from eos_sink.ops.history import History, Written
 from eos_sink.protocol.model import (
     BatchId,
     Decision,
-    Earlier,
     LogRecord,
+    OtherStream,
     Override,
     Prepared,
     RowDigest,
@@ -41,24 +40,26 @@ NAMES = QueryNames("eos-sink-", "orders-0123456789")
 
 
 def decision(
-    batch: int, stream: str = "s", *producers: int, ruling: Override | None = None
+    batch: int, stream: str = "s", *producers: int, override: Override | None = None
 ) -> Decision:
     entries = tuple(
         Prepared(p, producer, 0, RowDigest(1, 2, 3), Witness("out", 0, batch))
         for p, producer in enumerate(producers or (1,))
     )
     total = RowDigest(len(entries), 2, 3)
-    return Decision(BatchId(stream, batch), batch % 2, 3, total, entries, ruling or Override())
+    return Decision(BatchId(stream, batch), batch % 2, 3, total, entries, override or Override())
 
 
-def history(*decided: tuple[int, Decision | None], earlier: tuple[Earlier, ...] = ()) -> History:
+def history(
+    *decided: tuple[int, Decision | None], other_streams: tuple[OtherStream, ...] = ()
+) -> History:
     """Of records with these seqs."""
     return History(
         NAMES.query,
         tuple(
             Written(
                 NAMES.query,
-                LogRecord(seq, each, f"w{seq}", earlier),
+                LogRecord(seq, each, f"w{seq}", other_streams),
                 LogPosition("log", 0, seq),
                 seq * 1000,
             )
@@ -70,7 +71,7 @@ def history(*decided: tuple[int, Decision | None], earlier: tuple[Earlier, ...] 
 WHOLE = history((1, None), (2, decision(0)), (3, decision(1)), (4, decision(3)), (5, decision(3)))
 DROPPED = history((1, None), (2, decision(1)), (3, None), (4, decision(3)))
 COMPACTED = history((40, decision(7)))
-TWO_STREAMS = history((9, decision(2, "new")), earlier=(Earlier(BatchId("old", 40)),))
+TWO_STREAMS = history((9, decision(2, "new")), other_streams=(OtherStream(BatchId("old", 40)),))
 
 
 @pytest.mark.parametrize(
@@ -96,23 +97,23 @@ TWO_STREAMS = history((9, decision(2, "new")), earlier=(Earlier(BatchId("old", 4
 def test_what_the_log_says_of_a_batch(
     log: History, batch: int, stream: str | None, known: Known, seq: int | None
 ) -> None:
-    case = case_of(log, batch, stream)
+    case = find_batch(log, batch, stream)
     assert case.known is known
     assert (case.written.record.seq if case.written else None) == seq
 
 
-def known_of(case: Case) -> list[Evidence]:
-    return [*evidence_of(case, NAMES)]
+def known_of(case: Explanation) -> list[Evidence]:
+    return [*case.evidence(NAMES)]
 
 
-def fate(case: Case, **found: Any) -> tuple[Outcome | Fate, str]:
+def fate(case: Explanation, **found: Any) -> tuple[Outcome | Fate, str]:
     known = [replace(each, **found) for each in known_of(case)]
-    first = fates_of(case, known)[0]
+    first = decided_fates(case, known)[0]
     return first.fate, "; ".join(first.evidence)
 
 
-LATEST = case_of(history((2, decision(7))), 7)
-EARLIER = case_of(history((2, decision(7)), (3, decision(8))), 7)
+LATEST = find_batch(history((2, decision(7))), 7)
+EARLIER = find_batch(history((2, decision(7)), (3, decision(8))), 7)
 T = known_of(LATEST)[0].transaction
 OWN = TransactionState(T, TransactionStatus.COMPLETE_COMMIT, -1, 60_000)
 OPEN = replace(OWN, status=TransactionStatus.ONGOING)
@@ -139,7 +140,7 @@ UNREADABLE = {"state": OTHERS, "witness": Visibility.UNREADABLE}
     ],
 )
 def test_a_fate_and_its_evidence(
-    case: Case, found: dict[str, Any], expected: Outcome, evidence: str
+    case: Explanation, found: dict[str, Any], expected: Outcome, evidence: str
 ) -> None:
     assert fate(case, **found)[0] is expected
     assert evidence in fate(case, **found)[1]
@@ -151,7 +152,7 @@ def test_an_id_that_the_coordinator_has_forgotten_is_no_later_attempts() -> None
 
 
 @pytest.mark.parametrize(
-    ("ruling", "expected"),
+    ("override", "expected"),
     [
         (Override(visible=frozenset({0})), Outcome.COMMITTED),
         (Override(lost=frozenset({0})), Outcome.LOST),
@@ -159,26 +160,26 @@ def test_an_id_that_the_coordinator_has_forgotten_is_no_later_attempts() -> None
     ],
 )
 def test_a_ruling_goes_before_what_follows_from_a_later_decision(
-    ruling: Override, expected: Outcome
+    override: Override, expected: Outcome
 ) -> None:
-    log = history((2, decision(7, ruling=ruling)), (3, decision(8)))
-    assert fate(case_of(log, 7))[0] is expected
+    log = history((2, decision(7, override=override)), (3, decision(8)))
+    assert fate(find_batch(log, 7))[0] is expected
 
 
 def test_a_decision_that_was_dropped_proves_nothing() -> None:
     log = history((2, decision(7)), (3, None), (4, decision(8)))
-    assert fate(case_of(log, 7))[0] is Outcome.UNKNOWN
+    assert fate(find_batch(log, 7))[0] is Outcome.UNKNOWN
 
 
 def test_a_single_write_that_came_to_nothing_does_not_stop_the_next() -> None:
     log = history((2, decision(0, "once:a")), (3, decision(0, "once:b")))
-    assert fate(case_of(log, 0, "once:a"))[0] is Outcome.UNKNOWN
+    assert fate(find_batch(log, 0, "once:a"))[0] is Outcome.UNKNOWN
 
 
 def test_what_was_lost_and_written_again_shows_both_and_tasks_without_rows() -> None:
     log = history((2, decision(7, "s", 1, 2)), (3, decision(7, "s", 1, 9)))
-    case = case_of(log, 7)
-    found = fates_of(case, known_of(case))
+    case = find_batch(log, 7)
+    found = decided_fates(case, known_of(case))
     assert [(each.partition, each.fate) for each in found] == [
         (0, Outcome.UNKNOWN),
         (1, Outcome.UNKNOWN),
@@ -194,6 +195,6 @@ def test_undecided_tasks_are_those_of_the_next_slot() -> None:
     ]
     states.append(replace(states[0], status=TransactionStatus.COMPLETE_ABORT))
     states.append(replace(states[0], status=TransactionStatus.COMPLETE_COMMIT))
-    found = open_fates(NAMES, decision(7), states)
+    found = undecided_fates(NAMES, decision(7), states)
     assert [each.fate for each in found] == [Fate.UNDECIDED, Fate.ABORTED]
-    assert len(open_fates(NAMES, None, states)) == 3
+    assert len(undecided_fates(NAMES, None, states)) == 3

@@ -1,11 +1,11 @@
-"""The log's lines become histories; what is not of the sink is counted and placed."""
+"""Lines of the log become the histories of queries and a list of foreign records."""
 
 from __future__ import annotations
 
-from eos_sink.decision_log.record_format import encode, encode_moved
+from eos_sink.decision_log.codec import encode, encode_moved
 from eos_sink.identity import QueryNames
+from eos_sink.kafka.admin_interface import LogLine
 from eos_sink.kafka.interfaces import LogPosition, Witness
-from eos_sink.kafka.observing import LogLine
 from eos_sink.ops.history import History, histories, read_records
 from eos_sink.protocol.model import BatchId, Decision, LogRecord, Prepared, RowDigest
 
@@ -40,18 +40,16 @@ def test_the_first_record_of_a_decision_says_when_it_was_made() -> None:
     assert found.latest.record.seq == 5
 
 
-def test_a_rewritten_batch_is_decided_anew_and_no_decision_never() -> None:
+def test_a_rewritten_batch_is_a_new_decision() -> None:
     lines = [record(1, decision(1)), record(2, decision(1, producer=9))]
     found = history(*(line(offset, value) for offset, value in enumerate(lines)))
     decided = found.decided()
     assert decided is not None
     assert decided.record.seq == 2
-    assert [w.record.seq for w in found.of_batch(1)] == [1, 2]
-    assert found.of_batch(2) == []
     assert history(line(0, record(1, None))).decided() is None
 
 
-def test_what_is_not_of_the_sink_is_told_with_its_place() -> None:
+def test_foreign_records_are_listed_with_their_position() -> None:
     newer = record(1, None).replace(b'"format":1', b'"format":2')
     lines = [
         line(0, b"hello", "garbage"),
@@ -61,7 +59,7 @@ def test_what_is_not_of_the_sink_is_told_with_its_place() -> None:
     ]
     records, unreadable = read_records(lines)
     assert records == []
-    assert [u.where for u in unreadable] == [f"log[3]@{offset}" for offset in range(4)]
+    assert [str(u.position) for u in unreadable] == [f"log[3]@{offset}" for offset in range(4)]
     assert unreadable[2].why == "a tombstone"
     assert unreadable[3].why == "format 2"
     # Only what carries a name that the sink makes is a query's.

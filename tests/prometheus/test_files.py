@@ -1,4 +1,4 @@
-"""The files for Prometheus and Grafana ask for what is there, and lead to where it is told."""
+"""The files for Prometheus and Grafana use existing metrics and link to existing sections."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ def rows(columns: int) -> list[list[str]]:
     return [row for row in cells if len(row) == columns and row[0].startswith("`")]
 
 
-def test_each_metric_is_told_of_with_its_labels() -> None:
+def test_each_metric_is_listed_with_its_labels() -> None:
     expected = [
         [f"`{each.prometheus}`", ", ".join(f"`{x}`" for x in each.labels) or "none", each.meaning]
         for each in (*Count, *Gauge)
@@ -27,7 +27,7 @@ def test_each_metric_is_told_of_with_its_labels() -> None:
     assert f"`{STEP_SECONDS}`" in PAGE
 
 
-def test_each_step_and_each_event_is_told_of() -> None:
+def test_each_step_and_each_event_is_listed() -> None:
     expected = [[f"`{each.label}`", each.meaning] for each in (*Step, *Event)]
     lines = "\n".join(f"| {' | '.join(row)} |" for row in expected)
     assert rows(2) == expected, f"docs/metrics.md needs:\n{lines}"

@@ -29,7 +29,7 @@ class Actor:
         return self.finished
 
     def park(self) -> None:
-        """Called from inside: return control to whoever called `go`, until the next one does."""
+        """Called from inside: return control to the caller of `go`, until the next call."""
         self._yielded.release()
         self._resume.acquire()
 
@@ -41,7 +41,7 @@ class Actor:
     def _main(self) -> None:
         try:
             self._work()
-        except BaseException as error:  # noqa: BLE001 - whoever called `go` judges it
+        except BaseException as error:  # noqa: BLE001 - the caller of `go` handles it
             self.error = error
         self.finished = True
         self._yielded.release()

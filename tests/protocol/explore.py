@@ -98,7 +98,7 @@ class Story:
 
     @property
     def waited(self) -> float:
-        """Seconds that somebody had to wait for a time-out, over all runs."""
+        """Seconds of waiting for timeouts, over all runs."""
         return self.world.cluster.clock() - self._began
 
     @property

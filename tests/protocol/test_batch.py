@@ -54,31 +54,31 @@ class Job:
 
     def __init__(self, world: World) -> None:
         self.world = world
-        owner = Run("host-a", next(_PIDS), 0, world.options.origin)
-        self.planner = Planner(FakeKafka(world.cluster), world.options, owner)
+        run = Run("host-a", next(_PIDS), 0, world.options.origin)
+        self.planner = Planner(FakeKafka(world.cluster), world.options, run)
         self.commits = FakeKafka(world.cluster)
         self.committer = Committer(self.commits, world.options, lambda: world.cluster.clock.ms)
 
     def tasks(
-        self, plan: Plan, batch: BatchId, parts: Sequence[Sequence[bytes]], run: str = ""
+        self, plan: Plan, batch: BatchId, parts: Sequence[Sequence[bytes]], spark_run: str = ""
     ) -> list[TaskReport]:
         kafka = FakeKafka(self.world.cluster)
         return [
             TaskWriter(kafka, self.world.options, plan).write(
-                batch, number, [pa.RecordBatch.from_pydict({"value": list(rows)})], run
+                batch, number, [pa.RecordBatch.from_pydict({"value": list(rows)})], spark_run
             )
             for number, rows in enumerate(parts)
         ]
 
-    def write(self, batch: BatchId, *parts: Sequence[bytes], run: str = "") -> None:
-        self.committer.commit(self.tasks(self.planner.plan(), batch, parts, run))
+    def write(self, batch: BatchId, *parts: Sequence[bytes], spark_run: str = "") -> None:
+        self.committer.commit(self.tasks(self.planner.plan(), batch, parts, spark_run))
 
     def dies_after_the_decision(
-        self, batch: BatchId, *parts: Sequence[bytes], run: str = ""
+        self, batch: BatchId, *parts: Sequence[bytes], spark_run: str = ""
     ) -> None:
         At(self.commits.process, "log_producer.commit", Moment.AFTER, self.commits.process.kill)
         with pytest.raises(Killed):
-            self.write(batch, *parts, run=run)
+            self.write(batch, *parts, spark_run=spark_run)
 
 
 @pytest.fixture
@@ -176,7 +176,7 @@ def test_a_write_without_rows_finishes_what_an_earlier_one_has_decided(
     assert world.visible() == [b"a"]
 
 
-def test_an_abort_that_is_told_of_no_task_ends_what_the_tasks_have_left_open(
+def test_an_abort_without_reports_ends_what_the_tasks_have_left_open(
     world: World, job: Job
 ) -> None:
     plan = job.planner.plan()
@@ -188,7 +188,7 @@ def test_an_abort_that_is_told_of_no_task_ends_what_the_tasks_have_left_open(
     assert world.visible() == [b"c"]
 
 
-def test_of_two_writes_at_the_same_time_the_older_one_is_told_to_take_an_id_of_its_own(
+def test_of_two_writes_at_the_same_time_the_older_one_needs_its_own_id(
     world: World, job: Job
 ) -> None:
     plan = job.planner.plan()
@@ -206,8 +206,8 @@ def test_of_two_writes_of_one_session_at_the_same_time_the_older_one_is_refused(
     job.write(once("before"), [b"before"])
     older, newer = job.planner.plan(), job.planner.plan()
     with pytest.raises(SupersededError):
-        job.tasks(older, once("older"), [[b"older"]], run="r1")
-    reports = job.tasks(newer, batch(2), [[b"new"], [b"er"]], run="r2")
+        job.tasks(older, once("older"), [[b"older"]], spark_run="r1")
+    reports = job.tasks(newer, batch(2), [[b"new"], [b"er"]], spark_run="r2")
     Committer(FakeKafka(world.cluster), world.options).abort([], older.token)
     job.committer.commit(reports)
     assert world.visible() == [b"before", b"er", b"new"]
@@ -245,26 +245,26 @@ def test_a_session_that_has_not_yet_heard_of_another_ones_write_joins_again(
     """Heartbeats are seconds apart."""
     job.write(once("1"), [b"a"])
     Job(world).write(once("2"), [b"b"])
-    assert job.planner._member is not None
-    monkeypatch.setattr(job.planner._member, "state", lambda: MemberState.CURRENT)
+    assert job.planner._session._member is not None
+    monkeypatch.setattr(job.planner._session._member, "state", lambda: MemberState.CURRENT)
     job.write(once("3"), [b"c"])
     assert world.visible() == [b"a", b"b", b"c"]
 
 
 def test_a_single_write_is_not_kept_among_the_earlier_streams(world: World, job: Job) -> None:
-    job.write(FRAMES(0), [b"a"], run="1")
+    job.write(FRAMES(0), [b"a"], spark_run="1")
     for number in range(20):
         job.write(once(str(number)), [b"%d" % number])
-    assert [each.batch for each in log(world)[-1].earlier] == [FRAMES(0)]
+    assert [each.batch for each in log(world)[-1].other_streams] == [FRAMES(0)]
 
 
 # --- foreachBatch
 
 
 def test_a_frame_that_spark_replays_is_not_written_again(world: World, job: Job) -> None:
-    job.write(FRAMES(0), [b"a"], run="1")
-    Job(world).write(FRAMES(0), [b"a"], run="2")
-    Job(world).write(FRAMES(1), [b"b"], run="2")
+    job.write(FRAMES(0), [b"a"], spark_run="1")
+    Job(world).write(FRAMES(0), [b"a"], spark_run="2")
+    Job(world).write(FRAMES(1), [b"b"], spark_run="2")
     assert world.visible() == [b"a", b"b"]
 
 
@@ -272,9 +272,9 @@ def test_a_frame_that_spark_replays_is_not_written_again(world: World, job: Job)
 def test_a_second_frame_under_one_identity_is_refused_also_if_it_has_the_same_rows(
     world: World, job: Job, rows: bytes
 ) -> None:
-    job.write(FRAMES(0), [b"a"], run="1")
+    job.write(FRAMES(0), [b"a"], spark_run="1")
     with pytest.raises(ConfigurationError, match=r"each further one an eos\.id of its own"):
-        job.write(FRAMES(0), [rows], run="1")
+        job.write(FRAMES(0), [rows], spark_run="1")
     assert world.visible() == [b"a"]
 
 
@@ -282,33 +282,33 @@ def test_a_second_frame_under_one_identity_is_refused_also_if_it_has_the_same_ro
 def test_a_second_frame_is_refused_in_a_run_that_has_replayed_the_first(
     world: World, job: Job, rows: bytes
 ) -> None:
-    job.write(FRAMES(0), [b"a"], run="1")
+    job.write(FRAMES(0), [b"a"], spark_run="1")
     again = Job(world)
-    again.write(FRAMES(0), [b"a"], run="2")
+    again.write(FRAMES(0), [b"a"], spark_run="2")
     with pytest.raises(ConfigurationError, match="a second time"):
-        again.write(FRAMES(0), [rows], run="2")
+        again.write(FRAMES(0), [rows], spark_run="2")
 
 
 def test_a_second_frame_is_refused_in_a_run_that_has_mended_the_first(
     world: World, job: Job
 ) -> None:
-    job.dies_after_the_decision(FRAMES(0), [b"a"], [b"b"], run="1")
+    job.dies_after_the_decision(FRAMES(0), [b"a"], [b"b"], spark_run="1")
     late_attempt(world, 0, 1)
     again = Job(world)
-    again.write(FRAMES(0), [b"a"], [b"b"], run="2")
+    again.write(FRAMES(0), [b"a"], [b"b"], spark_run="2")
     with pytest.raises(ConfigurationError, match="a second time"):
-        again.write(FRAMES(0), [b"a"], [b"b"], run="2")
+        again.write(FRAMES(0), [b"a"], [b"b"], spark_run="2")
     assert world.visible() == [b"a", b"b"]
 
 
 def test_a_second_frame_under_an_id_of_its_own_is_written_after_the_first_was_replayed(
     world: World, job: Job
 ) -> None:
-    """What the error of the second frame tells to do, amid the batch that it has stopped."""
+    """The remedy in the error of the second frame, during the batch that it has stopped."""
     second = world_of(world, eos_id="second")
-    job.write(FRAMES(0), [b"a"], run="1")
-    Job(world).write(FRAMES(0), [b"a"], run="2")
-    Job(second).write(FRAMES(0), [b"b"], run="2")
+    job.write(FRAMES(0), [b"a"], spark_run="1")
+    Job(world).write(FRAMES(0), [b"a"], spark_run="2")
+    Job(second).write(FRAMES(0), [b"b"], spark_run="2")
     assert world.visible() == [b"a", b"b"]
 
 
@@ -316,9 +316,9 @@ def test_a_second_frame_under_an_id_of_its_own_is_written_after_the_first_was_re
 def test_a_frame_without_rows_is_none(
     world: World, job: Job, frames: tuple[list[bytes], list[bytes]]
 ) -> None:
-    for run in ("1", "2"):
+    for spark_run in ("1", "2"):
         for rows in frames:
-            job.write(FRAMES(0), rows, [], run=run)
+            job.write(FRAMES(0), rows, [], spark_run=spark_run)
     assert world.visible() == [b"a"]
 
 
@@ -326,28 +326,28 @@ def test_frames_for_two_topics_are_two_identities_of_one_query(world: World, job
     """The second topic's first decision is no checkpoint that has moved."""
     other = world_of(world, topic="other")
     world.cluster.create_topic("other", 1)
-    job.dies_after_the_decision(FRAMES(5), [b"a"], run="1")
+    job.dies_after_the_decision(FRAMES(5), [b"a"], spark_run="1")
     again = Job(world)
-    again.write(FRAMES(5), [b"a"], run="2")
-    Job(other).write(FRAMES(5), [b"b"], run="2")
-    again.write(FRAMES(6), [b"c"], run="2")
+    again.write(FRAMES(5), [b"a"], spark_run="2")
+    Job(other).write(FRAMES(5), [b"b"], spark_run="2")
+    again.write(FRAMES(6), [b"c"], spark_run="2")
     assert world.visible() == [b"a", b"c"]
     assert [entry.value for entry in world.cluster.read_committed("other")] == [b"b"]
 
 
 @pytest.mark.parametrize("to", ["foreach_batch", "write_stream"])
-def test_a_query_that_changes_to_or_from_foreach_batch_amid_a_batch_is_refused(
+def test_a_query_that_changes_to_or_from_foreach_batch_during_a_batch_is_refused(
     world: World, job: Job, to: str
 ) -> None:
     streams = World([], cluster=world.cluster)
     if to == "foreach_batch":
         Driver(streams, "query-1").run(5, [b"a"])
-        with pytest.raises(OperatorNeededError, match="begun or ceased to write with foreachBatch"):
-            job.write(FRAMES(5), [b"a"], run="2")
+        with pytest.raises(OperatorNeededError, match="another identity"):
+            job.write(FRAMES(5), [b"a"], spark_run="2")
     else:
         job.write(once("1"), [b"0"])
-        job.write(FRAMES(5), [b"a"], run="1")
-        with pytest.raises(OperatorNeededError, match="begun or ceased to write with foreachBatch"):
+        job.write(FRAMES(5), [b"a"], spark_run="1")
+        with pytest.raises(OperatorNeededError, match="another identity"):
             Driver(streams, "query-1").run(5, [b"a"])
     assert world.visible().count(b"a") == 1
 
@@ -357,28 +357,28 @@ def test_a_query_that_changes_to_foreach_batch_between_two_batches_goes_on(
 ) -> None:
     job.write(once("1"), [b"0"])
     Driver(World([], cluster=world.cluster), "query-1").run(5, [b"a"])
-    job.write(FRAMES(6), [b"b"], run="1")
+    job.write(FRAMES(6), [b"b"], spark_run="1")
     assert world.visible() == [b"0", b"a", b"b"]
 
 
 def test_an_old_copy_of_the_checkpoint_is_refused_also_inside_foreach_batch(
     world: World, job: Job
 ) -> None:
-    """Nothing is skipped here: a batch that is planned anew may have more rows than it had."""
+    """Nothing is skipped here: a batch that is planned again may have more rows than before."""
     for number in range(3):
-        job.write(FRAMES(number), [b"%d" % number], run="1")
+        job.write(FRAMES(number), [b"%d" % number], spark_run="1")
     with pytest.raises(OperatorNeededError, match="old copy of the checkpoint"):
-        Job(world).write(FRAMES(1), [b"1"], run="2")
+        Job(world).write(FRAMES(1), [b"1"], spark_run="2")
 
 
 def test_an_older_batch_than_a_frame_had_before_another_query_wrote_is_refused(
     world: World, job: Job
 ) -> None:
-    job.write(FRAMES(0), [b"a"], run="1")
-    job.write(FRAMES(1), [b"b"], run="1")
-    job.write(OTHERS(0), [b"c"], run="9")
+    job.write(FRAMES(0), [b"a"], spark_run="1")
+    job.write(FRAMES(1), [b"b"], spark_run="1")
+    job.write(OTHERS(0), [b"c"], spark_run="9")
     with pytest.raises(OperatorNeededError):
-        Job(world).write(FRAMES(0), [b"a"], run="2")
+        Job(world).write(FRAMES(0), [b"a"], spark_run="2")
     assert world.visible() == [b"a", b"b", b"c"]
 
 
@@ -386,38 +386,38 @@ def test_a_second_frame_is_refused_also_after_another_query_has_written(
     world: World, job: Job
 ) -> None:
     """In the run that wrote the first, and in one that found it written."""
-    job.write(FRAMES(0), [b"a"], run="1")
-    job.write(OTHERS(0), [b"b"], run="9")
+    job.write(FRAMES(0), [b"a"], spark_run="1")
+    job.write(OTHERS(0), [b"b"], spark_run="9")
     with pytest.raises(ConfigurationError):
-        job.write(FRAMES(0), [b"a"], run="1")
+        job.write(FRAMES(0), [b"a"], spark_run="1")
     again = Job(world)
-    again.write(FRAMES(0), [b"a"], run="2")
+    again.write(FRAMES(0), [b"a"], spark_run="2")
     with pytest.raises(ConfigurationError):
-        again.write(FRAMES(0), [b"a"], run="2")
+        again.write(FRAMES(0), [b"a"], spark_run="2")
     assert world.visible() == [b"a", b"b"]
 
 
 def test_a_frame_without_rows_changes_nothing_after_another_query_has_written(
     world: World, job: Job
 ) -> None:
-    job.write(FRAMES(0), [b"a"], run="1")
-    job.write(OTHERS(0), [b"b"], run="9")
+    job.write(FRAMES(0), [b"a"], spark_run="1")
+    job.write(OTHERS(0), [b"b"], spark_run="9")
     job.planner.plan()
     before = log(world)
-    job.write(FRAMES(0), [], run="2")
+    job.write(FRAMES(0), [], spark_run="2")
     assert log(world)[-1].decision == before[-1].decision
-    assert log(world)[-1].earlier == before[-1].earlier
+    assert log(world)[-1].other_streams == before[-1].other_streams
 
 
 def test_a_replay_under_a_shared_identity_whose_driver_dies_before_it_aborts_frees_readers(
     world: World, job: Job
 ) -> None:
-    job.write(FRAMES(0), [b"a"], run="1")
-    job.write(OTHERS(0), [b"b"], run="9")
-    Job(world).dies_after_the_decision(FRAMES(0), [b"a"], run="2")
+    job.write(FRAMES(0), [b"a"], spark_run="1")
+    job.write(OTHERS(0), [b"b"], spark_run="9")
+    Job(world).dies_after_the_decision(FRAMES(0), [b"a"], spark_run="2")
     assert len(open_ids(world)) == 1
-    Job(world).write(FRAMES(0), [b"a"], run="3")
-    Job(world).write(OTHERS(0), [b"b"], run="10")
+    Job(world).write(FRAMES(0), [b"a"], spark_run="3")
+    Job(world).write(OTHERS(0), [b"b"], spark_run="10")
     assert open_ids(world) == []
     assert world.visible() == [b"a", b"b"]
     assert world.judge.violations == []
@@ -425,13 +425,13 @@ def test_a_replay_under_a_shared_identity_whose_driver_dies_before_it_aborts_fre
 
 def test_lost_rows_of_a_frame_stop_every_query_of_its_identity(world: World, job: Job) -> None:
     """So what is kept of a stream that another one has followed was visible as a whole."""
-    job.dies_after_the_decision(FRAMES(0), [b"a"], [b"b"], run="1")
+    job.dies_after_the_decision(FRAMES(0), [b"a"], [b"b"], spark_run="1")
     late_attempt(world, 0, 1)
     with pytest.raises(OperatorNeededError):
-        Job(world).write(OTHERS(0), [b"c"], run="9")
-    Job(world).write(FRAMES(0), [b"a"], [b"b"], run="2")
-    Job(world).write(OTHERS(0), [b"c"], run="9")
-    Job(world).write(FRAMES(0), [b"a"], [b"b"], run="3")
+        Job(world).write(OTHERS(0), [b"c"], spark_run="9")
+    Job(world).write(FRAMES(0), [b"a"], [b"b"], spark_run="2")
+    Job(world).write(OTHERS(0), [b"c"], spark_run="9")
+    Job(world).write(FRAMES(0), [b"a"], [b"b"], spark_run="3")
     assert world.visible() == [b"a", b"b", b"c"]
 
 
@@ -439,8 +439,8 @@ def test_one_query_too_many_under_an_identity_is_refused_before_anything_is_deci
     world: World, job: Job, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("eos_sink.protocol.rules.MAX_STREAMS", 2)
-    job.write(FRAMES(0), [b"a"], run="1")
-    job.write(OTHERS(0), [b"b"], run="9")
+    job.write(FRAMES(0), [b"a"], spark_run="1")
+    job.write(OTHERS(0), [b"b"], spark_run="9")
     plan = job.planner.plan()
     before = log(world)
     third = BatchId.numbered_by(Numbering.FOREACH, "query-3", 0)
@@ -449,7 +449,7 @@ def test_one_query_too_many_under_an_identity_is_refused_before_anything_is_deci
         job.committer.commit(reports)
     assert log(world) == before
     job.committer.abort(reports, plan.token)
-    job.write(OTHERS(1), [b"d"], run="9")
+    job.write(OTHERS(1), [b"d"], spark_run="9")
     assert world.visible() == [b"a", b"b", b"d"]
 
 
@@ -459,31 +459,31 @@ def test_a_stream_and_a_batch_write_of_the_same_id_do_not_meet(world: World) -> 
     assert streams.options.names != batches.options.names
     driver = Driver(streams)
     driver.run(0, [b"a"])
-    Job(batches).write(FRAMES(0), [b"b"], run="1")
+    Job(batches).write(FRAMES(0), [b"b"], spark_run="1")
     driver.run(1, [b"c"])
     assert world.visible() == [b"a", b"b", b"c"]
 
 
 def test_the_run_is_kept_when_a_record_is_written_again(world: World, job: Job) -> None:
-    job.write(FRAMES(0), [b"a"], run="1")
+    job.write(FRAMES(0), [b"a"], spark_run="1")
     Job(world).planner.plan()
     latest = DecisionRegister(FakeKafka(world.cluster), world.options.names).read(Deadline(1))
     assert latest.decision is not None
-    assert (latest.decision.batch, latest.decision.run) == (FRAMES(0), "1")
+    assert (latest.decision.batch, latest.decision.spark_run) == (FRAMES(0), "1")
 
 
 @pytest.mark.parametrize("others", [1, 17])
-def test_the_first_of_many_jobs_under_one_identity_is_replayed_without_a_person(
+def test_the_first_of_many_jobs_under_one_identity_is_replayed_without_an_operator(
     world: World, others: int
 ) -> None:
     """Frames to one topic share an identity; the first job's last commit entry is missing."""
-    Job(world).write(FRAMES(0), [b"a"], run="1")
+    Job(world).write(FRAMES(0), [b"a"], spark_run="1")
     for number in range(others):
         name = f"job-{number}"
         batch = BatchId.numbered_by(Numbering.FOREACH, name, 0)
-        Job(world).write(batch, [name.encode()], run=name)
-    Job(world).write(FRAMES(0), [b"a"], run="2")
-    Job(world).write(FRAMES(1), [b"b"], run="2")
+        Job(world).write(batch, [name.encode()], spark_run=name)
+    Job(world).write(FRAMES(0), [b"a"], spark_run="2")
+    Job(world).write(FRAMES(1), [b"b"], spark_run="2")
     assert world.visible().count(b"a") == 1
     assert world.visible().count(b"b") == 1
     assert open_ids(world) == []

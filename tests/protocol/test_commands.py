@@ -58,7 +58,7 @@ def from_another_place(world: World) -> None:
 def test_an_error_prints_a_command_for_its_own_log_and_prefix(
     goes_on: Callable[[World], None],
 ) -> None:
-    """Under the usual ones it would find no record, and offer to begin anew without any."""
+    """Under the usual ones it would find no record, and offer to start without any."""
     made = options(**{"eos.log.topic": LOG, "eos.transactional.id.prefix": PREFIX})
     world = World([], options=made)
     Driver(world).run(0, [b"a"])

@@ -50,11 +50,11 @@ def test_rows_for_declared_places_are_written(cluster: FakeCluster) -> None:
         {"value": ["a", "b"], "topic": ["payments", "audit"], "partition": [None, 2]},
         {"value": ["c"], "topic": ["audit"], "partition": [1]},
     )
-    assert report.tally.rows == 3
+    assert report.digest.rows == 3
     fixed = options(topic="payments", eos_destinations="payments:0")
-    assert write(cluster, fixed, {"value": ["a"], "partition": [0]}).tally.rows == 1
+    assert write(cluster, fixed, {"value": ["a"], "partition": [0]}).digest.rows == 1
     whole = options(topic="payments", eos_destinations="payments")
-    assert write(cluster, whole, {"value": ["a"]}).tally.rows == 1
+    assert write(cluster, whole, {"value": ["a"]}).digest.rows == 1
 
 
 ELSEWHERE: dict[str, tuple[dict[str, str], dict[str, list[Any]]]] = {
@@ -84,7 +84,7 @@ def test_a_row_for_elsewhere_is_refused_before_it_is_produced(
 
 
 def test_without_the_option_rows_go_where_they_say(cluster: FakeCluster) -> None:
-    assert write(cluster, options(), {"value": ["a"], "topic": ["other"]}).tally.rows == 1
+    assert write(cluster, options(), {"value": ["a"], "topic": ["other"]}).digest.rows == 1
 
 
 def test_what_is_declared_is_looked_at_before_anything_is_taken_over(cluster: FakeCluster) -> None:
@@ -94,7 +94,7 @@ def test_what_is_declared_is_looked_at_before_anything_is_taken_over(cluster: Fa
     assert "__eos_sink_log" not in cluster.topics
 
 
-def test_a_weak_promise_is_told_once(
+def test_a_weak_promise_is_reported_once(
     cluster: FakeCluster, caplog: pytest.LogCaptureFixture
 ) -> None:
     planner = Planner(FakeKafka(cluster), options(eos_destinations="payments"))

@@ -20,6 +20,8 @@ from tests.protocol.world import Batch
 # Two rows in one transaction, one in another, and a partition without rows.
 BATCHES: list[Batch] = [[[b"a", b"b"], [b"c"]], [[b"d"], []]]
 SAMPLES = int(os.environ.get("EOS_FAULT_SAMPLES", "150"))
+# Each seed plays a third of the samples; `make test` has the first.
+SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in (1, 2))]
 
 
 def gates() -> int:
@@ -55,10 +57,11 @@ def test_a_kill_alone_needs_one_restart_and_no_time_out(fault: Fault) -> None:
         assert not any(isinstance(error, OperatorNeededError) for error in story.errors)
 
 
+@pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("fault", ZOMBIES)
-def test_a_zombie_that_wakes_at_any_later_gate_changes_nothing(fault: Fault) -> None:
-    chance, last = random.Random(fault.name), gates()
-    for _ in range(SAMPLES):
+def test_a_zombie_that_wakes_at_any_later_gate_changes_nothing(fault: Fault, seed: int) -> None:
+    chance, last = random.Random(f"{fault.name}{seed}"), gates()
+    for _ in range(SAMPLES // 3):
         strike = Strike(fault, chance.randrange(last), chance.randrange(1, last))
         assert play(BATCHES, strike).verdict == [], strike
 
@@ -66,11 +69,12 @@ def test_a_zombie_that_wakes_at_any_later_gate_changes_nothing(fault: Fault) -> 
 @pytest.mark.parametrize(
     "until",
     [
-        Gate("control.describe", Moment.AFTER),
-        Gate("log_producer.send_offset", Moment.AFTER),
-        Gate("log_producer.commit", Moment.AFTER),
+        pytest.param(Gate("control.describe", Moment.AFTER), marks=pytest.mark.long, id="voted"),
+        pytest.param(Gate("log_producer.send_offset", Moment.AFTER), id="deciding"),
+        pytest.param(
+            Gate("log_producer.commit", Moment.AFTER), marks=pytest.mark.long, id="decided"
+        ),
     ],
-    ids=["voted", "deciding", "decided"],
 )
 @pytest.mark.parametrize("fault", ZOMBIES)
 def test_a_zombie_from_any_gate_that_wakes_around_a_decision_changes_nothing(
@@ -84,10 +88,11 @@ def test_a_zombie_from_any_gate_that_wakes_around_a_decision_changes_nothing(
     assert wrong == {}
 
 
+@pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("strikes", [2, 3, 5])
-def test_several_faults_at_random_gates_lose_and_double_nothing(strikes: int) -> None:
-    chance, last = random.Random(strikes), gates() * 3 // 2
-    for _ in range(SAMPLES):
+def test_several_faults_at_random_gates_lose_and_double_nothing(strikes: int, seed: int) -> None:
+    chance, last = random.Random(strikes + 10 * seed), gates() * 3 // 2
+    for _ in range(SAMPLES // 3):
         chosen = [
             Strike(chance.choice(list(Fault)), chance.randrange(last), chance.randrange(1, last))
             for _ in range(strikes)

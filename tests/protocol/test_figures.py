@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 import pyarrow as pa
 import pytest
 
-from eos_sink.driver.batch_metrics import CommitJournal
+from eos_sink.driver.batch_metrics import BatchMetrics
 from eos_sink.driver.committer import Committer
 from eos_sink.driver.planner import Planner
 from eos_sink.errors import BatchFailedError, SupersededError, UnfinishedError
@@ -35,13 +35,13 @@ def seconds() -> Callable[[], float]:
 
 
 class Timed(Driver):
-    """A driver of its own run. Each step takes a second, a decision one before its vote and one
+    """A driver of a separate run. Each step takes a second, a decision one before its vote and one
     after it."""
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
-        self.owner = Run("host-a", next(_PIDS), 0, world.options.origin)
-        self.planner = Planner(self.plans, world.options, self.owner)
+        self.identity = Run("host-a", next(_PIDS), 0, world.options.origin)
+        self.planner = Planner(self.plans, world.options, self.identity)
         self.committer = Committer(
             self.commits, world.options, lambda: world.cluster.clock.ms, seconds()
         )
@@ -111,7 +111,7 @@ def test_the_slowest_task_counts(world: World) -> None:
     assert stats(world).step(Step.WRITE).last == 7.5
 
 
-def test_the_vote_tells_what_was_left_of_the_time_out(world: World) -> None:
+def test_the_vote_records_the_time_left_until_the_timeout(world: World) -> None:
     driver = Timed(world)
     plan = driver.planner.plan()
     reports = driver.write(plan, 0, [b"a"])
@@ -209,13 +209,13 @@ def test_figures_that_cannot_be_made_are_left_out_and_the_batch_is_decided(
     def fail(*_: object) -> None:
         raise RuntimeError
 
-    monkeypatch.setattr(events, "tell", fail)
-    monkeypatch.setattr(CommitJournal, "voted", lambda *_: None)
+    monkeypatch.setattr(events, "emit", fail)
+    monkeypatch.setattr(BatchMetrics, "voted", lambda *_: None)
     driver.run(2, [b"c"])
     assert world.visible() == [b"a", b"b", b"c"]
 
 
-def test_log_lines_tell_of_each_batch_and_of_whoever_takes_over(
+def test_log_lines_name_each_batch_and_the_run_that_takes_over(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, logger=events.LOGGER.name)
@@ -254,7 +254,7 @@ def test_log_lines_tell_of_each_batch_and_of_whoever_takes_over(
         "decide_seconds": 2.0,
         "time_left_seconds": 60.0,
     }
-    assert lines[2]["run"] == str(other.owner) == lines[-1]["by"]
+    assert lines[2]["run"] == str(other.identity) == lines[-1]["by"]
 
 
 def test_the_option_brings_the_lines_to_standard_error_once(

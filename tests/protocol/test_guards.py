@@ -54,13 +54,13 @@ def hide_from_the_next_list(world: World) -> None:
     coordinator.list_open = none  # type: ignore[method-assign]
 
 
-# --- list, void, abort
+# --- list, fence, abort
 
 
-def test_half_a_task_that_goes_on_after_a_plan_has_swept_is_never_decided(
+def test_half_a_task_that_goes_on_after_the_next_plan_is_never_decided(
     world: World, driver: Driver
 ) -> None:
-    """Its abort() was told of no task and could not void; the planner's member is the same."""
+    """Its abort() got no report and could not fence; the planner's member is the same."""
     tasks = FakeKafka(world.cluster)
     writer = TaskWriter(tasks, world.options, driver.planner.plan())
     At(tasks.process, "producer.send_offset", Moment.AFTER, lambda: plan_again(driver))
@@ -80,7 +80,7 @@ def plan_again(driver: Driver) -> None:
 def test_a_commit_that_wakes_up_while_its_transactions_are_aborted_decides_nothing(
     world: World, driver: Driver, by: str, when: Moment
 ) -> None:
-    """Just before it they are open still, so that only the void stops the commit."""
+    """Just before it they are still open, so that only the fence stops the commit."""
     reports = driver.write(driver.planner.plan(), 0, [b"a"], [b"b"])
     commit = Actor(partial(driver.committer.commit, reports))
     At(driver.commits.process, "log_producer.begin", Moment.BEFORE, commit.park)
@@ -96,14 +96,14 @@ def test_a_commit_that_wakes_up_while_its_transactions_are_aborted_decides_nothi
     assert decisions(world) == 0
 
 
-def test_a_late_attempt_under_a_decided_id_is_swept_at_once(world: World, driver: Driver) -> None:
+def test_a_late_attempt_under_a_decided_id_is_aborted_at_once(world: World, driver: Driver) -> None:
     plan = driver.planner.plan()
     driver.run(0, [b"a"])
     driver.task(plan, 0, 0, [b"late"])
     began = world.cluster.clock()
     Driver(world).planner.plan()
     assert open_ids(world) == []
-    assert world.cluster.clock() == began, "it waited for the time-out"
+    assert world.cluster.clock() == began, "it waited for the timeout"
 
 
 def test_a_recovery_lists_again_while_a_transaction_is_pending(
@@ -114,13 +114,13 @@ def test_a_recovery_lists_again_while_a_transaction_is_pending(
     hide_from_the_next_list(world)
     Driver(world).planner.plan()
     assert open_ids(world) == []
-    assert world.cluster.clock() - began < 30, "it waited for the time-out"
+    assert world.cluster.clock() - began < 30, "it waited for the timeout"
 
 
 def test_the_next_plan_ends_what_an_abort_of_a_decided_batch_left_open(
     world: World, driver: Driver
 ) -> None:
-    """A new decision has come, and a void: the abort that voided died before it aborted."""
+    """A new decision has come, and a fence: the abort that fenced died before it aborted."""
     plan = driver.planner.plan()
     reports = driver.write(plan, 0, [b"a"], [b"b"])
     driver.task(plan, 0, 5, [b"of a late attempt"])
@@ -200,7 +200,7 @@ def test_the_first_plan_after_a_crash_settles_what_is_decided(world: World, driv
 def test_a_visible_batch_is_not_taken_for_lost_when_the_next_one_crashes(
     world: World, driver: Driver
 ) -> None:
-    """The next one has ids of its own, and if it had not, the witness would tell."""
+    """The next one has its own ids, and if it had not, the witness would decide."""
     driver.run(0, [b"a"], [b"b"])
     driver.write(driver.planner.plan(), 1, [b"c"], [b"d"])
     Driver(world).run(1, [b"c"], [b"d"])
@@ -224,7 +224,7 @@ def test_what_is_decided_again_is_settled_again(world: World, driver: Driver) ->
     assert world.visible() == [b"a", b"b"]
 
 
-def test_an_abort_whose_void_is_refused_aborts_nothing(world: World, driver: Driver) -> None:
+def test_an_abort_whose_fence_is_refused_aborts_nothing(world: World, driver: Driver) -> None:
     """What it has listed was decided meanwhile, by the commit that it was to undo."""
     reports = driver.write(driver.planner.plan(), 0, [b"a"], [b"b"])
     other = Driver(world)
@@ -321,7 +321,7 @@ def test_a_stale_drivers_task_with_few_rows_is_refused(world: World, driver: Dri
 def test_a_stale_task_that_goes_on_after_it_was_aborted_frees_readers(
     world: World, driver: Driver
 ) -> None:
-    """Its next record opens a transaction under the same epoch, which nobody has listed."""
+    """Its next record opens a transaction under the same epoch, which was not listed."""
     plan = driver.planner.plan()
     kafka = FakeKafka(world.cluster)
     At(kafka.process, "producer.send_offset", Moment.AFTER, lambda: recover(world))
@@ -395,7 +395,7 @@ def test_a_plan_outlives_its_process_for_the_longest_session(world: World, drive
     assert report.prepared is not None
 
 
-def test_a_plan_is_made_also_where_the_longest_session_is_not_told(
+def test_a_plan_is_made_also_if_the_longest_session_is_unknown(
     world: World, driver: Driver
 ) -> None:
     world.cluster.tells_settings = False

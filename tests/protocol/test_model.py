@@ -13,39 +13,39 @@ from eos_sink.kafka.interfaces import Transaction, Witness
 from eos_sink.protocol.model import (
     BatchId,
     Decision,
-    Earlier,
     LogRecord,
     Numbering,
+    OtherStream,
     Prepared,
     RowDigest,
 )
 
 words = st.integers(0, 2**64 - 1)
-tallies = st.builds(RowDigest, st.integers(0, 10**9), st.integers(0, 10**12), words)
+digests = st.builds(RowDigest, st.integers(0, 10**9), st.integers(0, 10**12), words)
 NAMES = QueryNames("p-", "q-0123456789")
 
 
-@given(st.lists(tallies), st.randoms(use_true_random=False))
+@given(st.lists(digests), st.randoms(use_true_random=False))
 def test_a_total_does_not_depend_on_the_order(parts: list[RowDigest], chance: object) -> None:
     shuffled = list(parts)
     chance.shuffle(shuffled)  # type: ignore[attr-defined]
     assert RowDigest.total(shuffled) == RowDigest.total(parts)
 
 
-@given(st.lists(tallies), st.lists(tallies))
+@given(st.lists(digests), st.lists(digests))
 def test_a_total_does_not_depend_on_the_grouping(
     some: list[RowDigest], others: list[RowDigest]
 ) -> None:
     assert RowDigest.total(some) + RowDigest.total(others) == RowDigest.total([*some, *others])
 
 
-@given(tallies)
-def test_nothing_adds_nothing(tally: RowDigest) -> None:
-    assert tally + RowDigest() == tally == RowDigest() + tally
+@given(digests)
+def test_nothing_adds_nothing(digest: RowDigest) -> None:
+    assert digest + RowDigest() == digest == RowDigest() + digest
     assert RowDigest.total([]) == RowDigest()
 
 
-@given(tallies, tallies)
+@given(digests, digests)
 def test_a_fingerprint_stays_within_64_bits(one: RowDigest, other: RowDigest) -> None:
     assert 0 <= (one + other).fingerprint < 2**64
 
@@ -73,25 +73,32 @@ def test_a_record_remembers_the_last_batch_of_each_stream_before() -> None:
     record = LogRecord(0, None, "")
     for stream, batch in [("a", 0), ("a", 1), ("b", 0), ("a", 2), ("c", 0)]:
         record = record.next(decided(stream, batch), "w")
-    assert record.earlier == (Earlier.of(decided("b", 0)), Earlier.of(decided("a", 2)))
+    assert record.other_streams == (
+        OtherStream.of(decided("b", 0)),
+        OtherStream.of(decided("a", 2)),
+    )
     assert record.seq == 5
 
 
-def test_a_void_forgets_no_stream() -> None:
-    record = LogRecord(1, decided("b", 0), "w", (Earlier(BatchId("a", 7)),))
-    assert record.next(record.decision, "v") == LogRecord(2, record.decision, "v", record.earlier)
+def test_a_fence_forgets_no_stream() -> None:
+    record = LogRecord(1, decided("b", 0), "w", (OtherStream(BatchId("a", 7)),))
+    assert record.next(record.decision, "v") == LogRecord(
+        2, record.decision, "v", record.other_streams
+    )
 
 
 def test_a_record_forgets_no_stream() -> None:
     record = LogRecord(0, None, "")
     for number in range(100):
         record = record.next(decided(f"stream-{number}", 0), "w")
-    assert [each.batch.stream for each in record.earlier] == [f"stream-{n}" for n in range(99)]
+    assert [each.batch.stream for each in record.other_streams] == [
+        f"stream-{n}" for n in range(99)
+    ]
 
 
 def test_the_rows_of_a_dropped_decision_are_forgotten_and_no_others() -> None:
-    record = LogRecord(1, decided("b", 0), "w", (Earlier(BatchId("a", 7), RowDigest(1)),))
-    earlier = (*record.earlier, Earlier(BatchId("b", 0), dropped=True))
+    record = LogRecord(1, decided("b", 0), "w", (OtherStream(BatchId("a", 7), RowDigest(1)),))
+    earlier = (*record.other_streams, OtherStream(BatchId("b", 0), dropped=True))
     assert record.next(None, "v") == LogRecord(2, None, "v", earlier)
 
 

@@ -1,4 +1,4 @@
-"""A checkpoint that was moved amid a batch has a new identity, and a person is asked."""
+"""A checkpoint that was moved during a batch has a new identity, and an operator decides."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_a_stream_that_ran_before_another_at_the_old_place_is_noticed_too(world:
     assert world.visible() == [b"a", b"b"]
 
 
-def test_a_person_may_drop_the_old_places_decision(world: World) -> None:
+def test_an_operator_may_drop_the_old_places_decision(world: World) -> None:
     driver = Driver(world)
     driver.run(0, [b"a"])
     register = DecisionRegister(FakeKafka(world.cluster), world.options.names)

@@ -10,7 +10,15 @@ from eos_sink.errors import OperatorNeededError
 from eos_sink.identity import DEFAULT_PREFIX, QueryNames
 from eos_sink.kafka.interfaces import LogPosition, Witness
 from eos_sink.protocol import operator_errors
-from eos_sink.protocol.model import BatchId, Decision, Earlier, Prepared, RowDigest
+from eos_sink.protocol.model import (
+    BatchId,
+    Decision,
+    Entry,
+    LogRecord,
+    OtherStream,
+    Prepared,
+    RowDigest,
+)
 
 NAMES = QueryNames(DEFAULT_PREFIX, "q-0123456789")
 LOG = "__eos_sink_log"
@@ -27,11 +35,16 @@ KNOWN = {
     "unrepaired": operator_errors.unrepaired(NAMES, LOG, NOW, DECISION, frozenset({31, 32})),
     "other_rows": operator_errors.other_rows(NAMES, LOG, DECISION, "it has 23 rows", [31, 32]),
     "went_back": operator_errors.went_back(
-        NAMES, 5, LogPosition("log", 1, 2), "is at seq 3", DECISION
+        NAMES,
+        5,
+        LogPosition("log", 1, 2),
+        Entry(LogRecord(3, DECISION, "w"), LogPosition("log", 1, 1)),
     ),
 }
 UNKNOWN = {
-    "older_than_earlier": operator_errors.older_than_earlier(NAMES, LOG, NOW, Earlier.of(DECISION)),
+    "older_than_earlier": operator_errors.older_than_earlier(
+        NAMES, LOG, NOW, OtherStream.of(DECISION)
+    ),
     "unknown_earlier": operator_errors.unknown_earlier(NAMES, LOG, NOW),
     "other_rows_than_earlier": operator_errors.other_rows_than_earlier(
         NAMES, LOG, NOW, RowDigest(3), RowDigest(4)
@@ -59,7 +72,7 @@ def test_each_has_batch_partitions_and_rows(error: OperatorNeededError) -> None:
 
 
 @pytest.mark.parametrize(("name", "error"), KNOWN.items())
-def test_what_is_known_is_told(name: str, error: OperatorNeededError) -> None:
+def test_known_evidence_is_in_the_text(name: str, error: OperatorNeededError) -> None:
     assert error.data["batch"] in (40, 41)
     assert error.data["partitions"] == [31, 32]
     assert error.data["rows"] == 23

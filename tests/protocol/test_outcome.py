@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
-from eos_sink.decision_log.record_format import encode
+from eos_sink.decision_log.codec import encode
 from eos_sink.driver.evidence import ask_all
 from eos_sink.driver.settle import settle
 from eos_sink.errors import UnfinishedError
+from eos_sink.kafka.admin_interface import LogLine, LogPage, MemberDescription
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import (
     EndOutcome,
@@ -21,13 +22,13 @@ from eos_sink.kafka.interfaces import (
     Transaction,
     TransactionState,
     TransactionStatus,
+    Unseen,
     Visibility,
     Witness,
 )
-from eos_sink.kafka.observing import LogLine, LogPage
-from eos_sink.ops.explain import case_of, evidence_of, fates_of
+from eos_sink.ops.explain import decided_fates, find_batch
 from eos_sink.ops.observer import Observer
-from eos_sink.ops.resolve import look
+from eos_sink.ops.resolve import gather_evidence
 from eos_sink.protocol import outcome as judging
 from eos_sink.protocol.model import (
     BatchId,
@@ -45,7 +46,7 @@ from tests.snippets import ROOT
 OPTIONS = options()
 NAMES = OPTIONS.names
 ENTRY = Prepared(0, 7, 3, RowDigest(1, 2, 3), Witness("out", 0, 5))
-DECISION = Decision(BatchId("s", 1), 0, 1, ENTRY.tally, (ENTRY,))
+DECISION = Decision(BatchId("s", 1), 0, 1, ENTRY.digest, (ENTRY,))
 (T,) = DECISION.transactions(NAMES)
 LATER = replace(T, epoch=T.epoch + 1)
 
@@ -88,7 +89,11 @@ class Canned:
     def describe(self, ids: Iterable[str], deadline: Deadline) -> dict[str, TransactionState]:
         return dict.fromkeys(ids, self.state)
 
-    described = describe
+    describe_transactions = describe
+
+    @property
+    def kafka(self) -> Canned:
+        return self
 
     def end(
         self, transactions: Iterable[Transaction], commit: bool, deadline: Deadline
@@ -104,7 +109,7 @@ class Canned:
     def markers(self, asked: Mapping[Witness, Any], deadline: Deadline) -> dict[Witness, bool]:
         return {} if self.marker is None else dict.fromkeys(asked, self.marker)
 
-    def log_lines(self, since: Mapping[int, int], deadline: Deadline) -> LogPage:
+    def read_log(self, since: Mapping[int, int], deadline: Deadline) -> LogPage:
         line = LogLine(NAMES.query, LogPosition("log", 0, 9), 0, encode(self.record))
         return LogPage((line,), {0: 10})
 
@@ -115,7 +120,12 @@ class Canned:
             close=lambda: None,
         )
 
-    def hosts(self, groups: Iterable[str], deadline: Deadline) -> dict[str, tuple[str, ...]]:
+    def describe_topics(self, names: Iterable[str], deadline: Deadline) -> dict[str, Unseen]:
+        return dict.fromkeys(names, Unseen("no answer"))
+
+    def describe_groups(
+        self, groups: Iterable[str], deadline: Deadline
+    ) -> dict[str, tuple[MemberDescription, ...] | Unseen]:
         return dict.fromkeys(groups, ())
 
 
@@ -132,31 +142,30 @@ def settled_to(kafka: Canned) -> Outcome:
 
 def status_of(kafka: Canned) -> Outcome | None:
     status = Observer(kafka, NAMES.prefix).look(Deadline(9)).queries[0]
-    assert bool(status.lost) == (status.outcome is Outcome.LOST)
-    assert bool(status.doubtful) == (status.outcome is Outcome.IN_DOUBT)
+    assert bool(status.partitions_that_are(Outcome.LOST)) == (status.outcome is Outcome.LOST)
+    assert bool(status.partitions_that_are(Outcome.IN_DOUBT)) == (
+        status.outcome is Outcome.IN_DOUBT
+    )
     return status.outcome
 
 
 def explained(kafka: Canned) -> object:
-    observer = Observer(kafka, NAMES.prefix)
-    observer.look(Deadline(9))
-    history = observer.history(NAMES.query)
-    assert history is not None
-    case = case_of(history, DECISION.batch.batch)
-    known = ask_all(kafka, evidence_of(case, NAMES), Deadline(9))
-    return fates_of(case, known)[0].fate
+    status = Observer(kafka, NAMES.prefix).look(Deadline(9)).queries[0]
+    case = find_batch(status.history, DECISION.batch.batch)
+    known = ask_all(kafka, case.evidence(NAMES), Deadline(9))
+    return decided_fates(case, known)[0].fate
 
 
 def resolved(kafka: Canned) -> Outcome:
-    found = look(kafka, OPTIONS, 10, Deadline(9))
-    assert bool(found.in_doubt) == (found.accounts[0].outcome is Outcome.IN_DOUBT)
-    return found.accounts[0].outcome
+    found = gather_evidence(kafka, OPTIONS, 10, Deadline(9))
+    assert bool(found.in_doubt) == (found.transactions[0].outcome is Outcome.IN_DOUBT)
+    return found.transactions[0].outcome
 
 
 @pytest.mark.parametrize("settled", [False, True])
-@pytest.mark.parametrize("ruling", RULINGS, ids=str)
-def test_every_caller_says_the_same_of_every_evidence(ruling: Override, settled: bool) -> None:
-    record = LogRecord(3, replace(DECISION, ruling=ruling), "w", prefix="", settled=settled)
+@pytest.mark.parametrize("override", RULINGS, ids=str)
+def test_every_caller_says_the_same_of_every_evidence(override: Override, settled: bool) -> None:
+    record = LogRecord(3, replace(DECISION, override=override), "w", prefix="", settled=settled)
     for state, witness, marker in itertools.product(STATES, WITNESSES, TOLD):
         kafka = Canned(record, state, witness, marker)
         said = {status_of(kafka), explained(kafka), resolved(kafka)}
@@ -177,10 +186,10 @@ def test_every_caller_says_the_same_of_every_evidence(ruling: Override, settled:
 
 
 def all_evidence() -> Iterable[Evidence]:
-    for settled, later, state, end, witness, marker, ruling, accepted in itertools.product(
+    for settled, later, state, end, witness, marker, override, accepted in itertools.product(
         (True, False), (True, False), [*STATES, None], ENDS, WITNESSES, TOLD, TOLD, (True, False)
     ):
-        yield Evidence(T, ENTRY, settled, later, state, end, witness, marker, ruling, accepted)
+        yield Evidence(T, ENTRY, settled, later, state, end, witness, marker, override, accepted)
 
 
 def table() -> list[list[str]]:
@@ -206,14 +215,14 @@ def fits(row: list[str], known: Evidence) -> bool:
         Visibility.UNREADABLE: "unreadable",
         None: "no answer",
     }[known.witness]
-    rulings = {True: "visible", False: "lost", None: "none"}
+    overrides = {True: "visible", False: "lost", None: "none"}
     said = [
         words[known.settled],
         words[known.end is EndOutcome.DONE],
         coordinator,
         witness,
         marks[known.marker],
-        rulings[known.ruling],
+        overrides[known.override],
         words[known.accepted],
         words[known.later],
     ]

@@ -17,7 +17,7 @@ OTHER = "team-"
 
 
 def under(world: World, prefix: str) -> World:
-    """The same eos.id under another prefix, and a topic of its own."""
+    """The same eos.id under another prefix, and its own topic."""
     made = options(**{"eos.transactional.id.prefix": prefix, "topic": f"{TOPIC}-{prefix}"})
     world.cluster.create_topic(made.topic or "", 2)
     return World([], cluster=world.cluster, options=made)
@@ -89,7 +89,7 @@ def test_a_query_goes_on_from_what_the_version_before_has_decided(prefix: str) -
 
 
 def test_a_commit_of_the_version_before_that_wakes_up_after_the_upgrade_decides_nothing() -> None:
-    """It opens the log anew, and finds a record that it does not read."""
+    """It opens the log again, and finds a record that it does not read."""
     world = under(World([]), DEFAULT_PREFIX)
     Driver(world).run(0, [b"a"])
     as_before(world)

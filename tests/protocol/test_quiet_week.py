@@ -6,17 +6,17 @@ from collections.abc import Callable
 
 import pytest
 
-from eos_sink.decision_log.record_format import decode, encode
+from eos_sink.decision_log.codec import decode, encode
 from eos_sink.errors import FailureKind, OperatorNeededError
 from eos_sink.kafka.interfaces import ProduceFailed
 from eos_sink.ops.resolve import Choice
-from eos_sink.ops.snapshot import Snapshot
+from eos_sink.ops.status import Snapshot
 from eos_sink.protocol.model import BatchId, LogRecord
 from eos_sink.protocol.outcome import Outcome
 from tests.fakes.process import Killed, Moment
-from tests.ops.test_snapshot import Eye
+from tests.ops.test_observer import Eye
+from tests.ops.test_resolve import Operator
 from tests.protocol.test_batch import FRAMES, LOADS, OTHERS, Job, once, world_of
-from tests.protocol.test_resolve import Person
 from tests.protocol.test_stories import At, Driver, late_attempt, log, open_ids
 from tests.protocol.world import TOPIC, World
 
@@ -54,7 +54,7 @@ def test_a_weekly_stream_needs_no_operator(world: World) -> None:
 def test_a_weekly_batch_write_needs_no_operator(made: Callable[[int], BatchId]) -> None:
     world = world_of()
     for week in range(3):
-        Job(world).write(made(week), [b"%d" % week], [b"x"], run=str(week))
+        Job(world).write(made(week), [b"%d" % week], [b"x"], spark_run=str(week))
         assert b"%d" % week in world.visible()
         forget(world)
 
@@ -62,18 +62,18 @@ def test_a_weekly_batch_write_needs_no_operator(made: Callable[[int], BatchId]) 
 def test_weekly_frames_of_two_queries_that_share_an_identity_need_no_operator() -> None:
     """Neither query's next batch proves that the other's was committed."""
     world = world_of()
-    Job(world).write(FRAMES(0), [b"a0"], run="a")
-    Job(world).write(OTHERS(0), [b"b0"], run="b")
+    Job(world).write(FRAMES(0), [b"a0"], spark_run="a")
+    Job(world).write(OTHERS(0), [b"b0"], spark_run="b")
     for week in range(1, 3):
         forget(world)
-        Job(world).write(FRAMES(week), [b"a%d" % week], run=f"a{week}")
-        Job(world).write(OTHERS(week), [b"b%d" % week], run=f"b{week}")
+        Job(world).write(FRAMES(week), [b"a%d" % week], spark_run=f"a{week}")
+        Job(world).write(OTHERS(week), [b"b%d" % week], spark_run=f"b{week}")
         assert world.visible() == [b"a%d" % week, b"b%d" % week]
 
 
 def test_frames_of_one_query_pay_for_no_second_record() -> None:
     world = world_of()
-    Job(world).write(FRAMES(0), [b"a"], run="1")
+    Job(world).write(FRAMES(0), [b"a"], spark_run="1")
     assert [record.settled for record in log(world)] == [False, False]
 
 
@@ -118,14 +118,14 @@ def test_only_a_later_batch_of_a_query_proves_that_a_doubtful_one_was_committed(
     decided: BatchId, now: BatchId, stops: bool
 ) -> None:
     world = world_of()
-    Job(world).dies_after_the_decision(decided, [b"a"], run="1")
+    Job(world).dies_after_the_decision(decided, [b"a"], spark_run="1")
     forget_open(world)
     if stops:
         with pytest.raises(OperatorNeededError):
-            Job(world).write(now, [b"b"], run="2")
+            Job(world).write(now, [b"b"], spark_run="2")
         assert world.visible() == []
     else:
-        Job(world).write(now, [b"b"], run="2")
+        Job(world).write(now, [b"b"], spark_run="2")
 
 
 def test_another_stream_does_not_prove_it(world: World) -> None:
@@ -195,10 +195,10 @@ def test_a_new_decision_is_settled_again(world: World) -> None:
 def test_what_a_ruling_calls_visible_is_not_kept_as_seen(world: World) -> None:
     decide_only(Driver(world), world, 0, [b"a"])
     forget_open(world)
-    Person(world).chooses(Choice.VISIBLE)
+    Operator(world).chooses(Choice.VISIBLE)
     assert Driver(world).planner.plan().doubtful == frozenset()
     assert not log(world)[-1].settled
-    Person(world).chooses(Choice.LOST, 0)
+    Operator(world).chooses(Choice.LOST, 0)
     assert Driver(world).planner.plan().lost == {0}
 
 
@@ -252,7 +252,7 @@ def test_status_does_not_ask_for_what_the_log_calls_settled() -> None:
     forget(world)
     eye = Eye(world)
     calls: list[str] = []
-    eye.kafka.process.hook = lambda name, moment: calls.append(name)
+    eye.admin.kafka.process.hook = lambda name, moment: calls.append(name)
     assert eye.sees().outcome is Outcome.COMMITTED
     assert "kafka.visibility" not in calls
 

@@ -1,4 +1,4 @@
-"""Whoever is replaced is told by whom: two queries under one identity, or a restart."""
+"""The error of a replaced run names its successor: a second query, or a restart."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ NOON_MS = 1_700_000_000_000
 
 
 class Named(Driver):
-    """A run that has a name of its own, and perhaps a checkpoint of its own."""
+    """A run that has its own name, and perhaps its own checkpoint."""
 
     def __init__(self, world: World, pid: int, checkpoint: str, session: str = "") -> None:
         super().__init__(world)
         origin = Origin("story", checkpoint)
         options = replace(world.options, origin=origin)
-        self.owner = Run("host-a", pid, NOON_MS, origin, session=session)
+        self.identity = Run("host-a", pid, NOON_MS, origin, session=session)
         self.plans = FakeKafka(world.cluster)
-        self.planner = Planner(self.plans, options, self.owner)
+        self.planner = Planner(self.plans, options, self.identity)
         self.committer = Committer(self.commits, options, now_ms=lambda: world.cluster.clock.ms)
 
 
@@ -46,7 +46,7 @@ def world() -> World:
 def test_each_record_names_the_run_that_it_was_written_for(world: World) -> None:
     run = Named(world, 99, "/x")
     run.run(0, [b"a"])
-    assert [record.owner for record in log(world)] == [run.owner, run.owner]
+    assert [record.run for record in log(world)] == [run.identity, run.identity]
 
 
 def told(error: SupersededError) -> str:
@@ -89,7 +89,7 @@ def test_a_stale_drivers_task_names_who_has_taken_over(world: World) -> None:
     assert "Two queries share one identity" in told(stop.value)
 
 
-def test_a_fenced_task_of_a_stale_driver_is_not_told_of_another_attempt(world: World) -> None:
+def test_a_fenced_task_of_a_stale_driver_blames_no_other_attempt(world: World) -> None:
     old, new = Named(world, 99, "/x"), Named(world, 123, "/x")
     plan = old.planner.plan()
     new.run(0, [b"a"])
@@ -98,7 +98,7 @@ def test_a_fenced_task_of_a_stale_driver_is_not_told_of_another_attempt(world: W
     told(stop.value)
 
 
-def test_a_fenced_task_of_the_current_driver_is_told_of_another_attempt(world: World) -> None:
+def test_a_fenced_task_of_the_current_driver_blames_another_attempt(world: World) -> None:
     run = Named(world, 99, "/x")
     with pytest.raises(ProduceFailedError, match="Another attempt"):
         fenced(world, run.planner.plan())
@@ -112,7 +112,7 @@ def fenced(world: World, plan: Plan) -> None:
     TaskWriter(tasks, world.options, plan).write(BatchId(STREAM, 0), 0, data)
 
 
-def test_a_batch_that_its_own_run_has_given_up_blames_nobody(world: World) -> None:
+def test_a_batch_that_its_own_run_has_aborted_names_no_other_run(world: World) -> None:
     run = Named(world, 99, "/x")
     reports = run.write(run.planner.plan(), 0, [b"a"])
     Driver(world).committer.abort(reports)
@@ -122,11 +122,11 @@ def test_a_batch_that_its_own_run_has_given_up_blames_nobody(world: World) -> No
     assert "identity" not in str(stop.value)
 
 
-def test_a_record_of_an_older_version_names_nobody(world: World) -> None:
+def test_a_record_of_an_older_version_names_no_run(world: World) -> None:
     run = Named(world, 99, "/x")
     reports = run.write(run.planner.plan(), 0, [b"a"])
     older = DecisionRegister(FakeKafka(world.cluster), world.options.names)
-    older.write(replace(reports[0].token, owner=None), None, Deadline(5))
+    older.write(replace(reports[0].token, run=None), None, Deadline(5))
     with pytest.raises(SupersededError, match="has not said which one"):
         run.committer.commit(reports)
 

@@ -10,7 +10,7 @@ from kafka import errors as kafka_errors
 from eos_sink.errors import BatchFailedError, ConfigurationError, OperatorNeededError
 from eos_sink.identity import QueryNames
 from eos_sink.kafka import error_codes
-from eos_sink.kafka.error_codes import Answer, control_answer
+from eos_sink.kafka.error_codes import Answer, classify_control_answer
 from eos_sink.kafka.interfaces import (
     LogPosition,
     Transaction,
@@ -22,8 +22,8 @@ from eos_sink.protocol import operator_errors
 from eos_sink.protocol.model import (
     BatchId,
     Decision,
-    Earlier,
     LogRecord,
+    OtherStream,
     Override,
     Plan,
     PlanToken,
@@ -35,13 +35,13 @@ from eos_sink.protocol.rules import (
     MAX_STREAMS,
     Assignment,
     Role,
-    assignment,
+    assign,
     check_replay,
     check_rewrite,
     check_streams,
     check_unrecorded,
     check_vote,
-    is_visible,
+    is_already_visible,
     longest_session_ms,
     undecided,
 )
@@ -91,14 +91,15 @@ def state(
 )
 def test_a_listed_code_has_its_answer(code: int, name: str, answer: Answer) -> None:
     assert kafka_errors.for_code(code).__name__ == name
-    assert control_answer(code) is answer
+    assert classify_control_answer(code) is answer
 
 
 def test_every_listed_code_is_tested_above_and_any_other_means_stop() -> None:
     listed = {0, 7, 14, 15, 16, 31, 47, 48, 49, 51, 53, 90, 105}
-    assert error_codes._CONTROL_ANSWERS.keys() == listed
+    known = {code for code, row in error_codes.CODES.items() if row.control is not Answer.STOP}
+    assert known == listed
     for code in set(range(-1, 150)) - listed:
-        assert control_answer(code) is Answer.STOP
+        assert classify_control_answer(code) is Answer.STOP
 
 
 # --- what may be aborted
@@ -130,7 +131,7 @@ def plan(decision: Decision | None = DECISION, *lost: int) -> Plan:
 
 
 def test_the_first_batch_of_a_query_takes_slot_0() -> None:
-    assert assignment(plan(None), BATCH, 0) == Assignment(Role.WRITE, 0)
+    assert assign(plan(None), BATCH, 0) == Assignment(Role.WRITE, 0)
 
 
 @pytest.mark.parametrize("slot", [0, 1])
@@ -138,43 +139,43 @@ def test_the_first_batch_of_a_query_takes_slot_0() -> None:
 def test_a_new_batch_takes_the_other_slot_than_the_decision(slot: int, number: int) -> None:
     decision = replace(DECISION, slot=slot)
     new = BatchId("stream", number)
-    assert assignment(plan(decision), new, 0) == Assignment(Role.WRITE, 1 - slot)
+    assert assign(plan(decision), new, 0) == Assignment(Role.WRITE, 1 - slot)
 
 
 @pytest.mark.parametrize("number", [0, 4, 5, 6])
 def test_a_batch_of_another_stream_is_new_whatever_its_number(number: int) -> None:
-    assert assignment(plan(), BatchId("new", number), 0) == Assignment(Role.WRITE, 0)
+    assert assign(plan(), BatchId("new", number), 0) == Assignment(Role.WRITE, 0)
 
 
 def test_a_replay_writes_lost_partitions_only_and_under_the_same_slot() -> None:
-    assert assignment(plan(DECISION, 2), BATCH, 2) == Assignment(Role.WRITE, 1)
-    assert assignment(plan(DECISION, 2), BATCH, 0) == Assignment(Role.COUNT, 1)
-    assert assignment(plan(DECISION), BATCH, 2) == Assignment(Role.COUNT, 1)
+    assert assign(plan(DECISION, 2), BATCH, 2) == Assignment(Role.WRITE, 1)
+    assert assign(plan(DECISION, 2), BATCH, 0) == Assignment(Role.COUNT, 1)
+    assert assign(plan(DECISION), BATCH, 2) == Assignment(Role.COUNT, 1)
 
 
 @pytest.mark.parametrize("number", [0, 4])
 def test_a_batch_older_than_the_decision_stops(number: int) -> None:
     with pytest.raises(OperatorNeededError, match="old copy of the checkpoint"):
-        assignment(plan(), BatchId("stream", number), 0)
+        assign(plan(), BatchId("stream", number), 0)
 
 
 ROWS = RowDigest(2, 20, 7)
-FIRST = Earlier(BatchId("first", 3), ROWS, "run-1")
+FIRST = OtherStream(BatchId("first", 3), ROWS, "run-1")
 
 
 def known_visible(
-    number: int, total: RowDigest = ROWS, run: str = "", known: Earlier = FIRST
+    number: int, total: RowDigest = ROWS, spark_run: str = "", known: OtherStream = FIRST
 ) -> bool:
-    record = LogRecord(9, DECISION, "w", (Earlier(BatchId("other", 9), RowDigest(1)), known))
-    decision = replace(DECISION, batch=BatchId("first", number), total=total, run=run)
-    return is_visible(NAMES, "log", record, decision)
+    record = LogRecord(9, DECISION, "w", (OtherStream(BatchId("other", 9), RowDigest(1)), known))
+    decision = replace(DECISION, batch=BatchId("first", number), total=total, spark_run=spark_run)
+    return is_already_visible(NAMES, "log", record, decision)
 
 
 def test_the_last_batch_of_an_earlier_stream_is_visible_and_a_later_one_new() -> None:
     assert known_visible(3)
-    assert known_visible(3, run="run-2")
+    assert known_visible(3, spark_run="run-2")
     assert not known_visible(4)
-    assert not is_visible(NAMES, "log", LogRecord(9, DECISION, "w", (FIRST,)), DECISION)
+    assert not is_already_visible(NAMES, "log", LogRecord(9, DECISION, "w", (FIRST,)), DECISION)
 
 
 @pytest.mark.parametrize("number", [0, 2])
@@ -191,12 +192,12 @@ def test_an_older_batch_of_an_earlier_stream_stops(number: int) -> None:
         (RowDigest(3, 20, 7), FIRST),
         (RowDigest(2, 21, 7), FIRST),
         (RowDigest(2, 20, 8), FIRST),
-        (RowDigest(2, 20, 7), Earlier(FIRST.batch)),
+        (RowDigest(2, 20, 7), OtherStream(FIRST.batch)),
     ],
     ids=["rows", "bytes", "fingerprint", "unknown"],
 )
 def test_a_batch_of_an_earlier_stream_with_other_rows_stops(
-    total: RowDigest, known: Earlier
+    total: RowDigest, known: OtherStream
 ) -> None:
     with pytest.raises(OperatorNeededError):
         known_visible(3, total, known=known)
@@ -205,11 +206,11 @@ def test_a_batch_of_an_earlier_stream_with_other_rows_stops(
 
 def test_a_second_frame_is_no_replay_after_another_stream_has_written() -> None:
     with pytest.raises(ConfigurationError):
-        known_visible(3, run="run-1")
+        known_visible(3, spark_run="run-1")
 
 
 def test_one_stream_more_than_a_record_keeps_is_refused() -> None:
-    every = tuple(Earlier(BatchId(f"s-{n}", 0), RowDigest()) for n in range(MAX_STREAMS - 1))
+    every = tuple(OtherStream(BatchId(f"s-{n}", 0), RowDigest()) for n in range(MAX_STREAMS - 1))
     record = LogRecord(9, DECISION, "w", every)
     check_streams(NAMES, record, replace(DECISION, batch=every[0].batch))
     check_streams(NAMES, record, DECISION)
@@ -220,7 +221,7 @@ def test_one_stream_more_than_a_record_keeps_is_refused() -> None:
 @pytest.mark.parametrize("batch", [BatchId("stream", 6), BatchId("new", 0), BatchId("new", 5)])
 def test_a_batch_after_lost_partitions_stops(batch: BatchId) -> None:
     with pytest.raises(OperatorNeededError, match="aborted after their decision") as error:
-        assignment(plan(DECISION, 2), batch, 0)
+        assign(plan(DECISION, 2), batch, 0)
     assert error.value.data == {"batch": 5, "partitions": [2], "rows": 3}
 
 
@@ -230,17 +231,17 @@ DOUBTFUL = replace(plan(), doubtful=frozenset({2}))
 @pytest.mark.parametrize("batch", [BATCH, BatchId("new", 6), BatchId("once:x", 0)])
 def test_a_doubt_stops_a_replay_and_what_does_not_prove_the_commit(batch: BatchId) -> None:
     with pytest.raises(OperatorNeededError) as error:
-        assignment(DOUBTFUL, batch, 0)
+        assign(DOUBTFUL, batch, 0)
     assert error.value.data == {"batch": 5, "partitions": [2], "rows": 3}
 
 
 def test_the_next_batch_of_the_stream_goes_on_in_spite_of_a_doubt() -> None:
-    assert assignment(DOUBTFUL, BatchId("stream", 6), 0) == Assignment(Role.WRITE, 0)
+    assert assign(DOUBTFUL, BatchId("stream", 6), 0) == Assignment(Role.WRITE, 0)
 
 
 def test_a_doubt_beside_a_loss_does_not_let_the_loss_pass() -> None:
     with pytest.raises(OperatorNeededError) as error:
-        assignment(replace(DOUBTFUL, lost=frozenset({0})), BatchId("stream", 6), 0)
+        assign(replace(DOUBTFUL, lost=frozenset({0})), BatchId("stream", 6), 0)
     assert error.value.data["partitions"] == [0]
 
 
@@ -284,13 +285,13 @@ def test_one_near_its_time_out_fails_the_vote(now_ms: int, passes: bool) -> None
 # --- replays
 
 
-def report(partition: int, tally: RowDigest, *, rewritten: bool = False) -> TaskReport:
-    prepared = Prepared(partition, 200, 0, tally, Witness("t", 0, 50)) if rewritten else None
-    return TaskReport(TOKEN, BATCH, partition, 1, True, tally, prepared)
+def report(partition: int, digest: RowDigest, *, rewritten: bool = False) -> TaskReport:
+    prepared = Prepared(partition, 200, 0, digest, Witness("t", 0, 50)) if rewritten else None
+    return TaskReport(TOKEN, BATCH, partition, 1, True, digest, prepared)
 
 
 def reports(*rewritten: int) -> list[TaskReport]:
-    return [report(n, tally, rewritten=n in rewritten) for n, tally in TALLIES.items()]
+    return [report(n, digest, rewritten=n in rewritten) for n, digest in TALLIES.items()]
 
 
 def test_a_replay_with_the_same_rows_passes() -> None:
@@ -357,7 +358,7 @@ def test_a_rewrite_with_other_totals_stops() -> None:
 
 
 def test_an_accepted_decision_takes_any_replay() -> None:
-    accepted = replace(DECISION, ruling=Override(accepted=True))
+    accepted = replace(DECISION, override=Override(accepted=True))
     check_replay(NAMES, "log", accepted, [])
     check_replay(NAMES, "log", accepted, [report(0, RowDigest(9, 9, 9))])
 

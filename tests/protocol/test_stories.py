@@ -10,7 +10,7 @@ from functools import partial
 import pyarrow as pa
 import pytest
 
-from eos_sink.decision_log.record_format import decode, is_moved
+from eos_sink.decision_log.codec import decode, is_moved
 from eos_sink.driver.committer import Committer
 from eos_sink.driver.planner import Planner
 from eos_sink.errors import (
@@ -337,7 +337,7 @@ def test_abort_after_the_decision_settles_instead(world: World, driver: Driver) 
 
 
 def test_a_commit_that_wakes_up_after_abort_decides_nothing(world: World, driver: Driver) -> None:
-    """Wherever it slept: EndTxn(abort) leaves the epoch, so that only the void stops it."""
+    """Wherever it slept: EndTxn(abort) leaves the epoch, so that only the fence stops it."""
     for batch, call in enumerate(("log_producer.init", "control.describe", "log_producer.begin")):
         run = Driver(world, stream=f"stream-{batch}")
         reports = run.write(run.planner.plan(), 0, [b"a"], [b"b"])
@@ -354,7 +354,7 @@ def test_a_commit_that_wakes_up_after_abort_decides_nothing(world: World, driver
         assert all(record.decision is None for record in log(world))
 
 
-def test_the_next_plan_ends_what_an_abort_that_died_after_its_void_left_open(
+def test_the_next_plan_ends_what_an_abort_that_died_after_its_fence_left_open(
     world: World, driver: Driver
 ) -> None:
     """The planner's process outlives that, and sees a log that has moved without a new decision."""
@@ -421,7 +421,7 @@ def test_a_stale_driver_is_refused_in_the_decision(world: World) -> None:
     assert world.visible() == [b"a"]
 
 
-def test_a_driver_that_was_replaced_decides_nothing_even_before_its_successor_has_voided(
+def test_a_driver_that_was_replaced_decides_nothing_even_before_its_successor_has_fenced(
     world: World,
 ) -> None:
     old = Driver(world)
@@ -434,7 +434,7 @@ def test_a_driver_that_was_replaced_decides_nothing_even_before_its_successor_ha
 
 
 @pytest.mark.parametrize("stale", ["plan", "abort"])
-def test_a_zombie_that_has_voided_aborts_nothing_that_began_after_its_void(
+def test_a_zombie_that_has_fenced_aborts_nothing_that_began_after_its_fence(
     world: World, stale: str
 ) -> None:
     """It wakes up between the decision and the commit of its successor."""
@@ -475,7 +475,7 @@ def test_a_planner_whose_session_has_ended_recovers_and_goes_on(
     assert world.visible() == [b"a", b"b"]
 
 
-def test_a_zombie_tasks_transaction_is_swept_by_the_next_recovery(
+def test_a_zombie_tasks_transaction_is_aborted_by_the_next_recovery(
     world: World, driver: Driver
 ) -> None:
     plan = driver.planner.plan()
@@ -488,7 +488,7 @@ def test_a_zombie_tasks_transaction_is_swept_by_the_next_recovery(
     assert world.visible() == [b"a"]
 
 
-def test_the_sweep_spares_what_another_query_has_open(world: World, driver: Driver) -> None:
+def test_a_plan_spares_what_another_query_has_open(world: World, driver: Driver) -> None:
     driver.run(0, [b"a"])
     names = replace(world.options.names, query="another-0123456789")
     stranger = FakeKafka(world.cluster).producer(names.task(0, 0), 60_000)

@@ -1,4 +1,4 @@
-"""What becomes of settings that are passed over is told when a query starts, not at each batch."""
+"""A query warns about ignored settings when it starts, not at each batch."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.fakes.kafka import FakeKafka
 from tests.protocol.world import World
 
 
-def test_a_warning_is_told_once_for_all_batches(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_warning_is_logged_once_for_all_batches(caplog: pytest.LogCaptureFixture) -> None:
     world = World([])
     options = replace(world.options, warnings=("Option kafka.metric.reporters is ignored.",))
     planner = Planner(FakeKafka(world.cluster), options)

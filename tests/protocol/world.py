@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from eos_sink.decision_log.record_format import decode, is_moved
+from eos_sink.decision_log.codec import decode, is_moved
 from eos_sink.kafka.interfaces import Transaction
 from eos_sink.options import SinkOptions, parse_options
 from eos_sink.protocol.model import Decision

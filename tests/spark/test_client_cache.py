@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from eos_sink.options import SinkOptions, parse_options
-from eos_sink.spark.client_cache import Kept
+from eos_sink.spark.client_cache import ClientCache
 from tests.fakes.clock import FakeClock
 
 
@@ -29,7 +29,7 @@ class World:
     made: list[Value] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.kept: Kept[Value] = Kept(self.clock)
+        self.kept: ClientCache[Value] = ClientCache(self.clock)
 
     @property
     def closed(self) -> list[Value]:

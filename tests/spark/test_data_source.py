@@ -13,9 +13,9 @@ from eos_sink.errors import EosSinkError
 from eos_sink.options import SinkOptions
 from eos_sink.protocol.model import BatchId
 from eos_sink.spark import data_source, writers
-from eos_sink.spark.client_cache import Kept
+from eos_sink.spark.client_cache import ClientCache
 from eos_sink.spark.data_source import KafkaEosDataSource
-from eos_sink.spark.writers import Report, StreamWriter
+from eos_sink.spark.writers import Report
 from tests.fakes.clock import FakeClock
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.kafka import FakeKafka
@@ -43,8 +43,8 @@ class FakeDataSource(KafkaEosDataSource):
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> World:
     """With processes that keep nothing of an earlier test."""
-    monkeypatch.setattr(data_source, "_planners", Kept())
-    monkeypatch.setattr(writers, "_committers", Kept())
+    monkeypatch.setattr(data_source, "_planners", ClientCache())
+    monkeypatch.setattr(writers, "_committers", ClientCache())
     worlds.append(World([], cluster=FakeCluster(clock=FakeClock(time.time()))))
     return worlds[-1]
 
@@ -54,7 +54,7 @@ def log_records(world: World) -> int:
     return len(log.committed()) if log else 0
 
 
-def written(world: World, writer: StreamWriter) -> list[Any]:
+def written(world: World, writer: Any) -> list[Any]:
     """What the tasks of a batch report."""
     import pyarrow as pa
 
@@ -76,7 +76,7 @@ def test_the_process_of_commits_does_not_take_the_planners_place(
     source = FakeDataSource(OPTIONS)
     plan = source.streamWriter(SCHEMA, overwrite=False)
     before = log_records(world)
-    monkeypatch.setattr(data_source, "_planners", Kept())
+    monkeypatch.setattr(data_source, "_planners", ClientCache())
     arrived: FakeDataSource = pickle.loads(pickle.dumps(source))
     committing = arrived.streamWriter(SCHEMA, overwrite=False)
     assert log_records(world) == before, "it has recovered"

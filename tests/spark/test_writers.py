@@ -25,9 +25,9 @@ from eos_sink.errors import (
 from eos_sink.options import SinkOptions
 from eos_sink.protocol.model import BatchId, Numbering
 from eos_sink.spark import data_source, writers
-from eos_sink.spark.client_cache import Kept
+from eos_sink.spark.client_cache import ClientCache
 from eos_sink.spark.data_source import KafkaEosDataSource
-from eos_sink.spark.writers import BatchWriter, Report, SinkWriter, told_of_a_batch_write
+from eos_sink.spark.writers import BatchWriter, Report, SinkWriter, add_batch_remedy
 from tests.fakes.clock import FakeClock
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.kafka import FakeKafka
@@ -64,8 +64,8 @@ class Task:
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> World:
     """With processes that keep nothing of an earlier test."""
-    monkeypatch.setattr(data_source, "_planners", Kept())
-    monkeypatch.setattr(writers, "_committers", Kept())
+    monkeypatch.setattr(data_source, "_planners", ClientCache())
+    monkeypatch.setattr(writers, "_committers", ClientCache())
     worlds.append(World([], cluster=FakeCluster(clock=FakeClock(time.time()))))
     return worlds[-1]
 
@@ -89,7 +89,7 @@ def writer(**options: str) -> BatchWriter:
 
 
 def numbered(report: Report) -> tuple[BatchId, str]:
-    return report.report.batch, report.report.run
+    return report.report.batch, report.report.spark_run
 
 
 def test_a_write_is_a_batch_of_its_own_and_visible_when_it_is_committed(
@@ -165,8 +165,8 @@ def test_a_write_with_a_task_that_has_not_reported_is_not_decided_and_leaves_not
 
 def test_a_process_serves_many_versions_with_the_clients_that_it_has(world: World) -> None:
     planned = [writer(txnAppId="app", txnVersion=str(number))._plan for number in range(3)]
-    owners = {plan.token.owner for plan in planned if plan is not None}
-    assert len(owners) == 1, "more than one planner"
+    runs = {plan.token.run for plan in planned if plan is not None}
+    assert len(runs) == 1, "more than one planner"
 
 
 @pytest.mark.parametrize(
@@ -179,7 +179,7 @@ def test_a_process_serves_many_versions_with_the_clients_that_it_has(world: Worl
     ],
 )
 def test_an_error_says_what_to_do_with_a_batch_write(kind: type[EosSinkError], told: str) -> None:
-    with pytest.raises(kind) as error, told_of_a_batch_write():
+    with pytest.raises(kind) as error, add_batch_remedy():
         raise kind("It failed.", remedy="Start the query again.", data={"batch": 1})
     assert "Start the query again. Outside of a query:" in str(error.value)
     assert told in str(error.value)
@@ -188,7 +188,7 @@ def test_an_error_says_what_to_do_with_a_batch_write(kind: type[EosSinkError], t
 
 def test_an_error_that_is_the_same_for_both_is_left_as_it_is() -> None:
     given = OperatorNeededError("It stops.", remedy="Choose.")
-    with pytest.raises(OperatorNeededError) as error, told_of_a_batch_write():
+    with pytest.raises(OperatorNeededError) as error, add_batch_remedy():
         raise given
     assert error.value is given
 

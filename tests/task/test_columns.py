@@ -9,7 +9,8 @@ import pytest
 
 from eos_sink.errors import ConfigurationError
 from eos_sink.kafka.rows import Row
-from eos_sink.task.columns import check_columns, columns
+from eos_sink.task.columns import to_rows
+from eos_sink.task.schema import check_columns
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 
@@ -19,7 +20,7 @@ def batch(**parts: pa.Array) -> pa.RecordBatch:
 
 
 def read(topic: str | None = "t", /, **parts: Any) -> list[Row]:
-    return list(columns(batch(**parts), topic))
+    return list(to_rows(batch(**parts), topic))
 
 
 def test_a_value_is_enough() -> None:
@@ -144,7 +145,7 @@ def test_a_wrong_type_is_an_error_that_names_column_type_and_what_is_allowed(
     assert error.value.data == {"condition": "_LEGACY_ERROR_TEMP_3080"}
 
 
-def test_other_columns_are_nobodys_business() -> None:
+def test_other_columns_are_ignored() -> None:
     check_columns({"value": "string", "Value": "int", "KEY": "int", "timestamp": "date"}, "t")
 
 
@@ -176,7 +177,7 @@ TIMES = pa.timestamp("us", "Europe/Berlin")
 def times(*microseconds: int | None) -> list[int | None]:
     column = pa.array(list(microseconds), TIMES)
     data = batch(value=pa.array(["a"] * len(column)), when=column)
-    return [row[5] for row in columns(data, "t", "when")]
+    return [row[5] for row in to_rows(data, "t", "when")]
 
 
 def test_times_are_milliseconds_the_rest_cut_off_and_null_is_now() -> None:

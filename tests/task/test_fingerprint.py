@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from eos_sink.kafka.rows import Row, Rows
 from eos_sink.protocol.model import RowDigest
-from eos_sink.task.columns import columns
+from eos_sink.task.columns import to_rows
 from eos_sink.task.fingerprint import RowDigester
 
 START = 0x243F6A8885A308D3
@@ -26,11 +26,11 @@ some_time = st.none() | st.integers(1, 3)
 rows = st.tuples(some_bytes, some_bytes, st.just("t"), headers, some_number, some_time)
 
 
-def tally(*parts: list[Row], topic_varies: bool = False) -> RowDigest:
-    tallier = RowDigester(topic_varies=topic_varies)
+def digest(*parts: list[Row], topic_varies: bool = False) -> RowDigest:
+    digester = RowDigester(topic_varies=topic_varies)
     for part in parts:
-        tallier.add(Rows.of(part))
-    return tallier.tally
+        digester.add(Rows.of(part))
+    return digester.digest
 
 
 def row(
@@ -94,31 +94,31 @@ def fingerprint(some: list[Row], *, topic_varies: bool = False) -> int:
 def test_order_and_partition_do_not_matter(some: list[Row], chance: object, cut: int) -> None:
     shuffled = list(some)
     chance.shuffle(shuffled)  # type: ignore[attr-defined]
-    assert tally(some) == tally(shuffled) == tally(shuffled[:cut]) + tally(shuffled[cut:])
-    assert tally(some) == tally(shuffled[:cut], shuffled[cut:])
+    assert digest(some) == digest(shuffled) == digest(shuffled[:cut]) + digest(shuffled[cut:])
+    assert digest(some) == digest(shuffled[:cut], shuffled[cut:])
 
 
 @given(rows, rows)
 def test_different_rows_have_different_fingerprints(one: Row, other: Row) -> None:
     # Nothing and no headers are the same record.
     assume((*one[:3], one[3] or None, one[4:]) != (*other[:3], other[3] or None, other[4:]))
-    assert tally([one]).fingerprint != tally([other]).fingerprint
+    assert digest([one]).fingerprint != digest([other]).fingerprint
 
 
 @given(st.lists(rows, max_size=8), st.booleans())
 def test_a_fingerprint_is_the_sum_of_what_each_row_gives_by_the_definition(
     some: list[Row], topic_varies: bool
 ) -> None:
-    counted = tally(some, topic_varies=topic_varies)
+    counted = digest(some, topic_varies=topic_varies)
     assert counted.fingerprint == fingerprint(some, topic_varies=topic_varies)
 
 
 @given(st.lists(rows, max_size=5))
 def test_rows_that_come_one_by_one_count_the_same(some: list[Row]) -> None:
-    tallier = RowDigester(topic_varies=True)
+    digester = RowDigester(topic_varies=True)
     for each in some:
-        tallier.add_row(each)
-    assert tallier.tally == tally(some, topic_varies=True)
+        digester.add_row(each)
+    assert digester.digest == digest(some, topic_varies=True)
 
 
 KINDS = {
@@ -169,11 +169,11 @@ def test_the_shape_of_the_arrow_columns_makes_no_difference(
             ),
         }
     ).slice(cut)
-    found = columns(batch, None, "at")
-    tallier = RowDigester(topic_varies=True)
-    tallier.add(found)
-    assert tallier.tally.fingerprint == fingerprint(list(found), topic_varies=True)
-    assert tallier.tally.rows == max(len(some) - cut, 0)
+    found = to_rows(batch, None, "at")
+    digester = RowDigester(topic_varies=True)
+    digester.add(found)
+    assert digester.digest.fingerprint == fingerprint(list(found), topic_varies=True)
+    assert digester.digest.rows == max(len(some) - cut, 0)
 
 
 @pytest.mark.parametrize("length", [8, 9, 15, 16, 92, 100, 1023, 1024, 1025, 100_000])
@@ -181,15 +181,15 @@ def test_fields_of_one_length_and_long_ones_follow_the_definition(length: int) -
     """They have a path of their own."""
     data = bytes(range(256)) * (2 * length // 256 + 2)
     some = [row(data[at : at + length], data[at + 1 : at + 9]) for at in range(5)]
-    assert tally(some).fingerprint == fingerprint(some)
+    assert digest(some).fingerprint == fingerprint(some)
     longer = [*some, row(data[: length + 1]), row(None), row(b"")]
-    assert tally(longer).fingerprint == fingerprint(longer)
+    assert digest(longer).fingerprint == fingerprint(longer)
 
 
 def test_a_column_that_is_not_there_is_one_of_nulls() -> None:
-    tallier = RowDigester(topic_varies=False)
-    tallier.add(Rows(pa.array([b"v", b"w"]), topic="t"))
-    assert tallier.tally == tally([row(b"v"), row(b"w")])
+    digester = RowDigester(topic_varies=False)
+    digester.add(Rows(pa.array([b"v", b"w"]), topic="t"))
+    assert digester.digest == digest([row(b"v"), row(b"w")])
 
 
 def test_what_hides_behind_a_null_does_not_count() -> None:
@@ -199,23 +199,23 @@ def test_what_hides_behind_a_null_does_not_count() -> None:
     value = pa.Array.from_buffers(pa.binary(), 2, [mask, *data.buffers()[1:]])
     lists = pa.array([[{"key": "h", "value": b"x"}], [{"key": "g", "value": b"y"}]], HEADERS)
     heads = pa.Array.from_buffers(HEADERS, 2, [mask, lists.buffers()[1]], children=[lists.values])
-    tallier = RowDigester(topic_varies=False)
-    tallier.add(Rows(value, headers=heads))
-    assert tallier.tally == tally([row(b"v", headers=[("h", b"x")]), row(None)])
+    digester = RowDigester(topic_varies=False)
+    digester.add(Rows(value, headers=heads))
+    assert digester.digest == digest([row(b"v", headers=[("h", b"x")]), row(None)])
 
 
 def test_words_that_only_differ_in_their_signs_differ() -> None:
     """Steps that only multiply would let the highest bits of neighbours cancel each other."""
     signs = [bytes([first]) * 7 + bytes([second]) for first in (0, 128) for second in (0, 128)]
     values = [a + b + c for a in signs for b in signs for c in signs]
-    assert len({tally([row(value)]).fingerprint for value in values}) == len(values)
+    assert len({digest([row(value)]).fingerprint for value in values}) == len(values)
 
 
 def test_key_and_value_do_not_run_into_each_other() -> None:
     pairs: list[tuple[bytes | None, bytes | None]]
     pairs = [(b"ab", b"c"), (b"c", b"ab"), (b"a", b"bc"), (b"abc", b""), (b"abc", None)]
     pairs += [(None, b"abc"), (None, b""), (b"", None), (None, None), (b"", b"")]
-    assert len({tally([row(v, k)]).fingerprint for v, k in pairs}) == len(pairs)
+    assert len({digest([row(v, k)]).fingerprint for v, k in pairs}) == len(pairs)
 
 
 def test_headers_count_with_their_order_and_do_not_run_into_each_other() -> None:
@@ -230,27 +230,29 @@ def test_headers_count_with_their_order_and_do_not_run_into_each_other() -> None
         [("a1", None)],
         [("a", b"1"), ("b", b"2"), ("", None)],
     ]
-    assert len({tally([row(headers=each)]).fingerprint for each in some}) == len(some)
+    assert len({digest([row(headers=each)]).fingerprint for each in some}) == len(some)
 
 
 def test_the_topic_counts_where_rows_choose_it() -> None:
-    assert tally([row(topic="a")]) == tally([row(topic="b")])
-    assert tally([row(topic="a")], topic_varies=True) != tally([row(topic="b")], topic_varies=True)
+    assert digest([row(topic="a")]) == digest([row(topic="b")])
+    assert digest([row(topic="a")], topic_varies=True) != digest(
+        [row(topic="b")], topic_varies=True
+    )
 
 
 def test_a_row_twice_is_not_the_row_once_and_no_rows_are_nothing() -> None:
-    assert tally([row(), row()]) != tally([row()])
-    assert tally([]) == RowDigest()
+    assert digest([row(), row()]) != digest([row()])
+    assert digest([]) == RowDigest()
 
 
 def test_rows_and_payload_bytes_are_counted() -> None:
-    counted = tally([row(b"abc", b"k"), row(None, None), row(b"", headers=[("h", b"x")])])
+    counted = digest([row(b"abc", b"k"), row(None, None), row(b"", headers=[("h", b"x")])])
     assert (counted.rows, counted.bytes) == (3, 4)
 
 
 def test_a_fingerprint_stays_the_same_for_ever() -> None:
     """A release that hashes differently would stop a query whose last batch is replayed."""
     some = [row(), row(b"v", b"k", headers=[("h", None)], partition=2)]
-    assert tally(some) == RowDigest(2, 3, 7184363802258702250)
+    assert digest(some) == RowDigest(2, 3, 7184363802258702250)
     timed = [row(timestamp=1_700_000_000_000), row(partition=1, timestamp=1)]
-    assert tally(timed) == RowDigest(2, 2, 14529588404099290756)
+    assert digest(timed) == RowDigest(2, 2, 14529588404099290756)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from eos_sink.testing.interface import Role
-from eos_sink.testing.properties import Endpoint, Endpoints, NodePlan, Surroundings, plan_nodes
+from eos_sink.testing.node_properties import Endpoint, Endpoints, Layout, NodePlan, Role, plan_nodes
 
 COMPOSE_VERSION = "4.3.0"
 COMPOSE_CLUSTER_ID = "ZW9zLXNpbmstY29tcG9zZQ"
@@ -26,13 +25,13 @@ def _listeners(plan: NodePlan, *, outside: bool) -> Endpoints:
     )
 
 
-def six_nodes(*, outside: bool) -> Surroundings:
-    """Three brokers and three controllers, each on a host of its own."""
+def six_nodes(*, outside: bool) -> Layout:
+    """Three brokers and three controllers, each on another host."""
     endpoints = {plan.id: _listeners(plan, outside=outside) for plan in plan_nodes(3)}
-    return Surroundings(endpoints, 3, DATA)
+    return Layout(endpoints, 3, DATA)
 
 
-def one_node() -> Surroundings:
+def one_node() -> Layout:
     """A single node on this machine."""
     ends = Endpoints(Endpoint("127.0.0.1", 9092), Endpoint("127.0.0.1", 9093))
-    return Surroundings({1: ends}, 1, DATA)
+    return Layout({1: ends}, 1, DATA)

@@ -5,128 +5,156 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.testing import DownloadError, NotReadyError, ivy, kafka_files, manifest
+from eos_sink.testing import DownloadError, NotReadyError, jar_cache, kafka_files
 from eos_sink.testing.cache import cache_root, exclusive
-from eos_sink.testing.jvm import Java
+from eos_sink.testing.jar_cache import Artifact, find_problems
+from eos_sink.testing.java import Java
 
-JAVA = Java(Path("/java"), 17, "17.0.1", "PATH")
+JAVA = Java(Path("/java"), "17.0.1")
 
 
 @pytest.fixture
-def whole(tmp_path: Path) -> Path:
+def complete(tmp_path: Path) -> Path:
     """A directory as a finished download leaves it."""
     for name in ("a.jar", "b.jar", "bootstrap.checkpoint"):
         (tmp_path / name).write_text(f"content of {name}")
-    manifest.take("4.3.0", tmp_path).write(tmp_path)
+    jar_cache.write_manifest(tmp_path)
     return tmp_path
 
 
-def problems(directory: Path, *, hashes: bool = False) -> list[str]:
-    known = manifest.read(directory)
-    assert known is not None
-    return known.problems(directory, hashes=hashes)
+def test_a_complete_download_has_no_problems(complete: Path) -> None:
+    (complete / "classes-1.jsa").touch()
+    assert find_problems(complete) == []
 
 
-def test_a_whole_download_has_no_problems(whole: Path) -> None:
-    assert problems(whole, hashes=True) == []
-
-
-def test_a_missing_file_is_noticed(whole: Path) -> None:
-    (whole / "a.jar").unlink()
-    assert problems(whole) == ["a.jar is missing"]
-
-
-def test_a_cut_file_is_noticed(whole: Path) -> None:
-    (whole / "b.jar").write_text("cut")
-    assert problems(whole) == ["b.jar has 3 bytes, not 16"]
-
-
-def test_a_changed_file_of_the_same_size_is_noticed_by_its_hash(whole: Path) -> None:
-    (whole / "b.jar").write_text("kontent of b.jar")
-    assert problems(whole) == []
-    assert len(problems(whole, hashes=True)) == 1
-
-
-def test_a_jar_that_does_not_belong_there_is_noticed(whole: Path) -> None:
-    (whole / "evil.jar").touch()
-    (whole / "classes-1.jsa").touch()
-    assert problems(whole) == ["evil.jar does not belong there"]
+def test_a_missing_a_cut_and_a_foreign_jar_are_noticed(complete: Path) -> None:
+    (complete / "a.jar").unlink()
+    (complete / "b.jar").write_text("cut")
+    (complete / "evil.jar").touch()
+    assert find_problems(complete) == [
+        "a.jar is missing",
+        "b.jar has 3 bytes, not 16",
+        "evil.jar does not belong there",
+    ]
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"version": "4.3.0"}', '{"entries": [{"x": 1}]}'])
-def test_a_broken_manifest_counts_as_none(tmp_path: Path, text: str) -> None:
-    (tmp_path / manifest.NAME).write_text(text)
-    assert manifest.read(tmp_path) is None
+def test_a_broken_manifest_means_an_incomplete_download(tmp_path: Path, text: str) -> None:
+    (tmp_path / jar_cache.MANIFEST).write_text(text)
+    assert len(find_problems(tmp_path)) == 1
 
 
-def fake_download(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> tuple[ivy.Workbench, list[str], list[str]]:
-    """A bench whose downloads only write a file; with the lists of downloads and messages."""
-    fetched: list[str] = []
-    said: list[str] = []
+class Downloads:
+    """A cache whose downloads only write a file."""
 
-    def retrieve(version: str, target: Path, ivy_cache: Path, bench: ivy.Workbench) -> None:
-        assert not target.exists(), "leftovers of an interrupted download are gone"
-        target.mkdir(parents=True)
-        (target / "kafka.jar").write_text(version)
-        fetched.append(version)
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:
+        self.made: list[str] = []
+        self.messages: list[str] = []
+        self._environ = {"EOS_CACHE": str(cache)}
 
-    def record(files: kafka_files.KafkaFiles, java: Java) -> None:
-        files.bootstrap_records.touch()
+        def download(artifacts: list[Artifact], target: Path, java: Java, **_: object) -> None:
+            assert not list(target.iterdir()), "leftovers of an interrupted download are gone"
+            (target / "kafka.jar").write_text(artifacts[0].version)
+            self.made.append(artifacts[0].version)
 
-    monkeypatch.setattr(ivy, "retrieve_kafka", retrieve)
-    monkeypatch.setattr(kafka_files, "_record_bootstrap", record)
-    return ivy.Workbench(JAVA, said.append, {"EOS_CACHE": str(tmp_path)}), fetched, said
+        monkeypatch.setattr(jar_cache, "download_jars", download)
+        monkeypatch.setattr(
+            kafka_files, "_record_bootstrap", lambda files, java: files.bootstrap_records.touch()
+        )
+
+    def ensure(self, version: str = "4.3.0") -> kafka_files.KafkaFiles:
+        return kafka_files.ensure_kafka(version, JAVA, self.messages.append, self._environ)
 
 
-def test_kafka_is_downloaded_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    bench, fetched, _ = fake_download(monkeypatch, tmp_path)
-    files = kafka_files.ensure_kafka("4.3.0", bench)
-    assert kafka_files.ensure_kafka("4.3.0", bench) == files
+@pytest.fixture
+def downloads(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Downloads:
+    return Downloads(monkeypatch, tmp_path)
+
+
+def test_kafka_is_downloaded_once(downloads: Downloads) -> None:
+    files = downloads.ensure()
+    assert downloads.ensure() == files
     assert (files.directory / "kafka.jar").read_text() == "4.3.0"
-    assert fetched == ["4.3.0"]
+    assert downloads.made == ["4.3.0"]
 
 
-def test_a_broken_kafka_is_fetched_again_and_that_is_said(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    bench, fetched, said = fake_download(monkeypatch, tmp_path)
-    files = kafka_files.ensure_kafka("4.3.0", bench)
+def test_a_broken_kafka_is_downloaded_again_with_a_message(downloads: Downloads) -> None:
+    files = downloads.ensure()
     (files.directory / "kafka.jar").write_text("cut")
-    kafka_files.ensure_kafka("4.3.0", bench)
-    assert fetched == ["4.3.0", "4.3.0"]
-    assert any("kafka.jar has 3 bytes, not 5; fetching it again" in line for line in said)
+    downloads.ensure()
+    assert downloads.made == ["4.3.0", "4.3.0"]
+    assert any("kafka.jar has 3 bytes, not 5" in line for line in downloads.messages)
 
 
-def test_an_interrupted_download_is_no_kafka(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    bench, fetched, _ = fake_download(monkeypatch, tmp_path)
+def test_an_interrupted_download_is_no_kafka(downloads: Downloads, tmp_path: Path) -> None:
     (tmp_path / "kafka" / ".4.3.0.part").mkdir(parents=True)
+    (tmp_path / "kafka" / ".4.3.0.part" / "half.jar").touch()
     (tmp_path / "kafka" / "4.3.0").mkdir(parents=True)
-    kafka_files.ensure_kafka("4.3.0", bench)
-    assert fetched == ["4.3.0"]
+    downloads.ensure()
+    assert downloads.made == ["4.3.0"]
 
 
 @pytest.mark.parametrize("version", ["", "4.3", "../4.3.0", "4.3.0 ", "latest"])
-def test_what_is_not_a_version_is_refused(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, version: str
+def test_what_is_not_a_version_is_refused(downloads: Downloads, version: str) -> None:
+    with pytest.raises(DownloadError, match=r"4\.3\.0"):
+        downloads.ensure(version)
+    assert downloads.made == []
+
+
+IVY = """#!/bin/sh
+echo "$@" > {arguments}
+echo "unresolved dependency"
+{script}
+"""
+
+
+@pytest.mark.parametrize(
+    ("script", "missing"),
+    [("exit 1", "a-1.jar"), ("exit 0", "a-1.jar"), ("touch {target}/a-1.jar; exit 1", "")],
+)
+def test_a_download_that_fails_has_ivys_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, missing: str
 ) -> None:
-    bench, fetched, _ = fake_download(monkeypatch, tmp_path)
-    with pytest.raises(DownloadError, match=r"looks like 4\.3\.0"):
-        kafka_files.ensure_kafka(version, bench)
-    assert fetched == []
+    java = tmp_path / "bin" / "java"
+    java.parent.mkdir()
+    script = script.format(target=tmp_path)
+    java.write_text(IVY.format(arguments=tmp_path / "arguments", script=script))
+    java.chmod(0o755)
+    monkeypatch.setattr(jar_cache, "find_ivy", lambda _: Path("ivy.jar"))
+    runtime = Java(tmp_path, "17.0.1")
+    environ = {"EOS_CACHE": str(tmp_path), "EOS_IVY_SETTINGS": "mirror.xml"}
+    with pytest.raises(DownloadError) as error:
+        jar_cache.download_jars(
+            [Artifact("org", "a", "1")],
+            tmp_path,
+            runtime,
+            label="A 1",
+            progress=print,
+            environ=environ,
+        )
+    assert "unresolved dependency" in str(error.value)
+    assert missing in str(error.value)
+    assert "-settings mirror.xml" in (tmp_path / "arguments").read_text()
+
+
+def test_an_artifact_comes_with_or_without_its_dependencies() -> None:
+    text = jar_cache.ivy_module([Artifact("o", "a", "1"), Artifact("o", "b", "2", False)], "m")
+    wanted = ElementTree.fromstring(text).findall("dependencies/dependency")
+    assert [(each.get("name"), each.get("rev"), each.get("transitive")) for each in wanted] == [
+        ("a", "1", "true"),
+        ("b", "2", "false"),
+    ]
 
 
 def test_without_pyspark_the_error_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(DownloadError, match="pip install pyspark"):
-        ivy.find_ivy({})
+        jar_cache.find_ivy({})
 
 
 def test_a_spark_home_has_an_ivy_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -134,7 +162,7 @@ def test_a_spark_home_has_an_ivy_too(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     (tmp_path / "jars").mkdir()
     jar = tmp_path / "jars" / "ivy-2.5.3.jar"
     jar.touch()
-    assert ivy.find_ivy({"SPARK_HOME": str(tmp_path)}) == jar
+    assert jar_cache.find_ivy({"SPARK_HOME": str(tmp_path)}) == jar
 
 
 def test_where_the_cache_is(tmp_path: Path) -> None:

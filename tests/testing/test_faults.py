@@ -1,4 +1,4 @@
-"""Faults strike whom they name and nobody else. The processes are real; only Spark is missing."""
+"""Faults strike the processes that they name, and no others. Only Spark is missing."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ import time; time.sleep(600)
 """
 TASK = """
 import time
-from eos_sink.testing.gate import Gate
+from eos_sink.testing.faults import Gate
 gate = Gate("task")
 gate.reach("init", "before")
 gate.reach("init", "after")
@@ -155,7 +155,7 @@ def test_a_paused_session_wakes_up_as_a_whole(struck: Callable[[Action], Machine
 def test_only_what_was_paused_can_be_woken(struck: Callable[[Action], Machine]) -> None:
     machine = struck(Action.KILL_PROCESS)
     assert machine.task
-    with pytest.raises(ValueError, match="nothing was paused"):
+    with pytest.raises(ValueError, match=POINT.value):
         machine.faults.resume(POINT)
 
 

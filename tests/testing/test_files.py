@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
-from eos_sink.testing.containers import to_environment
-from eos_sink.testing.interface import Role
-from eos_sink.testing.properties import NodePlan, Surroundings, node_properties, plan_nodes
-from eos_sink.testing.text import parse
+from eos_sink.kafka_config.properties_file import read_properties
+from eos_sink.testing.container_cluster import to_environment
+from eos_sink.testing.node_properties import Layout, NodePlan, Role, node_properties, plan_nodes
 from tests.testing import layout
 
 ROOT = Path(__file__).parents[2]
@@ -72,7 +71,8 @@ def test_compose_shows_this_machine_the_brokers_only(
     ],
 )
 def test_an_example_file_has_the_properties_of_start_kafka(
-    name: str, plan: NodePlan, around: Surroundings
+    name: str, plan: NodePlan, around: Layout
 ) -> None:
     text = (ROOT / "conf" / "kafka" / f"{name}.properties").read_text(encoding="utf-8")
-    assert parse(text) == node_properties(plan, around)
+    properties = {entry.name: entry.value for entry in read_properties(text)}
+    assert properties == node_properties(plan, around)

@@ -15,7 +15,7 @@ from eos_sink.testing.process_tree import ProcessTree, find_last_error, wait_sto
 from eos_sink.testing.waiting import wait_until
 
 PATIENCE_S = 30.0
-# A driver that starts a process in a group of its own, as pyspark's daemon does.
+# A driver that starts a process in another group, as pyspark's daemon does.
 FAMILY = """
 import os, subprocess, sys, time
 sleeper = [sys.executable, "-c", "import time; time.sleep(60)"]

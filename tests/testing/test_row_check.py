@@ -83,7 +83,7 @@ def test_rows_are_whole_up_to_the_first_gap() -> None:
     assert checked.whole() == 4
 
 
-def test_what_one_reader_was_given_and_another_was_not_is_told_by_offsets() -> None:
+def test_records_that_only_one_reader_got_are_found_by_offsets() -> None:
     live = check(record(0, 0), record(1, 1), record(1, 4, partition=1))
     fresh = check(record(0, 0), record(1, 9))
     assert (live.beyond(fresh), fresh.beyond(live)) == (2, 1)

@@ -1,4 +1,4 @@
-"""A row is found where the user says, and whatever stands there is shown without harm."""
+"""A row is identified at the place that the user names; its text is safe to print."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eos_sink.verify.verify_result import Check, Result, Status, Stretch
+from eos_sink.verify.verify_model import Check, PartitionRead, Status, VerifyResult
 
 pytest.importorskip("matplotlib")
 
@@ -13,17 +13,19 @@ from eos_sink.verify.verify_page import render_verify_page
 EVIL = "<script>alert(1)</script><b onclick='x'>&"
 
 
-def result(**more: object) -> Result:
-    stretches = (
-        Stretch(0, kept=0, start=0, stop=40, end=50, rows=30, aborted=4, holder=EVIL),
-        Stretch(1, kept=5, start=5, stop=5, end=5, rows=0),
+def result(**more: object) -> VerifyResult:
+    partitions = (
+        PartitionRead(
+            0, kept_from=0, read_from=0, read_to=40, end=50, rows=30, aborted=4, held_up_by=EVIL
+        ),
+        PartitionRead(1, kept_from=5, read_from=5, read_to=5, end=5, rows=0),
     )
     checks = (
         Check("lost", Status.UNCHECKED, 0, EVIL),
         Check("doubled", Status.WRONG, 1_234, "told", (EVIL,)),
         Check("held up", Status.UNPROVEN, 2, "told"),
     )
-    return Result(EVIL, EVIL, checks, stretches, (EVIL,), {0: 5, 2_000: 7}, {2_000: 1})
+    return VerifyResult(EVIL, EVIL, checks, partitions, (EVIL,), {0: 5, 2_000: 7}, {2_000: 1})
 
 
 def test_nothing_from_the_topic_is_html() -> None:
@@ -37,12 +39,12 @@ def test_nothing_from_the_topic_is_html() -> None:
 
 @pytest.mark.parametrize("times", [{}, {0: 1}, {-5_000: 1, 2**62: 3}, {2**62: 1}])
 def test_any_times_can_be_drawn(times: dict[int, int]) -> None:
-    plain = Result("t", "key", (), (Stretch(0, 0, 0, 0, 0, 0),), (), times, times)
+    plain = VerifyResult("t", "key", (), (PartitionRead(0, 0, 0, 0, 0, 0),), (), times, times)
     assert "<svg" in render_verify_page(plain)
 
 
 def test_a_thousand_partitions_are_not_all_drawn() -> None:
-    many = tuple(Stretch(number, 0, 0, 9, 9, 9) for number in range(1_000))
-    text = render_verify_page(Result("t", "key", (), many))
+    many = tuple(PartitionRead(number, 0, 0, 9, 9, 9) for number in range(1_000))
+    text = render_verify_page(VerifyResult("t", "key", (), many))
     assert "960 more partitions" in text
     assert "800 more partitions" in text

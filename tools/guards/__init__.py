@@ -1,1 +1,1 @@
-"""Each guard of the protocol, and what notices when it is taken away: `make guards`."""
+"""Each guard of the protocol, and the tests that fail without it: `make guards`."""

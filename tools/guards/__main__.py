@@ -1,4 +1,4 @@
-"""Takes the guards away, one after the other, and sees that a test notices each time.
+"""Removes the guards one at a time and checks that a test fails each time.
 
     python -m tools.guards [--jobs N] [--page] [PART OF A NAME...]
 
@@ -50,7 +50,7 @@ def say(line: str) -> None:
 
 
 def _on_the_whole_tree(guards: Sequence[Guard], bootstrap: str) -> dict[Proof, Verdict]:
-    """The same tests, with nothing taken away, in a copy that does not import from elsewhere."""
+    """The same tests on the unchanged code, in a copy that does not import from elsewhere."""
     proofs = [proof for guard in guards for proof in guard.proofs]
     with Trial(bootstrap=bootstrap) as trial:
         elsewhere = {place for place in trial.imports() if trial.tree not in place.parents}

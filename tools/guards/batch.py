@@ -1,4 +1,4 @@
-"""Guards of batch writes: versions, frames of foreachBatch, and writes that never come again."""
+"""Guards of batch writes: versions, frames of foreachBatch, and writes that are not repeated."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _OUTSIDE = "the model's batches are those of streams"
 GUARDS = (
     Guard(
         "two writes of one session do not share a member",
-        "Spark plans a second one in the process whose first one goes on, so the plans look alike.",
+        "Spark plans the second write in the process of the first one, so their plans look alike.",
         (
             Removal(
                 _PLANNER,
-                "        if self._options.origin.batch and self._may_run(entry):\n",
+                "        if self._options.origin.batch and self._may_be_running(entry):\n",
                 "        if False:\n",
             ),
         ),
@@ -30,11 +30,12 @@ GUARDS = (
     ),
     Guard(
         "a second frame is refused",
-        "Two frames under one identity in one batch are not one frame and its repetition.",
+        "Two frames under one identity in one batch are different frames, not a frame and its "
+        "replay.",
         (
             Removal(
                 _VERDICTS,
-                "        if run and run == decision.run:\n",
+                "        if spark_run and spark_run == decision.spark_run:\n",
                 "        if False:\n",
             ),
         ),
@@ -45,22 +46,29 @@ GUARDS = (
         outside=_OUTSIDE,
     ),
     Guard(
-        "a repeated frame notes its run",
-        "A frame that comes after it in the same run is a second one.",
-        (Removal(_COMMITTER, "            if run != decision.run:\n", "            if False:\n"),),
+        "a replayed frame records its run",
+        "A later frame of the same run is a second frame.",
+        (
+            Removal(
+                _COMMITTER,
+                "            if spark_run != decision.spark_run:\n",
+                "            if False:\n",
+            ),
+        ),
         proofs(_BATCH + "test_a_second_frame_is_refused_in_a_run_that_has_replayed_the_first[a]"),
         outside=_OUTSIDE,
     ),
     Guard(
-        "a mended frame notes its run",
-        "The same where lost partitions were written again.",
-        (Removal(_COMMITTER, "ruling=ruling, run=run)", "ruling=ruling)"),),
+        "a rewritten frame records its run",
+        "The same holds after lost partitions were written again.",
+        (Removal(_COMMITTER, "override=override, spark_run=spark_run\n", "override=override\n"),),
         proofs(_BATCH + "test_a_second_frame_is_refused_in_a_run_that_has_mended_the_first"),
         outside=_OUTSIDE,
     ),
     Guard(
         "only versions are skipped",
-        "A batch of a query that is older than the decided one may have rows that it had not.",
+        "A batch of a stream that is older than the decided one may have rows that the "
+        "decided one had not.",
         (
             Removal(
                 _VERDICTS,
@@ -72,8 +80,8 @@ GUARDS = (
         outside=_OUTSIDE,
     ),
     Guard(
-        "a query is known by both ways of writing",
-        "What it has decided by itself is not written again by foreachBatch, nor the other way.",
+        "a query is recognised with and without foreachBatch",
+        "A batch that writeStream decided is not written again by foreachBatch, and the reverse.",
         (
             Removal(
                 _VERDICTS,
@@ -82,27 +90,27 @@ GUARDS = (
             ),
         ),
         proofs(
-            _BATCH + "test_a_query_that_changes_to_or_from_foreach_batch_amid_a_batch_is_refused"
+            _BATCH + "test_a_query_that_changes_to_or_from_foreach_batch_during_a_batch_is_refused"
             "[write_stream]"
         ),
         outside=_OUTSIDE,
     ),
     Guard(
         "a partly lost write stops the next one",
-        "Only a write of which nothing is visible is passed over.",
+        "Only a write without any visible row is skipped.",
         (
             Removal(
                 _VERDICTS,
-                "    return alone and lost == {entry.partition for entry in decision.prepared}\n",
-                "    return alone\n",
+                " and lost == {entry.partition for entry in decision.prepared}\n",
+                "\n",
             ),
         ),
         proofs(_BATCH + "test_a_write_of_which_a_part_is_lost_stops_the_next_one"),
         outside=_OUTSIDE,
     ),
     Guard(
-        "an abort without reports ends a batch write",
-        "The next plan may be days away, and readers wait.",
+        "an abort without reports aborts a batch write",
+        "The next plan may be days later, and readers would wait.",
         (
             Removal(
                 _COMMITTER,
@@ -110,7 +118,7 @@ GUARDS = (
                 "        token = reports[0].token if reports else None\n",
             ),
         ),
-        proofs(_BATCH + "test_an_abort_that_is_told_of_no_task_ends_what_the_tasks_have_left_open"),
-        outside="the model's Spark plans again at once",
+        proofs(_BATCH + "test_an_abort_without_reports_ends_what_the_tasks_have_left_open"),
+        outside="in the model Spark plans again at once",
     ),
 )

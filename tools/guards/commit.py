@@ -1,4 +1,4 @@
-"""Guards of commit and abort: vote, decide, settle; look, list, void, abort."""
+"""Guards of commit and abort: vote, decide, settle; read, list, fence, abort."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _LIST = (
     "        prepared = self._transactions(reports)\n"
     "        given_up = {*listed, *prepared} - decided\n"
 )
-_VOID = "                void(self._register, token, entry, deadline, self._journal.aborting())\n"
-_VOID_OR_LEAVE = (
+_FENCE = "                fence_plans(self._register, token, entry, deadline, figures)\n"
+_FENCE_OR_LEAVE = (
     "        try:\n"
-    "            with superseded_run(self._names):\n"
-    + _VOID
+    "            with log_superseded(self._names):\n"
+    + _FENCE
     + "        except SupersededError:\n"
     + "            return  # A newer driver owns the query; its recovery cleans up.\n"
 )
@@ -84,17 +84,17 @@ GUARDS = (
     ),
     Guard(
         "vote with a margin",
-        "A batch near its time-out is not decided.",
+        "A batch near its timeout is not decided.",
         (Removal(_VERDICTS, "        if left_ms < margin_ms:\n", "        if False:\n"),),
         proofs(
             _VERDICT + "test_one_near_its_time_out_fails_the_vote[54001-False]",
             _STORY + "test_a_batch_too_near_its_time_out_is_not_decided",
         ),
-        outside="the model has no clock: a time-out may strike at any step, also after the vote",
+        outside="the model has no clock: a timeout can happen at any step, also after the vote",
     ),
     Guard(
         "vote by the brokers' clocks",
-        "How old a transaction is does not depend on the clock of the driver's machine.",
+        "The age of a transaction does not depend on the clock of the driver's machine.",
         (
             Removal(
                 _COMMITTER,
@@ -110,7 +110,7 @@ GUARDS = (
     ),
     Guard(
         "vote within the driver's own transaction",
-        "A driver that was fenced before its vote is told that it is stale.",
+        "A driver that was fenced before its vote fails as stale.",
         (
             Removal(
                 _COMMITTER,
@@ -119,11 +119,12 @@ GUARDS = (
             ),
         ),
         proofs(_CLOCKS + "test_a_driver_that_was_fenced_before_its_vote_learns_that_it_is_stale"),
-        outside="the write compares again; this one only names the cause",
+        outside="the write compares again; this check only names the cause",
     ),
     Guard(
-        "a decision that is written again is voted on again",
-        "A write that was fenced and repeated decides nothing that has ended meanwhile.",
+        "a retried decision is preceded by another vote",
+        "A write that was fenced and retried does not decide transactions that have ended "
+        "meanwhile.",
         (
             Removal(
                 "eos_sink/decision_log/register.py",
@@ -159,11 +160,14 @@ GUARDS = (
             "tests/protocol/test_faults.py::test_without_a_fault_every_row_is_visible_once_and_"
             "nothing_stops",
         ),
-        outside="the model asserts it at each commit and has no step that commits undecided",
+        outside=(
+            "the model asserts this at each commit and has no step that commits an "
+            "undecided transaction"
+        ),
     ),
     Guard(
         "a missing report stops the commit",
-        "Spark's commit() with a task that has not reported decides nothing.",
+        "Spark's commit() without the report of some task decides nothing.",
         (
             Removal(
                 _WRITERS,
@@ -174,20 +178,20 @@ GUARDS = (
         proofs(
             "tests/spark/test_data_source.py::test_a_batch_of_which_a_task_has_not_reported_is_not_decided"
         ),
-        outside="the model's Spark commits when all tasks have reported",
+        outside="in the model Spark commits when all tasks have reported",
     ),
     Guard(
         "only the planner's process recovers",
-        "The process of commit() and abort() neither joins nor voids.",
+        "The process of commit() and abort() neither joins the group nor fences plans.",
         (Removal(_SOURCE, "        if self._unpickled:\n", "        if False:\n"),),
         proofs(
             "tests/spark/test_data_source.py::test_the_process_of_commits_does_not_take_the_planners_place"
         ),
-        outside="the model has one planner a run",
+        outside="the model has one planner per run",
     ),
     Guard(
-        "the witness tells",
-        "A refused EndTxn or a foreign epoch is not an abort: the record itself is looked at.",
+        "the witness decides",
+        "A refused EndTxn or another epoch is not an abort: the sink reads the record itself.",
         (
             Removal(
                 "eos_sink/driver/evidence.py",
@@ -204,7 +208,7 @@ GUARDS = (
     ),
     Guard(
         "settled is judged by producer id and epoch",
-        "What the coordinator says of a later attempt says nothing of the decided transaction.",
+        "The coordinator's state of a later attempt says nothing about the decided transaction.",
         (
             Removal(
                 _OUTCOME,
@@ -213,11 +217,13 @@ GUARDS = (
             ),
         ),
         proofs("tests/protocol/test_outcome.py::test_the_page_shows_the_function"),
-        outside="nothing commits an id that a late attempt has taken, so no such state is reached",
+        outside=(
+            "nothing commits an id that a late attempt has taken, so this state is never reached"
+        ),
     ),
     Guard(
         "an unreadable witness stops",
-        "Where nobody can tell what became of a decided transaction, a person is asked.",
+        "If there is no evidence about a decided transaction, an operator decides.",
         (
             Removal(
                 _OUTCOME,
@@ -227,14 +233,14 @@ GUARDS = (
         ),
         proofs(
             _STORY + "test_a_witness_that_was_deleted_leaves_a_fenced_transaction_in_doubt",
-            _REPLAY + "test_without_witnesses_a_person_is_asked[4.3.0]",
+            _REPLAY + "test_without_witnesses_an_operator_decides[4.3.0]",
         ),
         rows=("M_UNREADOK", "M_UNREADLOST"),
     ),
     Guard(
         "a record that is gone proves no abort",
         "Retention or compaction removes committed records too: only one that is still there, and "
-        "not given to readers, was aborted.",
+        "hidden from readers, was aborted.",
         (
             Removal(
                 "eos_sink/kafka/visibility.py",
@@ -250,7 +256,7 @@ GUARDS = (
     ),
     Guard(
         "a marker of the next epoch needs rows before it",
-        "It may be the next transaction's: behind rows of the decided one it is not.",
+        "The marker may belong to the next transaction, unless it follows rows of the decided one.",
         (
             Removal(
                 "eos_sink/kafka/log_scan.py",
@@ -262,7 +268,7 @@ GUARDS = (
             _CONTRACT + "TestMarkers::"
             "test_the_marker_of_the_next_epoch_proves_nothing_where_the_own_one_may_be_gone[4.3.0]"
         ),
-        outside="the model has no markers: its witnesses tell or are unreadable",
+        outside="the model has no markers: its witnesses are visible, aborted or unreadable",
     ),
     Guard(
         "a batch in doubt is not replayed",
@@ -293,17 +299,26 @@ GUARDS = (
     ),
     Guard(
         "a shared frame is noted as settled",
-        "Where queries share an identity, the next batch may be another one's.",
-        (Removal(_MODEL, "            return bool(self.earlier)\n", "            return False\n"),),
+        "If queries share an identity, the next batch may belong to another query.",
+        (
+            Removal(
+                _MODEL,
+                "            return bool(self.other_streams)\n",
+                "            return False\n",
+            ),
+        ),
         proofs(_WEEK + "test_weekly_frames_of_two_queries_that_share_an_identity_need_no_operator"),
         outside="the model has one stream",
     ),
     Guard(
         "EndTxn up to version 4",
-        "Above it each end moves the epoch, by which the sink knows its transactions.",
+        "From version 5 on, each EndTxn increases the epoch, by which the sink identifies its "
+        "transactions.",
         (
             Removal(
-                "eos_sink/kafka/transactions.py", "_END_TXN_VERSION = 4\n", "_END_TXN_VERSION = 5\n"
+                "eos_sink/kafka/transaction_control.py",
+                "_END_TXN_VERSION = 4\n",
+                "_END_TXN_VERSION = 5\n",
             ),
         ),
         proofs(
@@ -331,7 +346,7 @@ GUARDS = (
         rows=("M_ABORTBLIND",),
     ),
     Guard(
-        "abort minus what is decided",
+        "an abort excludes decided transactions",
         "A reported transaction that the decision names is not aborted.",
         (Removal(_COMMITTER, "{*listed, *prepared} - decided", "{*listed, *prepared}"),),
         proofs(
@@ -341,8 +356,8 @@ GUARDS = (
         rows=("M_ABORTBLIND",),
     ),
     Guard(
-        "a list leaves out what is decided",
-        "Of the open transactions those that the decision names are not given up.",
+        "a list excludes decided transactions",
+        "Open transactions that the decision names are not aborted.",
         (Removal(_VERDICTS, "        and state.transaction not in decided\n"),),
         (
             *proofs(
@@ -350,7 +365,7 @@ GUARDS = (
             ),
             *proofs(
                 _GUARD + "test_a_recovery_ends_nothing_that_is_decided_with_an_abort",
-                without="a sweep settles before it lists",
+                without="a plan settles before it lists",
             ),
         ),
         rows=("M_ABORTBLIND",),
@@ -368,14 +383,14 @@ GUARDS = (
         ),
         proofs(
             _VERDICT + "test_open_transactions_that_the_decision_does_not_name_are_undecided",
-            _GUARD + "test_a_late_attempt_under_a_decided_id_is_swept_at_once",
+            _GUARD + "test_a_late_attempt_under_a_decided_id_is_aborted_at_once",
         ),
         rows=("M_UNDBYID",),
     ),
     Guard(
-        "abort voids",
-        "What was planned before the abort can no longer be decided.",
-        (Removal(_COMMITTER, _VOID, "                pass\n"),),
+        "abort fences the plans",
+        "Earlier plans can no longer be decided after the abort.",
+        (Removal(_COMMITTER, _FENCE, "                pass\n"),),
         proofs(
             _WAKES_UP + "[Moment.BEFORE-abort]",
             _STORY + "test_half_a_task_that_goes_on_after_an_abort_is_never_decided",
@@ -385,13 +400,13 @@ GUARDS = (
         rows=("NO_VOID",),
     ),
     Guard(
-        "abort voids, then aborts",
-        "What is aborted was undecidable before.",
+        "abort fences the plans, then aborts",
+        "A transaction is aborted only after its batch can no longer be decided.",
         (
             Removal(
                 _COMMITTER,
-                _VOID_OR_LEAVE + _ABORT,
-                _ABORT + _VOID_OR_LEAVE,
+                _FENCE_OR_LEAVE + _ABORT,
+                _ABORT + _FENCE_OR_LEAVE,
             ),
         ),
         proofs(
@@ -400,23 +415,24 @@ GUARDS = (
         rows=("NO_VOID",),
     ),
     Guard(
-        "abort lists, then voids",
-        "What was begun under a plan made after the void is not touched.",
+        "abort lists, then fences the plans",
+        "Transactions of a plan made after the fence are not aborted.",
         (
             Removal(_COMMITTER, _LIST),
-            Removal(_COMMITTER, _VOID_OR_LEAVE, _VOID_OR_LEAVE + _LIST),
+            Removal(_COMMITTER, _FENCE_OR_LEAVE, _FENCE_OR_LEAVE + _LIST),
         ),
         proofs(
             _STORY
-            + "test_a_zombie_that_has_voided_aborts_nothing_that_began_after_its_void[abort]",
+            + "test_a_zombie_that_has_fenced_aborts_nothing_that_began_after_its_fence[abort]",
             _ZOMBIE + "test_an_abort_that_wakes_up_late_aborts_only_what_it_has_listed"
             "[4.3.0-FaultPoint.COMMITTER_WRITE_AFTER]",
         ),
         rows=("M_VOIDFIRST",),
     ),
     Guard(
-        "a refused void ends the abort",
-        "Who may not void may not abort: what it has listed may be decided by now.",
+        "a refused fence ends the abort",
+        "An abort that cannot fence the plans aborts nothing: the listed transactions may be "
+        "decided by now.",
         (
             Removal(
                 _COMMITTER,
@@ -424,7 +440,7 @@ GUARDS = (
                 "            pass\n",
             ),
         ),
-        proofs(_GUARD + "test_an_abort_whose_void_is_refused_aborts_nothing"),
+        proofs(_GUARD + "test_an_abort_whose_fence_is_refused_aborts_nothing"),
         rows=("M_ABORTANYWAY",),
     ),
 )

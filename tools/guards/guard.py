@@ -1,4 +1,4 @@
-"""What a guard is: a rule of the protocol, the code that keeps it, and the tests that miss it."""
+"""A guard: a rule of the protocol, the code that enforces it, and the tests that need it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class StaleRemovalError(Exception):
 
 @dataclass(frozen=True)
 class Removal:
-    """A change of the code that takes a rule back.
+    """A change of the code that removes a rule.
 
     Attributes:
         file: of the tree.

@@ -1,4 +1,4 @@
-"""What one guard's removal has shown, in a tree without it, and in one that lacks its cover too."""
+"""The results of the tests without one guard, and without the guard that covers it as well."""
 
 from __future__ import annotations
 

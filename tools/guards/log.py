@@ -1,4 +1,4 @@
-"""Guards of the decision log: the register, its clients, its topic."""
+"""Guards of the decision log: register, clients, topic."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from tools.guards.guard import Guard, Removal, proofs
 _REGISTER = "eos_sink/decision_log/register.py"
 _PLANNER = "eos_sink/driver/planner.py"
 _READERS = "eos_sink/kafka/log_reader.py"
-_CLUSTER = "eos_sink/kafka/cluster.py"
+_TOPIC = "eos_sink/kafka/log_topic.py"
 _IN_REGISTER = "tests/decision_log/test_register.py::"
 _STORY = "tests/protocol/test_stories.py::"
 _GUARD = "tests/protocol/test_guards.py::"
@@ -37,10 +37,10 @@ GUARDS = (
     ),
     Guard(
         "a log that deletes is refused",
-        "A decision stays as long as its key has no later one.",
+        "Kafka keeps a decision until its key has a later one.",
         (
             Removal(
-                "eos_sink/kafka/cluster.py",
+                _TOPIC,
                 "        elif policy != wanted:\n",
                 "        elif False:\n",
             ),
@@ -52,13 +52,13 @@ GUARDS = (
         outside="the model's log keeps everything",
     ),
     Guard(
-        "look for a moved checkpoint in all of the log",
-        "A decision of another identity is seen behind an open transaction too.",
+        "a moved checkpoint is searched in the whole log",
+        "The search finds another identity's decision behind an open transaction too.",
         (
             Removal(
-                "eos_sink/kafka/cluster.py",
-                "            return read_log(self._connection, group, needs, deadline, end)\n",
-                "            return read_log(self._connection, group, needs, deadline)\n",
+                _READERS,
+                "        ends = {number: everything.find_end(",
+                "        ends = {number: committed.find_end(",
             ),
         ),
         proofs(
@@ -89,8 +89,8 @@ GUARDS = (
         rows=("M_READFIRST",),
     ),
     Guard(
-        "a held log is used for its own number only",
-        "What the process remembers of the log serves a plan that was made from the same record.",
+        "a held register serves one log position only",
+        "What the process remembers of the log is used only for a plan made from the same record.",
         (
             Removal(
                 _REGISTER,
@@ -105,7 +105,7 @@ GUARDS = (
     ),
     Guard(
         "a write of unknown outcome is read back",
-        "Before it is sent again the log is opened, which ends what was under way, and read.",
+        "Before a retry, the register opens the log, which fences the earlier write, and reads it.",
         (
             Removal(
                 _REGISTER,
@@ -121,7 +121,7 @@ GUARDS = (
     ),
     Guard(
         "a write of unknown outcome is recognised",
-        "A record that carries this write's own mark is its outcome.",
+        "If the log has a record with the mark of this write, the write has succeeded.",
         (
             Removal(
                 _REGISTER,
@@ -134,7 +134,7 @@ GUARDS = (
     ),
     Guard(
         "a refused write aborts its transaction",
-        "A record that may not be written holds up nobody who reads the log.",
+        "A write that Kafka refuses does not hold up readers of the log.",
         (
             Removal(
                 _REGISTER,
@@ -153,19 +153,19 @@ GUARDS = (
         (Removal(_REGISTER, "producer.send_offset(place, token.member", "_ = (token.member"),),
         proofs(
             _STORY + "test_a_driver_that_was_replaced_decides_nothing_even_before_its_successor_"
-            "has_voided",
+            "has_fenced",
             _ZOMBIE + "test_a_driver_whose_member_is_replaced_decides_nothing[4.3.0]",
         ),
         rows=("M_NOMEMBER",),
     ),
     Guard(
         "the log is read to its high watermark",
-        "A record behind another query's open transaction is waited for, not passed over.",
+        "A reader waits for a record behind another query's open transaction and does not skip it.",
         (
             Removal(
                 _READERS,
-                '"isolation.level": "read_uncommitted"',
-                '"isolation.level": "read_committed"',
+                "        self._all = PartitionReader(clients, committed=False)\n",
+                "        self._all = PartitionReader(clients)\n",
             ),
         ),
         proofs(
@@ -176,7 +176,7 @@ GUARDS = (
     ),
     Guard(
         "the log and witnesses are read committed",
-        "A record of an aborted or open transaction is none.",
+        "Records of aborted or open transactions do not count.",
         (
             Removal(
                 _READERS,
@@ -193,7 +193,7 @@ GUARDS = (
     ),
     Guard(
         "readers commit no offsets",
-        "The offset of the query's group is written in transactions only.",
+        "Only transactions write the offset of the query's group.",
         (
             Removal(
                 _READERS,
@@ -206,10 +206,10 @@ GUARDS = (
     ),
     Guard(
         "the log has 8 partitions",
-        "A query's record is looked for in the partition where it was written.",
+        "A query's record is read from the partition to which it was written.",
         (
             Removal(
-                _CLUSTER,
+                _TOPIC,
                 "        if partitions != LOG_PARTITIONS:\n",
                 "        if partitions == 0:\n",
             ),
@@ -219,25 +219,25 @@ GUARDS = (
     ),
     Guard(
         "a record of another format stops",
-        "What cannot be read for sure is never taken for a decision, or for none.",
+        "A record that cannot be parsed counts neither as a decision nor as no decision.",
         (
             Removal(
-                "eos_sink/decision_log/record_format.py",
+                "eos_sink/decision_log/codec.py",
                 '        if document["format"] != FORMAT:\n',
                 "        if not document:\n",
             ),
         ),
         proofs(
-            "tests/decision_log/test_record_format.py::test_a_record_with_one_wrong_part_is_an_error[changes0]"
+            "tests/decision_log/test_codec.py::test_a_record_with_one_wrong_part_is_an_error[changes0]"
         ),
         outside="the model has no formats",
     ),
     Guard(
         "a lost log stops the start",
-        "Transactions were committed, so there was a record: a log without one is not the log.",
+        "Committed transactions prove that there was a record: a log without one has lost it.",
         (
             Removal(
-                _PLANNER, "self._check_unrecorded(deadline)\n", "self._register.reach(deadline)\n"
+                _PLANNER, "self._check_unrecorded(deadline)\n", "self._register.connect(deadline)\n"
             ),
         ),
         proofs(
@@ -249,11 +249,11 @@ GUARDS = (
         outside="the model's log is never deleted",
     ),
     Guard(
-        "traces of a lost log are looked at before an init",
-        "Initing the driver's id wipes out what may be the last trace.",
+        "traces of a lost log are read before an init",
+        "InitProducerId of the driver's id deletes what may be the last trace.",
         (
             Removal(
-                _PLANNER, "self._check_unrecorded(deadline)\n", "self._register.reach(deadline)\n"
+                _PLANNER, "self._check_unrecorded(deadline)\n", "self._register.connect(deadline)\n"
             ),
             Removal(
                 _PLANNER,
@@ -266,8 +266,8 @@ GUARDS = (
         outside="the model's log is never deleted",
     ),
     Guard(
-        "a log that has gone back is not read on",
-        "It was deleted or exchanged under a running query.",
+        "a log that has lost records is not used",
+        "The log was deleted or replaced while the query ran.",
         (
             Removal(
                 _REGISTER,
@@ -277,32 +277,32 @@ GUARDS = (
         ),
         proofs(
             _IN_REGISTER + "test_a_log_that_has_lost_what_was_read_is_not_read_on",
-            _LOST + "test_a_log_that_was_begun_anew_is_not_taken_for_the_old_one",
+            _LOST + "test_a_log_that_was_created_again_is_not_taken_for_the_old_one",
         ),
         outside="the model's log is never deleted",
     ),
     Guard(
         "a log that has lost the plan's record takes no decision",
-        "What was planned from a record is not written where that record is missing.",
+        "A plan made from a record is not decided in a log without that record.",
         (Removal(_REGISTER, "        check_forward(token, entry)\n"),),
         proofs(_IN_REGISTER + "test_a_plan_is_refused_by_a_log_that_has_lost_its_record"),
         outside="the model's log is never deleted",
     ),
     Guard(
-        "an abort does not begin a lost log anew",
-        "A void under number 1 would hide that there was a log.",
+        "an abort does not create a lost log again",
+        "A record with number 1 would hide that the log was lost.",
         (Removal("eos_sink/driver/abort.py", "    check_forward(token, entry)\n"),),
-        proofs(_LOST + "test_an_abort_does_not_begin_a_lost_log_anew"),
+        proofs(_LOST + "test_an_abort_does_not_create_a_lost_log_again"),
         outside="the model's log is never deleted",
     ),
     Guard(
-        "the log is keyed by what fences",
-        "Two drivers that do not fence each other have records of their own.",
+        "the log is keyed by the identity that fences",
+        "Two drivers that do not fence each other have separate records.",
         (
             Removal(
                 "eos_sink/identity.py",
-                'under one key."""\n        return self.group\n',
-                'under one key."""\n        return self.query\n',
+                '        key."""\n        return self.group\n',
+                '        key."""\n        return self.query\n',
             ),
         ),
         proofs(
@@ -312,22 +312,23 @@ GUARDS = (
         rows=("M_SHAREDKEY",),
     ),
     Guard(
-        "an older version's record is left behind with a marker",
-        "That version stops there, and decides nothing from a record that is outdated.",
+        "an older version's record gets a marker",
+        "The older version stops at the marker and decides nothing from an outdated record.",
         (Removal(_REGISTER, "        if entry.unmarked:\n", "        if False:\n"),),
         proofs(_IN_REGISTER + "test_the_version_before_stops_once_its_record_was_gone_on_from"),
         outside="the model has one version",
     ),
     Guard(
         "a query's first record leaves a marker for older versions",
-        "A downgrade does not begin the query at number 1 when Kafka has forgotten its ids.",
+        "After a downgrade, the query does not restart at number 1 when Kafka has forgotten "
+        "its ids.",
         (Removal(_REGISTER, "unmarked=query not in found", "unmarked=False"),),
         proofs(_IN_REGISTER + "test_the_version_before_stops_at_a_query_that_began_under_this_one"),
         outside="the model has one version",
     ),
     Guard(
-        "an older version's record is its own query's only",
-        "Under one name it may be of a query with another prefix.",
+        "an older version's record belongs to one query",
+        "A record under the same name may belong to a query with another prefix.",
         (
             Removal(
                 _REGISTER,
@@ -342,8 +343,8 @@ GUARDS = (
         outside="the model has one version",
     ),
     Guard(
-        "the first write reads what lies before it",
-        "The end that was read may have come from a leader that was deposed.",
+        "the first write reads the records before it",
+        "The end offset may have come from a leader that was replaced.",
         (
             Removal(
                 _REGISTER,
@@ -352,20 +353,20 @@ GUARDS = (
             ),
         ),
         proofs(
-            _IN_REGISTER
-            + "test_a_record_behind_the_end_that_a_deposed_leader_tells_is_not_overwritten",
-            _ON_KAFKA + "test_a_record_behind_an_end_that_is_told_too_low_is_not_overwritten"
+            _IN_REGISTER + "test_a_record_behind_the_end_of_a_replaced_leader_is_not_overwritten",
+            _ON_KAFKA + "test_a_record_behind_a_reported_end_that_is_too_low_is_not_overwritten"
             "[4.3.0]",
         ),
         rows=("M_STALEEND",),
     ),
     Guard(
-        "an end before what is known is asked for again",
-        "A deposed leader tells it, and an operator would be asked for a log that lost nothing.",
+        "an end offset before a known record is read again",
+        "A replaced leader reports it; without the retry the query would stop although the "
+        "log lost nothing.",
         (
             Removal(
-                "eos_sink/kafka/log_reader.py",
-                "            end = self._end.again(self._home, known, deadline)\n",
+                _READERS,
+                "            end = self._find_end_again(known, deadline)\n",
                 "            pass\n",
             ),
         ),

@@ -1,4 +1,4 @@
-"""The model's side: the rows of `spec/run.sh` that take a rule back, and what Spin found there."""
+"""The rows of `spec/run.sh` that remove a rule, and what Spin found in them."""
 
 from __future__ import annotations
 

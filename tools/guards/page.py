@@ -1,4 +1,4 @@
-"""The results as tables of docs/guards.md, and as a file from which the page can be made again."""
+"""The results as tables of docs/guards.md, and as a JSON file from which the page is made."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ PAGE = ROOT / "docs" / "guards.md"
 BEGIN, END = "<!-- made by make guards: begin -->\n", "<!-- made by make guards: end -->\n"
 _LONGEST = 150
 _HEAD = (
-    "| Guard | Taken out of | The model without it | The test that fails | How it fails |\n"
+    "| Guard | Removed from | Result in the model | Failing test | Failure |\n"
     "|---|---|---|---|---|\n"
 )
 
 
 def keep(results: Mapping[str, list[Shown]]) -> None:
-    """Put these results to those of earlier runs."""
+    """Add these results to those of earlier runs."""
     kept = json.loads(KEPT.read_text()) if KEPT.exists() else {}
     kept.update({name: [asdict(each) for each in shown] for name, shown in results.items()})
     KEPT.parent.mkdir(exist_ok=True)
@@ -86,7 +86,7 @@ def _files(guard: Guard) -> str:
 
 def _model(guard: Guard) -> str:
     if not guard.rows:
-        return f"not in it: {guard.outside}"
+        return f"not modelled: {guard.outside}"
     told = []
     for switch in guard.rows:
         first = next(iter(rows_of(switch)), None)

@@ -1,11 +1,11 @@
-"""Guards of the planner: the log at each plan, recovery, membership, what is swept."""
+"""Guards of the planner: reading the log, recovery, membership, aborted transactions."""
 
 from __future__ import annotations
 
 from tools.guards.guard import Guard, Removal, proofs
 
 _PLANNER = "eos_sink/driver/planner.py"
-_SWEEP = "eos_sink/driver/abort.py"
+_ABORT_MODULE = "eos_sink/driver/abort.py"
 _VERSIONS = "eos_sink/kafka_config/broker_versions.py"
 _STORY = "tests/protocol/test_stories.py::"
 _GUARD = "tests/protocol/test_guards.py::"
@@ -15,11 +15,12 @@ _ZOMBIE = "integration/test_zombies.py::"
 _CRASH = "integration/test_crash_points.py::"
 
 _LIST = "        listed = list_undecided(self._kafka, self._names, entry.decision, deadline)\n"
-_FIGURES = "            figures = self._journal.voiding(entry, len(listed), recovers=always_void)\n"
-_PLANNED = "            token = self._token(entry)\n"
-_VOID = "            entry = void(self._register, token, entry, deadline, figures, settled=seen)\n"
-_ABORT = "            abort_all(self._kafka, listed, deadline)\n"
-_SWEEP_AGAIN = "                entry = self._sweep(entry, deadline, always_void=False)\n"
+_NOTHING = "        if not listed and not recovers:\n            return entry\n"
+_FENCE = (
+    "        entry = fence_plans(self._register, token, entry, deadline, figures, settled=seen)\n"
+)
+_ABORT = "        abort_all(self._kafka, listed, deadline)\n"
+_ABORT_AGAIN = "                entry = self._abort_undecided(entry, deadline)\n"
 
 _WAKES_UP = (
     _GUARD + "test_a_commit_that_wakes_up_while_its_transactions_are_aborted_decides_nothing"
@@ -28,7 +29,7 @@ _WAKES_UP = (
 GUARDS = (
     Guard(
         "a plan reads the log",
-        "Each plan is made from the log, never from what the process remembers.",
+        "Each plan is made from the log, never from the memory of the process.",
         (
             Removal(
                 _PLANNER,
@@ -41,7 +42,7 @@ GUARDS = (
     ),
     Guard(
         "brokers that can verify transactions",
-        "Without it an aborted row of a live task is committed by the next attempt.",
+        "Without verification, the next attempt commits a late row of an aborted transaction.",
         (
             Removal(
                 _VERSIONS,
@@ -55,7 +56,7 @@ GUARDS = (
     ),
     Guard(
         "brokers that do verify transactions",
-        "The check of the brokers can be switched off on each of them.",
+        "Verification can be disabled on each broker.",
         (Removal(_VERSIONS, '    if value == "false":\n', "    if False:\n"),),
         proofs(
             "tests/kafka_config/test_broker_versions.py::test_a_broker_that_does_not_verify_is_refused_and_an_"
@@ -65,7 +66,7 @@ GUARDS = (
     ),
     Guard(
         "a plan settles first",
-        "What is decided is made visible before a batch is planned.",
+        "Decided transactions are committed before a batch is planned.",
         (
             Removal(
                 _PLANNER,
@@ -81,8 +82,8 @@ GUARDS = (
         rows=("M_NOSETTLE",),
     ),
     Guard(
-        "a sweep settles before it lists",
-        "What is decided is no longer open when open transactions are listed to be aborted.",
+        "a plan settles before it lists",
+        "Decided transactions are no longer open when open transactions are listed to be aborted.",
         (
             Removal(
                 _PLANNER,
@@ -92,7 +93,7 @@ GUARDS = (
         ),
         proofs(
             _GUARD + "test_a_recovery_ends_nothing_that_is_decided_with_an_abort",
-            without="a list leaves out what is decided",
+            without="a list excludes decided transactions",
         ),
         rows=("M_NOSETTLE",),
     ),
@@ -111,27 +112,28 @@ GUARDS = (
     ),
     Guard(
         "the log keeps what was seen settled",
-        "Coordinators and topics forget; a record that repeats a decision says that it is visible.",
+        "Coordinators and topics forget; a record that repeats a decision says that its rows "
+        "are visible.",
         (Removal(_PLANNER, "figures, settled=seen)", "figures)"),),
         proofs(_WEEK + "test_what_a_recovery_has_seen_settled_is_kept_in_the_log"),
         rows=("NO_SETTLEDBIT",),
     ),
     Guard(
-        "a ruling is not kept as seen",
-        "What a person has ruled is consulted, and may be changed, as long as the doubt lasts.",
+        "an override is not recorded as seen",
+        "The operator's choice is read, and may be changed, as long as the doubt lasts.",
         (
             Removal(
                 "eos_sink/driver/settle.py",
-                "    return outcome(replace(evidence, ruling=None, accepted=False)) is ",
+                "    return outcome(replace(evidence, override=None, accepted=False)) is ",
                 "    return outcome(evidence) is ",
             ),
         ),
         proofs(_WEEK + "test_what_a_ruling_calls_visible_is_not_kept_as_seen"),
-        outside="the model has no person",
+        outside="the model has no operator",
     ),
     Guard(
         "a new decision is not settled",
-        "Only a record that repeats a decision keeps what was seen of it.",
+        "Only a record that repeats a decision keeps the note that it was seen settled.",
         (
             Removal(
                 "eos_sink/protocol/model.py",
@@ -145,7 +147,7 @@ GUARDS = (
     ),
     Guard(
         "a replaced member never joins again",
-        "Of two live drivers one wins for good.",
+        "Of two live drivers the newer one wins permanently.",
         (
             Removal(
                 _PLANNER,
@@ -170,11 +172,11 @@ GUARDS = (
         rows=("M_EXPIRED",),
     ),
     Guard(
-        "a plan lives for the longest session",
-        "Tasks may write under a plan whose process is gone for as long as the brokers allow it.",
+        "a plan has the longest session",
+        "Tasks can write under a plan whose process is gone for as long as the brokers allow.",
         (
             Removal(
-                _PLANNER,
+                "eos_sink/driver/session.py",
                 "            return self._join_for(longest_ms, deadline)\n",
                 "            return self._join_for(group_session_ms(timeout_ms), deadline)\n",
             ),
@@ -184,7 +186,7 @@ GUARDS = (
     ),
     Guard(
         "an idle member has expired",
-        "A membership that its own client has ended is joined again before the next plan.",
+        "If the client itself has left the group, the planner joins again before the next plan.",
         (
             Removal(
                 "eos_sink/kafka/member.py",
@@ -199,46 +201,41 @@ GUARDS = (
         outside="the model's member lives as long as its process",
     ),
     Guard(
-        "a sweep lists",
-        "What an earlier run has left open is looked for and aborted.",
+        "a plan lists undecided transactions",
+        "Open transactions of an earlier run are found and aborted.",
         (Removal(_PLANNER, _LIST, "        listed = []\n"),),
         proofs(_STORY + "test_the_next_plan_ends_what_an_abort_without_any_report_left_open"),
         rows=("M_NOSWEEP",),
     ),
     Guard(
-        "a sweep voids",
-        "What was planned before the sweep can no longer be decided.",
-        (Removal(_PLANNER, _VOID),),
+        "a plan fences earlier plans",
+        "Earlier plans can no longer be decided.",
+        (Removal(_PLANNER, _FENCE),),
         proofs(
-            _GUARD + "test_half_a_task_that_goes_on_after_a_plan_has_swept_is_never_decided",
+            _GUARD + "test_half_a_task_that_goes_on_after_the_next_plan_is_never_decided",
             _WAKES_UP + "[Moment.AFTER-plan]",
         ),
         rows=("NO_VOID",),
     ),
     Guard(
-        "a sweep voids, then aborts",
-        "What is aborted was undecidable before.",
-        (Removal(_PLANNER, _VOID + _ABORT, _ABORT + _VOID),),
+        "a plan fences, then aborts",
+        "A transaction is aborted only after its batch can no longer be decided.",
+        (Removal(_PLANNER, _FENCE + _ABORT, _ABORT + _FENCE),),
         proofs(
             _WAKES_UP + "[Moment.AFTER-plan]",
         ),
         rows=("NO_VOID",),
     ),
     Guard(
-        "a sweep lists, then voids",
-        "What was begun under a plan made after the void is not touched.",
+        "a plan lists, then fences",
+        "Transactions of a plan made after the fence are not aborted.",
         (
-            Removal(
-                _PLANNER,
-                _LIST + "        if listed or always_void:\n" + _FIGURES + _PLANNED + _VOID,
-                "        if True:\n"
-                + _PLANNED
-                + _VOID.replace(", figures", "")
-                + _LIST.replace("        ", "            ", 1),
-            ),
+            Removal(_PLANNER, _LIST + _NOTHING, "        listed = []\n"),
+            Removal(_PLANNER, _FENCE, _FENCE + _LIST),
         ),
         proofs(
-            _STORY + "test_a_zombie_that_has_voided_aborts_nothing_that_began_after_its_void[plan]",
+            _STORY
+            + "test_a_zombie_that_has_fenced_aborts_nothing_that_began_after_its_fence[plan]",
             _ZOMBIE + "test_a_recovery_that_wakes_up_late_aborts_only_what_it_has_listed"
             "[4.3.0-FaultPoint.PLANNER_WRITE_AFTER]",
         ),
@@ -246,10 +243,10 @@ GUARDS = (
     ),
     Guard(
         "abort exactly what was listed",
-        "By producer id and epoch: what has begun since under the same transactional id stays.",
+        "By producer id and epoch: a newer transaction under the same transactional id stays open.",
         (
             Removal(
-                _SWEEP,
+                _ABORT_MODULE,
                 "    wanted = set(transactions)\n",
                 "    ids = [t.transactional_id for t in transactions]\n"
                 "    states = kafka.control().describe(ids, deadline).values()\n"
@@ -258,16 +255,16 @@ GUARDS = (
         ),
         proofs(
             _STORY
-            + "test_a_zombie_that_has_voided_aborts_nothing_that_began_after_its_void[abort]",
+            + "test_a_zombie_that_has_fenced_aborts_nothing_that_began_after_its_fence[abort]",
             _ZOMBIE + "test_an_abort_that_wakes_up_late_aborts_only_what_it_has_listed"
             "[4.3.0-FaultPoint.COMMITTER_WRITE_AFTER]",
         ),
         rows=("NO_SWEEP",),
     ),
     Guard(
-        "a recovery voids whatever it has listed",
-        "Also if it has listed nothing, older plans cannot be decided any more.",
-        (Removal(_PLANNER, "always_void=True", "always_void=False"),),
+        "a recovery fences the plans even if it listed nothing",
+        "Older plans cannot be decided any more, whatever is open.",
+        (Removal(_PLANNER, "recovers=True", "recovers=False"),),
         proofs(
             _GUARD
             + "test_a_plan_from_before_a_recovery_is_refused_also_if_that_has_listed_nothing",
@@ -292,12 +289,12 @@ GUARDS = (
     Guard(
         "recovery lists again while something is pending",
         "A transaction that a moving coordinator has hidden from the list is found.",
-        (Removal(_PLANNER, _SWEEP_AGAIN),),
+        (Removal(_PLANNER, _ABORT_AGAIN),),
         proofs(_GUARD + "test_a_recovery_lists_again_while_a_transaction_is_pending"),
         rows=("NO_RELIST",),
     ),
     Guard(
-        "a plan that came to nothing is swept",
+        "open transactions of a failed plan are aborted",
         "Unless exactly one new decision has come, the next plan lists what is open.",
         (
             Removal(
@@ -309,13 +306,13 @@ GUARDS = (
         ),
         proofs(
             _STORY + "test_the_next_plan_ends_what_an_abort_without_any_report_left_open",
-            _STORY + "test_the_next_plan_ends_what_an_abort_that_died_after_its_void_left_open",
+            _STORY + "test_the_next_plan_ends_what_an_abort_that_died_after_its_fence_left_open",
         ),
         rows=("NO_REPLAN",),
     ),
     Guard(
-        "a moved log is no decision",
-        "A void moves the log too: only a new decision says that the plan came to something.",
+        "a new record alone is not a decision",
+        "A fence adds a record too: only a new decision proves that the plan succeeded.",
         (
             Removal(
                 _PLANNER,
@@ -324,12 +321,14 @@ GUARDS = (
                 "        if planned and entry.seq == planned.seq + 1:\n",
             ),
         ),
-        proofs(_STORY + "test_the_next_plan_ends_what_an_abort_that_died_after_its_void_left_open"),
+        proofs(
+            _STORY + "test_the_next_plan_ends_what_an_abort_that_died_after_its_fence_left_open"
+        ),
         rows=("M_SEQONLY",),
     ),
     Guard(
         "one new record, not more",
-        "A decision that was followed by a void leaves an abort that may have died halfway.",
+        "A fence after a decision means an abort that may have died halfway.",
         (
             Removal(
                 _PLANNER,
@@ -339,11 +338,11 @@ GUARDS = (
             ),
         ),
         proofs(_GUARD + "test_the_next_plan_ends_what_an_abort_of_a_decided_batch_left_open"),
-        outside="no row has a commit that dies, its abort that dies too, and a late attempt",
+        outside="no row combines a commit that dies, an abort that dies, and a late attempt",
     ),
     Guard(
-        "a start that read an older end takes over again",
-        "A deposed leader told it, and nobody has replaced the start.",
+        "a start that read an old end offset takes over again",
+        "A replaced leader reported the offset; no other run has replaced this one.",
         (
             Removal(
                 _PLANNER,

@@ -1,4 +1,4 @@
-"""Says whose `eos_sink` the processes of a test import: itself, a child, a fork of a fork server.
+"""Reports which `eos_sink` a test's processes import: itself, a child, a fork of a fork server.
 
 python -m tools.guards.probe
 """

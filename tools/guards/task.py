@@ -1,4 +1,4 @@
-"""Guards of the tasks, and of what a repeated batch may do."""
+"""Guards of tasks and replays."""
 
 from __future__ import annotations
 
@@ -17,29 +17,28 @@ _REPLAY = "integration/test_replays.py::"
 _BAD = "integration/test_bad_input.py::"
 
 _FIRST = (
-    "            # A stale driver's task is refused here, before it has written much, and frees "
-    "readers.\n            self._send_offset(producer)\n"
+    "            # Kafka refuses a stale driver's task here, before it has written much.\n"
+    "            self._send_offset(producer)\n"
 )
 _LAST = (
-    "        # after this sees all of the transaction. And librdkafka tells of a failed record "
-    "here.\n        self._send_offset(producer)\n"
+    "        # later sees all of the transaction. And librdkafka reports a failed record here.\n"
+    "        self._send_offset(producer)\n"
 )
 
 GUARDS = (
     Guard(
         "a witness has a known offset",
-        "A record that is acknowledged without an offset says nothing about where it is.",
+        "A record acknowledged without an offset has no known position.",
         (
             Removal(
-                "eos_sink/kafka/producer.py",
+                "eos_sink/kafka/confluent_client.py",
                 "            if error is None and partition is not None and offset is not None and "
                 "offset >= 0:\n",
                 "            if error is None:\n",
             ),
         ),
         proofs(
-            "tests/kafka/test_offsets.py::"
-            "test_the_first_row_with_a_known_offset_is_told_and_no_other"
+            "tests/kafka/test_offsets.py::test_only_the_first_row_with_a_known_offset_is_reported"
         ),
         outside="the model's records have offsets",
     ),
@@ -63,7 +62,7 @@ GUARDS = (
     ),
     Guard(
         "the member goes with the last rows",
-        "A failed delivery, and a member that was replaced meanwhile, are noticed at the end.",
+        "A failed delivery, or a member replaced meanwhile, is noticed at the end.",
         (Removal(_WRITER, _LAST),),
         proofs(
             _GUARD + "test_a_task_whose_last_record_does_not_arrive_is_not_prepared",
@@ -74,11 +73,11 @@ GUARDS = (
     ),
     Guard(
         "a record that could not be delivered fails its task",
-        "The client itself would look only when it commits, which the driver does instead.",
+        "The client would report it only at its own commit, but the driver commits.",
         (
             Removal(
                 _PRODUCER,
-                "        if self._heard.lost is not None:\n",
+                "        if self._events.lost is not None:\n",
                 "        if False:\n",
             ),
         ),
@@ -89,7 +88,7 @@ GUARDS = (
     ),
     Guard(
         "a refused task aborts",
-        "What it has written holds up no reader.",
+        "The rows of a refused task do not hold up readers.",
         (
             Removal(
                 _WRITER,
@@ -120,7 +119,7 @@ GUARDS = (
     ),
     Guard(
         "a batch without rows decides nothing",
-        "It writes no record, so that idle queries leave the log alone.",
+        "It writes no record, so idle queries do not write to the log.",
         (
             Removal(
                 _COMMITTER,
@@ -135,8 +134,8 @@ GUARDS = (
         outside="not a matter of safety",
     ),
     Guard(
-        "keys land where Java clients put them",
-        "Whoever joins topics by partition finds a key in the same one.",
+        "keys go to the same partitions as with Java clients",
+        "Consumers that join topics by partition find a key in the same partition.",
         (
             Removal(
                 "eos_sink/kafka/producer.py",
@@ -161,14 +160,14 @@ GUARDS = (
             *proofs(_STORY + "test_batches_take_turns_with_the_slots"),
             *proofs(
                 _GUARD + "test_a_visible_batch_is_not_taken_for_lost_when_the_next_one_crashes",
-                without="the witness tells",
+                without="the witness decides",
             ),
         ),
         rows=("NO_SLOT",),
     ),
     Guard(
-        "a decided batch is counted",
-        "Its rows are visible already: a repetition does not write them.",
+        "a replay of a decided batch is counted",
+        "The rows are visible already, so a replay does not write them.",
         (
             Removal(
                 _VERDICTS,
@@ -183,8 +182,8 @@ GUARDS = (
         rows=("M_REWRITE",),
     ),
     Guard(
-        "batches are told apart with their stream",
-        "A deleted checkpoint counts from zero again; its batches are new ones.",
+        "a batch is identified by stream and number",
+        "After its checkpoint is deleted, a query counts from zero again; its batches are new.",
         (
             Removal(
                 _VERDICTS,
@@ -194,7 +193,7 @@ GUARDS = (
         ),
         proofs(
             _VERDICT + "test_a_batch_of_another_stream_is_new_whatever_its_number[5]",
-            _REPLAY + "test_a_deleted_checkpoint_starts_anew_and_frees_readers[4.3.0]",
+            _REPLAY + "test_a_deleted_checkpoint_starts_a_new_stream_and_frees_readers[4.3.0]",
         ),
         rows=("M_NUMBER",),
     ),
@@ -233,23 +232,23 @@ GUARDS = (
     ),
     Guard(
         "no stream is forgotten",
-        "However many write under one identity, the last batch of each is known.",
+        "The last batch of each stream is known, however many write under one identity.",
         (
             Removal(
                 "eos_sink/protocol/model.py",
-                "        return LogRecord(self.seq + 1, decision, writer, earlier, owner",
-                "        return LogRecord(self.seq + 1, decision, writer, earlier[-16:], owner",
+                "        return LogRecord(self.seq + 1, decision, writer, others, run",
+                "        return LogRecord(self.seq + 1, decision, writer, others[-16:], run",
             ),
         ),
         proofs(
-            _JOBS + "test_the_first_of_many_jobs_under_one_identity_is_replayed_without_a_person"
+            _JOBS + "test_the_first_of_many_jobs_under_one_identity_is_replayed_without_an_operator"
             "[17]",
         ),
         rows=("M_NOEARLIER",),
     ),
     Guard(
         "there is room for every stream",
-        "A stream that a record has no room for is refused before anything is decided.",
+        "A stream for which the record has no room is refused before anything is decided.",
         (
             Removal(
                 _VERDICTS,
@@ -271,13 +270,13 @@ GUARDS = (
         rows=("M_EARLIERTALLY",),
     ),
     Guard(
-        "a replay of an earlier stream is written down before it is aborted",
-        "The record makes its plan undecidable, as a void does.",
+        "a replay of an earlier stream is recorded before it is aborted",
+        "The record fences the plan.",
         (
             Removal(
                 _COMMITTER,
-                "        self._register.write(reports[0].token, record.decision, deadline, "
-                "figures, earlier=earlier)\n",
+                "        self._register.write(token, record.decision, deadline, figures, "
+                "other_streams=others)\n",
             ),
         ),
         proofs(_JOBS + "test_a_second_frame_is_refused_also_after_another_query_has_written"),
@@ -285,12 +284,11 @@ GUARDS = (
     ),
     Guard(
         "a moved checkpoint stops",
-        "An identity's first batch was not decided under another identity before.",
+        "The first batch of an identity was not decided under another identity before.",
         (
             Removal(
                 _COMMITTER,
-                "check_unmoved(self._names, self._log, decision, "
-                "self._register.elsewhere(deadline))",
+                "check_unmoved(self._names, self._log, decision, others)",
                 "pass",
             ),
         ),
@@ -302,11 +300,11 @@ GUARDS = (
     ),
     Guard(
         "lost partitions need their batch",
-        "The query does not go past rows that were decided and then lost.",
+        "A query does not continue past decided rows that were lost.",
         (
             Removal(
                 _VERDICTS,
-                "    if plan.lost and not _came_to_nothing(decision, plan.lost):\n",
+                "    if plan.lost and not _is_invisible_single_write(decision, plan.lost):\n",
                 "    if False:\n",
             ),
         ),
@@ -317,18 +315,18 @@ GUARDS = (
         rows=("M_LOSTGONE",),
     ),
     Guard(
-        "a repetition has the decided totals",
+        "a replay has the decided totals",
         "Other rows under the same batch number stop the query.",
         (Removal(_VERDICTS, "    if total != decision.total", "    if total is None"),),
         proofs(
             _STORY + "test_a_replay_with_other_rows_stops",
-            _REPLAY + "test_a_replay_with_other_rows_needs_a_person[4.3.0]",
+            _REPLAY + "test_a_replay_with_other_rows_needs_an_operator[4.3.0]",
         ),
         rows=("M_NOTALLY",),
     ),
     Guard(
         "rewritten partitions have the decided rows",
-        "Each partition of a repetition that writes has the fingerprint of the decision.",
+        "Each rewritten partition has the fingerprint of the decision.",
         (Removal(_VERDICTS, "    if moved or written != lost:\n", "    if written != lost:\n"),),
         proofs(
             _STORY + "test_lost_partitions_are_not_rewritten_from_rows_that_moved",
@@ -341,11 +339,11 @@ GUARDS = (
         "A partition too many or too few stops the query.",
         (Removal(_VERDICTS, "    if moved or written != lost:\n", "    if moved:\n"),),
         proofs(_VERDICT + "test_a_rewritten_set_that_is_not_the_lost_one_stops[rewritten1]"),
-        outside="the model's task obeys its plan",
+        outside="the model's tasks follow their plan",
     ),
     Guard(
         "a rewrite has the decided number of partitions",
-        "Partition numbers mean the same rows only if there are as many.",
+        "Partition numbers identify the same rows only if their number is unchanged.",
         (Removal(_VERDICTS, "    if len(reports) != decision.partitions:\n", "    if False:\n"),),
         proofs(_VERDICT + "test_a_rewrite_in_another_number_of_partitions_stops[4]"),
         outside="the model's batch keeps its two partitions",

@@ -1,4 +1,4 @@
-"""Running tests in a copy of the tree from which guards have been taken away."""
+"""Running tests in a copy of the tree without some guards."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Trial:
         """Run the tests of these proofs."""
         wanted = list(proofs)
         report = self._home / "report.xml"
-        options = ["-q", "-p", "no:cacheprovider", f"--basetemp={self._home / 'tmp'}"]
+        options = ["-q", "-m", "", "-p", "no:cacheprovider", f"--basetemp={self._home / 'tmp'}"]
         tests = list(dict.fromkeys(proof.test for proof in wanted))
         said = self._python("pytest", *options, f"--junitxml={report}", *tests)
         found = _read(report) if report.exists() else {}
@@ -74,7 +74,7 @@ class Trial:
         return {proof: found.get(proof.names, missing) for proof in wanted}
 
     def imports(self) -> set[Path]:
-        """Where the processes of a test would get `eos_sink` from."""
+        """The path from which a test's processes would import `eos_sink`."""
         return {Path(line) for line in self._python("tools.guards.probe").split()}
 
     def _python(self, module: str, *arguments: str) -> str:

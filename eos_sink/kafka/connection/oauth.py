@@ -1,6 +1,6 @@
 """Tokens for kafka-python's OAUTHBEARER (KIP-768): from a token server, or unsigned for tests.
 
-librdkafka gets its own from the same settings.
+librdkafka fetches its own tokens with the same settings. kafka-python has no such code.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from typing import Any
 from kafka.errors import SaslAuthenticationFailedError
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
-from eos_sink.kafka.connection.tls import token_context
+from eos_sink.kafka.connection.tls import make_token_context
 
 _ATTEMPT_S = 10.0
-# librdkafka asks for the next token at this part of a token's life.
+# librdkafka fetches the next token after this part of a token's life.
 _USED_PART = 0.8
 _SHORTEST_LIFE_S = 60.0
 _LARGEST_ANSWER = 1024 * 1024
@@ -30,11 +30,11 @@ _CLIENT = "sasl.oauthbearer.client.credentials.client"
 
 
 class Tokens(AbstractTokenProvider):  # type: ignore[misc]
-    """Gives a token that is good for a while, and keeps it as long as that.
+    """Returns a token, and keeps it for most of its life.
 
     Args:
-        settings: librdkafka's; with a token server's URL, or with the claims of an unsigned token.
-        clock: seconds, never turned back.
+        settings: librdkafka's, with the URL of a token server or the claims of an unsigned token.
+        clock: monotonic seconds.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class Tokens(AbstractTokenProvider):  # type: ignore[misc]
         self._clock = clock
         self._url = settings.get("sasl.oauthbearer.token.endpoint.url")
         secure = self._url is not None and self._url.lower().startswith("https:")
-        self._context = token_context(settings) if secure else None
+        self._context = make_token_context(settings) if secure else None
         self._lock = threading.Lock()
         self._token = ""
         self._good_until = float("-inf")
@@ -57,14 +57,14 @@ class Tokens(AbstractTokenProvider):  # type: ignore[misc]
         """Called by kafka-python at each login; takes ten seconds at most.
 
         Raises:
-            SaslAuthenticationFailedError: there is none; without secrets.
+            SaslAuthenticationFailedError: there is no token; without secrets.
         """
         with self._lock:
             if self._clock() >= self._good_until:
                 if self._url is None:
-                    self._token, life = unsigned(self._settings, time.time())
+                    self._token, life = make_unsigned_token(self._settings, time.time())
                 else:
-                    self._token, life = _fetched(self._url, self._settings, self._context)
+                    self._token, life = _fetch_token(self._url, self._settings, self._context)
                 self._good_until = self._clock() + life * _USED_PART
             return self._token
 
@@ -79,11 +79,11 @@ class Tokens(AbstractTokenProvider):  # type: ignore[misc]
         return named
 
 
-def unsigned(settings: Mapping[str, str], now: float) -> tuple[str, float]:
-    """A token that nobody has signed, as librdkafka makes it of `sasl.oauthbearer.config`.
+def make_unsigned_token(settings: Mapping[str, str], now: float) -> tuple[str, float]:
+    """An unsigned token, as librdkafka makes it from `sasl.oauthbearer.config`.
 
     Returns:
-        The token and the seconds for which it is good.
+        The token and its life in seconds.
     """
     claims = _claims(settings)
     life = float(claims.get("lifeSeconds", "3600"))
@@ -104,10 +104,10 @@ def _claims(settings: Mapping[str, str]) -> dict[str, str]:
     return dict(word.split("=", 1) for word in words if "=" in word)
 
 
-def _fetched(
+def _fetch_token(
     url: str, settings: Mapping[str, str], context: ssl.SSLContext | None
 ) -> tuple[str, float]:
-    """By client credentials (RFC 6749, section 4.4)."""
+    """With client credentials (RFC 6749, section 4.4)."""
     form = {"grant_type": "client_credentials"}
     if scope := settings.get("sasl.oauthbearer.scope"):
         form["scope"] = scope
@@ -122,23 +122,23 @@ def _fetched(
         },
     )
     try:
-        # A redirect would carry the secret to another place.
+        # A redirect would send the secret to another server.
         opener = urllib.request.build_opener(
             _NoRedirect(), *([urllib.request.HTTPSHandler(context=context)] if context else [])
         )
         with opener.open(request, timeout=_ATTEMPT_S) as answer:
-            told = json.loads(answer.read(_LARGEST_ANSWER))
-        token = told["access_token"]
-        life = float(told.get("expires_in", _SHORTEST_LIFE_S))
+            document = json.loads(answer.read(_LARGEST_ANSWER))
+        token = document["access_token"]
+        life = float(document.get("expires_in", _SHORTEST_LIFE_S))
     except urllib.error.HTTPError as refused:
         raise _no_token(f"answers {refused.code}") from None
     except OSError as failed:
         reason = getattr(failed, "reason", failed)
         raise _no_token(f"cannot be reached ({type(reason).__name__})") from None
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise _no_token("gives an answer without a token") from None
+        raise _no_token("answers without a token") from None
     if not isinstance(token, str) or not token:
-        raise _no_token("gives an answer without a token")
+        raise _no_token("answers without a token")
     return token, life
 
 

@@ -1,7 +1,7 @@
-"""From the user's `kafka.*` settings to what each client library understands.
+"""From the user's `kafka.*` settings to the arguments of each client library.
 
-The table is in `eos_sink.kafka_config`; here stores are read, and kafka-python's arguments made.
-Sources: librdkafka's CONFIGURATION.md and kafka-python's KafkaAdminClient.
+The table is in `eos_sink.kafka_config`. This module also reads stores, and makes kafka-python's
+arguments. Sources: librdkafka's CONFIGURATION.md and kafka-python's KafkaAdminClient.
 """
 
 from __future__ import annotations
@@ -9,18 +9,18 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from eos_sink.kafka.connection.stores import store_settings
-from eos_sink.kafka.connection.tls import broker_context
+from eos_sink.kafka.connection.stores import read_store
+from eos_sink.kafka.connection.tls import make_broker_context
 from eos_sink.kafka_config import translate
 
 _CONNECTION = re.compile(
-    r"^(bootstrap\.servers|client\.|security\.|sasl\.|ssl\.|https\.|enable\.s(sl|asl)\.|socket\."
+    r"(bootstrap\.servers|client\.|security\.|sasl\.|ssl\.|https\.|enable\.s(sl|asl)\.|socket\."
     r"|broker\.|reconnect\.|connections\.|metadata\.|topic\.metadata\.|debug$|log_level$)"
 )
 
 
 class Hidden(str):
-    """A secret text, whose repr does not show it: kafka-python logs its arguments for debugging."""
+    """A secret whose repr does not show it: kafka-python logs its arguments at level DEBUG."""
 
     __slots__ = ()
 
@@ -40,20 +40,20 @@ def librdkafka_settings(kafka: Mapping[str, str]) -> dict[str, str]:
     translation = translate(kafka)
     settings = dict(translation.settings)
     for store in translation.stores:
-        settings.update(store_settings(store))
+        settings.update(read_store(store))
     return settings
 
 
 def connection_settings(settings: Mapping[str, str]) -> dict[str, str]:
     """The part of librdkafka's settings that says how to reach and trust the brokers."""
-    return {n: v for n, v in settings.items() if _CONNECTION.match(n)}
+    return {name: value for name, value in settings.items() if _CONNECTION.match(name)}
 
 
 def kafka_python_settings(connection: Mapping[str, str]) -> dict[str, object]:
     """Arguments of KafkaAdminClient that reach the same brokers with the same identity.
 
     Args:
-        connection: what `connection_settings` gave.
+        connection: from `connection_settings`.
 
     Raises:
         ConfigurationError: a certificate or key cannot be loaded.
@@ -67,21 +67,15 @@ def kafka_python_settings(connection: Mapping[str, str]) -> dict[str, object]:
     if "client.id" in connection:
         arguments["client_id"] = connection["client.id"]
     if protocol.endswith("ssl"):
-        arguments["ssl_context"] = broker_context(connection)
-    if protocol.startswith("sasl"):
-        arguments.update(_login(connection))
-    return arguments
-
-
-def _login(connection: Mapping[str, str]) -> dict[str, object]:
-    mechanism = connection["sasl.mechanism"]
-    if mechanism == "OAUTHBEARER":
+        arguments["ssl_context"] = make_broker_context(connection)
+    if not protocol.startswith("sasl"):
+        return arguments
+    arguments["sasl_mechanism"] = connection["sasl.mechanism"]
+    if connection["sasl.mechanism"] == "OAUTHBEARER":
         from eos_sink.kafka.connection.oauth import Tokens
 
-        login: dict[str, object] = {"sasl_oauth_token_provider": Tokens(connection)}
+        arguments["sasl_oauth_token_provider"] = Tokens(connection)
     else:
-        login = {
-            "sasl_plain_username": connection["sasl.username"],
-            "sasl_plain_password": Hidden(connection["sasl.password"]),
-        }
-    return {"sasl_mechanism": mechanism, **login}
+        arguments["sasl_plain_username"] = connection["sasl.username"]
+        arguments["sasl_plain_password"] = Hidden(connection["sasl.password"])
+    return arguments

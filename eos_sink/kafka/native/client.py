@@ -1,10 +1,10 @@
-"""librdkafka's producer by its C API, with what the sink uses of confluent-kafka's `Producer`."""
+"""librdkafka's producer through its C API, which takes rows from Arrow's buffers."""
 
 from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from ctypes import byref, c_void_p
 from functools import partial
 from itertools import islice, repeat
@@ -12,45 +12,36 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
-from eos_sink.kafka.native.events import Events, Listener
-from eos_sink.kafka.native.library import (
-    COPY,
-    ERROR_SIZE,
-    EVENT_DELIVERY,
-    EVENT_ERROR,
-    EVENT_LOG,
-    EVENT_STATISTICS,
-    PRODUCER,
-    PURGE_INFLIGHT,
-    PURGE_NON_BLOCKING,
-    PURGE_QUEUE,
-    Library,
-)
-from eos_sink.kafka.native.vectors import Calls, Group
+from eos_sink.kafka.confluent_client import NO_ROOM, QUEUE_FULL_WAIT_S, OnOffset
+from eos_sink.kafka.native import library as rdkafka
+from eos_sink.kafka.native.library import Library, load_library
+from eos_sink.kafka.native.native_events import Events
+from eos_sink.kafka.native.vectors import Calls, Group, build_calls, can_group, group_rows
+from eos_sink.kafka.producer_events import ProducerEvents, RecordRefused, describe_place
+from eos_sink.kafka.rows import Row, Rows
 
-_EVENTS = EVENT_DELIVERY | EVENT_ERROR | EVENT_LOG | EVENT_STATISTICS
 _CLOSED_WITHIN_S = 5.0
 
 
-class Client:
-    """A producer. Methods of the same names do what those of `confluent_kafka.Producer` do, and
-    raise the same; times are in seconds.
+class NativeClient:
+    """Methods of the same names do what those of `confluent_client.ConfluentClient` do.
 
-    It is destroyed when nobody refers to it any more: a call that was given up still does.
+    Needs `load_library` to succeed. The producer is destroyed when the last reference is gone: a
+    call that was given up still has one.
     """
 
-    _handle = None
+    _handle: int | None = None
 
-    def __init__(
-        self, library: Library, configuration: Mapping[str, Any], listener: Listener
-    ) -> None:
+    def __init__(self, configuration: Mapping[str, Any], events: ProducerEvents) -> None:
+        library = load_library()
+        assert library is not None, "librdkafka's own API cannot be used"
         self._c = library
         self._topics: dict[str, int] = {}
         self._handle = self._new({**configuration, "log.queue": True})
-        self._events = Events(library, self._handle, listener)
-        # From here on the log goes to the events, with what it has said before.
+        self._events = Events(library, self._handle, events)
+        # From here on the log goes to the events, with its earlier lines.
         library.set_log_queue(self._handle, None)
-        self.poll, self.expect = self._events.wait, self._events.expect
+        self.poll = self._events.wait
 
     def __len__(self) -> int:
         """Records and events that are on their way."""
@@ -86,53 +77,77 @@ class Client:
         self._check(sent)
 
     def flush(self, timeout: float) -> int:
-        # It waits for the events, too, and leaves them to the thread.
+        # It waits for the events, too, and leaves them to their thread.
         return max(len(self), 1) if self._c.flush(self._handle, _ms(timeout)) else 0
 
-    def purge(self, *, blocking: bool) -> None:
-        all_ = PURGE_QUEUE | PURGE_INFLIGHT
-        self._c.purge(self._handle, all_ if blocking else all_ | PURGE_NON_BLOCKING)
+    def stop(self) -> None:
+        self._c.purge(self._handle, rdkafka.PURGE)
 
-    def produce_group(self, group: Group, begin: int) -> tuple[int, int]:
-        """Queue a group's rows from the `begin`-th on.
+    def produce_row(self, row: Row, on_offset: OnOffset | None) -> None:
+        self.produce_rows(Rows.of([row]), on_offset)
 
-        Returns:
-            How many were taken, and why the next one was not; 0: all were.
+    def produce_rows(self, rows: Rows, on_offset: OnOffset | None) -> None:
+        private = 0 if on_offset is None else self._events.expect(on_offset)
+        if can_group(rows):
+            for group in group_rows(rows, private):
+                where = describe_place(group.topic, group.partition)
+                self._queue(partial(self._queue_group, group), len(group.messages), where)
+        else:
+            calls = build_calls(rows, private, self._topic)
+            where = f"topic {' or '.join(sorted(rows.topics[0]))}"
+            self._queue(partial(self._queue_calls, calls), len(rows), where)
+
+    def _queue(self, offer: Callable[[int], tuple[int, int]], count: int, where: str) -> None:
+        """Queue rows, and wait while there is no room for them.
+
+        Args:
+            offer: queues the rows from the given number on, as many as there is room for. Returns
+                how many, and the error of the next one; 0: all were queued.
         """
+        taken = 0
+        while taken < count:
+            empty = not len(self)
+            more, code = offer(taken)
+            taken += more
+            if code and code != KafkaError._QUEUE_FULL:
+                raise RecordRefused(KafkaError(code), where)
+            if code and empty and not more:
+                raise RecordRefused(NO_ROOM, where)
+            if code:
+                self.poll(QUEUE_FULL_WAIT_S)
+
+    def _queue_group(self, group: Group, begin: int) -> tuple[int, int]:
         messages = group.messages[begin:]
         address, count = messages.ctypes.data, len(messages)
-        topic = self.topic(group.topic)
-        taken = self._c.produce_batch(topic, group.partition, COPY, address, count)
+        topic = self._topic(group.topic)
+        taken = self._c.produce_batch(topic, group.partition, rdkafka.COPY, address, count)
         if taken == count:
             return count, 0
         errors = messages["err"]
         first = int(errors.nonzero()[0][0])
         code = int(errors[first])
         if code == KafkaError._QUEUE_FULL and taken != first:
-            # It takes none behind one that had no room; else rows would overtake each other.
+            # librdkafka takes none behind one without room; otherwise rows would change places.
             return first, KafkaError._INCONSISTENT
         return first, code
 
-    def produce_calls(self, calls: Calls, begin: int) -> tuple[int, int]:
-        """The same for rows that need a call each."""
+    def _queue_calls(self, calls: Calls, begin: int) -> tuple[int, int]:
         addresses, counts = islice(calls.addresses, begin, None), islice(calls.counts, begin, None)
-        made = map(self._c.produceva, repeat(self._handle), addresses, counts)
-        taken = 0
-        for error in made:
+        errors = map(self._c.produceva, repeat(self._handle), addresses, counts)
+        for taken, error in enumerate(errors):
             if error:
                 code = self._c.error_code(error)
                 self._c.error_destroy(error)
                 return taken, code
-            taken += 1
-        return taken, 0
+        return len(calls.counts) - begin, 0
 
-    def topic(self, name: str) -> int:
+    def _topic(self, name: str) -> int:
         """The rd_kafka_topic_t of a topic."""
         if name not in self._topics:
             # C would take the name up to a zero.
             made = None if "\0" in name else self._c.topic_new(self._handle, name.encode(), None)
             if not made:
-                raise KafkaException(KafkaError(KafkaError.TOPIC_EXCEPTION))
+                raise RecordRefused(KafkaError(KafkaError.TOPIC_EXCEPTION), f"topic {name}")
             self._topics[name] = made
         return self._topics[name]
 
@@ -147,26 +162,20 @@ class Client:
             end()
 
     def _new(self, configuration: Mapping[str, Any]) -> int:
-        said = ctypes.create_string_buffer(ERROR_SIZE)
-
-        def refused() -> KafkaException:
-            text = said.value.decode(errors="replace")
-            return KafkaException(KafkaError(KafkaError._INVALID_ARG, text))
-
+        reason = ctypes.create_string_buffer(rdkafka.ERROR_SIZE)
         settings = self._c.conf_new()
-        try:
-            for name, value in configuration.items():
-                text = str(value).lower() if isinstance(value, bool) else str(value)
-                if self._c.conf_set(settings, name.encode(), text.encode(), said, ERROR_SIZE):
-                    raise refused()
-            self._c.conf_set_events(settings, _EVENTS)
-            handle: int | None = self._c.new(PRODUCER, settings, said, ERROR_SIZE)
-            if not handle:
-                raise refused()
-        except KafkaException:
-            self._c.conf_destroy(settings)
-            raise
-        return handle
+        for name, value in configuration.items():
+            text = str(value).lower() if isinstance(value, bool) else str(value)
+            if self._c.conf_set(settings, name.encode(), text.encode(), reason, rdkafka.ERROR_SIZE):
+                break
+        else:
+            self._c.conf_set_events(settings, rdkafka.EVENTS)
+            handle: int = self._c.new(rdkafka.PRODUCER, settings, reason, rdkafka.ERROR_SIZE)
+            if handle:
+                return handle
+        self._c.conf_destroy(settings)
+        refusal = reason.value.decode(errors="replace")
+        raise KafkaException(KafkaError(KafkaError._INVALID_ARG, refusal))
 
     def _check(self, error: int | None) -> None:
         if not error:
@@ -174,9 +183,9 @@ class Client:
         c = self._c
         text = c.error_string(error).decode(errors="replace")
         flags = c.error_is_fatal, c.error_is_retriable, c.error_txn_requires_abort
-        said = KafkaError(c.error_code(error), text, *(bool(flag(error)) for flag in flags))
+        raised = KafkaError(c.error_code(error), text, *(bool(flag(error)) for flag in flags))
         c.error_destroy(error)
-        raise KafkaException(said)
+        raise KafkaException(raised)
 
 
 def _end(library: Library, handle: int, events: Events, topics: Sequence[int]) -> None:

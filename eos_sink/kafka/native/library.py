@@ -1,4 +1,4 @@
-"""The librdkafka that confluent-kafka has loaded, by its public C API (rdkafka.h)."""
+"""The public C API (rdkafka.h) of the librdkafka that confluent-kafka has loaded."""
 
 from __future__ import annotations
 
@@ -22,16 +22,18 @@ import numpy as np
 
 from eos_sink.kafka.error_codes import LOGGER
 
-# What is relied on was read in, and is tested with, these: see docs/design.md.
+# The versions whose source was read and that are tested: see docs/design.md.
 _SINCE, _BEFORE = 0x02100000, 0x03000000
 
 PRODUCER = 0
 UNASSIGNED = -1
 """RD_KAFKA_PARTITION_UA: the partitioner chooses."""
 COPY = 0x2
-"""RD_KAFKA_MSG_F_COPY: what a record points to is free again when the call returns."""
-PURGE_QUEUE, PURGE_INFLIGHT, PURGE_NON_BLOCKING = 0x1, 0x2, 0x4
+"""RD_KAFKA_MSG_F_COPY: librdkafka copies the record's data before the call returns."""
+PURGE = 0x1 | 0x2 | 0x4
+"""RD_KAFKA_PURGE_F_QUEUE, _INFLIGHT and _NON_BLOCKING."""
 EVENT_DELIVERY, EVENT_LOG, EVENT_ERROR, EVENT_STATISTICS = 0x1, 0x4, 0x8, 0x40
+EVENTS = EVENT_DELIVERY | EVENT_LOG | EVENT_ERROR | EVENT_STATISTICS
 ERROR_SIZE = 512
 
 
@@ -51,21 +53,8 @@ class Message(Structure):
     )
 
 
-MESSAGE = np.dtype(
-    [
-        ("err", np.int32),
-        ("rkt", np.uintp),
-        ("partition", np.int32),
-        ("payload", np.uintp),
-        ("len", np.uintp),
-        ("key", np.uintp),
-        ("key_len", np.uintp),
-        ("offset", np.int64),
-        ("private", np.uintp),
-    ],
-    align=True,
-)
-"""The same for numpy."""
+MESSAGE = np.dtype(Message)
+"""rd_kafka_message_t for numpy."""
 
 PART = np.dtype(
     {
@@ -75,8 +64,8 @@ PART = np.dtype(
         "itemsize": 72,
     }
 )
-"""rd_kafka_vu_t, a part of a record. `pointer` and `number` share their place, and so do `second`
-and `size`. On a little-endian machine a small number may be written as a large one."""
+"""rd_kafka_vu_t, a part of a record. `pointer` and `number` are at the same offset, and so are
+`second` and `size`. A little-endian machine may write a short number as a long one."""
 
 PART_TOPIC, PART_PARTITION, PART_VALUE, PART_KEY = 2, 3, 4, 5
 PART_PRIVATE, PART_FLAGS, PART_TIMESTAMP, PART_HEADER = 6, 7, 8, 9
@@ -132,46 +121,44 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
 }
 
 
-class Unfit(Exception):
-    """Rows go through confluent-kafka one by one; says why."""
+class UnfitError(Exception):
+    """librdkafka's API cannot be used; says why."""
 
 
 class Library:
-    """The functions by their names without `rd_kafka_`; each lets other Python threads run."""
+    """The functions by their names without `rd_kafka_`; they release the GIL."""
 
     def __init__(self) -> None:
         """Raises:
-        Unfit: librdkafka cannot be called, or is one that this was not written for.
+        UnfitError: librdkafka cannot be called, or its version is not supported.
         """
         if sys.byteorder != "little" or ctypes.sizeof(c_void_p) != 8:
-            raise Unfit("this machine's numbers have another form in memory")
-        if ctypes.sizeof(Message) != MESSAGE.itemsize:
-            raise Unfit("ctypes and numpy lay out a structure differently")
+            raise UnfitError("this machine is not a little-endian one with 64 bits")
         try:
             from confluent_kafka import cimpl
 
-            # Its names are looked up in what it is linked with, too: this very librdkafka.
+            # Its symbols include those of the librdkafka that it is linked with.
             loaded = ctypes.CDLL(cimpl.__file__)
             for name, (result, arguments) in _FUNCTIONS.items():
                 function = getattr(loaded, f"rd_kafka_{name}")
                 function.restype, function.argtypes = result, arguments
                 setattr(self, name, function)
         except (ImportError, OSError, AttributeError) as error:
-            raise Unfit(f"librdkafka's functions are not found ({error})") from error
+            raise UnfitError(f"librdkafka's functions are not found ({error})") from error
         version = int(self.version())
         if not _SINCE <= version < _BEFORE:
-            raise Unfit(f"librdkafka's version is {version:08x}")
+            raise UnfitError(f"librdkafka's version is {version:08x}")
 
     def __getattr__(self, name: str) -> Any:
-        """For the type checker: whatever is in the table is there."""
+        """For the type checker: the functions of the table."""
         raise AttributeError(name)
 
 
 @cache
-def library() -> Library | None:
-    """The library; None, and a line in the log, where rows go through confluent-kafka instead."""
+def load_library() -> Library | None:
+    """None, after a warning, if rows have to go through confluent-kafka instead."""
     try:
         return Library()
-    except Unfit as unfit:
+    except UnfitError as unfit:
         LOGGER.warning("Rows go to Kafka one by one, which is slower: %s.", unfit)
         return None

@@ -1,4 +1,4 @@
-"""From Arrow's columns to the structures that librdkafka takes: pointers into the same memory."""
+"""Builds librdkafka's structures from Arrow columns: pointers into the same memory."""
 
 from __future__ import annotations
 
@@ -12,41 +12,28 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eos_sink.kafka.native.library import (
-    COPY,
-    MESSAGE,
-    PART,
-    PART_FLAGS,
-    PART_HEADER,
-    PART_KEY,
-    PART_PARTITION,
-    PART_PRIVATE,
-    PART_TIMESTAMP,
-    PART_TOPIC,
-    PART_VALUE,
-    UNASSIGNED,
-)
-from eos_sink.kafka.rows import Int64s, Rows, header_parts, plain, spans
+from eos_sink.kafka.native import library as rdkafka
+from eos_sink.kafka.rows import Int64s, Rows, find_spans, split_headers, to_bytes
 
-# What an empty field points to: NULL would be a null.
+# The address of empty fields: NULL would mean null.
 _NOTHING = ctypes.create_string_buffer(1)
 _FIXED = (
-    PART_TOPIC,
-    PART_PARTITION,
-    PART_VALUE,
-    PART_KEY,
-    PART_TIMESTAMP,
-    PART_PRIVATE,
-    PART_FLAGS,
+    rdkafka.PART_TOPIC,
+    rdkafka.PART_PARTITION,
+    rdkafka.PART_VALUE,
+    rdkafka.PART_KEY,
+    rdkafka.PART_TIMESTAMP,
+    rdkafka.PART_PRIVATE,
+    rdkafka.PART_FLAGS,
 )
 
 
 @dataclass(frozen=True)
 class Group:
-    """Rows for one topic, and one partition or whichever the partitioner chooses.
+    """Rows for one topic, and for one partition or the partitioner's choice.
 
     Attributes:
-        messages: rd_kafka_message_t; they point into the rows, which have to outlive them.
+        messages: rd_kafka_message_t; they point into the rows, which must outlive them.
     """
 
     topic: str
@@ -56,11 +43,11 @@ class Group:
 
 @dataclass(frozen=True)
 class Calls:
-    """Rows for rd_kafka_produceva, one call each.
+    """Rows for rd_kafka_produceva, one call for each.
 
     Attributes:
         addresses, counts: of each row's parts.
-        kept: what the addresses point into, beside the rows.
+        kept: the memory that the addresses point to.
     """
 
     addresses: list[int]
@@ -68,9 +55,9 @@ class Calls:
     kept: tuple[Any, ...]
 
 
-def groupable(rows: Rows) -> bool:
-    """Whether the rows fit into rd_kafka_message_t, which has neither headers nor a time, and can
-    be sorted by partition: where only some name theirs, others may go to the same."""
+def can_group(rows: Rows) -> bool:
+    """Whether the rows fit into rd_kafka_message_t, which has neither headers nor a timestamp, and
+    can be sorted by partition: the partitioner may send rows without one to the same partition."""
     if rows.headers is not None and pc.sum(pc.list_value_length(rows.headers)).as_py():
         return False
     if rows.timestamp is not None and rows.timestamp.null_count < len(rows):
@@ -78,22 +65,22 @@ def groupable(rows: Rows) -> bool:
     return rows.partition is None or rows.partition.null_count in (0, len(rows))
 
 
-def groups(rows: Rows, private: int) -> Iterator[Group]:
-    """The rows by where they go, in the same order otherwise. They must be groupable.
+def group_rows(rows: Rows, private: int) -> Iterator[Group]:
+    """The rows by topic and partition, in the same order otherwise. `can_group` must hold.
 
     Args:
-        private: comes back with each record's delivery.
+        private: a number that comes back with each record's delivery.
     """
-    messages = np.zeros(len(rows), MESSAGE)
+    messages = np.zeros(len(rows), rdkafka.MESSAGE)
     messages["payload"], messages["len"] = _pointers(rows.value)
     messages["key"], messages["key_len"] = _pointers(rows.key)
     messages["private"] = private
     partitioned = rows.partition is not None and not rows.partition.null_count
     names, topics = rows.topics
     if len(names) == 1 and not partitioned:
-        yield Group(names[0], UNASSIGNED, messages)
+        yield Group(names[0], rdkafka.UNASSIGNED, messages)
         return
-    partitions = _whole(rows.partition) if partitioned else np.full(len(rows), UNASSIGNED)
+    partitions = _fill(rows.partition) if partitioned else np.full(len(rows), rdkafka.UNASSIGNED)
     places = topics * 2**32 + partitions
     order = np.argsort(places, kind="stable")
     edges = np.flatnonzero(np.diff(places[order])) + 1
@@ -101,40 +88,41 @@ def groups(rows: Rows, private: int) -> Iterator[Group]:
         yield Group(names[topics[part[0]]], int(partitions[part[0]]), messages[part])
 
 
-def calls(rows: Rows, private: int, handle: Callable[[str], int]) -> Calls:
+def build_calls(rows: Rows, private: int, handle: Callable[[str], int]) -> Calls:
     """The rows in their order.
 
     Args:
-        handle: the rd_kafka_topic_t of a topic.
+        private: a number that comes back with each record's delivery.
+        handle: returns the rd_kafka_topic_t of a topic.
     """
     names, topics = rows.topics
     counts, keys, values = _headers(rows)
     begin = len(_FIXED) * np.arange(len(rows)) + np.cumsum(counts) - counts
-    parts = np.zeros(len(_FIXED) * len(rows) + len(keys), PART)
+    parts = np.zeros(len(_FIXED) * len(rows) + len(keys), rdkafka.PART)
     for number, kind in enumerate(_FIXED):
         parts["kind"][begin + number] = kind
     topic, partition, value, key, timestamp, tag, flags = (
         begin + number for number in range(len(_FIXED))
     )
     parts["pointer"][topic] = np.array([handle(name) for name in names], np.uintp)[topics]
-    parts["number"][partition] = _whole(rows.partition, UNASSIGNED, len(rows))
+    parts["number"][partition] = _fill(rows.partition, rdkafka.UNASSIGNED, len(rows))
     parts["pointer"][value], parts["size"][value] = _pointers(rows.value)
     parts["pointer"][key], parts["size"][key] = _pointers(rows.key)
     # 0 means now.
-    parts["number"][timestamp] = _whole(rows.timestamp, 0, len(rows))
+    parts["number"][timestamp] = _fill(rows.timestamp, 0, len(rows))
     parts["pointer"][tag] = private
-    parts["number"][flags] = COPY
+    parts["number"][flags] = rdkafka.COPY
     within = np.arange(len(keys)) - np.repeat(np.cumsum(counts) - counts, counts)
     header = np.repeat(begin, counts) + len(_FIXED) + within
-    parts["kind"][header] = PART_HEADER
+    parts["kind"][header] = rdkafka.PART_HEADER
     parts["pointer"][header], _ = _pointers(keys)
     parts["second"][header], sizes = _pointers(values)
     parts["third"][header] = sizes
-    addresses = parts.ctypes.data + begin * PART.itemsize
+    addresses = parts.ctypes.data + begin * rdkafka.PART.itemsize
     return Calls(addresses.tolist(), (len(_FIXED) + counts).tolist(), (parts, keys, values, rows))
 
 
-def _whole(column: Any, null: int = 0, count: int = 0) -> Int64s:
+def _fill(column: Any, null: int = 0, count: int = 0) -> Int64s:
     if column is None:
         return np.full(count, null, np.int64)
     filled: Int64s = pc.fill_null(column, null).to_numpy().astype(np.int64)
@@ -142,10 +130,10 @@ def _whole(column: Any, null: int = 0, count: int = 0) -> Int64s:
 
 
 def _pointers(column: Any) -> tuple[Any, Any]:
-    """Where each field begins, NULL for null, and how many bytes it has."""
+    """The address of each field, NULL for null, and its number of bytes."""
     if column is None:
         return 0, 0
-    buffer, starts, lengths = spans(column)
+    buffer, starts, lengths = find_spans(column)
     base = buffer.address if buffer is not None and buffer.size else ctypes.addressof(_NOTHING)
     there = lengths >= 0
     pointers = np.where(there, starts + base, 0).astype(np.uintp)
@@ -153,14 +141,14 @@ def _pointers(column: Any) -> tuple[Any, Any]:
 
 
 def _headers(rows: Rows) -> tuple[Int64s, Any, Any]:
-    """As `header_parts`; each key is followed by a zero, as the name of a header has to be."""
+    """As `split_headers`, with a zero byte after each key, which librdkafka requires."""
     if rows.headers is None:
         nothing = pa.array([], pa.binary())
         return np.zeros(len(rows), np.int64), nothing, nothing
-    counts, keys, values = header_parts(rows.headers)
+    counts, keys, values = split_headers(rows.headers)
     end = pa.scalar(b"", keys.type)
     return (
         counts,
-        plain(pc.binary_join_element_wise(keys, end, pa.scalar(b"\0", keys.type))),
+        to_bytes(pc.binary_join_element_wise(keys, end, pa.scalar(b"\0", keys.type))),
         values,
     )

@@ -1,2 +1,5 @@
-"""`eos-sink doctor`: facts of a cluster, a query, this machine and a Spark session, and what they
-mean. `gather` asks, the other modules judge without asking anything."""
+"""`eos-sink doctor`: checks a cluster, a query, this machine and a Spark session.
+
+`facts` asks the cluster, and `spark` runs a job. A check is a function from facts to findings that
+asks nothing.
+"""

@@ -1,131 +1,223 @@
-"""Brokers, controllers and their clock."""
+"""Checks of the brokers and controllers: address, version, clock, and limits on time."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from eos_sink.errors import ClusterError
-from eos_sink.kafka.cluster_facts import Broker, Clock, Unseen
-from eos_sink.kafka.interfaces import TransactionStatus
-from eos_sink.kafka_config.broker_versions import check_broker
-from eos_sink.ops.doctor.commands import Commands
-from eos_sink.ops.doctor.facts import Facts
-from eos_sink.ops.doctor.finding import Check, Findings, failure, ok, unseen, warning
+from eos_sink.kafka.interfaces import TransactionStatus, Unseen
+from eos_sink.kafka_config.broker_versions import VERIFICATION, check_broker
+from eos_sink.ops.doctor.facts import Facts, LogFacts
+from eos_sink.ops.doctor.findings import Check, Finding, Findings
+from eos_sink.protocol.rules import group_session_ms, vote_margin_ms
 
 _FEATURES = ("metadata.version", "transaction.version", "group.version")
-# A clock that is set over the network is right to some milliseconds.
-_APART_MS = 1_000
-_MEANING = (
-    "Ages and times left, as commands, metrics and alerts on this machine tell them, are off by as "
-    "much. Batches are decided by the brokers' clocks alone."
-)
-_REMEDY = "Set both clocks over the network; this shows how far one is off: chronyc tracking"
+_MAX_TIMEOUT = "transaction.max.timeout.ms"
+_MAX_SESSION = "group.max.session.timeout.ms"
+ID_EXPIRATION = "transactional.id.expiration.ms"
+_OWN_TIMEOUT = "eos.transaction.timeout.ms"
+_DAY_MS = 24 * 3600 * 1000
+# Clocks that NTP keeps agree within milliseconds.
+_CLOCK_TOLERANCE_MS = 1_000
 
 
-def judge_brokers(brokers: Sequence[Broker]) -> Findings:
-    """An address that brokers advertise and that leads nowhere from here is a classic: the
-    bootstrap works, and all that follows waits."""
-    for broker in brokers:
+def check_brokers(facts: Facts) -> Findings:
+    """A wrong `advertised.listeners`: the bootstrap works, and every later request times out."""
+    for broker in facts.brokers:
         if broker.unreachable:
-            yield failure(
-                Check.BROKERS,
+            yield Check.BROKERS.failure(
                 f"broker {broker.id} cannot be reached at {broker.address}, which it advertises: "
                 f"{broker.unreachable}",
-                "Clients are sent to that address, so its partitions and coordinators cannot be "
+                "Clients connect to that address, so its partitions and coordinators cannot be "
                 "used from here, whatever the bootstrap server answers.",
                 f"Make advertised.listeners of broker {broker.id} an address that driver and "
                 "executors can resolve and reach, or open the way: "
                 f"nc -vz {broker.address.replace(':', ' ')}",
             )
-    reached = [
-        f"{broker.address} (node {broker.id})" for broker in brokers if not broker.unreachable
-    ]
-    if len(reached) == len(brokers):
-        noun = "broker answers" if len(reached) == 1 else "brokers answer"
-        yield ok(Check.BROKERS, f"{len(reached)} {noun}: {', '.join(reached)}")
+    if not any(broker.unreachable for broker in facts.brokers):
+        count = len(facts.brokers)
+        addresses = ", ".join(f"{broker.address} (node {broker.id})" for broker in facts.brokers)
+        yield Check.BROKERS.ok(
+            f"{count} broker{' answers' if count == 1 else 's answer'}: {addresses}"
+        )
 
 
-def judge_versions(facts: Facts) -> Findings:
-    old = False
+def check_versions(facts: Facts) -> Findings:
+    old: list[Finding] = []
     for broker in facts.brokers:
         if isinstance(broker.newest, Unseen):
-            continue  # It was told that it cannot be reached.
+            continue  # `check_brokers` reports that it cannot be reached.
         try:
             check_broker(f"{broker.id} ({broker.address})", broker.newest)
         except ClusterError as error:
-            old = True
-            yield failure(
-                Check.VERSIONS,
-                error.message.rstrip("."),
-                "The query is refused at its start.",
-                error.remedy.removesuffix(" Nothing was written."),
+            old.append(
+                Check.VERSIONS.failure(
+                    error.message.rstrip("."),
+                    "The query is refused at its start.",
+                    error.remedy.removesuffix(" Nothing was written."),
+                )
             )
-    if not old:
-        features = facts.features
-        if isinstance(features, Unseen):
-            yield ok(Check.VERSIONS, f"all requests are known; features: {features.why}")
-        else:
-            told = ", ".join(f"{name} {features[name]}" for name in _FEATURES if name in features)
-            yield ok(Check.VERSIONS, f"all requests are known; {told or 'no features'}")
+    if isinstance(facts.features, Unseen):
+        features = f"features: {facts.features.why}"
+    else:
+        known = [f"{name} {facts.features[name]}" for name in _FEATURES if name in facts.features]
+        features = ", ".join(known) or "no features"
+    yield from old or [Check.VERSIONS.ok(f"all requests are known; {features}")]
 
 
-def judge_controller(facts: Facts, commands: Commands) -> Findings:
-    quorum = facts.quorum
-    if isinstance(quorum, Unseen):
-        yield unseen(Check.CONTROLLER, "who leads the controllers", quorum, commands)
-    elif quorum.leader < 0:
-        yield failure(
-            Check.CONTROLLER,
+def check_controller(facts: Facts) -> Findings:
+    quorum = Check.CONTROLLER.require(facts.quorum, "the leader of the controllers")
+    if quorum.leader < 0:
+        yield Check.CONTROLLER.failure(
             "the controllers have no leader",
-            "No topic can be made and no partition finds a new leader when a broker fails.",
-            f"kafka-metadata-quorum {commands.connection} describe --status",
+            "No topic can be created, and no partition gets a new leader when a broker fails.",
+            f"kafka-metadata-quorum {facts.commands.connection} describe --status",
         )
     else:
-        yield ok(Check.CONTROLLER, f"node {quorum.leader} leads the controllers")
+        yield Check.CONTROLLER.ok(f"node {quorum.leader} leads the controllers")
 
 
-def judge_clock(facts: Facts, commands: Commands) -> Findings:
-    ahead_ms = open_in_future(facts)
-    if ahead_ms >= _APART_MS:
-        yield warning(
-            Check.CLOCK,
-            f"a broker's clock is at least {ahead_ms / 1000:.1f} s ahead of this machine's: by it, "
-            "a transaction that is open has yet to begin",
-            _MEANING,
-            _REMEDY,
+def check_clock(facts: Facts) -> Findings:
+    def differ(what: str) -> Finding:
+        return Check.CLOCK.warning(
+            what,
+            "Commands, metrics and alerts on this machine show ages and remaining times that are "
+            "wrong by as much. Batches are decided by the brokers' clocks alone.",
+            "Synchronize both clocks (NTP); this shows the offset: chronyc tracking",
         )
-    clock = None if isinstance(facts.quorum, Unseen) else facts.quorum.clock
+
+    open_ = [] if isinstance(facts.transactions, Unseen) else facts.transactions
+    starts = [each.started_ms for each in open_ if each.status is TransactionStatus.ONGOING]
+    ahead_ms = max(starts, default=facts.now_ms) - facts.now_ms
+    if ahead_ms >= _CLOCK_TOLERANCE_MS:
+        yield differ(
+            f"a broker's clock is at least {ahead_ms / 1000:.1f} s ahead of this machine's: an "
+            "open transaction started in the future"
+        )
+    what = "the difference between the cluster's clock and this one"
+    clock = Check.CLOCK.require(facts.quorum, what).clock
     if clock is None:
-        why = facts.quorum if isinstance(facts.quorum, Unseen) else Unseen("no clock is told")
-        yield unseen(Check.CLOCK, "how far the cluster's clock is from this one", why, commands)
+        yield Check.CLOCK.unseen(what, Unseen("the controllers do not send their time"))
         return
-    behind = apart(clock)
-    if abs(behind) < _APART_MS:
-        unsure = (clock.after_ms - clock.before_ms) // 2
-        yield ok(
-            Check.CLOCK,
-            f"that of {clock.whose} is the same as here, within {unsure + _APART_MS} ms",
-        )
-        return
-    way = "behind" if behind > 0 else "ahead of"
-    yield warning(
-        Check.CLOCK,
-        f"this machine is {abs(behind) / 1000:.1f} s {way} {clock.whose}",
-        _MEANING,
-        _REMEDY,
+    # The cluster's clock was read between `before_ms` and `after_ms` of this one.
+    behind_ms = max(clock.theirs_ms - clock.after_ms, 0) or min(
+        clock.theirs_ms - clock.before_ms, 0
     )
+    if abs(behind_ms) < _CLOCK_TOLERANCE_MS:
+        within = (clock.after_ms - clock.before_ms) // 2 + _CLOCK_TOLERANCE_MS
+        yield Check.CLOCK.ok(f"that of {clock.whose} is the same as here, within {within} ms")
+    else:
+        way = "behind" if behind_ms > 0 else "ahead of"
+        yield differ(f"this machine is {abs(behind_ms) / 1000:.1f} s {way} {clock.whose}")
 
 
-def apart(clock: Clock) -> int:
-    """By how many ms the cluster is ahead of this machine, at least; 0 if it may be the same."""
-    if clock.theirs_ms > clock.after_ms:
-        return clock.theirs_ms - clock.after_ms
-    return min(0, clock.theirs_ms - clock.before_ms)
+def _lowest(check: Check, facts: Facts, name: str) -> tuple[int, str, bool]:
+    """Return the lowest value of a setting, since a client may meet any broker; which brokers have
+    it; and whether a change needs a restart."""
+    settings = check.require(facts.setting(name), f"the brokers' {name}")
+    value = min(int(each.value) for each in settings.values())
+    at = [address for address, each in settings.items() if int(each.value) == value]
+    who = "the brokers have" if len(at) == len(settings) else f"{', '.join(at)} has"
+    return value, f"{who} {name}={value}", settings[at[0]].fixed
 
 
-def open_in_future(facts: Facts) -> int:
-    """By how many ms a coordinator's clock is ahead, at least, as its open transactions tell."""
-    if isinstance(facts.transactions, Unseen):
-        return 0
-    started = [t.started_ms for t in facts.transactions if t.status is TransactionStatus.ONGOING]
-    return max([0, *(start - facts.now_ms for start in started)])
+def check_timeout(facts: Facts) -> Findings:
+    meaning = "The query is refused at its start (INVALID_TRANSACTION_TIMEOUT)."
+    timeout_ms = facts.subject.options.transaction_timeout_ms
+    yield _check_maximum(Check.TIMEOUT, facts, _MAX_TIMEOUT, timeout_ms, meaning)
+
+
+def check_session(facts: Facts) -> Findings:
+    """The driver asks for the longest session that the brokers allow, and stops if that is shorter
+    than its transactions need."""
+    meaning = (
+        f"The driver needs a minute more than {_OWN_TIMEOUT}. The brokers answer "
+        "INVALID_SESSION_TIMEOUT, and the query is refused at its start."
+    )
+    session_ms = group_session_ms(facts.subject.options.transaction_timeout_ms)
+    yield _check_maximum(Check.SESSION, facts, _MAX_SESSION, session_ms, meaning)
+
+
+def _check_maximum(check: Check, facts: Facts, name: str, wanted: int, meaning: str) -> Finding:
+    timeout_ms = facts.subject.options.transaction_timeout_ms
+    need = f"{_OWN_TIMEOUT}={timeout_ms} needs {wanted} ms"
+    maximum, where, restart = _lowest(check, facts, name)
+    if maximum >= wanted:
+        return check.ok(f"{need}; the brokers allow {maximum}")
+    remedy = facts.commands.set_brokers(name, wanted, restart=restart)
+    shorter = timeout_ms - (wanted - maximum)
+    if shorter > 0:
+        fits = f"Give the query {_OWN_TIMEOUT}={shorter}, if its batches are shorter"
+        remedy = f"{fits}, or: {remedy}"
+    return check.failure(f"{need}, and {where}", meaning, remedy)
+
+
+def check_batches(facts: Facts) -> Findings:
+    """The age of the oldest transaction at the last vote is what the batch used of its timeout."""
+    subject = facts.subject
+    records = facts.log.records if isinstance(facts.log, LogFacts) else {}
+    for query, written in sorted(records.items()):
+        stats = written.record.stats
+        if subject.shown not in (None, query) or stats.left_ms is None or not stats.timeout_ms:
+            continue
+        took_ms = stats.timeout_ms - stats.left_ms
+        # Each query has a timeout of its own, unless the options of one are given.
+        limit_ms = subject.options.transaction_timeout_ms if subject.names else stats.timeout_ms
+        what = f"the last batch of {query} took {took_ms / 1000:.0f} s of {limit_ms / 1000:.0f} s"
+        remedy = (
+            "Make batches smaller (maxOffsetsPerTrigger, maxFilesPerTrigger), or raise "
+            f"{_OWN_TIMEOUT} and, on the brokers, {_MAX_TIMEOUT}."
+        )
+        if took_ms >= limit_ms - vote_margin_ms(limit_ms):
+            meaning = "The vote gives such a batch up, each time."
+            yield Check.TIMEOUT.failure(what, meaning, remedy)
+        elif took_ms > limit_ms // 2:
+            meaning = "The vote gives a batch up that takes twice as long."
+            yield Check.TIMEOUT.warning(what, meaning, remedy)
+
+
+def check_expiry(facts: Facts) -> Findings:
+    kept_ms, where, restart = _lowest(Check.EXPIRY, facts, ID_EXPIRATION)
+    if kept_ms < _DAY_MS:
+        yield Check.EXPIRY.warning(
+            where,
+            "After a longer downtime the coordinator no longer knows the outcome of the query's "
+            "last batch: the query reads it back from the topics, if they still have it.",
+            facts.commands.set_brokers(ID_EXPIRATION, 7 * _DAY_MS, restart=restart),
+        )
+    else:
+        kept = format_hours(kept_ms)
+        yield Check.EXPIRY.ok(f"coordinators remember transactional ids for {kept}")
+
+
+def check_verification(facts: Facts) -> Findings:
+    what = f"the brokers' {VERIFICATION}"
+    settings = Check.VERIFICATION.require(facts.setting(VERIFICATION), what)
+    off = {address: each for address, each in settings.items() if each.value == "false"}
+    if off:
+        restart = any(each.fixed for each in off.values())
+        yield Check.VERIFICATION.failure(
+            f"{VERIFICATION}=false on {', '.join(off)}",
+            "The query is refused at its start: a row that arrives after its transaction was "
+            "aborted would block readers, or be committed by the next attempt (KIP-890).",
+            facts.commands.set_brokers(VERIFICATION, "true", restart=restart),
+        )
+    else:
+        yield Check.VERIFICATION.ok(f"{VERIFICATION}=true")
+
+
+def format_hours(ms: int) -> str:
+    """Format a long time in hours or days."""
+    hours = ms / 3_600_000
+    return f"{hours:g} h" if hours < 48 else f"{hours / 24:g} days"
+
+
+CHECKS = (
+    check_brokers,
+    check_versions,
+    check_controller,
+    check_clock,
+    check_timeout,
+    check_batches,
+    check_session,
+    check_expiry,
+    check_verification,
+)

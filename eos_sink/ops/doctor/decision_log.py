@@ -1,175 +1,139 @@
-"""The decision log: as the sink makes it, with records that can be read."""
+"""Checks of the decision log: its topic, and its records."""
 
 from __future__ import annotations
 
 from eos_sink.identity import QueryNames
-from eos_sink.kafka.cluster import LOG_CONFIGURATION, LOG_PARTITIONS, home_of
-from eos_sink.kafka.cluster_facts import TopicFacts, Unseen
-from eos_sink.kafka.interfaces import LogPosition
-from eos_sink.ops.doctor.commands import Commands
-from eos_sink.ops.doctor.copies import MIN_IN_SYNC, counted, judge_copies
-from eos_sink.ops.doctor.facts import Facts, LogFacts, Subject
-from eos_sink.ops.doctor.finding import (
-    Check,
-    Finding,
-    Findings,
-    failure,
-    ok,
-    unseen,
-    warning,
-)
+from eos_sink.kafka.interfaces import LogPosition, TopicDescription, Unseen
+from eos_sink.kafka.log_topic import LOG_CONFIGURATION, LOG_PARTITIONS, home_of
+from eos_sink.ops.doctor.facts import Facts, LogFacts
+from eos_sink.ops.doctor.findings import Check, Finding, Findings
+from eos_sink.ops.doctor.topics import MIN_IN_SYNC, check_copies, count_copies, fix_setting
 
-_POLICY, _LARGEST, _SEGMENT = "cleanup.policy", "max.message.bytes", "segment.bytes"
-_BYTES_A_TASK = 100
+_BYTES_PER_TASK = 100
 
 
-def judge_log(subject: Subject, facts: Facts, commands: Commands) -> Findings:
-    name, topic = subject.log, facts.topics[subject.log]
+def check_log(facts: Facts) -> Findings:
+    topic = Check.LOG.require(facts.topics[facts.subject.log], facts.subject.log)
     if topic is None:
-        yield _to_be_made(subject, facts, commands)
-        return
-    if isinstance(topic, Unseen):
-        yield unseen(Check.LOG, name, topic, commands)
+        yield _check_creation(facts)
         return
     found = [
-        *_shape(topic, facts, commands),
-        *judge_copies(Check.LOG, topic, len(facts.brokers), commands),
-        *_settings(topic, commands),
+        *_check_partitions(topic, facts),
+        *check_copies(Check.LOG, topic, facts),
+        *_check_settings(topic, facts),
     ]
-    copies = counted(topic.copies)
-    described = f"{name}: {len(topic.partitions)} partitions, compacted, {copies}, all in sync"
-    yield from found or [ok(Check.LOG, described)]
+    what = (
+        f"{topic.name}: {len(topic.partitions)} partitions, compacted, "
+        f"{count_copies(topic.replicas)}, all in sync"
+    )
+    yield from found or [Check.LOG.ok(what)]
 
 
-def _to_be_made(subject: Subject, facts: Facts, commands: Commands) -> Finding:
-    name, brokers = subject.log, len(facts.brokers)
-    copies = max(1, min(subject.log_copies, brokers))
-    if isinstance(facts.refusal, Unseen):
-        return unseen(Check.LOG, f"whether {name} can be made", facts.refusal, commands)
-    if not facts.refusal:
-        return ok(
-            Check.LOG,
-            f"{name} is not there yet; the first start makes it with {LOG_PARTITIONS} partitions "
-            f"and {counted(copies)}",
+def _check_creation(facts: Facts) -> Finding:
+    name, log_copies = facts.subject.log, facts.subject.options.log_replication
+    refusal = Check.LOG.require(facts.refusal, f"whether {name} can be created")
+    copies = max(1, min(log_copies, len(facts.brokers)))
+    if not refusal:
+        return Check.LOG.ok(
+            f"{name} is not there yet; the first start creates it with {LOG_PARTITIONS} "
+            f"partitions and {count_copies(copies)}"
         )
-    in_sync = {MIN_IN_SYNC: 2} if copies > 2 else {}
-    return failure(
-        Check.LOG,
-        f"{name} is not there, and cannot be made: {facts.refusal.rstrip('.')}",
+    settings = {**LOG_CONFIGURATION, **({MIN_IN_SYNC: 2} if copies > 2 else {})}
+    return Check.LOG.failure(
+        f"{name} is not there, and cannot be created: {refusal.rstrip('.')}",
         "The query is refused at its start.",
-        commands.make_topic(name, LOG_PARTITIONS, copies, {**LOG_CONFIGURATION, **in_sync}),
+        facts.commands.create_topic(name, LOG_PARTITIONS, copies, settings),
     )
 
 
-def _shape(topic: TopicFacts, facts: Facts, commands: Commands) -> Findings:
+def _check_partitions(topic: TopicDescription, facts: Facts) -> Findings:
     count = len(topic.partitions)
     if count == LOG_PARTITIONS:
         return
-    empty = isinstance(facts.log, LogFacts) and not facts.log.count
-    if empty and count < LOG_PARTITIONS:
-        # Nothing is in a wrong place yet.
-        remedy = commands.widen_topic(topic.name, LOG_PARTITIONS)
-    else:
-        remedy = "Name another topic with eos.log.topic (here: --log-topic); the sink makes it."
-    yield failure(
-        Check.LOG,
+    remedy = "Name another topic with eos.log.topic (here: --log-topic); the sink creates it."
+    if count < LOG_PARTITIONS and isinstance(facts.log, LogFacts) and not facts.log.count:
+        # An empty log has no record that would be in the wrong partition.
+        remedy = facts.commands.add_partitions(topic.name, LOG_PARTITIONS)
+    yield Check.LOG.failure(
         f"{topic.name} has {count} partition{'' if count == 1 else 's'} instead of "
         f"{LOG_PARTITIONS}",
-        "Decisions would be looked for in the wrong place: the query is refused at its start.",
+        "Decisions would be looked for in the wrong partition: the query is refused at its start.",
         remedy,
     )
 
 
-def _settings(topic: TopicFacts, commands: Commands) -> Findings:
+def _check_settings(topic: TopicDescription, facts: Facts) -> Findings:
     if isinstance(topic.settings, Unseen):
         return
-    name, settings = topic.name, topic.settings
-    policy = settings.get(_POLICY, LOG_CONFIGURATION[_POLICY])
-    if policy != LOG_CONFIGURATION[_POLICY]:
-        yield failure(
-            Check.LOG,
-            f"{name} has {_POLICY}={policy}",
-            "Decisions would be deleted with time: the query is refused at its start.",
-            commands.set_topic(name, {_POLICY: LOG_CONFIGURATION[_POLICY]}),
+    commands, settings = facts.commands, {**LOG_CONFIGURATION, **topic.settings}
+    name, wanted = "cleanup.policy", LOG_CONFIGURATION["cleanup.policy"]
+    if settings[name] != wanted:
+        meaning = "Decisions would be deleted after a time: the query is refused at its start."
+        yield Check.LOG.failure(*fix_setting(topic, name, wanted, meaning, commands))
+    name, wanted = "max.message.bytes", LOG_CONFIGURATION["max.message.bytes"]
+    if int(settings[name]) < int(wanted):
+        meaning = (
+            f"A decision takes some {_BYTES_PER_TASK} bytes per task, so a batch of more than "
+            f"about {int(settings[name]) // _BYTES_PER_TASK:,} tasks cannot be decided."
         )
-    wanted = int(LOG_CONFIGURATION[_LARGEST])
-    largest = int(settings.get(_LARGEST, wanted))
-    if largest < wanted:
-        yield warning(
-            Check.LOG,
-            f"{name} has {_LARGEST}={largest} instead of {wanted}",
-            f"A decision takes some {_BYTES_A_TASK} bytes a task, so a batch of more than about "
-            f"{largest // _BYTES_A_TASK:,} tasks cannot be decided.",
-            commands.set_topic(name, {_LARGEST: wanted}),
-        )
-    wanted = int(LOG_CONFIGURATION[_SEGMENT])
-    segment = int(settings.get(_SEGMENT, wanted))
-    if segment > wanted:
-        yield warning(
-            Check.LOG,
-            f"{name} has {_SEGMENT}={segment} instead of {wanted}",
-            "Records that were replaced stay until a segment is full, and each start reads them.",
-            commands.set_topic(name, {_SEGMENT: wanted}),
-        )
+        yield Check.LOG.warning(*fix_setting(topic, name, wanted, meaning, commands))
+    name, wanted = "segment.bytes", LOG_CONFIGURATION["segment.bytes"]
+    if int(settings[name]) > int(wanted):
+        meaning = "Replaced records stay until a segment is full, and each start reads them."
+        yield Check.LOG.warning(*fix_setting(topic, name, wanted, meaning, commands))
 
 
-def judge_records(facts: Facts, commands: Commands) -> Findings:
-    log = facts.log
-    if log is None:
-        return  # That it is not there was told.
-    if isinstance(log, Unseen):
-        yield unseen(Check.RECORDS, "what the decision log says", log, commands)
-        return
-    found = [*_unreadable(log), *_misplaced(log)]
+def check_log_records(facts: Facts) -> Findings:
+    if facts.log is None:
+        return  # `check_log` reports that it is missing.
+    log = Check.RECORDS.require(facts.log, "the records of the decision log")
+    found = [*_check_unreadable(log), *_check_misplaced(log)]
     count = len(log.records)
-    fine = f"{count} quer{'y' if count == 1 else 'ies'}, all readable"
-    yield from found or [ok(Check.RECORDS, fine)]
+    what = f"{count} quer{'y' if count == 1 else 'ies'}, all readable"
+    yield from found or [Check.RECORDS.ok(what)]
 
 
-def _unreadable(log: LogFacts) -> Findings:
+def _check_unreadable(log: LogFacts) -> Findings:
+    revoke = "Revoke Write on the topic from every principal that runs no query"
     for key, record in sorted(log.unreadable.items()):
-        where = _place(record.position)
+        where = _format_position(record.position)
         if key in log.newer:
-            yield failure(
-                Check.RECORDS,
+            yield Check.RECORDS.failure(
                 f"the record of {key} ({where}) has format {log.newer[key]}",
-                "A newer version of the sink wrote it: an older one stops that query, and this "
-                "command says nothing about it.",
+                "A newer version of the sink wrote it: this version stops the query, and this "
+                "command cannot check it.",
                 "pip install --upgrade eos-sink",
             )
         elif QueryNames.of_shown(key):
-            yield failure(
-                Check.RECORDS,
+            yield Check.RECORDS.failure(
                 f"the record of {key} ({where}) is none of the sink's",
-                "Something else writes to the decision log under that query's name: the query "
-                "stops, and a person has to find out what was decided (docs/resolve.md).",
-                "Take Write on the topic from whoever is no query; then start the query again, "
-                "which names the command that helps.",
+                "Another program writes to the decision log under that query's name: the query "
+                "stops, and an operator has to find out what was decided (docs/resolve.md).",
+                f"{revoke}; then start the query, whose error names the command that helps.",
             )
         else:
-            yield warning(
-                Check.RECORDS,
+            yield Check.RECORDS.warning(
                 f"the record under key {key!r} ({where}) is none of the sink's",
-                "No query reads it, but whoever writes there can mislead every query.",
-                "Take Write on the topic from whoever is no query (kafka-acls --remove).",
+                "No query reads it, but a program that writes there can mislead every query.",
+                f"{revoke} (kafka-acls --remove).",
             )
 
 
-def _misplaced(log: LogFacts) -> Findings:
-    """Of queries, since where foreign records lie is nobody's business."""
+def _check_misplaced(log: LogFacts) -> Findings:
     for key, written in sorted(log.records.items()):
         home = home_of(QueryNames.of_record(key, written.record.prefix).query)
-        if written.position.partition == home:
-            continue
-        yield warning(
-            Check.RECORDS,
-            f"the record of {key} lies in {_place(written.position)}, and is looked for in "
-            f"partition {home}",
-            "It was copied there (a mirrored or restored topic), so the query does not see it.",
-            "Let the query start on a log of its own (eos.log.topic), or restore the topic "
-            "partition by partition.",
-        )
+        if written.position.partition != home:
+            yield Check.RECORDS.warning(
+                f"the record of {key} is in {_format_position(written.position)} instead of "
+                f"partition {home}",
+                "It was copied there (a mirrored or restored topic), so the query does not see it.",
+                "Start the query with a new log (eos.log.topic), or restore the topic partition "
+                "by partition.",
+            )
 
 
-def _place(position: LogPosition) -> str:
+def _format_position(position: LogPosition) -> str:
     return f"partition {position.partition}, offset {position.offset}"
+
+
+CHECKS = (check_log, check_log_records)

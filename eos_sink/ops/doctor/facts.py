@@ -1,79 +1,105 @@
-"""What is looked at, and all that was seen of it."""
+"""The facts about a cluster that the checks look at, and how they are asked for.
+
+A fact that cannot be seen is an `Unseen` and hides no other.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TypeVar
 
+from eos_sink.decision_log.codec import FORMAT
+from eos_sink.errors import EosSinkError
 from eos_sink.identity import QueryNames
-from eos_sink.kafka.cluster_facts import (
+from eos_sink.kafka.admin_interface import (
+    Admin,
     Broker,
     BrokerSetting,
-    MemberFacts,
+    LogLine,
+    LogPage,
+    MemberDescription,
     Quorum,
-    TopicFacts,
-    Unseen,
 )
-from eos_sink.kafka.interfaces import TransactionState
-from eos_sink.kafka_config.destinations import Destinations
-from eos_sink.ops.history import Unreadable, Written
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.interfaces import TopicDescription, TransactionState, Unseen
+from eos_sink.kafka_config import translate
+from eos_sink.kafka_config.acls import Acl, Permissions, Resource
+from eos_sink.ops.doctor.findings import Commands
+from eos_sink.ops.history import Unreadable, Written, read_records
+from eos_sink.options import SinkOptions
 
-TRANSACTIONS, OFFSETS = "__transaction_state", "__consumer_offsets"
-INTERNAL = (TRANSACTIONS, OFFSETS)
-PROBE = "permission"
-"""No query's id or group ends like this."""
+T = TypeVar("T")
+
+TRANSACTIONS, OFFSETS = INTERNAL = ("__transaction_state", "__consumer_offsets")
+# No transactional id or group of a query ends like this.
+_PROBE = "permission"
+
+# Limits each question, so that one without an answer leaves time for the others.
+_ANSWER_S = 10.0
+_MAX_TOPICS, _MAX_GROUPS = 50, 200
 
 
 @dataclass(frozen=True)
 class Subject:
-    """The query that it is about, or what all queries under a prefix have in common.
+    """One query, or what all queries under a prefix have in common.
 
     Attributes:
-        query: None: all of them.
-        topics: where its rows go; empty: not known.
-        destinations: option `eos.destinations`.
-        transaction_timeout_ms: of its tasks' transactions.
-        log_copies: option `eos.log.replication.factor`.
-        own_times: it gives records times of their own.
-        largest: bytes of the largest record that its client sends.
-        warnings: what its options say of themselves.
+        options: of the query, or the defaults.
+        names: None: all queries.
+        topics: where the rows go; empty: not known.
     """
 
-    prefix: str
-    log: str
-    transaction_timeout_ms: int
-    query: str | None = None
+    options: SinkOptions
+    names: QueryNames | None = None
     topics: tuple[str, ...] = ()
-    destinations: Destinations | None = None
-    log_copies: int = 3
-    own_times: bool = False
-    largest: int = 1_000_000
-    warnings: tuple[str, ...] = ()
+
+    @property
+    def log(self) -> str:
+        return self.options.log_topic
 
     @property
     def shown(self) -> str | None:
-        return QueryNames(self.prefix, self.query).shown if self.query else None
+        return self.names.shown if self.names else None
+
+    @property
+    def prefix(self) -> str:
+        return (self.names or self.options.names).prefix
 
     @property
     def start(self) -> str:
-        """What its names begin with."""
-        return QueryNames(self.prefix, self.query).group if self.query else self.prefix
+        """The beginning of its transactional ids and groups."""
+        return self.names.group if self.names else self.prefix
 
     @property
     def probe(self) -> str:
-        """A name that its permissions have to cover, and that nobody uses."""
-        return f"{self.start}-{PROBE}" if self.query else f"{self.start}{PROBE}"
+        """An unused name that the query's permissions have to cover."""
+        return f"{self.start}-{_PROBE}" if self.names else f"{self.start}{_PROBE}"
+
+    @cached_property
+    def commands(self) -> Commands:
+        settings = translate(self.options.kafka).settings
+        protocol = settings.get("security.protocol", "plaintext")
+        return Commands(
+            servers=self.options.kafka["bootstrap.servers"],
+            secured=protocol.lower() != "plaintext",
+            principal=f"User:{settings.get('sasl.username', 'NAME')}",
+        )
 
 
 @dataclass(frozen=True)
 class LogFacts:
-    """The decision log's records.
+    """The records of the decision log.
 
     Attributes:
-        count: how many are there.
-        records: the latest one of each query, by how it is shown.
-        unreadable: the latest under its key, where that is no record that this version reads.
-        newer: the formats of those that a newer version wrote, by key.
+        count: number of records.
+        records: the latest record of each query, by the name that is shown.
+        unreadable: the latest record by key, where this version cannot read it.
+        newer: the format of those that a newer version wrote, by key.
     """
 
     count: int = 0
@@ -81,49 +107,149 @@ class LogFacts:
     unreadable: Mapping[str, Unreadable] = field(default_factory=dict)
     newer: Mapping[str, int] = field(default_factory=dict)
 
-    def names(self, prefix: str) -> dict[str, QueryNames]:
-        """Of each query; `prefix` is that of those that do not tell theirs."""
-        return {
-            shown: QueryNames.of_record(shown, written.record.prefix or prefix)
+    def names(self, prefix: str) -> list[QueryNames]:
+        """The names of all queries; `prefix` is for records that contain none."""
+        return [
+            QueryNames.of_record(shown, written.record.prefix or prefix)
             for shown, written in self.records.items()
-        }
+        ]
 
 
 @dataclass(frozen=True)
 class Facts:
-    """All that was seen of a cluster.
+    """The cluster.
 
     Attributes:
-        topics: those of the query, the internal ones and the decision log; None: not there.
+        topics: those of the query, the internal ones and the decision log; None: does not exist.
         named: the topics of the query, in order.
-        refusal: why the decision log cannot be made where it is missing; empty: it can.
-        log: its records; None: there is no log.
-        members: of the groups of the log's queries.
-        transactions: every id that begins as the query's do, whatever its state.
-        now_ms: this machine's clock once they were told.
+        log: None: there is no decision log.
+        refusal: why the missing decision log cannot be created; empty: it can.
+        members: of the consumer groups of the log's queries.
+        transactions: of every id with the query's prefix, in whatever state.
+        now_ms: this machine's clock when they had been listed.
     """
 
+    subject: Subject
     brokers: Sequence[Broker]
     features: Mapping[str, int] | Unseen
     quorum: Quorum | Unseen
-    topics: Mapping[str, TopicFacts | Unseen | None]
+    topics: Mapping[str, TopicDescription | Unseen | None]
     named: tuple[str, ...]
     may_write: bool | Unseen
     may_join: bool | Unseen
     log: LogFacts | Unseen | None
     refusal: str | Unseen
     groups: Sequence[str] | Unseen
-    members: Mapping[str, Sequence[MemberFacts] | Unseen]
+    members: Mapping[str, Sequence[MemberDescription] | Unseen]
     transactions: Sequence[TransactionState] | Unseen
     now_ms: int = 0
 
+    @property
+    def commands(self) -> Commands:
+        return self.subject.commands
+
     def setting(self, name: str) -> dict[str, BrokerSetting] | Unseen:
-        """A setting of each broker that tells, by the broker's address."""
+        """A broker setting, by the address of each broker that shows it."""
         found: dict[str, BrokerSetting] = {}
-        why = Unseen("no broker tells")
+        why = Unseen("no broker shows it")
         for broker in self.brokers:
             if isinstance(broker.settings, Unseen):
                 why = broker.settings
             elif name in broker.settings:
                 found[broker.address] = broker.settings[name]
         return found or why
+
+
+def gather(admin: Admin, subject: Subject, deadline: Deadline) -> Facts:
+    """Ask the cluster once for everything. Creates no topic.
+
+    Raises:
+        ClusterError: no broker answers, or the login is refused.
+    """
+
+    def soon() -> Deadline:
+        return deadline.within(_ANSWER_S)
+
+    brokers = admin.describe_brokers(deadline)
+    half = deadline.within(max(_ANSWER_S, deadline.left / 2))
+    log = _seen(
+        lambda: read_log(admin.read_log({}, half)),
+        Permissions(subject.prefix, subject.log).log_read,
+    )
+    records = log.records if isinstance(log, LogFacts) else {}
+    decisions = (w.record.decision for q, w in records.items() if subject.shown in (None, q))
+    decided = sorted({topic for decision in decisions if decision for topic in decision.topics})
+    named = subject.topics or tuple(decided[:_MAX_TOPICS])
+    everything = [*named, *INTERNAL, subject.log]
+    seen = _seen(lambda: admin.kafka.describe_topics(everything, soon()))
+    topics = dict.fromkeys(everything, seen) if isinstance(seen, Unseen) else seen
+
+    refusal: str | Unseen = ""
+    if topics[subject.log] is None:
+        replicas = max(1, min(subject.options.log_replication, len(brokers)))
+        refusal = _seen(lambda: admin.refusal_to_create_log(replicas, soon()))
+    groups = [subject.start]
+    if subject.names is None:
+        known = log.names(subject.prefix) if isinstance(log, LogFacts) else []
+        groups = sorted(names.group for names in known)[:_MAX_GROUPS]
+    members: dict[str, Sequence[MemberDescription] | Unseen] = {}
+    if topics[OFFSETS] is not None:  # Asking for a group's coordinator would create the topic.
+        described = _seen(lambda: admin.describe_groups(groups, soon()))
+        members |= dict.fromkeys(groups, described) if isinstance(described, Unseen) else described
+    transactions: Sequence[TransactionState] | Unseen = ()
+    if topics[TRANSACTIONS] is not None:
+        needed = Acl("Describe", Resource.TRANSACTIONAL_ID, subject.start, prefixed=True)
+        transactions = _seen(
+            lambda: admin.list_transactions(subject.start, soon(), ended=True), needed
+        )
+    return Facts(
+        now_ms=int(time.time() * 1000),
+        subject=subject,
+        brokers=brokers,
+        features=_seen(lambda: admin.describe_features(soon())),
+        quorum=_seen(lambda: admin.describe_quorum(soon())),
+        topics=topics,
+        named=named,
+        may_write=_seen(lambda: admin.may_write(subject.probe, soon())),
+        may_join=_seen(lambda: admin.may_join(subject.probe, soon())),
+        log=log,
+        refusal=refusal,
+        groups=_seen(lambda: admin.list_groups(subject.prefix, soon())),
+        members=members,
+        transactions=transactions,
+    )
+
+
+def read_log(page: LogPage | None) -> LogFacts | None:
+    """Decode the lines of the log; None: there is no log."""
+    if page is None:
+        return None
+    records, unreadable = read_records(page.lines)
+    latest = {written.query: written for written in records}
+    hidden = {
+        each.key: each
+        for each in unreadable
+        if (written := latest.get(QueryNames.of_record(each.key, "").shown)) is None
+        or each.position.offset > written.position.offset
+    }
+    formats = {line.key: _newer_format(line) for line in page.lines if line.key in hidden}
+    newer = {key: found for key, found in formats.items() if found}
+    return LogFacts(len(page.lines), latest, hidden, newer)
+
+
+def _newer_format(line: LogLine) -> int:
+    with suppress(ValueError, TypeError, KeyError):
+        stated = json.loads(line.value)["format"]
+        if isinstance(stated, int) and stated > FORMAT:
+            return stated
+    return 0
+
+
+def _seen(ask: Callable[[], T], needed: Acl | None = None) -> T | Unseen:
+    """Return the answer, or why there is none; `needed` is the permission to ask."""
+    try:
+        return ask()
+    except EosSinkError as error:
+        if "missing" in error.data and needed is not None:
+            return Unseen(f"this principal lacks {needed}", (needed,))
+        return Unseen(error.message.rstrip("."))

@@ -1,69 +1,163 @@
-"""What this principal may do, beside what the query needs."""
+"""Checks that the query may use its names, and that it is alone to use them."""
 
 from __future__ import annotations
 
-from eos_sink.kafka.cluster_facts import TopicFacts, Unseen
+from collections.abc import Mapping, Sequence
+
+from eos_sink.identity import SLOTS, QueryNames
+from eos_sink.kafka.admin_interface import MemberDescription
+from eos_sink.kafka.interfaces import TopicDescription, Unseen
 from eos_sink.kafka_config.acls import Acl, Permissions, operation_name
-from eos_sink.ops.doctor.commands import Commands
-from eos_sink.ops.doctor.facts import Facts, Subject
-from eos_sink.ops.doctor.finding import Check, Findings, failure, ok, unseen
+from eos_sink.ops.doctor.facts import Facts, LogFacts
+from eos_sink.ops.doctor.findings import Check, Finding, Findings, Level, collect, shorten
+from eos_sink.ops.history import Written
 
-_FOR = {
-    "Write": "The query is refused at its start.",
-    "Read": "The query is refused at its start: what a crash leaves open could not be read back.",
-}
+_OWN_PREFIX = "eos.transactional.id.prefix"
 
 
-def judge_permissions(subject: Subject, facts: Facts, commands: Commands) -> Findings:
-    """One finding for each resource that something is missing on."""
-    missing: dict[str, list[Acl]] = {}
-    hidden: list[tuple[str, Unseen]] = []
+def check_permissions(facts: Facts) -> Findings:
+    """Yields one failure for each resource."""
+    subject = facts.subject
     needs = Permissions(subject.prefix, subject.log)
-    for name in facts.named:
-        _of_topic(facts.topics[name], Permissions.topic(name), missing, hidden)
-    log = (needs.log_read, needs.log_write)
-    _of_topic(facts.topics[subject.log], log, missing, hidden)
-    for may, acl in ((facts.may_write, needs.transactions), (facts.may_join, needs.group)):
-        if isinstance(may, Unseen):
-            hidden.append((str(acl), may))
-        elif not may:
-            missing[str(acl)] = [acl]
-    for acls in missing.values():
-        yield failure(
-            Check.PERMISSIONS,
-            f"this principal lacks {', '.join(map(str, acls))}",
-            _FOR.get(acls[0].operation, "The query is refused at its start."),
-            *commands.grants(acls),
-        )
-    for what, why in hidden:
-        yield unseen(Check.PERMISSIONS, f"whether this principal has {what}", why, commands)
-    if not missing and not hidden:
-        topics = ", ".join(facts.named) or "no topic of the query's"
-        yield ok(
-            Check.PERMISSIONS,
-            f"all that is needed on {topics}, {subject.log}, and what starts with {subject.start}",
-        )
+    checks = [
+        *(_check_topic(facts.topics[name], Permissions.topic(name)) for name in facts.named),
+        _check_topic(facts.topics[subject.log], (needs.log_read, needs.log_write)),
+        _check_probe(facts.may_write, needs.transactions),
+        _check_probe(facts.may_join, needs.group),
+    ]
+    found = [finding for check in checks for finding in collect(check)]
+    topics = ", ".join(facts.named) or "no topic of the query's"
+    what = f"all that is needed on {topics}, {subject.log}, and what starts with {subject.start}"
+    yield from found or [Check.PERMISSIONS.ok(what)]
 
 
-def _of_topic(
-    topic: TopicFacts | Unseen | None,
-    needs: tuple[Acl, ...],
-    missing: dict[str, list[Acl]],
-    hidden: list[tuple[str, Unseen]],
-) -> None:
+def _check_topic(topic: TopicDescription | Unseen | None, needs: tuple[Acl, ...]) -> Findings:
     if topic is None:
-        return  # A permission on what is not there yet cannot be asked for.
-    if isinstance(topic, Unseen):
-        if topic.missing:
-            # Each of them brings Describe along, so none is there.
-            missing[needs[0].name] = list(needs)
-        else:
-            hidden.append((str(needs[0]), topic))
+        return  # The brokers do not show the permissions on a missing topic.
+    if isinstance(topic, Unseen) and topic.missing:
+        yield _lack(*needs)  # Each of them implies Describe, so none is granted.
         return
-    if topic.allowed is None:
-        hidden.append((str(needs[0]), Unseen("the brokers do not tell (KIP-430)")))
+    what = f"whether this principal has {needs[0]}"
+    allowed = Check.PERMISSIONS.require(topic, what).allowed
+    if allowed is None:
+        yield Check.PERMISSIONS.unseen(what, Unseen("the brokers do not show it (KIP-430)"))
         return
-    allowed = {operation_name(each) for each in topic.allowed}
-    lacking = [acl for acl in needs if acl.operation not in allowed]
+    operations = {operation_name(each) for each in allowed}
+    lacking = [acl for acl in needs if acl.operation not in operations]
     if lacking:
-        missing[needs[0].name] = lacking
+        yield _lack(*lacking)
+
+
+def _check_probe(allowed: bool | Unseen, acl: Acl) -> Findings:
+    if not Check.PERMISSIONS.require(allowed, f"whether this principal has {acl}"):
+        yield _lack(acl)
+
+
+def _lack(*acls: Acl) -> Finding:
+    reason = ": it could not read back the outcome of a crash" * (acls[0].operation == "Read")
+    return Finding(
+        Check.PERMISSIONS,
+        Level.FAILURE,
+        f"this principal lacks {', '.join(map(str, acls))}",
+        f"The query is refused at its start{reason}.",
+        missing=acls,
+    )
+
+
+def check_names(facts: Facts) -> Findings:
+    subject = facts.subject
+    log = Check.NAMES.require(facts.log, "the names of queries") or LogFacts()
+    known = {*log.names(subject.prefix), *filter(None, [subject.names])}
+    checks = [
+        _check_twins(log.records),
+        _check_ids(facts, known),
+        *(_check_members(group, members) for group, members in sorted(facts.members.items())),
+        _check_groups(facts, known),
+    ]
+    found = [finding for check in checks for finding in collect(check)]
+    what = f"what starts with {subject.start} belongs to queries of the log"
+    yield from found or [Check.NAMES.ok(what)]
+
+
+def _check_twins(records: Mapping[str, Written]) -> Findings:
+    """Two queries that decided batches of one stream for the same topic."""
+    decided = [(n, d) for n, written in sorted(records.items()) if (d := written.record.decision)]
+    for index, (name, ours) in enumerate(decided):
+        for other, theirs in decided[index + 1 :]:
+            topics = {*ours.topics} & {*theirs.topics}
+            if topics and theirs.batch.stream in ours.batch.namesakes:
+                yield Check.NAMES.warning(
+                    f"{name} and {other} have both written stream {ours.batch.stream} to "
+                    f"{', '.join(sorted(topics))}",
+                    "A checkpoint was moved or copied, or eos.id was changed: if both run, every "
+                    "row is written twice.",
+                    "Run only one of them. The current one has decided the later batch: "
+                    f"batch {ours.batch.batch} of {name}, {theirs.batch.batch} of {other}.",
+                )
+
+
+def _check_ids(facts: Facts, known: set[QueryNames]) -> Findings:
+    what = f"transactional ids that start with {facts.subject.start}"
+    states = Check.NAMES.require(facts.transactions, what)
+    ids = [state.transaction.transactional_id for state in states]
+    drivers = {names.driver for names in known}
+    starts = {f"{names.group}-{slot}" for names in known for slot in SLOTS}
+    rest = sorted(i for i in ids if i not in drivers and i.rpartition("-")[0] not in starts)
+    foreign = [name for name in rest if not _is_like_ours(name)]
+    unknown = [name for name in rest if _is_like_ours(name)]
+    if foreign:
+        yield Check.NAMES.warning(
+            f"transactional ids start with {facts.subject.prefix} and are none of the sink's: "
+            f"{shorten(foreign)}",
+            "Another application uses the prefix: a principal with a permission for both can end "
+            "the other's transactions.",
+            f"Give the queries a prefix of their own: {_OWN_PREFIX}.",
+        )
+    if unknown:
+        yield Check.NAMES.warning(
+            f"transactional ids of queries that the decision log does not know: {shorten(unknown)}",
+            "Their queries use another decision log, or never came to a decision; or the log has "
+            "lost records, which a start of such a query reports.",
+            f"If they use another log, give them another prefix too ({_OWN_PREFIX}). Kafka "
+            "removes ids that are not used.",
+        )
+
+
+def _is_like_ours(name: str) -> bool:
+    """Whether it ends in `-driver`, or in a slot and a partition."""
+    head, _, tail = name.rpartition("-")
+    if tail == "driver":
+        return bool(head)
+    return tail.isdecimal() and head.rpartition("-")[2] in {str(slot) for slot in SLOTS}
+
+
+def _check_members(group: str, members: Sequence[MemberDescription] | Unseen) -> Findings:
+    seen = Check.NAMES.require(members, f"the members of group {group}")
+    strangers = [each for each in seen if each.instance != f"{group}-driver"]
+    if strangers:
+        named = (f"{m.instance or m.client} on {m.host.lstrip('/')}" for m in strangers)
+        yield Check.NAMES.warning(
+            f"group {group} has members that are not the driver: {shorten(named)}",
+            "A consumer uses the query's group: it takes part in its rebalances, and the driver "
+            "may be refused.",
+            "Give that consumer a group.id of its own.",
+        )
+
+
+def _check_groups(facts: Facts, known: set[QueryNames]) -> Findings:
+    prefix = facts.subject.prefix
+    groups = Check.NAMES.require(facts.groups, f"groups that start with {prefix}")
+    unknown = sorted({*groups} - {names.group for names in known})
+    if unknown and facts.subject.names is None:
+        yield Check.NAMES.warning(
+            f"groups start with {prefix} and belong to no query of the log: {shorten(unknown)}",
+            "Their queries use another decision log, or never came to a decision; or another "
+            "application uses the prefix.",
+            f"Kafka removes unused groups. Otherwise use another prefix ({_OWN_PREFIX}).",
+        )
+
+
+CHECKS = (
+    check_permissions,
+    check_names,
+)

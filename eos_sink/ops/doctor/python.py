@@ -1,63 +1,89 @@
-"""What a Python finds: this one, or that of a Spark executor."""
+"""Checks of a Python and its libraries: this one, or that of a Spark executor."""
 
 from __future__ import annotations
 
+import importlib
+import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from eos_sink.ops.doctor.clients import Python
+from eos_sink.errors import EosSinkError
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.ops.doctor.findings import Check, Finding, Findings
 
-MODULES = {
-    "eos-sink": "eos_sink",
-    "confluent-kafka": "confluent_kafka",
-    "kafka-python": "kafka",
-    "numpy": "numpy",
-    "pyarrow": "pyarrow",
-    "tenacity": "tenacity",
-    "pyspark": "pyspark",
+LIBRARIES = {
+    "eos-sink": ("eos_sink", "", ""),
+    "confluent-kafka": ("confluent_kafka", "2.16", "3"),
+    "kafka-python": ("kafka", "3.0.12", "4"),
+    "numpy": ("numpy", "1.24", "3"),
+    "pyarrow": ("pyarrow", "15", ""),
+    "tenacity": ("tenacity", "8.2", "10"),
+    "pyspark": ("pyspark", "4.1", "5"),
 }
-Look = Callable[[], dict[str, Any]]
+"""The module, the lowest version, and the version to stay below (empty: none), as in setup.cfg."""
+OPTIONAL = frozenset({"pyspark"})
+_PYTHON = (3, 10)
 _CONNECT_S, _LOGIN_S = 3.0, 10.0
 
 
+@dataclass(frozen=True)
+class Python:
+    """A Python, its libraries, and what it can reach.
+
+    Attributes:
+        hosts: those on which it is the same.
+        executable: its path.
+        version: "3.12.1".
+        versions: of each library and of eos-sink; empty where it is not installed.
+        librdkafka: the version that confluent-kafka has loaded; empty if that cannot be imported.
+        error: of the imports that failed, or empty.
+        native: rows can go from Arrow's buffers straight to librdkafka.
+        unreachable: why it cannot reach a broker, by "host:port".
+        login: why it cannot log in; empty: it can, or did not try.
+    """
+
+    hosts: tuple[str, ...]
+    executable: str
+    version: str
+    versions: Mapping[str, str]
+    librdkafka: str = ""
+    error: str = ""
+    native: bool = False
+    unreachable: Mapping[str, str] = field(default_factory=dict)
+    login: str = ""
+
+
 def this_python() -> Python:
-    """The one that runs this."""
-    return as_python(looker()())
+    return Python(**make_look()())
 
 
-def as_python(seen: Mapping[str, Any]) -> Python:
-    """What a `Look` has returned."""
-    names = ("executable", "version", "versions", "librdkafka", "error", "native")
-    return Python(**{name: seen[name] for name in names})
-
-
-def looker(
+def make_look(
     addresses: Sequence[tuple[str, int]] = (), kafka: Mapping[str, str] | None = None
-) -> Look:
-    """A function that looks around where it is called, and returns plain values.
+) -> Callable[[], dict[str, Any]]:
+    """Make a function that inspects the Python and the host that call it.
 
-    It carries all that it needs, so that an executor whose Python lacks this package can call it.
+    Spark sends it to executors whose Python may lack this package. So it is a local function, which
+    is pickled by value, imports everything itself, and returns plain values.
 
     Args:
         addresses: to connect to.
-        kafka: a query's settings to log in with; None: it does not log in.
+        kafka: settings of a query to log in with; None: no login is tried.
     """
-    modules, given = dict(MODULES), None if kafka is None else dict(kafka)
-    places, connect_s, login_s = list(addresses), _CONNECT_S, _LOGIN_S
+    libraries, settings, hosts = dict(LIBRARIES), kafka and dict(kafka), list(addresses)
+    connect_s, this_module = _CONNECT_S, __name__
 
     def look() -> dict[str, Any]:
-        # A local function goes to an executor by value, and so does all that it names.
         import importlib
         import importlib.metadata
         import platform
         import socket
         import sys
 
-        def load(name: str) -> Any:
-            return importlib.import_module(name)
+        load = importlib.import_module
 
         def version_of(name: str, module: str) -> tuple[str, str]:
-            """The version and the error of the import; no version: it is not there."""
+            """Return version and import error; both are empty if it is not installed."""
             try:
                 found = load(module)
             except ModuleNotFoundError as error:
@@ -67,44 +93,109 @@ def looker(
             try:
                 return importlib.metadata.version(name), ""
             except importlib.metadata.PackageNotFoundError:
-                # Shipped with --py-files or an archive, without what pip knows.
+                # Shipped with --py-files or an archive, without pip's metadata.
                 return str(getattr(found, "__version__", "?")), ""
 
-        def unreachable() -> dict[str, str]:
-            found = {}
-            for host, port in places:
-                try:
-                    socket.create_connection((host, port), timeout=connect_s).close()
-                except OSError as error:
-                    found[f"{host}:{port}"] = str(error.strerror or error)
-            return found
-
-        def login() -> str:
-            if given is None:
-                return ""
-            deadline = load("eos_sink.kafka.deadline").Deadline(login_s)
-            settings = load("eos_sink.kafka.connection.settings")
+        def connect(host: str, port: int) -> str:
             try:
-                connection = settings.connection_settings(settings.librdkafka_settings(given))
-                load("eos_sink.kafka.admin.connect").connected_admin(connection, "x", deadline)
-            except load("eos_sink.errors").EosSinkError as error:
-                return str(error)
+                socket.create_connection((host, port), timeout=connect_s).close()
+            except OSError as error:
+                return str(error.strerror or error)
             return ""
 
-        found = {name: version_of(name, module) for name, module in modules.items()}
-        whole = not any(error for _, error in found.values()) and all(
+        found = {name: version_of(name, module) for name, (module, *_) in libraries.items()}
+        usable = not any(error for _, error in found.values()) and all(
             found[name][0] for name in ("eos-sink", "confluent-kafka", "numpy", "pyarrow")
         )
+        errors = {f"{host}:{port}": connect(host, port) for host, port in hosts}
         return {
-            "host": socket.gethostname(),
+            "hosts": (socket.gethostname(),),
             "executable": sys.executable,
             "version": platform.python_version(),
             "versions": {name: version for name, (version, _) in found.items()},
             "error": "; ".join(error for _, error in found.values() if error),
-            "librdkafka": load("confluent_kafka").libversion()[0] if whole else "",
-            "native": whole and load("eos_sink.kafka.native.library").library() is not None,
-            "unreachable": unreachable(),
-            "login": login() if whole else "",
+            "unreachable": {address: error for address, error in errors.items() if error},
+            **(load(this_module).try_clients(settings) if usable else {}),
         }
 
     return look
+
+
+def try_clients(kafka: Mapping[str, str] | None) -> dict[str, Any]:
+    """Load the Kafka clients and log in; called by `look` where this package can be imported."""
+    from eos_sink.kafka.connection.settings import connection_settings, librdkafka_settings
+    from eos_sink.kafka.native.library import load_library
+    from eos_sink.kafka.shared_clients import connected_admin
+
+    login = ""
+    if kafka is not None:
+        try:
+            settings = connection_settings(librdkafka_settings(kafka))
+            connected_admin(settings, "x", Deadline(_LOGIN_S))
+        except EosSinkError as error:
+            login = str(error)
+    version = importlib.import_module("confluent_kafka").libversion()[0]
+    return {"librdkafka": version, "native": load_library() is not None, "login": login}
+
+
+def check_clients(python: Python) -> Findings:
+    found: list[Finding] = []
+    if _parse(python.version) < _PYTHON:
+        found.append(
+            Check.CLIENTS.failure(
+                f"Python {python.version} is older than {'.'.join(map(str, _PYTHON))}",
+                "The sink cannot be imported.",
+                "Use a newer Python, on driver and executors.",
+            )
+        )
+    for name, version in python.versions.items():
+        if not is_supported(name, version):
+            _, least, below = LIBRARIES[name]
+            what = f"{name} {version}" if version else f"{name} is not installed"
+            wanted = f"{least} or newer" + (f", below {below}" if below else "")
+            found.append(
+                Check.CLIENTS.failure(
+                    f"{what}; the sink is made for {wanted}",
+                    "The query may fail when it uses it.",
+                    _install(name, python),
+                )
+            )
+    if python.error:
+        found.append(
+            Check.CLIENTS.failure(
+                f"a library cannot be imported: {python.error}",
+                "The query fails as soon as it uses it.",
+                f"{python.executable} -m pip install --force-reinstall eos-sink",
+            )
+        )
+    elif not python.native:
+        found.append(
+            Check.CLIENTS.warning(
+                f"the sink does not know the fast path of librdkafka {python.librdkafka}",
+                "Rows go through confluent-kafka one by one: slower, otherwise the same.",
+                _install("confluent-kafka", python),
+            )
+        )
+    known = ", ".join(f"{name} {version}" for name, version in python.versions.items() if version)
+    what = f"Python {python.version}, {known}, librdkafka {python.librdkafka}"
+    yield from found or [Check.CLIENTS.ok(what)]
+
+
+def is_supported(name: str, version: str) -> bool:
+    """Whether the sink is tested with it; an optional library may be missing."""
+    if not version:
+        return name in OPTIONAL
+    _, least, below = LIBRARIES[name]
+    return _parse(least) <= _parse(version) and (not below or _parse(version) < _parse(below))
+
+
+def _install(name: str, python: Python) -> str:
+    _, least, below = LIBRARIES[name]
+    bounds = f"{name}>={least}" + (f",<{below}" if below else "")
+    return f"{python.executable} -m pip install '{bounds}'"
+
+
+def _parse(version: str) -> tuple[int, ...]:
+    """The leading numbers of a version."""
+    match = re.match(r"\d+(?:\.\d+)*", version)
+    return tuple(int(part) for part in match[0].split(".")) if match else ()

@@ -1,147 +1,250 @@
-"""A Spark session and its executors, looked at from inside a job."""
+"""Checks of a Spark session and its executors, from inside a job."""
 
 from __future__ import annotations
 
 import os
+import sys
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from eos_sink.kafka.cluster_facts import Unseen
-from eos_sink.ops.doctor.clients import Python
-from eos_sink.ops.doctor.python import as_python, looker
+from eos_sink.identity import SESSION_PREFIX
+from eos_sink.kafka.interfaces import Unseen
+from eos_sink.ops.doctor.findings import (
+    Check,
+    Finding,
+    Findings,
+    Level,
+    collect,
+    shorten,
+)
+from eos_sink.ops.doctor.python import Python, check_clients, make_look
+from eos_sink.options import Kind, kind_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_FORMAT = "kafka-eos"
-_NOT_FOUND = "DATA_SOURCE_NOT_FOUND"
-# Of each core of the cluster, so that a short job comes to every executor.
-_TASKS = 4
-_SETTINGS = (
-    "spark.master",
-    "spark.python.unix.domain.socket.enabled",
-    "spark.python.worker.reuse",
-    "spark.speculation",
-    "spark.task.maxFailures",
-)
-_DEFAULTS = "spark.datasource."
-
-
-@dataclass(frozen=True)
-class Executor:
-    """A Python of Spark's on some host, and what it reaches.
-
-    Attributes:
-        hosts: where there is one like it.
-        unreachable: why it cannot reach a broker, by "host:port".
-        login: why it cannot log in; empty: it can, or was not asked to.
-    """
-
-    hosts: tuple[str, ...]
-    python: Python
-    unreachable: Mapping[str, str] = field(default_factory=dict)
-    login: str = ""
+_SINK, _FORMAT = "eos-sink", "kafka-eos"
+# Per core of the cluster, so that a short job reaches every executor.
+_TASKS_PER_CORE = 4
+_SPECULATION = "spark.speculation"
+_MAX_FAILURES = "spark.task.maxFailures"
+_SOCKET = "spark.python.unix.domain.socket.enabled"
+_REUSE = "spark.python.worker.reuse"
+_SETTINGS = ("spark.master", _SOCKET, _REUSE, _SPECULATION, _MAX_FAILURES)
 
 
 @dataclass(frozen=True)
 class SparkFacts:
-    """What was seen of a session.
+    """A session.
 
     Attributes:
         found: Spark finds the sink's format.
-        lookup_python: with which Spark looks formats up: PYSPARK_PYTHON of the driver's process.
-        settings: those that matter here, as far as they are set; without values of defaults.
-        executors: those that differ in something.
+        lookup_python: the Python with which Spark looks up formats: PYSPARK_PYTHON of the driver.
+        settings: those that matter here, if set; options of data sources without their values.
+        executors: one for each group of equal ones.
     """
 
     version: str
     found: bool
     lookup_python: str
     settings: Mapping[str, str]
-    executors: Sequence[Executor] | Unseen
+    executors: Sequence[Python] | Unseen
 
 
 def look_at_spark(addresses: Sequence[str], kafka: Mapping[str, str]) -> SparkFacts:
-    """Make or take the session, and run one short job in it.
+    """Get or create the session, and run one short job in it.
 
     Args:
         addresses: of the brokers, "host:port".
         kafka: the query's settings, to log in with.
     """
     with warnings.catch_warnings():
-        # spark-submit puts what a program says on its standard error on the standard output.
+        # spark-submit sends a program's standard error to standard output.
         warnings.simplefilter("ignore")
         from pyspark.sql import SparkSession
 
         ours = SparkSession.getActiveSession() is None
         session = SparkSession.builder.appName("eos-sink doctor").getOrCreate()
         try:
-            return _look(session, addresses, kafka)
+            every = session.conf.getAll
+            known = dict(every() if callable(every) else every)
+            settings = {name: known[name] for name in _SETTINGS if name in known}
+            # The value of an option may be a secret.
+            settings |= {name: "" for name in known if name.startswith("spark.datasource.")}
+            return SparkFacts(
+                version=session.version,
+                found=_has_format(session),
+                lookup_python=os.environ.get("PYSPARK_PYTHON", ""),
+                settings=settings,
+                executors=_look_at_executors(session, addresses, kafka),
+            )
         finally:
             if ours:
                 session.stop()
 
 
-def _look(session: SparkSession, addresses: Sequence[str], kafka: Mapping[str, str]) -> SparkFacts:
-    given = _settings(session)
-    return SparkFacts(
-        version=session.version,
-        found=_is_found(session),
-        lookup_python=os.environ.get("PYSPARK_PYTHON", ""),
-        settings=given,
-        executors=_executors(session, addresses, kafka),
-    )
-
-
-def _settings(session: SparkSession) -> dict[str, str]:
-    """What `spark.datasource.*` says may be a secret, and which names are set is enough."""
-    every = session.conf.getAll
-    known = dict(every() if callable(every) else every)
-    found = {name: known[name] for name in _SETTINGS if name in known}
-    return found | {name: "" for name in known if name.startswith(_DEFAULTS)}
-
-
-def _is_found(session: SparkSession) -> bool:
-    """The sink cannot be read from, and an error that says so comes from the sink."""
+def _has_format(session: SparkSession) -> bool:
+    """The sink cannot be read from: an error that says so is the sink's."""
     try:
         session.read.format(_FORMAT).load()
     except Exception as error:  # noqa: BLE001 - Py4J's, Spark's or ours
-        return _NOT_FOUND not in str(error)
+        return "DATA_SOURCE_NOT_FOUND" not in str(error)
     return True
 
 
-def _executors(
+def _look_at_executors(
     session: SparkSession, addresses: Sequence[str], kafka: Mapping[str, str]
-) -> Sequence[Executor] | Unseen:
-    places = [(host, int(port)) for host, _, port in (each.rpartition(":") for each in addresses)]
-    look = looker(places, kafka)
+) -> Sequence[Python] | Unseen:
+    hosts = [(host, int(port)) for host, _, port in (each.rpartition(":") for each in addresses)]
+    look = make_look(hosts, kafka)
     try:
         context = session.sparkContext
     except Exception:  # noqa: BLE001 - Spark Connect has its own error for it
         return Unseen("Spark Connect runs no such job: start this with spark-submit instead")
-    tasks = max(1, context.defaultParallelism) * _TASKS
+    tasks = max(1, context.defaultParallelism) * _TASKS_PER_CORE
     try:
         seen = context.parallelize(range(tasks), tasks).map(lambda _: look()).collect()
     except Exception as error:  # noqa: BLE001 - Py4J's
-        return Unseen(f"the job failed: {_first_line(error)}")
-    return executors_of(seen)
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        causes = [line for line in lines if "Error" in line or "Exception" in line]
+        return Unseen(f"the job failed: {(causes or lines or [type(error).__name__])[-1]}")
+    return group_executors(seen)
 
 
-def executors_of(seen: Iterable[Mapping[str, Any]]) -> list[Executor]:
-    """Those that are alike, as one."""
-    alike: dict[str, tuple[set[str], Mapping[str, Any]]] = {}
+def group_executors(seen: Iterable[Mapping[str, Any]]) -> list[Python]:
+    """Merge executors that differ in their hosts only."""
+    groups: dict[str, list[Python]] = {}
     for each in seen:
-        same = repr(sorted((k, v) for k, v in each.items() if k != "host"))
-        alike.setdefault(same, (set(), each))[0].add(str(each["host"]))
+        python = Python(**each)
+        groups.setdefault(repr(replace(python, hosts=())), []).append(python)
     return [
-        Executor(tuple(sorted(hosts)), as_python(one), one["unreachable"], one["login"])
-        for hosts, one in alike.values()
+        replace(group[0], hosts=tuple(sorted({host for each in group for host in each.hosts})))
+        for group in groups.values()
     ]
 
 
-def _first_line(error: Exception) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    told = [line for line in lines if "Error" in line or "Exception" in line]
-    return (told or lines or [type(error).__name__])[-1]
+def check_spark(here: Python, facts: SparkFacts) -> list[Finding]:
+    """Run all checks of a session."""
+    return [
+        *_check_format(facts),
+        *collect(_check_executors(here, facts)),
+        *_check_settings(facts.settings),
+    ]
+
+
+def _check_format(facts: SparkFacts) -> Findings:
+    if facts.found:
+        yield Check.FORMAT.ok(f"Spark {facts.version} finds {_FORMAT}")
+        return
+    asked = facts.lookup_python or "python3 of the PATH"
+    yield Check.FORMAT.failure(
+        f"Spark {facts.version} does not find the format {_FORMAT}; it has asked {asked}",
+        f"format('{_FORMAT}') fails with DATA_SOURCE_NOT_FOUND: Spark looks formats up with "
+        "PYSPARK_PYTHON of the driver's environment, whatever spark.pyspark.python says.",
+        f"export PYSPARK_PYTHON={sys.executable}",
+        "Or call eos_sink.register(spark) in the program.",
+    )
+
+
+def _check_executors(here: Python, facts: SparkFacts) -> Findings:
+    for python in Check.EXECUTORS.require(facts.executors, "what executors find"):
+        where = shorten(python.hosts)
+        found = [*_check_python(here, python, where), *_check_network(python, where)]
+        what = (
+            f"{where}: {python.executable} ({python.version}), eos-sink "
+            f"{python.versions.get(_SINK)}, librdkafka {python.librdkafka}; all brokers reached"
+        )
+        yield from found or [Check.EXECUTORS.ok(what)]
+
+
+def _check_python(here: Python, python: Python, where: str) -> Findings:
+    version, wanted = python.versions.get(_SINK, ""), here.versions.get(_SINK)
+    install = f"On each of these hosts: {python.executable} -m pip install eos-sink"
+    if not version:
+        yield Check.EXECUTORS.failure(
+            f"eos-sink is not in {python.executable} of {where}",
+            "Every task fails with a ModuleNotFoundError.",
+            install,
+            "Or name the Python that has it: --conf spark.pyspark.python=PATH (docs/ways.md has "
+            "more ways).",
+        )
+        return
+    for each in check_clients(python):
+        if each.level is not Level.OK:
+            yield replace(each, check=Check.EXECUTORS, what=f"{each.what}, on {where}")
+    if version != wanted:
+        yield Check.EXECUTORS.warning(
+            f"eos-sink {version} on {where}, {wanted} here",
+            "Driver and tasks have to understand each other's plans and reports.",
+            f"{install}=={wanted}",
+        )
+
+
+def _check_network(python: Python, where: str) -> Findings:
+    for address, why in sorted(python.unreachable.items()):
+        yield Check.EXECUTORS.failure(
+            f"{where} cannot reach {address}: {why}",
+            "A task there waits for the partitions and coordinators of that broker, then fails.",
+            f"Open the way; this shows there whether it is: nc -vz {address.replace(':', ' ')}",
+        )
+    if python.login and not python.unreachable:
+        yield Check.EXECUTORS.failure(
+            f"{where} cannot log in: {python.login.splitlines()[0]}",
+            "Every task there fails, although the login works on this machine.",
+            "Files that options name (kafka.ssl.*.location) have to be there on each host.",
+        )
+
+
+def _check_settings(settings: Mapping[str, str]) -> Findings:
+    def setting(name: str, default: str) -> str:
+        return settings.get(name, default).strip().lower()
+
+    local = settings.get("spark.master", "").startswith("local")
+    rules = (
+        (
+            setting(_SPECULATION, "false") == "true",
+            Check.SPARK.failure,
+            f"{_SPECULATION}=true",
+            "Two attempts of one task cannot hold one transaction: the first task stops the query.",
+            f"--conf {_SPECULATION}=false",
+        ),
+        (
+            setting(_MAX_FAILURES, "4") == "1" and not local,
+            Check.SPARK.warning,
+            f"{_MAX_FAILURES}=1",
+            "One failure of one task, such as the loss of an executor, ends the query.",
+            f"--conf {_MAX_FAILURES}=4",
+        ),
+        (
+            setting(_SOCKET, "false") != "true",
+            Check.SPARK.warning,
+            f"{_SOCKET} is not true",
+            "Only time is lost: delayed acknowledgements cost a micro-batch some 40 ms.",
+            f"--conf {_SOCKET}=true",
+        ),
+        (
+            setting(_REUSE, "true") == "false",
+            Check.SPARK.warning,
+            f"{_REUSE}=false",
+            "Only time is lost: each task starts a Python and creates its Kafka clients.",
+            f"--conf {_REUSE}=true",
+        ),
+    )
+    found = [level(*texts) for wrong, level, *texts in rules if wrong]
+    names = sorted(name for name in settings if name.startswith(SESSION_PREFIX))
+    unknown = [n for n in names if kind_of(n.removeprefix(SESSION_PREFIX)) is Kind.UNKNOWN]
+    if unknown:
+        found.append(
+            Check.SPARK.failure(
+                f"{', '.join(unknown)}: no such option",
+                "The program stops where it calls eos_sink.register(spark).",
+                "Correct the name: docs/options.md has them all.",
+            )
+        )
+    if names:
+        what = "defaults of options, for programs that call eos_sink.register(spark): "
+        found.append(Check.SPARK.ok(what + ", ".join(names)))
+    known = ", ".join(f"{name}={value}" for name, value in sorted(settings.items()) if value)
+    yield from found or [Check.SPARK.ok(known)]

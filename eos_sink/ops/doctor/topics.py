@@ -1,193 +1,231 @@
-"""The topics that a query writes to, and those that Kafka keeps for its coordinators."""
+"""Checks of the query's topics and of those that Kafka keeps for its coordinators."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from eos_sink.kafka.interfaces import TopicDescription, Unseen
+from eos_sink.kafka_config import translate
+from eos_sink.ops.doctor.brokers import ID_EXPIRATION, format_hours
+from eos_sink.ops.doctor.facts import INTERNAL, OFFSETS, TRANSACTIONS, Facts
+from eos_sink.ops.doctor.findings import Check, Commands, Findings, collect, shorten
 
-from eos_sink.kafka.cluster_facts import TopicFacts, Unseen
-from eos_sink.ops.doctor.commands import Commands
-from eos_sink.ops.doctor.copies import MIN_IN_SYNC, counted, judge_copies
-from eos_sink.ops.doctor.facts import INTERNAL, TRANSACTIONS, Facts, Subject
-from eos_sink.ops.doctor.finding import (
-    Check,
-    Finding,
-    Findings,
-    failure,
-    ok,
-    unseen,
-    warning,
-)
-from eos_sink.ops.doctor.limits import hours
-
-_IDS = "transactional.id.expiration.ms"
-_IDS_DEFAULT_MS = 7 * 24 * 3600 * 1000
+MIN_IN_SYNC = "min.insync.replicas"
+_UNCLEAN = "unclean.leader.election.enable"
+_ID_EXPIRATION_DEFAULT_MS = 7 * 24 * 3600 * 1000
 _PARTITIONS = 6
-# How many copies an internal topic gets when it is made.
-_COPIES_OF = {
+_REPLICATION_FACTOR = {
     TRANSACTIONS: "transaction.state.log.replication.factor",
-    "__consumer_offsets": "offsets.topic.replication.factor",
+    OFFSETS: "offsets.topic.replication.factor",
 }
 
 
-def judge_topics(subject: Subject, facts: Facts, commands: Commands) -> Findings:
+def check_topics(facts: Facts) -> Findings:
     if not facts.named:
         why = Unseen("name it with --topic, or the query with --query or --options")
-        yield unseen(Check.TOPIC, "where the rows go", why, commands)
+        yield Check.TOPIC.unseen("where the rows go", why)
     for name in facts.named:
-        topic = facts.topics[name]
-        if topic is None:
-            yield _missing(name, len(facts.brokers), commands)
-        elif isinstance(topic, Unseen):
-            yield unseen(Check.TOPIC, name, topic, commands)
-        else:
-            found = [
-                *judge_copies(Check.TOPIC, topic, len(facts.brokers), commands),
-                *_declared(subject, topic, commands),
-                *_takes(subject, topic, commands),
-            ]
-            yield from found or [ok(Check.TOPIC, _described(topic))]
-            yield from _readable(topic, facts, commands)
+        yield from collect(_check_topic(name, facts))
 
 
-def judge_internal(facts: Facts, commands: Commands) -> Findings:
-    brokers = len(facts.brokers)
-    for name in INTERNAL:
-        topic = facts.topics[name]
-        if isinstance(topic, Unseen):
-            yield unseen(Check.INTERNAL, name, topic, commands)
-        elif topic is None:
-            yield _to_be_made(name, brokers, facts)
-        else:
-            found = list(judge_copies(Check.INTERNAL, topic, brokers, commands))
-            yield from found or [ok(Check.INTERNAL, _described(topic))]
-
-
-def _to_be_made(name: str, brokers: int, facts: Facts) -> Finding:
-    told = facts.setting(_COPIES_OF[name])
-    wanted = 0 if isinstance(told, Unseen) else max(int(each.value) for each in told.values())
-    if wanted > brokers:
-        return failure(
-            Check.INTERNAL,
-            f"{name} is not there yet and wants {wanted} copies; there are {brokers} brokers",
-            "It cannot be made, so no transaction can begin.",
-            f"Start {wanted} brokers, or set {_COPIES_OF[name]}={brokers} in server.properties of "
-            "each broker, and restart them in turn.",
+def _check_topic(name: str, facts: Facts) -> Findings:
+    topic = Check.TOPIC.require(facts.topics[name], name)
+    if topic is None:
+        copies = max(1, min(3, len(facts.brokers)))
+        settings = {MIN_IN_SYNC: 2} if copies == 3 else {}
+        yield Check.TOPIC.failure(
+            f"{name} does not exist",
+            "The query is refused at its start; a row for it in column topic fails its batch.",
+            facts.commands.create_topic(name, _PARTITIONS, copies, settings),
         )
-    return ok(Check.INTERNAL, f"{name} is not there yet; Kafka makes it when it is first needed")
+        return
+    found = [*check_copies(Check.TOPIC, topic, facts), *_check_records(topic, facts)]
+    yield from found or [Check.TOPIC.ok(_describe(topic))]
+    unreliable = list(collect(_check_read_back(topic, facts)))
+    yield from unreliable or [Check.WITNESS.ok(f"{name} keeps its records for long enough")]
 
 
-def _missing(name: str, brokers: int, commands: Commands) -> Finding:
-    copies = max(1, min(3, brokers))
-    settings = {MIN_IN_SYNC: 2} if copies == 3 else {}
-    return failure(
-        Check.TOPIC,
-        f"{name} does not exist",
-        "The query is refused at its start; a row for it in column topic fails its batch.",
-        commands.make_topic(name, _PARTITIONS, copies, settings),
-    )
+def check_internal_topics(facts: Facts) -> Findings:
+    for name in INTERNAL:
+        yield from collect(_check_internal_topic(name, facts))
 
 
-def _declared(subject: Subject, topic: TopicFacts, commands: Commands) -> Findings:
-    ranges = subject.destinations.ranges.get(topic.name, ()) if subject.destinations else ()
+def _check_internal_topic(name: str, facts: Facts) -> Findings:
+    topic = Check.INTERNAL.require(facts.topics[name], name)
+    if topic is not None:
+        found = list(check_copies(Check.INTERNAL, topic, facts))
+        yield from found or [Check.INTERNAL.ok(_describe(topic))]
+        return
+    setting, brokers = _REPLICATION_FACTOR[name], len(facts.brokers)
+    values = facts.setting(setting)
+    wanted = 0 if isinstance(values, Unseen) else max(int(each.value) for each in values.values())
+    if wanted > brokers:
+        yield Check.INTERNAL.failure(
+            f"{name} is not there yet and wants {wanted} copies; there are {brokers} brokers",
+            "It cannot be created, so no transaction can begin.",
+            f"Start {wanted} brokers, or: "
+            + facts.commands.set_brokers(setting, brokers, restart=True),
+        )
+    else:
+        what = f"{name} is not there yet; Kafka creates it when it is first needed"
+        yield Check.INTERNAL.ok(what)
+
+
+def check_copies(check: Check, topic: TopicDescription, facts: Facts) -> Findings:
+    """Find out whether the topic accepts acks=all, now and after the failure of a broker."""
+    name, copies = topic.name, topic.replicas
+    describe = f"Bring the missing brokers back: {facts.commands.describe_topic(name)}"
+    settings = {} if isinstance(topic.settings, Unseen) else topic.settings
+    if isinstance(topic.settings, Unseen):
+        yield check.unseen(f"{MIN_IN_SYNC} of {name}", topic.settings)
+        needed = 0
+    else:
+        needed = int(settings.get(MIN_IN_SYNC, "1"))
+    has = f"{name} has {count_copies(copies)} and {MIN_IN_SYNC}={needed}"
+
+    leaderless = [n for n, part in topic.partitions.items() if part.leader < 0]
+    short = {n: part.in_sync for n, part in topic.partitions.items() if part.in_sync < needed}
+    behind = [n for n, part in topic.partitions.items() if part.in_sync < part.replicas]
+    if leaderless:
+        yield check.failure(
+            f"{name} has no leader in partition {shorten(sorted(leaderless))}",
+            "That partition can be neither written nor read.",
+            f"{describe} --unavailable-partitions",
+        )
+    if needed > copies:
+        yield check.failure(
+            has,
+            "It rejects every row with acks=all, which transactions need: every batch fails.",
+            facts.commands.set_topic(name, MIN_IN_SYNC, max(1, copies - 1)),
+        )
+    elif short:
+        yield check.failure(
+            f"{name} has {count_copies(min(short.values()))} in sync in partition "
+            f"{shorten(sorted(short))}, and {MIN_IN_SYNC}={needed}",
+            "It rejects every row with acks=all there: a batch waits, then fails.",
+            f"{describe} --under-min-isr-partitions",
+        )
+    elif behind:
+        yield check.warning(
+            f"{name} has copies out of sync in partition {shorten(sorted(behind))}",
+            "Rows are accepted, but fewer brokers may fail than the number of copies suggests.",
+            f"{describe} --under-replicated-partitions",
+        )
+    if 0 < needed <= copies:
+        yield from _check_broker_failure(check, has, topic, needed, facts)
+    if settings.get(_UNCLEAN) == "true":
+        meaning = "A copy that is behind may become the leader: committed rows are lost then."
+        yield check.warning(*fix_setting(topic, _UNCLEAN, "false", meaning, facts.commands))
+
+
+def _check_broker_failure(
+    check: Check, has: str, topic: TopicDescription, needed: int, facts: Facts
+) -> Findings:
+    name, copies = topic.name, topic.replicas
+    reassign = "Give it three copies: kafka-reassign-partitions, three brokers."
+    if copies == 1:
+        reason = ", as there is one broker" if len(facts.brokers) == 1 else ""
+        meaning = "Its rows are lost with that broker."
+        yield check.warning(f"{name} has one copy{reason}", meaning, reassign)
+    elif needed == 1 and copies >= 3:
+        meaning = "A row that only one broker has counts as written, and is lost with that broker."
+        yield check.warning(has, meaning, facts.commands.set_topic(name, MIN_IN_SYNC, 2))
+    elif needed == copies:
+        meaning = "It rejects rows while one of its brokers is down."
+        remedy = facts.commands.set_topic(name, MIN_IN_SYNC, copies - 1)
+        yield check.warning(has, meaning, remedy)
+    elif copies == 2:
+        meaning = "While one of its brokers is down, a row that only the other has is written."
+        yield check.warning(has, meaning, reassign)
+
+
+def _check_records(topic: TopicDescription, facts: Facts) -> Findings:
+    options, commands = facts.subject.options, facts.commands
+    ranges = options.destinations.ranges.get(topic.name, ()) if options.destinations else ()
     needed = max((part.stop for part in ranges), default=0)
     if needed > len(topic.partitions):
-        yield failure(
-            Check.TOPIC,
+        yield Check.TOPIC.failure(
             f"{topic.name} has {len(topic.partitions)} partitions, and eos.destinations declares "
             f"partition {needed - 1}",
             "The query is refused at its start.",
-            commands.widen_topic(topic.name, needed),
+            commands.add_partitions(topic.name, needed),
         )
-
-
-def _takes(subject: Subject, topic: TopicFacts, commands: Commands) -> Findings:
     if isinstance(topic.settings, Unseen):
         return
-    most = int(topic.settings.get("max.message.bytes", subject.largest))
-    if most < subject.largest:
-        yield warning(
-            Check.TOPIC,
-            f"{topic.name} has max.message.bytes={most}; the query's client sends up to "
-            f"{subject.largest}",
-            "A row, or a batch of rows, that is larger fails its batch, each time it is repeated.",
-            commands.set_topic(topic.name, {"max.message.bytes": subject.largest}),
+    name = "max.message.bytes"
+    largest = int(translate(options.kafka).settings.get("message.max.bytes", "1000000"))
+    if int(topic.settings.get(name, largest)) < largest:
+        meaning = (
+            "The query's client sends more at once: a row or a batch of rows that is too large "
+            "fails its micro-batch each time."
         )
-    if subject.own_times and topic.settings.get("message.timestamp.type") == "LogAppendTime":
-        yield warning(
-            Check.TOPIC,
-            f"{topic.name} has message.timestamp.type=LogAppendTime",
-            "Records get the time of their writing, whatever eos.timestamp.column says.",
-            commands.set_topic(topic.name, {"message.timestamp.type": "CreateTime"}),
-        )
+        yield Check.TOPIC.warning(*fix_setting(topic, name, largest, meaning, commands))
+    name = "message.timestamp.type"
+    if options.timestamp_column and topic.settings.get(name) == "LogAppendTime":
+        meaning = "Records get the time of the append instead of that of eos.timestamp.column."
+        yield Check.TOPIC.warning(*fix_setting(topic, name, "CreateTime", meaning, commands))
 
 
-def _readable(topic: TopicFacts, facts: Facts, commands: Commands) -> Findings:
-    """A record of a transaction is its witness: where a crash has left the outcome open, reading
-    there tells it, for as long as a coordinator would know the id."""
-    name, settings = topic.name, topic.settings
-    if isinstance(settings, Unseen):
-        yield unseen(Check.WITNESS, f"cleanup.policy and retention of {name}", settings, commands)
-        return
+def _check_read_back(topic: TopicDescription, facts: Facts) -> Findings:
+    """Where a crash leaves the outcome of a transaction open, the query looks for one of its
+    records, for as long as a coordinator would know its id."""
+    name, commands = topic.name, facts.commands
+    settings = Check.WITNESS.require(topic.settings, f"cleanup.policy and retention of {name}")
     policy = settings.get("cleanup.policy", "delete")
-    found: list[Finding] = []
     if "compact" in policy:
-        found.append(
-            warning(
-                Check.WITNESS,
-                f"{name} has cleanup.policy={policy}",
-                "A record that is not there may have been compacted away, so where a crash leaves "
-                "an outcome open a person is asked (docs/resolve.md).",
-                "If the topic need not be compacted: "
-                + commands.set_topic(name, {"cleanup.policy": "delete"}),
-            )
+        what, meaning, change = fix_setting(
+            topic,
+            "cleanup.policy",
+            "delete",
+            "A missing record may have been compacted away, so if a crash leaves an outcome open, "
+            "an operator has to decide (docs/resolve.md).",
+            commands,
         )
-    if "delete" in policy:
-        found += _kept(name, settings, _remembered_ms(facts), commands)
-    yield from found or [ok(Check.WITNESS, f"{name} keeps its records for long enough")]
-
-
-def _kept(
-    name: str, settings: Mapping[str, str], needed_ms: int, commands: Commands
-) -> list[Finding]:
+        remedy = f"If the topic need not be compacted: {change}"
+        yield Check.WITNESS.warning(what, meaning, remedy)
+    if "delete" not in policy:
+        return
     meaning = (
-        "A query that was down for longer may find the record gone that would tell what a crash "
-        "has left open, and a person is asked (docs/resolve.md)."
+        "After a longer downtime the record that shows the outcome of a crashed batch may be "
+        "deleted: an operator has to decide (docs/resolve.md)."
     )
-    found = []
+    values = facts.setting(ID_EXPIRATION)
+    needed_ms = _ID_EXPIRATION_DEFAULT_MS
+    if not isinstance(values, Unseen):
+        needed_ms = max(int(each.value) for each in values.values())
     kept_ms = int(settings.get("retention.ms", "-1"))
     if 0 <= kept_ms < needed_ms:
-        what = f"{name} keeps records for {hours(kept_ms)}, coordinators ids for "
-        found.append(
-            warning(
-                Check.WITNESS,
-                what + f"{hours(needed_ms)} ({_IDS})",
-                meaning,
-                commands.set_topic(name, {"retention.ms": needed_ms}),
-            )
+        yield Check.WITNESS.warning(
+            f"{name} keeps records for {format_hours(kept_ms)}, coordinators ids for "
+            f"{format_hours(needed_ms)} ({ID_EXPIRATION})",
+            meaning,
+            commands.set_topic(name, "retention.ms", needed_ms),
         )
     if int(settings.get("retention.bytes", "-1")) >= 0:
-        found.append(
-            warning(
-                Check.WITNESS,
-                f"{name} has retention.bytes={settings['retention.bytes']}",
-                meaning,
-                commands.set_topic(name, {"retention.bytes": -1}),
-            )
-        )
-    return found
+        yield Check.WITNESS.warning(*fix_setting(topic, "retention.bytes", -1, meaning, commands))
 
 
-def _remembered_ms(facts: Facts) -> int:
-    told = facts.setting(_IDS)
-    if isinstance(told, Unseen):
-        return _IDS_DEFAULT_MS
-    return max(int(each.value) for each in told.values())
+def fix_setting(
+    topic: TopicDescription, name: str, value: object, meaning: str, commands: Commands
+) -> tuple[str, str, str]:
+    """Return the fact, meaning and remedy of a finding about a setting that should be `value`."""
+    assert not isinstance(topic.settings, Unseen)
+    what = f"{topic.name} has {name}={topic.settings.get(name)} instead of {value}"
+    return what, meaning, commands.set_topic(topic.name, name, value)
 
 
-def _described(topic: TopicFacts) -> str:
+def count_copies(copies: int) -> str:
+    return "1 copy" if copies == 1 else f"{copies} copies"
+
+
+def _describe(topic: TopicDescription) -> str:
     needed = "" if isinstance(topic.settings, Unseen) else topic.settings.get(MIN_IN_SYNC, "")
     count = len(topic.partitions)
     return (
-        f"{topic.name}: {count} partition{'' if count == 1 else 's'}, {counted(topic.copies)}, "
-        f"all in sync, {MIN_IN_SYNC}={needed or 'not seen'}"
+        f"{topic.name}: {count} partition{'' if count == 1 else 's'}, "
+        f"{count_copies(topic.replicas)}, all in sync, {MIN_IN_SYNC}={needed or 'not seen'}"
     )
+
+
+CHECKS = (
+    check_topics,
+    check_internal_topics,
+)

@@ -1,35 +1,30 @@
-"""A cluster on which all is well, and pieces of it that are not."""
+"""Facts about a cluster without faults, and pieces with faults."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
 
-from eos_sink.kafka.cluster import LOG_CONFIGURATION, LOG_PARTITIONS, home_of
-from eos_sink.kafka.cluster_facts import (
-    Broker,
-    BrokerSetting,
-    Clock,
-    MemberFacts,
-    PartitionFacts,
-    Quorum,
-    TopicFacts,
-)
+from eos_sink.identity import QueryNames
+from eos_sink.kafka.admin_interface import Broker, BrokerSetting, Clock, MemberDescription, Quorum
 from eos_sink.kafka.interfaces import (
     LogPosition,
+    PartitionState,
+    TopicDescription,
     Transaction,
     TransactionState,
     TransactionStatus,
     Witness,
 )
+from eos_sink.kafka.log_topic import LOG_CONFIGURATION, LOG_PARTITIONS, home_of
 from eos_sink.kafka_config.broker_versions import NEEDED
 from eos_sink.metrics.stats import Stats
-from eos_sink.ops.doctor.checks import judge
-from eos_sink.ops.doctor.clients import Python
-from eos_sink.ops.doctor.commands import Commands
 from eos_sink.ops.doctor.facts import Facts, LogFacts, Subject
-from eos_sink.ops.doctor.finding import Check, Finding, Level
+from eos_sink.ops.doctor.findings import Check, Finding, Level
+from eos_sink.ops.doctor.python import Python
+from eos_sink.ops.doctor.run_checks import run_checks
 from eos_sink.ops.history import Written
+from eos_sink.options import SinkOptions
 from eos_sink.protocol.model import BatchId, Decision, LogRecord, Prepared, RowDigest
 
 LOG, QUERY, OTHER = "__eos_sink_log", "readings-0123456789", "copies-0123456789"
@@ -46,13 +41,24 @@ SETTINGS = {
     "offsets.topic.replication.factor": "3",
 }
 FIXED = {"transaction.max.timeout.ms", "group.max.session.timeout.ms"}
-SUBJECT = Subject("eos-sink-", LOG, 900_000, QUERY, ("readings",))
-COMMANDS = Commands("kafka:9092")
+OPTIONS = SinkOptions(
+    names=QueryNames("eos-sink-", QUERY),
+    topic="readings",
+    log_topic=LOG,
+    log_replication=3,
+    transaction_timeout_ms=900_000,
+    step_timeout=30,
+    kafka={"bootstrap.servers": "kafka:9092"},
+)
+SUBJECT = Subject(OPTIONS, OPTIONS.names, ("readings",))
+COMMANDS = SUBJECT.commands
 PYTHON = Python(
+    ("host-1",),
     "/opt/venv/bin/python",
     "3.12.1",
     {"eos-sink": "0.1.0", "confluent-kafka": "2.16.1", "pyarrow": "18.0.0", "pyspark": ""},
     "2.16.0",
+    native=True,
 )
 
 
@@ -72,15 +78,15 @@ def brokers(**settings: str) -> tuple[Broker, ...]:
     return tuple(broker(number, **settings) for number in (1, 2, 3))
 
 
-def topic(name: str, partitions: int = 6, copies: int = 3, **settings: str) -> TopicFacts:
+def topic(name: str, partitions: int = 6, copies: int = 3, **settings: str) -> TopicDescription:
     """`settings` with `_` for `.`."""
     base = {"min.insync.replicas": "2", "cleanup.policy": "delete", "retention.ms": str(7 * DAY_MS)}
     named = base | {name.replace("_", "."): value for name, value in settings.items()}
-    parts = {number: PartitionFacts(1, copies, copies) for number in range(partitions)}
-    return TopicFacts(name, parts, named, EVERYTHING)
+    parts = {number: PartitionState(1, copies, copies) for number in range(partitions)}
+    return TopicDescription(name, parts, named, EVERYTHING)
 
 
-def log_topic(partitions: int = LOG_PARTITIONS, **settings: str) -> TopicFacts:
+def log_topic(partitions: int = LOG_PARTITIONS, **settings: str) -> TopicDescription:
     changed = {name.replace("_", "."): value for name, value in settings.items()}
     made = topic(LOG, partitions)
     assert isinstance(made.settings, dict)
@@ -107,7 +113,7 @@ def state(name: str, status: TransactionStatus, started_ms: int = -1) -> Transac
 
 
 def facts(**changes: Any) -> Facts:
-    """Of a cluster on which all is well, but for the changes; `topics` are added to its own."""
+    """Facts without faults, but for the changes; `topics` are added to its own."""
     known = {
         "readings": topic("readings"),
         "__transaction_state": topic("__transaction_state"),
@@ -125,15 +131,23 @@ def facts(**changes: Any) -> Facts:
         "log": log(),
         "refusal": "",
         "groups": [f"eos-sink-{QUERY}"],
-        "members": {f"eos-sink-{QUERY}": [MemberFacts(f"eos-sink-{QUERY}-driver", "c", "/h")]},
+        "members": {
+            f"eos-sink-{QUERY}": [MemberDescription(f"eos-sink-{QUERY}-driver", "c", "/h")]
+        },
         "transactions": [state(f"eos-sink-{QUERY}-0-3", TransactionStatus.COMPLETE_COMMIT)],
         "now_ms": NOW_MS,
+        "subject": SUBJECT,
     }
     return Facts(**{**well, **changes})
 
 
-def findings(seen: Facts, subject: Subject = SUBJECT, python: Python = PYTHON) -> list[Finding]:
-    return judge(subject, seen, python, COMMANDS)
+def with_options(**changes: Any) -> Subject:
+    """The subject with other options."""
+    return replace(SUBJECT, options=replace(OPTIONS, **changes))
+
+
+def findings(seen: Facts, subject: Subject = SUBJECT) -> list[Finding]:
+    return run_checks(replace(seen, subject=subject), PYTHON)
 
 
 def of(check: Check, found: list[Finding]) -> dict[Level, list[Finding]]:

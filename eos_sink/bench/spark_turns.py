@@ -1,0 +1,184 @@
+"""Turns of sinks in one Spark session: queries of some batches, the warm ones measured."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from eos_sink.bench.cpu import Account, CpuClock, Part
+from eos_sink.bench.floor import FloorDataSource
+from eos_sink.bench.shape import Shape
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.testing import java_home
+from eos_sink.testing.cluster_errors import DownloadError
+from eos_sink.testing.local_cluster import LocalCluster
+from eos_sink.testing.spark_jars import spark_kafka_jars
+from eos_sink.testing.waiting import Progress
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+_LOOK_S = 0.02
+_PROGRESSES = "1000"
+
+
+class TurnFailedError(Exception):
+    """The query has ended or does not go on; the message says why."""
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What the warm batches have shown.
+
+    Attributes:
+        add_batch_ms: of each batch, Spark's addBatch: planning the write, the tasks, the commit.
+        trigger_ms: of each batch, all that Spark does for it.
+        cpu_s: CPU seconds a batch, by process.
+    """
+
+    add_batch_ms: tuple[float, ...]
+    trigger_ms: tuple[float, ...]
+    cpu_s: Mapping[str, float]
+
+
+def find_kafka_jars(progress: Progress) -> Path | None:
+    """The jars of Spark's own Kafka sink; None if they cannot be downloaded."""
+    try:
+        return spark_kafka_jars(progress)
+    except DownloadError as error:
+        progress(f"Without Spark's own Kafka sink: {error}")
+        return None
+
+
+class Bench:
+    """A Spark session on this machine, in which every peer's format is known.
+
+    Args:
+        tasks: how many run at the same time.
+        jars: of Spark's own Kafka sink.
+        kafka: its brokers' CPU seconds are measured too, if they run here.
+    """
+
+    def __init__(self, tasks: int, jars: Path | None, kafka: LocalCluster | None) -> None:
+        self._tasks = tasks
+        self._spark = _start_spark(tasks, jars)
+        jvm = self._spark._jvm
+        assert jvm is not None
+        driver = int(jvm.java.lang.ProcessHandle.current().pid())
+        accounts = {
+            "spark": [Account(driver, Part.OWN)],
+            "python": [Account(driver, Part.BELOW)],
+        }
+        if kafka is not None:
+            accounts["broker"] = [Account(node.pid, Part.OWN) for node in kafka.nodes]
+        self._clock = CpuClock(accounts)
+
+    def close(self) -> None:
+        self._spark.stop()
+
+    def turn(self, sink: str, shape: Shape, options: Mapping[str, str], deadline: Deadline) -> Turn:
+        """Run a query until its last batch is done.
+
+        Args:
+            sink: the format.
+            shape: of its rows and batches.
+            options: of the sink, beside the checkpoint.
+            deadline: for all of it.
+
+        Raises:
+            TurnFailedError: it did not get there.
+        """
+        rows = (
+            self._spark.readStream.format("rate-micro-batch")
+            .option("rowsPerBatch", shape.rows)
+            .option("numPartitions", self._tasks)
+            .load()
+            .selectExpr(*shape.columns)
+        )
+        with tempfile.TemporaryDirectory(prefix="eos-bench-") as checkpoint:
+            query = (
+                rows.writeStream.format(sink)
+                .options(**options)
+                .option("checkpointLocation", f"{checkpoint}/c")
+                .start()
+            )
+            try:
+                first = _wait_batch(query, sink, shape.warm_up - 1, deadline)
+                before = self._clock.read()
+                last = _wait_batch(query, sink, shape.batches - 1, deadline)
+                used = self._clock.since(before)
+                progress = [json.loads(each.json()) for each in query._jsq.recentProgress()]
+            finally:
+                query.stop()
+        cpu_s = {name: seconds / (last - first) for name, seconds in used.items()}
+        return read_turn(progress, shape, cpu_s)
+
+
+def read_turn(
+    progress: Sequence[Mapping[str, Any]], shape: Shape, cpu_s: Mapping[str, float]
+) -> Turn:
+    """Select the measured batches.
+
+    Args:
+        progress: Spark's `StreamingQueryProgress` of each batch, as JSON values.
+        shape: which of them are measured.
+        cpu_s: seconds a batch.
+    """
+    warm = [
+        each["durationMs"]
+        for each in sorted(progress, key=lambda each: int(each["batchId"]))
+        if shape.warm_up <= each["batchId"] < shape.batches and each["numInputRows"] == shape.rows
+    ]
+    return Turn(
+        add_batch_ms=tuple(float(times["addBatch"]) for times in warm),
+        trigger_ms=tuple(float(times["triggerExecution"]) for times in warm),
+        cpu_s=dict(cpu_s),
+    )
+
+
+def _start_spark(tasks: int, jars: Path | None) -> SparkSession:
+    from pyspark.sql import SparkSession
+
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ.setdefault("JAVA_HOME", str(java_home()))
+    builder = (
+        SparkSession.builder.appName("eos-sink bench")
+        .master(f"local[{tasks}]")
+        .config("spark.ui.enabled", "false")
+        # As in conf/spark-defaults.conf. Spark's own Kafka sink does not use Python.
+        .config("spark.python.unix.domain.socket.enabled", "true")
+        .config("spark.ui.showConsoleProgress", "false")
+        # A query is stopped during a batch, which Spark logs at length. Failures are reported.
+        .config("spark.log.level", "OFF")
+        .config("spark.sql.streaming.numRecentProgressUpdates", _PROGRESSES)
+    )
+    if jars is not None:
+        builder = builder.config("spark.driver.extraClassPath", f"{jars}/*")
+    spark = builder.getOrCreate()
+    spark.dataSource.register(FloorDataSource)
+    return spark
+
+
+def _wait_batch(query: StreamingQuery, sink: str, batch: int, deadline: Deadline) -> int:
+    """Wait until this batch is done; return the latest one that is."""
+    while True:
+        # pyspark's own lastProgress asks the JVM for each field: too slow every 20 ms.
+        progress = query._jsq.lastProgress()
+        done = -1 if progress is None else int(progress.batchId())
+        if done >= batch:
+            return done
+        if not query.isActive:
+            raise TurnFailedError(f"{sink}: the query has ended: {query.exception()}")
+        if deadline.passed:
+            raise TurnFailedError(
+                f"{sink}: batch {done + 1} is not done after {deadline.seconds:.0f} s in all"
+            )
+        time.sleep(_LOOK_S)

@@ -1,0 +1,161 @@
+"""Options that commands share: numbers, and how to reach a cluster. Named as in Kafka's tools."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import shlex
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from eos_sink.cli.output import CommandError
+from eos_sink.identity import DEFAULT_LOG, DEFAULT_PREFIX, QueryNames
+from eos_sink.kafka_config.properties_file import read_properties
+
+if TYPE_CHECKING:
+    from eos_sink.options import SinkOptions
+
+T = TypeVar("T", int, float)
+
+ENVIRONMENT = {
+    "--bootstrap-server": "EOS_SINK_BOOTSTRAP_SERVER",
+    "--command-config": "EOS_SINK_COMMAND_CONFIG",
+    "--log-topic": "EOS_SINK_LOG_TOPIC",
+    "--prefix": "EOS_SINK_PREFIX",
+    "--timeout": "EOS_SINK_TIMEOUT",
+}
+"""The environment variable that gives the default of an option."""
+
+_TIMEOUT_S = 120.0
+_TRANSACTION_TIMEOUT_MS = 60_000  # Not used: no command begins a task's transaction.
+_LOG_REPLICATION = 3  # The sink's default, for a command that has to create the log again.
+_NO_QUERY = "eos-sink-tool"
+
+
+def _number(kind: type[T], minimum: float, what: str) -> Callable[[str], T]:
+    """Make a parser of numbers for the `type` of an option."""
+
+    def parse(text: str) -> T:
+        with contextlib.suppress(ValueError):
+            number = kind(text)
+            if minimum <= number < float("inf"):
+                return number
+        raise argparse.ArgumentTypeError(f"{text!r} is not {what}")
+
+    return parse
+
+
+whole = _number(int, 0, "a whole number")
+positive = _number(int, 1, "a whole number above 0")
+seconds = _number(float, 0, "a number of seconds")
+positive_seconds = _number(float, sys.float_info.min, "a number of seconds above 0")
+
+
+def add_brokers(parser: argparse.ArgumentParser, *, needed: bool = True) -> None:
+    """Declare `--bootstrap-server` and `--command-config`."""
+    needed = needed and not os.environ.get(ENVIRONMENT["--bootstrap-server"])
+    help_ = "brokers to connect to"
+    _add(parser, "--bootstrap-server", metavar="HOST:PORT", required=needed, help=help_)
+    help_ = "properties for the Kafka clients, such as the login"
+    _add(parser, "--command-config", type=Path, metavar="FILE", help=help_)
+
+
+def add_connection(
+    parser: argparse.ArgumentParser, *, needed: bool = True, timeout: float = _TIMEOUT_S
+) -> None:
+    """Declare the options of a command that looks at queries.
+
+    Args:
+        parser: of the command.
+        needed: `--bootstrap-server` is required.
+        timeout: default of `--timeout`, in seconds.
+    """
+    add_brokers(parser, needed=needed)
+    help_ = f"the queries' eos.log.topic ({DEFAULT_LOG})"
+    _add(parser, "--log-topic", DEFAULT_LOG, metavar="TOPIC", help=help_)
+    help_ = f"the queries' eos.transactional.id.prefix ({DEFAULT_PREFIX})"
+    _add(parser, "--prefix", DEFAULT_PREFIX, help=help_)
+    add_timeout(parser, timeout)
+
+
+def add_timeout(
+    parser: argparse.ArgumentParser, default: float, meaning: str = "seconds that it may take"
+) -> None:
+    """Declare `--timeout`: one deadline for the whole command, unless `meaning` says otherwise."""
+    help_ = f"{meaning} ({default:g})"
+    _add(parser, "--timeout", str(default), type=positive_seconds, metavar="S", help=help_)
+
+
+def _add(
+    parser: argparse.ArgumentParser, option: str, default: str | None = None, **declared: Any
+) -> None:
+    """Declare an option whose default the environment may give."""
+    default = os.environ.get(ENVIRONMENT[option]) or default
+    parser.add_argument(option, default=default, **declared)
+
+
+def sink_options(arguments: argparse.Namespace, query: str = _NO_QUERY) -> SinkOptions:
+    """Make options from which the Kafka clients of a command are built.
+
+    Args:
+        arguments: those of `add_connection`, or of `add_brokers` and `add_timeout`.
+        query: its name in the decision log; not needed by a command that looks at all queries.
+
+    Raises:
+        CommandError: the file of `--command-config` cannot be read.
+    """
+    from eos_sink.options import SinkOptions
+
+    return SinkOptions(
+        names=QueryNames(getattr(arguments, "prefix", DEFAULT_PREFIX), query),
+        topic=None,
+        log_topic=getattr(arguments, "log_topic", DEFAULT_LOG),
+        log_replication=_LOG_REPLICATION,
+        transaction_timeout_ms=_TRANSACTION_TIMEOUT_MS,
+        step_timeout=arguments.timeout,
+        kafka=kafka_settings(arguments),
+    )
+
+
+def kafka_settings(arguments: argparse.Namespace) -> dict[str, str]:
+    """Read the client settings of `--command-config` and add `--bootstrap-server`.
+
+    Raises:
+        CommandError: the file cannot be read.
+    """
+    settings: dict[str, str] = {}
+    file: Path | None = arguments.command_config
+    if file is not None:
+        settings = read_settings("--command-config", file)
+    if arguments.bootstrap_server:
+        settings["bootstrap.servers"] = arguments.bootstrap_server
+    return settings
+
+
+def read_settings(option: str, file: Path) -> dict[str, str]:
+    """Read a Java properties file that `option` names.
+
+    Raises:
+        CommandError: the file cannot be read.
+    """
+    try:
+        entries = read_properties(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise CommandError(f"{option} {file}: {error}") from error
+    return {entry.name: entry.value for entry in entries}
+
+
+def command_line(arguments: argparse.Namespace) -> str:
+    """Format the options with which another command reaches the same cluster and log."""
+    given: dict[str, Any] = {
+        "--bootstrap-server": arguments.bootstrap_server,
+        "--command-config": arguments.command_config,
+    }
+    if getattr(arguments, "log_topic", DEFAULT_LOG) != DEFAULT_LOG:
+        given["--log-topic"] = arguments.log_topic
+    if getattr(arguments, "prefix", DEFAULT_PREFIX) != DEFAULT_PREFIX:
+        given["--prefix"] = arguments.prefix
+    return " ".join(f"{name} {shlex.quote(str(value))}" for name, value in given.items() if value)

@@ -1,0 +1,95 @@
+"""Which query an operator means, and the name that confirms a change."""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import sys
+from collections.abc import Mapping, Sequence
+
+from eos_sink.cli.output import CommandError
+from eos_sink.decision_log.codec import decode, is_moved
+from eos_sink.errors import EosSinkError
+from eos_sink.identity import DEFAULT_PREFIX, QUERY_NAME, QueryNames, query_identity
+
+
+def list_queries(records: Mapping[str, bytes] | None) -> list[QueryNames] | None:
+    """The queries of a log's records; None if there is no log."""
+    if records is None:
+        return None
+    found = set()
+    for key, value in records.items():
+        prefix = ""
+        with contextlib.suppress(EosSinkError):
+            prefix = decode(value, key).prefix
+        if not is_moved(value):
+            found.add(QueryNames.of_record(key, prefix))
+    return sorted(found, key=lambda names: names.shown)
+
+
+def find_query(
+    given: str, known: Sequence[QueryNames] | None, prefix: str = DEFAULT_PREFIX
+) -> QueryNames:
+    """Find a query by its whole name, with or without prefix, by the readable part of it, or by the
+    `eos.id`, checkpoint location or query name that it is made from. A query that the log does not
+    have needs its whole name, since its record may be what is missing.
+
+    Args:
+        known: the queries of the log; None if there is no log.
+        prefix: decides between queries of several prefixes.
+
+    Raises:
+        CommandError: no query matches, or several do.
+    """
+    found = _match(given, known or ())
+    under = [names for names in found if names.prefix == prefix != DEFAULT_PREFIX]
+    if len(under) == 1:
+        return under[0]
+    if len(found) > 1:
+        groups = " or ".join(names.group for names in found)
+        raise CommandError(f"{given!r} may be {groups}: give the whole name")
+    if found:
+        return found[0]
+    if QUERY_NAME.fullmatch(given):
+        return QueryNames(prefix, given)
+    if known is None:
+        raise CommandError(
+            f"there is no such log topic (--log-topic), so give the query's whole name instead of "
+            f"{given!r}, as its error names it"
+        )
+    shown = [names.shown for names in known]
+    near = difflib.get_close_matches(given, shown, n=3, cutoff=0.3) or shown[:3]
+    hint = f"; it has {', '.join(near)}" if near else ", nor any other"
+    raise CommandError(f"the decision log has no query {given!r}{hint}")
+
+
+def _match(given: str, known: Sequence[QueryNames]) -> list[QueryNames]:
+    exact = [names for names in known if names.group == given]
+    if exact:
+        return exact
+    whole = {given, query_identity(given, None, None), query_identity(None, None, given)}
+    if given.startswith("/") or ":/" in given:
+        whole.add(query_identity(None, given, None))
+    found = [names for names in known if names.query in whole]
+    return found or [names for names in known if names.query.rpartition("-")[0] == given]
+
+
+def confirm(warnings: Sequence[str], name: str, what: str, script: str) -> None:
+    """Ask the operator to type a name.
+
+    Args:
+        warnings: the consequences.
+        name: what has to be typed.
+        what: what it is the name of.
+        script: the options that confirm in a script.
+
+    Raises:
+        CommandError: stdin is not a terminal, or something else was typed.
+    """
+    if not sys.stdin.isatty():
+        raise CommandError(f"stdin is not a terminal, so nothing can confirm this: add {script}")
+    for warning in warnings:
+        print(warning, file=sys.stderr)
+    print(f"Type {what} to continue: ", end="", file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip() != name:
+        raise CommandError("not confirmed; nothing was changed")

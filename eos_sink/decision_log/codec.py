@@ -1,0 +1,267 @@
+"""The format of a record in the decision log.
+
+JSON with one array for each transaction, so that ten thousand tasks fit into a megabyte. Nothing
+from Kafka is unpickled or evaluated. A record of another format is an error, never a guess.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, TypeVar
+
+from eos_sink.identity import Origin, QueryNames
+from eos_sink.kafka.interfaces import Witness
+from eos_sink.metrics.names import Count, Step
+from eos_sink.metrics.stats import Stats, StepTime
+from eos_sink.protocol import operator_errors
+from eos_sink.protocol.model import (
+    BatchId,
+    Decision,
+    LogRecord,
+    OtherStream,
+    Override,
+    Prepared,
+    RowDigest,
+    Run,
+)
+
+FORMAT = 1
+_MOVED_FORMAT = 2
+_MOVED = "moved"
+
+T = TypeVar("T", str, bool, int)
+
+
+def encode(record: LogRecord) -> bytes:
+    document: dict[str, Any] = {"format": FORMAT, "seq": record.seq, "writer": record.writer}
+    if record.other_streams:
+        # Two fields: older versions read the pairs and ignore the other one.
+        document["earlier"] = [
+            [each.batch.stream, each.batch.batch] for each in record.other_streams
+        ]
+        document["totals"] = [
+            [
+                *(_encode_digest(each.total) if each.total is not None else ()),
+                each.spark_run,
+                each.accepted,
+                each.dropped,
+            ]
+            for each in record.other_streams
+        ]
+    if record.run is not None:
+        document["owner"] = _encode_run(record.run)
+    if record.prefix:
+        document["prefix"] = record.prefix
+    if record.stats != Stats():
+        document["stats"] = _encode_stats(record.stats)
+    if record.settled:
+        document["settled"] = True
+    if record.decision is not None:
+        document["decision"] = _encode_decision(record.decision)
+    return json.dumps(document, separators=(",", ":")).encode()
+
+
+def decode(value: bytes, where: str) -> LogRecord:
+    """Raises:
+    OperatorNeededError: the record is not of this format.
+    """
+    try:
+        document = json.loads(value)
+        if document["format"] != FORMAT:
+            raise ValueError(f"format {document['format']}")
+        return LogRecord(
+            seq=_number(document["seq"]),
+            decision=_decode_decision(document["decision"]) if "decision" in document else None,
+            writer=str(document["writer"]),
+            other_streams=_decode_streams(document.get("earlier", []), document.get("totals")),
+            run=_decode_run(document["owner"]) if "owner" in document else None,
+            prefix=_typed(str, document.get("prefix", "")),
+            stats=_decode_stats(document["stats"]) if "stats" in document else Stats(),
+            settled=document.get("settled") is True,
+        )
+    except (ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
+        raise operator_errors.unreadable_record(where, error) from error
+
+
+def encode_moved(names: QueryNames) -> bytes:
+    """The marker under the key of older versions, the query without its prefix, once the query has
+    a record under its own key. Older versions stop at its format: they neither read an outdated
+    decision nor begin at number 1."""
+    return json.dumps({"format": _MOVED_FORMAT, _MOVED: names.log_key}).encode()
+
+
+def is_moved(value: bytes) -> bool:
+    """Whether a record is only the marker that its query has its records under another key."""
+    try:
+        document = json.loads(value)
+        return bool(document["format"] == _MOVED_FORMAT and _MOVED in document)
+    except (ValueError, KeyError, TypeError):
+        return False
+
+
+def _encode_decision(decision: Decision) -> dict[str, Any]:
+    topics = decision.topics
+    document: dict[str, Any] = {
+        "stream": decision.batch.stream,
+        "batch": decision.batch.batch,
+        "slot": decision.slot,
+        "partitions": decision.partitions,
+        "total": _encode_digest(decision.total),
+        "topics": topics,
+        "prepared": [
+            [
+                entry.partition,
+                entry.producer_id,
+                entry.epoch,
+                *_encode_digest(entry.digest),
+                topics.index(entry.witness.topic),
+                entry.witness.partition,
+                entry.witness.offset,
+            ]
+            for entry in decision.prepared
+        ],
+    }
+    override = decision.override
+    if override != Override():
+        # A version without overrides ignores it and stops, in doubt: it doubles or loses nothing.
+        # So the format keeps its number.
+        document["ruling"] = {
+            "visible": sorted(override.visible),
+            "lost": sorted(override.lost),
+            "accepted": override.accepted,
+        }
+    if decision.spark_run:
+        document["run"] = decision.spark_run
+    return document
+
+
+def _decode_decision(document: Any) -> Decision:
+    topics = [str(topic) for topic in document["topics"]]
+    override = Override()
+    if "ruling" in document:
+        override = Override(
+            visible=frozenset(map(_number, document["ruling"]["visible"])),
+            lost=frozenset(map(_number, document["ruling"]["lost"])),
+            accepted=_typed(bool, document["ruling"]["accepted"]),
+        )
+    return Decision(
+        batch=BatchId(str(document["stream"]), _number(document["batch"])),
+        slot=_number(document["slot"]),
+        partitions=_number(document["partitions"]),
+        total=_decode_digest(document["total"]),
+        prepared=tuple(
+            Prepared(
+                _number(partition),
+                _number(producer_id),
+                _number(epoch),
+                _decode_digest(digest),
+                Witness(topics[_number(topic)], _number(place), _number(offset)),
+            )
+            for partition, producer_id, epoch, *digest, topic, place, offset in document["prepared"]
+        ),
+        override=override,
+        spark_run=str(document.get("run", "")),
+    )
+
+
+def _decode_streams(batches: Any, totals: Any) -> tuple[OtherStream, ...]:
+    if totals is None:
+        # An older version wrote the record: only the batches are known.
+        totals = [["", False, False]] * len(batches)
+    return tuple(
+        OtherStream(
+            BatchId(str(stream), _number(batch)),
+            _decode_digest(digest) if digest else None,
+            _typed(str, spark_run),
+            _typed(bool, accepted),
+            _typed(bool, dropped),
+        )
+        for (stream, batch), (*digest, spark_run, accepted, dropped) in zip(
+            batches, totals, strict=True
+        )
+    )
+
+
+def _encode_run(run: Run) -> dict[str, Any]:
+    document = {
+        "host": run.host,
+        "pid": run.pid,
+        "started": run.started_ms,
+        "id": run.origin.eos_id,
+        "checkpoint": run.origin.checkpoint,
+        "name": run.origin.name,
+        "batch": run.origin.batch or None,
+        "tool": run.tool,
+        "session": run.session,
+    }
+    return {name: value for name, value in document.items() if value not in (None, "")}
+
+
+def _decode_run(document: Any) -> Run:
+    named = [document.get(name) for name in ("id", "checkpoint", "name")]
+    eos_id, checkpoint, name = (None if value is None else str(value) for value in named)
+    return Run(
+        host=str(document.get("host", "")),
+        pid=_number(document["pid"]),
+        started_ms=_number(document["started"]),
+        origin=Origin(eos_id, checkpoint, name, batch=document.get("batch") is True),
+        tool=str(document.get("tool", "")),
+        session=str(document.get("session", "")),
+    )
+
+
+def _encode_stats(stats: Stats) -> dict[str, Any]:
+    document = {
+        "counts": {count.label: number for count, number in stats.counts.items()},
+        "steps": {
+            step.label: [took.total_us, took.count, took.last_us]
+            for step, took in stats.steps.items()
+        },
+        "decided": stats.decided_ms or None,
+        "left": stats.left_ms,
+        "timeout": stats.timeout_ms,
+    }
+    return {name: value for name, value in document.items() if value not in (None, {})}
+
+
+def _decode_stats(document: Any) -> Stats:
+    """Figures never stop a batch: unreadable ones count as none, so that the counters restart, as
+    Prometheus expects of counters. Those that a later version has added are ignored."""
+    try:
+        counts, steps = document.get("counts", {}), document.get("steps", {})
+        left, timeout = document.get("left"), document.get("timeout")
+        return Stats(
+            counts={c: _number(counts[c.label]) for c in Count if c.label in counts},
+            steps={s: _decode_time(*steps[s.label]) for s in Step if s.label in steps},
+            decided_ms=_number(document.get("decided", 0)),
+            left_ms=None if left is None else _number(left),
+            timeout_ms=None if timeout is None else _number(timeout),
+        )
+    except (ValueError, TypeError, AttributeError):
+        return Stats()
+
+
+def _decode_time(total: Any, count: Any, last: Any) -> StepTime:
+    return StepTime(_number(total), _number(count), _number(last))
+
+
+def _encode_digest(digest: RowDigest) -> list[int]:
+    return [digest.rows, digest.bytes, digest.fingerprint]
+
+
+def _decode_digest(values: Any) -> RowDigest:
+    rows, size, fingerprint = values
+    return RowDigest(_number(rows), _number(size), _number(fingerprint))
+
+
+def _number(value: Any) -> int:
+    if _typed(int, value) < 0:
+        raise ValueError(f"{value!r} is negative")
+    return int(value)
+
+
+def _typed(kind: type[T], value: Any) -> T:
+    """Not `isinstance`: True is no number."""
+    if type(value) is not kind:
+        raise ValueError(f"{value!r} is not of type {kind.__name__}")
+    return value

@@ -1,0 +1,238 @@
+"""A cluster as the operator commands see it, next to the sink's own clients."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from confluent_kafka import KafkaError, Message
+from confluent_kafka.admin import NewTopic
+
+from eos_sink.errors import ClusterError, OutcomeUnknownError
+from eos_sink.kafka import admin_requests
+from eos_sink.kafka.admin_interface import (
+    Broker,
+    LogLine,
+    LogPage,
+    MemberDescription,
+    OnRow,
+    PartitionOffsets,
+    PartitionTail,
+    Quorum,
+)
+from eos_sink.kafka.cluster import ConfluentKafka
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.error_codes import Meaning, convert_error, get_meaning
+from eos_sink.kafka.interfaces import LogPosition, ProducerIdentity, TransactionState, Unseen
+from eos_sink.kafka.log_reader import PartitionReader
+from eos_sink.kafka.log_topic import LOG_PARTITIONS
+from eos_sink.kafka_config.acls import Acl, Resource, permission_error
+from eos_sink.options import SinkOptions
+
+if TYPE_CHECKING:
+    from eos_sink.kafka.admin.broker_admin import BrokerAdmin
+
+# An operator waits for it, and can try again.
+_FIRST_ANSWER_S = 5.0
+
+
+class ConfluentAdmin:
+    """Implements `eos_sink.kafka.admin_interface.Admin`. Imports what only single commands need
+    when they call it.
+
+    Args:
+        options: of the query, or of any query of the cluster.
+    """
+
+    def __init__(self, options: SinkOptions) -> None:
+        self.kafka = ConfluentKafka(options, _FIRST_ANSWER_S)
+        self._clients = self.kafka.clients
+        self._log_topic = options.log_topic
+        self._log_reader: PartitionReader | None = None
+        self._log_id = ""
+
+    def read_log(self, since: Mapping[int, int], deadline: Deadline) -> LogPage | None:
+        topic, client = self._log_topic, self._clients.admin(deadline)
+        what, needed = (
+            f"The decision log {topic} cannot be seen",
+            self._clients.permissions.log_read,
+        )
+        described = admin_requests.describe_topics(client, [topic], deadline, settings=False)[topic]
+        with _convert_denied(what, needed):
+            if isinstance(described, KafkaError):
+                if described.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                    return None
+                raise convert_error(described, what, [needed])
+            before, self._log_id = self._log_id, described.id
+            if since and before in ("", self._log_id):
+                starts = {number: since.get(number, 0) for number in described.partitions}
+                page = self._read_log(starts, deadline)
+                if all(page.ends[number] >= start for number, start in starts.items()):
+                    return page
+            page = self._read_log(dict.fromkeys(described.partitions, 0), deadline)
+            return replace(page, recreated=bool(since))
+
+    def list_transactions(
+        self, prefix: str, deadline: Deadline, *, ended: bool = False
+    ) -> list[TransactionState]:
+        control = self._clients.control()
+        with _convert_denied("Transactions cannot be seen", _describe_ids(prefix)):
+            names = (control.list_all if ended else control.list_open)(prefix, deadline)
+            states = control.describe(sorted(set(names)), deadline)
+        return [states[name] for name in sorted(states)]
+
+    def describe_transactions(
+        self, ids: Iterable[str], deadline: Deadline
+    ) -> Mapping[str, TransactionState]:
+        needed = _describe_ids(self._clients.permissions.prefix)
+        with _convert_denied("Transactions cannot be seen", needed):
+            return self._clients.control().describe(ids, deadline)
+
+    def topic_names(self, deadline: Deadline) -> list[str]:
+        client = self._clients.admin(deadline)
+        return sorted(client.list_topics(timeout=max(1.0, deadline.left)).topics)
+
+    def list_offsets(
+        self, topics: Iterable[str], deadline: Deadline
+    ) -> Mapping[str, tuple[PartitionOffsets, ...] | Unseen]:
+        client = self._clients.admin(deadline)
+        described = admin_requests.describe_topics(client, topics, deadline, settings=False)
+        found: dict[str, tuple[PartitionOffsets, ...] | Unseen] = {}
+        places: list[admin_requests.Place] = []
+        for name, topic in described.items():
+            if not isinstance(topic, KafkaError):
+                places += [(name, number) for number in topic.partitions]
+                found[name] = ()
+            elif topic.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                found[name] = ()
+            else:
+                found[name] = admin_requests.unseen(topic, Acl("Describe", Resource.TOPIC, name))
+        offsets = admin_requests.list_offsets(client, places, deadline)
+        for (name, _), answer in sorted(offsets.items()):
+            known = found[name]
+            if isinstance(answer, KafkaError):
+                found[name] = admin_requests.unseen(answer, Acl("Describe", Resource.TOPIC, name))
+            elif isinstance(known, tuple):
+                found[name] = (*known, answer)
+        return found
+
+    def scan_topic(
+        self,
+        topic: str,
+        producers: frozenset[ProducerIdentity],
+        most: int,
+        on_row: OnRow,
+        deadline: Deadline,
+    ) -> list[PartitionTail]:
+        from eos_sink.kafka.log_scan import scan_topic
+
+        return scan_topic(self._clients, topic, producers, most, on_row, deadline)
+
+    def blocking_transactions(
+        self, topic: str, stable: Mapping[int, int], deadline: Deadline
+    ) -> Mapping[int, str]:
+        from eos_sink.kafka.admin.blocking_transactions import find_blocking_transactions
+
+        return find_blocking_transactions(self._clients, topic, stable, deadline)
+
+    def list_groups(self, prefix: str, deadline: Deadline) -> Sequence[str] | Unseen:
+        soon = deadline.within(admin_requests.ANSWER_S)
+        asked = self._clients.admin(deadline).list_consumer_groups(request_timeout=soon.left)
+        listed = admin_requests.results({"": asked}, soon)[""]
+        if isinstance(listed, KafkaError):
+            return admin_requests.unseen(listed)
+        if listed.errors:
+            # Each broker lists its own groups, so the list would not be complete.
+            return Unseen(f"not all brokers answered: {listed.errors[0]}")
+        names = (str(group.group_id) for group in listed.valid)
+        return sorted(name for name in names if name.startswith(prefix))
+
+    def describe_groups(
+        self, groups: Iterable[str], deadline: Deadline
+    ) -> Mapping[str, tuple[MemberDescription, ...] | Unseen]:
+        return admin_requests.describe_groups(self._clients.admin(deadline), groups, deadline)
+
+    def describe_brokers(self, deadline: Deadline) -> Sequence[Broker]:
+        return self._brokers.describe_brokers(deadline)
+
+    def describe_features(self, deadline: Deadline) -> Mapping[str, int] | Unseen:  # noqa: ARG002
+        return self._brokers.describe_features()
+
+    def describe_quorum(self, deadline: Deadline) -> Quorum | Unseen:
+        return self._brokers.describe_quorum(deadline)
+
+    def refusal_to_create_log(self, replicas: int, deadline: Deadline) -> str | Unseen:
+        soon = deadline.within(admin_requests.ANSWER_S)
+        futures = self._clients.admin(deadline).create_topics(
+            [NewTopic(self._log_topic, LOG_PARTITIONS, replicas)],
+            validate_only=True,
+            request_timeout=soon.left,
+        )
+        error = admin_requests.results(futures, soon)[self._log_topic]
+        if error is None:
+            return ""
+        if get_meaning(error.code()) is Meaning.DENIED:
+            return f"this principal lacks {self._clients.permissions.log_create}"
+        return admin_requests.unseen(error) if error.retriable() else str(error.str())
+
+    def may_write(self, transactional_id: str, deadline: Deadline) -> bool | Unseen:
+        return self._brokers.may_write(transactional_id, deadline)
+
+    def may_join(self, group: str, deadline: Deadline) -> bool | Unseen:
+        return self._brokers.may_join(group, deadline)
+
+    def close(self) -> None:
+        if self._log_reader is not None:
+            self._log_reader.close()
+        self._log_reader = None
+        self.kafka.close()
+
+    @cached_property
+    def _brokers(self) -> BrokerAdmin:
+        from eos_sink.kafka.admin.broker_admin import BrokerAdmin
+
+        return BrokerAdmin(self._clients)
+
+    def _read_log(self, starts: Mapping[int, int], deadline: Deadline) -> LogPage:
+        if self._log_reader is None:
+            # librdkafka looks up the coordinator of the group, which this reader never joins.
+            ignored = [KafkaError.GROUP_AUTHORIZATION_FAILED]
+            self._log_reader = PartitionReader(self._clients, ignored=ignored)
+        lines: dict[int, list[LogLine]] = {number: [] for number in starts}
+
+        def take(message: Message) -> None:
+            number = message.partition() or 0
+            position = LogPosition(self._log_topic, number, message.offset() or 0)
+            key = (message.key() or b"").decode(errors="replace")
+            value = message.value() or b""
+            lines[number].append(LogLine(key, position, message.timestamp()[1], value))
+
+        ends, unread = self._log_reader.read(starts, {}, take, deadline)
+        if unread:
+            raise OutcomeUnknownError(
+                f"The decision log {self._log_topic} could not be read to its end within "
+                f"{deadline.seconds:.0f} s: partitions {sorted(unread)} are missing.",
+                remedy="Check their leaders, then try again.",
+            )
+        # It keeps the order of a partition's records, whatever their writers' clocks say.
+        ordered = heapq.merge(*lines.values(), key=lambda line: line.at_ms)
+        return LogPage(tuple(ordered), ends)
+
+
+def _describe_ids(prefix: str) -> Acl:
+    return Acl("Describe", Resource.TRANSACTIONAL_ID, prefix or "*", prefixed=bool(prefix))
+
+
+@contextmanager
+def _convert_denied(what: str, needed: Acl) -> Iterator[None]:
+    """A command that only looks needs less than the query, whose errors are raised inside."""
+    try:
+        yield
+    except ClusterError as error:
+        if "missing" not in error.data:
+            raise
+        raise permission_error(what, [needed], of_query=False) from error

@@ -1,0 +1,261 @@
+"""What the operator commands ask of a cluster, beside the sink's own interface.
+
+Nothing here changes anything or waits for open transactions. A question about one thing of many is
+answered with `Unseen` where that thing may not be seen, so that a missing permission does not hide
+the other answers. Otherwise the errors are those of `eos_sink.kafka.interfaces`; one about a
+missing permission has the permission's name in `data["missing"]`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.interfaces import (
+    Headers,
+    Kafka,
+    LogPosition,
+    ProducerIdentity,
+    TransactionState,
+    Unseen,
+)
+
+
+@dataclass(frozen=True)
+class LogLine:
+    """One committed record of the decision log.
+
+    Attributes:
+        key: the query that wrote it, if the sink did.
+        at_ms: the record's timestamp, milliseconds since the epoch, by the writer's clock.
+        value: empty for a tombstone.
+    """
+
+    key: str
+    position: LogPosition
+    at_ms: int
+    value: bytes
+
+
+@dataclass(frozen=True)
+class LogPage:
+    """Records of the decision log from some offsets on.
+
+    Attributes:
+        lines: oldest first; those of one partition in the order of their offsets.
+        ends: where to read on, by partition.
+        recreated: the topic was deleted and created again: the given offsets were ignored, and
+            earlier records are no longer valid.
+    """
+
+    lines: tuple[LogLine, ...] = ()
+    ends: Mapping[int, int] = field(default_factory=dict)
+    recreated: bool = False
+
+    @property
+    def latest(self) -> dict[str, bytes]:
+        """The last value under each key."""
+        return {line.key: line.value for line in self.lines}
+
+
+@dataclass(frozen=True)
+class PartitionOffsets:
+    """Offsets of a partition.
+
+    Attributes:
+        start: the first one that is kept.
+        stable: the last stable offset: how far a read_committed reader gets.
+        end: the high watermark.
+    """
+
+    partition: int
+    start: int
+    stable: int
+    end: int
+
+
+OnRow = Callable[[ProducerIdentity, str, "bytes | None", "bytes | None", "Headers | None"], None]
+"""Producer, topic, value, key and headers of a row."""
+
+
+@dataclass(frozen=True)
+class Trace:
+    """What a partition still shows of one producer's transaction.
+
+    Attributes:
+        rows: its records that are there, `hidden` of them compressed with an unsupported codec.
+        committed: the outcome in its marker; None: no marker was found.
+    """
+
+    rows: int = 0
+    hidden: int = 0
+    committed: bool | None = None
+
+    def more(self, rows: int, *, hidden: bool) -> Trace:
+        return replace(self, rows=self.rows + rows, hidden=self.hidden + (rows if hidden else 0))
+
+    def ended(self, *, committed: bool) -> Trace:
+        return replace(self, committed=committed)
+
+
+@dataclass(frozen=True)
+class PartitionTail:
+    """A partition, and the traces found in it from `read_from` on.
+
+    Attributes:
+        start, stable, end: see `PartitionOffsets`.
+        unread: why a part of it could not be read; empty: all was read.
+    """
+
+    topic: str
+    partition: int
+    start: int
+    stable: int
+    end: int
+    read_from: int
+    traces: Mapping[ProducerIdentity, Trace] = field(default_factory=dict)
+    unread: str = ""
+
+
+@dataclass(frozen=True)
+class MemberDescription:
+    """A member of a consumer group; `instance` is empty for a dynamic one."""
+
+    instance: str
+    client: str
+    host: str
+
+
+@dataclass(frozen=True)
+class BrokerSetting:
+    """A setting of a broker; `fixed`: changing it takes a restart."""
+
+    value: str
+    fixed: bool = False
+
+
+@dataclass(frozen=True)
+class Broker:
+    """One broker, at the address that it advertises.
+
+    Attributes:
+        unreachable: why it could not be reached there; empty: it was reached.
+        newest: the newest version of each API key that it supports.
+    """
+
+    id: int
+    address: str
+    unreachable: str = ""
+    newest: Mapping[int, int] | Unseen = field(default_factory=dict)
+    settings: Mapping[str, BrokerSetting] | Unseen = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Clock:
+    """A clock of the cluster, read between two readings of this machine's; ms since the epoch."""
+
+    whose: str
+    theirs_ms: int
+    before_ms: int
+    after_ms: int
+
+
+@dataclass(frozen=True)
+class Quorum:
+    """The KRaft controllers: their leader, and its clock if the answer has it."""
+
+    leader: int
+    clock: Clock | None = None
+
+
+class Admin(Protocol):
+    """A cluster as an operator looks at it, with one query's connection settings."""
+
+    @property
+    def kafka(self) -> Kafka:
+        """The sink's own clients, to look up outcomes and to carry out a choice."""
+
+    def read_log(self, since: Mapping[int, int], deadline: Deadline) -> LogPage | None:
+        """All that compaction has left of the decision log, up to each partition's first open
+        transaction. None: there is no such topic, and none is created.
+
+        Args:
+            since: the offset to begin at, by partition; the start for a partition that is not
+                named. `LogPage.ends` of the call before reads what has come since.
+        """
+
+    def list_transactions(
+        self, prefix: str, deadline: Deadline, *, ended: bool = False
+    ) -> list[TransactionState]:
+        """Open transactions, cluster-wide, of ids that start with `prefix`, sorted by id.
+
+        Args:
+            ended: every id that a coordinator knows, whatever its state.
+        """
+
+    def describe_transactions(
+        self, ids: Iterable[str], deadline: Deadline
+    ) -> Mapping[str, TransactionState]:
+        """The coordinator's state of each id; MISSING for an unknown one."""
+
+    def topic_names(self, deadline: Deadline) -> list[str]:
+        """All topics that this principal may describe."""
+
+    def list_offsets(
+        self, topics: Iterable[str], deadline: Deadline
+    ) -> Mapping[str, tuple[PartitionOffsets, ...] | Unseen]:
+        """Of each topic's partitions, by number; empty if there is no such topic."""
+
+    def scan_topic(
+        self,
+        topic: str,
+        producers: frozenset[ProducerIdentity],
+        most: int,
+        on_row: OnRow,
+        deadline: Deadline,
+    ) -> list[PartitionTail]:
+        """What the last `most` offsets of each partition show of the producers' transactions,
+        committed or not. Each of their rows is passed to `on_row`. Empty if the topic cannot be
+        seen."""
+
+    def blocking_transactions(
+        self, topic: str, stable: Mapping[int, int], deadline: Deadline
+    ) -> Mapping[int, str]:
+        """The transaction that begins at the last stable offset of each partition, by its
+        transactional id, or its producer id where the id may not be seen. Leaves out partitions
+        whose transaction is unknown."""
+
+    def list_groups(self, prefix: str, deadline: Deadline) -> Sequence[str] | Unseen:
+        """Consumer groups whose names start with `prefix`, as far as they may be seen."""
+
+    def describe_groups(
+        self, groups: Iterable[str], deadline: Deadline
+    ) -> Mapping[str, tuple[MemberDescription, ...] | Unseen]:
+        """The members of each group; none for an unknown one. A member whose process died stays
+        one until its session ends."""
+
+    def describe_brokers(self, deadline: Deadline) -> Sequence[Broker]:
+        """To be called before the questions below, which it chooses a broker for.
+
+        Raises:
+            ClusterError: no broker answers.
+        """
+
+    def describe_features(self, deadline: Deadline) -> Mapping[str, int] | Unseen:
+        """Finalized versions of the cluster's features (KIP-584)."""
+
+    def describe_quorum(self, deadline: Deadline) -> Quorum | Unseen: ...
+
+    def refusal_to_create_log(self, replicas: int, deadline: Deadline) -> str | Unseen:
+        """Why the brokers would not let this principal create the decision log; empty: they
+        would."""
+
+    def may_write(self, transactional_id: str, deadline: Deadline) -> bool | Unseen:
+        """Whether this principal may begin and end transactions of an id, which must be unused."""
+
+    def may_join(self, group: str, deadline: Deadline) -> bool | Unseen: ...
+
+    def close(self) -> None:
+        """Close all clients; the next call makes them again."""

@@ -1,0 +1,127 @@
+"""The decision log's topic: how it is created, and what is checked of one that exists."""
+
+from __future__ import annotations
+
+import zlib
+
+from confluent_kafka import KafkaError
+from confluent_kafka.admin import NewTopic
+
+from eos_sink.errors import ClusterError, ConfigurationError
+from eos_sink.kafka.admin_requests import describe_usable_topic, list_nodes, results
+from eos_sink.kafka.calls import retry_until
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.error_codes import LOGGER, convert_error, convert_errors
+from eos_sink.kafka.interfaces import TopicDescription, Unseen
+from eos_sink.kafka.shared_clients import SharedClients
+
+# Fixed, since a query's key is searched in one partition: with another number it would be searched
+# in another one, and a decision would seem never to have been made.
+LOG_PARTITIONS = 8
+_POLICY = "cleanup.policy"
+LOG_CONFIGURATION = {
+    _POLICY: "compact",
+    # A decision has about 100 bytes a task.
+    "max.message.bytes": str(16 * 1024 * 1024),
+    # A start reads a whole partition, so superseded records must not pile up to Kafka's 1 GB.
+    "segment.bytes": str(32 * 1024 * 1024),
+    "min.cleanable.dirty.ratio": "0.1",
+    "unclean.leader.election.enable": "false",
+}
+
+
+def home_of(query: str) -> int:
+    """The partition of the decision log that has the query's records."""
+    return zlib.crc32(query.encode()) % LOG_PARTITIONS
+
+
+class LogTopic:
+    """The topic of one query's decision log.
+
+    Args:
+        clients: of the query.
+    """
+
+    def __init__(self, clients: SharedClients) -> None:
+        self._clients = clients
+        self._name = clients.options.log_topic
+        self._policy_checked = False
+
+    def ensure(self, deadline: Deadline) -> None:
+        """Create the topic where it is missing; check it where it exists.
+
+        Raises:
+            ClusterError: it may not be seen, used or created.
+            ConfigurationError: it has another shape than the sink needs.
+        """
+        permissions = self._clients.permissions
+        needs = (permissions.log_read, permissions.log_write)
+
+        def describe() -> TopicDescription | KafkaError:
+            client, settings = self._clients.admin(deadline), not self._policy_checked
+            return describe_usable_topic(client, self._name, needs, deadline, settings=settings)
+
+        topic = describe()
+        existed = isinstance(topic, TopicDescription)
+        if isinstance(topic, KafkaError):
+            if topic.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                raise convert_error(topic, f"The decision log {self._name} cannot be seen", needs)
+            self._create(deadline)
+            # The next broker that is asked may not know it yet.
+            topic = retry_until(deadline, describe, lambda it: isinstance(it, TopicDescription))
+        if isinstance(topic, KafkaError):
+            raise ClusterError(
+                f"The decision log {self._name} was created but cannot be seen: {topic.str()}.",
+                remedy="Look at the brokers, then start the query again.",
+            )
+        partitions = len(topic.partitions)
+        if partitions != LOG_PARTITIONS:
+            raise ConfigurationError(
+                f"The decision log {self._name} has {partitions} partitions instead of "
+                f"{LOG_PARTITIONS}: decisions would be searched in the wrong place.",
+                remedy="Name another topic with option eos.log.topic and let the sink create it, "
+                f"or create it with {LOG_PARTITIONS} partitions and cleanup.policy=compact. "
+                "Nothing was written.",
+            )
+        if existed and not self._policy_checked:
+            self._check_policy(topic)
+            self._policy_checked = True
+
+    def _check_policy(self, topic: TopicDescription) -> None:
+        policy, wanted = topic.setting(_POLICY), LOG_CONFIGURATION[_POLICY]
+        if isinstance(topic.settings, Unseen):
+            LOGGER.warning(
+                "The sink may not see whether the decision log %s is compacted (%s). If it is not, "
+                "decisions are deleted with time. DescribeConfigs on the topic shows it.",
+                topic.name,
+                topic.settings.why,
+            )
+        elif policy != wanted:
+            raise ConfigurationError(
+                f"The decision log {topic.name} has {_POLICY}={policy} instead of {wanted}: "
+                "decisions would be deleted with time.",
+                remedy=f"kafka-configs --bootstrap-server HOST:PORT --alter --entity-type topics "
+                f"--entity-name {topic.name} --add-config {_POLICY}={wanted}. Nothing was written.",
+                data={"topic": topic.name, _POLICY: policy},
+            )
+
+    def _create(self, deadline: Deadline) -> None:
+        what = f"The decision log {self._name} does not exist and could not be created"
+        needs = [self._clients.permissions.log_create]
+        client = self._clients.admin(deadline)
+        with convert_errors(what, lambda: needs):
+            brokers = len(list_nodes(client, deadline))
+        replication = min(self._clients.options.log_replication, brokers)
+        in_sync = 2 if replication > 2 else 1
+        new = NewTopic(
+            self._name,
+            LOG_PARTITIONS,
+            replication,
+            config={**LOG_CONFIGURATION, "min.insync.replicas": str(in_sync)},
+        )
+        futures = client.create_topics(
+            [new], operation_timeout=deadline.left, request_timeout=deadline.left
+        )
+        error = results(futures, deadline)[self._name]
+        if error is not None and error.code() != KafkaError.TOPIC_ALREADY_EXISTS:
+            raise convert_error(error, what, needs)

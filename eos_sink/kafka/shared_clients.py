@@ -1,0 +1,120 @@
+"""The connection settings of one query, and the clients that all its calls share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient
+
+from eos_sink.errors import ClusterError
+from eos_sink.kafka.connection.settings import (
+    connection_settings,
+    kafka_python_settings,
+    librdkafka_settings,
+)
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.error_codes import LOGGER, Meaning, convert_setting_errors, get_meaning
+from eos_sink.kafka_config.acls import Permissions
+from eos_sink.options import SinkOptions
+
+if TYPE_CHECKING:
+    from eos_sink.kafka.transaction_control import KafkaPythonControl
+
+FIRST_ANSWER_S = 30.0
+# librdkafka looks for a broker to connect to no more often than each half of this time, and drops
+# the connection of the bootstrap as soon as it has the first one's answer: with its default of
+# 100 ms the first answer takes a client 54 ms instead of 15, and a join 62 instead of 21 (measured;
+# rd_kafka_connect_any). It doubles with each failure as before.
+_PROMPT = {"reconnect.backoff.ms": "10"}
+_TRY_S = 1.0
+_POLL_S = 0.05
+
+
+class SharedClients:
+    """Connects at the first use of a client, and makes it again at the first use after `close`.
+
+    Args:
+        options: of the query.
+        first_answer_s: how long it may take until a broker answers at all.
+    """
+
+    def __init__(self, options: SinkOptions, first_answer_s: float = FIRST_ANSWER_S) -> None:
+        self.options = options
+        self.producer_settings = librdkafka_settings(options.kafka)
+        self.connection = {**_PROMPT, **connection_settings(self.producer_settings)}
+        self.permissions = Permissions(options.names.prefix, options.log_topic)
+        self._first_answer_s = first_answer_s
+        self._admin: AdminClient | None = None
+        self._control: KafkaPythonControl | None = None
+
+    def admin(self, deadline: Deadline) -> AdminClient:
+        if self._admin is None:
+            first = deadline.within(self._first_answer_s)
+            self._admin = connected_admin(self.connection, self.options.log_topic, first)
+        return self._admin
+
+    def control(self) -> KafkaPythonControl:
+        if self._control is None:
+            # Tasks never need kafka-python, whose import takes longer than their transaction.
+            from eos_sink.kafka.transaction_control import KafkaPythonControl
+
+            deadline = Deadline(min(FIRST_ANSWER_S, self.options.step_timeout))
+            # librdkafka says why a login is refused; kafka-python only says that no broker answers.
+            self.admin(deadline)
+            settings = kafka_python_settings(self.connection)
+            self._control = KafkaPythonControl(settings, self.permissions.transactions, deadline)
+        return self._control
+
+    def close(self) -> None:
+        if self._control is not None:
+            self._control.close()
+        self._control = self._admin = None
+
+
+def connected_admin(settings: dict[str, str], topic: str, deadline: Deadline) -> AdminClient:
+    """A client that has received a topic's metadata from a broker. Does not create the topic.
+
+    Raises:
+        ClusterError: the login or a certificate was refused, or no broker answered in time.
+            librdkafka itself would go on after a refusal until the time is up.
+    """
+    errors: list[KafkaError] = []
+    configuration: dict[str, Any] = {
+        **settings,
+        "error_cb": errors.append,
+        # Asking for a topic's metadata would create it where brokers create topics automatically,
+        # with their default number of partitions: librdkafka permits that to all but consumers.
+        "allow.auto.create.topics": False,
+    }
+    with convert_setting_errors():
+        client = AdminClient(configuration, logger=LOGGER)
+    servers = settings["bootstrap.servers"]
+    while True:
+        try:
+            client.list_topics(topic=topic, timeout=max(_POLL_S, min(_TRY_S, deadline.left)))
+            return client
+        except KafkaException as raised:
+            client.poll(0)
+            # By now no other broker of the list has answered either.
+            refusals = [
+                error
+                for error in errors
+                if get_meaning(error.code()) is Meaning.LOGIN_REFUSED or "SSL alert" in error.str()
+            ]
+            if refusals:
+                raise ClusterError(
+                    f"Authentication or TLS handshake with {servers} failed: {refusals[0].str()}.",
+                    remedy="Correct the login or the certificates (kafka.security.protocol, "
+                    "kafka.sasl.*, kafka.ssl.*). Nothing was written.",
+                ) from raised
+            if deadline.passed:
+                # "All brokers are down" says less than why the first one was.
+                causes = [e for e in errors if e.code() != KafkaError._ALL_BROKERS_DOWN]
+                cause = (*causes, raised.args[0])[0]
+                raise ClusterError(
+                    f"No broker of {servers} answers within {deadline.seconds:.0f} s: "
+                    f"{cause.str()}.",
+                    remedy="Check kafka.bootstrap.servers, the network and the security settings "
+                    "(kafka.security.protocol, kafka.sasl.*, kafka.ssl.*). Nothing was written.",
+                ) from raised

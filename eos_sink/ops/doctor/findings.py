@@ -1,0 +1,169 @@
+"""The checks, what they find, and the commands that repair it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import TypeVar
+
+from eos_sink.kafka.interfaces import Unseen
+from eos_sink.kafka_config.acls import Acl, kafka_acls
+
+T = TypeVar("T")
+
+
+class Level(Enum):
+    """How bad a finding is."""
+
+    OK = "ok"
+    WARNING = "warning"
+    FAILURE = "failure"
+    UNSEEN = "not seen"
+
+
+class Check(Enum):
+    """What is checked. docs/doctor.md has the condition for "ok"."""
+
+    BROKERS = "brokers"
+    VERSIONS = "versions"
+    CONTROLLER = "controller"
+    CLOCK = "clock"
+    PERMISSIONS = "permissions"
+    TOPIC = "topic"
+    WITNESS = "reading back"
+    INTERNAL = "internal topics"
+    LOG = "decision log"
+    RECORDS = "log records"
+    TIMEOUT = "transaction timeout"
+    SESSION = "group session"
+    EXPIRY = "expiry"
+    VERIFICATION = "verification"
+    NAMES = "names"
+    OPTIONS = "options"
+    CLIENTS = "clients"
+    FORMAT = "format"
+    EXECUTORS = "executors"
+    SPARK = "Spark settings"
+
+    def ok(self, what: str) -> Finding:
+        return Finding(self, Level.OK, what)
+
+    def warning(self, what: str, meaning: str, *remedy: str) -> Finding:
+        return Finding(self, Level.WARNING, what, meaning, remedy)
+
+    def failure(self, what: str, meaning: str, *remedy: str) -> Finding:
+        return Finding(self, Level.FAILURE, what, meaning, remedy)
+
+    def unseen(self, what: str, why: Unseen) -> Finding:
+        return Finding(self, Level.UNSEEN, f"{what}: {why.why}", missing=why.missing)
+
+    def require(self, fact: T | Unseen, what: str) -> T:
+        """Return a fact, or end the check inside `collect` with the finding "not seen"."""
+        if isinstance(fact, Unseen):
+            raise UnseenError(self.unseen(what, fact))
+        return fact
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line of the output.
+
+    Attributes:
+        what: the fact, with the name of the thing.
+        meaning: the consequence for the query and its data; empty if all is well.
+        remedy: commands, or sentences where there is no command.
+        missing: permissions whose grant repairs or shows it; the commands that grant them are
+            added to the remedy.
+    """
+
+    check: Check
+    level: Level
+    what: str
+    meaning: str = ""
+    remedy: tuple[str, ...] = ()
+    missing: tuple[Acl, ...] = ()
+
+
+Findings = Iterator[Finding]
+
+
+class UnseenError(Exception):
+    """A check lacks a fact; `finding` says which."""
+
+    def __init__(self, finding: Finding) -> None:
+        super().__init__(finding.what)
+        self.finding = finding
+
+
+def collect(findings: Findings) -> Findings:
+    """Run a check up to the first fact that it requires and that could not be seen."""
+    try:
+        yield from findings
+    except UnseenError as error:
+        yield error.finding
+
+
+def shorten(items: Iterable[object], shown: int = 5) -> str:
+    """Join the first few items."""
+    words = [str(item) for item in items]
+    more = f" and {len(words) - shown} more" if len(words) > shown else ""
+    return ", ".join(words[:shown]) + more
+
+
+@dataclass(frozen=True)
+class Commands:
+    """Makes command lines of Kafka's own tools, to be copied.
+
+    Attributes:
+        servers: bootstrap servers.
+        secured: an administrator has to log in, with a file of the administrator's own.
+        principal: the query, as Kafka names it.
+    """
+
+    servers: str
+    secured: bool = False
+    principal: str = "User:NAME"
+
+    @property
+    def connection(self) -> str:
+        login = " --command-config admin.properties" if self.secured else ""
+        return f"--bootstrap-server {shlex.quote(self.servers)}{login}"
+
+    def grant(self, acls: Iterable[Acl]) -> list[str]:
+        """One command for each resource."""
+        return kafka_acls(acls, self.connection, self.principal)
+
+    def set_topic(self, topic: str, name: str, value: object) -> str:
+        return self._alter(f"topics --entity-name {shlex.quote(topic)}", name, value)
+
+    def set_brokers(self, name: str, value: object, *, restart: bool) -> str:
+        """Set all brokers at once, or say what to do for a setting that needs a restart."""
+        if restart:
+            file = "server.properties of each broker"
+            return f"Set {name}={value} in {file}, and restart them in turn."
+        return self._alter("brokers --entity-default", name, value)
+
+    def _alter(self, entity: str, name: str, value: object) -> str:
+        # kafka-configs splits a value at its commas unless it is in brackets.
+        setting = shlex.quote(f"{name}=[{value}]" if "," in str(value) else f"{name}={value}")
+        return (
+            f"kafka-configs {self.connection} --alter --entity-type {entity} --add-config {setting}"
+        )
+
+    def create_topic(
+        self, topic: str, partitions: int, copies: int, settings: Mapping[str, object]
+    ) -> str:
+        configs = "".join(f" --config {name}={value}" for name, value in settings.items())
+        return (
+            f"kafka-topics {self.connection} --create --topic {shlex.quote(topic)} "
+            f"--partitions {partitions} --replication-factor {copies}{configs}"
+        )
+
+    def add_partitions(self, topic: str, partitions: int) -> str:
+        name = shlex.quote(topic)
+        return f"kafka-topics {self.connection} --alter --topic {name} --partitions {partitions}"
+
+    def describe_topic(self, topic: str) -> str:
+        return f"kafka-topics {self.connection} --describe --topic {shlex.quote(topic)}"

@@ -1,0 +1,296 @@
+"""The metrics of all queries in the text format of Prometheus; the only user of its client."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+
+from prometheus_client import CollectorRegistry, generate_latest, start_http_server
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    Metric,
+    SummaryMetricFamily,
+)
+from prometheus_client.registry import Collector
+
+from eos_sink.errors import EosSinkError
+from eos_sink.kafka.admin_interface import Admin, PartitionOffsets
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.interfaces import Unseen
+from eos_sink.metrics.names import STEP_SECONDS, Count, Gauge
+from eos_sink.ops.observer import Observer
+from eos_sink.ops.status import Driver, QueryStatus, Snapshot
+from eos_sink.protocol.outcome import Outcome
+
+_CLOSE_S = 1.0
+_MS = 1000
+_READABLE = 0o644
+# What is unknown has no sample.
+_UNSETTLED = {
+    Outcome.COMMITTED: 0,
+    Outcome.ACCEPTED: 0,
+    Outcome.OPEN: 1,
+    Outcome.LOST: 1,
+    Outcome.IN_DOUBT: 1,
+}
+_ALIVE = {Driver.LIVE: 1, Driver.GONE: 0}
+
+Ends = Mapping[str, tuple[PartitionOffsets, ...]]
+
+
+class ReaderDelays:
+    """Measures from one scrape to the next how far and how long readers of topics are held up."""
+
+    def __init__(self) -> None:
+        self._since: dict[tuple[str, int, int], float] = {}
+
+    def update(self, ends: Ends, now: float) -> dict[str, tuple[int, float]]:
+        """By topic: the offsets between the last stable offsets and the high watermarks, and for
+        how many seconds the last stable offset of a partition has not moved with more behind it.
+
+        Args:
+            now: seconds of a monotonic clock.
+        """
+        self._since = {
+            key: self._since.get(key, now)
+            for topic, partitions in ends.items()
+            for each in partitions
+            if each.end > each.stable
+            for key in [(topic, each.partition, each.stable)]
+        }
+        held: dict[str, float] = {}
+        for (topic, *_), since in self._since.items():
+            held[topic] = max(held.get(topic, 0.0), now - since)
+        return {
+            topic: (sum(max(0, p.end - p.stable) for p in partitions), held.get(topic, 0.0))
+            for topic, partitions in sorted(ends.items())
+        }
+
+
+@dataclass(frozen=True)
+class Scrape(Collector):
+    """What one scrape has found.
+
+    Attributes:
+        snapshot: None if the cluster did not answer; `error` says why.
+        delays: from `ReaderDelays`.
+        unseen: how many parts of the cluster could not be read.
+        seconds: how long the scrape took.
+    """
+
+    snapshot: Snapshot | None
+    delays: Mapping[str, tuple[int, float]]
+    unseen: int
+    seconds: float
+    error: str = ""
+
+    def collect(self) -> Iterator[Metric]:
+        """Every metric that has a sample. Without an answer of the cluster, only that."""
+        families, snapshot = _Families(), self.snapshot
+        families.add(Gauge.UP, int(snapshot is not None))
+        families.add(Gauge.DURATION, self.seconds)
+        if snapshot is not None:
+            families.add(Gauge.UNSEEN, self.unseen)
+            families.add(Gauge.UNREADABLE, len(snapshot.unreadable))
+            families.add(Gauge.STRANGERS, len(snapshot.strangers))
+            for topic, (delay, held) in self.delays.items():
+                families.add(Gauge.READER_DELAY, delay, topic)
+                families.add(Gauge.READER_HELD, held, topic)
+            for status in snapshot.queries:
+                families.add_stats(status)
+                families.add_status(status, snapshot.at_ms)
+        return families.all()
+
+    def text(self) -> str:
+        """The metrics as Prometheus reads them."""
+        return generate_latest(self).decode()
+
+
+class Scraper(Collector):
+    """Scrapes a cluster on demand, at most once per interval.
+
+    Args:
+        connect: makes clients of the cluster. They are replaced after a scrape in which a part of
+            it did not answer: librdkafka (2.16) may wait for a coordinator long after its broker
+            has restarted.
+        prefix: of queries whose records do not have it.
+        timeout: seconds that one scrape may take.
+        interval: seconds for which a scrape serves all requests.
+        clock: seconds of a monotonic clock.
+    """
+
+    def __init__(
+        self,
+        connect: Callable[[], AbstractContextManager[Admin]],
+        prefix: str,
+        timeout: float,
+        interval: float,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._connect = connect
+        self._prefix = prefix
+        self._timeout = timeout
+        self._interval = interval
+        self._clock = clock
+        self._clients = ExitStack()
+        self._admin: Admin | None = None
+        self._observer: Observer | None = None
+        self._delays = ReaderDelays()
+        self._scraping = Lock()
+        self._latest: Scrape | None = None
+        self._at = 0.0
+
+    def describe(self) -> Iterable[Metric]:
+        """Nothing: registration must not scrape."""
+        return ()
+
+    def collect(self) -> Iterator[Metric]:
+        return self.scrape().collect()
+
+    def scrape(self) -> Scrape:
+        """A new scrape or, within the interval, the latest one. Concurrent calls share one; an
+        error of the cluster is in the result."""
+        with self._scraping:
+            if self._latest is None or self._clock() - self._at >= self._interval:
+                self._latest = self._scrape()
+                self._at = self._clock()
+            return self._latest
+
+    def close(self) -> None:
+        """Close the clients, unless a long scrape is running."""
+        if self._scraping.acquire(timeout=_CLOSE_S):
+            self._disconnect()
+            self._scraping.release()
+
+    def _scrape(self) -> Scrape:
+        begun, deadline = self._clock(), Deadline(self._timeout)
+        if self._admin is None or self._observer is None:
+            self._admin = self._clients.enter_context(self._connect())
+            self._observer = Observer(self._admin, self._prefix)
+        try:
+            snapshot = self._observer.look(deadline)
+        except EosSinkError as error:
+            self._disconnect()
+            return Scrape(None, {}, 0, self._clock() - begun, str(error))
+        ends, unseen = _read_ends(self._admin, snapshot.topics, deadline)
+        if snapshot.silent:
+            self._disconnect()
+        now = self._clock()
+        delays = self._delays.update(ends, now)
+        return Scrape(snapshot, delays, len(snapshot.problems) + unseen, now - begun)
+
+    def _disconnect(self) -> None:
+        self._clients.close()
+        self._admin = self._observer = None
+
+
+def _read_ends(admin: Admin, topics: list[str], deadline: Deadline) -> tuple[Ends, int]:
+    """The ends of topics, and how many could not be read."""
+    if not topics:
+        return {}, 0
+    try:
+        answers = admin.list_offsets(topics, deadline)
+    except EosSinkError:
+        return {}, 1
+    seen = {name: ends for name, ends in answers.items() if not isinstance(ends, Unseen)}
+    return seen, len(answers) - len(seen)
+
+
+class _Families:
+    """Metric families, each created with its first sample."""
+
+    def __init__(self) -> None:
+        self._found: dict[Count | Gauge, CounterMetricFamily | GaugeMetricFamily] = {}
+        self._steps = SummaryMetricFamily(
+            STEP_SECONDS,
+            "Time of each step of batches that were decided, and how often it was taken.",
+            labels=("query", "step"),
+        )
+
+    def add(self, name: Count | Gauge, value: float, *labels: str) -> None:
+        if name not in self._found:
+            family = CounterMetricFamily if isinstance(name, Count) else GaugeMetricFamily
+            self._found[name] = family(name.prometheus, name.meaning, labels=name.labels)
+        self._found[name].add_metric(labels, value)
+
+    def add_stats(self, status: QueryStatus) -> None:
+        """The statistics of the latest record; records of older versions have none."""
+        stats, query = status.record.stats if status.record else None, status.query
+        if stats is None or not stats.counts:
+            return
+        for count in Count:
+            self.add(count, stats.count(count), query)
+        for step, took in stats.steps.items():
+            self._steps.add_metric((query, step.label), took.count, took.total)
+            self.add(Gauge.LAST_STEP, took.last, query, step.label)
+        if stats.left_ms is not None:
+            self.add(Gauge.VOTE_LEFT, stats.left_ms / _MS, query)
+        if stats.timeout_ms is not None:
+            self.add(Gauge.TIMEOUT, stats.timeout_ms / _MS, query)
+
+    def add_status(self, status: QueryStatus, now_ms: int) -> None:
+        query, decision, outcome = status.query, status.decision, status.outcome
+        if decision is not None:
+            if status.decided_at_ms:
+                self.add(Gauge.LAST_DECISION, status.decided_at_ms / _MS, query)
+            self.add(Gauge.LAST_ROWS, decision.total.rows, query)
+            self.add(Gauge.LAST_BYTES, decision.total.bytes, query)
+            self.add(Gauge.LAST_PARTITIONS, decision.partitions, query)
+        if outcome in _UNSETTLED:
+            self.add(Gauge.UNSETTLED, _UNSETTLED[outcome], query)
+            self.add(Gauge.LOST, len(status.partitions_that_are(Outcome.LOST)), query)
+            self.add(Gauge.DOUBTFUL, len(status.partitions_that_are(Outcome.IN_DOUBT)), query)
+        # The driver's own transaction has another timeout and takes milliseconds.
+        tasks = [each for each in status.open if each.task]
+        for decided in (True, False):
+            number = sum(1 for each in tasks if each.decided is decided)
+            self.add(Gauge.OPEN, number, query, str(decided).lower())
+        oldest = max((each.age_ms(now_ms) for each in tasks), default=0)
+        self.add(Gauge.OLDEST, oldest / _MS, query)
+        if tasks:
+            left = min(each.left_ms(now_ms) for each in tasks)
+            self.add(Gauge.LEAST_LEFT, left / _MS, query)
+        if status.driver in _ALIVE:
+            self.add(Gauge.DRIVER, _ALIVE[status.driver], query)
+
+    def all(self) -> Iterator[Metric]:
+        yield from self._found.values()
+        if self._steps.samples:
+            yield self._steps
+
+
+def serve(scraper: Scraper, address: str, port: int) -> None:
+    """Answer requests of Prometheus from now on, in another thread.
+
+    Raises:
+        OSError: the port is in use, or this machine does not have the address.
+    """
+    # The client's default registry would add metrics of the exporter's own process.
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(scraper)
+    start_http_server(port, address, registry)
+
+
+def write_text(scrape: Scrape, file: Path) -> None:
+    """Replace the file atomically, so that node_exporter never reads half of it.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    # The collector of node_exporter reads every *.prom, so the temporary file must not be one.
+    handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as text:
+            text.write(scrape.text())
+        os.chmod(name, _READABLE)  # mkstemp's is for its owner; node_exporter is another user.
+        os.replace(name, file)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise

@@ -1,0 +1,61 @@
+"""How an operator's command takes a query over: as the group's member, like a run of the query.
+
+Every older run of the query is refused from the command's first record on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+from eos_sink.decision_log import DecisionRegister, Entry
+from eos_sink.driver.processes import current_run
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.interfaces import Kafka, MemberRefused
+from eos_sink.ops import RefusedChoice
+from eos_sink.options import SinkOptions
+from eos_sink.protocol.model import PlanToken
+
+_SESSION_MS = 30_000
+
+
+def read_log(
+    kafka: Kafka, options: SinkOptions, deadline: Deadline, *, create: bool = False
+) -> Entry | None:
+    """The query's latest record; None if there is no log.
+
+    Args:
+        create: create the log's topic if it does not exist.
+    """
+    topic = options.log_topic
+    if not create and kafka.describe_topics([topic], deadline)[topic] is None:
+        return None
+    register = DecisionRegister(kafka, options.names)
+    try:
+        return register.read(deadline)
+    finally:
+        register.close()
+
+
+@contextmanager
+def take_over(
+    kafka: Kafka, options: SinkOptions, entry: Entry, tool: str, deadline: Deadline
+) -> Iterator[tuple[DecisionRegister, PlanToken]]:
+    """Join the query's group, with what is needed to write the record after `entry`.
+
+    Raises:
+        RefusedChoice: a run of the query joins at the same time.
+    """
+    names = options.names
+    register = DecisionRegister(kafka, names)
+    member = kafka.member(names.group, names.driver, _SESSION_MS)
+    try:
+        run = replace(current_run(options), tool=tool)
+        metadata = member.join(deadline)
+        yield register, PlanToken(names, entry.seq, entry.position, metadata, run, _SESSION_MS)
+    except MemberRefused as refused:
+        raise RefusedChoice(f"A run of the query has started meanwhile: {refused}") from refused
+    finally:
+        member.close()
+        register.close()

@@ -1,0 +1,249 @@
+"""The status of every query of a decision log at one moment. Pure; `Observer` gathers it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from eos_sink.errors import EosSinkError
+from eos_sink.identity import QueryNames, TaskId
+from eos_sink.kafka.interfaces import Transaction, TransactionState, TransactionStatus
+from eos_sink.ops.history import History, Unreadable, Written
+from eos_sink.protocol.model import BatchId, Decision, LogRecord, Prepared, RowDigest, Run
+from eos_sink.protocol.outcome import Outcome, batch_outcome
+
+_TRANSACTIONAL_ID = re.compile(
+    r"(.*-[0-9a-f]{10})-(?:driver|([01])-(0|[1-9][0-9]*))",
+    re.DOTALL,
+)
+
+
+class Driver(Enum):
+    """Whether a driver runs the query. A driver that died counts as live until its group session
+    ends, half an hour by default, unless it died on this machine."""
+
+    LIVE = "live"
+    GONE = "gone"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A part of the cluster that could not be read.
+
+    Attributes:
+        what: the whole message, with the remedy.
+        missing: the permissions that are missing, in the words of `kafka-acls`.
+    """
+
+    what: str
+    missing: tuple[str, ...] = ()
+
+    @staticmethod
+    def of(error: EosSinkError) -> Problem:
+        return Problem(str(error), tuple(error.data.get("missing", ())))
+
+
+@dataclass(frozen=True)
+class QueryTransaction:
+    """A transactional id as its coordinator describes it, and what the log says about it.
+
+    Attributes:
+        query: `QueryNames.shown`; empty if no query of the log can own it.
+        names: of the query; None without one.
+        decided: the query's latest decision names this transaction: it must be committed.
+        written: the latest kept record that decides it, and `entry` its part; only in
+            `list_transactions`.
+    """
+
+    state: TransactionState
+    query: str = ""
+    names: QueryNames | None = None
+    decided: bool = False
+    written: Written | None = None
+    entry: Prepared | None = None
+
+    @property
+    def transaction(self) -> Transaction:
+        return self.state.transaction
+
+    @property
+    def transactional_id(self) -> str:
+        return self.state.transaction.transactional_id
+
+    @property
+    def task(self) -> TaskId | None:
+        """None for the driver's own transaction, which writes the log, and without a query."""
+        return self.names.parse_task(self.transactional_id) if self.names else None
+
+    @property
+    def open(self) -> bool:
+        return self.state.status is TransactionStatus.ONGOING
+
+    def age_ms(self, now_ms: int) -> int:
+        return max(0, now_ms - self.state.started_ms)
+
+    def left_ms(self, now_ms: int) -> int:
+        """Time until the coordinator aborts it. It may be negative: the coordinator looks for
+        expired transactions every few seconds."""
+        return self.state.timeout_ms - self.age_ms(now_ms)
+
+
+@dataclass(frozen=True)
+class QueryStatus:
+    """The status of one query.
+
+    Attributes:
+        history: its records. The latest one of the log may be unreadable (`history.hidden`); then
+            everything here is about the latest readable one.
+        outcomes: of the latest decision, by partition.
+        open: its open transactions, by id.
+        hosts: of its group's members; None if the group could not be read.
+        dead: the run of the latest record is known to have died.
+    """
+
+    history: History
+    names: QueryNames
+    outcomes: Mapping[int, Outcome] = field(default_factory=dict)
+    open: tuple[QueryTransaction, ...] = ()
+    hosts: tuple[str, ...] | None = None
+    dead: bool = False
+
+    @property
+    def query(self) -> str:
+        return self.history.query
+
+    @property
+    def record(self) -> LogRecord | None:
+        return self.history.latest.record if self.history.latest else None
+
+    @property
+    def seq(self) -> int:
+        return self.record.seq if self.record else 0
+
+    @property
+    def run(self) -> Run | None:
+        return self.record.run if self.record else None
+
+    @property
+    def decision(self) -> Decision | None:
+        return self.record.decision if self.record else None
+
+    @property
+    def batch(self) -> BatchId | None:
+        return self.decision.batch if self.decision else None
+
+    @property
+    def total(self) -> RowDigest:
+        """The rows of the decided batch."""
+        return self.decision.total if self.decision else RowDigest()
+
+    @property
+    def decided_at_ms(self) -> int | None:
+        """When the decision was written, by its driver's clock; None without a decision."""
+        decided = self.history.decided()
+        if decided is None or self.record is None:
+            return None
+        # Records of older versions do not have the time of the decision.
+        return self.record.stats.decided_ms or decided.at_ms
+
+    @property
+    def outcome(self) -> Outcome | None:
+        """The outcome of the decision; None without one."""
+        return batch_outcome(self.outcomes.values()) if self.decision else None
+
+    def partitions_that_are(self, outcome: Outcome) -> list[int]:
+        return sorted(number for number, each in self.outcomes.items() if each is outcome)
+
+    @property
+    def driver(self) -> Driver:
+        # The run of a command has ended: a run of the query begins with a record.
+        if self.dead or (self.run and self.run.tool):
+            return Driver.GONE
+        if self.hosts is None:
+            return Driver.UNKNOWN
+        return Driver.LIVE if self.hosts else Driver.GONE
+
+    @property
+    def undecided(self) -> tuple[QueryTransaction, ...]:
+        """Open transactions of tasks that the decision does not name."""
+        return tuple(each for each in self.open if each.task and not each.decided)
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The status of all queries of a decision log.
+
+    Attributes:
+        at_ms: milliseconds since the epoch, by the local clock.
+        log: whether the log's topic exists.
+        queries: by name.
+        strangers: open transactions under the prefix that no query of the log owns.
+        unreadable: all unreadable records, in the order of the log.
+        problems: what could not be read; everything else is complete.
+        records: new records since the previous snapshot, oldest first; in the first one, all.
+    """
+
+    at_ms: int
+    log: bool
+    queries: tuple[QueryStatus, ...]
+    strangers: tuple[QueryTransaction, ...]
+    unreadable: tuple[Unreadable, ...]
+    problems: tuple[Problem, ...]
+    records: tuple[Written, ...] = ()
+
+    @property
+    def silent(self) -> bool:
+        """Whether a part of the cluster did not answer; a missing permission is an answer."""
+        return not all(problem.missing for problem in self.problems)
+
+    @property
+    def topics(self) -> list[str]:
+        """The topics that the latest decisions have written to."""
+        return sorted({topic for q in self.queries if q.decision for topic in q.decision.topics})
+
+    def query(self, name: str) -> QueryStatus | None:
+        return next((each for each in self.queries if each.query == name), None)
+
+
+def group_by_query(
+    states: Iterable[TransactionState], known: Mapping[str, History]
+) -> dict[str | None, list[TransactionState]]:
+    """Group transactions by owning query; ids of no known query are under None. Where the record of
+    a query does not have its prefix, an id under any prefix matches."""
+    groups: dict[str, str] = {}
+    for query, history in known.items():
+        # Another log may have the same query under another prefix.
+        prefix = history.latest.record.prefix if history.latest else ""
+        groups[query] = QueryNames.of_record(query, prefix).group if prefix else ""
+    by_query: dict[str | None, list[TransactionState]] = {}
+    for state in states:
+        match = _TRANSACTIONAL_ID.fullmatch(state.transaction.transactional_id)
+        fitting = [
+            query
+            for query, group in groups.items()
+            if match and (match[1] == group if group else match[1].endswith(query))
+        ]
+        by_query.setdefault(max(fitting, key=len, default=None), []).append(state)
+    return by_query
+
+
+def find_names(history: History, states: Iterable[TransactionState], prefix: str) -> QueryNames:
+    """The names of a query in Kafka. The prefix is that of its record; records of older versions
+    have none, then it is that of its open transactions, else the given one."""
+    if history.latest and history.latest.record.prefix:
+        return QueryNames.of_record(history.query, history.latest.record.prefix)
+    if prefix and history.query.startswith(prefix):
+        return QueryNames.of_record(history.query, prefix)
+    shown = QueryNames.of_shown(history.query)
+    if shown and shown.shown != shown.query:
+        return shown
+    ids = [state.transaction.transactional_id for state in states]
+    given = QueryNames(prefix, history.query)
+    if any(each.startswith(f"{given.group}-") for each in ids):
+        return given
+    matches = (_TRANSACTIONAL_ID.fullmatch(each) for each in ids)
+    prefixes = {match[1].removesuffix(history.query) for match in matches if match}
+    return QueryNames(prefixes.pop(), history.query) if len(prefixes) == 1 else given

@@ -1,0 +1,114 @@
+"""Errors of a fenced run, naming the run that replaced it.
+
+Each record of the decision log names the run that wrote it. A restart replaces the run before it;
+two queries under one identity replace each other in turns. The names tell which of the two it is.
+"""
+
+from __future__ import annotations
+
+from eos_sink.errors import (
+    BatchFailedError,
+    CommitFailedError,
+    FailureKind,
+    ProduceFailedError,
+    SupersededError,
+)
+from eos_sink.identity import QueryNames
+from eos_sink.kafka.interfaces import MemberRefused
+from eos_sink.protocol.model import Entry, PlanToken, Run
+
+
+def superseded(token: PlanToken, entry: Entry) -> SupersededError:
+    """The decision log has moved on since the plan."""
+    who, remedy = _rival(token.run, entry)
+    return SupersededError(
+        f"Query {token.names.query}: the decision log is at seq {entry.seq} while this batch was "
+        f"planned from seq {token.seq}. {who} This run makes nothing of the batch visible.",
+        remedy=remedy,
+        data={"seq": entry.seq, "planned": token.seq, **_by(entry)},
+    )
+
+
+def refused_member(  # noqa: PLR0913
+    names: QueryNames,
+    refused: MemberRefused,
+    mine: Run | None,
+    latest: Entry | None,
+    session_ms: int,
+    *,
+    while_writing: bool = False,
+) -> SupersededError | BatchFailedError:
+    """The group refuses the member of a task (`while_writing`) or of the driver.
+
+    Args:
+        latest: the log's latest record, if it could be read.
+        session_ms: the session of the plan's member.
+    """
+    if refused.replaced:
+        return replaced(names, mine, latest)
+    failed = ProduceFailedError if while_writing else CommitFailedError
+    kind = {"kind": FailureKind.TRANSACTION_FAILED.value} if while_writing else {}
+    return failed(
+        f"Query {names.query}: the driver's membership in group {names.group} has ended, "
+        f"{session_ms / 60_000:g} min after its process ended or stood still: {refused} Nothing "
+        "of the batch is visible.",
+        remedy="Start the query again: Spark replays the batch. If that fails the same way, the "
+        f"batch is planned more than {session_ms / 60_000:g} min before its last row is written: "
+        "make batches smaller, or raise group.max.session.timeout.ms on the brokers (at most an "
+        "hour of it is used).",
+        data={"session_ms": session_ms, **kind},
+    )
+
+
+def replaced(names: QueryNames, mine: Run | None, latest: Entry | None) -> SupersededError:
+    who, remedy = _rival(mine, latest)
+    return SupersededError(
+        f"Query {names.query}: a newer driver has joined group {names.group}, so this run may "
+        f"write nothing any more. {who}",
+        remedy=remedy,
+        data=_by(latest),
+    )
+
+
+def _by(latest: Entry | None) -> dict[str, str]:
+    theirs = latest.record.run if latest else None
+    return {"by": str(theirs)} if theirs else {}
+
+
+def _rival(mine: Run | None, latest: Entry | None) -> tuple[str, str]:
+    """Which run has taken over, and the remedy."""
+    theirs = latest.record.run if latest else None
+    if theirs is None:
+        return (
+            "Another run of the query has taken over; it has not said which one.",
+            "If two applications run this query, stop one; if this is the old one, let it end.",
+        )
+    if mine and mine.origin.batch and not theirs.tool:
+        return (
+            f"Another batch write under the same identity goes on: {theirs}. This one is {mine}.",
+            "Run this write, or the query that makes it, again when the other one is done. Writes "
+            "that run at the same time need an identity each: give each an eos.id, or a txnAppId, "
+            "of its own.",
+        )
+    if theirs == mine:
+        return (
+            "Another process of this very run has gone on, or a newer run that has not written to "
+            "the log yet.",
+            "Start the query again, unless a newer run of it goes on: then let that one live.",
+        )
+    this = f" This one is {mine}." if mine else ""
+    if theirs.tool:
+        return (
+            f"An operator has used {theirs.tool}: {theirs}.{this}",
+            "Start the query again.",
+        )
+    if mine and theirs.origin.contradicts(mine.origin):
+        return (
+            f"Two queries share one identity: {theirs} has taken over.{this}",
+            "Give each of the two an eos.id of its own. If one was meant to replace the other (a "
+            "checkpoint that was moved), stop the older one.",
+        )
+    return (
+        f"The same query was started again: {theirs} has taken over.{this}",
+        "Let the newer run go on. If it was not started on purpose, stop one of the two.",
+    )

@@ -1,0 +1,80 @@
+"""The columns that a Kafka sink takes, and their types.
+
+The contract is that of Spark's own sink: KafkaWriter, KafkaWriteTask and Spark's Kafka integration
+guide. Names are case-sensitive and other columns are ignored. Spark itself refuses two columns of
+one name for a sink in Python. This module loads neither pyarrow nor numpy: a planner needs no rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from eos_sink.errors import ConfigurationError
+
+_TEXT_OR_BYTES = ("string", "binary")
+_ALLOWED = {
+    "value": _TEXT_OR_BYTES,
+    "key": _TEXT_OR_BYTES,
+    "topic": ("string",),
+    "headers": ("array<struct<key:string,value:binary>>",),
+    "partition": ("int",),
+}
+# Its name in SparkThrowable.getCondition of Spark's own sink.
+_UNFIT_COLUMN = "_LEGACY_ERROR_TEMP_3080"
+
+
+def check_columns(
+    types: Mapping[str, str], topic: str | None, timestamp: str | None = None
+) -> None:
+    """Check a query's columns before anything is written.
+
+    Args:
+        types: Spark's simple type string of each column.
+        topic: the option `topic`, or None. If it is set, a column `topic` is ignored.
+        timestamp: the option `eos.timestamp.column`, or None.
+
+    Raises:
+        ConfigurationError: a column is missing or of a wrong type.
+    """
+    if "value" not in types:
+        raise _unfit(
+            f"Required column 'value' is missing; the query has {sorted(types)}.",
+            "Select one, for example: to_json(struct('*')) AS value.",
+        )
+    if topic is None and "topic" not in types:
+        raise _unfit(
+            "There is neither option topic nor a column 'topic'.",
+            "Set .option('topic', '<name>') or select a column 'topic'.",
+        )
+    for name, allowed in _ALLOWED.items():
+        if name in types and (name != "topic" or topic is None):
+            _check_type(name, types[name], allowed)
+    if timestamp is not None:
+        if timestamp not in types:
+            raise ConfigurationError(
+                f"Option eos.timestamp.column names {timestamp!r}, and the query has "
+                f"{sorted(types)}.",
+                remedy="Select that column, or correct or remove the option. Nothing was written.",
+            )
+        _check_type(timestamp, types[timestamp], ("timestamp",))
+
+
+def _check_type(name: str, given: str, allowed: tuple[str, ...]) -> None:
+    if _base_type(given) not in allowed:
+        raise _unfit(
+            f"Column '{name}' has type {given}; allowed: {' or '.join(allowed)}.",
+            f"Cast it: CAST({name} AS {allowed[0].upper()}) AS {name}.",
+        )
+
+
+def _base_type(simple: str) -> str:
+    """A collated string, `varchar(n)` or `char(n)` is a string on the wire. Field names inside a
+    type are case-insensitive, as in Spark."""
+    simple = simple.lower()
+    return "string" if simple.startswith(("string", "varchar(", "char(")) else simple
+
+
+def _unfit(what: str, remedy: str) -> ConfigurationError:
+    return ConfigurationError(
+        what, remedy=f"{remedy} Nothing was written.", data={"condition": _UNFIT_COLUMN}
+    )

@@ -1,0 +1,149 @@
+"""What a command prints: in a pipe, on a terminal, for a program."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import time
+from contextlib import redirect_stdout
+
+import pytest
+
+from eos_sink.cli.output import Cell, Mood, Progress, Report, print_report, render, span
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture(autouse=True)
+def colours(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A terminal has colours and 60 columns."""
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+
+
+def on_terminal(report: Report, *, as_json: bool = False) -> str:
+    with redirect_stdout(Terminal()) as out:
+        print_report(report, as_json=as_json)
+    return out.getvalue()
+
+
+REPORT = Report(
+    ("name", "found"),
+    ((Cell("lost"), Cell("1,000", Mood.BAD)), (Cell("x"), Cell("2"))),
+    ("A note.",),
+    ok=False,
+    document={"n": 1},
+)
+TABLE = ["", "name   found", "────────────", "lost   1,000", "x          2", "────────────"]
+
+
+def without_styles(text: str) -> str:
+    return re.sub(r"\033\[[0-9;?]*[a-zA-Z]", "", text)
+
+
+def test_in_a_pipe_columns_are_aligned_and_there_are_no_colours() -> None:
+    assert render(REPORT).splitlines() == [*TABLE, "A note."]
+
+
+def test_without_columns_there_are_the_notes_only() -> None:
+    assert render(Report((), (), ("x", "y"), ok=True, document={})) == "x\ny"
+
+
+def test_a_program_gets_the_document_even_on_a_terminal() -> None:
+    assert json.loads(on_terminal(REPORT, as_json=True)) == {"n": 1}
+
+
+def test_a_long_cell_is_wrapped_where_the_report_wants_that() -> None:
+    row = (Cell("a"), Cell("one two-three four"))
+    wrapped = Report(("k", "text"), (row, row), (), ok=True, document={}, left=2, wrap=9)
+    lines = ["a   one", "    two-three", "    four"]
+    assert render(wrapped).splitlines()[3:-1] == [*lines, *lines]
+
+
+def test_a_terminal_gets_colours_and_the_same_content() -> None:
+    shown = on_terminal(REPORT)
+    assert "\033[1;31m" in shown
+    for words in ("name", "found", "lost", "1,000"):
+        assert words in without_styles(shown)
+    assert shown.endswith("A note.\n")
+
+
+def test_a_command_in_a_note_is_never_broken() -> None:
+    command = "kafka-configs " + "--alter " * 20
+    report = Report(("a",), ((Cell("x"),),), (command,), ok=True, document={})
+    assert on_terminal(report).endswith(f"{command}\n")
+
+
+def test_no_color_is_respected(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "31m" not in on_terminal(REPORT)
+
+
+def test_without_rich_a_terminal_gets_plain_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert on_terminal(REPORT).splitlines() == [*TABLE, "A note."]
+    terminal = Terminal()
+    with Progress(terminal) as progress:
+        progress.say("news")
+    assert terminal.getvalue() == "   0.0 s  news\n"
+
+
+class Clock:
+    """A monotonic clock that a test sets."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_in_a_pipe_progress_is_a_line_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, out = Clock(), io.StringIO()
+    monkeypatch.setattr(time, "monotonic", clock)
+    with Progress(out, every_s=5) as progress:
+        progress.step("reading", 100)
+        for second in range(12):
+            clock.now = float(second)
+            progress.at(second * 10, second * 1000, "0 doubled")
+        progress.say("news")
+    assert out.getvalue().splitlines() == [
+        "   1.0 s  reading: 10%, 1,000 rows, 1,000 rows/s, 0 doubled",
+        "   6.0 s  reading: 60%, 6,000 rows, 1,000 rows/s, 0 doubled",
+        "  11.0 s  reading: 110%, 11,000 rows, 1,000 rows/s, 0 doubled",
+        "  11.0 s  news",
+    ]
+
+
+def test_a_terminal_gets_a_bar_for_each_step_and_the_news_above() -> None:
+    terminal = Terminal()
+    with Progress(terminal) as progress:
+        for step in ("reading", "counting"):
+            progress.step(step, 100)
+            progress.at(50, 1000)
+        progress.say("SIGKILL: batch 3 [a/b]")
+    shown = without_styles(terminal.getvalue())
+    assert "SIGKILL: batch 3 [a/b]" in shown
+    for words in ("reading", "counting", "50 %", "1,000 rows"):
+        assert words in shown
+
+
+def test_a_quiet_command_shows_no_progress(capsys: pytest.CaptureFixture[str]) -> None:
+    with Progress(None) as progress:
+        progress.step("reading", 1)
+        progress.at(1, 1)
+        progress.say("news")
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("ms", "text"),
+    [(0, "0 s"), (119_000, "119 s"), (120_000, "2 min"), (7_200_000, "2 h"), (172_800_000, "2 d")],
+)
+def test_a_duration_has_one_unit(ms: int, text: str) -> None:
+    assert span(ms) == text

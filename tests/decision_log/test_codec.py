@@ -1,0 +1,220 @@
+"""The format of a decision: what is written is read, and nothing else is guessed at."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eos_sink.decision_log.codec import decode, encode, encode_moved, is_moved
+from eos_sink.errors import OperatorNeededError
+from eos_sink.identity import Origin, QueryNames
+from eos_sink.kafka.interfaces import Witness
+from eos_sink.protocol.model import (
+    BatchId,
+    Decision,
+    LogRecord,
+    OtherStream,
+    Override,
+    Prepared,
+    RowDigest,
+    Run,
+)
+from eos_sink.protocol.rules import MAX_STREAMS
+
+numbers = st.integers(0, 2**63 - 1)
+digests = st.builds(RowDigest, numbers, numbers, st.integers(0, 2**64 - 1))
+topics = st.text(st.characters(codec="utf-8"), min_size=1, max_size=20)
+prepared = st.builds(
+    Prepared, numbers, numbers, numbers, digests, st.builds(Witness, topics, numbers, numbers)
+)
+partitions = st.frozensets(numbers, max_size=3)
+decisions = st.builds(
+    Decision,
+    st.builds(BatchId, st.text(st.characters(codec="utf-8")), numbers),
+    st.sampled_from([0, 1]),
+    numbers,
+    digests,
+    st.lists(prepared, max_size=5).map(tuple),
+    st.builds(Override, partitions, partitions, st.booleans()),
+    st.text(st.characters(codec="utf-8")),
+)
+names = st.none() | st.text(st.characters(codec="utf-8"), min_size=1)
+texts = st.text(st.characters(codec="utf-8"))
+origins = st.builds(Origin, names, names, names, st.booleans())
+runs = st.builds(Run, texts, numbers, numbers, origins, texts, texts)
+earlier = st.builds(
+    OtherStream,
+    st.builds(BatchId, st.text(st.characters(codec="utf-8")), numbers),
+    digests,
+    texts,
+    st.booleans(),
+) | st.builds(OtherStream, st.builds(BatchId, texts, numbers))
+records = st.builds(
+    LogRecord,
+    numbers,
+    st.none() | decisions,
+    st.text(st.characters(codec="utf-8")),
+    st.lists(earlier, max_size=3).map(tuple),
+    st.none() | runs,
+)
+
+EXAMPLE = LogRecord(
+    3,
+    Decision(
+        BatchId("s", 2),
+        1,
+        2,
+        RowDigest(1, 10, 2**64 - 1),
+        (Prepared(0, 4000, 1, RowDigest(1, 10, 2**64 - 1), Witness("t", 5, 6)),),
+    ),
+    "w",
+)
+
+
+@given(records)
+def test_a_record_is_read_as_it_was_written(record: LogRecord) -> None:
+    assert decode(encode(record), "here") == record
+
+
+def test_the_format_stays_readable_for_ever() -> None:
+    """A release that reads an older one's log finds its decision."""
+    written = (
+        b'{"format":1,"seq":3,"writer":"w","decision":{"stream":"s","batch":2,"slot":1,'
+        b'"partitions":2,"total":[1,10,18446744073709551615],"topics":["t"],'
+        b'"prepared":[[0,4000,1,1,10,18446744073709551615,0,5,6]]}}'
+    )
+    assert decode(written, "here") == EXAMPLE
+    assert encode(EXAMPLE) == written
+
+
+def test_streams_that_an_older_version_kept_are_read_without_their_totals() -> None:
+    """And an older version reads the pairs past the totals."""
+    known = replace(
+        EXAMPLE, other_streams=(OtherStream(BatchId("a", 7), RowDigest(1, 2, 3), "run"),)
+    )
+    document = json.loads(encode(known))
+    assert document["earlier"] == [["a", 7]]
+    del document["totals"]
+    read = decode(json.dumps(document).encode(), "here")
+    assert read == replace(EXAMPLE, other_streams=(OtherStream(BatchId("a", 7)),))
+
+
+@pytest.mark.parametrize("total", [None, RowDigest(1, 2, 3)])
+@pytest.mark.parametrize(
+    "known",
+    [{}, {"spark_run": "run"}, {"accepted": True}, {"dropped": True}],
+    ids=["nothing", "run", "accepted", "dropped"],
+)
+def test_all_that_is_known_of_an_earlier_stream_is_kept(
+    total: RowDigest | None, known: dict[str, Any]
+) -> None:
+    record = replace(EXAMPLE, other_streams=(OtherStream(BatchId("a", 7), total, **known),))
+    assert decode(encode(record), "here") == record
+
+
+def test_a_thousand_streams_fit_into_a_record_that_has_room_for_the_decision() -> None:
+    every = tuple(
+        OtherStream(
+            BatchId(f"foreach:{uuid.uuid4()}", 10**6),
+            RowDigest(10**9, 10**12, 2**63),
+            f"{uuid.uuid4()}",
+        )
+        for _ in range(MAX_STREAMS)
+    )
+    assert len(encode(replace(EXAMPLE, other_streams=every))) < 262_144
+
+
+def test_what_lies_under_an_older_versions_key_stops_it_and_counts_as_no_record() -> None:
+    moved = encode_moved(QueryNames("team-", "q-0123456789"))
+    assert is_moved(moved)
+    assert not is_moved(encode(EXAMPLE))
+    assert not is_moved(b'{"format":2}')
+    with pytest.raises(OperatorNeededError):
+        decode(moved, "here")
+
+
+def test_ten_thousand_transactions_fit_into_a_megabyte() -> None:
+    entries = tuple(
+        Prepared(
+            n, 4000 + n, 12, RowDigest(10**5, 10**7, 2**64 - n - 1), Witness("orders", 7, 10**9)
+        )
+        for n in range(10_000)
+    )
+    decision = Decision(BatchId("s", 2), 1, 10_000, RowDigest(), entries)
+    assert len(encode(LogRecord(1, decision, "w"))) < 1_048_576
+
+
+@given(st.binary(max_size=60))
+def test_bytes_of_no_record_are_an_error_that_names_the_place(value: bytes) -> None:
+    with pytest.raises(OperatorNeededError, match=r"log\[3\]@17"):
+        decode(value, "log[3]@17")
+
+
+def broken(**changes: object) -> bytes:
+    document = json.loads(encode(EXAMPLE))
+    for path, value in changes.items():
+        target, *keys = document, *path.split("__")
+        for key in keys[:-1]:
+            target = target[int(key) if key.isdigit() else key]
+        target[int(keys[-1]) if keys[-1].isdigit() else keys[-1]] = value
+    return json.dumps(document).encode()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"format": 2},
+        {"format": "1"},
+        {"seq": -1},
+        {"seq": 1.0},
+        {"seq": True},
+        {"seq": "3"},
+        {"seq": None},
+        {"decision": []},
+        {"decision": None},
+        {"decision__slot": None},
+        {"decision__batch": "2"},
+        {"decision__total": [1, 2]},
+        {"decision__prepared": [[1, 2, 3]]},
+        {"decision__prepared__0__6": 1},
+        {"decision__prepared__0__8": -1},
+        {"decision__topics": []},
+        {"earlier": [["s"]]},
+        {"earlier": [["s", 1]], "totals": []},
+        {"earlier": [["s", 1]], "totals": [[1, 2, 3, "run"]]},
+        {"earlier": [["s", 1]], "totals": [[1, 2, 3, "run", 1]]},
+        {"earlier": [["s", 1]], "totals": [[1, 2, "run", True]]},
+        {"earlier": [["s", -1]]},
+        {"earlier": 7},
+        {"owner": 7},
+        {"owner": {"host": "h", "pid": 1}},
+        {"owner": {"host": "h", "pid": "1", "started": 1}},
+        {"decision__ruling": {}},
+        {"decision__ruling": {"visible": [1], "lost": [], "accepted": "false"}},
+        {"decision__ruling": {"visible": [-1], "lost": [], "accepted": False}},
+    ],
+)
+def test_a_record_with_one_wrong_part_is_an_error(changes: dict[str, object]) -> None:
+    with pytest.raises(OperatorNeededError):
+        decode(broken(**changes), "here")
+
+
+def test_what_a_later_release_may_add_does_not_hurt() -> None:
+    assert decode(broken(note="x"), "here") == EXAMPLE
+
+
+def test_a_record_of_before_rulings_and_owners_is_read_and_written_as_it_was() -> None:
+    """And a version that knows neither reads past them, which leaves it in doubt, and stopped."""
+    assert EXAMPLE.decision is not None
+    ruled = replace(EXAMPLE.decision, override=Override(frozenset({0})))
+    later = replace(EXAMPLE, run=Run("h", 1, 2), decision=ruled)
+    document = json.loads(encode(later))
+    assert document.pop("owner") == {"host": "h", "pid": 1, "started": 2}
+    assert document["decision"].pop("ruling") == {"visible": [0], "lost": [], "accepted": False}
+    assert json.dumps(document, separators=(",", ":")).encode() == encode(EXAMPLE)

@@ -1,0 +1,529 @@
+"""Each fault has a finding with a level and a remedy; without faults every check is ok."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from eos_sink.kafka.admin_interface import Clock, MemberDescription, Quorum
+from eos_sink.kafka.interfaces import LogPosition, PartitionState, TransactionStatus, Unseen
+from eos_sink.kafka_config.acls import Acl, Resource
+from eos_sink.kafka_config.destinations import Destinations
+from eos_sink.metrics.stats import Stats
+from eos_sink.ops.doctor.facts import Facts, LogFacts, Subject
+from eos_sink.ops.doctor.findings import Check, Level
+from eos_sink.ops.history import Unreadable
+from eos_sink.protocol.model import BatchId
+from tests.ops.doctor.cases import (
+    COMMANDS,
+    DAY_MS,
+    LOG,
+    NOW_MS,
+    OTHER,
+    QUERY,
+    SUBJECT,
+    broker,
+    brokers,
+    facts,
+    findings,
+    log,
+    log_topic,
+    of,
+    state,
+    topic,
+    with_options,
+    written,
+)
+
+WARNING, FAILURE, UNSEEN = Level.WARNING, Level.FAILURE, Level.UNSEEN
+TRANSACTIONS = "__transaction_state"
+NO_CONFIGS = Unseen(
+    "this principal lacks DescribeConfigs on the cluster",
+    (Acl("DescribeConfigs", Resource.CLUSTER, "kafka-cluster"),),
+)
+SPARK = frozenset({Check.FORMAT, Check.EXECUTORS, Check.SPARK})
+
+
+def test_without_faults_every_check_is_ok() -> None:
+    found = findings(facts())
+    assert {each.level for each in found} == {Level.OK}
+    assert {each.check for each in found} == set(Check) - SPARK
+    assert all(each.what and not each.meaning and not each.remedy for each in found)
+
+
+def clocks(ahead_ms: int) -> Quorum:
+    return Quorum(1, Clock("controller 1", NOW_MS + ahead_ms, NOW_MS, NOW_MS))
+
+
+def one_in_sync(name: str) -> dict[str, Any]:
+    parts = {0: PartitionState(1, 3, 3), 1: PartitionState(1, 3, 1)}
+    return {name: replace(topic(name), partitions=parts)}
+
+
+def batch_of(took_ms: int) -> dict[str, Any]:
+    return {"log": log(written(stats=Stats(left_ms=900_000 - took_ms, timeout_ms=900_000)))}
+
+
+def unreadable(key: str, newer: int = 0) -> dict[str, Any]:
+    hidden = Unreadable(key, LogPosition(LOG, 2, 5), "no JSON")
+    return {"log": LogFacts(1, {}, {key: hidden}, {key: newer} if newer else {})}
+
+
+CASES: list[tuple[Check, Level, dict[str, Any], str, str]] = [
+    # check, level, changed facts, part of the fact, part of the remedy
+    (
+        Check.BROKERS,
+        FAILURE,
+        {"brokers": (broker(1), broker(2, "Connection refused"))},
+        "broker 2 cannot be reached at kafka-2:9092, which it advertises: Connection refused",
+        "nc -vz kafka-2 9092",
+    ),
+    (
+        Check.VERSIONS,
+        FAILURE,
+        {"brokers": (replace(broker(), newest={10: 3}),)},
+        "is too old: it lacks AddPartitionsToTxn",
+        "Kafka 3.6",
+    ),
+    (
+        Check.CONTROLLER,
+        FAILURE,
+        {"quorum": Quorum(-1)},
+        "no leader",
+        "kafka-metadata-quorum --bootstrap-server kafka:9092 describe --status",
+    ),
+    (Check.CONTROLLER, UNSEEN, {"quorum": NO_CONFIGS}, "lacks", "kafka-acls"),
+    (Check.CLOCK, UNSEEN, {"quorum": Quorum(1)}, "do not send their time", ""),
+    (Check.CLOCK, WARNING, {"quorum": clocks(3_000)}, "3.0 s behind controller 1", "chronyc"),
+    (Check.CLOCK, WARNING, {"quorum": clocks(-3_000)}, "3.0 s ahead of controller 1", "chronyc"),
+    (Check.CLOCK, WARNING, {"quorum": clocks(20_000)}, "20.0 s behind", "chronyc"),
+    (Check.CLOCK, WARNING, {"quorum": clocks(-900_000)}, "900.0 s ahead of", "chronyc"),
+    (
+        Check.CLOCK,
+        WARNING,
+        {"transactions": [state("x", TransactionStatus.ONGOING, NOW_MS + 4_000)]},
+        "at least 4.0 s ahead of this machine's",
+        "chronyc",
+    ),
+    (
+        Check.PERMISSIONS,
+        FAILURE,
+        {"topics": {"readings": replace(topic("readings"), allowed=frozenset({"WRITE"}))}},
+        "lacks Read on topic readings",
+        "--operation Read --topic readings",
+    ),
+    (
+        Check.PERMISSIONS,
+        FAILURE,
+        {"topics": {LOG: Unseen("x", (Acl("Describe", Resource.TOPIC, LOG),))}},
+        f"lacks Read on topic {LOG}, Write on topic {LOG}",
+        f"--topic {LOG}",
+    ),
+    (
+        Check.PERMISSIONS,
+        FAILURE,
+        {"may_write": False},
+        "lacks Write on every transactional id that starts with eos-sink-",
+        "--transactional-id eos-sink- --resource-pattern-type prefixed",
+    ),
+    (
+        Check.PERMISSIONS,
+        FAILURE,
+        {"may_join": False},
+        "lacks Read on every group that starts with eos-sink-",
+        "--group eos-sink- --resource-pattern-type prefixed",
+    ),
+    (Check.PERMISSIONS, UNSEEN, {"may_join": Unseen("no answer")}, "no answer", ""),
+    (Check.TOPIC, UNSEEN, {"named": ()}, "--topic", ""),
+    (
+        Check.TOPIC,
+        FAILURE,
+        {"topics": {"readings": None}},
+        "readings does not exist",
+        "kafka-topics --bootstrap-server kafka:9092 --create --topic readings --partitions 6 "
+        "--replication-factor 3 --config min.insync.replicas=2",
+    ),
+    (
+        Check.TOPIC,
+        FAILURE,
+        {"topics": {"readings": topic("readings", copies=1)}},
+        "has 1 copy and min.insync.replicas=2",
+        "--entity-name readings --add-config min.insync.replicas=1",
+    ),
+    (
+        Check.TOPIC,
+        FAILURE,
+        {"topics": one_in_sync("readings")},
+        "1 copy in sync in partition 1, and min.insync.replicas=2",
+        "--under-min-isr-partitions",
+    ),
+    (
+        Check.TOPIC,
+        FAILURE,
+        {
+            "topics": {
+                "readings": replace(topic("readings"), partitions={3: PartitionState(-1, 3, 2)})
+            }
+        },
+        "no leader in partition 3",
+        "--unavailable-partitions",
+    ),
+    (
+        Check.TOPIC,
+        WARNING,
+        {
+            "topics": {
+                "readings": replace(topic("readings"), partitions={3: PartitionState(1, 3, 2)})
+            }
+        },
+        "out of sync in partition 3",
+        "--under-replicated-partitions",
+    ),
+    (
+        Check.TOPIC,
+        WARNING,
+        {"topics": {"readings": topic("readings", min_insync_replicas="1")}},
+        "3 copies and min.insync.replicas=1",
+        "min.insync.replicas=2",
+    ),
+    (
+        Check.TOPIC,
+        WARNING,
+        {"topics": {"readings": topic("readings", min_insync_replicas="3")}},
+        "3 copies and min.insync.replicas=3",
+        "min.insync.replicas=2",
+    ),
+    (
+        Check.TOPIC,
+        WARNING,
+        {"topics": {"readings": topic("readings", copies=1, min_insync_replicas="1")}},
+        "one copy",
+        "kafka-reassign-partitions",
+    ),
+    (
+        Check.TOPIC,
+        WARNING,
+        {"topics": {"readings": topic("readings", copies=2, min_insync_replicas="1")}},
+        "2 copies and min.insync.replicas=1",
+        "kafka-reassign-partitions",
+    ),
+    (
+        Check.TOPIC,
+        WARNING,
+        {"topics": {"readings": topic("readings", unclean_leader_election_enable="true")}},
+        "unclean.leader.election.enable=true",
+        "unclean.leader.election.enable=false",
+    ),
+    (
+        Check.TOPIC,
+        WARNING,
+        {"topics": {"readings": topic("readings", max_message_bytes="1000")}},
+        "max.message.bytes=1000 instead of 1000000",
+        "max.message.bytes=1000000",
+    ),
+    (
+        Check.TOPIC,
+        UNSEEN,
+        {"topics": {"readings": replace(topic("readings"), settings=NO_CONFIGS)}},
+        "min.insync.replicas of readings",
+        "kafka-acls",
+    ),
+    (
+        Check.WITNESS,
+        WARNING,
+        {"topics": {"readings": topic("readings", cleanup_policy="compact")}},
+        "cleanup.policy=compact",
+        "cleanup.policy=delete",
+    ),
+    (
+        Check.WITNESS,
+        WARNING,
+        {"topics": {"readings": topic("readings", retention_ms="3600000")}},
+        "keeps records for 1 h, coordinators ids for 7 days",
+        f"retention.ms={7 * DAY_MS}",
+    ),
+    (
+        Check.WITNESS,
+        WARNING,
+        {"topics": {"readings": topic("readings", retention_bytes="1000000")}},
+        "retention.bytes=1000000",
+        "retention.bytes=-1",
+    ),
+    (
+        Check.WITNESS,
+        UNSEEN,
+        {"topics": {"readings": replace(topic("readings"), settings=NO_CONFIGS)}},
+        "retention of readings",
+        "kafka-acls",
+    ),
+    (
+        Check.INTERNAL,
+        WARNING,
+        {"topics": {TRANSACTIONS: topic(TRANSACTIONS, copies=1, min_insync_replicas="1")}},
+        f"{TRANSACTIONS} has one copy",
+        "kafka-reassign-partitions",
+    ),
+    (
+        Check.INTERNAL,
+        FAILURE,
+        {"topics": {TRANSACTIONS: None}, "brokers": (broker(),)},
+        f"{TRANSACTIONS} is not there yet and wants 3 copies; there are 1 brokers",
+        "transaction.state.log.replication.factor=1",
+    ),
+    (Check.INTERNAL, UNSEEN, {"topics": {TRANSACTIONS: NO_CONFIGS}}, TRANSACTIONS, "kafka-acls"),
+    (
+        Check.LOG,
+        FAILURE,
+        {"topics": {LOG: log_topic(1)}, "log": LogFacts()},
+        "1 partition instead of 8",
+        f"kafka-topics --bootstrap-server kafka:9092 --alter --topic {LOG} --partitions 8",
+    ),
+    (
+        Check.LOG,
+        FAILURE,
+        {"topics": {LOG: log_topic(3)}},
+        "3 partitions instead of 8",
+        "eos.log.topic",
+    ),
+    (Check.LOG, FAILURE, {"topics": {LOG: log_topic(9)}, "log": LogFacts()}, "9", "eos.log.topic"),
+    (
+        Check.LOG,
+        FAILURE,
+        {"topics": {LOG: log_topic(cleanup_policy="compact,delete")}},
+        "cleanup.policy=compact,delete",
+        "cleanup.policy=compact",
+    ),
+    (
+        Check.LOG,
+        WARNING,
+        {"topics": {LOG: log_topic(max_message_bytes="1048588")}},
+        "max.message.bytes=1048588 instead of 16777216",
+        "max.message.bytes=16777216",
+    ),
+    (
+        Check.LOG,
+        WARNING,
+        {"topics": {LOG: log_topic(segment_bytes="1073741824")}},
+        "segment.bytes=1073741824",
+        "segment.bytes=33554432",
+    ),
+    (
+        Check.LOG,
+        FAILURE,
+        {"topics": {LOG: None}, "log": None, "refusal": "this principal lacks Create"},
+        "cannot be created: this principal lacks Create",
+        f"--create --topic {LOG} --partitions 8 --replication-factor 3 --config "
+        "cleanup.policy=compact",
+    ),
+    (
+        Check.LOG,
+        UNSEEN,
+        {"topics": {LOG: None}, "log": None, "refusal": Unseen("no answer")},
+        "no answer",
+        "",
+    ),
+    (Check.RECORDS, UNSEEN, {"log": Unseen("no answer")}, "no answer", ""),
+    (Check.RECORDS, FAILURE, unreadable(QUERY), "none of the sink's", "Revoke Write"),
+    (Check.RECORDS, FAILURE, unreadable(QUERY, 9), "format 9", "pip install --upgrade eos-sink"),
+    (Check.RECORDS, WARNING, unreadable("other-app"), "'other-app'", "Revoke Write"),
+    (
+        Check.RECORDS,
+        WARNING,
+        {"log": log(written(partition=9))},
+        "is in partition 9, offset 7",
+        "eos.log.topic",
+    ),
+    (
+        Check.TIMEOUT,
+        FAILURE,
+        {"brokers": (broker(1), broker(2, transaction_max_timeout_ms="600000"))},
+        "kafka-2:9092 has transaction.max.timeout.ms=600000",
+        "Set transaction.max.timeout.ms=900000 in server.properties",
+    ),
+    (
+        Check.TIMEOUT,
+        UNSEEN,
+        {"brokers": (replace(broker(), settings=NO_CONFIGS),)},
+        "the brokers' transaction.max.timeout.ms",
+        "--operation DescribeConfigs --cluster",
+    ),
+    (Check.TIMEOUT, WARNING, batch_of(500_000), "took 500 s of 900 s", "maxOffsetsPerTrigger"),
+    (Check.TIMEOUT, FAILURE, batch_of(895_000), "took 895 s of 900 s", "maxOffsetsPerTrigger"),
+    (
+        Check.SESSION,
+        FAILURE,
+        {"brokers": brokers(group_max_session_timeout_ms="300000")},
+        "eos.transaction.timeout.ms=900000 needs 960000 ms, and the brokers have "
+        "group.max.session.timeout.ms=300000",
+        "eos.transaction.timeout.ms=240000",
+    ),
+    (
+        Check.SESSION,
+        UNSEEN,
+        {"brokers": (replace(broker(), settings=NO_CONFIGS),)},
+        "group.max.session.timeout.ms",
+        "kafka-acls",
+    ),
+    (
+        Check.EXPIRY,
+        WARNING,
+        {"brokers": brokers(transactional_id_expiration_ms="3600000")},
+        "transactional.id.expiration.ms=3600000",
+        f"transactional.id.expiration.ms={7 * DAY_MS}",
+    ),
+    (
+        Check.EXPIRY,
+        UNSEEN,
+        {"brokers": (replace(broker(), settings=NO_CONFIGS),)},
+        "transactional.id.expiration.ms",
+        "kafka-acls",
+    ),
+    (
+        Check.VERIFICATION,
+        FAILURE,
+        {"brokers": (broker(1), broker(2, transaction_partition_verification_enable="false"))},
+        "false on kafka-2:9092",
+        "--entity-type brokers --entity-default --add-config "
+        "transaction.partition.verification.enable=true",
+    ),
+    (
+        Check.VERIFICATION,
+        UNSEEN,
+        {"brokers": (replace(broker(), settings=NO_CONFIGS),)},
+        "transaction.partition.verification.enable",
+        "kafka-acls",
+    ),
+    (
+        Check.NAMES,
+        WARNING,
+        {"log": log(written(), written(OTHER))},
+        f"{OTHER} and {QUERY} have both written stream stream to readings",
+        "Run only one of them",
+    ),
+    (
+        Check.NAMES,
+        WARNING,
+        {"transactions": [state("eos-sink-shop", TransactionStatus.EMPTY)]},
+        "none of the sink's: eos-sink-shop",
+        "eos.transactional.id.prefix",
+    ),
+    (
+        Check.NAMES,
+        WARNING,
+        {"transactions": [state("eos-sink-gone-0123456789-1-7", TransactionStatus.EMPTY)]},
+        "does not know: eos-sink-gone-0123456789-1-7",
+        "eos.transactional.id.prefix",
+    ),
+    (
+        Check.NAMES,
+        WARNING,
+        {"members": {f"eos-sink-{QUERY}": [MemberDescription("", "a-client", "/10.0.0.7")]}},
+        "not the driver: a-client on 10.0.0.7",
+        "group.id of its own",
+    ),
+    (Check.NAMES, UNSEEN, {"transactions": Unseen("no answer")}, "transactional ids", ""),
+    (Check.NAMES, UNSEEN, {"groups": Unseen("no answer")}, "groups", ""),
+    (Check.NAMES, UNSEEN, {"log": Unseen("no answer")}, "the names of queries", ""),
+]
+
+
+def title(case: tuple[Check, Level, dict[str, Any], str, str]) -> str:
+    return f"{case[0].value}, {case[1].value}: {case[3]}"
+
+
+@pytest.mark.parametrize("case", CASES, ids=title)
+def test_a_fault_is_reported_with_its_remedy(
+    case: tuple[Check, Level, dict[str, Any], str, str],
+) -> None:
+    check, level, changes, what, remedy = case
+    found = of(check, findings(facts(**changes)))
+    matching = [each for each in found.get(level, ()) if what in each.what]
+    assert len(matching) == 1, found
+    assert remedy in "\n".join(matching[0].remedy)
+    assert matching[0].remedy or not remedy
+    assert bool(matching[0].meaning) == (level is not UNSEEN)
+
+
+def test_each_check_of_a_cluster_has_a_case() -> None:
+    assert {case[0] for case in CASES} == set(Check) - SPARK - {Check.OPTIONS, Check.CLIENTS}
+
+
+def worst(seen: Facts, check: Check, subject: Subject = SUBJECT) -> str:
+    found = of(check, findings(seen, subject))
+    return "; ".join(each.what for level in found for each in found[level] if level is not Level.OK)
+
+
+def test_without_a_name_all_queries_are_checked() -> None:
+    all_queries = replace(SUBJECT, names=None)
+    assert all_queries.probe == "eos-sink-permission"
+    assert SUBJECT.probe == f"eos-sink-{QUERY}-permission"
+    groups = facts(groups=[f"eos-sink-{QUERY}", "eos-sink-old"])
+    assert "belong to no query of the log: eos-sink-old" in worst(groups, Check.NAMES, all_queries)
+    assert worst(groups, Check.NAMES) == ""
+    slow = facts(**batch_of(500_000))
+    assert "took 500 s" in worst(slow, Check.TIMEOUT, all_queries)
+
+
+def test_the_latest_batch_is_compared_with_the_given_time_out() -> None:
+    shorter = with_options(transaction_timeout_ms=100_000)
+    assert "took 120 s of 100 s" in worst(facts(**batch_of(120_000)), Check.TIMEOUT, shorter)
+
+
+def test_a_copy_that_writes_to_another_topic_is_no_twin() -> None:
+    other_topic = log(written(), written(OTHER, topic="audit"))
+    assert worst(facts(log=other_topic), Check.NAMES) == ""
+
+
+def test_two_frames_of_one_query_are_no_twins() -> None:
+    frame = BatchId("foreach:x", 4)
+    other_topic = log(written(batch=frame), written(OTHER, topic="audit", batch=frame))
+    assert worst(facts(log=other_topic), Check.NAMES) == ""
+
+
+def test_a_declared_partition_that_is_not_there_is_a_failure() -> None:
+    declared = with_options(destinations=Destinations({"readings": (range(9),)}))
+    seen = of(Check.TOPIC, findings(facts(), declared))[FAILURE]
+    assert seen[0].what.endswith("eos.destinations declares partition 8")
+    assert seen[0].remedy == (COMMANDS.add_partitions("readings", 9),)
+
+
+def test_timestamps_of_the_query_need_a_topic_that_keeps_them() -> None:
+    timed = with_options(timestamp_column="at")
+    stamped = topic("readings", message_timestamp_type="LogAppendTime")
+    seen = facts(topics={"readings": stamped})
+    assert "LogAppendTime" in worst(seen, Check.TOPIC, timed)
+    assert worst(seen, Check.TOPIC) == ""
+
+
+def test_warnings_of_the_options_are_reported() -> None:
+    subject = with_options(warnings=("Option kafka.x is ignored.",))
+    assert worst(facts(), Check.OPTIONS, subject) == "Option kafka.x is ignored"
+
+
+def test_a_missing_log_is_created_by_the_first_start() -> None:
+    found = of(Check.LOG, findings(facts(topics={LOG: None}, log=None)))
+    assert "the first start creates it with 8 partitions and 3 copies" in found[Level.OK][0].what
+
+
+def test_an_empty_cluster_has_no_conflicts() -> None:
+    nothing = facts(
+        topics={TRANSACTIONS: None, "__consumer_offsets": None, LOG: None},
+        log=None,
+        groups=[],
+        members={},
+        transactions=(),
+    )
+    assert {each.level for each in findings(nothing)} == {Level.OK}
+
+
+def test_commands_are_for_the_brokers_and_the_principal_that_were_given() -> None:
+    secured = replace(COMMANDS, secured=True, principal="User:readings")
+    (grant,) = secured.grant([Acl("Read", Resource.TOPIC, "a b")])
+    assert grant == (
+        "kafka-acls --bootstrap-server kafka:9092 --command-config admin.properties --add "
+        "--allow-principal User:readings --operation Read --topic 'a b'"
+    )
+    policy = COMMANDS.set_topic("t", "cleanup.policy", "compact,delete")
+    assert policy.endswith("--entity-name t --add-config 'cleanup.policy=[compact,delete]'")

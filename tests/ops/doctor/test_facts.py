@@ -1,0 +1,140 @@
+"""Which questions are asked; a question with a side effect is left out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from eos_sink.decision_log.codec import encode
+from eos_sink.errors import OutcomeUnknownError
+from eos_sink.identity import QueryNames
+from eos_sink.kafka.admin_interface import LogLine, LogPage
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.interfaces import LogPosition, Unseen
+from eos_sink.kafka_config.acls import Resource
+from eos_sink.ops.doctor.facts import Facts, LogFacts, Subject, gather, read_log
+from tests.fakes.admin import FakeAdmin
+from tests.fakes.cluster import FakeCluster
+from tests.fakes.kafka import LOG_TOPIC
+from tests.fakes.process import Moment
+from tests.ops.doctor.cases import OPTIONS, written
+
+SUBJECT = Subject(replace(OPTIONS, log_topic=LOG_TOPIC), topics=("out",))
+NO_ANSWER = Unseen("No broker answers")
+
+
+def cluster(*topics: str) -> FakeCluster:
+    made = FakeCluster()
+    for name in topics:
+        made.create_topic(name)
+    return made
+
+
+def fail_in_describe_topics(name: str, _: Moment) -> None:
+    if name == "kafka.describe_topics":
+        raise OutcomeUnknownError("No broker answers.", remedy="Wait.")
+
+
+def silent_about(question: str, brokers: FakeCluster) -> FakeAdmin:
+    admin = FakeAdmin(brokers)
+    admin.silent = {question}
+    return admin
+
+
+def look(admin: FakeAdmin, subject: Subject = SUBJECT) -> Facts:
+    return gather(admin, subject, Deadline(30))
+
+
+def test_an_empty_cluster_is_not_asked_what_would_create_a_topic() -> None:
+    admin = FakeAdmin(cluster())
+    found = look(admin, replace(SUBJECT, names=QueryNames("eos-sink-", "rows-0123456789")))
+    asked = [question for question, _ in admin.asked]
+    assert "describe_groups" not in asked
+    assert found.transactions == ()
+    assert ("refusal_to_create_log", "") in admin.asked
+    assert found.log is None
+    assert found.topics == dict.fromkeys(
+        ["out", "__transaction_state", "__consumer_offsets", LOG_TOPIC]
+    )
+
+
+def test_permissions_are_tried_on_unused_names() -> None:
+    admin = FakeAdmin(cluster())
+    look(admin)
+    assert ("may_write", "eos-sink-permission") in admin.asked
+    assert ("may_join", "eos-sink-permission") in admin.asked
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "describe_features",
+        "describe_quorum",
+        "may_write",
+        "may_join",
+        "list_groups",
+        "refusal_to_create_log",
+    ],
+)
+def test_a_question_without_an_answer_hides_no_other_fact(question: str) -> None:
+    everything = cluster("out", "__transaction_state", "__consumer_offsets")
+    found = look(silent_about(question, everything))
+    answers = {
+        "describe_features": found.features,
+        "describe_quorum": found.quorum,
+        "may_write": found.may_write,
+        "may_join": found.may_join,
+        "list_groups": found.groups,
+        "refusal_to_create_log": found.refusal,
+    }
+    assert answers.pop(question) == NO_ANSWER
+    assert NO_ANSWER not in answers.values()
+
+
+def test_topics_that_cannot_be_seen_are_each_unseen() -> None:
+    admin = FakeAdmin(cluster("out"))
+    admin.kafka.process.hook = fail_in_describe_topics
+    found = look(admin)
+    assert set(found.topics.values()) == {NO_ANSWER}
+
+
+def test_without_any_broker_there_are_no_facts() -> None:
+    with pytest.raises(OutcomeUnknownError):
+        look(silent_about("describe_brokers", cluster()))
+
+
+def test_a_denied_question_names_the_permission() -> None:
+    admin = FakeAdmin(cluster("out", LOG_TOPIC, "__transaction_state"))
+    admin.denied = {Resource.TOPIC, Resource.TRANSACTIONAL_ID}
+    found = look(admin)
+    assert isinstance(found.log, Unseen)
+    assert [str(acl) for acl in found.log.missing] == [f"Read on topic {LOG_TOPIC}"]
+    assert isinstance(found.transactions, Unseen)
+    assert "Describe on every transactional id" in str(found.transactions.missing[0])
+
+
+def line(key: str, offset: int, value: bytes) -> LogLine:
+    return LogLine(key, LogPosition(LOG_TOPIC, 0, offset), 0, value)
+
+
+def test_only_the_latest_record_of_a_key_counts() -> None:
+    fine = encode(written().record)
+    page = LogPage(
+        (
+            line("mended", 0, b"?"),
+            line("mended", 1, fine),
+            line("broken", 2, fine),
+            line("broken", 3, b"?"),
+            line("newer", 4, b'{"format": 7}'),
+            line("odd", 5, b'{"format": "x"}'),
+            line("gone", 6, b""),
+        )
+    )
+    log = read_log(page)
+    assert isinstance(log, LogFacts)
+    assert log.count == 7
+    assert set(log.unreadable) == {"broken", "newer", "odd", "gone"}
+    assert log.newer == {"newer": 7}
+    assert log.records["mended"].position.offset == 1
+    assert read_log(None) is None

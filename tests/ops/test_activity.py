@@ -1,0 +1,146 @@
+"""Events and throughput of queries, from one snapshot to the next."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.interfaces import Unseen
+from eos_sink.ops.activity import (
+    WINDOW_MS,
+    ActivityTracker,
+    Ends,
+    EventKind,
+    QueryEvent,
+    Throughput,
+)
+from eos_sink.ops.resolve import Choice
+from tests.ops.test_observer import Eye, decide_and_die
+from tests.ops.test_resolve import Operator, bring_into_doubt
+from tests.protocol.test_batch import LOADS, Job, world_of
+from tests.protocol.test_stories import Driver
+from tests.protocol.world import TOPIC, World
+
+
+@pytest.fixture
+def world() -> World:
+    return World([])
+
+
+class Watching:
+    """Looks at a world as `eos-sink watch` does."""
+
+    def __init__(self, world: World) -> None:
+        self._eye = Eye(world)
+        self._tracker = ActivityTracker(recent=3)
+
+    def happened(self) -> list[QueryEvent]:
+        self.look = self._eye.snapshot()
+        return self._tracker.update(self.look)
+
+    def kinds(self) -> list[EventKind]:
+        return [each.kind for each in self.happened()]
+
+    def throughput(self, ends: Ends | None = None) -> Throughput:
+        if ends is None:
+            ends = self._eye.admin.list_offsets(self.look.topics, Deadline(5))
+        (found,) = self._tracker.measure(self.look, ends)
+        return found
+
+
+def test_a_batch_is_seen_decided_and_settled_once(world: World) -> None:
+    driver, watching = Driver(world), Watching(world)
+    driver.run(0, [b"a", b"b"], [b"c"])
+    assert watching.kinds() == [EventKind.STARTED, EventKind.DECIDED, EventKind.SETTLED]
+    driver.run(1, [b"d"])
+    decided, settled = watching.happened()
+    assert (decided.kind, decided.rows, decided.query) == (EventKind.DECIDED, 1, settled.query)
+    assert decided.batch == settled.batch
+    assert "batch 1" in settled.batch
+    assert watching.kinds() == []
+
+
+def test_a_batch_write_whose_record_says_that_it_is_settled_is_seen_settled_once() -> None:
+    world = world_of()
+    job, watching = Job(world), Watching(world)
+    job.write(LOADS(3), [b"a"])
+    job.write(LOADS(4), [b"b"])
+    once = [EventKind.DECIDED, EventKind.SETTLED]
+    assert watching.kinds() == [EventKind.STARTED, *once, *once]
+    assert watching.kinds() == []
+
+
+def test_a_batch_that_is_not_committed_yet_is_not_seen_settled(world: World) -> None:
+    watching = Watching(world)
+    decide_and_die(world)
+    assert watching.kinds()[-1] is EventKind.DECIDED
+    Driver(world).planner.plan()
+    assert watching.kinds() == [EventKind.STARTED, EventKind.SETTLED]
+
+
+def test_a_batch_that_was_given_up_is_seen(world: World) -> None:
+    driver, watching = Driver(world), Watching(world)
+    reports = driver.write(driver.planner.plan(), 0, [b"a"])
+    driver.committer.abort(reports)
+    assert watching.kinds() == [EventKind.STARTED, EventKind.GIVEN_UP]
+
+
+def test_an_operators_choice_is_seen(world: World) -> None:
+    bring_into_doubt(world)
+    watching = Watching(world)
+    watching.happened()
+    Operator(world).chooses(Choice.VISIBLE)
+    ruled, _ = watching.happened()
+    assert ruled.kind is EventKind.RULED
+    assert "eos-sink resolve" in ruled.who
+
+
+def test_a_run_that_begins_says_who_it_is(world: World) -> None:
+    watching = Watching(world)
+    Driver(world).planner.plan()
+    (started,) = watching.happened()
+    assert started.kind is EventKind.STARTED
+    assert "process" in started.who
+
+
+def test_throughput_is_that_of_the_last_minute(world: World) -> None:
+    driver, watching = Driver(world), Watching(world)
+    for batch, rows in enumerate(([b"a"], [b"b", b"c"], [b"d"], [b"e", b"f", b"g"])):
+        driver.run(batch, rows)
+    watching.happened()
+    measured = watching.throughput()
+    assert measured.rows_per_s == pytest.approx(7 * 1000 / WINDOW_MS)
+    assert measured.batches_per_min == 4
+    assert measured.recent == (2, 1, 3)
+    world.cluster.clock.advance(WINDOW_MS / 1000 + 1)
+    watching.happened()
+    later = watching.throughput()
+    assert (later.rows_per_s, later.batches_per_min, later.recent) == (0, 0, (2, 1, 3))
+
+
+def test_readers_are_behind_by_what_lies_after_the_last_stable_offset(world: World) -> None:
+    driver, watching = Driver(world), Watching(world)
+    driver.run(0, [b"a"])
+    watching.happened()
+    assert watching.look.topics == [TOPIC]
+    assert watching.throughput().behind == 0
+    driver.write(driver.planner.plan(), 1, [b"b", b"c"])
+    watching.happened()
+    assert watching.throughput().behind == 2
+
+
+def test_a_topic_that_cannot_be_seen_has_no_delay(world: World) -> None:
+    Driver(world).run(0, [b"a"])
+    watching = Watching(world)
+    watching.happened()
+    assert watching.throughput({TOPIC: Unseen("no answer")}).behind is None
+
+
+def test_a_record_after_compaction_counts_as_its_decision(world: World) -> None:
+    Driver(world).run(0, [b"a"])
+    eye, tracker = Eye(world), ActivityTracker()
+    look = eye.snapshot()
+    only = replace(look, records=look.records[-1:])
+    assert [each.kind for each in tracker.update(only)] == [EventKind.DECIDED, EventKind.SETTLED]

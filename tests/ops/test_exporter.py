@@ -1,0 +1,323 @@
+"""The metrics of a cluster, on the in-memory Kafka, and how often it is scraped."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from eos_sink import cli
+from eos_sink.errors import ClusterError
+from eos_sink.kafka.admin_interface import Admin, LogPage, PartitionOffsets
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka_config.acls import Resource
+from eos_sink.metrics.names import STEP_SECONDS, Count, Gauge
+from eos_sink.ops.exporter import ReaderDelays, Scraper, write_text
+from tests.fakes.admin import FakeAdmin
+from tests.prometheus.promtool import METRICS, promtool
+from tests.protocol.test_figures import Timed
+from tests.protocol.test_stories import Driver
+from tests.protocol.world import TOPIC, World
+
+Samples = dict[str, dict[tuple[str, ...], float]]
+
+
+class Clock:
+    """Seconds that a test moves on."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Watched(FakeAdmin):
+    """Counts how often it is looked at, and may fail or have another log."""
+
+    looks = 0
+    error: Exception | None = None
+    instead: Callable[[bytes], bytes] = bytes
+
+    def read_log(self, since: Mapping[int, int], deadline: Deadline) -> LogPage | None:
+        self.looks += 1
+        if self.error is not None:
+            raise self.error
+        page = super().read_log(since, deadline)
+        if page is None:
+            return None
+        lines = tuple(replace(line, value=self.instead(line.value)) for line in page.lines)
+        return replace(page, lines=lines)
+
+
+class Scraped:
+    """A cluster and an exporter's view of it."""
+
+    def __init__(self, world: World, interval: float = 0.0) -> None:
+        self.admin = Watched(world.cluster)
+        self.clock = Clock()
+        self.connected = 0
+        prefix = world.options.names.prefix
+        self.scraper = Scraper(self._connect, prefix, 8.0, interval, self.clock)
+
+    @contextmanager
+    def _connect(self) -> Iterator[Admin]:
+        self.connected += 1
+        yield self.admin
+
+    def text(self) -> str:
+        return self.scraper.scrape().text()
+
+    def samples(self) -> Samples:
+        found: Samples = {}
+        for family in text_string_to_metric_families(self.text()):
+            for name, labels, value, *_ in family.samples:
+                found.setdefault(name, {})[tuple(labels.values())] = value
+        return found
+
+
+@pytest.fixture
+def world() -> World:
+    return World([])
+
+
+def test_the_metrics_of_a_query_are_those_of_its_latest_record_and_of_the_cluster(
+    world: World,
+) -> None:
+    driver = Timed(world)
+    driver.run(0, [b"a"], [b"bc"])
+    driver.run(1, [b"d"], [])
+    found, query = Scraped(world).samples(), world.options.names.query
+    told = {name: values.get((query,)) for name, values in found.items()}
+    assert told["eos_sink_batches_total"] == 2
+    assert told["eos_sink_rows_total"] == 3
+    assert told["eos_sink_bytes_total"] == 4
+    assert told["eos_sink_transactions_total"] == 3
+    assert told["eos_sink_aborts_total"] == 0
+    assert told["eos_sink_last_batch_rows"] == 1
+    assert told["eos_sink_last_batch_partitions"] == 2
+    assert told["eos_sink_last_decision_timestamp_seconds"] == world.cluster.clock.ms / 1000
+    assert told["eos_sink_vote_time_left_seconds"] == 60
+    assert told["eos_sink_transaction_timeout_seconds"] == 60
+    assert told["eos_sink_unsettled"] == 0
+    assert told["eos_sink_driver_alive"] == 1
+    assert found[f"{STEP_SECONDS}_sum"][query, "write"] == 2.0
+    assert found[f"{STEP_SECONDS}_count"][query, "settle"] == 1
+    assert found["eos_sink_last_step_seconds"][query, "vote"] == 1.0
+    assert found["eos_sink_exporter_cluster_up"][()] == 1
+    assert found["eos_sink_reader_delay_offsets"] == {(TOPIC,): 0}
+    assert "eos_sink_least_time_left_seconds" not in found
+
+
+def test_open_transactions_are_shown_with_their_age_and_the_delay_of_readers(world: World) -> None:
+    driver = Timed(world)
+    driver.run(0, [b"a"], [b"b"])
+    scraped, query = Scraped(world), world.options.names.query
+    driver.write(driver.planner.plan(), 1, [b"c"], [b"d"])
+    first = scraped.samples()
+    assert first["eos_sink_open_transactions"] == {("true", query): 0, ("false", query): 2}
+    assert first["eos_sink_reader_delay_offsets"][TOPIC,] > 0
+    assert first["eos_sink_readers_held_seconds"][TOPIC,] == 0
+    assert first["eos_sink_oldest_transaction_age_seconds"][query,] >= 0
+    assert first["eos_sink_least_time_left_seconds"][query,] <= 60
+    scraped.clock.now += 30
+    assert scraped.samples()["eos_sink_readers_held_seconds"][TOPIC,] == 30
+
+
+def test_the_driver_s_own_transaction_with_its_short_time_out_is_none_of_them(
+    world: World,
+) -> None:
+    driver = Timed(world)
+    driver.run(0, [b"a"])
+    producer = driver.commits.log_producer(world.options.names.driver, 1_000)
+    producer.init(Deadline(1))
+    producer.begin()
+    producer.produce(TOPIC, b"")
+    found, query = Scraped(world).samples(), world.options.names.query
+    assert found["eos_sink_reader_delay_offsets"][TOPIC,] == 1
+    assert set(found["eos_sink_open_transactions"].values()) == {0}
+    assert found["eos_sink_oldest_transaction_age_seconds"][query,] == 0
+    assert "eos_sink_least_time_left_seconds" not in found
+
+
+def test_the_exporter_has_every_metric_of_the_table_and_no_other(world: World) -> None:
+    driver = Timed(world)
+    # What a vote says comes with the next record of its process.
+    driver.run(0, [b"a"])
+    driver.run(1, [b"b"])
+    driver.write(driver.planner.plan(), 2, [b"c"], [b"d"])
+    found = Scraped(world).samples()
+    assert found.keys() == {*METRICS, f"{STEP_SECONDS}_sum", f"{STEP_SECONDS}_count"}
+
+
+def test_names_and_help_are_as_prometheus_wants_them(world: World) -> None:
+    driver = Timed(world)
+    driver.run(0, [b"a"])
+    driver.write(driver.planner.plan(), 1, [b"c"], [b"d"])
+    assert promtool("check", "metrics", given=Scraped(world).text()) == ""
+    for each in (*Count, *Gauge):
+        assert set(each.labels) <= {"query", "topic", "step", "decided"}
+
+
+def test_a_record_of_an_older_version_has_no_counters_and_the_rest(world: World) -> None:
+    driver = Timed(world)
+    driver.run(0, [b"a"])
+    scraped = Scraped(world)
+
+    def older(value: bytes) -> bytes:
+        document = json.loads(value)
+        for part in ("stats", "prefix"):
+            document.pop(part, None)
+        return json.dumps(document).encode()
+
+    scraped.admin.instead = older
+    found = scraped.samples()
+    assert "eos_sink_rows_total" not in found
+    assert found["eos_sink_last_batch_rows"][world.options.names.query,] == 1
+    assert found["eos_sink_last_decision_timestamp_seconds"]
+
+
+def test_an_empty_cluster_is_up(world: World) -> None:
+    found = Scraped(world).samples()
+    assert found["eos_sink_exporter_cluster_up"][()] == 1
+    assert found["eos_sink_unreadable_records"][()] == 0
+    assert "eos_sink_driver_alive" not in found
+
+
+def test_without_an_answer_of_the_cluster_there_is_only_that_metric(
+    world: World,
+) -> None:
+    Timed(world).run(0, [b"a"])
+    scraped = Scraped(world)
+    scraped.admin.error = ClusterError("no broker", remedy="")
+    found = scraped.samples()
+    assert found.keys() == {
+        "eos_sink_exporter_cluster_up",
+        "eos_sink_exporter_look_duration_seconds",
+    }
+    assert found["eos_sink_exporter_cluster_up"][()] == 0
+    scraped.admin.error = None
+    assert scraped.samples()["eos_sink_rows_total"]
+    assert scraped.connected == 2
+
+
+@pytest.mark.parametrize(
+    ("denied", "gone"),
+    [
+        (Resource.TRANSACTIONAL_ID, "eos_sink_unsettled"),
+        (Resource.GROUP, "eos_sink_driver_alive"),
+        (Resource.TOPIC, "eos_sink_rows_total"),
+    ],
+)
+def test_what_may_not_be_seen_is_left_out_and_counted(
+    world: World, denied: Resource, gone: str
+) -> None:
+    Timed(world).run(0, [b"a"])
+    scraped = Scraped(world)
+    scraped.admin.denied = {denied}
+    found = scraped.samples()
+    assert gone not in found
+    assert found["eos_sink_exporter_unseen"][()] >= 1
+    scraped.samples()
+    assert scraped.connected == 1
+    assert found["eos_sink_exporter_cluster_up"][()] == 1
+
+
+def test_new_clients_are_made_after_a_part_of_the_cluster_was_silent(world: World) -> None:
+    """librdkafka's do not always find a group's coordinator again."""
+    Timed(world).run(0, [b"a"])
+    scraped = Scraped(world)
+    scraped.samples()
+    scraped.admin.silent = {"describe_groups"}
+    found = scraped.samples()
+    assert "eos_sink_driver_alive" not in found
+    assert found["eos_sink_exporter_unseen"][()] == 1
+    assert scraped.connected == 1
+    scraped.admin.silent = set()
+    assert "eos_sink_driver_alive" in scraped.samples()
+    assert scraped.connected == 2
+
+
+def test_foreign_records_are_counted(world: World) -> None:
+    Timed(world).run(0, [b"a"])
+    scraped = Scraped(world)
+    scraped.admin.instead = lambda _: b"hello"
+    assert scraped.samples()["eos_sink_unreadable_records"][()] == 3
+
+
+def test_one_look_serves_all_who_ask_within_the_interval(world: World) -> None:
+    scraped = Scraped(world, interval=5.0)
+    for _ in range(3):
+        scraped.text()
+    assert scraped.admin.looks == 1
+    scraped.clock.now += 4.9
+    scraped.text()
+    assert scraped.admin.looks == 1
+    scraped.clock.now += 0.2
+    scraped.text()
+    assert scraped.admin.looks == 2
+
+
+def test_readers_are_held_by_the_partition_that_stands_still() -> None:
+    still, moves = PartitionOffsets(0, 0, 5, 9), itertools.count(10)
+    delays = ReaderDelays()
+    for now in (0.0, 10.0, 25.0):
+        at = next(moves)
+        ends = {"t": (still, PartitionOffsets(1, 0, at, at + 3))}
+        assert delays.update(ends, now) == {"t": (7, now)}
+    free = {"t": (PartitionOffsets(0, 0, 9, 9), PartitionOffsets(1, 0, 20, 20))}
+    assert delays.update(free, 30.0) == {"t": (0, 0.0)}
+    again = {"t": (PartitionOffsets(0, 0, 9, 12),)}
+    assert delays.update(again, 40.0) == {"t": (3, 0.0)}
+    assert delays.update(again, 41.0) == {"t": (3, 1.0)}
+
+
+def test_a_text_file_is_replaced_whole_and_leaves_nothing_beside_it(
+    world: World, tmp_path: Path
+) -> None:
+    file = tmp_path / "eos-sink.prom"
+    file.write_text("old")
+    scrape = Scraped(world).scraper.scrape()
+    write_text(scrape, file)
+    assert file.read_text() == scrape.text()
+    assert file.stat().st_mode & 0o777 == 0o644
+    assert list(tmp_path.iterdir()) == [file]
+    gone = tmp_path / "gone"
+    with pytest.raises(OSError, match="gone"):
+        write_text(scrape, gone / "eos-sink.prom")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--textfile", "/nowhere/eos-sink.prom"], "/nowhere/eos-sink.prom"),
+        (["--textfile", "figures.txt"], "*.prom"),
+        (["--address", "192.0.2.1"], "cannot serve on 192.0.2.1:9464"),
+        (["--port", "123456"], "cannot serve on"),
+        (["--once", "--timeout", "0.5"], "127.0.0.1:1"),
+    ],
+)
+def test_what_cannot_be_done_is_one_line(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    called = ["exporter", "--bootstrap-server", "127.0.0.1:1", "--timeout", "1", *words]
+    assert cli.main(called) == 2
+    err = capsys.readouterr().err.splitlines()
+    assert said in err[-1]
+    assert len([line for line in err if not line.startswith("eos-sink: Writing")]) == 1
+
+
+def test_two_prefixes_of_one_query_have_figures_of_their_own() -> None:
+    world = World([])
+    other = replace(world.options, names=replace(world.options.names, prefix="team-"))
+    Driver(world).run(0, [b"a"])
+    Driver(World([], cluster=world.cluster, options=other), "stream-2").run(0, [b"b", b"c"])
+    query = world.options.names.query
+    found = Scraped(world).samples()["eos_sink_rows_total"]
+    assert found == {(query,): 1, (f"team-{query}",): 2}

@@ -1,0 +1,285 @@
+"""Snapshots of a cluster, on the in-memory Kafka."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+
+from eos_sink.driver.processes import is_dead_here, process_name
+from eos_sink.identity import QueryNames, TaskId
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.interfaces import LogPosition, Transaction, TransactionState, TransactionStatus
+from eos_sink.kafka_config.acls import Resource
+from eos_sink.ops.history import History, Written
+from eos_sink.ops.observer import Observer
+from eos_sink.ops.status import Driver as Driving
+from eos_sink.ops.status import QueryStatus, Snapshot, find_names, group_by_query
+from eos_sink.protocol.model import BatchId, LogRecord, Run
+from eos_sink.protocol.outcome import Outcome
+from tests.fakes.admin import FakeAdmin
+from tests.fakes.process import Killed, Moment
+from tests.protocol.test_stories import At, Driver, late_attempt
+from tests.protocol.world import TOPIC, World
+
+NAMES = QueryNames("eos-sink-", "orders-0123456789")
+OPEN = TransactionStatus.ONGOING
+
+
+@pytest.mark.parametrize(
+    ("transactional_id", "query"),
+    [
+        ("eos-sink-orders-0123456789-0-12", "orders-0123456789"),
+        ("team.orders-0123456789-1-0", "orders-0123456789"),
+        ("orders-0123456789-driver", "orders-0123456789"),
+        ("eos-sink-late_orders-0123456789-0-0", "late_orders-0123456789"),
+        ("eos-sink-orders-0123456789-2-0", None),
+        ("eos-sink-orders-0123456789-0-01", None),
+        ("eos-sink-orders-0123456789", None),
+        ("orders-9999999999-0-0", None),
+        ("connect-cluster-7", None),
+    ],
+)
+def test_an_id_is_placed_by_its_end(transactional_id: str, query: str | None) -> None:
+    state = TransactionState(Transaction(transactional_id, 1, 0), OPEN, 0, 1)
+    known = ["orders-0123456789", "late_orders-0123456789"]
+    histories = {each: History(each, ()) for each in known}
+    assert group_by_query([state], histories) == {query: [state]}
+
+
+# --- stories
+
+
+@pytest.fixture
+def world() -> World:
+    return World([])
+
+
+class Eye:
+    """Takes snapshots of a world."""
+
+    def __init__(self, world: World, prefix: str = "eos-sink-") -> None:
+        self.admin = FakeAdmin(world.cluster)
+        self._observer = Observer(self.admin, prefix, lambda: world.cluster.clock.ms)
+        self._name = world.options.names.query
+
+    def snapshot(self) -> Snapshot:
+        return self._observer.look(Deadline(30))
+
+    def sees(self) -> QueryStatus:
+        found = self.snapshot().query(self._name)
+        assert found is not None
+        return found
+
+
+def decide_and_die(world: World) -> Driver:
+    driver = Driver(world)
+    reports = driver.write(driver.planner.plan(), 0, [b"a"], [b"b"])
+    At(driver.commits.process, "control.end", Moment.BEFORE, driver.commits.process.kill)
+    with pytest.raises(Killed):
+        driver.committer.commit(reports)
+    return driver
+
+
+def test_a_cluster_without_a_log_has_no_queries(world: World) -> None:
+    found = Eye(world).snapshot()
+    assert (found.log, found.queries, found.problems) == (False, (), ())
+    assert world.options.log_topic not in world.cluster.topics
+
+
+def test_a_settled_batch(world: World) -> None:
+    driver = Driver(world)
+    driver.run(0, [b"a"], [])
+    driver.run(1, [b"b", b"c"], [b"d"])
+    at = world.cluster.clock.ms
+    world.cluster.clock.advance(100)
+    status = Eye(world).sees()
+    assert (status.outcome, status.driver) == (Outcome.COMMITTED, Driving.LIVE)
+    assert (status.seq, status.total.rows) == (3, 3)
+    assert status.batch == BatchId("stream-1", 1)
+    assert status.decided_at_ms == at
+    assert status.run is not None
+    assert (status.open, status.history.hidden) == ((), None)
+
+
+def test_a_prepared_batch_is_open_and_undecided_with_its_age(world: World) -> None:
+    driver = Driver(world)
+    driver.run(0, [b"a"])
+    driver.write(driver.planner.plan(), 1, [b"b"], [b"c"])
+    world.cluster.clock.advance(50)
+    status = Eye(world).sees()
+    now = world.cluster.clock.ms
+    assert [each.task for each in status.undecided] == [TaskId(1, 0), TaskId(1, 1)]
+    assert [each.age_ms(now) for each in status.open] == [50_000] * 2
+    assert [each.left_ms(now) for each in status.open] == [10_000] * 2
+    assert (status.outcome, status.batch) == (Outcome.COMMITTED, BatchId("stream-1", 0))
+
+
+def test_a_decided_batch_of_a_driver_that_died(world: World) -> None:
+    driver = decide_and_die(world)
+    status = Eye(world).sees()
+    assert status.outcome is Outcome.OPEN
+    assert [each.decided for each in status.open] == [True, True]
+    assert status.undecided == ()
+    assert status.driver is Driving.LIVE
+    driver.plans.process.kill()
+    world.cluster.groups.end_session(world.options.names.group)
+    assert Eye(world).sees().driver is Driving.GONE
+
+
+def test_a_decided_batch_that_timed_out_is_lost(world: World) -> None:
+    decide_and_die(world)
+    world.cluster.coordinator.time_out()
+    status = Eye(world).sees()
+    assert (status.outcomes, status.open) == (dict.fromkeys((0, 1), Outcome.LOST), ())
+
+
+def test_a_decision_without_evidence_is_in_doubt(world: World) -> None:
+    Driver(world).run(0, [b"a"], [b"b"])
+    late_attempt(world, 0, 1)
+    for log in world.cluster.topics[TOPIC].partitions:
+        log.delete_before(log.end)
+    status = Eye(world).sees()
+    assert status.partitions_that_are(Outcome.IN_DOUBT) == [1]
+
+
+def test_a_later_look_asks_only_for_what_may_have_changed(world: World) -> None:
+    driver, eye = Driver(world), Eye(world)
+    driver.run(0, [b"a"])
+    first = eye.snapshot()
+    assert [written.record.seq for written in first.records] == [1, 2]
+    calls: list[str] = []
+    eye.admin.kafka.process.hook = lambda name, moment: calls.append(name)
+    again = eye.snapshot()
+    assert (again.records, calls) == ((), [])
+    assert again.queries == first.queries
+    driver.run(1, [b"b"])
+    third = eye.snapshot()
+    assert [written.record.seq for written in third.records] == [3]
+    assert third.queries[0].batch == BatchId("stream-1", 1)
+    assert "control.describe" in calls
+
+
+def test_a_log_that_was_made_again_replaces_what_was_read(world: World) -> None:
+    driver, eye = Driver(world), Eye(world)
+    driver.run(0, [b"a"])
+    assert eye.snapshot().queries
+    del world.cluster.topics[world.options.log_topic]
+    world.cluster.create_topic(world.options.log_topic)
+    assert eye.snapshot().queries == ()
+
+
+@pytest.mark.parametrize(
+    ("told", "ids", "prefix"),
+    [
+        ("", [], "given-"),
+        ("team-", [], "team-"),
+        ("team-", ["other-orders-0123456789-0-0"], "team-"),
+        ("", ["other-orders-0123456789-0-0"], "other-"),
+        ("", ["other-orders-0123456789-0-0", "given-orders-0123456789-0-1"], "given-"),
+        ("", ["a-orders-0123456789-0-0", "b-orders-0123456789-0-1"], "given-"),
+    ],
+)
+def test_the_prefix_is_that_of_the_record_else_of_open_transactions(
+    told: str, ids: list[str], prefix: str
+) -> None:
+    record = LogRecord(1, None, "w", prefix=told)
+    written = Written(NAMES.query, record, LogPosition("log", 0, 0), 0)
+    states = [TransactionState(Transaction(name, 1, 0), OPEN, 0, 1) for name in ids]
+    assert find_names(History(NAMES.query, (written,)), states, "given-").prefix == prefix
+
+
+def test_a_query_under_another_prefix_is_found(world: World) -> None:
+    decide_and_die(world)
+    status = Eye(world, prefix="other-").sees()
+    assert status.names == world.options.names
+    assert (status.outcome, status.driver) == (Outcome.OPEN, Driving.LIVE)
+
+
+def test_open_transactions_of_no_query_under_the_prefix_are_shown(world: World) -> None:
+    decide_and_die(world)
+    coordinator = world.cluster.coordinator
+    for name in ("eos-sink-lost-9999999999-0-0", "connect-1"):
+        coordinator.open(name, coordinator.init(name, 60_000))
+    found = Eye(world).snapshot().strangers
+    assert [t.transaction.transactional_id for t in found] == ["eos-sink-lost-9999999999-0-0"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "missing"),
+    [
+        (Resource.TOPIC, "Read on topic __eos_sink_log"),
+        (
+            Resource.TRANSACTIONAL_ID,
+            "Describe on every transactional id that starts with eos-sink-",
+        ),
+        (Resource.GROUP, "Describe on group eos-sink-story-"),
+    ],
+)
+def test_what_may_not_be_seen_is_named_and_the_rest_is_shown(
+    world: World, kind: Resource, missing: str
+) -> None:
+    decide_and_die(world)
+    eye = Eye(world)
+    eye.admin.denied.add(kind)
+    found = eye.snapshot()
+    (problem,) = found.problems
+    assert problem.missing[0].startswith(missing)
+    assert found.log
+    if kind is Resource.TOPIC:
+        assert len(found.strangers) == 2
+        return
+    (status,) = found.queries
+    assert (status.outcome, status.driver, len(status.open)) == (
+        (Outcome.OPEN, Driving.UNKNOWN, 2)
+        if kind is Resource.GROUP
+        else (Outcome.UNKNOWN, Driving.LIVE, 0)
+    )
+
+
+def test_who_may_see_one_prefix_only_sees_that(world: World) -> None:
+    decide_and_die(world)
+    eye = Eye(world)
+    eye.admin.denied.add(Resource.TRANSACTIONAL_ID)
+    eye.admin.allowed = "eos-sink-"
+    found = eye.snapshot()
+    assert found.problems == ()
+    assert len(found.queries[0].open) == 2
+
+
+def test_a_run_that_died_on_this_machine_is_gone_at_once() -> None:
+    here = Run(socket.gethostname(), os.getpid(), 0)
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    dead = replace(here, pid=process.pid)
+    assert not is_dead_here(here)
+    assert is_dead_here(dead)
+    assert not is_dead_here(replace(dead, host="elsewhere"))
+    assert not is_dead_here(replace(dead, tool="eos-sink resolve"))
+    assert is_dead_here(replace(dead, session=f"{os.getpid()}@1"))
+
+
+def test_an_idle_planner_process_that_was_ended_is_no_death() -> None:
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    session = process_name(os.getpid())
+    assert not is_dead_here(Run(socket.gethostname(), process.pid, 0, session=session))
+
+
+def test_a_witness_that_does_not_answer_is_asked_again_later_only(world: World) -> None:
+    """Another producer's open transaction hides it; each look would wait for it again."""
+    coordinator = world.cluster.coordinator
+    other = coordinator.open("other", coordinator.init("other", 900_000))
+    for log in world.cluster.topics[TOPIC].partitions:
+        log.append(other, None, b"x", (), 0)
+    Driver(world).run(0, [b"a"])
+    late_attempt(world, 0, 0)
+    calls: list[str] = []
+    eye = Eye(world)
+    eye.admin.kafka.process.hook = lambda name, moment: calls.append(name)
+    assert [eye.sees().outcome for _ in range(2)] == [Outcome.UNKNOWN] * 2
+    assert calls.count("kafka.visibility") == 2  # Before and after one call.

@@ -1,0 +1,443 @@
+"""An operator resolves a stopped query, on the in-memory Kafka."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from dataclasses import replace
+
+import pytest
+
+from eos_sink.decision_log import Entry
+from eos_sink.driver.processes import is_alive_here
+from eos_sink.errors import OperatorNeededError, SupersededError
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.interfaces import TransactionStatus, Visibility
+from eos_sink.ops import RefusedChoice, resolve
+from eos_sink.ops.resolve import (
+    Choice,
+    QueryEvidence,
+    apply_choice,
+    gather_evidence,
+    write_choice,
+)
+from eos_sink.protocol.model import BatchId, Override, RowDigest, Run
+from eos_sink.protocol.outcome import Outcome
+from tests.fakes.admin import FakeAdmin
+from tests.fakes.process import Killed, Moment
+from tests.protocol.test_stories import At, Driver, late_attempt, log, open_ids
+from tests.protocol.world import TOPIC, World
+
+
+@pytest.fixture
+def world() -> World:
+    return World([])
+
+
+class Operator:
+    """Uses `eos-sink resolve`."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._admin = FakeAdmin(world.cluster)
+
+    def looks(self, most: int = 1000) -> QueryEvidence:
+        return gather_evidence(self._admin, self._world.options, most, Deadline(30))
+
+    def chooses(self, choice: Choice, *partitions: int, seen: QueryEvidence | None = None) -> Entry:
+        evidence = seen or self.looks()
+        decision, _ = apply_choice(evidence, choice, partitions)
+        kafka, options = self._admin.kafka, self._world.options
+        return write_choice(kafka, options, evidence, decision, Deadline(30))
+
+    def chooses_about(self, stream: str, choice: Choice, *partitions: int) -> Entry:
+        evidence = self.looks()
+        decision, earlier = apply_choice(evidence, choice, partitions, stream)
+        deadline = Deadline(30)
+        kafka, options = self._admin.kafka, self._world.options
+        return write_choice(kafka, options, evidence, decision, deadline, earlier)
+
+
+@pytest.fixture
+def ops(world: World) -> Operator:
+    return Operator(world)
+
+
+def bring_into_doubt(world: World, *, committed: bool = True) -> None:
+    """A batch of two partitions, decided; then its ids are taken and its topic is emptied."""
+    driver = Driver(world)
+    reports = driver.write(driver.planner.plan(), 0, [b"a"], [b"b"])
+    if committed:
+        driver.committer.commit(reports)
+    else:
+        At(driver.commits.process, "control.end", Moment.BEFORE, driver.commits.process.kill)
+        with pytest.raises(Killed):
+            driver.committer.commit(reports)
+    for partition in range(2):
+        late_attempt(world, 0, partition)
+    for log_ in world.cluster.topics[TOPIC].partitions:
+        log_.delete_before(log_.end)
+    assert Driver(world).planner.plan().doubtful == {0, 1}
+
+
+# --- looking
+
+
+def test_the_evidence_of_a_doubt_is_gathered(world: World, ops: Operator) -> None:
+    bring_into_doubt(world)
+    seen = ops.looks()
+    assert [account.outcome for account in seen.transactions] == [Outcome.IN_DOUBT] * 2
+    assert [account.evidence.witness for account in seen.transactions] == [
+        Visibility.UNREADABLE
+    ] * 2
+    assert {a.evidence.state and a.evidence.state.status for a in seen.transactions} == {
+        TransactionStatus.EMPTY
+    }
+    assert [a.trace.rows for a in seen.transactions] == [0, 0]
+    assert not any(account.same_rows for account in seen.transactions)
+    assert seen.members == ("fake-host",)
+    assert seen.run is not None
+    assert seen.run.pid == os.getpid()
+    assert seen.committed == ()
+
+
+def test_the_rows_at_the_end_of_the_topic_are_compared(world: World, ops: Operator) -> None:
+    Driver(world).run(0, [b"a", b"b"], [], [b"c"])
+    for account in ops.looks().transactions:
+        assert account.outcome is Outcome.COMMITTED
+        assert account.same_rows
+        assert account.trace.committed is True
+    whole, part = ops.looks(most=1000), ops.looks(most=1)
+    assert sum(a.trace.rows for a in whole.transactions) == 3
+    assert sum(a.trace.rows for a in part.transactions) == 0
+    assert not any(a.same_rows for a in part.transactions)
+
+
+def test_looking_changes_nothing(world: World, ops: Operator) -> None:
+    bring_into_doubt(world)
+    before, states = log(world), world.cluster.coordinator.describe(world.options.names.driver)
+    ops.looks()
+    assert log(world) == before
+    assert world.cluster.coordinator.describe(world.options.names.driver) == states
+
+
+def test_looking_at_a_log_that_is_not_there_does_not_make_it(world: World, ops: Operator) -> None:
+    seen = ops.looks()
+    assert (seen.entry, seen.seq, seen.decision, seen.run) == (None, 0, None, None)
+    assert world.options.log_topic not in world.cluster.topics
+
+
+# --- choosing
+
+
+def test_what_is_visible_by_a_ruling_is_not_written_again(world: World, ops: Operator) -> None:
+    bring_into_doubt(world)
+    ops.chooses(Choice.VISIBLE)
+    assert ops.looks().in_doubt == []
+    Driver(world).run(0, [b"a"], [b"b"])
+    Driver(world).run(1, [b"c"])
+    assert world.visible() == [b"c"]
+
+
+def test_a_ruling_about_visible_rows_does_not_let_other_rows_pass(
+    world: World, ops: Operator
+) -> None:
+    bring_into_doubt(world)
+    ops.chooses(Choice.VISIBLE)
+    with pytest.raises(OperatorNeededError, match="with other rows"):
+        Driver(world).run(0, [b"a"], [b"x"])
+
+
+def test_what_is_lost_by_a_ruling_is_written_again_once(world: World, ops: Operator) -> None:
+    bring_into_doubt(world, committed=False)
+    ops.chooses(Choice.LOST)
+    for _ in range(2):
+        Driver(world).run(0, [b"a"], [b"b"])
+        assert world.visible() == [b"a", b"b"]
+    last = log(world)[-1].decision
+    assert last is not None
+    assert last.override == Override()
+
+
+def test_each_partition_may_have_its_own_ruling(world: World, ops: Operator) -> None:
+    bring_into_doubt(world, committed=False)
+    ops.chooses(Choice.VISIBLE, 0)
+    assert Driver(world).planner.plan().doubtful == {1}
+    ops.chooses(Choice.LOST)
+    driver = Driver(world)
+    assert driver.planner.plan().lost == {1}
+    driver.run(0, [b"a"], [b"b"])
+    assert world.visible() == [b"b"]
+    # Partition 0 is still in doubt, and its override is still there.
+    Driver(world).run(0, [b"a"], [b"b"])
+    assert world.visible() == [b"b"]
+
+
+def test_a_ruling_can_be_changed_while_the_doubt_lasts(world: World, ops: Operator) -> None:
+    bring_into_doubt(world, committed=False)
+    ops.chooses(Choice.VISIBLE)
+    ops.chooses(Choice.LOST, 1)
+    assert Driver(world).planner.plan().lost == {1}
+
+
+def test_evidence_goes_before_a_ruling(world: World, ops: Operator) -> None:
+    """The permission to read was missing, and is there again."""
+    bring_into_doubt(world)
+    ops.chooses(Choice.LOST)
+    for partition in world.cluster.topics[TOPIC].partitions:
+        partition.start = 0
+    assert Driver(world).planner.plan().lost == frozenset()
+
+
+def test_an_accepted_decision_stands_whatever_is_replayed(world: World, ops: Operator) -> None:
+    Driver(world).run(0, [b"a"])
+    ops.chooses(Choice.ACCEPT)
+    Driver(world).run(0, [b"a", b"x"], [b"y"])
+    Driver(world).run(1, [b"b"])
+    assert world.visible() == [b"a", b"b"]
+    with pytest.raises(OperatorNeededError, match="with other rows"):
+        Driver(world).run(1, [b"b", b"x"])
+
+
+def test_an_accepted_decision_gives_up_what_was_lost(world: World, ops: Operator) -> None:
+    bring_into_doubt(world, committed=False)
+    ops.chooses(Choice.LOST)
+    with pytest.raises(OperatorNeededError, match="only a replay"):
+        Driver(world, stream="stream-2").run(0, [b"new"])
+    ops.chooses(Choice.ACCEPT)
+    Driver(world, stream="stream-2").run(0, [b"new"])
+    assert world.visible() == [b"new"]
+
+
+def test_a_dropped_decision_lets_an_old_checkpoint_write(world: World, ops: Operator) -> None:
+    for batch in range(3):
+        Driver(world).run(batch, [b"%d" % batch])
+    with pytest.raises(OperatorNeededError, match="old copy"):
+        Driver(world).run(1, [b"1"])
+    ops.chooses(Choice.FORGET)
+    for batch in (1, 2, 3):
+        Driver(world).run(batch, [b"%d" % batch])
+    assert world.visible() == [b"0", b"1", b"1", b"2", b"2", b"3"]
+
+
+def test_a_dropped_decision_lets_the_other_stream_write_and_protects_from_the_first(
+    world: World, ops: Operator
+) -> None:
+    Driver(world, stream="one").run(0, [b"one"])
+    Driver(world, stream="two").run(0, [b"two"])
+    ops.chooses(Choice.FORGET)
+    Driver(world, stream="one").run(0, [b"one"])
+    Driver(world, stream="one").run(1, [b"and on"])
+    with pytest.raises(OperatorNeededError) as stop:
+        Driver(world, stream="two").run(0, [b"two"])
+    assert "--forget --stream two" in stop.value.remedy
+    assert world.visible() == [b"and on", b"one", b"two"]
+
+
+def test_a_dropped_batch_is_written_when_its_stream_comes_next(world: World, ops: Operator) -> None:
+    Driver(world, stream="one").run(0, [b"a"])
+    ops.chooses(Choice.FORGET)
+    Driver(world, stream="one").run(0, [b"a"])
+    assert world.visible() == [b"a", b"a"]
+
+
+@pytest.mark.parametrize("choice", [Choice.FORGET, Choice.ACCEPT])
+def test_an_operator_chooses_about_a_stream_that_another_one_has_followed(
+    world: World, ops: Operator, choice: Choice
+) -> None:
+    Driver(world, stream="one").run(0, [b"one"])
+    Driver(world, stream="two").run(0, [b"two"])
+    with pytest.raises(OperatorNeededError) as stop:
+        Driver(world, stream="one").run(0, [b"other"])
+    assert f"--{choice.value} --stream one" in stop.value.remedy
+    ops.chooses_about("one", choice)
+    Driver(world, stream="one").run(0, [b"other"])
+    Driver(world, stream="two").run(0, [b"two"])
+    again = [b"other"] if choice is Choice.FORGET else []
+    assert world.visible() == sorted([b"one", b"two", *again])
+
+
+def test_a_batch_whose_rows_are_not_known_may_be_accepted(world: World, ops: Operator) -> None:
+    Driver(world, stream="two").run(0, [b"two"])
+    ops.chooses(Choice.FORGET)
+    Driver(world, stream="one").run(0, [b"one"])
+    with pytest.raises(OperatorNeededError) as stop:
+        Driver(world, stream="two").run(0, [b"two"])
+    assert "--accept --stream two" in stop.value.remedy
+    ops.chooses_about("two", Choice.ACCEPT)
+    Driver(world, stream="two").run(0, [b"two"])
+    assert world.visible() == [b"one", b"two"]
+
+
+@pytest.mark.parametrize("latest", [BatchId("two", 0), BatchId("once:1", 0)])
+def test_a_dropped_decision_says_nothing_of_a_stream_whose_rows_an_older_version_did_not_keep(
+    world: World, ops: Operator, latest: BatchId
+) -> None:
+    Driver(world, stream="one").run(0, [b"one"])
+    Driver(world, stream=latest.stream).run(0, [b"two"])
+    without_totals(world)
+    ops.chooses(Choice.FORGET)
+    with pytest.raises(OperatorNeededError):
+        Driver(world, stream="one").run(0, [b"one"])
+    assert world.visible() == [b"one", b"two"]
+
+
+def without_totals(world: World) -> None:
+    """Let the log be as a version wrote it that kept of earlier streams their batches only."""
+    (log_,) = world.cluster.topics[world.options.log_topic].partitions
+    for entry in log_.committed():
+        document = json.loads(entry.value or b"")
+        document.pop("totals", None)
+        log_._entries[entry.offset] = replace(entry, value=json.dumps(document).encode())
+
+
+def test_a_choice_about_a_stream_may_name_the_latest_one(world: World, ops: Operator) -> None:
+    Driver(world, stream="one").run(0, [b"a"])
+    ops.chooses_about("one", Choice.FORGET)
+    Driver(world, stream="one").run(0, [b"a"])
+    assert world.visible() == [b"a", b"a"]
+
+
+@pytest.mark.parametrize(
+    ("stream", "choice"), [("three", Choice.FORGET), ("one", Choice.VISIBLE), ("one", Choice.LOST)]
+)
+def test_a_choice_about_a_stream_is_refused_where_it_says_nothing(
+    world: World, ops: Operator, stream: str, choice: Choice
+) -> None:
+    Driver(world, stream="one").run(0, [b"one"])
+    Driver(world, stream="two").run(0, [b"two"])
+    before = log(world)
+    with pytest.raises(RefusedChoice):
+        ops.chooses_about(stream, choice)
+    with pytest.raises(RefusedChoice):
+        ops.chooses_about("one", Choice.FORGET, 0)
+    assert log(world) == before
+
+
+def test_what_is_decided_is_committed_before_it_is_dropped(world: World, ops: Operator) -> None:
+    driver = Driver(world)
+    reports = driver.write(driver.planner.plan(), 0, [b"a"], [b"b"])
+    At(driver.commits.process, "control.end", Moment.BEFORE, driver.commits.process.kill)
+    with pytest.raises(Killed):
+        driver.committer.commit(reports)
+    assert [a.outcome for a in ops.looks().transactions] == [Outcome.OPEN] * 2
+    ops.chooses(Choice.FORGET)
+    assert world.visible() == [b"a", b"b"]
+    assert open_ids(world) == []
+
+
+def test_forget_starts_a_new_log_where_the_old_one_is_gone(world: World, ops: Operator) -> None:
+    Driver(world).run(0, [b"a"])
+    del world.cluster.topics[world.options.log_topic]
+    with pytest.raises(OperatorNeededError):
+        Driver(world).planner.plan()
+    assert ops.looks().committed == (
+        world.options.names.task(0, 0),
+        world.options.names.driver,
+    )
+    ops.chooses(Choice.FORGET)
+    Driver(world).run(1, [b"b"])
+    assert world.visible() == [b"a", b"b"]
+
+
+def test_a_run_that_is_still_alive_is_refused_with_the_reason(world: World, ops: Operator) -> None:
+    live = Driver(world)
+    reports = live.write(live.planner.plan(), 0, [b"a"])
+    ops.chooses(Choice.FORGET)
+    with pytest.raises(SupersededError, match="eos-sink resolve"):
+        live.committer.commit(reports)
+    with pytest.raises(SupersededError, match="eos-sink resolve"):
+        live.planner.plan()
+    assert world.visible() == []
+
+
+# --- refused
+
+
+@pytest.mark.parametrize("choice", [Choice.VISIBLE, Choice.LOST])
+def test_what_needs_no_ruling_gets_none(world: World, ops: Operator, choice: Choice) -> None:
+    driver = Driver(world)
+    reports = driver.write(driver.planner.plan(), 0, [b"a"], [b"b"])
+    process = driver.commits.process
+    At(process, "control.end", Moment.AFTER, process.kill)
+    with pytest.raises(Killed):
+        driver.committer.commit(reports)
+    seen = ops.looks()
+    with pytest.raises(RefusedChoice):
+        apply_choice(seen, choice)
+    for partition in (0, 1, 7):
+        with pytest.raises(RefusedChoice, match=f"artition {partition}"):
+            apply_choice(seen, choice, (partition,))
+    late_attempt(world, 0, 1)
+    with pytest.raises(RefusedChoice, match="Partition 1"):
+        apply_choice(ops.looks(), choice, (1,))
+
+
+@pytest.mark.parametrize("committed", [True, False])
+@pytest.mark.parametrize("choice", [Choice.VISIBLE, Choice.LOST])
+def test_where_a_marker_is_left_nothing_is_in_doubt(
+    world: World, ops: Operator, choice: Choice, committed: bool
+) -> None:
+    bring_into_doubt(world, committed=committed)
+    for partition in world.cluster.topics[TOPIC].partitions:
+        partition.start = partition.end - 1
+    with pytest.raises(RefusedChoice):
+        apply_choice(ops.looks(), choice, (0,))
+    Driver(world).run(0, [b"a"], [b"b"])
+    assert world.visible() == ([] if committed else [b"a", b"b"])
+
+
+@pytest.mark.parametrize("choice", [Choice.VISIBLE, Choice.LOST, Choice.ACCEPT])
+def test_without_a_decision_there_is_nothing_to_rule_about(
+    world: World, ops: Operator, choice: Choice
+) -> None:
+    with pytest.raises(RefusedChoice):
+        apply_choice(ops.looks(), choice, ())
+
+
+@pytest.mark.parametrize("choice", [Choice.ACCEPT, Choice.FORGET])
+def test_a_choice_about_the_batch_takes_no_partitions(
+    world: World, ops: Operator, choice: Choice
+) -> None:
+    Driver(world).run(0, [b"a"])
+    with pytest.raises(RefusedChoice, match=f"--{choice.value}"):
+        apply_choice(ops.looks(), choice, (0,))
+
+
+def test_a_choice_from_old_evidence_is_refused_and_fences_no_run(
+    world: World, ops: Operator
+) -> None:
+    live = Driver(world)
+    live.run(0, [b"a"])
+    seen = ops.looks()
+    live.run(1, [b"b"])
+    with pytest.raises(RefusedChoice, match="seq 2 to 3"):
+        ops.chooses(Choice.FORGET, seen=seen)
+    live.run(2, [b"c"])
+    assert world.visible() == [b"a", b"b", b"c"]
+
+
+def test_a_run_is_alive_if_its_process_is_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    here = Run(socket.gethostname(), os.getpid(), 0)
+    assert is_alive_here(here)
+    assert not is_alive_here(replace(here, host="elsewhere"))
+    assert not is_alive_here(replace(here, tool=resolve.TOOL))
+
+    def gone(pid: int, signal: int) -> None:
+        raise ProcessLookupError
+
+    def anothers(pid: int, signal: int) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(os, "kill", gone)
+    assert not is_alive_here(here)
+    monkeypatch.setattr(os, "kill", anothers)
+    assert is_alive_here(here)
+
+
+def test_the_fingerprint_of_other_rows_is_not_the_decided_one(world: World, ops: Operator) -> None:
+    Driver(world).run(0, [b"a"])
+    (account,) = ops.looks().transactions
+    assert account.same_rows
+    assert not replace(account, found=account.found + RowDigest(0, 0, 1)).same_rows
