@@ -14,7 +14,6 @@ from eos_sink.kafka.interfaces import (
 )
 from tests.contract.harness import SESSION_MS, Harness, Task, values
 
-
 # A loaded machine may not answer heartbeats within SESSION_MS, and the session ends.
 LONG_SESSION_MS = 10 * SESSION_MS
 
