@@ -114,6 +114,9 @@ class Planner:
             self._forget()
             self._checked = not self._options.origin.batch
             return self._recover(deadline)
+        if entry.record.run not in (None, self._run):
+            # A newer run has joined: this one learns it before its tasks are refused.
+            raise replaced(self._names, self._run, entry)
         if self._options.origin.batch and self._may_be_running(entry):
             # Its tasks have this member's metadata: only a new member makes Kafka refuse them.
             self._session.close()

@@ -80,6 +80,21 @@ def test_a_restart_is_called_a_restart(world: World) -> None:
     assert "The same query was started again" in told(stop.value)
 
 
+def test_a_record_of_a_newer_run_replaces_a_planner_before_its_heartbeat_does(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise the tasks are refused, and a restart in this process is refused once more."""
+    old, new = Named(world, 99, "/x"), Named(world, 123, "/x")
+    old.run(0, [b"a"])
+    new.planner.plan()
+    with monkeypatch.context() as patch:
+        patch.setattr(FakeMember, "state", lambda _: MemberState.CURRENT)
+        with pytest.raises(SupersededError) as stop:
+            old.planner.plan()
+    assert "The same query was started again" in told(stop.value)
+    old.run(1, [b"b"])
+
+
 def test_a_stale_drivers_task_names_who_has_taken_over(world: World) -> None:
     old, new = Named(world, 99, "/x"), Named(world, 123, "/y")
     plan = old.planner.plan()
