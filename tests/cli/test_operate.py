@@ -19,9 +19,9 @@ from eos_sink.ops import RefusedChoice
 from eos_sink.ops.observer import Observer
 from tests.fakes.admin import FakeAdmin
 from tests.fakes.log import Outcome, Txn
-from tests.fakes.process import Killed, Moment
+from tests.fakes.process import Moment
 from tests.protocol.test_prefixes import as_before
-from tests.protocol.test_stories import At, Driver, late_attempt, log, open_ids
+from tests.protocol.test_stories import At, Driver, decide_and_die, late_attempt, log, open_ids
 from tests.protocol.world import TOPIC, World, options
 
 
@@ -77,13 +77,9 @@ def prepare_and_die(world: World) -> Driver:
     return driver
 
 
-def decide_and_die(world: World) -> None:
-    driver = Driver(world)
-    reports = driver.write(driver.planner.plan(), 0, [b"a"], [b"b"], [])
-    At(driver.commits.process, "control.end", Moment.BEFORE, driver.commits.process.kill)
-    with pytest.raises(Killed):
-        driver.committer.commit(reports)
-    end(world, driver)
+def decide_and_end(world: World) -> None:
+    """The third partition of the batch has no rows."""
+    end(world, decide_and_die(world, [b"a"], [b"b"], []))
 
 
 def end(world: World, driver: Driver) -> None:
@@ -129,7 +125,7 @@ def test_a_settled_query_is_a_row_and_needs_no_action(world: World, ops: Operato
 
 
 def test_what_a_dead_driver_left_needs_an_operator(world: World, ops: Operator) -> None:
-    decide_and_die(world)
+    decide_and_end(world)
     world.cluster.clock.advance(20)
     found = ops.status()
     assert not found.ok
@@ -178,7 +174,7 @@ def put(world: World, key: str, value: bytes) -> None:
 
 
 def test_a_missing_permission_is_named_and_the_rest_is_shown(world: World, ops: Operator) -> None:
-    decide_and_die(world)
+    decide_and_end(world)
     ops.admin.denied.add(Resource.GROUP)
     found = ops.status()
     assert not found.ok
@@ -206,7 +202,7 @@ def test_all_ids_are_listed_with_what_the_log_says(world: World, ops: Operator) 
 
 
 def test_one_is_described_with_the_next_command(world: World, ops: Operator) -> None:
-    decide_and_die(world)
+    decide_and_end(world)
     text = render(ops.types("describe", ops.id(0, 1)))
     assert "Decided with batch 0 of stream stream-1 in seq 2" in text
     assert f"eos-sink transactions commit {ops.id(0, 1)} --bootstrap-server" in text
@@ -258,7 +254,7 @@ def test_a_run_that_may_be_alive_is_not_replaced_by_mistake(world: World, ops: O
 def test_what_is_decided_is_never_aborted(
     world: World, ops: Operator, force: tuple[str, ...]
 ) -> None:
-    decide_and_die(world)
+    decide_and_end(world)
     before = log(world)
     with pytest.raises(CommandError, match="eos-sink transactions commit"):
         ops.types("abort", ops.id(0, 0), "--yes", *force)
@@ -266,7 +262,7 @@ def test_what_is_decided_is_never_aborted(
 
 
 def test_what_is_decided_is_committed(world: World, ops: Operator) -> None:
-    decide_and_die(world)
+    decide_and_end(world)
     found = ops.types("commit", ops.id(0, 0), ops.id(0, 1), "--yes")
     assert found.ok
     assert world.visible() == [b"a", b"b"]
@@ -316,7 +312,7 @@ def test_a_log_that_moves_between_look_and_deed_stops_it(world: World, ops: Oper
 
 
 def test_each_task_of_a_batch_is_explained(world: World, ops: Operator) -> None:
-    decide_and_die(world)
+    decide_and_end(world)
     found = ops.explains(0)
     assert not found.ok
     assert [row[:3] for row in cells(found)] == [
@@ -366,7 +362,7 @@ def test_a_batch_that_is_not_decided_shows_what_is_open(world: World, ops: Opera
 
 
 def test_the_document_of_a_batch_has_its_tasks(world: World, ops: Operator) -> None:
-    decide_and_die(world)
+    decide_and_end(world)
     document = json.loads(render(ops.explains(0), as_json=True))
     assert (document["known"], document["rows"], document["seq"]) == ("the latest decision", 2, 2)
     assert [task["fate"] for task in document["tasks"]] == ["open"] * 2 + ["no rows"]

@@ -14,8 +14,7 @@ from eos_sink.cli.output import CommandError
 from eos_sink.cli.watch import JsonLines, Lines, Picture, View, draw_bars, make_view
 from eos_sink.ops.observer import Observer
 from tests.ops.test_activity import Watching
-from tests.ops.test_observer import decide_and_die
-from tests.protocol.test_stories import Driver
+from tests.protocol.test_stories import Driver, decide_and_die
 from tests.protocol.world import World
 
 REACH = "--bootstrap-server kafka:9092"

@@ -17,10 +17,10 @@ from eos_sink.ops.activity import (
     Throughput,
 )
 from eos_sink.ops.resolve import Choice
-from tests.ops.test_observer import Eye, decide_and_die
+from tests.ops.test_observer import Eye
 from tests.ops.test_resolve import Operator, bring_into_doubt
 from tests.protocol.test_batch import LOADS, Job, world_of
-from tests.protocol.test_stories import Driver
+from tests.protocol.test_stories import Driver, decide_and_die
 from tests.protocol.world import TOPIC, World
 
 

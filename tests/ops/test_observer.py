@@ -22,8 +22,7 @@ from eos_sink.ops.status import QueryStatus, Snapshot, find_names, group_by_quer
 from eos_sink.protocol.model import BatchId, LogRecord, Run
 from eos_sink.protocol.outcome import Outcome
 from tests.fakes.admin import FakeAdmin
-from tests.fakes.process import Killed, Moment
-from tests.protocol.test_stories import At, Driver, late_attempt
+from tests.protocol.test_stories import Driver, decide_and_die, late_attempt
 from tests.protocol.world import TOPIC, World
 
 NAMES = QueryNames("eos-sink-", "orders-0123456789")
@@ -74,15 +73,6 @@ class Eye:
         found = self.snapshot().query(self._name)
         assert found is not None
         return found
-
-
-def decide_and_die(world: World) -> Driver:
-    driver = Driver(world)
-    reports = driver.write(driver.planner.plan(), 0, [b"a"], [b"b"])
-    At(driver.commits.process, "control.end", Moment.BEFORE, driver.commits.process.kill)
-    with pytest.raises(Killed):
-        driver.committer.commit(reports)
-    return driver
 
 
 def test_a_cluster_without_a_log_has_no_queries(world: World) -> None:

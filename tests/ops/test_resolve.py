@@ -26,7 +26,7 @@ from eos_sink.protocol.model import BatchId, Override, RowDigest, Run
 from eos_sink.protocol.outcome import Outcome
 from tests.fakes.admin import FakeAdmin
 from tests.fakes.process import Killed, Moment
-from tests.protocol.test_stories import At, Driver, late_attempt, log, open_ids
+from tests.protocol.test_stories import At, Driver, decide_and_die, late_attempt, log, open_ids
 from tests.protocol.world import TOPIC, World
 
 
@@ -66,14 +66,11 @@ def ops(world: World) -> Operator:
 
 def bring_into_doubt(world: World, *, committed: bool = True) -> None:
     """A batch of two partitions, decided; then its ids are taken and its topic is emptied."""
-    driver = Driver(world)
-    reports = driver.write(driver.planner.plan(), 0, [b"a"], [b"b"])
     if committed:
-        driver.committer.commit(reports)
+        driver = Driver(world)
+        driver.committer.commit(driver.write(driver.planner.plan(), 0, [b"a"], [b"b"]))
     else:
-        At(driver.commits.process, "control.end", Moment.BEFORE, driver.commits.process.kill)
-        with pytest.raises(Killed):
-            driver.committer.commit(reports)
+        driver = decide_and_die(world)
     for partition in range(2):
         late_attempt(world, 0, partition)
     for log_ in world.cluster.topics[TOPIC].partitions:
@@ -316,11 +313,7 @@ def test_a_choice_about_a_stream_is_refused_where_it_says_nothing(
 
 
 def test_what_is_decided_is_committed_before_it_is_dropped(world: World, ops: Operator) -> None:
-    driver = Driver(world)
-    reports = driver.write(driver.planner.plan(), 0, [b"a"], [b"b"])
-    At(driver.commits.process, "control.end", Moment.BEFORE, driver.commits.process.kill)
-    with pytest.raises(Killed):
-        driver.committer.commit(reports)
+    decide_and_die(world)
     assert [a.outcome for a in ops.looks().transactions] == [Outcome.OPEN] * 2
     ops.chooses(Choice.FORGET)
     assert world.visible() == [b"a", b"b"]

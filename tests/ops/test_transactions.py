@@ -11,7 +11,7 @@ from eos_sink.ops import RefusedChoice
 from eos_sink.ops.transactions import commit_decided, end_undecided
 from tests.fakes.kafka import FakeKafka
 from tests.fakes.process import Killed, Moment
-from tests.protocol.test_stories import At, Driver, late_attempt, log, open_ids
+from tests.protocol.test_stories import At, Driver, decide_and_die, late_attempt, log, open_ids
 from tests.protocol.world import World
 
 
@@ -55,14 +55,6 @@ class Operator:
 @pytest.fixture
 def ops(world: World) -> Operator:
     return Operator(world)
-
-
-def decide_and_die(world: World) -> None:
-    driver = Driver(world)
-    reports = driver.write(driver.planner.plan(), 0, [b"a"], [b"b"])
-    At(driver.commits.process, "control.end", Moment.BEFORE, driver.commits.process.kill)
-    with pytest.raises(Killed):
-        driver.committer.commit(reports)
 
 
 def test_undecided_transactions_are_aborted_after_a_fence(world: World, ops: Operator) -> None:

@@ -24,7 +24,7 @@ from eos_sink.kafka.deadline import Deadline
 from eos_sink.protocol.model import BatchId, LogRecord, Plan, TaskReport
 from eos_sink.task.writer import TaskWriter
 from tests.fakes.kafka import FakeKafka
-from tests.fakes.process import Moment, Process
+from tests.fakes.process import Killed, Moment, Process
 from tests.protocol.actor import Actor
 from tests.protocol.world import TOPIC, World
 
@@ -97,6 +97,17 @@ class At:
         if (name, moment) == (self.call, self.moment):
             self.process.hook = None
             self.deed()
+
+
+def decide_and_die(world: World, *parts: list[bytes]) -> Driver:
+    """A batch, by default of two partitions, whose driver is killed before it settles."""
+    driver = Driver(world)
+    reports = driver.write(driver.planner.plan(), 0, *(parts or ([b"a"], [b"b"])))
+    process = driver.commits.process
+    At(process, "control.end", Moment.BEFORE, process.kill)
+    with pytest.raises(Killed):
+        driver.committer.commit(reports)
+    return driver
 
 
 def late_attempt(world: World, slot: int, partition: int) -> None:

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import pickle
-import time
 from typing import Any
 
 import pytest
 from pyspark.sql.types import StringType, StructField, StructType
 
 from eos_sink.errors import EosSinkError
-from eos_sink.options import SinkOptions
 from eos_sink.protocol.model import BatchId
-from eos_sink.spark import data_source, writers
+from eos_sink.spark import data_source
 from eos_sink.spark.client_cache import ClientCache
-from eos_sink.spark.data_source import KafkaEosDataSource
 from eos_sink.spark.writers import Report
-from tests.fakes.clock import FakeClock
-from tests.fakes.cluster import FakeCluster
 from tests.fakes.kafka import FakeKafka
 from tests.protocol.world import TOPIC, World
+from tests.spark.fake_source import FakeDataSource
 
 SCHEMA = StructType([StructField("value", StringType())])
 OPTIONS = {
@@ -28,25 +24,6 @@ OPTIONS = {
     "eos.id": "story",
     "eos.transaction.timeout.ms": "60000",
 }
-
-worlds: list[World] = []
-
-
-def connect(_: SinkOptions) -> Any:
-    return FakeKafka(worlds[-1].cluster)
-
-
-class FakeDataSource(KafkaEosDataSource):
-    connect = staticmethod(connect)
-
-
-@pytest.fixture
-def world(monkeypatch: pytest.MonkeyPatch) -> World:
-    """With processes that keep nothing of an earlier test."""
-    monkeypatch.setattr(data_source, "_planners", ClientCache())
-    monkeypatch.setattr(writers, "_committers", ClientCache())
-    worlds.append(World([], cluster=FakeCluster(clock=FakeClock(time.time()))))
-    return worlds[-1]
 
 
 def log_records(world: World) -> int:

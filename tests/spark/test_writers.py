@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 import re
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -22,30 +21,16 @@ from eos_sink.errors import (
     OutcomeUnknownError,
     UnfinishedError,
 )
-from eos_sink.options import SinkOptions
 from eos_sink.protocol.model import BatchId, Numbering
-from eos_sink.spark import data_source, writers
-from eos_sink.spark.client_cache import ClientCache
-from eos_sink.spark.data_source import KafkaEosDataSource
 from eos_sink.spark.writers import BatchWriter, Report, SinkWriter, add_batch_remedy
-from tests.fakes.clock import FakeClock
-from tests.fakes.cluster import FakeCluster
-from tests.fakes.kafka import FakeKafka
 from tests.protocol.test_stories import open_ids
 from tests.protocol.world import TOPIC, World
+from tests.spark.fake_source import FakeDataSource
 
 SCHEMA = StructType([StructField("value", StringType())])
 OPTIONS = {"kafka.bootstrap.servers": "nowhere:1", "topic": TOPIC}
 QUERY, RUN = "5e4e4a6e-0000-4000-8000-000000000001", "5e4e4a6e-0000-4000-8000-000000000002"
 FOREACH = {"sql.streaming.queryId": QUERY, "streaming.sql.batchId": "3", "spark.jobGroup.id": RUN}
-
-worlds: list[World] = []
-
-
-class FakeDataSource(KafkaEosDataSource):
-    @staticmethod
-    def connect(_: SinkOptions) -> Any:
-        return FakeKafka(worlds[-1].cluster)
 
 
 class Task:
@@ -59,15 +44,6 @@ class Task:
 
     def partitionId(self) -> int:  # noqa: N802 - Spark's name
         return 0
-
-
-@pytest.fixture
-def world(monkeypatch: pytest.MonkeyPatch) -> World:
-    """With processes that keep nothing of an earlier test."""
-    monkeypatch.setattr(data_source, "_planners", ClientCache())
-    monkeypatch.setattr(writers, "_committers", ClientCache())
-    worlds.append(World([], cluster=FakeCluster(clock=FakeClock(time.time()))))
-    return worlds[-1]
 
 
 @pytest.fixture
