@@ -179,7 +179,7 @@ class Planner:
             self._kafka.check_topic(self._options.topic, deadline)
         self._kafka.producer(self._names.driver, timeout_ms).close()
         self._check_unrecorded(deadline)
-        self._kafka.control().check_timeout(self._names.driver, timeout_ms, deadline)
+        control.check_timeout(self._names.driver, timeout_ms, deadline)
 
     def _check_unrecorded(self, deadline: Deadline) -> None:
         """Before the driver's id is inited: its state may be the last trace of a lost log."""

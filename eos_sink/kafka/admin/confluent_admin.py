@@ -26,7 +26,7 @@ from eos_sink.kafka.admin_interface import (
 )
 from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.error_codes import Meaning, convert_error, get_meaning
+from eos_sink.kafka.error_codes import convert_error
 from eos_sink.kafka.interfaces import LogPosition, ProducerIdentity, TransactionState, Unseen
 from eos_sink.kafka.log_reader import PartitionReader
 from eos_sink.kafka.log_topic import LOG_PARTITIONS
@@ -57,10 +57,8 @@ class ConfluentAdmin:
 
     def read_log(self, since: Mapping[int, int], deadline: Deadline) -> LogPage | None:
         topic, client = self._log_topic, self._clients.admin(deadline)
-        what, needed = (
-            f"The decision log {topic} cannot be seen",
-            self._clients.permissions.log_read,
-        )
+        what = f"The decision log {topic} cannot be seen"
+        needed = self._clients.permissions.log_read
         described = admin_requests.describe_topics(client, [topic], deadline, settings=False)[topic]
         with _convert_denied(what, needed):
             if isinstance(described, KafkaError):
@@ -175,7 +173,7 @@ class ConfluentAdmin:
         error = admin_requests.results(futures, soon)[self._log_topic]
         if error is None:
             return ""
-        if get_meaning(error.code()) is Meaning.DENIED:
+        if admin_requests.is_denied(error):
             return f"this principal lacks {self._clients.permissions.log_create}"
         return admin_requests.unseen(error) if error.retriable() else str(error.str())
 
