@@ -163,6 +163,7 @@ class DecisionRegister:
         before_commit: Callable[[], None] | None = None,
         other_streams: tuple[OtherStream, ...] | None = None,
         settled: bool = False,
+        rows: Rows | None = None,
     ) -> Entry:
         """Write the next record if the plan's is still the latest one.
 
@@ -176,8 +177,10 @@ class DecisionRegister:
                 the write is tried again after ProducerFenced.
             other_streams: replaces the latest record's; None: they follow from it.
             settled: the decision was seen visible as a whole.
+            rows: become visible together with the record, or never.
 
         Raises:
+            ProduceFailed: Kafka did not take one of the rows; nothing is decided.
             SupersededError: the log has moved on, or the plan's member was replaced.
             OperatorNeededError: the log has moved back.
             CommitFailedError: the plan's member is no longer known to the group.
@@ -208,9 +211,9 @@ class DecisionRegister:
                 )
                 if other_streams is not None:
                     record = replace(record, other_streams=other_streams)
-                return self._append(token, entry, record, check, deadline)
+                return self._append(token, entry, record, rows, check, deadline)
             except BaseException as error:
-                if error in refusals or not _repeatable(error):
+                if error in refusals or not _repeatable(error) or deadline.passed and self._is_of_row(error):
                     self._abandon()
                     explained = self._explained(token, error)
                     if explained is None:
@@ -249,6 +252,7 @@ class DecisionRegister:
         token: PlanToken,
         entry: Entry,
         record: LogRecord,
+        rows: Rows | None,
         before_commit: Callable[[], None],
         deadline: Deadline,
     ) -> Entry:
@@ -260,6 +264,8 @@ class DecisionRegister:
         # Only a part of the time: a client that hangs is replaced, and the write tried again.
         answer = deadline.within(deadline.seconds / _TRIES)
         producer.begin()
+        if rows is not None:
+            producer.produce_rows(rows)
         producer.produce(
             place.topic,
             encode(record),
@@ -339,7 +345,7 @@ class DecisionRegister:
         """The error with a remedy for the user; None if the error has one itself."""
         if isinstance(error, MemberRefused):
             return refused_member(token.names, error, token.run, self.try_read(), token.session_ms)
-        if isinstance(error, ProduceFailed):
+        if isinstance(error, ProduceFailed) and not self._is_of_row(error):
             return ClusterError(
                 f"The decision log refuses the record: {error}",
                 remedy="Raise max.message.bytes of the decision log's topic, or use fewer "
