@@ -74,11 +74,16 @@ class MemberRefused(Exception):
 
 class ProduceFailed(Exception):
     """Records of the open transaction, or the transaction, failed: it has to be aborted, and may
-    then be repeated (KIP-691, an abortable error)."""
+    then be repeated (KIP-691, an abortable error).
 
-    def __init__(self, text: str, kind: FailureKind) -> None:
+    Attributes:
+        topic: of the record that was refused; None: not known, or no single record is the cause.
+    """
+
+    def __init__(self, text: str, kind: FailureKind, topic: str | None = None) -> None:
         super().__init__(text)
         self.kind = kind
+        self.topic = topic
 
 
 class MemberState(Enum):
