@@ -161,7 +161,8 @@ class Decision:
     @property
     def digests(self) -> dict[int, RowDigest]:
         """Of each partition that has rows."""
-        return {entry.partition: entry.digest for entry in (*self.prepared, *self.inlined)}
+        entries: tuple[Prepared | Inlined, ...] = (*self.prepared, *self.inlined)
+        return {entry.partition: entry.digest for entry in entries}
 
     def transactions(self, names: QueryNames) -> dict[Transaction, Prepared]:
         return {entry.transaction(names, self.slot): entry for entry in self.prepared}

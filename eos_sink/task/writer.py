@@ -1,7 +1,7 @@
 """Write one partition of a batch (Spark's DataWriter), or only count its rows.
 
-A task never commits its transaction. It opens none for a partition without rows, nor for one with so
-few that the driver writes them in the decision's transaction.
+A task never commits its transaction. It opens none for a partition without rows, nor for a small
+one, which the driver writes in the decision's transaction.
 """
 
 from __future__ import annotations
@@ -33,20 +33,12 @@ from eos_sink.metrics.stats import StepClock
 from eos_sink.options import SinkOptions
 from eos_sink.protocol.fenced_errors import refused_member, superseded
 from eos_sink.protocol.model import BatchId, Entry, Plan, Prepared, TaskReport
+from eos_sink.protocol.produce_errors import rows_not_taken
 from eos_sink.protocol.rules import Role, assign, inline_share, second_frame
 from eos_sink.task.columns import check_destinations_of, to_rows
 from eos_sink.task.fingerprint import RowDigester
 
 _ABORT_S = 10.0
-_REMEDIES = {
-    FailureKind.MESSAGE_REJECTED: "Fix what is named (for a record that is too large: "
-    "max.message.bytes of the topic and kafka.max.request.size), then start the query again: "
-    "Spark replays the batch.",
-    FailureKind.DELIVERY_FAILED: "Check the topic's brokers and its in-sync replicas "
-    "(min.insync.replicas), then start the query again: Spark replays the batch.",
-    FailureKind.TRANSACTION_FAILED: "Start the query again: Spark replays the batch, under a new "
-    "producer epoch.",
-}
 
 
 class TaskWriter:
@@ -231,12 +223,7 @@ class TaskWriter:
                 data={"kind": FailureKind.TRANSACTION_FAILED.value},
             ) from error
         except ProduceFailed as error:
-            raise ProduceFailedError(
-                f"Kafka did not take all records of {transactional_id} ({error.kind.value}): "
-                f"{error} Nothing of the batch is visible.",
-                remedy=_REMEDIES[error.kind],
-                data={"kind": error.kind.value},
-            ) from error
+            raise rows_not_taken(transactional_id, error) from error
 
     def _read_latest(self) -> Entry | None:
         register = DecisionRegister(self._kafka, self._plan.token.names)
