@@ -324,7 +324,10 @@ GUARDS = (
                 "            producer.begin()\n",
             ),
         ),
-        proofs(_INLINE + "test_a_kill_alone_needs_one_restart_and_no_time_out[Fault.KILL_RUN]"),
+        proofs(
+            _INLINE + "test_a_single_fault_at_each_gate_loses_and_doubles_nothing"
+            "[Fault.KILL_RUN-new JVM-small]"
+        ),
         rows=("M_ROWSFIRST",),
     ),
     Guard(
