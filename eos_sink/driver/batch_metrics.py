@@ -58,7 +58,13 @@ class BatchMetrics:
         pending = self.take_pending()
         with contextlib.suppress(Exception):
             written = sum(1 for report in reports if report.prepared)
-            counts = {Count.TRANSACTIONS: written, Count.REWRITES: len(rewritten)}
+            inlined = sum(report.digest.rows for report in reports if report.inline)
+            counts = {
+                Count.TRANSACTIONS: written,
+                Count.REWRITES: len(rewritten),
+                Count.INLINE_ROWS: inlined,
+                Count.INLINE_BATCHES: bool(inlined and not decision.prepared),
+            }
             if not rewritten:
                 total = decision.total
                 counts |= {Count.BATCHES: 1, Count.ROWS: total.rows, Count.BYTES: total.bytes}
@@ -84,6 +90,7 @@ class BatchMetrics:
                 seq=seq,
                 partitions=decision.partitions,
                 transactions=len(decision.prepared),
+                inline_partitions=len(decision.inlined),
                 rows=decision.total.rows,
                 bytes=decision.total.bytes,
                 rewritten_partitions=sorted(rewritten) or None,

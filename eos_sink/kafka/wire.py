@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
 from itertools import cycle
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from kafka import KafkaAdminClient
 from kafka import errors as kafka_errors
@@ -47,6 +47,7 @@ _FIRST_ANSWER_S = 5.0
 # Requests in flight per connection. kafka-python refuses more than that (5 by default), which would
 # cost another round with another look-up of the coordinator.
 _PIPELINE = 10_000
+_UNKNOWN_TOPIC_OR_PARTITION = kafka_errors.UnknownTopicOrPartitionError.errno
 
 
 def _has_no_secret(record: logging.LogRecord) -> bool:
@@ -94,6 +95,13 @@ def _connect(settings: dict[str, object], deadline: Deadline) -> KafkaAdminClien
     raise AssertionError("there is no bootstrap server")
 
 
+class Leader(NamedTuple):
+    """The broker that leads a partition, and since which leader epoch (KIP-320)."""
+
+    node: int
+    epoch: int
+
+
 class Wire:
     """An admin client and its event loop, which runs in a thread."""
 
@@ -102,6 +110,7 @@ class Wire:
             logging.getLogger(name).addFilter(_has_no_secret)
         self._client = _connect(settings, deadline)
         self._manager = self._client._manager
+        self._leaders: dict[tuple[str, int], Leader] = {}
 
     def run(self, step: Callable[..., Coroutine[Any, Any, T]], *given: Any) -> T:
         """Run a coroutine on the client's event loop and wait for it.
@@ -264,6 +273,58 @@ class Wire:
             except _RETRIABLE:
                 return False
         return all(map(self.is_connected, nodes))
+
+    async def fetch_metadata(self, topics: Iterable[str], create: bool, deadline: Deadline) -> Any:
+        """The topics in a response to Metadata, whose brokers are known from then on; None: ask
+        again.
+
+        Args:
+            create: topics that do not exist are created, where brokers do so automatically.
+        """
+        request = MetadataRequest(
+            topics=[MetadataRequest.MetadataRequestTopic(name=topic) for topic in topics],
+            allow_auto_topic_creation=create,
+            include_cluster_authorized_operations=False,
+            include_topic_authorized_operations=False,
+        )
+        response = (await self.gather({"": self.send(request, None, deadline)}, deadline))[""]
+        if response is None or not response.brokers:
+            return None
+        self._manager.cluster.update_metadata(response)
+        return response.topics
+
+    async def find_leaders(
+        self, places: Collection[tuple[str, int]], deadline: Deadline, *, create: bool = False
+    ) -> dict[tuple[str, int], Leader | int]:
+        """The leader of each partition, or the error code of its topic or partition. Leaders are
+        remembered until `forget_leader`.
+
+        Args:
+            places: topics and partitions.
+            create: see `fetch_metadata`.
+
+        Returns:
+            Without those for which no broker answered.
+        """
+        unknown = [place for place in places if place not in self._leaders]
+        topics = {topic for topic, _ in unknown}
+        rows = await self.fetch_metadata(topics, create, deadline) if topics else None
+        found: dict[tuple[str, int], Leader | int] = {}
+        for row in rows or ():
+            missing = row.error_code or _UNKNOWN_TOPIC_OR_PARTITION
+            found |= {place: missing for place in unknown if place[0] == row.name}
+            for part in row.partitions:
+                place = row.name, part.partition_index
+                if part.leader_id >= 0:
+                    self._leaders[place] = Leader(part.leader_id, part.leader_epoch)
+                else:
+                    found[place] = part.error_code
+        found |= {place: self._leaders[place] for place in places if place in self._leaders}
+        return {place: found[place] for place in places if place in found}
+
+    def forget_leader(self, place: tuple[str, int]) -> None:
+        """After an error: the next `find_leaders` asks for it."""
+        self._leaders.pop(place, None)
 
     def close(self) -> None:
         self._client.close()

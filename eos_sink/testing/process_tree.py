@@ -26,6 +26,7 @@ from psutil import Process  # noqa: E402
 
 _LOOKS = 50
 _ENDS_WITHIN_S = 120.0
+_STOPS_WITHIN_S = 30.0
 _ERROR = re.compile(r"(?:[\w$]+\.)*(\w+(?:Error|Exception): .*)")
 
 
@@ -114,8 +115,16 @@ class ProcessTree:
         self._gone = True
 
     def pause(self) -> None:
-        """SIGSTOP every process of the session."""
+        """SIGSTOP every process of the session, and wait until they have stopped.
+
+        Raises:
+            NotReadyError: one still runs after half a minute.
+        """
         signal_session(self.pid, signal.SIGSTOP)
+        # A busy machine delivers the signal some milliseconds later: a driver can go on until then.
+        deadline = Deadline(_STOPS_WITHIN_S)
+        for process in find_session(self.pid):
+            wait_stopped(process.pid, deadline)
 
     def resume(self) -> None:
         """SIGCONT every process of the session."""

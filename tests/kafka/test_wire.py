@@ -19,13 +19,18 @@ from kafka.future import Future
 from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
 from kafka.protocol.broker_version_data import BrokerVersionData
-from kafka.protocol.metadata import CoordinatorType, FindCoordinatorRequest, MetadataResponse
+from kafka.protocol.metadata import (
+    CoordinatorType,
+    FindCoordinatorRequest,
+    MetadataRequest,
+    MetadataResponse,
+)
 from kafka.protocol.producer.transaction import EndTxnRequest
 
 from eos_sink.errors import ClusterError
 from eos_sink.kafka.connection.settings import kafka_python_settings
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.wire import _ATTEMPT_S, Wire
+from eos_sink.kafka.wire import _ATTEMPT_S, Leader, Wire
 
 
 def parameters(function: Callable[..., Any]) -> set[str]:
@@ -122,6 +127,7 @@ class Managed:
         self.manager._net.start()
         self.wire = Wire.__new__(Wire)
         self.wire._manager = self.manager
+        self.wire._leaders = {}
 
 
 @pytest.fixture
@@ -163,3 +169,67 @@ def test_a_broker_that_was_down_when_the_metadata_came_is_asked_again(managed: M
 
     assert managed.wire.run(ask) == {0: None}
     assert asked
+
+
+def metadata(**topics: list[tuple[int, int, int]] | int) -> Any:
+    """A response. Of each topic its error code, or index, leader and leader epoch of partitions."""
+    row, broker = MetadataResponse.MetadataResponseTopic, MetadataResponse.MetadataResponseBroker
+    part = row.MetadataResponsePartition
+    rows = [
+        row(name=name, error_code=code, partitions=[])
+        if isinstance(code, int)
+        else row(
+            name=name,
+            error_code=0,
+            partitions=[
+                part(
+                    error_code=0 if node >= 0 else 5,
+                    partition_index=n,
+                    leader_id=node,
+                    leader_epoch=epoch,
+                )
+                for n, node, epoch in code
+            ],
+        )
+        for name, code in topics.items()
+    ]
+    return MetadataResponse(
+        version=9,
+        brokers=[broker(1, "h", 1, None, version=9)],
+        controller_id=1,
+        cluster_id="c",
+        topics=rows,
+    )
+
+
+def test_a_leader_is_asked_for_once_until_it_is_forgotten(managed: Managed) -> None:
+    asked: list[Any] = []
+
+    def send(request: Any, **_: Any) -> Any:
+        asked.append(request)
+        return Future().success(metadata(a=[(0, 1, 7), (1, -1, -1)], denied=29))
+
+    managed.manager.send = send
+    places = [("a", 0), ("a", 1), ("a", 2), ("denied", 0)]
+
+    def find(places: list[tuple[str, int]]) -> dict[tuple[str, int], Leader | int]:
+        return managed.wire.run(managed.wire.find_leaders, places, Deadline(5))
+
+    expected = [Leader(1, 7), 5, 3, 29]
+    assert find(places) == dict(zip(places, expected, strict=True))
+    assert find(places[:1]) == {("a", 0): Leader(1, 7)}
+    assert len(asked) == 1
+    assert {topic.name for topic in asked[0].topics} == {"a", "denied"}
+    assert not asked[0].allow_auto_topic_creation
+    managed.wire.forget_leader(("a", 0))
+    managed.wire.forget_leader(("never", 0))
+    assert find(places[:1]) == {("a", 0): Leader(1, 7)}
+    assert len(asked) == 2
+
+
+def test_metadata_can_be_asked_for_without_creating_topics() -> None:
+    request = MetadataRequest(
+        topics=[MetadataRequest.MetadataRequestTopic(name="a")], allow_auto_topic_creation=False
+    )
+    version = BrokerVersionData((4, 0)).api_version(request)
+    assert request.encode(version=version)

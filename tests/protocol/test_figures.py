@@ -248,6 +248,7 @@ def test_log_lines_name_each_batch_and_the_run_that_takes_over(
         "seq": 2,
         "partitions": 2,
         "transactions": 2,
+        "inline_partitions": 0,
         "rows": 2,
         "bytes": 3,
         **{f"{step.label}_seconds": 1.0 for step in Step},
