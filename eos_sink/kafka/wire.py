@@ -274,25 +274,6 @@ class Wire:
                 return False
         return all(map(self.is_connected, nodes))
 
-    async def fetch_metadata(self, topics: Iterable[str], create: bool, deadline: Deadline) -> Any:
-        """The topics in a response to Metadata, whose brokers are known from then on; None: ask
-        again.
-
-        Args:
-            create: topics that do not exist are created, where brokers do so automatically.
-        """
-        request = MetadataRequest(
-            topics=[MetadataRequest.MetadataRequestTopic(name=topic) for topic in topics],
-            allow_auto_topic_creation=create,
-            include_cluster_authorized_operations=False,
-            include_topic_authorized_operations=False,
-        )
-        response = (await self.gather({"": self.send(request, None, deadline)}, deadline))[""]
-        if response is None or not response.brokers:
-            return None
-        self._manager.cluster.update_metadata(response)
-        return response.topics
-
     async def find_leaders(
         self, places: Collection[tuple[str, int]], deadline: Deadline, *, create: bool = False
     ) -> dict[tuple[str, int], Leader | int]:
