@@ -125,8 +125,8 @@ class Partitioning:
         placed = np.empty(len(sizes), np.int64)
         if keyed.any():
             placed[keyed] = hash_keys(keys.filter(keyed) if not keyed.all() else keys) % count
-        runs = np.cumsum(sizes[~keyed]) // self.run_bytes
-        _, run = np.unique(runs, return_inverse=True)
+        free = sizes[~keyed]
+        _, run = np.unique((np.cumsum(free) - free) // self.run_bytes, return_inverse=True)
         choices = random.choices(available, k=int(run.max(initial=-1)) + 1)
         placed[~keyed] = np.array(choices, np.int64)[run]
         return placed
