@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from eos_sink.cli.arguments import add_connection, sink_options
 from eos_sink.cli.output import Cell, CommandError, Mood, Report
 from eos_sink.cli.query_name import confirm, find_query, list_queries
+from eos_sink.cli.status import describe_inlined, inlined_document
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Visibility
 from eos_sink.protocol.outcome import Outcome
@@ -181,6 +182,8 @@ def _list_notes(options: SinkOptions, evidence: QueryEvidence) -> Iterator[str]:
             f"Decision: {decision.batch}, slot {decision.slot}, {decision.partitions} partitions, "
             f"{_describe_rows(decision.total)}."
         )
+        if decision.inlined:
+            yield describe_inlined(decision)
         override = decision.override
         if override.accepted:
             yield "An operator has accepted it as it is."
@@ -250,6 +253,7 @@ def _document(
             "slot": decision.slot,
             "partitions": decision.partitions,
             **_rows_document(decision.total),
+            **inlined_document(decision),
             "ruling": decision.override,
         },
         "transactions": [_transaction_document(each) for each in evidence.transactions],

@@ -225,7 +225,13 @@ def apply_choice(
     if not chosen:
         raise RefusedChoice("Nothing is in doubt: the query can be started without a choice.")
     known_partitions = {each.entry.partition: each for each in evidence.transactions}
+    inlined = {each.partition for each in decision.inlined}
     for partition in sorted(chosen):
+        if partition in inlined:
+            raise RefusedChoice(
+                f"The rows of partition {partition} are in the transaction of the decision: they "
+                "are visible and need no choice. Name partitions that are in doubt."
+            )
         if partition not in known_partitions:
             raise RefusedChoice(f"The decision has no transaction of partition {partition}.")
         _check_doubt(known_partitions[partition])
