@@ -106,7 +106,7 @@ class RecordQueue:
         self.topics.add(topic)
 
     def add_rows(self, rows: Rows, on_offset: OnOffset | None) -> None:
-        if rows.headers is not None:
+        if rows.headers is not None and rows.headers.null_count < len(rows):
             for row in rows:
                 self.add(row, on_offset)
                 on_offset = None
