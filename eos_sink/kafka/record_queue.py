@@ -6,6 +6,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, TypeVar
 
@@ -87,12 +88,17 @@ class RecordQueue:
     """
 
     def __init__(self, settings: Mapping[str, str], log: str) -> None:
-        self._partitioning = Partitioning.of(settings)
+        self._settings = settings
         self._largest = int(settings.get("message.max.bytes", _LARGEST_BYTES))
         self._limit = min(_BATCH_BYTES, self._largest) - HEADER_BYTES
         self._log = log
         self._waiting: list[tuple[Rows | Row, OnOffset | None]] = []
         self.topics: set[str] = set()
+
+    @cached_property
+    def _partitioning(self) -> Partitioning:
+        """Made for rows only: those of a query with another partitioner never come here."""
+        return Partitioning.of(self._settings)
 
     def clear(self) -> None:
         self._waiting.clear()

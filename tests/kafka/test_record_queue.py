@@ -105,6 +105,12 @@ def test_an_unknown_partition_leaves_the_queue_as_it_was(alone: bool) -> None:
     assert ("b", 1) in taken
 
 
+def test_a_query_with_a_partitioner_of_librdkafka_writes_its_records() -> None:
+    waiting = queue(partitioner="consistent")
+    waiting.add(row("log", b"record", 7), None)
+    assert len(waiting.take(LEADERS)) == 1
+
+
 def test_rows_without_a_partition_go_to_one_that_has_a_leader() -> None:
     waiting = queue()
     waiting.add_rows(Rows.of([row(partition=None)] * 50), None)
