@@ -79,6 +79,12 @@ OPTIONS = (
         "The only topics, or partitions of them, that the query may write: `payments, audit:0-3`. "
         "They are looked at before the start, and a row for anything else is an error.",
     ),
+    Option(
+        "eos.inline.bytes",
+        "65536",
+        "A task whose whole partition has at most this many bytes opens no transaction: its rows "
+        "become part of the decision's transaction. With `0` every task opens one.",
+    ),
     Option("eos.log.topic", DEFAULT_LOG, "The decision log, one a cluster; made if missing."),
     Option(
         "eos.log.replication.factor",
@@ -133,6 +139,8 @@ _SOURCE_OPTIONS = frozenset(_SOURCE_NAMES.split())
 _ASYNC_PROGRESS = "asyncprogresstrackingenabled"
 _JAVA_TIMEOUT = "kafka.transaction.timeout.ms"
 _MIN_TIMEOUT_MS = 1_000
+# What the driver's own producer can do; tasks have all of librdkafka's.
+_INLINE_PARTITIONERS = ("murmur2_random", "random")
 _APP, _VERSION = "txnappid", "txnversion"
 _MOST = 2**63 - 1
 
@@ -181,6 +189,8 @@ class SinkOptions:
         warnings: about the settings, to be logged when the query starts; without secrets.
         native: whether rows may go from Arrow's buffers straight to librdkafka.
         metrics_log: whether each batch is logged on standard error.
+        inline_bytes: the largest partition, in bytes of its Arrow batch, that the driver writes in
+            the decision's transaction; 0: none.
     """
 
     names: QueryNames
@@ -196,6 +206,7 @@ class SinkOptions:
     warnings: tuple[str, ...] = ()
     native: bool = True
     metrics_log: bool = False
+    inline_bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -299,6 +310,7 @@ def _sink_options(options: Mapping[str, str], query: str, origin: Origin) -> Sin
     transaction_timeout_ms = _transaction_timeout(options)
     prefix = _text(options, "eos.transactional.id.prefix")
     kafka = _kafka_settings(options)
+    translation = translate(kafka, transaction_timeout_ms)
     return SinkOptions(
         names=QueryNames(prefix, query),
         topic=_given(options, "topic"),
@@ -309,11 +321,20 @@ def _sink_options(options: Mapping[str, str], query: str, origin: Origin) -> Sin
         step_timeout=_number(options, "eos.step.timeout.ms", _MIN_TIMEOUT_MS) / 1000,
         kafka=kafka,
         origin=origin,
-        warnings=translate(kafka, transaction_timeout_ms).warnings,
+        warnings=translation.warnings,
         destinations=_destinations(options),
         native=_flag(options, "eos.native"),
         metrics_log=_flag(options, "eos.metrics.log"),
+        inline_bytes=_inline_bytes(options, translation.settings),
     )
+
+
+def _inline_bytes(options: Mapping[str, str], client: Mapping[str, str]) -> int:
+    """Within the client's limit for a record, which then need not be checked."""
+    most = _number(options, "eos.inline.bytes", 0)
+    if client.get("partitioner", _INLINE_PARTITIONERS[0]) not in _INLINE_PARTITIONERS:
+        return 0
+    return min(most, int(client.get("message.max.bytes", most)))
 
 
 def _destinations(options: Mapping[str, str]) -> Destinations | None:

@@ -17,7 +17,7 @@ import pytest
 from confluent_kafka import Consumer
 
 from eos_sink.testing import KafkaCluster, java_home
-from tests.snippets import PAGES, ROOT, Snippet, python_snippets
+from tests.snippets import PAGES, ROOT, Snippet, python_snippets, snippets_of
 
 TIMEOUT_S = 240
 
@@ -130,7 +130,13 @@ def topics(kafka: KafkaCluster) -> KafkaCluster:
 def test_a_job_runs_with_spark_submit(topics: KafkaCluster, job: Snippet, tmp_path: Path) -> None:
     (tmp_path / "job.py").write_text(WAIT + adapted(job.text, topics, tmp_path))
     submit = Path(sys.executable).with_name("spark-submit")
-    run([str(submit), "--master", "local[2]", "job.py"], tmp_path)
+    (command,) = (
+        words
+        for snippet in snippets_of(job.page)
+        for words in map(str.split, snippet.commands if snippet.language == "sh" else [])
+        if words[0] == "spark-submit" and words[-1] == job.file_name
+    )
+    run([str(submit), "--master", "local[2]", *command[1:]], tmp_path)
     assert first_committed(topics, "readings").startswith('{"timestamp"')
 
 

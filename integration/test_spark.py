@@ -416,6 +416,21 @@ def test_of_two_applications_with_one_checkpoint_the_older_one_is_stopped(
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("sockets", [True, False], ids=["Unix domain sockets", "TCP"])
+def test_a_run_over_tcp_logs_the_setting_that_makes_it_faster_once(
+    sockets: bool, query: SparkQuery
+) -> None:
+    name = "spark.python.unix.domain.socket.enabled"
+    application = query.applications.another(conf={name: str(sockets).lower()})
+    query.add_batch()
+    query.add_batch()
+    query.program(application=application).finished()
+    application.kill()
+    assert application.processes.log.read_text().count(f"{name}=true") == (0 if sockets else 1)
+    query.assert_exactly_once()
+
+
+@pytest.mark.long
 def test_of_two_applications_with_one_query_name_the_older_one_is_stopped(
     query: SparkQuery, kafka: KafkaCluster, spark: SparkSession, tmp_path: Path
 ) -> None:

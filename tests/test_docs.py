@@ -21,9 +21,11 @@ from eos_sink.kafka_config import SETTINGS
 from eos_sink.kafka_config.acls import Permissions
 from eos_sink.kafka_config.properties_file import read_properties
 from eos_sink.ops.doctor.findings import Check, Level
+from eos_sink.ops.doctor.spark import SparkFacts, check_spark
 from eos_sink.options import OPTIONS, parse_options
 from eos_sink.spark.session_defaults import Defaults
 from tests.kafka_acls_command import parse_kafka_acls
+from tests.ops.doctor.cases import PYTHON
 from tests.snippets import PAGES, ROOT, Snippet, all_snippets, snippets_of
 
 LANGUAGES = {"sh", "python", "properties", "text", "yaml"}
@@ -110,7 +112,7 @@ def test_each_command_is_one_that_works(snippet: Snippet) -> None:
             assert cli.parser().parse_args(words[words.index("doctor") :]).spark, command
         elif words[0] == "spark-submit":
             # integration/test_docs.py hands the block of that name on the same page to it.
-            assert words[1] in {s.file_name for s in snippets_of(snippet.page)}, command
+            assert words[-1] in {s.file_name for s in snippets_of(snippet.page)}, command
         else:
             pytest.fail(f"{command!r}: check it here, or mark the block as not run")
 
@@ -221,6 +223,10 @@ def test_the_example_spark_settings_are_settings() -> None:
     for line in lines:
         if line and not line.startswith("# "):
             assert re.fullmatch(r"spark\.[a-zA-Z.]+ +\S+", line), line
+    # What doctor recommends, the example sets.
+    settings = dict(line.split() for line in lines if line and not line.startswith("#"))
+    found = check_spark(PYTHON, SparkFacts("4.2.0", True, "python", settings, [PYTHON]))
+    assert [finding for finding in found if finding.level is not Level.OK] == []
     told = (line.removeprefix("# ").split() for line in lines if SESSION_PREFIX in line)
     defaults = Defaults.of_settings(dict(setting for setting in told if len(setting) == 2))
     assert parse_options(defaults.under({"eos.id": "x"})).topic == "readings"

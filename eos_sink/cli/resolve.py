@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from eos_sink.cli.arguments import add_connection, sink_options
 from eos_sink.cli.output import Cell, CommandError, Mood, Report
 from eos_sink.cli.query_name import confirm, find_query, list_queries
+from eos_sink.cli.status import describe_inlined, inlined_document
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Visibility
 from eos_sink.protocol.outcome import Outcome
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from eos_sink.decision_log import Entry
     from eos_sink.ops.resolve import Choice, QueryEvidence, TransactionEvidence
     from eos_sink.options import SinkOptions
-    from eos_sink.protocol.model import RowDigest
+    from eos_sink.protocol.model import Decision, RowDigest
 
 NAME = "resolve"
 HELP = "Show why a query needs an operator, and carry out the operator's choice."
@@ -163,7 +164,7 @@ def _make_row(each: TransactionEvidence) -> tuple[Cell, ...]:
 def _list_notes(options: SinkOptions, evidence: QueryEvidence) -> Iterator[str]:
     from eos_sink.driver.processes import is_alive_here
 
-    names, entry, decision = options.names, evidence.entry, evidence.decision
+    names, entry = options.names, evidence.entry
     yield f"Query {names.query}, group {names.group}"
     if entry is None:
         yield f"Decision log: there is no topic {options.log_topic}."
@@ -176,18 +177,8 @@ def _list_notes(options: SinkOptions, evidence: QueryEvidence) -> Iterator[str]:
         yield f"Last written by {evidence.run}{alive}."
     if evidence.members:
         yield f"Group member, alive or recently ended: {', '.join(evidence.members)}."
-    if decision is not None:
-        yield (
-            f"Decision: {decision.batch}, slot {decision.slot}, {decision.partitions} partitions, "
-            f"{_describe_rows(decision.total)}."
-        )
-        override = decision.override
-        if override.accepted:
-            yield "An operator has accepted it as it is."
-        if override.visible:
-            yield f"Visible by an operator's choice: partitions {sorted(override.visible)}."
-        if override.lost:
-            yield f"Lost by an operator's choice: partitions {sorted(override.lost)}."
+    if evidence.decision is not None:
+        yield from _describe_decision(evidence.decision)
     for each in evidence.in_doubt:
         yield _describe_doubt(each)
     for tail in evidence.tails:
@@ -201,6 +192,22 @@ def _list_notes(options: SinkOptions, evidence: QueryEvidence) -> Iterator[str]:
         yield f"No record, but transactions were committed before: {ids}."
     if evidence.undecided:
         yield f"Open and undecided: {len(evidence.undecided)}; the next start aborts them."
+
+
+def _describe_decision(decision: Decision) -> Iterator[str]:
+    yield (
+        f"Decision: {decision.batch}, slot {decision.slot}, {decision.partitions} partitions, "
+        f"{_describe_rows(decision.total)}."
+    )
+    if decision.inlined:
+        yield describe_inlined(decision)
+    override = decision.override
+    if override.accepted:
+        yield "An operator has accepted it as it is."
+    if override.visible:
+        yield f"Visible by an operator's choice: partitions {sorted(override.visible)}."
+    if override.lost:
+        yield f"Lost by an operator's choice: partitions {sorted(override.lost)}."
 
 
 def _describe_doubt(each: TransactionEvidence) -> str:
@@ -249,6 +256,7 @@ def _document(
             "slot": decision.slot,
             "partitions": decision.partitions,
             **_rows_document(decision.total),
+            **inlined_document(decision),
             "ruling": decision.override,
         },
         "transactions": [_transaction_document(each) for each in evidence.transactions],

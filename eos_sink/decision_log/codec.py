@@ -17,6 +17,7 @@ from eos_sink.protocol import operator_errors
 from eos_sink.protocol.model import (
     BatchId,
     Decision,
+    Inlined,
     LogRecord,
     OtherStream,
     Override,
@@ -132,6 +133,15 @@ def _encode_decision(decision: Decision) -> dict[str, Any]:
         }
     if decision.spark_run:
         document["run"] = decision.spark_run
+    if decision.inlined:
+        # A version without inlined rows ignores them, which is right: they are visible. It stops at
+        # a rewrite of the batch, whose partitions have other rows to it.
+        document["inline"] = {
+            "topics": [topics.index(topic) for topic in decision.inlined_topics],
+            "partitions": [
+                [each.partition, *_encode_digest(each.digest)] for each in decision.inlined
+            ],
+        }
     return document
 
 
@@ -144,6 +154,7 @@ def _decode_decision(document: Any) -> Decision:
             lost=frozenset(map(_number, document["ruling"]["lost"])),
             accepted=_typed(bool, document["ruling"]["accepted"]),
         )
+    inline = document.get("inline", {"topics": [], "partitions": []})
     return Decision(
         batch=BatchId(str(document["stream"]), _number(document["batch"])),
         slot=_number(document["slot"]),
@@ -161,6 +172,11 @@ def _decode_decision(document: Any) -> Decision:
         ),
         override=override,
         spark_run=str(document.get("run", "")),
+        inlined=tuple(
+            Inlined(_number(partition), _decode_digest(digest))
+            for partition, *digest in inline["partitions"]
+        ),
+        inlined_topics=tuple(topics[_number(topic)] for topic in inline["topics"]),
     )
 
 

@@ -12,6 +12,7 @@ import contextlib
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from eos_sink.decision_log.codec import decode, encode, encode_moved, is_moved
 from eos_sink.errors import ClusterError, FailureKind, OutcomeUnknownError
@@ -30,6 +31,10 @@ from eos_sink.metrics.stats import Stats
 from eos_sink.protocol import operator_errors
 from eos_sink.protocol.fenced_errors import refused_member, superseded
 from eos_sink.protocol.model import Decision, Entry, LogRecord, OtherStream, PlanToken
+from eos_sink.protocol.produce_errors import rows_not_taken
+
+if TYPE_CHECKING:
+    from eos_sink.kafka.rows import Rows
 
 # Writing one record takes milliseconds. A driver that dies meanwhile blocks readers of the same log
 # partition for at most this long.
@@ -163,6 +168,7 @@ class DecisionRegister:
         before_commit: Callable[[], None] | None = None,
         other_streams: tuple[OtherStream, ...] | None = None,
         settled: bool = False,
+        rows: Rows | None = None,
     ) -> Entry:
         """Write the next record if the plan's is still the latest one.
 
@@ -176,8 +182,10 @@ class DecisionRegister:
                 the write is tried again after ProducerFenced.
             other_streams: replaces the latest record's; None: they follow from it.
             settled: the decision was seen visible as a whole.
+            rows: become visible together with the record, or not at all.
 
         Raises:
+            ProduceFailedError: Kafka did not take one of the rows; the record is not written.
             SupersededError: the log has moved on, or the plan's member was replaced.
             OperatorNeededError: the log has moved back.
             CommitFailedError: the plan's member is no longer known to the group.
@@ -208,9 +216,10 @@ class DecisionRegister:
                 )
                 if other_streams is not None:
                     record = replace(record, other_streams=other_streams)
-                return self._append(token, entry, record, check, deadline)
+                return self._append(token, record, rows, check, deadline)
             except BaseException as error:
-                if error in refusals or not _repeatable(error):
+                is_row_late = deadline.passed and _is_of_row(error, token)
+                if error in refusals or is_row_late or not _repeatable(error):
                     self._abandon()
                     explained = self._explained(token, error)
                     if explained is None:
@@ -247,19 +256,22 @@ class DecisionRegister:
     def _append(
         self,
         token: PlanToken,
-        entry: Entry,
         record: LogRecord,
+        rows: Rows | None,
         before_commit: Callable[[], None],
         deadline: Deadline,
     ) -> Entry:
-        producer = self._producer
+        producer, held = self._producer, self._held
         assert producer is not None
+        assert held is not None
         at: list[int] = []
         marked: list[int] = []
         place = token.position
         # Only a part of the time: a client that hangs is replaced, and the write tried again.
         answer = deadline.within(deadline.seconds / _TRIES)
         producer.begin()
+        if rows is not None:
+            producer.produce_rows(rows)
         producer.produce(
             place.topic,
             encode(record),
@@ -267,7 +279,7 @@ class DecisionRegister:
             partition=place.partition,
             on_offset=lambda _, offset: at.append(offset),
         )
-        if entry.unmarked:
+        if held.unmarked:
             moved, former = encode_moved(self._names), self._names.query.encode()
             producer.produce(
                 place.topic,
@@ -340,6 +352,8 @@ class DecisionRegister:
         if isinstance(error, MemberRefused):
             return refused_member(token.names, error, token.run, self.try_read(), token.session_ms)
         if isinstance(error, ProduceFailed):
+            if _is_of_row(error, token):
+                return rows_not_taken(self._names.driver, error)
             return ClusterError(
                 f"The decision log refuses the record: {error}",
                 remedy="Raise max.message.bytes of the decision log's topic, or use fewer "
@@ -358,6 +372,11 @@ def _repeatable(error: BaseException) -> bool:
     if isinstance(error, ProduceFailed):
         return error.kind is not FailureKind.MESSAGE_REJECTED
     return isinstance(error, (ProducerFenced, OutcomeUnknownError))
+
+
+def _is_of_row(error: BaseException, token: PlanToken) -> bool:
+    """Whether Kafka did not take a row, rather than the log's record."""
+    return isinstance(error, ProduceFailed) and error.topic not in (None, token.position.topic)
 
 
 def _is_behind(now: Entry, before: Entry) -> bool:

@@ -58,7 +58,13 @@ class BatchMetrics:
         pending = self.take_pending()
         with contextlib.suppress(Exception):
             written = sum(1 for report in reports if report.prepared)
-            counts = {Count.TRANSACTIONS: written, Count.REWRITES: len(rewritten)}
+            inlined = sum(report.digest.rows for report in reports if report.inline)
+            counts = {
+                Count.TRANSACTIONS: written,
+                Count.REWRITES: len(rewritten),
+                Count.INLINE_ROWS: inlined,
+                Count.INLINE_BATCHES: bool(inlined and not decision.prepared),
+            }
             if not rewritten:
                 total = decision.total
                 counts |= {Count.BATCHES: 1, Count.ROWS: total.rows, Count.BYTES: total.bytes}
@@ -76,6 +82,7 @@ class BatchMetrics:
         """The decision is settled and all of it is visible."""
         with contextlib.suppress(Exception):
             took = clock.took
+            left_ms = self._left_ms if Step.VOTE in took else None
             self._pending += Stats.of_steps({s: took[s] for s in _LATE_STEPS if s in took})
             events.emit(
                 Event.REWRITTEN if rewritten else Event.COMMITTED,
@@ -84,11 +91,12 @@ class BatchMetrics:
                 seq=seq,
                 partitions=decision.partitions,
                 transactions=len(decision.prepared),
+                inline_partitions=len(decision.inlined),
                 rows=decision.total.rows,
                 bytes=decision.total.bytes,
                 rewritten_partitions=sorted(rewritten) or None,
                 **{f"{step.label}_seconds": round(took[step], 6) for step in Step if step in took},
-                time_left_seconds=None if self._left_ms is None else self._left_ms / 1000,
+                time_left_seconds=None if left_ms is None else left_ms / 1000,
             )
 
     def replayed(self, batch: BatchId) -> None:

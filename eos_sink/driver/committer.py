@@ -10,6 +10,7 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from eos_sink.decision_log import DecisionRegister, check_forward
 from eos_sink.driver.abort import abort_all, fence_plans, list_undecided
@@ -27,6 +28,7 @@ from eos_sink.protocol.fenced_errors import superseded
 from eos_sink.protocol.model import (
     Decision,
     Entry,
+    Inlined,
     LogRecord,
     Numbering,
     PlanToken,
@@ -43,6 +45,9 @@ from eos_sink.protocol.rules import (
     is_already_visible,
     vote_margin_ms,
 )
+
+if TYPE_CHECKING:
+    from eos_sink.kafka.rows import Rows
 
 _LOGGER = logging.getLogger("eos_sink.driver")
 _NOTE_S = 10.0
@@ -85,17 +90,18 @@ class Committer:
 
     def _commit(self, reports: Sequence[TaskReport], deadline: Deadline) -> None:
         if any(report.skipped for report in reports):
-            rows = RowDigest.total(report.digest for report in reports).rows
+            total = RowDigest.total(report.digest for report in reports)
             _LOGGER.warning(
                 "Query %s: %s is skipped, since a higher version is decided; its %s rows are not "
                 "written.",
                 self._names.query,
                 reports[0].batch,
-                rows,
+                total.rows,
             )
         elif any(report.replayed for report in reports):
             self._commit_replay(reports, deadline)
-        elif any(report.prepared for report in reports):
+        elif any(report.has_written for report in reports):
+            rows = self._unpack(reports)
             decision = Decision(
                 batch=reports[0].batch,
                 slot=reports[0].slot,
@@ -103,13 +109,15 @@ class Committer:
                 total=RowDigest.total(report.digest for report in reports),
                 prepared=_prepared(reports),
                 spark_run=reports[0].spark_run,
+                inlined=_inlined(reports),
+                inlined_topics=_topics(rows),
             )
             record = self._register.expect(reports[0].token, deadline).record
             if is_already_visible(self._names, self._log, record, decision):
                 self._abort_replay(reports, record, deadline)
             else:
                 check_streams(self._names, record, decision)
-                self._decide(reports, decision, deadline)
+                self._decide(reports, decision, rows, deadline)
 
     def abort(self, reports: Sequence[TaskReport], token: PlanToken | None = None) -> None:
         """Give up a batch. What the decision names is settled instead.
@@ -150,6 +158,7 @@ class Committer:
         self,
         reports: Sequence[TaskReport],
         decision: Decision,
+        rows: Rows | None,
         deadline: Deadline,
         rewritten: frozenset[int] = frozenset(),
     ) -> None:
@@ -169,7 +178,15 @@ class Committer:
                 self._vote(prepared, deadline)
 
         clock.begin()
-        entry = self._register.write(token, decision, deadline, figures, before_commit=vote)
+        entry = self._register.write(
+            token,
+            decision,
+            deadline,
+            figures,
+            before_commit=vote if prepared else None,
+            settled=not decision.prepared,
+            rows=rows,
+        )
         clock.end(Step.DECIDE)
         found = settle(self._kafka, self._names, entry.record, deadline, just_decided=True)
         clock.end(Step.SETTLE)
@@ -185,7 +202,7 @@ class Committer:
                 data={"batch": decision.batch.batch, "partitions": sorted(found.lost)},
             )
         self._metrics.committed(decision, rewritten, clock, token.seq + 1)
-        if found.seen and entry.record.needs_settled_note:
+        if found.seen and entry.record.needs_settled_note and not entry.record.settled:
             self._note_settled(token, entry, deadline)
 
     def _note_settled(self, token: PlanToken, entry: Entry, deadline: Deadline) -> None:
@@ -224,8 +241,8 @@ class Committer:
 
     def _check_topics(self, decision: Decision, deadline: Deadline) -> None:
         """Topics of the column are known only now. A batch that may not be read back is not
-        decided."""
-        for topic in set(decision.topics) - self._checked:
+        decided; inlined rows never need to be."""
+        for topic in {entry.witness.topic for entry in decision.prepared} - self._checked:
             self._kafka.check_topic(topic, deadline)
             self._checked.add(topic)
 
@@ -265,10 +282,34 @@ class Committer:
         kept = [entry for entry in decision.prepared if entry.partition not in lost]
         entries = sorted([*kept, *_prepared(reports)], key=lambda entry: entry.partition)
         override = replace(decision.override, lost=decision.override.lost - lost)
+        rows = self._unpack(reports)
         rewritten = replace(
-            decision, prepared=tuple(entries), override=override, spark_run=spark_run
+            decision,
+            prepared=tuple(entries),
+            override=override,
+            spark_run=spark_run,
+            inlined=(*decision.inlined, *_inlined(reports)),
+            inlined_topics=tuple(sorted({*decision.inlined_topics, *_topics(rows)})),
         )
-        self._decide(reports, rewritten, deadline, lost)
+        self._decide(reports, rewritten, rows, deadline, lost)
+
+    def _unpack(self, reports: Sequence[TaskReport]) -> Rows | None:
+        """The rows that tasks have handed over."""
+        packed = [report.inline for report in reports if report.inline]
+        if not packed:
+            return None
+        # numpy and pyarrow are for rows only.
+        from eos_sink.kafka.rows import unpack
+
+        return unpack(packed, self._options.topic)
+
+
+def _inlined(reports: Sequence[TaskReport]) -> tuple[Inlined, ...]:
+    return tuple(Inlined(report.partition, report.digest) for report in reports if report.inline)
+
+
+def _topics(rows: Rows | None) -> tuple[str, ...]:
+    return () if rows is None else tuple(sorted(rows.topics[0]))
 
 
 def _prepared(reports: Sequence[TaskReport]) -> tuple[Prepared, ...]:

@@ -1,4 +1,4 @@
-"""The run of this process, and whether a run's process is alive on this machine.
+"""The run of this process, how Spark reaches it, and whether a run's process is alive here.
 
 Imports next to nothing, since `eos-sink status` uses it too.
 """
@@ -28,6 +28,15 @@ def _session() -> str:
     if spec is None or not spec.name.startswith("pyspark."):
         return ""
     return process_name(os.getppid())
+
+
+def uses_tcp_to_spark() -> bool:
+    """Whether Spark has started this process and exchanges data with it over TCP although this
+    Python has Unix domain sockets."""
+    if not (_session() and hasattr(socket, "AF_UNIX")):
+        return False
+    # Set by Spark's PythonWorkerFactory, for its daemon and for workers without one.
+    return os.environ.get("PYTHON_UNIX_DOMAIN_ENABLED", "").lower() != "true"
 
 
 def process_name(pid: int) -> str:

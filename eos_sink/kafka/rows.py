@@ -109,6 +109,30 @@ def _pairs(column: Any) -> Iterator[list[tuple[str, bytes | None]] | None]:
     )
 
 
+def pack(rows: Rows) -> bytes:
+    """The columns as an Arrow stream, without a topic that all rows have."""
+    columns = {each.name: getattr(rows, each.name) for each in fields(rows)}
+    batch = pa.RecordBatch.from_pydict(
+        {name: c for name, c in columns.items() if c is not None and not isinstance(c, str)}
+    )
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as stream:
+        stream.write_batch(batch)
+    return bytes(sink.getvalue())
+
+
+def unpack(packed: Sequence[bytes], topic: str | None) -> Rows:
+    """The rows of several `pack`, in this order.
+
+    Args:
+        topic: the topic of all rows, if they have one.
+    """
+    tables = [pa.ipc.open_stream(each).read_all() for each in packed]
+    table = pa.concat_tables(tables).combine_chunks()
+    columns = {name: table.column(name).chunk(0) for name in table.column_names}
+    return Rows(**columns) if topic is None else Rows(**columns, topic=topic)
+
+
 def split_headers(column: Any) -> tuple[Int64s, Any, Any]:
     """The number of headers of each row, and the keys and values of all headers, in order."""
     counts = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False)

@@ -55,6 +55,11 @@ class Count(_Named):
         "transactions",
         "Transactions in decisions, including those of rewritten partitions.",
     )
+    INLINE_ROWS = "inline_rows", "Rows that were written in the transactions of decisions."
+    INLINE_BATCHES = (
+        "inline_batches",
+        "Batches all of whose rows were: each became visible as a whole.",
+    )
     REWRITES = (
         "rewritten_partitions",
         "Partitions that were lost after their decision and written again.",

@@ -106,6 +106,17 @@ class Prepared:
 
 
 @dataclass(frozen=True)
+class Inlined:
+    """A partition whose rows are in the decision's own transaction.
+
+    They are visible if and only if the decision is, so they need no evidence.
+    """
+
+    partition: int
+    digest: RowDigest
+
+
+@dataclass(frozen=True)
 class Override:
     """An operator's choice about a decision (`eos-sink resolve`). Evidence from Kafka wins over it.
 
@@ -124,8 +135,12 @@ class Override:
 class Decision:
     """A batch that must become visible. Only the latest decision can have open transactions.
 
-    `spark_run` is Spark's run id of the query whose `foreachBatch` wrote the batch last, or found
-    it written; empty for all other batches.
+    Attributes:
+        prepared: the partitions that tasks have written.
+        spark_run: Spark's run id of the query whose `foreachBatch` wrote the batch last, or found
+            it written; empty for all other batches.
+        inlined: the partitions that the driver has written together with the decision.
+        inlined_topics: the topics of their rows.
     """
 
     batch: BatchId
@@ -135,11 +150,24 @@ class Decision:
     prepared: tuple[Prepared, ...]
     override: Override = field(default_factory=Override)
     spark_run: str = ""
+    inlined: tuple[Inlined, ...] = ()
+    inlined_topics: tuple[str, ...] = ()
 
     @property
     def topics(self) -> list[str]:
-        """The topics of its witnesses, sorted."""
-        return sorted({entry.witness.topic for entry in self.prepared})
+        """The topics of its witnesses and of its inlined rows, sorted."""
+        return sorted({*self.inlined_topics, *(entry.witness.topic for entry in self.prepared)})
+
+    @property
+    def inlined_total(self) -> RowDigest:
+        """The rows that the driver has written together with the decision."""
+        return RowDigest.total(each.digest for each in self.inlined)
+
+    @property
+    def digests(self) -> dict[int, RowDigest]:
+        """Of each partition that has rows."""
+        entries: tuple[Prepared | Inlined, ...] = (*self.prepared, *self.inlined)
+        return {entry.partition: entry.digest for entry in entries}
 
     def transactions(self, names: QueryNames) -> dict[Transaction, Prepared]:
         return {entry.transaction(names, self.slot): entry for entry in self.prepared}
@@ -356,7 +384,7 @@ class Plan:
     doubtful: frozenset[int] = frozenset()
 
     def wrote(self, partition: int) -> bool:
-        """Whether the partition had rows in the decided batch."""
+        """Whether the partition had a transaction in the decided batch."""
         prepared = self.decision.prepared if self.decision else ()
         return any(entry.partition == partition for entry in prepared)
 
@@ -366,7 +394,8 @@ class TaskReport:
     """What a task reports to the driver.
 
     `prepared` is None if nothing was written: no rows, rows that are visible already (`replayed`),
-    or rows that are left out (`skipped`). `digest` is of all rows of the partition, written or not.
+    rows that are left out (`skipped`), or rows that the driver has to write: `inline` has them as
+    `eos_sink.kafka.rows.pack` makes it. `digest` is of all rows of the partition, written or not.
     `lost` is the plan's, `spark_run` as in a decision. `took` has the seconds of the task's steps,
     for figures only.
     """
@@ -382,3 +411,9 @@ class TaskReport:
     skipped: bool = False
     spark_run: str = ""
     took: Mapping[Step, float] = field(default_factory=dict, compare=False)
+    inline: bytes = field(default=b"", repr=False)
+
+    @property
+    def has_written(self) -> bool:
+        """Whether its rows become visible with the decision."""
+        return self.prepared is not None or bool(self.inline)

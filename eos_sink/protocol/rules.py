@@ -26,6 +26,8 @@ _SESSION_MARGIN_MS = 60_000
 _KAFKAS_SESSION_MS = 1_800_000
 _CLIENTS_SESSION_MS = 3_600_000
 _VOTE_MARGIN_SHARE, _VOTE_MARGIN_MS = 10, 10_000
+# Of all inlined rows of a batch, and the default of spark.sql.shuffle.partitions.
+_MOST_INLINE_BYTES, _USUAL_TASKS = 16 * 1024 * 1024, 200
 MAX_STREAMS = 1_000
 """Streams under one identity: a record keeps some 100 bytes for each."""
 
@@ -85,7 +87,7 @@ def assign(plan: Plan, batch: BatchId, partition: int, spark_run: str = "") -> A
 def _is_invisible_single_write(decision: Decision, lost: frozenset[int]) -> bool:
     """A single batch write of which nothing is visible: its job has failed, so its user knows."""
     is_single = decision.batch.numbering is Numbering.ONCE
-    return is_single and lost == {entry.partition for entry in decision.prepared}
+    return is_single and lost == decision.digests.keys()
 
 
 def check_unmoved(
@@ -143,6 +145,18 @@ def is_already_visible(names: QueryNames, log: str, record: LogRecord, decision:
     if known.total != total:
         raise operator_errors.other_rows_than_earlier(names, log, batch, known.total, total)
     return True
+
+
+def inline_share(inline_bytes: int, decision: Decision | None) -> int:
+    """The largest partition, in bytes, that a task hands to the driver: less if there are so many
+    tasks that the driver could not hold the rows of all.
+
+    Args:
+        inline_bytes: the option.
+        decision: the latest one; its number of partitions is taken for that of the batch.
+    """
+    tasks = decision.partitions if decision is not None else _USUAL_TASKS
+    return min(inline_bytes, _MOST_INLINE_BYTES // max(tasks, 1))
 
 
 def second_frame(names: QueryNames, batch: BatchId) -> ConfigurationError:
@@ -307,7 +321,7 @@ def check_rewrite(
             sorted(lost),
         )
     moved = _moved(decision, reports)
-    written = {r.partition for r in reports if r.prepared}
+    written = {r.partition for r in reports if r.has_written}
     if moved or written != lost:
         raise operator_errors.other_rows(
             names,
@@ -321,7 +335,7 @@ def check_rewrite(
 
 def _moved(decision: Decision, reports: Sequence[TaskReport]) -> list[int]:
     """The partitions whose rows are not the decided ones."""
-    decided = {entry.partition: entry.digest for entry in decision.prepared}
+    decided = decision.digests
     found = {report.partition: report.digest for report in reports}
     every = sorted(decided.keys() | found.keys())
     return [p for p in every if found.get(p, RowDigest()) != decided.get(p, RowDigest())]

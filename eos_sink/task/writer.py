@@ -1,6 +1,7 @@
-"""Write one partition of a batch into a transaction (Spark's DataWriter), or only count its rows.
+"""Write one partition of a batch (Spark's DataWriter), or only count its rows.
 
-A task never commits its transaction, and opens none for a partition without rows.
+A task never commits its transaction. It opens none for a partition without rows, nor for a small
+one, which the driver writes in the decision's transaction.
 """
 
 from __future__ import annotations
@@ -25,27 +26,19 @@ from eos_sink.kafka.interfaces import (
     TransactionalProducer,
     Witness,
 )
-from eos_sink.kafka.rows import Rows
+from eos_sink.kafka.rows import Rows, pack
 from eos_sink.metrics import events
 from eos_sink.metrics.names import Step
 from eos_sink.metrics.stats import StepClock
 from eos_sink.options import SinkOptions
 from eos_sink.protocol.fenced_errors import refused_member, superseded
 from eos_sink.protocol.model import BatchId, Entry, Plan, Prepared, TaskReport
-from eos_sink.protocol.rules import Role, assign, second_frame
+from eos_sink.protocol.produce_errors import rows_not_taken
+from eos_sink.protocol.rules import Role, assign, inline_share, second_frame
 from eos_sink.task.columns import check_destinations_of, to_rows
 from eos_sink.task.fingerprint import RowDigester
 
 _ABORT_S = 10.0
-_REMEDIES = {
-    FailureKind.MESSAGE_REJECTED: "Fix what is named (for a record that is too large: "
-    "max.message.bytes of the topic and kafka.max.request.size), then start the query again: "
-    "Spark replays the batch.",
-    FailureKind.DELIVERY_FAILED: "Check the topic's brokers and its in-sync replicas "
-    "(min.insync.replicas), then start the query again: Spark replays the batch.",
-    FailureKind.TRANSACTION_FAILED: "Start the query again: Spark replays the batch, under a new "
-    "producer epoch.",
-}
 
 
 class TaskWriter:
@@ -82,9 +75,9 @@ class TaskWriter:
         digester = RowDigester(topic_varies=self._options.topic is None)
         # An Arrow batch may have 64 MB: keep none when Spark is asked for the next one.
         filled = filter(len, data)
-        prepared = None
+        written: Prepared | bytes | None = None
         if todo.role is Role.WRITE:
-            prepared = self._write(todo.slot, partition, filled, digester)
+            written = self._write(todo.slot, partition, filled, digester)
         elif todo.role is Role.REFUSE:
             if next(filled, None) is not None:
                 raise second_frame(self._plan.token.names, batch)
@@ -100,16 +93,18 @@ class TaskWriter:
             slot=todo.slot,
             replayed=decision is not None and decision.batch == batch,
             digest=digester.digest,
-            prepared=prepared,
+            prepared=written if isinstance(written, Prepared) else None,
             lost=self._plan.lost,
             skipped=todo.role is Role.SKIP,
             spark_run=spark_run,
             took=self._clock.took,
+            inline=written if isinstance(written, bytes) else b"",
         )
 
     def _write(
         self, slot: int, partition: int, rows: Iterator[pa.RecordBatch], digester: RowDigester
-    ) -> Prepared | None:
+    ) -> Prepared | bytes | None:
+        """What is in the task's transaction, or few rows, for the driver to write."""
         transactional_id = self._plan.token.names.task(slot, partition)
         with (
             self._explain(transactional_id),
@@ -122,6 +117,9 @@ class TaskWriter:
             waiting = list(islice(rows, 2))
             if not waiting:
                 return None
+            share = inline_share(self._options.inline_bytes, self._plan.decision)
+            if len(waiting) == 1 and waiting[0].nbytes <= share:
+                return pack(self._take(waiting[0], digester))
             producer = opening.end()
         self._clock.begin()
         with self._explain(transactional_id):
@@ -180,11 +178,15 @@ class TaskWriter:
         digester: RowDigester,
         on_offset: Callable[[str, int, int], None] | None = None,
     ) -> None:
+        producer.produce_rows(self._take(part, digester), on_offset)
+
+    def _take(self, part: pa.RecordBatch, digester: RowDigester) -> Rows:
+        """Check and count rows that will be written."""
         if self._options.destinations is not None:
             check_destinations_of(part, self._options.topic, self._options.destinations)
         rows = self._rows(part)
         digester.add(rows)
-        producer.produce_rows(rows, on_offset)
+        return rows
 
     def _send_offset(self, producer: TransactionalProducer) -> None:
         token, deadline = self._plan.token, Deadline(self._options.step_timeout)
@@ -221,12 +223,7 @@ class TaskWriter:
                 data={"kind": FailureKind.TRANSACTION_FAILED.value},
             ) from error
         except ProduceFailed as error:
-            raise ProduceFailedError(
-                f"Kafka did not take all records of {transactional_id} ({error.kind.value}): "
-                f"{error} Nothing of the batch is visible.",
-                remedy=_REMEDIES[error.kind],
-                data={"kind": error.kind.value},
-            ) from error
+            raise rows_not_taken(transactional_id, error) from error
 
     def _read_latest(self) -> Entry | None:
         register = DecisionRegister(self._kafka, self._plan.token.names)

@@ -18,6 +18,7 @@ from eos_sink.kafka.interfaces import Witness
 from eos_sink.protocol.model import (
     BatchId,
     Decision,
+    Inlined,
     LogRecord,
     OtherStream,
     Override,
@@ -34,7 +35,7 @@ prepared = st.builds(
     Prepared, numbers, numbers, numbers, digests, st.builds(Witness, topics, numbers, numbers)
 )
 partitions = st.frozensets(numbers, max_size=3)
-decisions = st.builds(
+plain_decisions = st.builds(
     Decision,
     st.builds(BatchId, st.text(st.characters(codec="utf-8")), numbers),
     st.sampled_from([0, 1]),
@@ -43,6 +44,12 @@ decisions = st.builds(
     st.lists(prepared, max_size=5).map(tuple),
     st.builds(Override, partitions, partitions, st.booleans()),
     st.text(st.characters(codec="utf-8")),
+)
+decisions = plain_decisions | st.builds(
+    replace,
+    plain_decisions,
+    inlined=st.lists(st.builds(Inlined, numbers, digests), min_size=1, max_size=3).map(tuple),
+    inlined_topics=st.frozensets(topics, min_size=1, max_size=3).map(lambda t: tuple(sorted(t))),
 )
 names = st.none() | st.text(st.characters(codec="utf-8"), min_size=1)
 texts = st.text(st.characters(codec="utf-8"))

@@ -76,15 +76,15 @@ class FakeProducer:
         if self._failure is not None:
             return
         if topic not in self._cluster.topics:
-            self._failure = ProduceFailed(f"no topic {topic}", FailureKind.MESSAGE_REJECTED)
+            self._failure = ProduceFailed(f"no topic {topic}", FailureKind.MESSAGE_REJECTED, topic)
             return
         if len(value or b"") + len(key or b"") > MAX_MESSAGE_BYTES:
-            raise ProduceFailed("a record is too large", FailureKind.MESSAGE_REJECTED)
+            raise ProduceFailed("a record is too large", FailureKind.MESSAGE_REJECTED, topic)
         try:
             log = self._cluster.topics[topic].log_for(key, partition)
         except IndexError:
             raise ProduceFailed(
-                f"{topic} has no partition {partition}", FailureKind.MESSAGE_REJECTED
+                f"{topic} has no partition {partition}", FailureKind.MESSAGE_REJECTED, topic
             ) from None
         try:
             txn = self._cluster.coordinator.open(self._id, self._current)

@@ -10,7 +10,7 @@ from eos_sink.errors import OutcomeUnknownError, SupersededError
 from tests.fakes.process import Killed, Moment, Process
 from tests.protocol.actor import Actor
 from tests.protocol.spark import Gate, QueryFailed, Run
-from tests.protocol.world import Batch, World
+from tests.protocol.world import Batch, World, options
 
 MOST_RUNS = 8
 
@@ -177,5 +177,8 @@ class _Zombie:
         return self.wake == gate
 
 
-def play(batches: Sequence[Batch], *strikes: Strike, same_jvm: bool = False) -> Story:
-    return Story(World(list(batches)), Scenario(strikes, same_jvm)).play()
+def play(batches: Sequence[Batch], *strikes: Strike, same_jvm: bool = False, **given: str) -> Story:
+    """`given`: options, `_` for a dot."""
+    named = {name.replace("_", "."): value for name, value in given.items()}
+    world = World(list(batches), options=options(**named))
+    return Story(world, Scenario(strikes, same_jvm)).play()

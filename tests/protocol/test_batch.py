@@ -33,6 +33,7 @@ GIVEN = {
     "kafka.bootstrap.servers": "nowhere:1",
     "topic": TOPIC,
     "eos.transaction.timeout.ms": "60000",
+    "eos.inline.bytes": "0",
 }
 LOADS = partial(BatchId.numbered_by, Numbering.VERSION, "loads")
 FRAMES = partial(BatchId.numbered_by, Numbering.FOREACH, "query-1")

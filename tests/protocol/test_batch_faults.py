@@ -24,6 +24,7 @@ OPTIONS = parse_batch_options(
         "kafka.bootstrap.servers": "nowhere:1",
         "topic": TOPIC,
         "eos.transaction.timeout.ms": "60000",
+        "eos.inline.bytes": "0",
     }
 ).sink
 

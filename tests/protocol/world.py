@@ -20,12 +20,14 @@ TOPIC = "out"
 
 
 def options(**extra: str) -> SinkOptions:
+    """Unless `extra` says otherwise, each task opens a transaction."""
     return parse_options(
         {
             "kafka.bootstrap.servers": "nowhere:1",
             "topic": TOPIC,
             "eos.id": "story",
             "eos.transaction.timeout.ms": "60000",
+            "eos.inline.bytes": "0",
             **extra,
         }
     )

@@ -36,7 +36,15 @@ _FENCE_OR_LEAVE = (
 )
 _ABORT = "        abort_all(self._kafka, given_up, deadline)\n"
 _WRITE = (
-    "        entry = self._register.write(token, decision, deadline, figures, before_commit=vote)\n"
+    "        entry = self._register.write(\n"
+    "            token,\n"
+    "            decision,\n"
+    "            deadline,\n"
+    "            figures,\n"
+    "            before_commit=vote if prepared else None,\n"
+    "            settled=not decision.prepared,\n"
+    "            rows=rows,\n"
+    "        )\n"
 )
 _DECIDE_IT = _WRITE + "        clock.end(Step.DECIDE)\n"
 _SETTLE_IT = (

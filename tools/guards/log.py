@@ -10,6 +10,7 @@ _READERS = "eos_sink/kafka/log_reader.py"
 _FETCH = "eos_sink/kafka/fetch.py"
 _VISIBILITY = "eos_sink/kafka/visibility.py"
 _TOPIC = "eos_sink/kafka/log_topic.py"
+_INLINE = "tests/protocol/test_inline.py::"
 _IN_REGISTER = "tests/decision_log/test_register.py::"
 _IN_FETCH = "tests/kafka/test_fetch.py::"
 _IN_READER = "tests/kafka/test_log_reader.py::"
@@ -358,9 +359,40 @@ GUARDS = (
         rows=("M_SHAREDKEY",),
     ),
     Guard(
+        "inlined rows and their decision are in one transaction",
+        "Otherwise a crash between the two leaves rows that the replay writes again.",
+        (
+            Removal(
+                _REGISTER,
+                "            producer.produce_rows(rows)\n",
+                "            producer.produce_rows(rows)\n"
+                "            producer.commit(answer)\n"
+                "            producer.begin()\n",
+            ),
+        ),
+        proofs(
+            _INLINE + "test_a_single_fault_at_each_gate_loses_and_doubles_nothing"
+            "[Fault.KILL_RUN-new JVM-small]"
+        ),
+        rows=("M_ROWSFIRST",),
+    ),
+    Guard(
+        "a rewrite keeps the partitions that the driver has written",
+        "The next replay compares its rows with them.",
+        (
+            Removal(
+                "eos_sink/driver/committer.py",
+                "(*decision.inlined, *_inlined(reports))",
+                "_inlined(reports)",
+            ),
+        ),
+        proofs(_INLINE + "test_a_rewrite_keeps_what_the_driver_has_written"),
+        outside="the model's partitions have one row each",
+    ),
+    Guard(
         "an older version's record gets a marker",
         "The older version stops at the marker and decides nothing from an outdated record.",
-        (Removal(_REGISTER, "        if entry.unmarked:\n", "        if False:\n"),),
+        (Removal(_REGISTER, "        if held.unmarked:\n", "        if False:\n"),),
         proofs(_IN_REGISTER + "test_the_version_before_stops_once_its_record_was_gone_on_from"),
         outside="the model has one version",
     ),

@@ -123,7 +123,7 @@ GUARDS = (
         (
             Removal(
                 _COMMITTER,
-                "        elif any(report.prepared for report in reports):\n",
+                "        elif any(report.has_written for report in reports):\n",
                 "        else:\n",
             ),
         ),

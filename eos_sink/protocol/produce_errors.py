@@ -1,0 +1,25 @@
+"""The error of a batch some of whose rows Kafka did not take, from a task or from the driver."""
+
+from __future__ import annotations
+
+from eos_sink.errors import FailureKind, ProduceFailedError
+from eos_sink.kafka.interfaces import ProduceFailed
+
+_REMEDIES = {
+    FailureKind.MESSAGE_REJECTED: "Fix what is named (for a record that is too large: "
+    "max.message.bytes of the topic and kafka.max.request.size), then start the query again: "
+    "Spark replays the batch.",
+    FailureKind.DELIVERY_FAILED: "Check the topic's brokers and its in-sync replicas "
+    "(min.insync.replicas), then start the query again: Spark replays the batch.",
+    FailureKind.TRANSACTION_FAILED: "Start the query again: Spark replays the batch, under a new "
+    "producer epoch.",
+}
+
+
+def rows_not_taken(transactional_id: str, failed: ProduceFailed) -> ProduceFailedError:
+    return ProduceFailedError(
+        f"Kafka did not take all records of {transactional_id} ({failed.kind.value}): {failed} "
+        "Nothing of the batch is visible.",
+        remedy=_REMEDIES[failed.kind],
+        data={"kind": failed.kind.value},
+    )

@@ -1,0 +1,269 @@
+"""Small partitions, whose rows are in the transaction of the decision."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from eos_sink.errors import FailureKind, OperatorNeededError, ProduceFailedError, UnfinishedError
+from eos_sink.identity import QueryNames
+from eos_sink.protocol.model import BatchId, Decision, Inlined, Numbering, Prepared, RowDigest
+from eos_sink.protocol.rules import assign, inline_share
+from tests.fakes.process import Moment
+from tests.protocol.explore import Fault, Story, Strike, play
+from tests.protocol.spark import Gate
+from tests.protocol.test_stories import At, Driver, late_attempt, log, open_ids
+from tests.protocol.world import TOPIC, Batch, World, options
+
+INLINE = "65536"
+# A single row comes in one Arrow batch, two rows in two: the first task opens a transaction.
+MIXED: list[Batch] = [[[b"a", b"b"], [b"c"]], [[b"d"], [b"e"]]]
+SMALL: list[Batch] = [[[b"a"], [b"b"]], [[b"c"], []]]
+
+
+@pytest.fixture
+def world() -> World:
+    return World([], options=options(**{"eos.inline.bytes": INLINE}))
+
+
+@pytest.fixture
+def driver(world: World) -> Driver:
+    return Driver(world)
+
+
+def calls(driver: Driver) -> list[str]:
+    """What the committer asks of Kafka in the next batch."""
+    seen: list[str] = []
+
+    def note(name: str, moment: Moment) -> None:
+        if moment is Moment.BEFORE:
+            seen.append(name)
+
+    driver.commits.process.hook = note
+    return seen
+
+
+def decisions(world: World) -> list[Decision]:
+    return [record.decision for record in log(world) if record.decision]
+
+
+def test_a_batch_of_small_partitions_opens_no_transaction_but_the_decisions(
+    world: World, driver: Driver
+) -> None:
+    reports = driver.write(driver.planner.plan(), 0, [b"a"], [], [b"b"])
+    assert open_ids(world) == []
+    assert world.visible() == []
+    driver.committer.commit(reports)
+    assert world.visible() == [b"a", b"b"]
+    ids = {txn.identity.transactional_id for txn in world.cluster.coordinator.history}
+    assert ids == {world.options.names.driver}
+
+
+def test_such_a_batch_is_neither_voted_nor_settled_nor_noted(world: World, driver: Driver) -> None:
+    driver.run(0, [b"a"], [b"b"])
+    seen = calls(driver)
+    driver.run(1, [b"c"], [b"d"])
+    assert not {"control.describe", "control.end", "kafka.visibility"} & {*seen}
+    assert [record.settled for record in log(world) if record.decision] == [True, True]
+
+
+def test_a_batch_may_have_small_and_large_partitions(world: World, driver: Driver) -> None:
+    reports = driver.run(0, [b"a", b"b"], [b"c"], [])
+    assert [report.prepared is not None for report in reports] == [True, False, False]
+    decision = decisions(world)[-1]
+    assert [entry.partition for entry in decision.prepared] == [0]
+    assert decision.inlined == (Inlined(1, reports[1].digest),)
+    assert decision.topics == ["out"]
+    assert world.visible() == [b"a", b"b", b"c"]
+
+
+def test_a_partition_above_the_limit_has_a_transaction(world: World) -> None:
+    world = World([], options=options(**{"eos.inline.bytes": "20"}))
+    driver = Driver(world)
+    reports = driver.run(0, [b"x" * 30], [b"y"])
+    assert [report.prepared is not None for report in reports] == [True, False]
+    assert world.visible() == [b"x" * 30, b"y"]
+
+
+def test_the_share_of_a_task_shrinks_with_the_number_of_tasks() -> None:
+    def decided(tasks: int) -> Decision:
+        return Decision(BatchId("s", 0), 0, tasks, RowDigest(), ())
+
+    assert inline_share(65536, None) == 65536
+    assert inline_share(65536, decided(10)) == 65536
+    assert inline_share(65536, decided(10_000)) == 16 * 1024 * 1024 // 10_000
+    assert inline_share(0, decided(1)) == 0
+
+
+def test_a_replay_is_counted_in_whichever_partitions(world: World, driver: Driver) -> None:
+    driver.run(0, [b"a"], [b"b"])
+    again = Driver(world)
+    again.run(0, [], [b"b"], [b"a"])
+    assert world.visible() == [b"a", b"b"]
+    with pytest.raises(OperatorNeededError):
+        Driver(world).run(0, [b"a"], [b"other"])
+
+
+def test_a_lost_partition_is_written_again_by_the_driver(world: World) -> None:
+    driver = Driver(World([], options=options(), cluster=world.cluster))
+    reports = driver.write(driver.planner.plan(), 0, [b"a"], [b"b"])
+    At(
+        driver.commits.process,
+        "control.end",
+        Moment.BEFORE,
+        lambda: late_attempt(world, reports[0].slot, 0),
+    )
+    with pytest.raises(UnfinishedError):
+        driver.committer.commit(reports)
+    again = Driver(world)
+    again.run(0, [b"a"], [b"b"])
+    decision = decisions(world)[-1]
+    assert [entry.partition for entry in decision.prepared] == [1]
+    assert [entry.partition for entry in decision.inlined] == [0]
+    assert world.visible() == [b"a", b"b"]
+    again.run(1, [b"c"])
+    assert world.visible() == [b"a", b"b", b"c"]
+
+
+def test_a_rewrite_keeps_what_the_driver_has_written(world: World) -> None:
+    driver = Driver(world)
+    reports = driver.write(driver.planner.plan(), 0, [b"a", b"b"], [b"c"])
+    At(
+        driver.commits.process,
+        "control.end",
+        Moment.BEFORE,
+        lambda: late_attempt(world, reports[0].slot, 0),
+    )
+    with pytest.raises(UnfinishedError):
+        driver.committer.commit(reports)
+    assert world.visible() == [b"c"]
+    Driver(world).run(0, [b"a", b"b"], [b"c"])
+    decision = decisions(world)[-1]
+    assert [entry.partition for entry in decision.prepared] == [0]
+    assert [entry.partition for entry in decision.inlined] == [1]
+    assert world.visible() == [b"a", b"b", b"c"]
+
+
+def test_a_single_write_is_not_taken_for_invisible_if_the_driver_wrote_a_part_of_it(
+    driver: Driver,
+) -> None:
+    plan = driver.planner.plan()
+    prepared = driver.write(plan, 0, [b"a", b"b"])[0].prepared
+    assert isinstance(prepared, Prepared)
+    once = BatchId.numbered_by(Numbering.ONCE, "write", 0)
+    alone = Decision(once, 0, 2, RowDigest(), (prepared,))
+    lost = replace(plan, decision=alone, lost=frozenset({0}))
+    following = BatchId.numbered_by(Numbering.ONCE, "next", 0)
+    assert assign(lost, following, 0).slot == 1
+    mixed = replace(alone, inlined=(Inlined(1, RowDigest(1, 1, 1)),))
+    with pytest.raises(OperatorNeededError):
+        assign(replace(lost, decision=mixed), following, 0)
+
+
+def test_a_row_that_kafka_refuses_gives_the_same_error_as_in_a_task(world: World) -> None:
+    errors = []
+    for inline in ("0", INLINE):
+        chosen = options(**{"eos.inline.bytes": inline, "eos.id": inline})
+        driver = Driver(World([], options=chosen, cluster=world.cluster))
+        plan = driver.planner.plan()
+        topic = world.cluster.topics.pop(TOPIC)
+        with pytest.raises(ProduceFailedError) as raised:
+            driver.committer.commit(driver.write(plan, 0, [b"x"]))
+        world.cluster.topics[TOPIC] = topic
+        errors.append((raised.value.data, raised.value.remedy))
+        assert open_ids(world) == []
+    assert errors[0] == errors[1]
+    assert errors[0][0] == {"kind": FailureKind.MESSAGE_REJECTED.value}
+    assert world.visible() == []
+
+
+def test_the_errors_of_an_operator_count_what_the_driver_has_written(
+    world: World, driver: Driver
+) -> None:
+    driver.run(0, [b"a"])
+    driver.run(1, [b"b"], [b"c", b"d"])
+    with pytest.raises(OperatorNeededError) as old:
+        Driver(world).run(0, [b"a"])
+    assert (old.value.data["partitions"], old.value.data["rows"]) == ([0, 1], 3)
+
+
+def test_a_lost_log_is_noticed_if_only_the_driver_has_committed(
+    world: World, driver: Driver
+) -> None:
+    driver.run(0, [b"a"])
+    del world.cluster.topics[world.options.log_topic]
+    with pytest.raises(OperatorNeededError) as lost:
+        Driver(world).run(0, [b"a"])
+    assert lost.value.data["transactions"] == [world.options.names.driver]
+    assert "[]" not in str(lost.value)
+    assert world.visible() == [b"a"]
+
+
+def test_a_topic_of_the_column_is_kept_with_the_decision(world: World) -> None:
+    """Two identities of one query are recognised by the topics that they write."""
+    driver = Driver(world)
+    driver.run(0, [b"a"])
+    assert decisions(world)[-1].topics == ["out"]
+    other = replace(world.options, names=QueryNames("eos-sink", "moved"))
+    moved = Driver(World([], options=other, cluster=world.cluster))
+    with pytest.raises(OperatorNeededError):
+        moved.run(0, [b"a"])
+
+
+def playing(batches: list[Batch], *strikes: Strike, same_jvm: bool = False) -> Story:
+    return play(batches, *strikes, same_jvm=same_jvm, eos_inline_bytes=INLINE)
+
+
+BATCHES = [
+    pytest.param(SMALL, id="small"),
+    pytest.param(MIXED, id="mixed", marks=pytest.mark.long),
+]
+
+
+@pytest.mark.parametrize("batches", BATCHES)
+@pytest.mark.parametrize("same_jvm", [False, True], ids=["new JVM", "same JVM"])
+@pytest.mark.parametrize("fault", list(Fault))
+def test_a_single_fault_at_each_gate_loses_and_doubles_nothing(
+    fault: Fault, same_jvm: bool, batches: list[Batch]
+) -> None:
+    wrong = {}
+    for at in range(len(playing(batches).gates)):
+        story = playing(batches, Strike(fault, at), same_jvm=same_jvm)
+        if story.verdict:
+            wrong[at, story.gates[at]] = story.verdict
+    assert wrong == {}
+
+
+@pytest.mark.parametrize("fault", [Fault.KILL_RUN, Fault.KILL_PROCESS])
+def test_a_kill_alone_needs_one_restart_and_no_time_out(fault: Fault) -> None:
+    for at in range(len(playing(SMALL).gates)):
+        story = playing(SMALL, Strike(fault, at))
+        assert len(story.errors) <= 1, (at, story.gates[at], story.errors)
+        assert story.waited == 0, (at, story.gates[at])
+
+
+@pytest.mark.parametrize("batches", BATCHES)
+@pytest.mark.parametrize("fault", [Fault.LEAVE_CALL, Fault.LEAVE_RUN])
+def test_a_zombie_that_wakes_around_a_decision_changes_nothing(
+    fault: Fault, batches: list[Batch]
+) -> None:
+    for until in (
+        Gate("log_producer.send_offset", Moment.AFTER),
+        Gate("log_producer.commit", Moment.AFTER),
+    ):
+        for at in range(len(playing(batches).gates)):
+            assert playing(batches, Strike(fault, at, until=until)).verdict == [], (at, until)
+
+
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.long)])
+def test_several_faults_at_random_gates_lose_and_double_nothing(seed: int) -> None:
+    chance, last = random.Random(seed), len(playing(MIXED).gates) * 3 // 2
+    for _ in range(50):
+        chosen = [
+            Strike(chance.choice(list(Fault)), chance.randrange(last), chance.randrange(1, last))
+            for _ in range(chance.choice([2, 3, 5]))
+        ]
+        same_jvm = chance.random() < 0.5
+        assert playing(MIXED, *chosen, same_jvm=same_jvm).verdict == [], (chosen, same_jvm)
