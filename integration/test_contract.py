@@ -21,7 +21,7 @@ from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.driver_producer import DriverProducer
 from eos_sink.kafka.interfaces import ProduceFailed, ProducerFenced
-from eos_sink.kafka.log_reader import ConfluentLogReader
+from eos_sink.kafka.log_reader import DecisionLogReader
 from eos_sink.kafka.member import ConfluentMember
 from eos_sink.kafka.producer import ConfluentProducer
 from eos_sink.kafka.rows import Rows
@@ -54,7 +54,7 @@ class _Remembering(ConfluentKafka):
     def __init__(self, options: SinkOptions) -> None:
         super().__init__(options)
         self._clients: list[
-            ConfluentProducer | DriverProducer | ConfluentMember | ConfluentLogReader
+            ConfluentProducer | DriverProducer | ConfluentMember | DecisionLogReader
         ] = []
 
     def producer(self, transactional_id: str, timeout_ms: int) -> ConfluentProducer:
@@ -69,7 +69,7 @@ class _Remembering(ConfluentKafka):
         self._clients.append(client := super().member(group, instance_id, session_ms))
         return client
 
-    def log_reader(self, deadline: Deadline) -> ConfluentLogReader:
+    def log_reader(self, deadline: Deadline) -> DecisionLogReader:
         self._clients.append(client := super().log_reader(deadline))
         return client
 
