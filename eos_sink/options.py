@@ -81,7 +81,7 @@ OPTIONS = (
     ),
     Option(
         "eos.inline.bytes",
-        "0",
+        "65536",
         "A task whose whole partition has at most this many bytes opens no transaction: its rows "
         "become part of the decision's transaction. With `0` every task opens one.",
     ),

@@ -21,7 +21,8 @@ from eos_sink.testing import KafkaCluster
 
 
 class Run:
-    """One query; `options` are the sink's."""
+    """One query; `options` are the sink's. Unless they say otherwise, each task opens a
+    transaction."""
 
     def __init__(self, cluster: KafkaCluster, options: dict[str, str]) -> None:
         self._options = parse_options(
@@ -29,6 +30,7 @@ class Run:
                 "kafka.bootstrap.servers": cluster.bootstrap_servers,
                 "eos.id": f"q-{uuid.uuid4().hex[:8]}",
                 "eos.transaction.timeout.ms": "60000",
+                "eos.inline.bytes": "0",
                 **options,
             }
         )

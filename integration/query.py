@@ -201,6 +201,8 @@ class Query:
             "topic": self.topic,
             "eos.id": f"query-{uuid.uuid4().hex[:8]}",
             "eos.transaction.timeout.ms": str(TRANSACTION_MS),
+            # Each task opens a transaction, unless a test says otherwise.
+            "eos.inline.bytes": "0",
             **{name.replace("_", "."): value for name, value in options.items()},
         }
         self.options = sink_options(self._given, self.stream)

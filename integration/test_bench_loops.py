@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bench.eos.feed import fill
-from bench.eos.loops import INPUT_PARTITIONS, Output, new_topic
+from bench.eos.feed import feeding, fill
+from bench.eos.loops import INPUT_PARTITIONS, RATE, Output, new_topic
 from bench.eos.players import librdkafka_player
 from bench.opening import VARIATIONS, measure
 from eos_sink.testing import KafkaCluster
@@ -20,7 +20,8 @@ def test_a_loop_writes_what_it_says_with_declared_partitions_and_as_they_come(
 ) -> None:
     source = new_topic(kafka, INPUT_PARTITIONS)
     fill(kafka, source, RECORDS)
-    with librdkafka_player() as player:
+    # A turn has three transactions at least, and these records may fit into the first.
+    with feeding(kafka, source, RATE), librdkafka_player() as player:
         for declared in (False, True):
             output = Output(kafka, source, partitions=5)
             played = player.play(output.turn(50, 0.2, declared=declared))

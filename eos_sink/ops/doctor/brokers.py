@@ -161,7 +161,11 @@ def check_batches(facts: Facts) -> Findings:
         took_ms = stats.timeout_ms - stats.left_ms
         # Each query has a timeout of its own, unless the options of one are given.
         limit_ms = subject.options.transaction_timeout_ms if subject.names else stats.timeout_ms
-        what = f"the last batch of {query} took {took_ms / 1000:.0f} s of {limit_ms / 1000:.0f} s"
+        # A batch that the driver has written as a whole has no vote.
+        what = (
+            f"the latest batch of {query} with a vote took {took_ms / 1000:.0f} s of "
+            f"{limit_ms / 1000:.0f} s"
+        )
         remedy = (
             "Make batches smaller (maxOffsetsPerTrigger, maxFilesPerTrigger), or raise "
             f"{_OWN_TIMEOUT} and, on the brokers, {_MAX_TIMEOUT}."
