@@ -78,14 +78,11 @@ def test_a_batch_is_not_larger_than_the_limit(
 
 def test_a_row_above_the_users_limit_is_refused_and_a_record_of_the_log_is_not() -> None:
     waiting = queue(message_max_bytes="1000")
-    for add in (
-        lambda: waiting.add(row(value=b"x" * 1001), None),
-        lambda: waiting.add_rows(Rows.of([row(), row("b", b"x" * 1001)]), None),
-    ):
-        with pytest.raises(ProduceFailed) as failed:
-            add()
-        assert failed.value.kind is FailureKind.MESSAGE_REJECTED
-    assert failed.value.topic == "b"
+    with pytest.raises(ProduceFailed):
+        waiting.add(row(value=b"x" * 1001), None)
+    with pytest.raises(ProduceFailed) as failed:
+        waiting.add_rows(Rows.of([row(), row("b", b"x" * 1001)]), None)
+    assert (failed.value.kind, failed.value.topic) == (FailureKind.MESSAGE_REJECTED, "b")
     waiting.add(row("log", b"x" * 5000, 7), None)
     assert len(waiting.take(LEADERS)) == 1
 
