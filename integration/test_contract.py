@@ -20,7 +20,7 @@ from eos_sink.kafka.admin.confluent_admin import ConfluentAdmin
 from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import ProduceFailed, ProducerFenced
-from eos_sink.kafka.log_reader import ConfluentLogReader
+from eos_sink.kafka.log_reader import DecisionLogReader
 from eos_sink.kafka.member import ConfluentMember
 from eos_sink.kafka.producer import ConfluentProducer
 from eos_sink.kafka.rows import Rows
@@ -52,7 +52,7 @@ class _Remembering(ConfluentKafka):
 
     def __init__(self, options: SinkOptions) -> None:
         super().__init__(options)
-        self._clients: list[ConfluentProducer | ConfluentMember | ConfluentLogReader] = []
+        self._clients: list[ConfluentProducer | ConfluentMember | DecisionLogReader] = []
 
     def producer(self, transactional_id: str, timeout_ms: int) -> ConfluentProducer:
         self._clients.append(client := super().producer(transactional_id, timeout_ms))
@@ -66,7 +66,7 @@ class _Remembering(ConfluentKafka):
         self._clients.append(client := super().member(group, instance_id, session_ms))
         return client
 
-    def log_reader(self, deadline: Deadline) -> ConfluentLogReader:
+    def log_reader(self, deadline: Deadline) -> DecisionLogReader:
         self._clients.append(client := super().log_reader(deadline))
         return client
 

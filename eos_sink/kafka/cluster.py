@@ -27,7 +27,6 @@ from eos_sink.kafka.interfaces import (
     Visibility,
     Witness,
 )
-from eos_sink.kafka.log_reader import ConfluentLogReader, read_latest_records
 from eos_sink.kafka.log_topic import LOG_CONFIGURATION, LOG_PARTITIONS, LogTopic, home_of
 from eos_sink.kafka.member import ConfluentMember
 from eos_sink.kafka.producer import ConfluentProducer
@@ -37,6 +36,7 @@ from eos_sink.kafka_config.acls import Acl, Resource
 from eos_sink.options import SinkOptions
 
 if TYPE_CHECKING:
+    from eos_sink.kafka.log_reader import DecisionLogReader
     from eos_sink.kafka.native.client import NativeClient
     from eos_sink.kafka.transaction_control import KafkaPythonControl
 
@@ -84,7 +84,7 @@ class ConfluentKafka:
         settings = {
             **self.clients.connection,
             "linger.ms": "0",
-            "compression.type": "lz4",
+            "compression.type": "gzip",
             "message.max.bytes": LOG_CONFIGURATION["max.message.bytes"],
         }
         return ConfluentProducer(settings, transactional_id, timeout_ms, self.clients.permissions)
@@ -109,11 +109,16 @@ class ConfluentKafka:
     def control(self) -> KafkaPythonControl:
         return self.clients.control()
 
-    def log_reader(self, deadline: Deadline) -> ConfluentLogReader:
+    def log_reader(self, deadline: Deadline) -> DecisionLogReader:
+        # It imports kafka-python, which tasks do not need.
+        from eos_sink.kafka.log_reader import DecisionLogReader
+
         self._log_topic.ensure(deadline)
-        return ConfluentLogReader(self.clients, self._home)
+        return DecisionLogReader(self.clients, self._home)
 
     def log_records(self, deadline: Deadline) -> Mapping[str, bytes]:
+        from eos_sink.kafka.log_reader import read_latest_records
+
         return read_latest_records(self.clients, range(LOG_PARTITIONS), deadline)
 
     def visibility(
@@ -124,7 +129,6 @@ class ConfluentKafka:
     def markers(
         self, asked: Mapping[Witness, Transaction], deadline: Deadline
     ) -> Mapping[Witness, bool]:
-        # It imports kafka-python.
         from eos_sink.kafka.log_scan import find_markers
 
         return find_markers(self.clients, asked, deadline)

@@ -207,12 +207,7 @@ class Wire:
         Args:
             create: topics that do not exist are created, where brokers do so automatically.
         """
-        request = MetadataRequest(
-            topics=[MetadataRequest.MetadataRequestTopic(name=topic) for topic in topics],
-            allow_auto_topic_creation=create,
-            include_cluster_authorized_operations=False,
-            include_topic_authorized_operations=False,
-        )
+        request = self._metadata_request(topics, create=create)
         response = (await self.gather({"": self.send(request, None, deadline)}, deadline))[""]
         if response is None or not response.brokers:
             return None
@@ -247,6 +242,35 @@ class Wire:
                     found[place] = part.error_code
         found |= {place: self._leaders[place] for place in places if place in self._leaders}
         return {place: found[place] for place in places if place in found}
+
+    async def find_newest_leader(self, place: tuple[str, int], deadline: Deadline) -> None:
+        """Ask all brokers for the leader, and remember the one of the latest epoch. Waits for the
+        slowest broker, at most until the deadline."""
+        requests = {
+            broker.node_id: self.send(
+                self._metadata_request(place[:1], create=False), broker.node_id, deadline
+            )
+            for broker in self._manager.cluster.brokers()
+        }
+        leaders = [
+            Leader(part.leader_id, part.leader_epoch)
+            for response in (await self.gather(requests, deadline)).values()
+            for topic in (response.topics if response else ())
+            for part in topic.partitions
+            if part.partition_index == place[1] and part.leader_id >= 0
+        ]
+        self.forget_leader(place)
+        if leaders:
+            self._leaders[place] = max(leaders, key=lambda leader: leader.epoch)
+
+    @staticmethod
+    def _metadata_request(topics: Iterable[str], *, create: bool) -> Any:
+        return MetadataRequest(
+            topics=[MetadataRequest.MetadataRequestTopic(name=topic) for topic in topics],
+            allow_auto_topic_creation=create,
+            include_cluster_authorized_operations=False,
+            include_topic_authorized_operations=False,
+        )
 
     def forget_leader(self, place: tuple[str, int]) -> None:
         """After an error: the next `find_leaders` asks for it."""

@@ -1,0 +1,335 @@
+"""Rows that the driver writes in the decision's transaction, on a real Kafka under real crashes."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from eos_sink.errors import OperatorNeededError, SupersededError
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.interfaces import TransactionStatus
+from eos_sink.testing import KafkaCluster
+from eos_sink.testing.faults import FaultPoint
+from eos_sink.testing.waiting import wait_until
+from integration.checker import Rows, assert_each_once, read_topic
+from integration.query import (
+    INLINE_BYTES,
+    PARTITIONS,
+    ROWS,
+    Process,
+    Query,
+    kill_at,
+    pause_at,
+    rows_of,
+)
+from integration.test_crash_points import SCENARIOS, call_of
+from integration.test_replays import replan
+from integration.whole_batches import BatchReader
+
+pytestmark = pytest.mark.timeout(600)
+
+# Of a part of a batch, without a driver: Kafka writes the markers of one transaction one by one.
+SOON_S = 10.0
+PATIENCE_S = 60.0
+
+
+@pytest.fixture
+def inline(query: Query) -> Query:
+    """All rows of each batch come from the driver."""
+    query.inline()
+    return query
+
+
+@pytest.fixture
+def mixed(query: Query) -> Query:
+    """Three tasks whose rows come in several Arrow batches, and two of a single row."""
+    query.change({"eos.inline.bytes": str(INLINE_BYTES)})
+    query.batches = [rows_of(batch, (ROWS,) * PARTITIONS + (1, 1)) for batch in range(3)]
+    return query
+
+
+# --- Crashes.
+
+Scenario = Callable[[Query, FaultPoint], Process]
+
+
+def first_batch(query: Query, point: FaultPoint) -> Process:
+    """The committer's first batch, in which it opens the log."""
+    return query.run(kill_at(point))
+
+
+def commit(query: Query, point: FaultPoint) -> Process:
+    return query.run(kill_at(point, batch=1, partition=2))
+
+
+def restarted(query: Query, point: FaultPoint) -> Process:
+    """An earlier crash has left a transaction with all rows and the decision open."""
+    query.run_killed_at(FaultPoint.COMMITTER_WRITE_BEFORE)
+    return query.run(kill_at(point, batch=1))
+
+
+# What a batch passes whose rows are all the driver's.
+POINTS: dict[str, Scenario] = {
+    "planner.check": restarted,
+    "planner.join": restarted,
+    "planner.open": restarted,
+    "planner.read": restarted,
+    "planner.list": restarted,
+    "planner.write": restarted,
+    "planner.stable": restarted,
+    "committer.open": first_batch,
+    "committer.read": first_batch,
+    "committer.produce": commit,
+    "committer.write": commit,
+}
+SHORT = {
+    FaultPoint.PLANNER_OPEN_BEFORE,
+    FaultPoint.COMMITTER_PRODUCE_AMID,
+    FaultPoint.COMMITTER_WRITE_BEFORE,
+    FaultPoint.COMMITTER_WRITE_AFTER,
+}
+EVERY = [point for point in FaultPoint if call_of(point) in POINTS]
+
+
+def long_unless(point: FaultPoint, short: set[FaultPoint], *more: Any) -> Any:
+    marks = [] if point in short else [pytest.mark.long]
+    return pytest.param(point, *more, id=point.value, marks=marks)
+
+
+def test_no_other_point_is_passed(inline: Query) -> None:
+    inline.run_killed_at(FaultPoint.COMMITTER_WRITE_BEFORE)
+    passed = inline.finish().passed()
+    assert {point for point in FaultPoint if point.value in passed} == {*EVERY}
+    inline.check()
+
+
+@pytest.mark.parametrize("point", [long_unless(point, SHORT) for point in EVERY])
+def test_every_row_is_visible_once_after_a_crash_at(inline: Query, point: FaultPoint) -> None:
+    POINTS[call_of(point)](inline, point).killed_at(point)
+    last = inline.finish()
+    assert last.inlined(2) == [0, 1, 2]
+    assert last.written(2) == []
+    inline.check()
+
+
+IN_MIXED = {FaultPoint.COMMITTER_PRODUCE_AMID, FaultPoint.COMMITTER_WRITE_BEFORE}
+
+
+@pytest.mark.parametrize(
+    ("point", "scenario"),
+    [
+        long_unless(point, IN_MIXED, commit if scenario.__name__ == "inlined" else scenario)
+        for point in FaultPoint
+        for scenario in SCENARIOS[call_of(point)][:1]
+    ],
+)
+def test_every_row_of_a_mixed_batch_is_visible_once_after_a_crash_at(
+    mixed: Query, point: FaultPoint, scenario: Scenario
+) -> None:
+    scenario(mixed, point).killed_at(point)
+    last = mixed.finish()
+    assert last.inlined(2) == [3, 4]
+    assert last.written(2) == [0, 1, 2]
+    mixed.check()
+
+
+@pytest.mark.parametrize(
+    "point", [FaultPoint.COMMITTER_WRITE_BEFORE, FaultPoint.COMMITTER_WRITE_AFTER]
+)
+def test_spark_aborts_a_batch_whose_commit_was_killed(inline: Query, point: FaultPoint) -> None:
+    crashed = inline.run_killed_at(point)
+    inline.call("abort", crashed.reports(1)).finished()
+    # Readers are free and see all of the batch or nothing, before any restart.
+    inline.check(batches=2 if point is FaultPoint.COMMITTER_WRITE_AFTER else 1)
+    inline.finish()
+    inline.check()
+
+
+# --- Zombies.
+
+
+UNDECIDED = [FaultPoint.COMMITTER_PRODUCE_AMID, FaultPoint.COMMITTER_WRITE_BEFORE]
+
+
+@pytest.mark.parametrize("point", UNDECIDED)
+def test_a_stale_driver_makes_nothing_visible(inline: Query, point: FaultPoint) -> None:
+    stale = inline.run(pause_at(point, batch=1, partition=2))
+    stale.paused_at(point)
+    inline.finish()
+    before = inline.log()
+    stale.wake()
+    stale.stopped(SupersededError)
+    assert inline.log() == before
+    inline.check()
+
+
+@pytest.mark.parametrize("point", UNDECIDED)
+def test_a_commit_that_wakes_up_after_its_abort_makes_nothing_visible(
+    inline: Query, point: FaultPoint
+) -> None:
+    interrupted = inline.run(pause_at(point, batch=1, partition=2))
+    interrupted.paused_at(point)
+    inline.call("abort", interrupted.reports(1)).finished()
+    inline.check(batches=1)
+    interrupted.wake()
+    interrupted.stopped(SupersededError)
+    inline.check(batches=1)
+    inline.finish()
+    inline.check()
+
+
+# --- Replays and rewrites.
+
+
+def test_a_replay_may_have_the_same_rows_in_other_partitions(inline: Query) -> None:
+    inline.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
+    replan(inline, 1, [[], *rows_of(1)[::-1], []])
+    last = inline.finish()
+    assert (last.inlined(1), last.written(1)) == ([], [])
+    inline.check()
+
+
+def test_an_undecided_batch_may_come_back_in_other_partitions(inline: Query) -> None:
+    inline.run_killed_at(FaultPoint.COMMITTER_WRITE_BEFORE)
+    replan(inline, 1, [row for part in rows_of(1) for row in (part[:3], part[3:])])
+    assert inline.finish().inlined(1) == [0, 1, 2, 3, 4, 5]
+    inline.check()
+
+
+def test_a_replay_with_other_rows_needs_an_operator(inline: Query) -> None:
+    inline.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
+    replan(inline, 1, rows_of(1, [ROWS, ROWS, ROWS + 1]))
+    error = inline.run().stopped(OperatorNeededError)
+    assert error["data"] == {"batch": 1, "partitions": [2], "rows": PARTITIONS * ROWS}
+    inline.check(batches=2)
+
+
+def test_a_lost_partition_is_written_again_by_the_driver(query: Query) -> None:
+    query.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
+    query.take_id(query.slot(), 1)
+    query.inline()
+    last = query.run_killed_at(FaultPoint.COMMITTER_WRITE_BEFORE)
+    assert (last.inlined(1), last.written(1)) == ([1], [])
+    assert query.finish().inlined(1) == [1]
+    query.check()
+
+
+def test_a_lost_partition_of_a_mixed_batch_is_written_again_alone(mixed: Query) -> None:
+    mixed.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
+    mixed.take_id(mixed.slot(), 1)
+    last = mixed.finish()
+    assert (last.inlined(1), last.written(1)) == ([], [1])
+    mixed.check()
+
+
+def test_a_query_may_turn_it_off_and_on_again(inline: Query) -> None:
+    inline.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
+    inline.inline(0)
+    last = inline.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER, batch=2)
+    assert (last.inlined(1), last.written(1), last.written(2)) == ([], [], [0, 1, 2])
+    inline.inline()
+    inline.batches.append(rows_of(3))
+    last = inline.finish()
+    assert (last.inlined(2), last.written(2), last.inlined(3)) == ([], [], [0, 1, 2])
+    inline.check()
+
+
+# --- A batch is visible as a whole.
+
+ENDING = (TransactionStatus.PREPARE_COMMIT, TransactionStatus.PREPARE_ABORT)
+
+
+class Watched:
+    """A query that writes many batches to two topics, and a reader of both.
+
+    Attributes:
+        kills: of the driver, so far.
+        amid: those of them that left the driver's transaction open.
+    """
+
+    def __init__(self, kafka: KafkaCluster, query: Query, batches: int, seed: int) -> None:
+        self.kills = self.amid = 0
+        self._query, self._servers = query, kafka.bootstrap_servers
+        self._chance = random.Random(seed)
+        query.spread()
+        query.batches = [
+            rows_of(batch, [self._chance.randint(1, 12) for _ in range(4)])
+            for batch in range(batches)
+        ]
+        sizes = [sum(map(len, parts)) for parts in query.batches]
+        self.reader = BatchReader(self._servers, query.topics, PARTITIONS, sizes.__getitem__)
+
+    def kill(self) -> None:
+        """Kill a driver at any time of a batch."""
+        process = self._query.run()
+        self.reader.wait_seen(self.reader.latest + 2, Deadline(PATIENCE_S))
+        process.ends_within(self._chance.uniform(0, 0.2))
+        assert process.end is None, process.said
+        process.kill()
+        self.kills += 1
+
+    def check_whole(self, seconds: float = SOON_S) -> None:
+        """The driver is dead. Each batch of which a row can be seen is seen as a whole."""
+        deadline = Deadline(seconds)
+        driver = self._query.options.names.driver
+        control = self._query.kafka.control()
+
+        def status() -> TransactionStatus:
+            return control.describe([driver], deadline)[driver].status
+
+        wait_until(lambda: status() not in ENDING, deadline, "Kafka has written its markers")
+        self.amid += status() is TransactionStatus.ONGOING
+        self.reader.catch_up(deadline)
+        assert self.reader.partial == {}
+
+    def finish(self) -> None:
+        self._query.finish()
+        self.reader.catch_up(Deadline(PATIENCE_S))
+        wanted = [row for batch in self._query.batches for part in batch for row in part]
+        assert self.reader.partial == {}
+        rows = (read_topic(self._servers, topic) for topic in self._query.topics)
+        assert_each_once(Rows(itertools.chain(*rows)), wanted)
+
+    @property
+    def figures(self) -> str:
+        batches = len(self._query.batches)
+        return (
+            f"{batches} batches, {self.kills} kills, {self.amid} of them within a transaction, "
+            f"at most {self.reader.longest_s * 1000:.0f} ms between the rows of a batch"
+        )
+
+
+@pytest.mark.parametrize(
+    ("kills", "batches"), [(5, 150), pytest.param(60, 1500, marks=pytest.mark.long)]
+)
+def test_a_batch_is_visible_as_a_whole_while_drivers_die(
+    kafka: KafkaCluster,
+    inline: Query,
+    kills: int,
+    batches: int,
+    record_property: Callable[[str, object], None],
+) -> None:
+    watched = Watched(kafka, inline, batches, seed=kills)
+    with contextlib.closing(watched.reader):
+        for _ in range(kills):
+            watched.kill()
+            watched.check_whole()
+        watched.finish()
+    record_property("figures", watched.figures)
+
+
+def test_the_check_sees_a_part_of_a_batch_where_each_task_has_a_transaction(
+    kafka: KafkaCluster, query: Query
+) -> None:
+    watched = Watched(kafka, query, batches=3, seed=1)
+    with contextlib.closing(watched.reader):
+        query.run_killed_at(FaultPoint.COMMITTER_SETTLE_AMID)
+        with pytest.raises(AssertionError, match=r"partial|{1: "):
+            watched.check_whole()
+        assert list(watched.reader.partial) == [1]
+        watched.finish()
