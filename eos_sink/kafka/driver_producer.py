@@ -5,8 +5,8 @@ connection one after the other. Here each leader gets one request for all its pa
 same time as the group's coordinator gets the offset.
 
 A transaction is tried once: after any failure the caller inits another producer, which ends the
-transaction, and reads what became of it. So records are never sent again, and neither threads nor
-time-outs of single records are needed.
+transaction, and reads what became of it. So records without an answer are never sent again, and
+neither threads nor time-outs of single records are needed.
 """
 
 from __future__ import annotations
@@ -70,6 +70,16 @@ _PACKED_FROM_BYTES = 1_024
 _PACKED = Compression("gzip", 1)
 _PLAIN = Compression()
 _SEQUENCES = 1 << 31
+# Answers of a broker that did not take a batch now. The batch is sent again as it was: if a leader
+# wrote it before it was deposed, its successor knows the sequence numbers.
+_LATER = (
+    # A leader also says so if it could not verify the transaction with the coordinator, as when it
+    # connects to it for the first time (KIP-890; seen on Kafka 4.3).
+    KafkaError.NOT_ENOUGH_REPLICAS,
+    # Of a topic that was created a moment ago (seen), or the leader has changed.
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+)
 _TOO_LARGE = (KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE)
 _TopicData = ProduceRequest.TopicProduceData
 
@@ -428,12 +438,10 @@ class DriverProducer:
                     if part.error_code in _TOO_LARGE and batch.records.count > 1:
                         # The topic takes less. The broker kept none of them.
                         queue.extendleft(reversed(batch.halve()))
-                    elif part.error_code == KafkaError.NOT_ENOUGH_REPLICAS:
-                        # Nor here: the leader said so before it wrote. It also says so if it could
-                        # not reach the coordinator to verify the transaction, the first time or
-                        # after a pause (KIP-890; seen on Kafka 4.3).
+                    elif part.error_code in _LATER:
                         queue.appendleft(batch)
                         self._refusal = self._convert(part, place)
+                        self._leaders.forget()
                     elif part.error_code:
                         errors.append(self._convert(part, place))
                     else:
@@ -452,8 +460,7 @@ class DriverProducer:
         reasons = [part.error_message, *(e.batch_index_error_message for e in part.record_errors)]
         said = "; ".join(dict.fromkeys(filter(None, reasons)))
         what = f"A record for {_describe(*place)} was not written" + (f" ({said})" if said else "")
-        if is_transient(error) or get_meaning(error.code()) is Meaning.MISSING:
-            # Its leader has moved; whether the topic exists is found out before the next attempt.
+        if is_transient(error) or error.code() in _LATER:
             kind = FailureKind.DELIVERY_FAILED
             return ProduceFailed(f"{what}: {error.str()}.", kind, place[0])
         needs = (self._permissions.transactions, *self._needs(place[0]))
