@@ -129,9 +129,10 @@ class DriverProducer:
         self._opened = False
         self._failure: BaseException | None = None
         self._refusal: Exception | None = None
-        # A Produce request without an answer: the next sequence numbers are unknown, and a broker
-        # takes a batch with the numbers of an earlier one for that one, without an error.
-        self._unanswered = False
+        # Whether a leader may have a batch that this producer does not know of: the next sequence
+        # numbers are unknown then, and a broker takes a batch with the numbers of an earlier one
+        # for that one, without an error. Or whether the transaction may still be open.
+        self._unsure = False
 
     def init(self, deadline: Deadline) -> None:
         identity = self._control().init(self._id, self._timeout_ms, deadline)
@@ -140,7 +141,7 @@ class DriverProducer:
         self._identity = identity
 
     def begin(self) -> None:
-        assert not self._unanswered, "init another producer"
+        assert not self._unsure, "init another producer"
         self._queue.clear()
         self._batches.clear()
         self._added.clear()
@@ -201,7 +202,8 @@ class DriverProducer:
             return EndOutcome.DONE
         outcome = self._control().end([self._transaction], commit, deadline).get(self._transaction)
         if outcome is None:
-            raise self._no_answer("EndTxn", deadline)
+            self._unsure = True
+            raise self._no_answer("the transaction coordinator", deadline)
         return outcome
 
     @contextmanager
@@ -288,13 +290,12 @@ class DriverProducer:
                 return False
             self._added |= places
         if requests:
-            self._unanswered = True
+            self._unsure = True
             sent = {node: wire.send(requests.pop(node), node, deadline) for node in [*requests]}
             answers = await wire.gather(sent, deadline)
             if any(answer is None for answer in answers.values()):
                 raise self._no_answer("a leader", deadline)
             self._read_produced(answers.values())
-            self._unanswered = False
         return True
 
     async def _commit_offset(
@@ -429,9 +430,11 @@ class DriverProducer:
             The error of a batch that is not.
         """
         errors: list[Exception] = []
+        self._unsure = False
         for answer in answers:
             for topic in answer.responses:
                 for part in topic.partition_responses:
+                    self._unsure |= not _is_known(part.error_code)
                     place = topic.name, part.index
                     queue = self._batches[place]
                     batch = queue.popleft()
@@ -502,6 +505,11 @@ class DriverProducer:
             remedy="Check that the brokers answer, then start the query again: it reads decisions "
             "back and finishes them first.",
         )
+
+
+def _is_known(code: int) -> bool:
+    """Whether the answer to a batch says for certain whether the leader has it."""
+    return not code or get_meaning(code) in (Meaning.REJECTED, Meaning.DENIED)
 
 
 def _describe(topic: str, partition: int) -> str:
