@@ -30,14 +30,15 @@ def session(settings: dict[str, str]) -> SparkSession:
 
 
 def start(spark: SparkSession, config: dict[str, Any]) -> StreamingQuery:
-    """Start the query: one task writes all rows of a key, in order, to one partition."""
+    """Start the query: one task writes all rows of a key, in order, to one partition. Half of the
+    rows have one key, so that tasks are large and small."""
     lines = (
         spark.readStream.format("text")
         .option("maxFilesPerTrigger", 1)  # one file, one micro-batch
         .load(config["input"])
     )
     row = sf.get_json_object("value", "$.row").cast("long")
-    key = (row % config["keys"]).cast("string").alias("key")
+    key = sf.when(row % 2 == 0, 0).otherwise(row % config["keys"]).cast("string").alias("key")
     records = lines.select(key, "value").repartition(config["tasks"], "key")
     return records.writeStream.format("kafka-eos").options(**config["options"]).start()
 
