@@ -35,8 +35,8 @@ _KEYS = 97
 _FEED_EVERY_S = 1.0
 _TRANSACTION_TIMEOUT_MS = 60_000
 _STEP_TIMEOUT_MS = 60_000
-# Of a batch of a second, the task with half of the rows has more, each of the others less.
-_INLINE_BYTES = 12_000
+# In a batch of a second the first task has less, each of the others more.
+_INLINE_BYTES = 4_000
 _FIRST_ROW_WITHIN_S = 360.0
 _ENDS_WITHIN_S = 360.0
 _AUDIT_S = 600.0
