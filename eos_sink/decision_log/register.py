@@ -9,6 +9,7 @@ fences can decide a batch that its successor has already replaced.
 from __future__ import annotations
 
 import contextlib
+import time
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -40,6 +41,9 @@ if TYPE_CHECKING:
 # partition for at most this long.
 _TRANSACTION_MS = 30_000
 _TRIES = 3
+# Each try opens the register, which bumps the epoch of the driver's id.
+_PAUSE_S = 0.01
+_LONGEST_PAUSE_S = 0.5
 # The step may have no time left, and its coordinator may be the broker that does not answer.
 _ABORT_S = 5.0
 # Read for an error message only: which run has taken over.
@@ -204,6 +208,7 @@ class DecisionRegister:
                 refusals.append(error)
                 raise
 
+        pause = 0.0
         while True:
             try:
                 entry = self._current(token, deadline)
@@ -233,6 +238,9 @@ class DecisionRegister:
                         remedy="Start the query again: it reads back what was decided and finishes "
                         "it.",
                     ) from error
+                # A leader that is down may still be the one in the metadata.
+                time.sleep(min(pause, deadline.left))
+                pause = min(2 * pause + _PAUSE_S, _LONGEST_PAUSE_S)
 
     def close(self) -> None:
         """Close all clients; an open transaction stays open."""

@@ -5,8 +5,8 @@ connection one after the other. Here each leader gets one request for all its pa
 same time as the group's coordinator gets the offset.
 
 A transaction is tried once: after any failure the caller inits another producer, which ends the
-transaction, and reads what became of it. So records are never sent again, and neither threads nor
-time-outs of single records are needed.
+transaction, and reads what became of it. So records without an answer are never sent again, and
+neither threads nor time-outs of single records are needed.
 """
 
 from __future__ import annotations
@@ -70,6 +70,16 @@ _PACKED_FROM_BYTES = 1_024
 _PACKED = Compression("gzip", 1)
 _PLAIN = Compression()
 _SEQUENCES = 1 << 31
+# Answers of a broker that did not take a batch now. The batch is sent again as it was: if a leader
+# wrote it before it was deposed, its successor knows the sequence numbers.
+_LATER = (
+    # A leader also says so if it could not verify the transaction with the coordinator, as when it
+    # connects to it for the first time (KIP-890; seen on Kafka 4.3).
+    KafkaError.NOT_ENOUGH_REPLICAS,
+    # Of a topic that was created a moment ago (seen), or the leader has changed.
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+)
 _TOO_LARGE = (KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE)
 _TopicData = ProduceRequest.TopicProduceData
 
@@ -119,9 +129,10 @@ class DriverProducer:
         self._opened = False
         self._failure: BaseException | None = None
         self._refusal: Exception | None = None
-        # A Produce request without an answer: the next sequence numbers are unknown, and a broker
-        # takes a batch with the numbers of an earlier one for that one, without an error.
-        self._unanswered = False
+        # Whether a leader may have a batch that this producer does not know of: the next sequence
+        # numbers are unknown then, and a broker takes a batch with the numbers of an earlier one
+        # for that one, without an error. Or whether the transaction may still be open.
+        self._unsure = False
 
     def init(self, deadline: Deadline) -> None:
         identity = self._control().init(self._id, self._timeout_ms, deadline)
@@ -130,7 +141,7 @@ class DriverProducer:
         self._identity = identity
 
     def begin(self) -> None:
-        assert not self._unanswered, "init another producer"
+        assert not self._unsure, "init another producer"
         self._queue.clear()
         self._batches.clear()
         self._added.clear()
@@ -191,7 +202,8 @@ class DriverProducer:
             return EndOutcome.DONE
         outcome = self._control().end([self._transaction], commit, deadline).get(self._transaction)
         if outcome is None:
-            raise self._no_answer("EndTxn", deadline)
+            self._unsure = True
+            raise self._no_answer("the transaction coordinator", deadline)
         return outcome
 
     @contextmanager
@@ -278,13 +290,12 @@ class DriverProducer:
                 return False
             self._added |= places
         if requests:
-            self._unanswered = True
+            self._unsure = True
             sent = {node: wire.send(requests.pop(node), node, deadline) for node in [*requests]}
             answers = await wire.gather(sent, deadline)
             if any(answer is None for answer in answers.values()):
                 raise self._no_answer("a leader", deadline)
             self._read_produced(answers.values())
-            self._unanswered = False
         return True
 
     async def _commit_offset(
@@ -419,21 +430,21 @@ class DriverProducer:
             The error of a batch that is not.
         """
         errors: list[Exception] = []
+        self._unsure = False
         for answer in answers:
             for topic in answer.responses:
                 for part in topic.partition_responses:
+                    self._unsure |= not _is_known(part.error_code)
                     place = topic.name, part.index
                     queue = self._batches[place]
                     batch = queue.popleft()
                     if part.error_code in _TOO_LARGE and batch.records.count > 1:
                         # The topic takes less. The broker kept none of them.
                         queue.extendleft(reversed(batch.halve()))
-                    elif part.error_code == KafkaError.NOT_ENOUGH_REPLICAS:
-                        # Nor here: the leader said so before it wrote. It also says so if it could
-                        # not reach the coordinator to verify the transaction, the first time or
-                        # after a pause (KIP-890; seen on Kafka 4.3).
+                    elif part.error_code in _LATER:
                         queue.appendleft(batch)
                         self._refusal = self._convert(part, place)
+                        self._leaders.forget()
                     elif part.error_code:
                         errors.append(self._convert(part, place))
                     else:
@@ -452,8 +463,7 @@ class DriverProducer:
         reasons = [part.error_message, *(e.batch_index_error_message for e in part.record_errors)]
         said = "; ".join(dict.fromkeys(filter(None, reasons)))
         what = f"A record for {_describe(*place)} was not written" + (f" ({said})" if said else "")
-        if is_transient(error) or get_meaning(error.code()) is Meaning.MISSING:
-            # Its leader has moved; whether the topic exists is found out before the next attempt.
+        if is_transient(error) or error.code() in _LATER:
             kind = FailureKind.DELIVERY_FAILED
             return ProduceFailed(f"{what}: {error.str()}.", kind, place[0])
         needs = (self._permissions.transactions, *self._needs(place[0]))
@@ -495,6 +505,11 @@ class DriverProducer:
             remedy="Check that the brokers answer, then start the query again: it reads decisions "
             "back and finishes them first.",
         )
+
+
+def _is_known(code: int) -> bool:
+    """Whether the answer to a batch says for certain whether the leader has it."""
+    return not code or get_meaning(code) in (Meaning.REJECTED, Meaning.DENIED)
 
 
 def _describe(topic: str, partition: int) -> str:

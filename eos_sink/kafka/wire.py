@@ -51,9 +51,9 @@ _UNKNOWN_TOPIC_OR_PARTITION = kafka_errors.UnknownTopicOrPartitionError.errno
 
 
 def _has_no_secret(record: logging.LogRecord) -> bool:
-    """A log filter: kafka-python logs each request at level DEBUG, as text and as bytes, with the
-    passwords, tokens and rows in it."""
-    secret = {"ProduceRequest", "SaslAuthenticateRequest", "SaslBytesRequest"}
+    """A log filter: kafka-python logs each request and response at level DEBUG, as text and as
+    bytes, with the passwords, tokens and rows in it."""
+    secret = {"FetchResponse", "ProduceRequest", "SaslAuthenticateRequest", "SaslBytesRequest"}
     arguments = record.args if isinstance(record.args, tuple) else ()
     return not any(
         isinstance(each, (bytes, bytearray)) or type(each).__name__ in secret for each in arguments
