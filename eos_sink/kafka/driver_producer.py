@@ -325,7 +325,8 @@ class DriverProducer:
         """None: it is not known yet."""
         for code in (await wire.find_coordinators([key], deadline, kind)).values():
             what = f"The coordinator of {key} could not be found"
-            self._is_done(code, what, (self._permissions.group,), wire, key, kind)
+            needs = (self._permissions.transactions, self._permissions.group)
+            self._is_done(code, what, needs, wire, key, kind)
         return wire.get_coordinator(key, kind)
 
     def _make_requests(self, leaders: Mapping[Place, int], deadline: Deadline) -> dict[int, Any]:
