@@ -138,7 +138,7 @@ def make_report(
     else:
         notes.append("Nothing is in doubt. If the query still stops: --accept or --forget.")
     return Report(
-        _COLUMNS,
+        _COLUMNS if evidence.transactions else (),
         tuple(map(_make_row, evidence.transactions)),
         tuple(notes),
         ok=written is not None or not (evidence.in_doubt or evidence.committed),

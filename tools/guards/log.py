@@ -426,7 +426,7 @@ GUARDS = (
         (
             Removal(
                 _REGISTER,
-                "            self._check_end(at, marked or at, self._unproven, answer)\n",
+                "            self._check_end(at[0], (marked or at)[0], self._unproven, answer)\n",
                 "            pass\n",
             ),
         ),
