@@ -138,7 +138,7 @@ def make_report(
     else:
         notes.append("Nothing is in doubt. If the query still stops: --accept or --forget.")
     return Report(
-        _COLUMNS,
+        _COLUMNS if evidence.transactions else (),
         tuple(map(_make_row, evidence.transactions)),
         tuple(notes),
         ok=written is not None or not (evidence.in_doubt or evidence.committed),
@@ -217,9 +217,8 @@ def _describe_doubt(each: TransactionEvidence) -> str:
         seen += ", with its fingerprint"
     elif trace.rows:
         seen += f" ({_describe_rows(each.found)}; decided: {_describe_rows(entry.digest)})"
-    hidden = f", {trace.hidden} of them compressed and unreadable" if trace.hidden else ""
     doubt = f"In doubt: partition {entry.partition}, witness {entry.witness} unreadable"
-    return f"{doubt}; {seen}{hidden}."
+    return f"{doubt}; {seen}."
 
 
 def _describe_rows(rows: RowDigest) -> str:
@@ -293,7 +292,6 @@ def _transaction_document(each: TransactionEvidence) -> dict[str, Any]:
         "at_the_end": {
             **_rows_document(each.found),
             "rows": each.trace.rows,
-            "hidden": each.trace.hidden,
             "marker": _MARKERS[each.marker],
             "same_rows": each.same_rows,
         },

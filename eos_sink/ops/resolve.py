@@ -174,11 +174,7 @@ def _read_tails(
     for each, producer in producers.items():
         traces = [tail.traces[producer] for tail in tails if producer in tail.traces]
         markers = [trace.committed for trace in traces if trace.committed is not None]
-        trace = Trace(
-            sum(trace.rows for trace in traces),
-            sum(trace.hidden for trace in traces),
-            markers[0] if markers else None,
-        )
+        trace = Trace(sum(trace.rows for trace in traces), markers[0] if markers else None)
         fixed, varying = (digester.digest for digester in digesters[producer])
         rows = varying if varying == each.entry.digest else fixed
         found.append(TransactionEvidence(each, trace, rows))

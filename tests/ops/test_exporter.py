@@ -120,11 +120,16 @@ def test_a_batch_that_the_driver_wrote_is_settled_and_counted() -> None:
     driver = Timed(world)
     driver.run(0, [b"a"], [b"bc"])
     driver.run(1, [b"d", b"e"], [b"f"])
+    driver.run(2, [b"g", b"h"])
     found, query = Scraped(world).samples(), world.options.names.query
+    assert found["eos_sink_vote_time_left_seconds"] == {(query,): 60}
+    driver.run(3, [b"i"])
+    found = Scraped(world).samples()
+    assert "eos_sink_vote_time_left_seconds" not in found
     told = {name: values.get((query,)) for name, values in found.items()}
-    assert told["eos_sink_inline_rows_total"] == 3
-    assert told["eos_sink_inline_batches_total"] == 1
-    assert told["eos_sink_transactions_total"] == 1
+    assert told["eos_sink_inline_rows_total"] == 4
+    assert told["eos_sink_inline_batches_total"] == 2
+    assert told["eos_sink_transactions_total"] == 2
     assert told["eos_sink_unsettled"] == told["eos_sink_doubtful_partitions"] == 0
     assert found["eos_sink_reader_delay_offsets"] == {(TOPIC,): 0}
 
