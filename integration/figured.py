@@ -46,6 +46,7 @@ class Figured:
             {
                 "kafka.bootstrap.servers": cluster.bootstrap_servers,
                 "topic": self.topic,
+                "eos.inline.bytes": "0",
                 "eos.id": self.topic,
                 "eos.log.topic": log or f"log-{uuid.uuid4().hex[:8]}",
                 "eos.transactional.id.prefix": prefix or f"p-{uuid.uuid4().hex[:8]}-",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -14,13 +15,14 @@ from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import TopicDescription
 from eos_sink.options import parse_options
-from eos_sink.protocol.model import BatchId
+from eos_sink.protocol.model import BatchId, TaskReport
 from eos_sink.task.writer import TaskWriter
 from eos_sink.testing import KafkaCluster
 
 
 class Run:
-    """One query; `options` are the sink's."""
+    """One query; `options` are the sink's. Unless they say otherwise, each task opens a
+    transaction."""
 
     def __init__(self, cluster: KafkaCluster, options: dict[str, str]) -> None:
         self._options = parse_options(
@@ -28,6 +30,7 @@ class Run:
                 "kafka.bootstrap.servers": cluster.bootstrap_servers,
                 "eos.id": f"q-{uuid.uuid4().hex[:8]}",
                 "eos.transaction.timeout.ms": "60000",
+                "eos.inline.bytes": "0",
                 **options,
             }
         )
@@ -38,19 +41,28 @@ class Run:
     def plan(self) -> None:
         self._planner.plan()
 
-    def write(self, *parts: dict[str, Any], **columns: Any) -> None:
+    def write(self, *parts: dict[str, Any], **columns: Any) -> TaskReport:
         """One batch of one task: its Arrow batches, or the columns of the only one."""
+        (report,) = self.write_tasks(parts or [columns])
+        return report
+
+    def write_tasks(self, *tasks: Sequence[dict[str, Any]]) -> list[TaskReport]:
+        """One batch; of each task its Arrow batches."""
         plan = self._planner.plan()
         committer = Committer(self._kafka, self._options)
         batch = BatchId("stream", self._batches)
-        rows = [pa.RecordBatch.from_pydict(part) for part in parts or [columns]]
+        reports: list[TaskReport] = []
         try:
-            report = TaskWriter(self._kafka, self._options, plan).write(batch, 0, rows)
+            for partition, parts in enumerate(tasks):
+                rows = [pa.RecordBatch.from_pydict(part) for part in parts]
+                task = TaskWriter(self._kafka, self._options, plan)
+                reports.append(task.write(batch, partition, rows))
+            committer.commit(reports)
         except EosSinkError:
-            committer.abort([])
+            committer.abort(reports)
             raise
-        committer.commit([report])
         self._batches += 1
+        return reports
 
     def copies_in_sync(self, topic: str, deadline: Deadline) -> int:
         """Of the partition that has the fewest."""

@@ -16,7 +16,7 @@ import os
 import pickle
 import sys
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -40,6 +40,7 @@ from eos_sink.testing.faults import (
 
 DONE, STOPPED = 0, 3
 READY = "ready"
+PIECES = 3
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,8 @@ class Config:
         results: where this run writes `error.json`, `batches.jsonl` and each batch's reports.
         batches: the rows of each partition of each batch.
         stream: of the batches; its start says who numbers them.
+        pieces: the Arrow batches of a task; the driver writes the rows of a small single one.
+        topics: the rows go to them in turns; none: to that of the options.
         fail: batch and partition of a task that fails between two rows.
         reports: instead of a run, the pickled reports that `call` of the committer is given.
         call: "commit" or "abort".
@@ -77,6 +80,8 @@ class Config:
     results: str
     batches: list[list[list[str]]]
     stream: str = "stream"
+    pieces: int = PIECES
+    topics: list[str] = field(default_factory=list)
     arm: list[dict[str, Any]] = field(default_factory=list)
     fail: list[int] | None = None
     reports: str = ""
@@ -158,7 +163,8 @@ class MiniSpark:
             for partition, values in enumerate(rows):
                 self._arm(batch, partition)
                 task = TaskWriter(connect("task", self._options), self._options, plan)
-                data = arrow(values, breaks_off=self._config.fail == [batch, partition])
+                broken = self._config.fail == [batch, partition]
+                data = arrow(values, self._config.pieces, self._config.topics, breaks_off=broken)
                 numbered = BatchId(self._config.stream, batch)
                 reports.append(task.write(numbered, partition, data, self._run))
             self._note(batch, reports)
@@ -176,11 +182,12 @@ class MiniSpark:
     def _note(self, batch: int, reports: list[TaskReport]) -> None:
         """What a test wants to know of a batch before its decision."""
         written = [r.partition for r in reports if r.prepared]
+        inlined = [r.partition for r in reports if r.inline]
         draft = self._results / f"reports-{batch}.new"
         draft.write_bytes(pickle.dumps(reports))
         draft.rename(self._results / f"reports-{batch}")
         with (self._results / "batches.jsonl").open("a") as lines:
-            lines.write(json.dumps({"batch": batch, "written": written}) + "\n")
+            lines.write(json.dumps({"batch": batch, "written": written, "inlined": inlined}) + "\n")
 
 
 def sink_options(given: dict[str, str], stream: str) -> SinkOptions:
@@ -190,16 +197,24 @@ def sink_options(given: dict[str, str], stream: str) -> SinkOptions:
     return parse_batch_options(given).sink
 
 
-def arrow(values: list[str], *, breaks_off: bool = False) -> Iterator[pa.RecordBatch]:
-    """Three Arrow batches, the key being the last part of a value. A task takes two of them before
-    it writes, so it breaks off behind those."""
-    third = (len(values) + 2) // 3
-    for number in range(3):
-        if breaks_off and number == 2:
-            raise TaskBrokeOffError(f"after {2 * third} of {len(values)} rows")
-        part = values[number * third : (number + 1) * third]
-        keys = [value.rsplit("-", 1)[-1] for value in part]
-        yield pa.RecordBatch.from_arrays([_column(keys), _column(part)], ["key", "value"])
+def arrow(
+    values: list[str],
+    pieces: int = PIECES,
+    topics: Sequence[str] = (),
+    *,
+    breaks_off: bool = False,
+) -> Iterator[pa.RecordBatch]:
+    """Arrow batches, the key being the last part of a value. A task takes two of them before it
+    writes, so of three it breaks off behind those."""
+    length = -(-len(values) // pieces)
+    for number in range(pieces):
+        if breaks_off and number == pieces - 1:
+            raise TaskBrokeOffError(f"after {number * length} of {len(values)} rows")
+        part = values[number * length : (number + 1) * length]
+        columns = {"key": [value.rsplit("-", 1)[-1] for value in part], "value": part}
+        if topics:
+            columns["topic"] = [topics[row % len(topics)] for row in range(len(part))]
+        yield pa.RecordBatch.from_arrays([_column(c) for c in columns.values()], [*columns])
 
 
 def _column(values: list[str]) -> pa.Array:

@@ -20,13 +20,30 @@ from eos_sink.kafka.deadline import Deadline
 from eos_sink.protocol.model import BatchId, TaskReport
 from eos_sink.task.writer import TaskWriter
 from eos_sink.testing import KafkaCluster
-from eos_sink.testing.faults import Action, FaultPoint, Faults
+from eos_sink.testing.faults import (
+    TIMELINE_VARIABLE,
+    Action,
+    FaultPoint,
+    Faults,
+    read_timeline,
+)
 from eos_sink.testing.process_tree import wait_stopped
 from integration import minispark
 from integration.checker import Rows, assert_each_once, read_topic
-from integration.minispark import DONE, STOPPED, Arm, Checkpoint, Config, arrow, sink_options
+from integration.minispark import (
+    DONE,
+    PIECES,
+    STOPPED,
+    Arm,
+    Checkpoint,
+    Config,
+    arrow,
+    sink_options,
+)
 
 PARTITIONS, ROWS = 3, 8
+# Far more than such rows have.
+INLINE_BYTES = 4096
 # Longer than any wait here, so that a transaction that was left open is noticed.
 TRANSACTION_MS = 90_000
 PATIENCE_S = 75.0
@@ -51,10 +68,12 @@ class Process:
         self.faults = Faults(directory / "faults")
         self.results = Path(config.results)
         self._said = directory / "said"
+        self._timeline = directory / "timeline"
+        environment = {**self.faults.environment, TIMELINE_VARIABLE: str(self._timeline)}
         config.write(directory / "config.json")
         self._process = _FORKS.Process(
             target=minispark.process,
-            args=(str(directory / "config.json"), self.faults.environment, str(self._said)),
+            args=(str(directory / "config.json"), environment, str(self._said)),
         )
         self._process.start()
 
@@ -121,17 +140,28 @@ class Process:
 
     def written(self, batch: int) -> list[int] | None:
         """The partitions that were written before the decision; None: it did not come so far."""
-        log = self.results / "batches.jsonl"
-        for line in log.read_text().splitlines() if log.exists() else []:
-            told: dict[str, Any] = json.loads(line)
-            if told["batch"] == batch:
-                partitions: list[int] = told["written"]
-                return partitions
-        return None
+        return self._told(batch, "written")
+
+    def inlined(self, batch: int) -> list[int] | None:
+        """The partitions whose rows the driver was given; None: it did not come so far."""
+        return self._told(batch, "inlined")
+
+    def passed(self) -> set[str]:
+        """The fault points that it has passed."""
+        return {entry.point for entry in read_timeline(self._timeline)}
 
     def reports(self, batch: int) -> Path:
         """What its tasks reported."""
         return self.results / f"reports-{batch}"
+
+    def _told(self, batch: int, what: str) -> list[int] | None:
+        log = self.results / "batches.jsonl"
+        for line in log.read_text().splitlines() if log.exists() else []:
+            told: dict[str, Any] = json.loads(line)
+            if told["batch"] == batch:
+                partitions: list[int] = told[what]
+                return partitions
+        return None
 
     def _end(self) -> int:
         self.ends_within(PATIENCE_S)
@@ -145,6 +175,8 @@ class Query:
     Attributes:
         batches: the rows of each partition of each batch, as its source has them.
         stream: Spark's own id of the query, kept in its checkpoint.
+        pieces: the Arrow batches of a task.
+        topics: the rows go to them in turns.
     """
 
     def __init__(
@@ -161,15 +193,37 @@ class Query:
         self.checkpoint = directory / "checkpoint"
         self.stream = stream or f"stream-{uuid.uuid4().hex[:8]}"
         self.batches = [rows_of(batch) for batch in range(3)]
+        self.pieces = PIECES
+        self.topics: list[str] = []
         cluster.create_topic(self.topic, partitions=3)
         self._given = {
             "kafka.bootstrap.servers": cluster.bootstrap_servers,
             "topic": self.topic,
             "eos.id": f"query-{uuid.uuid4().hex[:8]}",
             "eos.transaction.timeout.ms": str(TRANSACTION_MS),
+            # Each task opens a transaction, unless a test says otherwise.
+            "eos.inline.bytes": "0",
             **{name.replace("_", "."): value for name, value in options.items()},
         }
         self.options = sink_options(self._given, self.stream)
+
+    def change(self, options: dict[str, str]) -> None:
+        """Options for the processes that come, beside those that every query has."""
+        self._given.update(options)
+        self.options = sink_options(self._given, self.stream)
+
+    def inline(self, most_bytes: int = INLINE_BYTES) -> None:
+        """Let the driver of the processes that come write partitions of up to so many bytes."""
+        self.pieces = 1
+        self.change({"eos.inline.bytes": str(most_bytes)})
+
+    def spread(self) -> None:
+        """Let rows go in turns to the topic and to another one."""
+        other = f"{self.topic}-other"
+        self._cluster.create_topic(other, partitions=PARTITIONS)
+        self.topics = [self.topic, other]
+        del self._given["topic"]
+        self.change({})
 
     # Processes.
 
@@ -204,6 +258,8 @@ class Query:
             results=str(directory / "results"),
             batches=self.batches,
             stream=self.stream,
+            pieces=self.pieces,
+            topics=self.topics,
             arm=[vars(a) for a in arm],
             **more,
         )
@@ -225,7 +281,7 @@ class Query:
         rows = Checkpoint(self.checkpoint).planned(batch, self.batches[batch])
         reports: list[TaskReport] = [
             TaskWriter(self.kafka, self.options, plan).write(
-                BatchId(self.stream, batch), partition, arrow(values)
+                BatchId(self.stream, batch), partition, arrow(values, self.pieces, self.topics)
             )
             for partition, values in enumerate(rows)
         ]

@@ -62,6 +62,8 @@ class SparkQuery:
             "topic": self.topic,
             "checkpointLocation": str(self.checkpoint),
             "eos.step.timeout.ms": "60000",
+            # Each task opens a transaction, unless a test says otherwise.
+            "eos.inline.bytes": "0",
         }
         self.tasks = TASKS
         self.frames: list[dict[str, str]] = []
@@ -193,7 +195,7 @@ class SparkQuery:
 
     def frame(self, topic: str, **options: str) -> dict[str, str]:
         """The options of a frame; `options` with `_` for `.`."""
-        named = ("kafka.bootstrap.servers", "eos.step.timeout.ms")
+        named = ("kafka.bootstrap.servers", "eos.step.timeout.ms", "eos.inline.bytes")
         more = {name.replace("_", "."): value for name, value in options.items()}
         return {**{name: self.options[name] for name in named}, "topic": topic, **more}
 

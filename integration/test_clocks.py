@@ -25,7 +25,14 @@ HOUR_MS = 3_600_000
 @pytest.mark.parametrize("off_ms", [HOUR_MS, -HOUR_MS])
 def test_a_driver_with_a_wrong_clock_decides(kafka: KafkaCluster, off_ms: int) -> None:
     topic, servers = new_topic(kafka, "readings"), kafka.bootstrap_servers
-    options = parse_options({"kafka.bootstrap.servers": servers, "eos.id": topic, "topic": topic})
+    options = parse_options(
+        {
+            "kafka.bootstrap.servers": servers,
+            "eos.id": topic,
+            "topic": topic,
+            "eos.inline.bytes": "0",
+        }
+    )
     with ExitStack() as ending:
         cluster = ConfluentKafka(options)
         ending.callback(cluster.close)

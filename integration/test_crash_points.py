@@ -35,6 +35,12 @@ def commit(query: Query, point: FaultPoint) -> Process:
     return query.run(kill_at(point, batch=1, partition=2))
 
 
+def inlined(query: Query, point: FaultPoint) -> Process:
+    """The driver writes all rows."""
+    query.inline()
+    return commit(query, point)
+
+
 def broken_task(query: Query, point: FaultPoint) -> Process:
     """Two partitions are prepared, the third one fails, and Spark aborts."""
     return query.run(kill_at(point, batch=1, partition=2), fail=(1, 2))
@@ -79,6 +85,7 @@ SCENARIOS: dict[str, tuple[Scenario, ...]] = {
     "committer.open": (first_batch, broken_task),
     "committer.read": (replayed,),
     "committer.describe": (commit,),
+    "committer.produce": (inlined,),
     "committer.write": (commit, replayed),
     "committer.settle": (commit,),
     "committer.list": (broken_task,),

@@ -8,18 +8,21 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from confluent_kafka import ConsumerGroupTopicPartitions
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError
 from confluent_kafka.admin import AdminClient
 from kafka.partitioner.default import murmur2
 
 from eos_sink.decision_log import DecisionRegister
 from eos_sink.decision_log.codec import decode, encode, is_moved
 from eos_sink.errors import CommitFailedError, ConfigurationError, SupersededError
+from eos_sink.kafka import log_reader
+from eos_sink.kafka.admin_requests import Place
 from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.fetch import Fetched, fetch
 from eos_sink.kafka.interfaces import LogPosition, Visibility, Witness
-from eos_sink.kafka.log_reader import PartitionReader
 from eos_sink.kafka.log_topic import LOG_PARTITIONS
+from eos_sink.kafka.wire import Wire
 from eos_sink.options import SinkOptions, parse_options
 from eos_sink.protocol.model import BatchId, Decision, LogRecord, PlanToken, RowDigest
 from eos_sink.testing import KafkaCluster
@@ -99,6 +102,28 @@ def test_a_decision_log_of_another_size_is_refused(
         other.close()
 
 
+class DeposedLeader:
+    """Answers that the log is empty, some times or until the brokers are asked who leads."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, times: int = -1) -> None:
+        self.left = times
+        monkeypatch.setattr(log_reader, "fetch", self.fetch)
+        if times < 0:
+            monkeypatch.setattr(Wire, "find_newest_leader", self.find_newest_leader)
+
+    async def fetch(
+        self, wire: Wire, place: Place, at: int, deadline: Deadline, *, committed: bool
+    ) -> Fetched | KafkaError:
+        answer = await fetch(wire, place, at, deadline, committed=committed)
+        if isinstance(answer, KafkaError) or not self.left:
+            return answer
+        self.left -= 1
+        return Fetched(answer.leader, stable=0, end=0, next=at)
+
+    async def find_newest_leader(self, place: Place, deadline: Deadline) -> None:
+        self.left = 0
+
+
 def test_a_record_behind_a_reported_end_that_is_too_low_is_not_overwritten(
     query: Query, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -110,11 +135,11 @@ def test_a_record_behind_a_reported_end_that_is_too_low_is_not_overwritten(
     token = PlanToken(names, 0, one.read(deadline()).position, metadata)
     decided = Decision(BatchId("stream", 7), 0, 0, RowDigest(), ())
     one.write(token, decided, deadline())
-    with monkeypatch.context() as patched:
-        patched.setattr(PartitionReader, "find_end", lambda *_: 0)
-        assert other.read(deadline()).seq == 0
-        with pytest.raises(SupersededError):
-            other.write(token, None, deadline())
+    deposed = DeposedLeader(monkeypatch)
+    assert other.read(deadline()).seq == 0
+    with pytest.raises(SupersededError):
+        other.write(token, None, deadline())
+    assert not deposed.left
     last = one.read(deadline())
     assert (last.seq, last.decision) == (1, decided)
     for register in (one, other):
@@ -132,15 +157,10 @@ def test_an_end_before_the_plans_record_is_asked_for_again(
     member = query.kafka.member(names.group, names.driver, 30_000)
     token = PlanToken(names, 0, start, member.join(deadline()))
     entry = one.write(token, None, deadline())
-    told, ask = [0, 0], PartitionReader.find_end
-
-    def old_at_first(reader: PartitionReader, number: int, deadline: Deadline) -> int:
-        return told.pop() if told else ask(reader, number, deadline)
-
-    monkeypatch.setattr(PartitionReader, "find_end", old_at_first)
+    deposed = DeposedLeader(monkeypatch, times=2)
     token = replace(token, seq=entry.seq, position=entry.position)
     assert other.expect(token, deadline()) == entry
-    assert not told
+    assert not deposed.left
     for register in (one, other):
         register.close()
     member.close()

@@ -5,9 +5,13 @@ from __future__ import annotations
 import logging
 
 import pytest
+from confluent_kafka import Producer
 
 from eos_sink.errors import ConfigurationError
+from eos_sink.kafka.cluster import ConfluentKafka
+from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.log_topic import LOG_PARTITIONS
+from eos_sink.options import parse_options
 from eos_sink.testing import KafkaCluster
 from integration.conftest import MakeRun
 from integration.in_process import new_topic
@@ -37,3 +41,25 @@ def test_a_compacted_log_is_used_without_a_warning(
     with caplog.at_level(logging.WARNING, "eos_sink.kafka"):
         run(kafka, topic=new_topic(kafka, "readings"), eos_log_topic=log).write(value=["a"])
     assert not [record for record in caplog.records if "compacted" in record.getMessage()]
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
+def test_a_log_is_read_whatever_its_records_are_compressed_with(
+    kafka: KafkaCluster, codec: str
+) -> None:
+    """Versions before wrote lz4, and an operator may set the topic's compression.type."""
+    given = {"kafka.bootstrap.servers": kafka.bootstrap_servers, "topic": "t", "eos.id": "codecs"}
+    log = new_topic(kafka, "log", LOG_PARTITIONS, cleanup_policy="compact")
+    clients = ConfluentKafka(parse_options({**given, "eos.log.topic": log}))
+    reader = clients.log_reader(Deadline(30))
+    place = reader.position("key")
+    settings = {"bootstrap.servers": kafka.bootstrap_servers, "compression.type": codec}
+    producer = Producer(settings)
+    rows = [b"row %d" % number * 100 for number in range(200)]
+    for row in rows:
+        producer.produce(log, row, key=b"key", partition=place.partition)
+    producer.flush(30)
+    position, value = reader.latest(["key"], Deadline(30))["key"]
+    assert (position.offset, value) == (len(rows) - 1, rows[-1])
+    assert clients.log_records(Deadline(30)) == {"key": rows[-1]}
+    clients.close()

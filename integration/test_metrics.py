@@ -76,6 +76,8 @@ def test_figures_add_up_over_abort_replay_rewrite_and_restarts(
         Count.ROWS: 15,
         Count.BYTES: 45,
         Count.TRANSACTIONS: 11,
+        Count.INLINE_ROWS: 0,
+        Count.INLINE_BATCHES: 0,
         Count.REWRITES: 1,
         Count.REPLAYS: 1,
         Count.ABORTS: 2,

@@ -25,7 +25,7 @@ LONG_S = 90.0
 def options(cluster: KafkaCluster) -> Iterator[SinkOptions]:
     topic = new_topic(cluster, "settling")
     servers = {"kafka.bootstrap.servers": cluster.bootstrap_servers}
-    yield parse_options({**servers, "eos.id": topic, "topic": topic})
+    yield parse_options({**servers, "eos.id": topic, "topic": topic, "eos.inline.bytes": "0"})
     cluster.repair()
 
 

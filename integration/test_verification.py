@@ -44,7 +44,12 @@ def start() -> Iterator[Start]:
 
 
 def kafka_on(cluster: KafkaCluster) -> ConfluentKafka:
-    options = {"kafka.bootstrap.servers": cluster.bootstrap_servers, "eos.id": "q", "topic": "t"}
+    options = {
+        "kafka.bootstrap.servers": cluster.bootstrap_servers,
+        "eos.id": "q",
+        "topic": "t",
+        "eos.inline.bytes": "0",
+    }
     return ConfluentKafka(parse_options(options))
 
 

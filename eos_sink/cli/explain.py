@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from eos_sink.cli.arguments import add_connection, command_line, sink_options
 from eos_sink.cli.output import Cell, CommandError, Mood, Report
 from eos_sink.cli.query_name import find_query
+from eos_sink.cli.status import describe_inlined, inlined_document
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.protocol.model import BatchId, Numbering
 from eos_sink.protocol.outcome import Outcome
@@ -99,6 +100,7 @@ def explain(admin: Admin, arguments: argparse.Namespace) -> Report:
         "seq": written.record.seq if written else None,
         "decided_at_ms": written.at_ms if written else None,
         "rows": decision.total.rows if decision else None,
+        **inlined_document(decision),
         "tasks": found.fates,
         "other_streams": others,
         "not_seen": unseen,
@@ -132,6 +134,8 @@ def _list_notes(status: QueryStatus, batch: Explanation, reach: str) -> Iterator
             f"{at:%Y-%m-%d %H:%M:%S} UTC: {total.rows:,} rows, {total.bytes:,} "
             f"bytes, slot {batch.decision.slot}, {batch.decision.partitions} tasks."
         )
+        if batch.decision.inlined:
+            yield describe_inlined(batch.decision)
     outcomes = {each.fate for each in batch.fates}
     if batch.known is Known.LATEST and Outcome.OPEN in outcomes:
         yield "The driver, or the query's next start, commits what is decided and open."
@@ -147,7 +151,8 @@ def _list_notes(status: QueryStatus, batch: Explanation, reach: str) -> Iterator
         yield (
             f"The stream's latest decided batch is {latest}. Nothing of a later one is visible: it "
             "is being written, was aborted, or has not begun. Kafka does not know which batch an "
-            "undecided transaction belongs to; the table shows those of the next batch's slot."
+            "undecided transaction belongs to; the table shows those of the next batch's slot. A "
+            "task whose rows the driver writes has none."
         )
     elif batch.known is Known.NO_STREAM:
         yield "The log has no decided batch of this stream, so nothing of it is visible."

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from eos_sink.cli.arguments import add_connection, sink_options
 from eos_sink.cli.output import Cell, CommandError, Mood, Report
 from eos_sink.cli.query_name import confirm, find_query, list_queries
+from eos_sink.cli.status import describe_inlined, inlined_document
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Visibility
 from eos_sink.protocol.outcome import Outcome
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from eos_sink.decision_log import Entry
     from eos_sink.ops.resolve import Choice, QueryEvidence, TransactionEvidence
     from eos_sink.options import SinkOptions
-    from eos_sink.protocol.model import RowDigest
+    from eos_sink.protocol.model import Decision, RowDigest
 
 NAME = "resolve"
 HELP = "Show why a query needs an operator, and carry out the operator's choice."
@@ -137,7 +138,7 @@ def make_report(
     else:
         notes.append("Nothing is in doubt. If the query still stops: --accept or --forget.")
     return Report(
-        _COLUMNS,
+        _COLUMNS if evidence.transactions else (),
         tuple(map(_make_row, evidence.transactions)),
         tuple(notes),
         ok=written is not None or not (evidence.in_doubt or evidence.committed),
@@ -163,7 +164,7 @@ def _make_row(each: TransactionEvidence) -> tuple[Cell, ...]:
 def _list_notes(options: SinkOptions, evidence: QueryEvidence) -> Iterator[str]:
     from eos_sink.driver.processes import is_alive_here
 
-    names, entry, decision = options.names, evidence.entry, evidence.decision
+    names, entry = options.names, evidence.entry
     yield f"Query {names.query}, group {names.group}"
     if entry is None:
         yield f"Decision log: there is no topic {options.log_topic}."
@@ -176,18 +177,8 @@ def _list_notes(options: SinkOptions, evidence: QueryEvidence) -> Iterator[str]:
         yield f"Last written by {evidence.run}{alive}."
     if evidence.members:
         yield f"Group member, alive or recently ended: {', '.join(evidence.members)}."
-    if decision is not None:
-        yield (
-            f"Decision: {decision.batch}, slot {decision.slot}, {decision.partitions} partitions, "
-            f"{_describe_rows(decision.total)}."
-        )
-        override = decision.override
-        if override.accepted:
-            yield "An operator has accepted it as it is."
-        if override.visible:
-            yield f"Visible by an operator's choice: partitions {sorted(override.visible)}."
-        if override.lost:
-            yield f"Lost by an operator's choice: partitions {sorted(override.lost)}."
+    if evidence.decision is not None:
+        yield from _describe_decision(evidence.decision)
     for each in evidence.in_doubt:
         yield _describe_doubt(each)
     for tail in evidence.tails:
@@ -203,6 +194,22 @@ def _list_notes(options: SinkOptions, evidence: QueryEvidence) -> Iterator[str]:
         yield f"Open and undecided: {len(evidence.undecided)}; the next start aborts them."
 
 
+def _describe_decision(decision: Decision) -> Iterator[str]:
+    yield (
+        f"Decision: {decision.batch}, slot {decision.slot}, {decision.partitions} partitions, "
+        f"{_describe_rows(decision.total)}."
+    )
+    if decision.inlined:
+        yield describe_inlined(decision)
+    override = decision.override
+    if override.accepted:
+        yield "An operator has accepted it as it is."
+    if override.visible:
+        yield f"Visible by an operator's choice: partitions {sorted(override.visible)}."
+    if override.lost:
+        yield f"Lost by an operator's choice: partitions {sorted(override.lost)}."
+
+
 def _describe_doubt(each: TransactionEvidence) -> str:
     entry, trace = each.entry, each.trace
     seen = f"{trace.rows} of its {entry.digest.rows} rows are at the topic's end"
@@ -210,9 +217,8 @@ def _describe_doubt(each: TransactionEvidence) -> str:
         seen += ", with its fingerprint"
     elif trace.rows:
         seen += f" ({_describe_rows(each.found)}; decided: {_describe_rows(entry.digest)})"
-    hidden = f", {trace.hidden} of them compressed and unreadable" if trace.hidden else ""
     doubt = f"In doubt: partition {entry.partition}, witness {entry.witness} unreadable"
-    return f"{doubt}; {seen}{hidden}."
+    return f"{doubt}; {seen}."
 
 
 def _describe_rows(rows: RowDigest) -> str:
@@ -250,6 +256,7 @@ def _document(
             "slot": decision.slot,
             "partitions": decision.partitions,
             **_rows_document(decision.total),
+            **inlined_document(decision),
             "ruling": decision.override,
         },
         "transactions": [_transaction_document(each) for each in evidence.transactions],
@@ -285,7 +292,6 @@ def _transaction_document(each: TransactionEvidence) -> dict[str, Any]:
         "at_the_end": {
             **_rows_document(each.found),
             "rows": each.trace.rows,
-            "hidden": each.trace.hidden,
             "marker": _MARKERS[each.marker],
             "same_rows": each.same_rows,
         },

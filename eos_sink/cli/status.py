@@ -14,7 +14,7 @@ from eos_sink.cli.query_name import find_query
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.ops.alerts import find_alerts
 from eos_sink.ops.status import QueryStatus, QueryTransaction, Snapshot
-from eos_sink.protocol.model import BatchId, Numbering
+from eos_sink.protocol.model import BatchId, Decision, Numbering
 from eos_sink.protocol.outcome import Outcome
 
 NAME = "status"
@@ -158,6 +158,22 @@ def name_batch(batch: BatchId | None) -> str:
     return f"version {batch.batch}" if batch.numbering is Numbering.VERSION else str(batch.batch)
 
 
+def describe_inlined(decision: Decision) -> str:
+    """What the decision's own transaction has of the batch; only if it has rows."""
+    some, every = len(decision.inlined), len(decision.digests)
+    rows = f"{decision.inlined_total.rows:,} rows, of {some} of the {every} tasks with rows,"
+    what = "All its rows" if some == every else rows
+    return f"{what} are in the transaction of the decision and became visible with it."
+
+
+def inlined_document(decision: Decision | None) -> dict[str, int]:
+    """The same as JSON."""
+    return {
+        "inline_partitions": len(decision.inlined) if decision else 0,
+        "inline_rows": decision.inlined_total.rows if decision else 0,
+    }
+
+
 def query_document(status: QueryStatus, now_ms: int) -> dict[str, Any]:
     """A query as JSON."""
     batch, decision, hidden = status.batch, status.decision, status.history.hidden
@@ -170,6 +186,7 @@ def query_document(status: QueryStatus, now_ms: int) -> dict[str, Any]:
         "rows": status.total.rows,
         "bytes": status.total.bytes,
         "partitions": decision.partitions if decision else 0,
+        **inlined_document(decision),
         "decided_at_ms": status.decided_at_ms,
         "outcome": status.outcome and status.outcome.value,
         "lost": status.partitions_that_are(Outcome.LOST),

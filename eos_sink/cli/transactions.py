@@ -324,7 +324,10 @@ def _describe(snapshot: Snapshot, each: QueryTransaction) -> Iterator[str]:
             f"bytes, witness {entry.witness}."
         )
     elif each.task is None:
-        yield "It is the driver's own transaction, which writes the log; it takes 30 s at most."
+        yield (
+            "It is the driver's own transaction, which writes the log and the rows of small "
+            "partitions; it takes 30 s at most."
+        )
     elif each.open:
         yield "No decision names it: it is being written, or its driver died before the decision."
     else:

@@ -82,6 +82,7 @@ class BatchMetrics:
         """The decision is settled and all of it is visible."""
         with contextlib.suppress(Exception):
             took = clock.took
+            left_ms = self._left_ms if Step.VOTE in took else None
             self._pending += Stats.of_steps({s: took[s] for s in _LATE_STEPS if s in took})
             events.emit(
                 Event.REWRITTEN if rewritten else Event.COMMITTED,
@@ -95,7 +96,7 @@ class BatchMetrics:
                 bytes=decision.total.bytes,
                 rewritten_partitions=sorted(rewritten) or None,
                 **{f"{step.label}_seconds": round(took[step], 6) for step in Step if step in took},
-                time_left_seconds=None if self._left_ms is None else self._left_ms / 1000,
+                time_left_seconds=None if left_ms is None else left_ms / 1000,
             )
 
     def replayed(self, batch: BatchId) -> None:

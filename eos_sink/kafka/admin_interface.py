@@ -85,16 +85,15 @@ class Trace:
     """What a partition still shows of one producer's transaction.
 
     Attributes:
-        rows: its records that are there, `hidden` of them compressed with an unsupported codec.
+        rows: its records that are there.
         committed: the outcome in its marker; None: no marker was found.
     """
 
     rows: int = 0
-    hidden: int = 0
     committed: bool | None = None
 
-    def more(self, rows: int, *, hidden: bool) -> Trace:
-        return replace(self, rows=self.rows + rows, hidden=self.hidden + (rows if hidden else 0))
+    def more(self, rows: int) -> Trace:
+        return replace(self, rows=self.rows + rows)
 
     def ended(self, *, committed: bool) -> Trace:
         return replace(self, committed=committed)

@@ -27,8 +27,7 @@ from eos_sink.kafka.interfaces import (
     Visibility,
     Witness,
 )
-from eos_sink.kafka.log_reader import ConfluentLogReader, read_latest_records
-from eos_sink.kafka.log_topic import LOG_CONFIGURATION, LOG_PARTITIONS, LogTopic, home_of
+from eos_sink.kafka.log_topic import LOG_PARTITIONS, LogTopic, home_of
 from eos_sink.kafka.member import ConfluentMember
 from eos_sink.kafka.producer import ConfluentProducer
 from eos_sink.kafka.shared_clients import FIRST_ANSWER_S, SharedClients
@@ -37,6 +36,8 @@ from eos_sink.kafka_config.acls import Acl, Resource
 from eos_sink.options import SinkOptions
 
 if TYPE_CHECKING:
+    from eos_sink.kafka.driver_producer import DriverProducer
+    from eos_sink.kafka.log_reader import DecisionLogReader
     from eos_sink.kafka.native.client import NativeClient
     from eos_sink.kafka.transaction_control import KafkaPythonControl
 
@@ -79,15 +80,17 @@ class ConfluentKafka:
             client=client,
         )
 
-    def log_producer(self, transactional_id: str, timeout_ms: int) -> ConfluentProducer:
-        """For decisions: none of the user's batching, records as large as the topic allows."""
-        settings = {
-            **self.clients.connection,
-            "linger.ms": "0",
-            "compression.type": "lz4",
-            "message.max.bytes": LOG_CONFIGURATION["max.message.bytes"],
-        }
-        return ConfluentProducer(settings, transactional_id, timeout_ms, self.clients.permissions)
+    def log_producer(self, transactional_id: str, timeout_ms: int) -> DriverProducer:
+        from eos_sink.kafka.driver_producer import DriverProducer
+
+        clients = self.clients
+        return DriverProducer(
+            clients.control,
+            clients.producer_settings,
+            transactional_id,
+            timeout_ms,
+            clients.permissions,
+        )
 
     def member(self, group: str, instance_id: str, session_ms: int) -> ConfluentMember:
         return ConfluentMember(self.clients, self._home, group, instance_id, session_ms)
@@ -109,11 +112,16 @@ class ConfluentKafka:
     def control(self) -> KafkaPythonControl:
         return self.clients.control()
 
-    def log_reader(self, deadline: Deadline) -> ConfluentLogReader:
+    def log_reader(self, deadline: Deadline) -> DecisionLogReader:
+        # It imports kafka-python, which tasks do not need.
+        from eos_sink.kafka.log_reader import DecisionLogReader
+
         self._log_topic.ensure(deadline)
-        return ConfluentLogReader(self.clients, self._home)
+        return DecisionLogReader(self.clients, self._home)
 
     def log_records(self, deadline: Deadline) -> Mapping[str, bytes]:
+        from eos_sink.kafka.log_reader import read_latest_records
+
         return read_latest_records(self.clients, range(LOG_PARTITIONS), deadline)
 
     def visibility(
@@ -124,7 +132,6 @@ class ConfluentKafka:
     def markers(
         self, asked: Mapping[Witness, Transaction], deadline: Deadline
     ) -> Mapping[Witness, bool]:
-        # It imports kafka-python.
         from eos_sink.kafka.log_scan import find_markers
 
         return find_markers(self.clients, asked, deadline)

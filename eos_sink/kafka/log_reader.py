@@ -1,175 +1,175 @@
-"""Reads topics with consumers that commit no offsets; above all the decision log."""
+"""Reads the decision log with single Fetch requests: one tells its end and brings what is new."""
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from dataclasses import replace
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import KafkaError
 
 from eos_sink.errors import ClusterError, OutcomeUnknownError
 from eos_sink.kafka.calls import retry_until
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.error_codes import LOGGER, convert_error, is_missing, is_transient
+from eos_sink.kafka.error_codes import Meaning, convert_error, get_meaning, is_missing, is_transient
+from eos_sink.kafka.fetch import EARLIEST, LATEST, Fetched, fetch, find_offset
 from eos_sink.kafka.interfaces import LogPosition
 from eos_sink.kafka.shared_clients import SharedClients
+from eos_sink.kafka.wire import Leader, Wire
 
-_POLL_S = 0.1
-# How long a broker delays the empty fetch that marks the end of a partition; a new assignment
-# waits behind the one that is under way (500 ms by default). Each plan waits for the log's.
-_FETCH_MS = 1
 _LEARNS_S = 10.0
 # A request to a broker that has died waits for it to come back.
 _ANSWERS_S = 5.0
 # How long an end that lies before a known record is asked for again.
 _DEPOSED_S = 10.0
-
-
-def assigned_consumer(
-    settings: dict[str, str],
-    group: str,
-    when_out_of_range: str,
-    fetch_ms: int,
-    *,
-    committed: bool = True,
-) -> Consumer:
-    """A consumer of partitions that are assigned to it, which never commits offsets."""
-    configuration: dict[str, Any] = {
-        **settings,
-        "group.id": group,
-        "enable.auto.commit": False,
-        "isolation.level": "read_committed" if committed else "read_uncommitted",
-        "enable.partition.eof": True,
-        "fetch.wait.max.ms": fetch_ms,
-        "auto.offset.reset": when_out_of_range,
-    }
-    return Consumer(configuration, logger=LOGGER)
+# How long brokers may take to say who leads, if one of them may be wrong.
+_ASK_ALL_S = 2.0
 
 
 class PartitionReader:
-    """Reads partitions of the decision log. It is assigned only while it reads, so that an idle
-    process, or one that waits for an open transaction, fetches nothing.
+    """Reads a partition of the decision log, and fetches only when it is called.
 
     Args:
         clients: of the query.
+        number: of the partition.
+        take: is called with each record.
         committed: read only what committed transactions wrote, up to the first open one.
-        ignored: codes of lasting errors that do not matter to the caller.
+        start: the first offset to read.
+
+    Attributes:
+        reached: where it reads on.
     """
 
     def __init__(
-        self, clients: SharedClients, *, committed: bool = True, ignored: Iterable[int] = ()
-    ) -> None:
-        self.topic = clients.options.log_topic
-        self._needs = (clients.permissions.log_read, clients.permissions.group)
-        self._ignored = frozenset(ignored)
-        self._connect = partial(
-            assigned_consumer,
-            clients.connection,
-            clients.options.names.group,
-            "earliest",
-            _FETCH_MS,
-            committed=committed,
-        )
-        self._consumer = self._connect()
-
-    def read(
         self,
-        starts: Mapping[int, int],
-        ends: Mapping[int, int],
-        take: Callable[[Message], bool | None],
-        deadline: Deadline,
-    ) -> tuple[dict[int, int], set[int]]:
-        """Read each partition from its start, or from its first offset if the start is out of
-        range, to its end.
+        clients: SharedClients,
+        number: int,
+        take: Callable[[Any], None],
+        *,
+        committed: bool = True,
+        start: int = 0,
+    ) -> None:
+        self.reached = start
+        self._clients = clients
+        self._place = clients.options.log_topic, number
+        self._take = take
+        self._committed = committed
+        self._caught_up: Leader | None = None
 
-        Args:
-            starts: the first offset to read, by partition.
-            ends: where to stop at the latest. A partition that is not named, or whose readable
-                part ends before, is read as far as there is something to read.
-            take: is called with each record; True stops the reading.
+    def read(self, deadline: Deadline) -> Fetched:
+        """Read what one response contains.
 
-        Returns:
-            Where to read on, by partition; the partitions that were not finished by the deadline.
+        If the partition no longer has the offset to read from, it reads on at the first one that it
+        has; if the partition ends before that offset, it stays there.
+
+        Raises:
+            ClusterError: the topic is gone, or a permission is missing.
         """
-        reached = dict(starts)
-        unread = {n for n, at in starts.items() if n not in ends or at < ends[n]}
-        if not unread:
-            return reached, unread
-        self._consumer.assign([TopicPartition(self.topic, n, starts[n]) for n in sorted(unread)])
-        try:
-            while unread and not deadline.passed:
-                message = self._consumer.poll(min(_POLL_S, deadline.left))
-                if message is None:
-                    continue
-                error, number, offset = message.error(), message.partition() or 0, message.offset()
-                if error is None:
-                    reached[number] = (offset or 0) + 1
-                    if take(message):
-                        break
-                    if number in ends and reached[number] >= ends[number]:
-                        unread.discard(number)
-                elif error.code() == KafkaError._PARTITION_EOF:
-                    reached[number] = offset or 0
-                    unread.discard(number)
-                elif not is_transient(error) and error.code() not in self._ignored:
-                    what = f"The decision log {self.topic} is unreadable"
-                    raise convert_error(error, what, self._needs)
-        finally:
-            self._consumer.unassign()
-        return reached, unread
+        fetched = self._fetch(deadline)
+        for record in fetched.records():
+            if record.offset >= self.reached:
+                self._take(record)
+        self.reached = fetched.next
+        return fetched
 
-    def find_end(self, number: int, deadline: Deadline) -> int:
-        """The partition's last stable offset if this reads committed records, else its high
-        watermark, which may lie behind records of open transactions."""
+    def read_to(self, end: int, deadline: Deadline) -> None:
+        """Read on to an offset, and wait for open transactions before it.
 
-        def ask() -> int | KafkaError:
-            try:
-                soon = deadline.within(_ANSWERS_S).left
-                place = TopicPartition(self.topic, number)
-                return int(self._consumer.get_watermark_offsets(place, timeout=soon)[1])
-            except KafkaException as raised:
-                error: KafkaError = raised.args[0]
+        Raises:
+            OutcomeUnknownError: that was not possible by the deadline.
+        """
+        patience = deadline.within(_ANSWERS_S)
+
+        def read() -> bool:
+            nonlocal patience
+            before = -1
+            while before < self.reached < end:
+                before = self.reached
+                self.read(deadline)
+                if self.reached > before:
+                    patience = deadline.within(_ANSWERS_S)
+            if patience.passed:
+                # It may be asking a deposed leader.
                 self.look_up_leader(deadline)
-                return error
+                patience = deadline.within(_ANSWERS_S)
+            return self.reached >= end
 
+        if not retry_until(deadline, read, bool):
+            raise OutcomeUnknownError(
+                f"The decision log {self._name} could not be read to offset {end} within "
+                f"{deadline.seconds:.0f} s; read up to {self.reached}.",
+                remedy="An open transaction on it, of another query's driver, ends by its timeout; "
+                "check the partition's leader, then start the query again.",
+            )
+
+    def look_up_leader(self, deadline: Deadline) -> None:
+        """Ask all brokers who leads. A deposed leader that is cut off from the others names
+        itself."""
+        wire = self._wire
+        wire.run(wire.find_newest_leader, self._place, deadline.within(_ASK_ALL_S))
+
+    @property
+    def _wire(self) -> Wire:
+        return self._clients.control().wire
+
+    @property
+    def _name(self) -> str:
+        return "{}[{}]".format(*self._place)
+
+    def _fetch(self, deadline: Deadline) -> Fetched:
+        wire = self._wire
         # A broker may not know yet of a topic that was just created.
         learning = deadline.within(_LEARNS_S)
 
-        def is_final(answer: int | KafkaError) -> bool:
+        def is_final(answer: Fetched | KafkaError) -> bool:
             if not isinstance(answer, KafkaError):
                 return True
             return learning.passed if is_missing(answer) else not is_transient(answer)
 
-        end = retry_until(deadline, ask, is_final)
-        if not isinstance(end, KafkaError):
-            return end
-        if is_missing(end):
+        answer = retry_until(
+            deadline, lambda: wire.run(self._ask, wire, deadline.within(_ANSWERS_S)), is_final
+        )
+        if not isinstance(answer, KafkaError):
+            return answer
+        if is_missing(answer):
             raise ClusterError(
-                f"The decision log {self.topic} is gone.",
+                f"The decision log {self._place[0]} is gone.",
                 remedy="Do not create it again by hand: restore it if you can, then start the "
                 "query again, which says what is known without it.",
             )
-        raise convert_error(end, f"The end of {self.topic}[{number}] is unknown", self._needs)
+        what = f"The decision log {self._name} is unreadable"
+        raise convert_error(answer, what, [self._clients.permissions.log_read])
 
-    def look_up_leader(self, deadline: Deadline) -> None:
-        """Otherwise librdkafka asks the leader that it remembers, for up to metadata.max.age.ms (15
-        minutes), although the partition may have long found another one."""
-        with contextlib.suppress(KafkaException):
-            self._consumer.list_topics(self.topic, timeout=deadline.within(_ANSWERS_S).left)
+    async def _ask(self, wire: Wire, deadline: Deadline) -> Fetched | KafkaError:
+        while True:
+            if self._caught_up is None:
+                # The high watermark in a Fetch response of a new leader may be too low (KIP-207).
+                end = await find_offset(wire, self._place, LATEST, deadline)
+                if isinstance(end, KafkaError):
+                    return end
+                self._caught_up = end[0]
+            answer = await fetch(
+                wire, self._place, self.reached, deadline, committed=self._committed
+            )
+            if isinstance(answer, KafkaError):
+                if get_meaning(answer.code()) is not Meaning.OUT_OF_RANGE:
+                    return answer
+                start = await find_offset(wire, self._place, EARLIEST, deadline)
+                end = await find_offset(wire, self._place, LATEST, deadline)
+                if isinstance(start, KafkaError):
+                    return start
+                if isinstance(end, KafkaError):
+                    return end
+                if self.reached > end[1]:
+                    return Fetched(end[0], end[1], end[1], self.reached)
+                self.reached = max(self.reached, start[1])
+            elif answer.leader == self._caught_up:
+                return answer
+            else:
+                self._caught_up = None
 
-    def reconnect(self) -> None:
-        """A new client may begin with another broker, while this one asks only the leader that it
-        remembers."""
-        self._consumer.close()
-        self._consumer = self._connect()
 
-    def close(self) -> None:
-        self._consumer.close()
-
-
-class ConfluentLogReader:
+class DecisionLogReader:
     """Implements `LogReader` for one query; reads on from where it was.
 
     Args:
@@ -178,17 +178,15 @@ class ConfluentLogReader:
     """
 
     def __init__(self, clients: SharedClients, home: LogPosition) -> None:
+        self._clients = clients
         self._home = home
-        self._committed = PartitionReader(clients)
-        # The end for a read_committed consumer is the last stable offset, which can lie before a
-        # committed record.
-        self._all = PartitionReader(clients, committed=False)
-        self._next = self._at_least = 0
-        self._latest: dict[str, tuple[LogPosition, bytes]] = {}
+        self._keys: frozenset[str] = frozenset()
+        self._at_least = 0
+        self._restart()
 
     @property
     def reached(self) -> int:
-        return self._next
+        return self._log.reached
 
     def position(self, query: str) -> LogPosition:  # noqa: ARG002 - made for one query
         return self._home
@@ -198,87 +196,70 @@ class ConfluentLogReader:
     ) -> Mapping[str, tuple[LogPosition, bytes]]:
         """The target is the high watermark, not the last stable offset: a record of this query
         may lie behind another query's open transaction, and is waited for."""
+        self._keys = frozenset(keys)
         at_least, self._at_least = self._at_least, 0
-        end = self._all.find_end(self._home.partition, deadline)
-        if max(end, at_least) < known:
-            end = self._find_end_again(known, deadline)
-        self._read_on(max(end, at_least), keys, deadline)
+        before = self._log.reached
+        end = max(self._log.read(deadline).end, at_least)
+        if end < known:
+            end = self._read_again(known, deadline)
+        if end < before:
+            self._restart()
+        self._log.read_to(end, deadline)
         return dict(self._latest)
 
     def known(
         self, keys: Sequence[str], deadline: Deadline
     ) -> Mapping[str, tuple[LogPosition, bytes]]:
-        self._read_on(self._committed.find_end(self._home.partition, deadline), keys, deadline)
+        self._keys = frozenset(keys)
+        before = self._log.reached
+        fetched = self._log.read(deadline)
+        if fetched.end < before:
+            self._restart()
+            fetched = self._log.read(deadline)
+        self._log.read_to(fetched.stable, deadline)
         return dict(self._latest)
 
     def written(
         self, keys: Sequence[str], start: int, end: int, last: int, deadline: Deadline
     ) -> bool:
         self._at_least = last + 1
-        wanted, number = {key.encode() for key in keys}, self._home.partition
-        at, found = start, False
+        wanted, found = {key.encode() for key in keys}, list[int]()
 
-        def take(message: Message) -> bool:
-            nonlocal found
-            found = message.key() in wanted and start <= (message.offset() or 0) < end
-            return found
+        def take(record: Any) -> None:
+            if record.key in wanted and record.offset < end:
+                found.append(record.offset)
 
-        def read() -> bool:
-            nonlocal at
-            at = self._all.read({number: at}, {number: end}, take, deadline)[0][number]
-            return found or at >= end
-
-        self._all.look_up_leader(deadline)
-        if not retry_until(deadline, read, bool):
-            raise OutcomeUnknownError(
-                f"The decision log {self._home.topic}[{number}] could not be read from {start} to "
-                f"{end} within {deadline.seconds:.0f} s.",
-                remedy="Check the partition's leader, then start the query again.",
-            )
-        return found
+        reader = PartitionReader(
+            self._clients, self._home.partition, take, committed=False, start=start
+        )
+        reader.look_up_leader(deadline)
+        reader.read_to(end, deadline)
+        return bool(found)
 
     def close(self) -> None:
-        self._committed.close()
-        self._all.close()
+        """Nothing is open: its requests go over the connections that all clients share."""
 
-    def _find_end_again(self, known: int, deadline: Deadline) -> int:
+    def _restart(self) -> None:
+        """The topic was deleted and created again: nothing that was read holds."""
+        self._latest: dict[str, tuple[LogPosition, bytes]] = {}
+        self._log = PartitionReader(self._clients, self._home.partition, self._take)
+
+    def _take(self, record: Any) -> None:
+        key = (record.key or b"").decode(errors="replace")
+        if key in self._keys:
+            position = replace(self._home, offset=record.offset)
+            self._latest[key] = position, record.value or b""
+
+    def _read_again(self, known: int, deadline: Deadline) -> int:
         """The log has a record before `known`, unless it has lost records. A deposed leader learns
         that soon, unless it is cut off from the others."""
 
-        def ask() -> int:
-            self._all.reconnect()
-            return self._all.find_end(self._home.partition, deadline)
+        def read() -> int:
+            self._log.look_up_leader(soon)
+            return self._log.read(deadline).end
 
         soon = deadline.within(min(_DEPOSED_S, deadline.left / 2))
-        return retry_until(soon, ask, lambda end: end >= known)
-
-    def _read_on(self, end: int, keys: Sequence[str], deadline: Deadline) -> None:
-        number = self._home.partition
-        if end < self._next:
-            # The topic was deleted and created again: nothing that was read holds.
-            self._latest, self._next = {}, 0
-
-        def take(message: Message) -> None:
-            key = (message.key() or b"").decode(errors="replace")
-            if key in keys:
-                position = LogPosition(self._home.topic, number, message.offset() or 0)
-                self._latest[key] = position, message.value() or b""
-
-        before, patience = self._next, deadline.within(_ANSWERS_S)
-
-        def read() -> bool:
-            nonlocal before, patience
-            if patience.passed:
-                if self._next == before:
-                    # It may be asking a deposed leader, and only that one who leads.
-                    self._committed.reconnect()
-                before, patience = self._next, deadline.within(_ANSWERS_S)
-            reached, _ = self._committed.read({number: self._next}, {number: end}, take, patience)
-            self._next = reached[number]
-            return self._next >= end
-
-        if not retry_until(deadline, read, bool):
-            raise _unfinished(f"{self._home.topic}[{number}]", f"end ({end})", self._next, deadline)
+        return retry_until(soon, read, lambda end: end >= known)
 
 
 def read_latest_records(
@@ -287,27 +268,10 @@ def read_latest_records(
     """See `eos_sink.kafka.interfaces.Kafka.log_records`."""
     latest: dict[bytes, bytes] = {}
 
-    def take(message: Message) -> None:
-        latest[message.key() or b""] = message.value() or b""
+    def take(record: Any) -> None:
+        latest[record.key or b""] = record.value or b""
 
-    committed, everything = PartitionReader(clients), PartitionReader(clients, committed=False)
-    with contextlib.closing(committed), contextlib.closing(everything):
-        ends = {number: everything.find_end(number, deadline) for number in partitions}
-        reached = dict.fromkeys(ends, 0)
-
-        def read() -> bool:
-            reached.update(committed.read(reached, ends, take, deadline)[0])
-            return all(reached[number] >= end for number, end in ends.items())
-
-        if not retry_until(deadline, read, bool):
-            raise _unfinished(clients.options.log_topic, f"ends {ends}", reached, deadline)
+    for number in partitions:
+        reader = PartitionReader(clients, number, take)
+        reader.read_to(reader.read(deadline).end, deadline)
     return {key.decode(errors="replace"): value for key, value in latest.items()}
-
-
-def _unfinished(log: str, end: str, reached: object, deadline: Deadline) -> OutcomeUnknownError:
-    return OutcomeUnknownError(
-        f"The decision log {log} could not be read to its {end} within {deadline.seconds:.0f} s; "
-        f"read up to {reached}.",
-        remedy="An open transaction on it, of another query's driver, ends by its timeout; check "
-        "the partitions' leaders, then start the query again.",
-    )

@@ -11,22 +11,18 @@ from functools import partial
 from typing import Any
 
 from confluent_kafka import KafkaError
-from kafka import errors as kafka_errors
-from kafka.protocol.consumer.fetch import FetchRequest
-from kafka.record import MemoryRecords
 
+from eos_sink.errors import ClusterError
 from eos_sink.kafka.admin_interface import OnRow, PartitionTail, Trace
 from eos_sink.kafka.admin_requests import Place, describe_topics, list_offsets
 from eos_sink.kafka.calls import retry_until
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.error_codes import is_transient
+from eos_sink.kafka.fetch import fetch, read_records
 from eos_sink.kafka.interfaces import Headers, ProducerIdentity, Transaction, Witness
 from eos_sink.kafka.shared_clients import SharedClients
 from eos_sink.kafka.wire import Wire
 
-_FETCH_VERSION = 11  # The last one that names topics; every supported broker has it.
-_FETCH_BYTES = 4 * 1024 * 1024
-_FETCH_WAIT_MS = 100
 # How far behind a witness its marker is searched: a task's rows of one partition lie between.
 _MARKER_OFFSETS = 10_000_000
 
@@ -51,13 +47,12 @@ def scan_topic(  # noqa: PLR0913, PLR0917 - see `Admin.scan_topic`
             return []
         first = max(offsets.start, offsets.end - most)
         tail = PartitionTail(*place, offsets.start, offsets.stable, offsets.end, first)
-        leader = described.partitions[offsets.partition].leader
         scan = _TailScan(tail, producers, on_row)
         unread = ""
         try:
-            for batch in _batches(clients.control().wire, leader, place, first, tail.end, deadline):
+            for batch in _batches(clients.control().wire, place, first, tail.end, deadline):
                 scan.add(batch)
-        except _StoppedError as stopped:
+        except (_StoppedError, ClusterError) as stopped:
             unread = str(stopped)
         found.append(replace(tail, traces=scan.traces, unread=unread))
     return found
@@ -83,19 +78,11 @@ class _TailScan:
             if trace.committed is None and _ends(batch, producer.epoch, has_rows=trace.rows > 0):
                 self.traces[producer] = trace.ended(committed=next(iter(batch)).commit)
         elif batch.producer_epoch == producer.epoch:
-            hidden = not self._pass_rows(producer, batch)
-            self.traces[producer] = trace.more(batch.records_count, hidden=hidden)
-
-    def _pass_rows(self, producer: ProducerIdentity, batch: Any) -> bool:
-        """False: the batch cannot be decompressed; some codecs need a library."""
-        try:
-            rows = [row for row in batch if row.offset >= self._tail.start]
-        except (kafka_errors.UnsupportedCodecError, AssertionError):
-            return False
-        for row in rows:
-            headers: Headers = [(str(key), value) for key, value in row.headers or ()]
-            self._on_row(producer, self._tail.topic, row.value, row.key, headers or None)
-        return True
+            for row in read_records(batch):
+                if row.offset >= self._tail.start:
+                    headers: Headers = [(str(key), value) for key, value in row.headers or ()]
+                    self._on_row(producer, self._tail.topic, row.value, row.key, headers or None)
+            self.traces[producer] = trace.more(batch.records_count)
 
 
 def find_markers(
@@ -137,15 +124,11 @@ class _MarkerSearch:
         offsets = list_offsets(client, [self._place], deadline)[self._place]
         if isinstance(offsets, KafkaError):
             return not is_transient(offsets)
-        leader = described.partitions[number].leader
         start = max(min(self._open).offset, offsets.start)
         end = min(offsets.end, start + _MARKER_OFFSETS)
-        if leader < 0:
-            return False
+        wire = self._clients.control().wire
         try:
-            for batch in _batches(
-                self._clients.control().wire, leader, self._place, start, end, deadline
-            ):
+            for batch in _batches(wire, self._place, start, end, deadline):
                 self._add(batch)
                 if not self._open:
                     break
@@ -179,38 +162,17 @@ class _StoppedError(Exception):
     """A partition could not be read on; says why."""
 
 
-def _batches(  # noqa: PLR0913, PLR0917
-    wire: Wire, leader: int, place: Place, start: int, end: int, deadline: Deadline
-) -> Iterator[Any]:
+def _batches(wire: Wire, place: Place, start: int, end: int, deadline: Deadline) -> Iterator[Any]:
     """All record batches of a partition from one offset to another, committed or not."""
+    wire.forget_leader(place)
     at = start
     while at < end:
         if deadline.passed:
             raise _StoppedError(f"no time to read on from offset {at}")
-        answer = wire.run(_fetch, wire, leader, place, at, deadline)
-        if answer is None:
-            raise _StoppedError(f"broker {leader} does not answer")
-        if answer.error_code:
-            raise _StoppedError(kafka_errors.for_code(answer.error_code).__name__)
-        before, records = at, MemoryRecords(answer.records or b"")
-        while (batch := records.next_batch()) is not None:
-            at = max(at, batch.next_offset)
-            yield batch
-        if at == before:
+        fetched = wire.run(partial(fetch, committed=False), wire, place, at, deadline)
+        if isinstance(fetched, KafkaError):
+            raise _StoppedError(fetched.str())
+        if not fetched.batches:
             raise _StoppedError(f"nothing came at offset {at}")
-
-
-async def _fetch(wire: Wire, leader: int, place: Place, at: int, deadline: Deadline) -> Any:
-    partition = FetchRequest.FetchTopic.FetchPartition(
-        partition=place[1], fetch_offset=at, partition_max_bytes=_FETCH_BYTES
-    )
-    request = FetchRequest(
-        max_wait_ms=_FETCH_WAIT_MS,
-        min_bytes=1,
-        max_bytes=_FETCH_BYTES,
-        isolation_level=0,
-        topics=[FetchRequest.FetchTopic(topic=place[0], partitions=[partition])],
-        max_version=_FETCH_VERSION,
-    )
-    response = (await wire.gather({"": wire.send(request, leader, deadline)}, deadline))[""]
-    return response and response.responses[0].partitions[0]
+        yield from fetched.batches
+        at = fetched.next

@@ -19,7 +19,13 @@ from eos_sink.errors import ClusterError, ConfigurationError, OutcomeUnknownErro
 from eos_sink.kafka.calls import retry_until
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.error_codes import Answer, classify_control_answer
-from eos_sink.kafka.interfaces import EndOutcome, Transaction, TransactionState, TransactionStatus
+from eos_sink.kafka.interfaces import (
+    EndOutcome,
+    ProducerIdentity,
+    Transaction,
+    TransactionState,
+    TransactionStatus,
+)
 from eos_sink.kafka.wire import Wire
 from eos_sink.kafka_config.acls import Acl, permission_error
 from eos_sink.kafka_config.broker_versions import VERIFICATION, check_broker, check_verification
@@ -78,6 +84,20 @@ class KafkaPythonControl:
             check_verification(str(node), values.get(VERIFICATION))
 
     def check_timeout(self, transactional_id: str, timeout_ms: int, deadline: Deadline) -> None:
+        self.init(transactional_id, timeout_ms, deadline)
+
+    def init(
+        self, transactional_id: str, timeout_ms: int, deadline: Deadline
+    ) -> ProducerIdentity | None:
+        """InitProducerId: fence producers of the id, and abort what they left open.
+
+        Returns:
+            The identity of a new producer; None: it is refused.
+
+        Raises:
+            ConfigurationError: `timeout_ms` is above the brokers' maximum.
+        """
+
         def request(_: list[str]) -> Any:
             return InitProducerIdRequest(
                 transactional_id=transactional_id,
@@ -87,7 +107,7 @@ class KafkaPythonControl:
                 max_version=5,
             )
 
-        def read(_: list[str], response: Any) -> dict[str, Answer | None]:
+        def read(_: list[str], response: Any) -> dict[str, Any]:
             if response.error_code == _INVALID_TRANSACTION_TIMEOUT:
                 raise ConfigurationError(
                     f"Option eos.transaction.timeout.ms is {timeout_ms}, above the brokers' "
@@ -96,9 +116,13 @@ class KafkaPythonControl:
                     "Nothing was written.",
                 )
             answer = self._classify("InitProducerId", transactional_id, response.error_code)
-            return {transactional_id: answer}
+            return {transactional_id: None if answer is None else (answer, response)}
 
-        self._ask_coordinators([transactional_id], request, read, deadline)
+        asked = self._ask_coordinators([transactional_id], request, read, deadline)
+        answer, response = asked[transactional_id]
+        if answer is not Answer.DONE:
+            return None
+        return ProducerIdentity(response.producer_id, response.producer_epoch)
 
     def end(
         self, transactions: Iterable[Transaction], commit: bool, deadline: Deadline
@@ -262,14 +286,8 @@ class KafkaPythonControl:
         self, ids: Sequence[str], deadline: Deadline
     ) -> dict[int, list[str]]:
         """The ids by their coordinators, without those whose coordinator is not known yet."""
-        unknown = [name for name in ids if self.wire.get_coordinator(name) is None]
-        if unknown:
-            request = self.wire.find_coordinators_request(unknown)
-            sent = {"": self.wire.send(request, None, deadline)}
-            response = (await self.wire.gather(sent, deadline))[""]
-            for row in response.coordinators if response else []:
-                if self._classify("FindCoordinator", row.key, row.error_code):
-                    self.wire.remember_coordinator(row)
+        for name, code in (await self.wire.find_coordinators(ids, deadline)).items():
+            self._classify("FindCoordinator", name, code)
         grouped: dict[int, list[str]] = {}
         for name in ids:
             node = self.wire.get_coordinator(name)

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing
+from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from eos_sink.kafka.admin_requests import Place
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.error_codes import Meaning, convert_error, get_meaning, is_missing
+from eos_sink.kafka.error_codes import LOGGER, Meaning, convert_error, get_meaning, is_missing
 from eos_sink.kafka.interfaces import Visibility, Witness
-from eos_sink.kafka.log_reader import assigned_consumer
 from eos_sink.kafka.shared_clients import SharedClients
 
 _POLL_S = 0.1
 _LOOK_S = 1.0
-# As in a log reader, but a witness behind an open transaction may be looked at for long.
+# How long a broker delays the empty fetch that marks the end of a partition; a new assignment
+# waits behind the one that is under way (500 ms by default).
 _FETCH_MS = 10
 # Offsets that are read over rather than skipped, which takes a request.
 _NEAR = 1_000
@@ -56,10 +57,16 @@ class WitnessReader:
     """
 
     def __init__(self, clients: SharedClients, *, committed: bool) -> None:
-        group = clients.options.names.group
-        self._consumer = assigned_consumer(
-            clients.connection, group, "error", _FETCH_MS, committed=committed
-        )
+        configuration: dict[str, Any] = {
+            **clients.connection,
+            "group.id": clients.options.names.group,
+            "enable.auto.commit": False,
+            "isolation.level": "read_committed" if committed else "read_uncommitted",
+            "enable.partition.eof": True,
+            "fetch.wait.max.ms": _FETCH_MS,
+            "auto.offset.reset": "error",
+        }
+        self._consumer = Consumer(configuration, logger=LOGGER)
         self._permissions = clients.permissions
 
     def look(self, witnesses: Iterable[Witness], deadline: Deadline) -> dict[Witness, Visibility]:

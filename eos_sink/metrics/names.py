@@ -111,7 +111,8 @@ class Gauge(_Named):
     )
     VOTE_LEFT = (
         "vote_time_left_seconds",
-        "Least time left until the timeout at the latest vote, over all tasks.",
+        "Least time left until the timeout at the latest vote, over all tasks; none if the latest "
+        "batch had no vote.",
     )
     UNSETTLED = (
         "unsettled",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from eos_sink.kafka.admin_interface import PartitionOffsets
@@ -34,6 +34,9 @@ class EventKind(Enum):
     RULED = "an operator has chosen"
     REPEATED = "written again"
     """The record repeats the one before: batches planned before it can no longer be decided."""
+
+
+_DECIDING = (EventKind.DECIDED, EventKind.REWRITTEN)
 
 
 @dataclass(frozen=True)
@@ -97,7 +100,10 @@ class ActivityTracker:
             found.append(event)
             if event.kind is EventKind.DECIDED:
                 self._decided.setdefault(written.query, []).append(event)
-            elif event.kind is EventKind.SETTLED and written.decision is not None:
+            if written.record.settled and event.kind in _DECIDING:
+                # The driver has written all rows together with the decision.
+                found.append(replace(event, kind=EventKind.SETTLED, rows=0))
+            if found[-1].kind is EventKind.SETTLED and written.decision is not None:
                 self._settled[written.query] = written.decision
         for status in look.queries:
             decision, query = status.decision, status.query

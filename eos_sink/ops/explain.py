@@ -45,12 +45,17 @@ class Known(Enum):
 
 @dataclass(frozen=True)
 class TaskFate:
-    """What became of one task of the batch, with each piece of evidence for it."""
+    """What became of one task of the batch, with each piece of evidence for it.
+
+    Attributes:
+        inline: its rows are in the decision's transaction.
+    """
 
     partition: int
     fate: Outcome | Fate
     rows: int | None
     evidence: tuple[str, ...]
+    inline: bool = False
 
 
 @dataclass(frozen=True)
@@ -192,14 +197,19 @@ def decided_fates(batch: Explanation, known: Iterable[Evidence]) -> list[TaskFat
         )
         for each in known
     ]
+    why = "its rows are in the transaction of the decision"
+    found += [
+        TaskFate(each.partition, Outcome.COMMITTED, each.digest.rows, (why,), inline=True)
+        for each in decision.inlined
+    ]
     for entry in batch.replaced:
         why = (
             f"an earlier decision of the batch names it with epoch {entry.epoch}, the latest one "
-            "with another: only lost partitions are written again"
+            "does not: only lost partitions are written again"
         )
         found.append(TaskFate(entry.partition, Fate.REWRITTEN, entry.digest.rows, (why,)))
-    written = {entry.partition for entry in decision.prepared}
-    why = "the decision names no transaction of it"
+    written = decision.digests
+    why = "the decision has no rows of it"
     found += [
         TaskFate(number, Fate.NO_ROWS, 0, (why,))
         for number in range(decision.partitions)

@@ -230,7 +230,9 @@ class _Families:
         for step, took in stats.steps.items():
             self._steps.add_metric((query, step.label), took.count, took.total)
             self.add(Gauge.LAST_STEP, took.last, query, step.label)
-        if stats.left_ms is not None:
+        # A decision without transactions had no vote: the figure is of an older batch.
+        had_vote = status.decision is None or status.decision.prepared
+        if stats.left_ms is not None and had_vote:
             self.add(Gauge.VOTE_LEFT, stats.left_ms / _MS, query)
         if stats.timeout_ms is not None:
             self.add(Gauge.TIMEOUT, stats.timeout_ms / _MS, query)

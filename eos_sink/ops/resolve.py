@@ -6,7 +6,7 @@ log, compare, write. Every run that is still alive is refused from then on.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -174,11 +174,7 @@ def _read_tails(
     for each, producer in producers.items():
         traces = [tail.traces[producer] for tail in tails if producer in tail.traces]
         markers = [trace.committed for trace in traces if trace.committed is not None]
-        trace = Trace(
-            sum(trace.rows for trace in traces),
-            sum(trace.hidden for trace in traces),
-            markers[0] if markers else None,
-        )
+        trace = Trace(sum(trace.rows for trace in traces), markers[0] if markers else None)
         fixed, varying = (digester.digest for digester in digesters[producer])
         rows = varying if varying == each.entry.digest else fixed
         found.append(TransactionEvidence(each, trace, rows))
@@ -224,11 +220,7 @@ def apply_choice(
     chosen = frozenset(partitions or (each.entry.partition for each in evidence.in_doubt))
     if not chosen:
         raise RefusedChoice("Nothing is in doubt: the query can be started without a choice.")
-    known_partitions = {each.entry.partition: each for each in evidence.transactions}
-    for partition in sorted(chosen):
-        if partition not in known_partitions:
-            raise RefusedChoice(f"The decision has no transaction of partition {partition}.")
-        _check_doubt(known_partitions[partition])
+    _check_doubts(evidence, decision, chosen)
     visible, lost = override.visible - chosen, override.lost - chosen
     if choice is Choice.VISIBLE:
         visible |= chosen
@@ -245,11 +237,21 @@ _REFUSALS = {
 }
 
 
-def _check_doubt(each: TransactionEvidence) -> None:
+def _check_doubts(evidence: QueryEvidence, decision: Decision, chosen: Iterable[int]) -> None:
     """An earlier choice can be changed: without it the transaction is in doubt."""
-    without = outcome(replace(each.evidence, override=None, accepted=False))
-    if without is not Outcome.IN_DOUBT:
-        raise RefusedChoice(f"Partition {each.entry.partition} {_REFUSALS[without]}.")
+    inlined = {each.partition for each in decision.inlined}
+    known = {each.entry.partition: each.evidence for each in evidence.transactions}
+    for partition in sorted(chosen):
+        if partition in inlined:
+            raise RefusedChoice(
+                f"The rows of partition {partition} are in the transaction of the decision: they "
+                "are visible and need no choice. Name partitions that are in doubt."
+            )
+        if partition not in known:
+            raise RefusedChoice(f"The decision has no transaction of partition {partition}.")
+        without = outcome(replace(known[partition], override=None, accepted=False))
+        if without is not Outcome.IN_DOUBT:
+            raise RefusedChoice(f"Partition {partition} {_REFUSALS[without]}.")
 
 
 def write_choice(  # noqa: PLR0913, PLR0917

@@ -159,6 +159,11 @@ class Decision:
         return sorted({*self.inlined_topics, *(entry.witness.topic for entry in self.prepared)})
 
     @property
+    def inlined_total(self) -> RowDigest:
+        """The rows that the driver has written together with the decision."""
+        return RowDigest.total(each.digest for each in self.inlined)
+
+    @property
     def digests(self) -> dict[int, RowDigest]:
         """Of each partition that has rows."""
         entries: tuple[Prepared | Inlined, ...] = (*self.prepared, *self.inlined)

@@ -220,12 +220,13 @@ def no_record(
 ) -> OperatorNeededError:
     """The log has no record of a query whose transactions were committed before."""
     shown = ", ".join(ids[:_SHOWN_IDS]) + (" ..." if len(ids) > _SHOWN_IDS else "")
+    # Rows that the driver has written leave no id but its own.
+    written = f" (tasks have written partitions {partitions})" if partitions else ""
     return _needed(
         f"Query {names.query}: the decision log {log} has no record of it, but transactions of it "
         f"were committed before: {shown}. So there was a record: the topic was deleted or emptied, "
         "or the query wrote to another log. Which batch was decided last, and with how many rows, "
-        f"is not known any more (partitions {partitions} were written); it could be written twice. "
-        "Nothing was changed.",
+        f"is not known any more{written}; it could be written twice. Nothing was changed.",
         "Set eos.log.topic to the topic that the query used before, or restore that topic. To "
         "start without it (a batch that Spark replays is written, even if it is there already): "
         f"{resolve_command(names, log, FORGET)}",
@@ -292,4 +293,4 @@ def _write_anyway(names: QueryNames, log: str, batch: BatchId) -> str:
 
 
 def _partitions(decision: Decision) -> list[int]:
-    return sorted(entry.partition for entry in decision.prepared)
+    return sorted(decision.digests)

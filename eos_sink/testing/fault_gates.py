@@ -49,13 +49,11 @@ def _gated(call: Callable[..., Any], gate: Gate, point: str) -> Callable[..., An
 
 
 class _GatedProducer(_Gated):
-    """A task's producer, with a point after the first row."""
+    """A producer, with a point after the first row of a transaction."""
 
-    def __init__(self, client: Any, gate: Gate) -> None:
-        points = {"init": "init", "send_offset": "offset", "flush": "flush"}
-        points |= {"identity": "prepared", "abort": "abort"}
-        super().__init__(client, gate, points)
+    def begin(self) -> None:
         self._produced = self._interrupted = False
+        self._client.begin()
 
     def produce_rows(
         self, rows: Rows, on_offset: Callable[[str, int, int], None] | None = None
@@ -69,7 +67,17 @@ class _GatedProducer(_Gated):
             if self._gate.is_armed("produce", "amid"):
                 self._client.flush(Deadline(_DELIVERED_WITHIN_S))
             self._gate.reach("produce", "amid")
-        self._client.produce_rows(rows, on_offset)
+        if len(rows):
+            self._client.produce_rows(rows, on_offset)
+
+
+class _GatedLogProducer(_GatedProducer):
+    """The driver's producer. All that it has produced is on the brokers before it commits."""
+
+    def commit(self, deadline: Deadline) -> None:
+        if self._gate.is_armed("write", "before"):
+            self._client.flush(deadline)
+        _gated(self._client.commit, self._gate, "write")(deadline)
 
 
 class _GatedControl(_Gated):
@@ -98,11 +106,14 @@ class FaultyKafka:
         self._kafka, self._gate = kafka, gate
 
     def producer(self, transactional_id: str, timeout_ms: int) -> Any:
-        return _GatedProducer(self._kafka.producer(transactional_id, timeout_ms), self._gate)
+        points = {"init": "init", "send_offset": "offset", "flush": "flush"}
+        points |= {"identity": "prepared", "abort": "abort"}
+        client = self._kafka.producer(transactional_id, timeout_ms)
+        return _GatedProducer(client, self._gate, points)
 
     def log_producer(self, transactional_id: str, timeout_ms: int) -> Any:
-        points = {"init": "open", "commit": "write"}
-        return _Gated(self._kafka.log_producer(transactional_id, timeout_ms), self._gate, points)
+        client = self._kafka.log_producer(transactional_id, timeout_ms)
+        return _GatedLogProducer(client, self._gate, {"init": "open"})
 
     def member(self, group: str, instance_id: str, session_ms: int) -> Any:
         points = {"join": "join", "wait_stable": "stable"}

@@ -108,7 +108,10 @@ class FaultPoint(Enum):
     COMMITTER_READ_AFTER = "committer.read.after"
     COMMITTER_VOTE_BEFORE = "committer.describe.before"
     COMMITTER_VOTE_AFTER = "committer.describe.after"
+    COMMITTER_PRODUCE_AMID = "committer.produce.amid"
+    """The first inlined row is on its broker, the others and the decision are not yet."""
     COMMITTER_WRITE_BEFORE = "committer.write.before"
+    """The decision and all inlined rows are on the brokers, in an open transaction."""
     COMMITTER_WRITE_AFTER = "committer.write.after"
     COMMITTER_SETTLE_BEFORE = "committer.settle.before"
     COMMITTER_SETTLE_AMID = "committer.settle.amid"
@@ -214,9 +217,7 @@ class Gate:
     def __init__(self, role: str, environ: Mapping[str, str] = os.environ) -> None:
         directory, timeline = environ.get(DIRECTORY_VARIABLE), environ.get(TIMELINE_VARIABLE)
         self._directory = Path(directory) if directory else None
-        # One write a line of a file opened for appending: lines of several processes never mix.
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
-        self._timeline = os.open(timeline, flags, 0o644) if timeline else None
+        self._timeline = Path(timeline) if timeline else None
         self._role = role
 
     def reach(self, call: str, when: str) -> None:
@@ -228,7 +229,9 @@ class Gate:
             entry |= {"pid": os.getpid(), "point": point}
             if action is not None:
                 entry["fault"] = action.value
-            os.write(self._timeline, json.dumps(entry).encode() + b"\n")
+            # One write a line, to the end: lines of several processes never mix.
+            with self._timeline.open("ab", buffering=0) as lines:
+                lines.write(json.dumps(entry).encode() + b"\n")
         if action is not None:
             self._strike(point, action)
 

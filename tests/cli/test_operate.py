@@ -19,7 +19,7 @@ from eos_sink.ops import RefusedChoice
 from eos_sink.ops.observer import Observer
 from tests.fakes.admin import FakeAdmin
 from tests.fakes.log import Outcome, Txn
-from tests.fakes.process import Moment
+from tests.fakes.process import Killed, Moment
 from tests.protocol.test_prefixes import as_before
 from tests.protocol.test_stories import At, Driver, decide_and_die, late_attempt, log, open_ids
 from tests.protocol.world import TOPIC, World, options
@@ -366,6 +366,82 @@ def test_the_document_of_a_batch_has_its_tasks(world: World, ops: Operator) -> N
     document = json.loads(render(ops.explains(0), as_json=True))
     assert (document["known"], document["rows"], document["seq"]) == ("the latest decision", 2, 2)
     assert [task["fate"] for task in document["tasks"]] == ["open"] * 2 + ["no rows"]
+
+
+# --- rows in the transaction of the decision
+
+
+@pytest.fixture
+def inline(world: World) -> Driver:
+    world.options = options(**{"eos.inline.bytes": "65536"})
+    return Driver(world)
+
+
+def test_a_batch_that_the_driver_wrote_is_committed_and_every_task_is_explained(
+    ops: Operator, inline: Driver
+) -> None:
+    inline.run(0, [b"a"], [], [b"b"])
+    found = ops.status()
+    assert found.ok
+    assert cells(found)[0][2:8] == ["committed", "2", "0 s ago", "live", "0", "0"]
+    (query,) = json.loads(render(found, as_json=True))["queries"]
+    assert (query["inline_partitions"], query["inline_rows"], query["rows"]) == (2, 2, 2)
+    found = ops.explains(0)
+    assert found.ok
+    fates = [(row[1], row[2]) for row in cells(found)]
+    assert fates == [("1", "committed"), ("0", "no rows"), ("1", "committed")]
+    assert "All its rows are in the transaction of the decision" in render(found)
+    document = json.loads(render(found, as_json=True))
+    assert (document["inline_partitions"], document["inline_rows"]) == (2, 2)
+    assert [task["inline"] for task in document["tasks"]] == [True, False, True]
+
+
+def test_a_lost_transaction_does_not_touch_what_the_driver_wrote(
+    world: World, ops: Operator, inline: Driver
+) -> None:
+    # Two rows come in two Arrow batches, so the first task opens a transaction.
+    reports = inline.write(inline.planner.plan(), 0, [b"a", b"b"], [b"c"], [])
+    process = inline.commits.process
+    At(process, "control.end", Moment.BEFORE, process.kill)
+    with pytest.raises(Killed):
+        inline.committer.commit(reports)
+    end(world, inline)
+    assert cells(ops.status())[0][2] == "open"
+    assert [row[2] for row in cells(ops.explains(0))] == ["open", "committed", "no rows"]
+    world.cluster.coordinator.time_out()
+    found = ops.status()
+    assert cells(found)[0][2] == "lost"
+    assert json.loads(render(found, as_json=True))["queries"][0]["lost"] == [0]
+    assert [row[2] for row in cells(ops.explains(0))] == ["lost", "committed", "no rows"]
+    assert "1 rows, of 1 of the 2 tasks with rows, are in" in render(ops.explains(0))
+
+
+def test_a_partition_that_the_driver_has_rewritten_is_shown_with_both(
+    world: World, ops: Operator
+) -> None:
+    decide_and_end(world)
+    world.cluster.coordinator.time_out()
+    world.options = options(**{"eos.inline.bytes": "65536"})
+    Driver(world).run(0, [b"a"], [b"b"], [])
+    found = ops.explains(0)
+    assert found.ok
+    assert sorted((row[0], row[2]) for row in cells(found)) == [
+        ("0", "committed"),
+        ("0", "lost, written again"),
+        ("1", "committed"),
+        ("1", "lost, written again"),
+        ("2", "no rows"),
+    ]
+
+
+def test_the_driver_s_transaction_is_listed_without_a_task(
+    world: World, ops: Operator, inline: Driver
+) -> None:
+    inline.run(0, [b"a"])
+    assert cells(ops.types("list")) == [
+        [world.options.names.driver, "CompleteCommit", "-", "-", "-", "driver", "-"]
+    ]
+    assert "rows of small partitions" in render(ops.types("describe", world.options.names.driver))
 
 
 # --- one query's name under two prefixes

@@ -237,9 +237,9 @@ class TopicScanContract:
             task.state()
         look = Look(harness, topic, committed, aborted, open_)
         assert [look.values[i] for i in identities] == [[b"c", b"d"], [b"a"], [b"o"]]
-        assert look.trace(committed) == Trace(2, 0, True)
-        assert look.trace(aborted) == Trace(1, 0, False)
-        assert look.trace(open_) == Trace(1, 0, None)
+        assert look.trace(committed) == Trace(2, True)
+        assert look.trace(aborted) == Trace(1, False)
+        assert look.trace(open_) == Trace(1, None)
         assert look.tails[1].traces == {}
 
     def test_a_partition_says_where_it_begins_is_stable_and_ends(self, harness: Harness) -> None:
@@ -267,7 +267,7 @@ class TopicScanContract:
         look = Look(harness, topic, first, second, most=2)
         assert look.tails[0].read_from == 2
         assert look.trace(first) == Trace()
-        assert look.trace(second) == Trace(1, 0, True)
+        assert look.trace(second) == Trace(1, True)
 
     def test_key_and_headers_are_handed_over(self, harness: Harness) -> None:
         topic = harness.create_topic()

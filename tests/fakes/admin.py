@@ -209,7 +209,7 @@ def _scan(
         if entry.marker:
             traces[producer] = trace.ended(committed=entry.txn.outcome is Outcome.COMMITTED)
         else:
-            traces[producer] = trace.more(1, hidden=False)
+            traces[producer] = trace.more(1)
             on_row(producer, log.topic, entry.value, entry.key, entry.headers or None)
     return PartitionTail(
         log.topic, log.partition, log.start, log.last_stable, log.end, first, traces

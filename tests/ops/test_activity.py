@@ -21,7 +21,7 @@ from tests.ops.test_observer import Eye
 from tests.ops.test_resolve import Operator, bring_into_doubt
 from tests.protocol.test_batch import LOADS, Job, world_of
 from tests.protocol.test_stories import Driver, decide_and_die
-from tests.protocol.world import TOPIC, World
+from tests.protocol.world import TOPIC, World, options
 
 
 @pytest.fixture
@@ -60,6 +60,19 @@ def test_a_batch_is_seen_decided_and_settled_once(world: World) -> None:
     assert decided.batch == settled.batch
     assert "batch 1" in settled.batch
     assert watching.kinds() == []
+
+
+def test_each_batch_that_the_driver_wrote_is_seen_settled() -> None:
+    world = World([], options=options(**{"eos.inline.bytes": "65536"}))
+    driver, watching = Driver(world), Watching(world)
+    driver.run(0, [b"a"])
+    driver.run(1, [b"b"], [b"c"])
+    once = [EventKind.DECIDED, EventKind.SETTLED]
+    found = watching.happened()
+    assert [each.kind for each in found] == [EventKind.STARTED, *once, *once]
+    assert [each.rows for each in found] == [0, 1, 0, 2, 0]
+    assert watching.kinds() == []
+    assert watching.look.topics == [TOPIC]
 
 
 def test_a_batch_write_whose_record_says_that_it_is_settled_is_seen_settled_once() -> None:

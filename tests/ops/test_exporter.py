@@ -23,7 +23,7 @@ from tests.fakes.admin import FakeAdmin
 from tests.prometheus.promtool import METRICS, promtool
 from tests.protocol.test_figures import Timed
 from tests.protocol.test_stories import Driver
-from tests.protocol.world import TOPIC, World
+from tests.protocol.world import TOPIC, World, options
 
 Samples = dict[str, dict[tuple[str, ...], float]]
 
@@ -113,6 +113,25 @@ def test_the_metrics_of_a_query_are_those_of_its_latest_record_and_of_the_cluste
     assert found["eos_sink_exporter_cluster_up"][()] == 1
     assert found["eos_sink_reader_delay_offsets"] == {(TOPIC,): 0}
     assert "eos_sink_least_time_left_seconds" not in found
+
+
+def test_a_batch_that_the_driver_wrote_is_settled_and_counted() -> None:
+    world = World([], options=options(**{"eos.inline.bytes": "65536"}))
+    driver = Timed(world)
+    driver.run(0, [b"a"], [b"bc"])
+    driver.run(1, [b"d", b"e"], [b"f"])
+    driver.run(2, [b"g", b"h"])
+    found, query = Scraped(world).samples(), world.options.names.query
+    assert found["eos_sink_vote_time_left_seconds"] == {(query,): 60}
+    driver.run(3, [b"i"])
+    found = Scraped(world).samples()
+    assert "eos_sink_vote_time_left_seconds" not in found
+    told = {name: values.get((query,)) for name, values in found.items()}
+    assert told["eos_sink_inline_rows_total"] == 4
+    assert told["eos_sink_inline_batches_total"] == 2
+    assert told["eos_sink_transactions_total"] == 2
+    assert told["eos_sink_unsettled"] == told["eos_sink_doubtful_partitions"] == 0
+    assert found["eos_sink_reader_delay_offsets"] == {(TOPIC,): 0}
 
 
 def test_open_transactions_are_shown_with_their_age_and_the_delay_of_readers(world: World) -> None:

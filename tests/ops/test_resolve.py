@@ -27,7 +27,7 @@ from eos_sink.protocol.outcome import Outcome
 from tests.fakes.admin import FakeAdmin
 from tests.fakes.process import Killed, Moment
 from tests.protocol.test_stories import At, Driver, decide_and_die, late_attempt, log, open_ids
-from tests.protocol.world import TOPIC, World
+from tests.protocol.world import TOPIC, World, options
 
 
 @pytest.fixture
@@ -365,6 +365,41 @@ def test_what_needs_no_ruling_gets_none(world: World, ops: Operator, choice: Cho
     late_attempt(world, 0, 1)
     with pytest.raises(RefusedChoice, match="Partition 1"):
         apply_choice(ops.looks(), choice, (1,))
+
+
+@pytest.mark.parametrize("choice", [Choice.VISIBLE, Choice.LOST])
+def test_rows_in_the_decision_s_transaction_need_no_ruling(choice: Choice) -> None:
+    world = World([], options=options(**{"eos.inline.bytes": "65536"}))
+    ops = Operator(world)
+    Driver(world).run(0, [b"a", b"b"], [b"c"])
+    late_attempt(world, 0, 0)
+    for log_ in world.cluster.topics[TOPIC].partitions:
+        log_.delete_before(log_.end)
+    seen = ops.looks()
+    assert [each.entry.partition for each in seen.in_doubt] == [0]
+    for partitions in ((1,), (0, 1)):
+        with pytest.raises(RefusedChoice, match="partition 1"):
+            apply_choice(seen, choice, partitions)
+    decision, _ = apply_choice(seen, choice)
+    assert decision is not None
+    assert decision.override.visible | decision.override.lost == {0}
+    assert [each.partition for each in decision.inlined] == [1]
+
+
+def test_a_batch_that_the_driver_wrote_is_never_in_doubt() -> None:
+    world = World([], options=options(**{"eos.inline.bytes": "65536"}))
+    ops = Operator(world)
+    Driver(world).run(0, [b"a"], [b"b"])
+    world.a_week_passes()
+    seen = ops.looks()
+    assert (seen.transactions, seen.in_doubt, seen.tails) == ((), [], ())
+    Driver(world).run(0, [b"a"], [b"b"])
+    with pytest.raises(OperatorNeededError) as stop:
+        Driver(world).run(0, [b"a"], [b"x"])
+    assert stop.value.data["partitions"] == [1]
+    ops.chooses(Choice.ACCEPT)
+    Driver(world).run(0, [b"a"], [b"x"])
+    assert world.visible() == [b"a", b"b"]
 
 
 @pytest.mark.parametrize("committed", [True, False])

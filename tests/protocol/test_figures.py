@@ -258,6 +258,21 @@ def test_log_lines_name_each_batch_and_the_run_that_takes_over(
     assert lines[2]["run"] == str(other.identity) == lines[-1]["by"]
 
 
+def test_the_line_of_a_batch_without_a_vote_has_no_time_left(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    world = World([], options=options(**{"eos.inline.bytes": "65536"}))
+    caplog.set_level(logging.INFO, logger=events.LOGGER.name)
+    driver = Timed(world)
+    driver.run(0, [b"a", b"b"], [b"c"])
+    driver.run(1, [b"d"], [b"e"])
+    mixed, whole = [json.loads(record.getMessage()) for record in caplog.records][1:]
+    assert (mixed["transactions"], mixed["inline_partitions"]) == (1, 1)
+    assert (whole["transactions"], whole["inline_partitions"]) == (0, 2)
+    assert "time_left_seconds" in mixed
+    assert not {"time_left_seconds", "vote_seconds"} & whole.keys()
+
+
 def test_the_option_brings_the_lines_to_standard_error_once(
     world: World, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:

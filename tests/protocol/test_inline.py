@@ -179,6 +179,28 @@ def test_a_row_that_kafka_refuses_gives_the_same_error_as_in_a_task(world: World
     assert world.visible() == []
 
 
+def test_the_errors_of_an_operator_count_what_the_driver_has_written(
+    world: World, driver: Driver
+) -> None:
+    driver.run(0, [b"a"])
+    driver.run(1, [b"b"], [b"c", b"d"])
+    with pytest.raises(OperatorNeededError) as old:
+        Driver(world).run(0, [b"a"])
+    assert (old.value.data["partitions"], old.value.data["rows"]) == ([0, 1], 3)
+
+
+def test_a_lost_log_is_noticed_if_only_the_driver_has_committed(
+    world: World, driver: Driver
+) -> None:
+    driver.run(0, [b"a"])
+    del world.cluster.topics[world.options.log_topic]
+    with pytest.raises(OperatorNeededError) as lost:
+        Driver(world).run(0, [b"a"])
+    assert lost.value.data["transactions"] == [world.options.names.driver]
+    assert "[]" not in str(lost.value)
+    assert world.visible() == [b"a"]
+
+
 def test_a_topic_of_the_column_is_kept_with_the_decision(world: World) -> None:
     """Two identities of one query are recognised by the topics that they write."""
     driver = Driver(world)

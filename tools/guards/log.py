@@ -7,9 +7,13 @@ from tools.guards.guard import Guard, Removal, proofs
 _REGISTER = "eos_sink/decision_log/register.py"
 _PLANNER = "eos_sink/driver/planner.py"
 _READERS = "eos_sink/kafka/log_reader.py"
+_FETCH = "eos_sink/kafka/fetch.py"
+_VISIBILITY = "eos_sink/kafka/visibility.py"
 _TOPIC = "eos_sink/kafka/log_topic.py"
 _INLINE = "tests/protocol/test_inline.py::"
 _IN_REGISTER = "tests/decision_log/test_register.py::"
+_IN_FETCH = "tests/kafka/test_fetch.py::"
+_IN_READER = "tests/kafka/test_log_reader.py::"
 _STORY = "tests/protocol/test_stories.py::"
 _GUARD = "tests/protocol/test_guards.py::"
 _LOST = "tests/protocol/test_lost_log.py::"
@@ -58,8 +62,8 @@ GUARDS = (
         (
             Removal(
                 _READERS,
-                "        ends = {number: everything.find_end(",
-                "        ends = {number: committed.find_end(",
+                "        reader.read_to(reader.read(deadline).end, deadline)\n",
+                "        reader.read_to(reader.read(deadline).stable, deadline)\n",
             ),
         ),
         proofs(
@@ -165,8 +169,8 @@ GUARDS = (
         (
             Removal(
                 _READERS,
-                "        self._all = PartitionReader(clients, committed=False)\n",
-                "        self._all = PartitionReader(clients)\n",
+                "        end = max(self._log.read(deadline).end, at_least)\n",
+                "        end = max(self._log.read(deadline).stable, at_least)\n",
             ),
         ),
         proofs(
@@ -179,8 +183,9 @@ GUARDS = (
         "the log and witnesses are read committed",
         "Records of aborted or open transactions do not count.",
         (
+            Removal(_FETCH, "isolation_level=int(committed)", "isolation_level=0"),
             Removal(
-                _READERS,
+                _VISIBILITY,
                 '"read_committed" if committed else "read_uncommitted"',
                 '"read_uncommitted"',
             ),
@@ -193,13 +198,54 @@ GUARDS = (
         outside="the model has committed records only",
     ),
     Guard(
+        "batches of aborted transactions are passed over",
+        "A Fetch response contains them, with a list of the transactions.",
+        (
+            Removal(
+                _FETCH,
+                "        elif not (batch.is_transactional and batch.producer_id in producers):\n",
+                "        else:\n",
+            ),
+        ),
+        proofs(
+            _CONTRACT + "TestLog::test_an_aborted_write_is_not_read[4.3.0]",
+            _IN_FETCH + "test_batches_of_aborted_transactions_are_passed_over",
+        ),
+        outside="the model has committed records only",
+    ),
+    Guard(
+        "an abort marker ends the abort of its producer",
+        "The next transaction of the same producer counts.",
+        (
+            Removal(
+                _FETCH,
+                "                producers.discard(batch.producer_id)\n",
+                "                pass\n",
+            ),
+        ),
+        proofs(_IN_FETCH + "test_batches_of_aborted_transactions_are_passed_over"),
+        outside="the model has committed records only",
+    ),
+    Guard(
+        "a new leader has to know the end of the log",
+        "Until it does, the high watermark in its Fetch responses may be too low (KIP-207).",
+        (
+            Removal(
+                _READERS,
+                "            elif answer.leader == self._caught_up:\n",
+                "            elif self._caught_up is not None:\n",
+            ),
+        ),
+        proofs(_IN_READER + "test_a_new_leader_is_asked_for_the_end_before_its_answer_counts"),
+        outside="the model reads the log in one step",
+    ),
+    Guard(
         "readers commit no offsets",
         "Only transactions write the offset of the query's group.",
         (
             Removal(
-                _READERS,
-                '        "enable.auto.commit": False,\n        "isolation.level": "read_comm',
-                '        "isolation.level": "read_comm',
+                _VISIBILITY,
+                '            "enable.auto.commit": False,\n',
             ),
         ),
         proofs(_ON_KAFKA + "test_reading_leaves_the_querys_group_as_it_is[4.3.0]"),
@@ -380,7 +426,7 @@ GUARDS = (
         (
             Removal(
                 _REGISTER,
-                "            self._check_end(at, marked or at, self._unproven, answer)\n",
+                "            self._check_end(at[0], (marked or at)[0], self._unproven, answer)\n",
                 "            pass\n",
             ),
         ),
@@ -398,7 +444,7 @@ GUARDS = (
         (
             Removal(
                 _READERS,
-                "            end = self._find_end_again(known, deadline)\n",
+                "            end = self._read_again(known, deadline)\n",
                 "            pass\n",
             ),
         ),

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from confluent_kafka import KafkaError, Message
+from confluent_kafka import KafkaError
 from confluent_kafka.admin import NewTopic
 
-from eos_sink.errors import ClusterError, OutcomeUnknownError
+from eos_sink.errors import ClusterError
 from eos_sink.kafka import admin_requests
 from eos_sink.kafka.admin_interface import (
     Broker,
@@ -28,7 +28,6 @@ from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.error_codes import convert_error
 from eos_sink.kafka.interfaces import LogPosition, ProducerIdentity, TransactionState, Unseen
-from eos_sink.kafka.log_reader import PartitionReader
 from eos_sink.kafka.log_topic import LOG_PARTITIONS
 from eos_sink.kafka_config.acls import Acl, Resource, permission_error
 from eos_sink.options import SinkOptions
@@ -52,7 +51,6 @@ class ConfluentAdmin:
         self.kafka = ConfluentKafka(options, _FIRST_ANSWER_S)
         self._clients = self.kafka.clients
         self._log_topic = options.log_topic
-        self._log_reader: PartitionReader | None = None
         self._log_id = ""
 
     def read_log(self, since: Mapping[int, int], deadline: Deadline) -> LogPage | None:
@@ -184,9 +182,6 @@ class ConfluentAdmin:
         return self._brokers.may_join(group, deadline)
 
     def close(self) -> None:
-        if self._log_reader is not None:
-            self._log_reader.close()
-        self._log_reader = None
         self.kafka.close()
 
     @cached_property
@@ -196,29 +191,34 @@ class ConfluentAdmin:
         return BrokerAdmin(self._clients)
 
     def _read_log(self, starts: Mapping[int, int], deadline: Deadline) -> LogPage:
-        if self._log_reader is None:
-            # librdkafka looks up the coordinator of the group, which this reader never joins.
-            ignored = [KafkaError.GROUP_AUTHORIZATION_FAILED]
-            self._log_reader = PartitionReader(self._clients, ignored=ignored)
-        lines: dict[int, list[LogLine]] = {number: [] for number in starts}
-
-        def take(message: Message) -> None:
-            number = message.partition() or 0
-            position = LogPosition(self._log_topic, number, message.offset() or 0)
-            key = (message.key() or b"").decode(errors="replace")
-            value = message.value() or b""
-            lines[number].append(LogLine(key, position, message.timestamp()[1], value))
-
-        ends, unread = self._log_reader.read(starts, {}, take, deadline)
-        if unread:
-            raise OutcomeUnknownError(
-                f"The decision log {self._log_topic} could not be read to its end within "
-                f"{deadline.seconds:.0f} s: partitions {sorted(unread)} are missing.",
-                remedy="Check their leaders, then try again.",
-            )
+        lines: dict[int, list[LogLine]] = {}
+        ends: dict[int, int] = {}
+        for number, start in starts.items():
+            lines[number], ends[number] = self._read_partition(number, start, deadline)
         # It keeps the order of a partition's records, whatever their writers' clocks say.
         ordered = heapq.merge(*lines.values(), key=lambda line: line.at_ms)
         return LogPage(tuple(ordered), ends)
+
+    def _read_partition(
+        self, number: int, start: int, deadline: Deadline
+    ) -> tuple[list[LogLine], int]:
+        """Up to the first open transaction; and where to read on, which lies before the start if
+        the partition ends there."""
+        from eos_sink.kafka.log_reader import PartitionReader
+
+        lines: list[LogLine] = []
+
+        def take(record: Any) -> None:
+            position = LogPosition(self._log_topic, number, record.offset)
+            key = (record.key or b"").decode(errors="replace")
+            lines.append(LogLine(key, position, record.timestamp, record.value or b""))
+
+        reader = PartitionReader(self._clients, number, take, start=start)
+        fetched = reader.read(deadline)
+        if fetched.end < start:
+            return [], fetched.end
+        reader.read_to(fetched.stable, deadline)
+        return lines, reader.reached
 
 
 def _describe_ids(prefix: str) -> Acl:

@@ -158,6 +158,8 @@ def check_batches(facts: Facts) -> Findings:
         stats = written.record.stats
         if subject.shown not in (None, query) or stats.left_ms is None or not stats.timeout_ms:
             continue
+        if written.decision is not None and not written.decision.prepared:
+            continue  # It had no vote: the figure is of an older batch.
         took_ms = stats.timeout_ms - stats.left_ms
         # Each query has a timeout of its own, unless the options of one are given.
         limit_ms = subject.options.transaction_timeout_ms if subject.names else stats.timeout_ms

@@ -15,7 +15,7 @@ from eos_sink.metrics.stats import Stats
 from eos_sink.ops.doctor.facts import Facts, LogFacts, Subject
 from eos_sink.ops.doctor.findings import Check, Level
 from eos_sink.ops.history import Unreadable
-from eos_sink.protocol.model import BatchId
+from eos_sink.protocol.model import BatchId, Inlined, RowDigest
 from tests.ops.doctor.cases import (
     COMMANDS,
     DAY_MS,
@@ -64,6 +64,13 @@ def one_in_sync(name: str) -> dict[str, Any]:
 
 def batch_of(took_ms: int) -> dict[str, Any]:
     return {"log": log(written(stats=Stats(left_ms=900_000 - took_ms, timeout_ms=900_000)))}
+
+
+def test_a_batch_without_a_vote_took_no_time_of_the_timeout() -> None:
+    stats = Stats(left_ms=1, timeout_ms=900_000)
+    inlined = (Inlined(0, RowDigest(1)),)
+    found = findings(facts(log=log(written(stats=stats, prepared=(), inlined=inlined))))
+    assert {each.level for each in found if each.check is Check.TIMEOUT} == {Level.OK}
 
 
 def unreadable(key: str, newer: int = 0) -> dict[str, Any]:
