@@ -243,9 +243,9 @@ def test_a_lost_partition_is_written_again_by_the_driver(query: Query) -> None:
 @pytest.mark.long
 def test_a_lost_partition_of_a_mixed_batch_is_written_again_alone(mixed: Query) -> None:
     mixed.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
-    for finish in (lambda: mixed.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER), mixed.finish):
+    for again in (True, False):
         mixed.take_id(mixed.slot(), 1)
-        last = finish()
+        last = mixed.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER) if again else mixed.finish()
         assert (last.inlined(1), last.written(1)) == ([], [1])
     mixed.check()
 
