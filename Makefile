@@ -113,11 +113,17 @@ bench: $(VENV)/.setup-dev kafka ## Compare with Spark's own sink, on the main sh
 bench-full: $(VENV)/.setup-dev kafka ## Compare with Spark's own sink and Flink, on all shapes
 	@$(BIN)/python -m bench.sinks --full $(if $(ROUNDS),--rounds $(ROUNDS))
 
+.PHONY: bench-small
+bench-small: $(VENV)/.setup-dev kafka ## Measure batches with few rows; writes docs/bench.md
+	@$(BIN)/python -m bench.small_batches
+	@$(BIN)/python -m bench.publish 'small batches' sockets
+
 .PHONY: bench-scale
 bench-scale: $(VENV)/.setup-dev kafka ## Measure the driver's steps by number of tasks; writes docs/scale.md
 	@$(BIN)/python -m bench.settle
 	@$(BIN)/python -m bench.requests
-	@$(BIN)/python -m bench.publish settling formulas 'what follows'
+	@$(BIN)/python -m bench.wide_batches
+	@$(BIN)/python -m bench.publish settling formulas inline 'what follows'
 
 # HOURS=1.1 for a long run, SEED=7 to repeat one, OUT=... for another directory.
 .PHONY: chaos

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bench import RESULTS
-from bench.pages import eos_performance, opening, scale, sinks
+from bench.pages import eos_performance, opening, scale, sinks, small_batches
 from bench.pages.memory import MEMORY
 from bench.pages.publication import Publication, Results
 from bench.pages.restart import RESTART
@@ -28,7 +28,9 @@ PUBLICATIONS: tuple[Publication, ...] = (
     sinks.SINKS,
     scale.SETTLING,
     scale.FORMULAS,
+    scale.INLINE,
     scale.FOLLOWS,
+    *small_batches.PUBLICATIONS,
     *eos_performance.PUBLICATIONS,
     opening.PUBLICATION,
     MEMORY,

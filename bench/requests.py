@@ -4,7 +4,8 @@
 
 Three brokers log each request that they have answered (`kafka.request.logger`). A batch is planned,
 written and committed by the sink's own parts, one phase after the other, so that a request belongs
-to the phase in which it was logged. Writes bench/results/requests.json; progress to standard error.
+to the phase in which it was logged: batches whose tasks open a transaction each, and batches whose
+rows the driver writes. Writes bench/results/requests.json; progress to standard error.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from eos_sink.testing import KafkaCluster, start_kafka
 from eos_sink.testing.local_cluster import LocalCluster
 
 TASKS = (1, 2, 4, 8, 16)
+INLINE = (1, 2, 200)
 PARTITIONS = (1, 6)
 # Both slots have to be known to the planner too, which looks at a batch when it plans the next.
 WARM_UP, BATCHES = 3, 2
@@ -54,21 +56,27 @@ def main() -> int:
         assert isinstance(kafka, LocalCluster)
         log, notebook = RequestLog(kafka), Notebook("requests", version, {"batches": BATCHES})
         for partitions in PARTITIONS:
-            for tasks in TASKS:
-                count(kafka, log, notebook, tasks, partitions)
-                print(f"{tasks} tasks, {partitions} partitions", file=sys.stderr, flush=True)
+            for inline, tasks in [*((False, n) for n in TASKS), *((True, n) for n in INLINE)]:
+                count(kafka, log, notebook, tasks, partitions, inline)
+                where = f"{tasks} tasks, {partitions} partitions, inline: {inline}"
+                print(where, file=sys.stderr, flush=True)
                 notebook.result().write(RESULTS / "requests.json")
     return 0
 
 
-def count(
-    kafka: KafkaCluster, log: RequestLog, notebook: Notebook, tasks: int, partitions: int
+def count(  # noqa: PLR0913, PLR0917 - what is counted
+    kafka: KafkaCluster,
+    log: RequestLog,
+    notebook: Notebook,
+    tasks: int,
+    partitions: int,
+    inline: bool,
 ) -> None:
     """Record the requests of each phase and API, one sample per batch."""
     topic = f"requests-{uuid.uuid4().hex[:8]}"
     kafka.create_topic(topic, partitions)
-    servers = {"kafka.bootstrap.servers": kafka.bootstrap_servers}
-    options = parse_options({**servers, "eos.id": topic, "topic": topic})
+    given = {"kafka.bootstrap.servers": kafka.bootstrap_servers, "eos.id": topic, "topic": topic}
+    options = parse_options(given if inline else {**given, "eos.inline.bytes": "0"})
     # As in Spark, the planner and the committer are two processes, and each task has its own.
     of_plan, of_commit = ConfluentKafka(options), ConfluentKafka(options)
     planner, committer = Planner(of_plan, options), Committer(of_commit, options)
@@ -90,14 +98,15 @@ def count(
                 for (client, api), times in counted.items():
                     place = found.setdefault((phase, client, api), [0] * BATCHES)
                     place[batch - WARM_UP] = times
-    if (tasks, partitions) == (TASKS[0], PARTITIONS[0]):
+    if (tasks, partitions, inline) == (TASKS[0], PARTITIONS[0], False):
         log.take()
         time.sleep(IDLE_S)
         for (client, api), times in log.take().items():
             notebook.note("idle", "1/s", times / IDLE_S, client=client, api=api)
     for (phase, client, api), samples in sorted(found.items()):
         labels = {"phase": phase, "client": client, "api": api}
-        notebook.note("requests", "", *samples, tasks=tasks, partitions=partitions, **labels)
+        shape = {"tasks": tasks, "partitions": partitions, "inline": inline}
+        notebook.note("requests", "", *samples, **shape, **labels)
     planner.close()
     for each in (of_plan, of_commit):
         each.close()

@@ -117,14 +117,8 @@ PRELUDES: dict[str, Prelude] = {
     "committer.abort": _AT_AN_ABORT,
 }
 
-# Only a refused task passes the first two; zombies cause that. The third needs inlined rows.
-NOT_AIMED_AT = frozenset(
-    {
-        FaultPoint.TASK_ABORT_BEFORE,
-        FaultPoint.TASK_ABORT_AFTER,
-        FaultPoint.COMMITTER_PRODUCE_AMID,
-    }
-)
+# Only a refused task passes these; zombies cause that.
+NOT_AIMED_AT = frozenset({FaultPoint.TASK_ABORT_BEFORE, FaultPoint.TASK_ABORT_AFTER})
 
 
 def call_of(point: FaultPoint) -> str:

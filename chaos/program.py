@@ -20,6 +20,8 @@ from pyspark.sql.streaming import StreamingQuery
 from eos_sink.testing import FaultyDataSource
 
 STOPPED = 3
+_FEW = 64
+_OTHER_KEY = "other"
 
 
 def session(settings: dict[str, str]) -> SparkSession:
@@ -30,14 +32,18 @@ def session(settings: dict[str, str]) -> SparkSession:
 
 
 def start(spark: SparkSession, config: dict[str, Any]) -> StreamingQuery:
-    """Start the query: one task writes all rows of a key, in order, to one partition."""
+    """Start the query: one task writes all rows of a key, in order, to one partition. The first
+    task gets few rows: most of its keys' rows have another key."""
     lines = (
         spark.readStream.format("text")
         .option("maxFilesPerTrigger", 1)  # one file, one micro-batch
         .load(config["input"])
     )
     row = sf.get_json_object("value", "$.row").cast("long")
-    key = (row % config["keys"]).cast("string").alias("key")
+    key = (row % config["keys"]).cast("string")
+    # As `repartition` does.
+    is_first = sf.pmod(sf.hash(key), sf.lit(config["tasks"])) == 0
+    key = sf.when(is_first & (row % _FEW != 0), _OTHER_KEY).otherwise(key).alias("key")
     records = lines.select(key, "value").repartition(config["tasks"], "key")
     return records.writeStream.format("kafka-eos").options(**config["options"]).start()
 

@@ -35,6 +35,8 @@ _KEYS = 97
 _FEED_EVERY_S = 1.0
 _TRANSACTION_TIMEOUT_MS = 60_000
 _STEP_TIMEOUT_MS = 60_000
+# In a batch of a second the first task has less, each of the others more.
+_INLINE_BYTES = 4_000
 _FIRST_ROW_WITHIN_S = 360.0
 _ENDS_WITHIN_S = 360.0
 _AUDIT_S = 600.0
@@ -103,6 +105,7 @@ class _Run:
             "checkpointLocation": str(self._settings.home / "checkpoint"),
             "eos.transaction.timeout.ms": str(_TRANSACTION_TIMEOUT_MS),
             "eos.step.timeout.ms": str(_STEP_TIMEOUT_MS),
+            "eos.inline.bytes": str(_INLINE_BYTES),
         }
 
     def go(self) -> Result:

@@ -137,13 +137,17 @@ class Scene:
 
         Returns:
             The partition whose decided transaction is lost.
+
+        Raises:
+            NotReached: the decision has no transaction.
         """
         deadline = Deadline(_ANSWERS_WITHIN_S)
         kafka = ConfluentKafka(self.sink)
         register = DecisionRegister(kafka, self.sink.names)
         try:
             decision = register.read(deadline).decision
-            assert decision is not None
+            if decision is None or not decision.prepared:
+                raise NotReached("a decided transaction")
             prepared = decision.prepared[target % len(decision.prepared)]
             name = self.sink.names.task(decision.slot, prepared.partition)
             producer = kafka.producer(name, self.sink.transaction_timeout_ms)

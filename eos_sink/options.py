@@ -23,6 +23,7 @@ from eos_sink.identity import (
 )
 from eos_sink.kafka_config import Handling, check_setting, translate
 from eos_sink.kafka_config.destinations import Destinations, parse_destinations
+from eos_sink.kafka_config.token_source import PROVIDER
 
 
 @dataclass(frozen=True)
@@ -109,6 +110,13 @@ OPTIONS = (
         "`false` they always go through confluent-kafka one by one: slower, for comparison.",
     ),
     Option(
+        PROVIDER,
+        None,
+        "Makes the tokens of OAUTHBEARER: `msk`, `azure` or `gcp` ([managed "
+        "clusters](managed-clusters.md)), or `module:function`, a function without arguments that "
+        "returns a token and its expiry.",
+    ),
+    Option(
         "eos.metrics.log",
         "false",
         "Whether each batch is logged as a line of JSON on standard error, which Spark writes into "
@@ -177,8 +185,8 @@ class SinkOptions:
     Attributes:
         names: the query's names in Kafka.
         topic: topic for every row, or None for the column `topic`.
-        kafka: the user's settings for the clients, without the prefix `kafka.`; may contain
-            secrets, so they are left out of repr.
+        kafka: the user's settings for the clients, without the prefix `kafka.`, and
+            `eos.oauth.token.provider`; may contain secrets, so they are left out of repr.
         log_topic: the decision log.
         log_replication: replication factor of the decision log if the sink creates it.
         transaction_timeout_ms: timeout of a task's transaction, milliseconds.
@@ -357,11 +365,14 @@ def _kafka_settings(options: Mapping[str, str]) -> dict[str, str]:
         for name, value in options.items()
         if name.startswith("kafka.") and name != _JAVA_TIMEOUT
     }
-    return {
+    kept = {
         name: value
         for name, value in given.items()
         if check_setting(name, value).handling != Handling.OWNED
     }
+    # The clients of operator commands have it from a properties file, beside their settings.
+    provider = _given(options, PROVIDER)
+    return {**kept, PROVIDER: provider} if provider else kept
 
 
 def _check_name(name: str, value: str) -> None:

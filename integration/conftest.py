@@ -39,6 +39,7 @@ SHARED = {
         "test_drop_in.py",
         "test_batch.py",
         "test_ways.py",
+        "test_inline_spark.py",
         "test_migrate.py",
     ),
     "cluster": ("test_cluster_faults.py", "test_cluster_states.py", "test_batch_shapes.py"),

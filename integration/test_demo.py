@@ -13,8 +13,9 @@ from eos_sink.demo.demo_result import DemoResult
 from eos_sink.demo.run_demo import DemoOptions, run_demo
 from eos_sink.testing import KafkaCluster
 
-# Enough for a batch to take longer to write than a loaded machine takes to look.
-ROWS = 60_000
+# Twelve batches. The kill in mid-commit is planned for the seventh. It lets two go by if it finds
+# them not half visible, more if a loaded machine looks too late; the zombie needs a later batch.
+ROWS = 170_000
 
 
 @pytest.mark.long

@@ -5,18 +5,30 @@ from __future__ import annotations
 import contextlib
 import itertools
 import random
+import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
-from eos_sink.errors import OperatorNeededError, SupersededError
+from eos_sink.errors import (
+    ClusterError,
+    ConfigurationError,
+    EosSinkError,
+    OperatorNeededError,
+    ProduceFailedError,
+    SupersededError,
+)
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import TransactionStatus
 from eos_sink.testing import KafkaCluster
 from eos_sink.testing.faults import FaultPoint
-from eos_sink.testing.waiting import wait_until
 from integration.checker import Rows, assert_each_once, read_topic
+from integration.conftest import MakeRun
+from integration.in_process import new_topic
 from integration.query import (
     INLINE_BYTES,
     PARTITIONS,
@@ -27,9 +39,11 @@ from integration.query import (
     pause_at,
     rows_of,
 )
+from integration.secured_query import SecuredQuery
 from integration.test_crash_points import SCENARIOS, call_of
+from integration.test_placement import KEYS
 from integration.test_replays import replan
-from integration.whole_batches import BatchReader
+from integration.whole_batches import BatchReader, PartialBatchError
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -139,7 +153,11 @@ def test_every_row_of_a_mixed_batch_is_visible_once_after_a_crash_at(
 
 
 @pytest.mark.parametrize(
-    "point", [FaultPoint.COMMITTER_WRITE_BEFORE, FaultPoint.COMMITTER_WRITE_AFTER]
+    "point",
+    [
+        FaultPoint.COMMITTER_WRITE_BEFORE,
+        pytest.param(FaultPoint.COMMITTER_WRITE_AFTER, marks=pytest.mark.long),
+    ],
 )
 def test_spark_aborts_a_batch_whose_commit_was_killed(inline: Query, point: FaultPoint) -> None:
     crashed = inline.run_killed_at(point)
@@ -153,7 +171,10 @@ def test_spark_aborts_a_batch_whose_commit_was_killed(inline: Query, point: Faul
 # --- Zombies.
 
 
-UNDECIDED = [FaultPoint.COMMITTER_PRODUCE_AMID, FaultPoint.COMMITTER_WRITE_BEFORE]
+UNDECIDED = [
+    pytest.param(FaultPoint.COMMITTER_PRODUCE_AMID, marks=pytest.mark.long),
+    FaultPoint.COMMITTER_WRITE_BEFORE,
+]
 
 
 @pytest.mark.parametrize("point", UNDECIDED)
@@ -219,14 +240,17 @@ def test_a_lost_partition_is_written_again_by_the_driver(query: Query) -> None:
     query.check()
 
 
+@pytest.mark.long
 def test_a_lost_partition_of_a_mixed_batch_is_written_again_alone(mixed: Query) -> None:
     mixed.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
-    mixed.take_id(mixed.slot(), 1)
-    last = mixed.finish()
-    assert (last.inlined(1), last.written(1)) == ([], [1])
+    for again in (True, False):
+        mixed.take_id(mixed.slot(), 1)
+        last = mixed.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER) if again else mixed.finish()
+        assert (last.inlined(1), last.written(1)) == ([], [1])
     mixed.check()
 
 
+@pytest.mark.long
 def test_a_query_may_turn_it_off_and_on_again(inline: Query) -> None:
     inline.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
     inline.inline(0)
@@ -240,8 +264,6 @@ def test_a_query_may_turn_it_off_and_on_again(inline: Query) -> None:
 
 
 # --- A batch is visible as a whole.
-
-ENDING = (TransactionStatus.PREPARE_COMMIT, TransactionStatus.PREPARE_ABORT)
 
 
 class Watched:
@@ -257,6 +279,7 @@ class Watched:
         self._query, self._servers = query, kafka.bootstrap_servers
         self._chance = random.Random(seed)
         query.spread()
+        self._driver = query.options.names.driver
         query.batches = [
             rows_of(batch, [self._chance.randint(1, 12) for _ in range(4)])
             for batch in range(batches)
@@ -265,27 +288,25 @@ class Watched:
         self.reader = BatchReader(self._servers, query.topics, PARTITIONS, sizes.__getitem__)
 
     def kill(self) -> None:
-        """Kill a driver at any time of a batch."""
+        """Kill a driver at any time of a batch; every second one soon after it has opened its
+        transaction, which is short."""
         process = self._query.run()
         self.reader.wait_seen(self.reader.latest + 2, Deadline(PATIENCE_S))
         process.ends_within(self._chance.uniform(0, 0.2))
+        if self.kills % 2:
+            while self._status() is not TransactionStatus.ONGOING:
+                assert process.end is None, process.said
+            process.ends_within(self._chance.uniform(0, 0.01))
         assert process.end is None, process.said
         process.kill()
         self.kills += 1
 
-    def check_whole(self, seconds: float = SOON_S) -> None:
-        """The driver is dead. Each batch of which a row can be seen is seen as a whole."""
-        deadline = Deadline(seconds)
-        driver = self._query.options.names.driver
-        control = self._query.kafka.control()
+    def check_whole(self) -> None:
+        self.amid += self.reader.check_whole(self._query.kafka, self._driver, SOON_S)
 
-        def status() -> TransactionStatus:
-            return control.describe([driver], deadline)[driver].status
-
-        wait_until(lambda: status() not in ENDING, deadline, "Kafka has written its markers")
-        self.amid += status() is TransactionStatus.ONGOING
-        self.reader.catch_up(deadline)
-        assert self.reader.partial == {}
+    def _status(self) -> TransactionStatus:
+        states = self._query.kafka.control().describe([self._driver], Deadline(PATIENCE_S))
+        return states[self._driver].status
 
     def finish(self) -> None:
         self._query.finish()
@@ -329,7 +350,226 @@ def test_the_check_sees_a_part_of_a_batch_where_each_task_has_a_transaction(
     watched = Watched(kafka, query, batches=3, seed=1)
     with contextlib.closing(watched.reader):
         query.run_killed_at(FaultPoint.COMMITTER_SETTLE_AMID)
-        with pytest.raises(AssertionError, match=r"partial|{1: "):
+        with pytest.raises(PartialBatchError):
             watched.check_whole()
         assert list(watched.reader.partial) == [1]
         watched.finish()
+
+
+# --- The records, and the errors, are those of tasks.
+
+SHARE = "65536"
+ANYWHERE = b"anywhere"
+
+
+def columns(topics: list[str], since: int) -> dict[str, Any]:
+    """Nulls, empty values and what else a column may have, each with each. A row that may go to any
+    partition says so."""
+    pair = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+    headers = [None, [], [("a", b"1"), ("a", None), ("", b"")]]
+    chosen = [
+        (
+            ANYWHERE if key is None and partition is None else value,
+            key,
+            topic,
+            header,
+            partition,
+            timestamp,
+        )
+        for value in (b"v", None, b"", b"\0" * 300)
+        for key in (b"k", None, b"", "schlüssel".encode())
+        for topic in topics
+        for header in headers
+        for partition in (None, 2)
+        for timestamp in (None, 1, since)
+    ]
+    value, key, topic, header, partition, timestamp = zip(*chosen, strict=True)
+    return {
+        "value": pa.array(value, pa.binary()),
+        "key": pa.array(key, pa.binary()),
+        "topic": pa.array(topic, pa.string()),
+        "headers": pa.array(header, pair),
+        "partition": pa.array(partition, pa.int32()),
+        "at": pa.array([t and t * 1000 for t in timestamp], pa.timestamp("us", "UTC")),
+    }
+
+
+def records(kafka: KafkaCluster, topic: str, since: int) -> list[list[Any]]:
+    """Of each partition, in order, those that have a place; then all others, sorted."""
+    placed: list[list[Any]] = [[] for _ in range(PARTITIONS)]
+    others = []
+    for seen in read_topic(kafka.bootstrap_servers, topic):
+        kind, time_ms = seen.timestamp
+        record = (seen.key, seen.value, seen.headers, kind, "now" if time_ms > since else time_ms)
+        if seen.value == ANYWHERE:
+            others.append(record)
+        else:
+            placed[seen.partition].append(record)
+    return [*placed, sorted(others, key=repr)]
+
+
+@pytest.mark.parametrize(
+    "compression",
+    [
+        "none",
+        "zstd",
+        *(pytest.param(each, marks=pytest.mark.long) for each in ("gzip", "snappy", "lz4")),
+    ],
+)
+def test_the_records_are_those_that_tasks_write(
+    kafka: KafkaCluster, run: MakeRun, compression: str
+) -> None:
+    since = int(time.time() * 1000)
+    written = []
+    for inline in ("0", SHARE):
+        topics = [new_topic(kafka, name) for name in ("first", "second")]
+        query = run(
+            kafka,
+            eos_inline_bytes=inline,
+            eos_timestamp_column="at",
+            eos_destinations=",".join(topics),
+            kafka_compression_type=compression,
+        )
+        table = columns(topics, since)
+        half = len(table["value"]) // 2
+        tasks = [
+            {name: column[start : start + half] for name, column in table.items()}
+            for start in (0, half)
+        ]
+        reports = query.write_tasks(*([task] for task in tasks))
+        assert {bool(report.inline) for report in reports} == {inline == SHARE}
+        written.append([records(kafka, topic, since) for topic in topics])
+    assert written[0] == written[1]
+    assert sum(len(part) for topic in written[1] for part in topic) == 2 * half
+
+
+def test_keys_have_the_same_places(kafka: KafkaCluster, run: MakeRun) -> None:
+    places = []
+    for inline in ("0", SHARE):
+        topic = new_topic(kafka, "keys", partitions=50)
+        query = run(kafka, topic=topic, eos_inline_bytes=inline)
+        report = query.write(value=[b"v"] * len(KEYS), key=KEYS)
+        assert bool(report.inline) is (inline == SHARE)
+        seen = read_topic(kafka.bootstrap_servers, topic)
+        places.append({each.key: each.partition for each in seen})
+    assert places[0] == places[1]
+    assert len(places[0]) == len(set(KEYS))
+
+
+def test_rows_without_a_key_are_spread(kafka: KafkaCluster, run: MakeRun) -> None:
+    topic = new_topic(kafka, "spread")
+    query = run(kafka, topic=topic, eos_inline_bytes=SHARE)
+    # Those of a batch may go together.
+    for _ in range(15):
+        query.write(value=["v"])
+    assert len({seen.partition for seen in read_topic(kafka.bootstrap_servers, topic)}) > 1
+
+
+def test_a_setting_of_the_users_producer_is_the_drivers_too(
+    kafka: KafkaCluster, run: MakeRun
+) -> None:
+    topic = new_topic(kafka, "narrow", max_message_bytes=2_000)
+    query = run(kafka, topic=topic, eos_inline_bytes=SHARE, kafka_compression_type="gzip")
+    query.write(value=["x" * 20_000])
+    assert read_topic(kafka.bootstrap_servers, topic).values() == ["x" * 20_000]
+
+
+OLD = pa.array([1_600_000_000_000_000], pa.timestamp("us", "UTC"))
+# Half a minute by default, in which a topic may still become known.
+SOON = {"kafka_topic_metadata_propagation_max_ms": "1000"}
+
+
+@dataclass(frozen=True)
+class Bad:
+    """A batch that is not taken.
+
+    Attributes:
+        error: why not.
+        row: what is wrong with it.
+        topic: settings of the topic.
+        options: of the query.
+    """
+
+    error: type[EosSinkError]
+    row: dict[str, Any]
+    topic: dict[str, Any] = field(default_factory=dict)
+    options: dict[str, str] = field(default_factory=dict)
+
+
+BAD = {
+    "too large for the topic": Bad(
+        ProduceFailedError,
+        {"value": ["x" * 3_000]},
+        {"max_message_bytes": 2_000},
+        {"kafka_compression_type": "none"},
+    ),
+    "too large for the client": Bad(
+        ProduceFailedError, {"value": ["x" * 3_000]}, options={"kafka_max_request_size": "2000"}
+    ),
+    "no such partition": Bad(
+        ProduceFailedError, {"value": ["bad"], "partition": pa.array([PARTITIONS], pa.int32())}
+    ),
+    "no such topic": Bad(ClusterError, {"value": ["bad"], "topic": ["missing"]}, options=SOON),
+    "too old": Bad(
+        ProduceFailedError,
+        {"value": ["bad"], "at": OLD},
+        {"message_timestamp_before_max_ms": 60_000},
+        {"eos_timestamp_column": "at"},
+    ),
+    "not declared": Bad(
+        ConfigurationError,
+        {"value": ["bad"], "topic": ["missing"]},
+        options={"eos_destinations": ""},
+    ),
+}
+
+
+@pytest.mark.parametrize("bad", BAD.values(), ids=BAD)
+def test_what_kafka_does_not_take_has_the_same_error(
+    kafka: KafkaCluster, run: MakeRun, bad: Bad
+) -> None:
+    errors = []
+    for inline in ("0", SHARE):
+        topic = new_topic(kafka, "strict", **bad.topic)
+        declared = {name: topic for name in bad.options if name == "eos_destinations"}
+        by_column = "topic" in bad.row
+        given = {} if by_column else {"topic": topic}
+        query = run(kafka, **given, eos_inline_bytes=inline, **{**bad.options, **declared})
+        # The tasks of a batch have the same columns.
+        empty = {name: pa.nulls(1, pa.array(column).type) for name, column in bad.row.items()}
+        good = {**empty, **({"topic": [topic]} if by_column else {}), "value": ["good"]}
+        query.write(good)
+        with pytest.raises(bad.error) as raised:
+            query.write_tasks([good], [bad.row], [good])
+        error = raised.value
+        errors.append(f"{error.data} {error.remedy}".replace(topic, "TOPIC"))
+        query.write(good)
+        assert read_topic(kafka.bootstrap_servers, topic).values() == ["good", "good"]
+    assert errors[0] == errors[1]
+
+
+@pytest.mark.long
+def test_a_permission_lost_during_a_batch_is_named(secured: KafkaCluster, tmp_path: Path) -> None:
+    errors = []
+    for inline, point in (
+        (False, FaultPoint.TASK_PRODUCE_AMID),
+        (True, FaultPoint.COMMITTER_PRODUCE_AMID),
+    ):
+        (home := tmp_path / point.value).mkdir()
+        query = SecuredQuery(secured, home)
+        if inline:
+            query.inline()
+        with contextlib.closing(query):
+            process = query.run(pause_at(point, 1, 2))
+            process.paused_at(point)
+            write = query.need(0)
+            query.revoke(write)
+            process.wake()
+            error = process.stopped(ClusterError)
+            assert error["data"]["missing"] == [str(write)]
+            query.grant_as_told(error["text"])
+            query.check(batches=1)
+            assert query.finish().inlined(1) == ([0, 1, 2] if inline else [])
+            query.check()
+        errors.append(error["error"])
+    assert errors[0] == errors[1]

@@ -10,12 +10,16 @@ from dataclasses import dataclass
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, TopicPartition
 
+from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.interfaces import TransactionStatus
 from eos_sink.testing.topic_scan import Offsets, Source
+from eos_sink.testing.waiting import wait_until
 
 _ANSWER_S = 30.0
 _POLL_S = 0.02
 _LOOK_AGAIN_S = 0.005
+_ENDING = (TransactionStatus.PREPARE_COMMIT, TransactionStatus.PREPARE_ABORT)
 
 
 @dataclass
@@ -30,6 +34,10 @@ class Sighting:
     first: float
     last: float
     rows: int = 0
+
+
+class PartialBatchError(AssertionError):
+    """A part of a batch is visible, while no driver runs that could add the others."""
 
 
 class BatchReader:
@@ -99,6 +107,29 @@ class BatchReader:
         while behind := {place for place, end in ends.items() if self._reached[place] < end}:
             assert not deadline.passed, f"the reader has not come to the ends of {behind}"
             time.sleep(_LOOK_AGAIN_S)
+
+    def check_whole(self, kafka: ConfluentKafka, driver: str, seconds: float) -> bool:
+        """The driver is dead. Each batch of which a row can be seen is seen as a whole.
+
+        Args:
+            driver: its transactional id.
+
+        Returns:
+            Whether the driver has left a transaction open.
+
+        Raises:
+            PartialBatchError: a batch is not.
+        """
+        deadline = Deadline(seconds)
+
+        def status() -> TransactionStatus:
+            return kafka.control().describe([driver], deadline)[driver].status
+
+        wait_until(lambda: status() not in _ENDING, deadline, "Kafka has written its markers")
+        self.catch_up(deadline)
+        if self.partial:
+            raise PartialBatchError(f"batches, and the rows seen of them: {self.partial}")
+        return status() is TransactionStatus.ONGOING
 
     def close(self) -> None:
         self._over.set()

@@ -149,7 +149,16 @@ def test_the_table_of_kafka_settings_is_the_code_s() -> None:
     assert table(page) == settings_rows(), f"{page} needs:\n{lines}"
 
 
-@pytest.mark.parametrize("snippet", snippets_of(ROOT / "docs" / "kafka-settings.md"), ids=place)
+@pytest.mark.parametrize(
+    "snippet",
+    [
+        snippet
+        for page in ("kafka-settings.md", "managed-clusters.md")
+        for snippet in snippets_of(ROOT / "docs" / page)
+        if snippet.language == "properties"
+    ],
+    ids=place,
+)
 def test_each_example_of_kafka_settings_is_accepted(snippet: Snippet) -> None:
     given = {entry.name: entry.value for entry in read_properties(snippet.text)}
     options = parse_options({"kafka.bootstrap.servers": "kafka:9093", "eos.id": "q", **given})

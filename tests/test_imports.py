@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-CLIENTS = ["confluent_kafka", "kafka", "tenacity"]
+CLIENTS = ["confluent_kafka", "kafka"]
 FOR_ROWS = ["pyarrow", "numpy", "pandas", "eos_sink.task"]
 
 

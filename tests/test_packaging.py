@@ -82,7 +82,6 @@ def test_the_sink_never_brings_a_spark_of_its_own(metadata: email.message.Messag
         "kafka-python",
         "numpy",
         "pyarrow",
-        "tenacity",
     ]
 
 

@@ -21,6 +21,7 @@ from eos_sink.kafka.connection.settings import (
 )
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.shared_clients import connected_admin
+from eos_sink.kafka_config.token_source import PROVIDER
 from eos_sink.testing.local_cluster import LocalCluster, start_local
 from eos_sink.testing.owned_cluster import ClusterSpec
 from eos_sink.testing.waiting import Progress
@@ -58,7 +59,9 @@ class BenchCluster:
         self._connection = connection_settings(librdkafka_settings(kafka))
         deadline = Deadline(_ANSWERS_WITHIN_S)
         self._admin: AdminClient = connected_admin(self._connection, "eos-sink-bench", deadline)
-        self.options = {f"kafka.{name}": value for name, value in kafka.items()}
+        self.options = {
+            name if name == PROVIDER else f"kafka.{name}": value for name, value in kafka.items()
+        }
         """Options for a query that is to write here."""
 
     @contextlib.contextmanager

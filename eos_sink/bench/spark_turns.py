@@ -65,11 +65,14 @@ class Bench:
         tasks: how many run at the same time.
         jars: of Spark's own Kafka sink.
         kafka: its brokers' CPU seconds are measured too, if they run here.
+        sockets: Spark reaches its Python processes over Unix domain sockets, else over TCP.
     """
 
-    def __init__(self, tasks: int, jars: Path | None, kafka: LocalCluster | None) -> None:
+    def __init__(
+        self, tasks: int, jars: Path | None, kafka: LocalCluster | None, sockets: bool = True
+    ) -> None:
         self._tasks = tasks
-        self._spark = _start_spark(tasks, jars)
+        self._spark = _start_spark(tasks, jars, sockets)
         jvm = self._spark._jvm
         assert jvm is not None
         driver = int(jvm.java.lang.ProcessHandle.current().pid())
@@ -84,7 +87,14 @@ class Bench:
     def close(self) -> None:
         self._spark.stop()
 
-    def turn(self, sink: str, shape: Shape, options: Mapping[str, str], deadline: Deadline) -> Turn:
+    def turn(
+        self,
+        sink: str,
+        shape: Shape,
+        options: Mapping[str, str],
+        deadline: Deadline,
+        tasks: int | None = None,
+    ) -> Turn:
         """Run a query until its last batch is done.
 
         Args:
@@ -92,6 +102,7 @@ class Bench:
             shape: of its rows and batches.
             options: of the sink, beside the checkpoint.
             deadline: for all of it.
+            tasks: of each batch; None: as many as run at the same time.
 
         Raises:
             TurnFailedError: it did not get there.
@@ -99,7 +110,7 @@ class Bench:
         rows = (
             self._spark.readStream.format("rate-micro-batch")
             .option("rowsPerBatch", shape.rows)
-            .option("numPartitions", self._tasks)
+            .option("numPartitions", tasks or self._tasks)
             .load()
             .selectExpr(*shape.columns)
         )
@@ -144,7 +155,7 @@ def read_turn(
     )
 
 
-def _start_spark(tasks: int, jars: Path | None) -> SparkSession:
+def _start_spark(tasks: int, jars: Path | None, sockets: bool) -> SparkSession:
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
@@ -153,8 +164,8 @@ def _start_spark(tasks: int, jars: Path | None) -> SparkSession:
         SparkSession.builder.appName("eos-sink bench")
         .master(f"local[{tasks}]")
         .config("spark.ui.enabled", "false")
-        # As in conf/spark-defaults.conf. Spark's own Kafka sink does not use Python.
-        .config("spark.python.unix.domain.socket.enabled", "true")
+        # On in conf/spark-defaults.conf. Spark's own Kafka sink does not use Python.
+        .config("spark.python.unix.domain.socket.enabled", str(sockets).lower())
         .config("spark.ui.showConsoleProgress", "false")
         # A query is stopped during a batch, which Spark logs at length. Failures are reported.
         .config("spark.log.level", "OFF")

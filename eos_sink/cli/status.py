@@ -161,7 +161,7 @@ def name_batch(batch: BatchId | None) -> str:
 def describe_inlined(decision: Decision) -> str:
     """What the decision's own transaction has of the batch; only if it has rows."""
     some, every = len(decision.inlined), len(decision.digests)
-    rows = f"{decision.inlined_total.rows:,} rows, those of {some} of {every} tasks,"
+    rows = f"{decision.inlined_total.rows:,} rows, of {some} of the {every} tasks with rows,"
     what = "All its rows" if some == every else rows
     return f"{what} are in the transaction of the decision and became visible with it."
 

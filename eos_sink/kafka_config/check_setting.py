@@ -14,6 +14,7 @@ from eos_sink.kafka_config.java_settings import (
     Setting,
 )
 from eos_sink.kafka_config.librdkafka_settings import ALIASES, PROPERTIES, check_value, get_range
+from eos_sink.kafka_config.token_source import HANDLERS, find_provider
 
 _BY_NAME = {row.name: row for row in (*SETTINGS, *LIBRDKAFKA_ONLY)}
 _PROVIDERS = "config.providers."
@@ -96,6 +97,8 @@ def check_setting(name: str, value: str) -> CheckedSetting:
 
 def _check_row(name: str, row: Setting, value: str) -> CheckedSetting:
     accepted = row.accepts is not None and re.fullmatch(row.accepts, value.strip().lower())
+    if row.name in HANDLERS and find_provider(value):
+        return CheckedSetting(Handling.TRANSLATED, "A Python library does what the class does.")
     if row.handling is Handling.IGNORED:
         return CheckedSetting(row.handling, row.note, warning=not accepted)
     if row.handling in (Handling.OWNED, Handling.REFUSED):

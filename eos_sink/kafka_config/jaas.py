@@ -6,6 +6,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+AWS_MSK_IAM = "AWS_MSK_IAM"
+"""The mechanism of Amazon's Java library. Its brokers take OAUTHBEARER for the same identities."""
+
 _ENTRY = re.compile(r"\s*([\w.$]+)\s+(required|requisite|sufficient|optional)\b(.*);\s*", re.DOTALL)
 _OPTION = re.compile(
     r"""\s*([\w.]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|([^\s;"'=]+))(?=\s|$)""",
@@ -15,13 +18,29 @@ _MODULES = {
     "org.apache.kafka.common.security.plain.PlainLoginModule": ("PLAIN",),
     "org.apache.kafka.common.security.scram.ScramLoginModule": ("SCRAM-SHA-256", "SCRAM-SHA-512"),
     "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule": ("OAUTHBEARER",),
+    "software.amazon.msk.auth.iam.IAMLoginModule": (AWS_MSK_IAM,),
 }
+# Databricks has the classes in packages of other names.
+_SHADED = re.compile(r"(kafkashaded|shadedmskiam)\.")
 _USER = {"username": "sasl.username", "password": "sasl.password"}
 _CLIENT = {
     "clientId": "sasl.oauthbearer.client.credentials.client.id",
     "clientSecret": "sasl.oauthbearer.client.credentials.client.secret",
     "scope": "sasl.oauthbearer.scope",
 }
+# MSKCredentialProvider of aws-msk-iam-auth 2.3. Left out: awsShouldUseFips, and
+# awsMskRegionProvider, a Java class.
+_AWS = {
+    "awsProfileName",
+    "awsRoleArn",
+    "awsRoleAccessKeyId",
+    "awsRoleExternalId",
+    "awsRoleSecretAccessKey",
+    "awsRoleSessionName",
+    "awsRoleSessionToken",
+    "awsStsRegion",
+}
+_AWS_IGNORED = {"awsAddDefaultProviders", "awsDebugCreds", "awsMaxBackOffTimeMs", "awsMaxRetries"}
 
 
 class JaasError(ValueError):
@@ -35,10 +54,12 @@ class Login:
     Attributes:
         mechanisms: the SASL mechanisms that it can be used with.
         settings: librdkafka's; they contain secrets.
+        aws: the options of Amazon's library for IAM, with their names; may contain secrets.
     """
 
     mechanisms: tuple[str, ...]
     settings: Mapping[str, str] = field(repr=False)
+    aws: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 def read_jaas(text: str) -> Login:
@@ -48,8 +69,7 @@ def read_jaas(text: str) -> Login:
         JaasError: the entry is malformed, or names what cannot be honoured.
     """
     entry = _ENTRY.fullmatch(text)
-    # Some distributions of Spark contain Kafka's classes in a package of another name.
-    module = entry[1].removeprefix("kafkashaded.") if entry else ""
+    module = _SHADED.sub("", entry[1], count=1) if entry else ""
     if module == "com.sun.security.auth.module.Krb5LoginModule":
         raise JaasError(
             "It names Kerberos, which one of the two Kafka clients cannot speak without the "
@@ -57,8 +77,8 @@ def read_jaas(text: str) -> Login:
         )
     if not entry or module not in _MODULES:
         raise JaasError(
-            "It is not one entry of PlainLoginModule, ScramLoginModule or OAuthBearerLoginModule "
-            "that ends with a semicolon"
+            "It is not one entry of PlainLoginModule, ScramLoginModule, OAuthBearerLoginModule or "
+            "IAMLoginModule that ends with a semicolon"
         )
     mechanisms, options = _MODULES[module], _read_options(entry[3])
     if options.pop("tokenauth", "false").lower() == "true":
@@ -66,8 +86,13 @@ def read_jaas(text: str) -> Login:
             "It logs in with a delegation token, which lives in the JVM: Spark's "
             "(spark.kafka.clusters.*) cannot be read from Python"
         )
+    aws = _take_aws(options)
+    if mechanisms == (AWS_MSK_IAM,):
+        return Login(mechanisms, _rename(options, {}), aws)
     if mechanisms == ("OAUTHBEARER",):
-        return Login(mechanisms, {**_take_oauth(options), **_rename(options, _CLIENT)})
+        # Guides for Azure have it in the entry, where it changes nothing.
+        options.pop("ssl.protocol", None)
+        return Login(mechanisms, {**_take_oauth(options), **_rename(options, _CLIENT)}, aws)
     if not options.keys() >= _USER.keys():
         raise JaasError("It has no username and password")
     return Login(mechanisms, _rename(options, _USER))
@@ -83,6 +108,14 @@ def _read_options(text: str) -> dict[str, str]:
         found[option[1]] = option[4] if quoted is None else re.sub(r"\\(.)", r"\1", quoted)
         text = text[option.end() :]
     return found
+
+
+def _take_aws(options: dict[str, str]) -> dict[str, str]:
+    """Remove the options of Amazon's library, and return those that choose the identity."""
+    taken = {name: options.pop(name) for name in list(options) if name.startswith("aws")}
+    if not taken.keys() <= _AWS | _AWS_IGNORED:
+        raise JaasError(f"It has aws options other than {', '.join(sorted(_AWS | _AWS_IGNORED))}")
+    return {name: value for name, value in taken.items() if name in _AWS}
 
 
 def _take_oauth(options: dict[str, str]) -> dict[str, str]:
@@ -105,5 +138,5 @@ def _take_oauth(options: dict[str, str]) -> dict[str, str]:
 
 def _rename(options: Mapping[str, str], names: Mapping[str, str]) -> dict[str, str]:
     if not options.keys() <= names.keys():
-        raise JaasError(f"It has options other than {', '.join(names)}")
+        raise JaasError(f"It has options other than {', '.join(names) or 'those of AWS'}")
     return {names[name]: value for name, value in options.items()}

@@ -117,25 +117,30 @@ request.timeout.ms | same instead=0:1 clamped | For produce requests; socket.tim
     others.
 retries | same takes=0*[1-9]\d* | 1 to 2147483647, as for every idempotent producer.
 retry.backoff.max.ms retry.backoff.ms | same instead=0:1 clamped
-sasl.client.callback.handler.class sasl.login.class security.providers ssl.provider | refused
-    accepts= | No Java class can run here. Remove the option.
-sasl.jaas.config | translated | PlainLoginModule, ScramLoginModule and OAuthBearerLoginModule.
+sasl.client.callback.handler.class | refused accepts= | No Java class can run here. The class of
+    Amazon's library for IAM is translated; for others set eos.oauth.token.provider.
+sasl.jaas.config | translated | PlainLoginModule, ScramLoginModule, OAuthBearerLoginModule, and
+    Amazon's IAMLoginModule.
 sasl.kerberos.kinit.cmd sasl.kerberos.min.time.before.relogin sasl.kerberos.service.name
     sasl.kerberos.ticket.renew.jitter sasl.kerberos.ticket.renew.window.factor | ignored |
     Kerberos is refused at sasl.mechanism.
 sasl.login.callback.handler.class | refused
-    accepts=|org\.apache\.kafka\.common\.security\.oauthbearer\.(secured\.)?oauthbearerlogincallbackhandler
-    | No Java class can run here. Remove the option. Kafka's own handler for OAUTHBEARER is
-    accepted: the token comes from sasl.oauthbearer.token.endpoint.url.
+    accepts=|(kafkashaded\.)?org\.apache\.kafka\.common\.security\.oauthbearer\.(secured\.)?oauthbearerlogincallbackhandler
+    | No Java class can run here; set eos.oauth.token.provider. Kafka's own handler for
+    OAUTHBEARER is accepted: the token comes from sasl.oauthbearer.token.endpoint.url. So are
+    those of Amazon, Google and Microsoft's samples, which are translated.
+sasl.login.class security.providers ssl.provider | refused accepts= | No Java class can run here.
+    Remove the option.
 sasl.login.connect.timeout.ms sasl.login.read.timeout.ms | ignored | The clients have bounds of
     their own.
 sasl.login.refresh.buffer.seconds sasl.login.refresh.min.period.seconds
     sasl.login.refresh.window.factor sasl.login.refresh.window.jitter
     sasl.login.retry.backoff.max.ms sasl.login.retry.backoff.ms | ignored | librdkafka asks for a
     new token when 80 % of the old one's life is over.
-sasl.mechanism | same takes=plain|scram-sha-256|scram-sha-512|oauthbearer | PLAIN, SCRAM-SHA-256,
-    SCRAM-SHA-512 or OAUTHBEARER; has no default here. GSSAPI (Kerberos) is refused: one of the
-    two Kafka clients cannot speak it without the system's Kerberos libraries.
+sasl.mechanism | same takes=plain|scram-sha-256|scram-sha-512|oauthbearer|aws_msk_iam | PLAIN,
+    SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, or AWS_MSK_IAM, which becomes OAUTHBEARER; has no
+    default here. GSSAPI (Kerberos) is refused: one of the two Kafka clients cannot speak it
+    without the system's Kerberos libraries.
 sasl.oauthbearer.assertion.algorithm sasl.oauthbearer.assertion.claim.aud
     sasl.oauthbearer.assertion.claim.exp.seconds sasl.oauthbearer.assertion.claim.iss
     sasl.oauthbearer.assertion.claim.jti.include sasl.oauthbearer.assertion.claim.nbf.seconds

@@ -5,16 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from eos_sink.errors import ConfigurationError
-from eos_sink.kafka_config.check_setting import check_setting, find_setting
-from eos_sink.kafka_config.jaas import JaasError, read_jaas
+from eos_sink.kafka_config.check_setting import check_setting
 from eos_sink.kafka_config.java_settings import Handling
+from eos_sink.kafka_config.login import log_in, make_error, set_once
+from eos_sink.kafka_config.token_source import HANDLERS, PROVIDER, TokenSource
 
 _LEVEL = "compression.level"
-_JAAS = "sasl.jaas.config"
-_CLIENT = "sasl.oauthbearer.client.credentials.client"
-_TOKEN_URL = "sasl.oauthbearer.token.endpoint.url"  # noqa: S105 - a name
-_UNSECURED = "enable.sasl.oauthbearer.unsecure.jwt"
 _BACKOFF, _MAX_BACKOFF = "reconnect.backoff.ms", "reconnect.backoff.max.ms"
 
 
@@ -45,18 +41,20 @@ class Translation:
         settings: by librdkafka's names; may contain secrets, so not part of repr.
         stores: to read as well, if the query uses TLS.
         warnings: sentences for the log, without secrets.
+        tokens: where the tokens come from, if librdkafka does not fetch them itself.
     """
 
     settings: Mapping[str, str] = field(repr=False)
     stores: tuple[Store, ...] = ()
     warnings: tuple[str, ...] = ()
+    tokens: TokenSource | None = None
 
 
 def translate(kafka: Mapping[str, str], transaction_timeout_ms: int | None = None) -> Translation:
     """Translate the names and values that users write to those of librdkafka.
 
     Args:
-        kafka: names in lower case, without `kafka.` in front.
+        kafka: names in lower case, without `kafka.` in front; and option `PROVIDER`, if given.
         transaction_timeout_ms: of the tasks' transactions, for the warnings.
 
     Raises:
@@ -67,9 +65,11 @@ def translate(kafka: Mapping[str, str], transaction_timeout_ms: int | None = Non
     given_as: dict[str, str] = {}
     levels: dict[str, str] = {}
     for name, value in kafka.items():
+        if name == PROVIDER or (name in HANDLERS and PROVIDER in kafka):
+            continue
         checked = check_setting(name, value)
         if checked.handling is Handling.REFUSED:
-            raise _error(f"Option kafka.{name} cannot be used with this sink.", checked.note)
+            raise make_error(f"Option kafka.{name} cannot be used with this sink.", checked.note)
         if checked.warning:
             done = "ignored" if checked.handling is Handling.IGNORED else "adjusted"
             warnings.append(f"Option kafka.{name} is {done}: {checked.note}")
@@ -77,7 +77,7 @@ def translate(kafka: Mapping[str, str], transaction_timeout_ms: int | None = Non
             if target == _LEVEL and name != _LEVEL:
                 levels[name.split(".")[1]] = taken
             else:
-                _set(settings, target, taken, given_as.setdefault(target, name), name)
+                set_once(settings, target, taken, given_as.setdefault(target, name), name)
     compression = settings.get("compression.type", "none")
     if compression in levels:
         settings.setdefault(_LEVEL, levels[compression])
@@ -88,9 +88,9 @@ def translate(kafka: Mapping[str, str], transaction_timeout_ms: int | None = Non
             for name, capped in cap_timeouts(settings, transaction_timeout_ms).items()
         ]
     _check_times(settings)
-    warnings += _log_in(settings, kafka.get(_JAAS))
+    about_login, tokens = log_in(settings, kafka)
     stores = tuple(_stores(kafka)) if settings.get("security.protocol", "").endswith("ssl") else ()
-    return Translation(settings, stores, tuple(warnings))
+    return Translation(settings, stores, (*warnings, *about_login), tokens)
 
 
 def cap_timeouts(settings: Mapping[str, str], transaction_timeout_ms: int) -> dict[str, str]:
@@ -110,83 +110,10 @@ def _check_times(settings: dict[str, str]) -> None:
         settings[_BACKOFF] = settings[_MAX_BACKOFF] = backoff if _BACKOFF in settings else longest
     delivery = settings.get("delivery.timeout.ms")
     if delivery and int(delivery) <= float(settings.get("linger.ms", 0)):
-        raise _error(
+        raise make_error(
             f"Option kafka.delivery.timeout.ms is {delivery}, not more than kafka.linger.ms: "
             "every record would be late.",
             "Raise the one or lower the other.",
-        )
-
-
-def _log_in(settings: dict[str, str], jaas: str | None) -> Iterator[str]:
-    """Complete and check the settings of the login; yields warnings."""
-    if not settings.get("security.protocol", "").startswith("sasl"):
-        unused = [name for name in settings if name.startswith("sasl.")]
-        for name in (*unused, _UNSECURED):
-            settings.pop(name, None)
-        if unused or jaas:
-            yield (
-                "Options kafka.sasl.* are ignored: kafka.security.protocol is neither "
-                "SASL_SSL nor SASL_PLAINTEXT, so the clients do not log in."
-            )
-        return
-    if "sasl.mechanism" not in settings:
-        row = find_setting("sasl.mechanism")
-        assert row is not None
-        raise _error("Option kafka.sasl.mechanism is missing.", row.note)
-    mechanism = settings["sasl.mechanism"] = settings["sasl.mechanism"].strip().upper()
-    if jaas is not None:
-        _apply_jaas(settings, mechanism, jaas)
-    if mechanism == "OAUTHBEARER":
-        yield from _choose_tokens(settings)
-    elif not settings.keys() >= {"sasl.username", "sasl.password"}:
-        raise _error(
-            f"kafka.sasl.mechanism is {mechanism}, but user and password are missing.",
-            f"Set kafka.{_JAAS}, or kafka.sasl.username and kafka.sasl.password.",
-        )
-
-
-def _apply_jaas(settings: dict[str, str], mechanism: str, jaas: str) -> None:
-    try:
-        login = read_jaas(jaas)
-    except JaasError as wrong:
-        raise _error(f"Option kafka.{_JAAS} cannot be used: {wrong}.", "Correct it.") from None
-    if mechanism not in login.mechanisms:
-        raise _error(
-            f"Option kafka.{_JAAS} is for {' or '.join(login.mechanisms)}, and "
-            f"kafka.sasl.mechanism is {mechanism}.",
-            "Correct one of them.",
-        )
-    for name, value in login.settings.items():
-        _set(settings, name, value, name, _JAAS)
-
-
-def _choose_tokens(settings: dict[str, str]) -> Iterator[str]:
-    """Settings for tokens from the server, or for unsigned ones; yields warnings."""
-    if _TOKEN_URL in settings:
-        needed = (f"{_CLIENT}.id", f"{_CLIENT}.secret")
-        missing = [f"kafka.{name}" for name in needed if name not in settings]
-        if missing:
-            raise _error(
-                f"kafka.{_TOKEN_URL} is set without {' and '.join(missing)}.",
-                f"Set it, or clientId and clientSecret in kafka.{_JAAS}.",
-            )
-        if settings[_TOKEN_URL].lower().startswith("http:"):
-            yield (
-                f"kafka.{_TOKEN_URL} is http, not https: the client's secret and the token cross "
-                "the network unencrypted."
-            )
-        settings["sasl.oauthbearer.method"] = "oidc"
-        settings.pop(_UNSECURED, None)
-        settings.pop("sasl.oauthbearer.config", None)
-    elif settings.get(_UNSECURED) == "true":
-        yield (
-            f"The query logs in with an unsigned token (no kafka.{_TOKEN_URL}): that is for tests "
-            "only."
-        )
-    else:
-        raise _error(
-            "kafka.sasl.mechanism is OAUTHBEARER, but no source of tokens is set.",
-            f"Set kafka.{_TOKEN_URL}, kafka.{_CLIENT}.id and kafka.{_CLIENT}.secret.",
         )
 
 
@@ -196,15 +123,3 @@ def _stores(kafka: Mapping[str, str]) -> Iterator[Store]:
         if location := kafka.get(option, "").strip():
             kind = kafka.get(f"ssl.{which}.type", "").strip().upper()
             yield Store(option, private, location, kind, kafka.get(f"ssl.{which}.password"))
-
-
-def _set(settings: dict[str, str], target: str, value: str, one: str, other: str) -> None:
-    if settings.setdefault(target, value) != value:
-        raise _error(
-            f"Options kafka.{one} and kafka.{other} mean the same and differ.",
-            "Remove one of them.",
-        )
-
-
-def _error(fact: str, remedy: str) -> ConfigurationError:
-    return ConfigurationError(fact, remedy=f"{remedy} Nothing was written.")

@@ -13,7 +13,7 @@ from bench.scale import (
     total,
     transactional_ids,
 )
-from eos_sink.bench.result import Notebook
+from eos_sink.bench.result import Label, Notebook
 from eos_sink.decision_log.codec import encode
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.interfaces import Witness
@@ -40,9 +40,12 @@ def test_two_points_say_nothing_of_a_line() -> None:
 def test_the_requests_of_a_phase_are_added_up_over_the_apis() -> None:
     notebook = Notebook("requests", "4.3.0", {})
     for api, samples in {"END_TXN": (4, 4), "PRODUCE": (1, 1), "HEARTBEAT": (1, 0)}.items():
-        notebook.note("requests", "", *samples, tasks=4, phase="commit", partitions=6, api=api)
-    notebook.note("requests", "", 9, tasks=4, phase="plan", partitions=6, api="FETCH")
+        place: dict[str, Label] = {"phase": "commit", "partitions": 6, "api": api}
+        notebook.note("requests", "", *samples, tasks=4, inline=False, **place)
+        notebook.note("requests", "", 1, tasks=4, inline=True, **place)
+    notebook.note("requests", "", 9, tasks=4, phase="plan", partitions=6, inline=False, api="FETCH")
     assert requests(notebook.result(), "commit", 6) == {4: 5.0}
+    assert requests(notebook.result(), "commit", 6, inline=True) == {4: 2.0}
     assert requests(notebook.result(), "commit", 1) == {}
 
 

@@ -413,7 +413,7 @@ def test_a_lost_transaction_does_not_touch_what_the_driver_wrote(
     assert cells(found)[0][2] == "lost"
     assert json.loads(render(found, as_json=True))["queries"][0]["lost"] == [0]
     assert [row[2] for row in cells(ops.explains(0))] == ["lost", "committed", "no rows"]
-    assert "1 rows, those of 1 of 2 tasks, are in the transaction" in render(ops.explains(0))
+    assert "1 rows, of 1 of the 2 tasks with rows, are in" in render(ops.explains(0))
 
 
 def test_a_partition_that_the_driver_has_rewritten_is_shown_with_both(

@@ -31,11 +31,11 @@ def test_a_token_is_asked_for_by_client_credentials(server: TokenServer) -> None
     assert server.asked == [(expected, "grant_type=client_credentials&scope=read+write")]
 
 
-def test_a_token_is_kept_for_four_fifths_of_its_life(server: TokenServer) -> None:
+def test_a_token_is_kept_for_half_of_its_life(server: TokenServer) -> None:
     clock = FakeClock()
     tokens = Tokens(server.settings(), clock)
     assert tokens.token() == "token-1"
-    clock.advance(79)
+    clock.advance(49)
     assert tokens.token() == "token-1"
     clock.advance(2)
     assert tokens.token() == "token-2"

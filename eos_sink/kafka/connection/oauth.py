@@ -1,6 +1,7 @@
-"""Tokens for kafka-python's OAUTHBEARER (KIP-768): from a token server, or unsigned for tests.
+"""Tokens for kafka-python's OAUTHBEARER: of a provider, a token server (KIP-768), or unsigned.
 
-librdkafka fetches its own tokens with the same settings. kafka-python has no such code.
+librdkafka itself fetches tokens from a server, with the same settings. kafka-python has no such
+code.
 """
 
 from __future__ import annotations
@@ -8,7 +9,6 @@ from __future__ import annotations
 import base64
 import json
 import ssl
-import threading
 import time
 import urllib.error
 import urllib.parse
@@ -19,64 +19,72 @@ from typing import Any
 from kafka.errors import SaslAuthenticationFailedError
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
+from eos_sink.errors import EosSinkError
 from eos_sink.kafka.connection.tls import make_token_context
+from eos_sink.kafka.connection.token_cache import Token, TokenCache
 
 _ATTEMPT_S = 10.0
-# librdkafka fetches the next token after this part of a token's life.
-_USED_PART = 0.8
 _SHORTEST_LIFE_S = 60.0
 _LARGEST_ANSWER = 1024 * 1024
 _CLIENT = "sasl.oauthbearer.client.credentials.client"
 
 
 class Tokens(AbstractTokenProvider):  # type: ignore[misc]
-    """Returns a token, and keeps it for most of its life.
+    """Gives tokens to kafka-python.
 
     Args:
-        settings: librdkafka's, with the URL of a token server or the claims of an unsigned token.
-        clock: monotonic seconds.
+        settings: librdkafka's, with a `TokenCache` as `oauth_cb`, the URL of a token server, or the
+            claims of an unsigned token.
+        clock: seconds since the epoch.
     """
 
-    def __init__(
-        self, settings: Mapping[str, str], clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, settings: Mapping[str, Any], clock: Callable[[], float] = time.time) -> None:
         super().__init__()
         self._settings = settings
         self._clock = clock
         self._url = settings.get("sasl.oauthbearer.token.endpoint.url")
         secure = self._url is not None and self._url.lower().startswith("https:")
         self._context = make_token_context(settings) if secure else None
-        self._lock = threading.Lock()
-        self._token = ""
-        self._good_until = float("-inf")
+        self._cache = settings.get("oauth_cb") or TokenCache(self._fetch, clock)
 
     def __repr__(self) -> str:
         return "Tokens()"
 
     def token(self) -> str:
-        """Called by kafka-python at each login; takes ten seconds at most.
+        """Called by kafka-python at each login, and before a connection's session ends (KIP-368).
+        A token server has ten seconds to answer.
 
         Raises:
             SaslAuthenticationFailedError: there is no token; without secrets.
         """
-        with self._lock:
-            if self._clock() >= self._good_until:
-                if self._url is None:
-                    self._token, life = make_unsigned_token(self._settings, time.time())
-                else:
-                    self._token, life = _fetch_token(self._url, self._settings, self._context)
-                self._good_until = self._clock() + life * _USED_PART
-            return self._token
+        return self._get().value
 
     def extensions(self) -> dict[str, str]:
-        """SASL extensions (KIP-342), "name=value,...", or those of an unsigned token."""
+        """SASL extensions (KIP-342)."""
+        return dict(self._get().extensions)
+
+    def _get(self) -> Token:
+        try:
+            token: Token = self._cache.get()
+        except EosSinkError as error:
+            raise SaslAuthenticationFailedError(error.message) from None
+        return token
+
+    def _fetch(self) -> Token:
         pairs = self._settings.get("sasl.oauthbearer.extensions", "").split(",")
-        named = dict(pair.split("=", 1) for pair in pairs if "=" in pair)
+        extensions = dict(pair.split("=", 1) for pair in pairs if "=" in pair)
+        now = self._clock()
         if self._url is None:
-            for name, value in _claims(self._settings).items():
-                if name.startswith("extension_"):
-                    named[name.removeprefix("extension_")] = value
-        return named
+            claims = _claims(self._settings)
+            value, life = make_unsigned_token(self._settings, now)
+            extensions |= {
+                name.removeprefix("extension_"): text
+                for name, text in claims.items()
+                if name.startswith("extension_")
+            }
+        else:
+            value, life = _fetch_token(self._url, self._settings, self._context)
+        return Token(value, now + life, extensions)
 
 
 def make_unsigned_token(settings: Mapping[str, str], now: float) -> tuple[str, float]:

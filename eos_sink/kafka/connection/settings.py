@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import Any
 
 from eos_sink.kafka.connection.stores import read_store
 from eos_sink.kafka.connection.tls import make_broker_context
@@ -15,7 +16,7 @@ from eos_sink.kafka_config import translate
 
 _CONNECTION = re.compile(
     r"(bootstrap\.servers|client\.|security\.|sasl\.|ssl\.|https\.|enable\.s(sl|asl)\.|socket\."
-    r"|broker\.|reconnect\.|connections\.|metadata\.|topic\.metadata\.|debug$|log_level$)"
+    r"|broker\.|reconnect\.|connections\.|metadata\.|topic\.metadata\.|debug$|log_level$|oauth_cb$)"
 )
 
 
@@ -28,28 +29,37 @@ class Hidden(str):
         return "'***'"
 
 
-def librdkafka_settings(kafka: Mapping[str, str]) -> dict[str, str]:
-    """All settings under librdkafka's names. Reads the stores.
+def librdkafka_settings(kafka: Mapping[str, str]) -> dict[str, Any]:
+    """All settings under librdkafka's names. Reads the stores, and gets the first token of a
+    provider, which may block for some seconds. `oauth_cb`, as confluent-kafka calls it, is a
+    `TokenCache`; all others are texts.
 
     Args:
         kafka: as the user wrote them, names in lower case and without `kafka.` in front.
 
     Raises:
         ConfigurationError: one cannot be honoured; names the replacement, never a secret.
+        ClusterError: the provider makes no token.
     """
     translation = translate(kafka)
-    settings = dict(translation.settings)
+    settings: dict[str, Any] = dict(translation.settings)
     for store in translation.stores:
         settings.update(read_store(store))
+    if translation.tokens is not None:
+        from eos_sink.kafka.connection.token_providers import share_tokens
+
+        settings["oauth_cb"] = tokens = share_tokens(translation.tokens)
+        # librdkafka would wait for a token without saying why there is none.
+        tokens.get()
     return settings
 
 
-def connection_settings(settings: Mapping[str, str]) -> dict[str, str]:
+def connection_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     """The part of librdkafka's settings that says how to reach and trust the brokers."""
     return {name: value for name, value in settings.items() if _CONNECTION.match(name)}
 
 
-def kafka_python_settings(connection: Mapping[str, str]) -> dict[str, object]:
+def kafka_python_settings(connection: Mapping[str, Any]) -> dict[str, object]:
     """Arguments of KafkaAdminClient that reach the same brokers with the same identity.
 
     Args:

@@ -13,6 +13,7 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from eos_sink.kafka.confluent_client import NO_ROOM, QUEUE_FULL_WAIT_S, OnOffset
+from eos_sink.kafka.connection.token_cache import TokenCache
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.native import library as rdkafka
 from eos_sink.kafka.native.library import Library, load_library
@@ -54,8 +55,11 @@ class NativeClient:
         self._topics: dict[str, int] = {}
         self._counts: dict[str, tuple[int, Deadline]] = {}
         self._by_key = configuration.get("partitioner") in _BY_KEY
-        self._handle = self._new({**configuration, "log.queue": True})
-        self._events = Events(library, self._handle, events)
+        # librdkafka's API has an event in place of confluent-kafka's callback.
+        tokens: TokenCache | None = configuration.get("oauth_cb")
+        settings = {name: value for name, value in configuration.items() if name != "oauth_cb"}
+        self._handle = self._new({**settings, "log.queue": True}, tokens is not None)
+        self._events = Events(library, self._handle, events, tokens)
         # From here on the log goes to the events, with its earlier lines.
         library.set_log_queue(self._handle, None)
         self.poll = self._events.wait
@@ -193,7 +197,7 @@ class NativeClient:
         else:
             end()
 
-    def _new(self, configuration: Mapping[str, Any]) -> int:
+    def _new(self, configuration: Mapping[str, Any], with_tokens: bool) -> int:
         reason = ctypes.create_string_buffer(rdkafka.ERROR_SIZE)
         settings = self._c.conf_new()
         for name, value in configuration.items():
@@ -201,7 +205,8 @@ class NativeClient:
             if self._c.conf_set(settings, name.encode(), text.encode(), reason, rdkafka.ERROR_SIZE):
                 break
         else:
-            self._c.conf_set_events(settings, rdkafka.EVENTS)
+            events = rdkafka.EVENTS | (rdkafka.EVENT_TOKEN if with_tokens else 0)
+            self._c.conf_set_events(settings, events)
             handle: int = self._c.new(rdkafka.PRODUCER, settings, reason, rdkafka.ERROR_SIZE)
             if handle:
                 return handle

@@ -34,6 +34,8 @@ PURGE = 0x1 | 0x2 | 0x4
 """RD_KAFKA_PURGE_F_QUEUE, _INFLIGHT and _NON_BLOCKING."""
 EVENT_DELIVERY, EVENT_LOG, EVENT_ERROR, EVENT_STATISTICS = 0x1, 0x4, 0x8, 0x40
 EVENTS = EVENT_DELIVERY | EVENT_LOG | EVENT_ERROR | EVENT_STATISTICS
+EVENT_TOKEN = 0x100
+"""RD_KAFKA_EVENT_OAUTHBEARER_TOKEN_REFRESH: librdkafka needs a token from `set_token`."""
 ERROR_SIZE = 512
 
 
@@ -123,6 +125,11 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "metadata": (c_int, (_Pointer, c_int, _Pointer, POINTER(POINTER(Metadata)), c_int)),
     "metadata_destroy": (None, (POINTER(Metadata),)),
     "name": (_Text, (_Pointer,)),
+    "oauthbearer_set_token": (
+        c_int,
+        (_Pointer, _Text, c_int64, _Text, POINTER(c_char_p), _Size, _Pointer, _Size),
+    ),
+    "oauthbearer_set_token_failure": (c_int, (_Pointer, _Text)),
     "new": (_Pointer, (c_int, _Pointer, _Pointer, _Size)),
     "outq_len": (c_int, (_Pointer,)),
     "produce_batch": (c_int, (_Pointer, c_int32, c_int, _Pointer, c_int)),

@@ -11,6 +11,8 @@ from typing import Any
 
 from confluent_kafka import KafkaError
 
+from eos_sink.errors import EosSinkError
+from eos_sink.kafka.connection.token_cache import TokenCache
 from eos_sink.kafka.error_codes import LOGGER
 from eos_sink.kafka.native import library as rdkafka
 from eos_sink.kafka.native.library import Library
@@ -30,8 +32,15 @@ class Events:
     and its first record are enough.
     """
 
-    def __init__(self, library: Library, client: int, listener: ProducerEvents) -> None:
+    def __init__(
+        self,
+        library: Library,
+        client: int,
+        listener: ProducerEvents,
+        tokens: TokenCache | None = None,
+    ) -> None:
         self._c = library
+        self._tokens = tokens
         self._client = client
         self._listener = listener
         self._name = library.name(client).decode()
@@ -99,6 +108,8 @@ class Events:
             self._report_error(event)
         elif kind == rdkafka.EVENT_LOG:
             self._report_log(event)
+        elif kind == rdkafka.EVENT_TOKEN:
+            self._set_token()
 
     def _report_delivery(self, event: int) -> None:
         code = self._c.event_error(event)
@@ -131,6 +142,25 @@ class Events:
             code = self._c.fatal_error(self._client, buffer, rdkafka.ERROR_SIZE)
             text = buffer.value.decode(errors="replace")
         self._listener.on_error(KafkaError(code, text, fatal))
+
+    def _set_token(self) -> None:
+        """Give librdkafka a token; it asks again after 80 % of its life, or ten seconds after a
+        failure. Other events wait meanwhile."""
+        assert self._tokens is not None
+        reason = ctypes.create_string_buffer(rdkafka.ERROR_SIZE)
+        try:
+            value, expires, principal, extensions = self._tokens()
+            words = [word.encode() for pair in extensions.items() for word in pair]
+            pairs = (c_char_p * len(words))(*words)
+            life = int(expires * 1000), principal.encode(), pairs, len(words)
+            refused = self._c.oauthbearer_set_token(
+                self._client, value.encode(), *life, reason, rdkafka.ERROR_SIZE
+            )
+        except EosSinkError:
+            refused = True
+        if refused:
+            # The reason may contain the token; `TokenCache` has logged its own.
+            self._c.oauthbearer_set_token_failure(self._client, b"no usable token")
 
     def _report_log(self, event: int) -> None:
         facility, text, level = c_char_p(), c_char_p(), c_int()

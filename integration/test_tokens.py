@@ -1,0 +1,94 @@
+"""Tokens that live for seconds: connections that outlive several of them go on."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+
+import pytest
+
+from eos_sink.kafka.cluster import ConfluentKafka
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.options import parse_options
+from eos_sink.testing import KafkaCluster, Security
+from eos_sink.testing.topic_scan import Scan, Source, Span
+from eos_sink.testing.waiting import wait_until
+from integration import short_tokens
+from integration.own_kafka import start_own_kafka
+from integration.test_logins import NEEDED, TOPIC, TRANSACTION_MS
+
+PATIENCE_S = 100.0
+TOKENS = 3
+SESSION_S = 8
+
+
+@pytest.fixture(scope="module")
+def impatient() -> Iterator[KafkaCluster]:
+    """A broker that ends a connection whose token has expired (KIP-368)."""
+    properties = {"connections.max.reauth.ms": SESSION_S * 1000}
+    with start_own_kafka(security=Security({"ann": "word"}), properties=properties) as cluster:
+        cluster.create_topic(TOPIC)
+        cluster.access.allow("ann", *NEEDED)
+        yield cluster
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("native", ["true", "false"])
+def test_a_transaction_and_all_clients_outlive_their_tokens(
+    impatient: KafkaCluster, native: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    given = impatient.access.options("ann", "OAUTHBEARER")
+    del given["kafka.sasl.jaas.config"]
+    options = parse_options(
+        {
+            **given,
+            "topic": TOPIC,
+            "eos.id": native,
+            "eos.native": native,
+            "eos.oauth.token.provider": "integration.short_tokens:make",
+        }
+    )
+    clients = ConfluentKafka(options)
+    deadline = Deadline(PATIENCE_S)
+    name = f"{options.names.group}-0-0"
+    try:
+        clients.check_topic(TOPIC, deadline)
+        reader = clients.log_reader(deadline)
+        control = clients.control()
+        member = clients.member(options.names.group, f"{options.names.group}-0", TRANSACTION_MS)
+        member.join(deadline)
+        producer = clients.producer(name, TRANSACTION_MS)
+        producer.init(deadline)
+        producer.begin()
+        offsets: list[int] = []
+        producer.produce(TOPIC, b"1", partition=0, on_offset=lambda _, at: offsets.append(at))
+        producer.flush(deadline)
+        assert control.list_open(name, deadline) == [name]
+        known = len(short_tokens.made)
+        wait_until(
+            lambda: len(short_tokens.made) >= known + TOKENS, deadline, "tokens are replaced"
+        )
+        producer.produce(TOPIC, b"2", partition=0)
+        producer.flush(deadline)
+        assert control.list_open(name, deadline) == [name]
+        clients.check_topic(TOPIC, deadline)
+        producer.commit(deadline)
+        producer.close()
+        member.close()
+        # Each connection logged in again, and none was lost on the way.
+        lines = [f"{record.name}: {record.getMessage()}" for record in caplog.records]
+    finally:
+        reader.close()
+        clients.close()
+    scan = Scan(Source(impatient.bootstrap_servers, TOPIC), committed=True)
+    try:
+        span = Span(0, offsets[0], offsets[0] + 2)
+        rows = [row.value() for batch in scan.read([span]) for row in batch]
+    finally:
+        scan.close()
+    assert rows == [b"1", b"2"]
+    assert [line for line in lines if line.startswith("eos_sink.kafka: FAIL")] == []
+    assert [line for line in lines if "re-authentication failed" in line] == []
+    assert len([line for line in lines if "Beginning SASL re-authentication" in line]) > TOKENS
+    assert not any(token in caplog.text for token in short_tokens.made)
