@@ -113,7 +113,7 @@ def test_rows_with_keys_are_placed_as_by_the_java_client() -> None:
     counts = {"few": 3, "many": 50}
     rows = Rows(values, pa.array(KEYS), topic=pa.array(["few", "many", "few", "few", "many"]))
     placed = place_by_key(rows, counts.__getitem__)
-    expected = [hash_key(key) % counts[topic] for _, key, topic, *_ in rows]
+    expected = [hash_key(key or b"") % counts[topic] for _, key, topic, *_ in rows]
     assert placed.partition.to_pylist() == expected
     nameless = Rows(values, pa.array(KEYS), "few", partition=pa.nulls(len(KEYS), pa.int32()))
     assert place_by_key(nameless, counts.__getitem__).partition.null_count == 0
