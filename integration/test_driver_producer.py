@@ -173,11 +173,8 @@ def test_a_partition_that_was_added_meanwhile_is_found(kafka: KafkaCluster, make
     }
 
 
-def test_a_topic_that_does_not_exist_is_an_error(
-    make: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("eos_sink.kafka.topic_leaders._UNKNOWN_TOPIC_S", 1.0)
-    producer = make()
+def test_a_topic_that_does_not_exist_is_an_error(make: Make) -> None:
+    producer = make(topic_metadata_propagation_max_ms="1000")
     producer.produce_rows(Rows(pa.array([b"a"]), topic="no-such-topic"))
     with pytest.raises(ClusterError) as error:
         producer.commit(Deadline(30))

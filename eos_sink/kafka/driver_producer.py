@@ -62,8 +62,8 @@ if TYPE_CHECKING:
 _PRODUCE_VERSION = 11
 _ADD_PARTITIONS_VERSION = 3
 _OFFSETS_VERSION = 4
-# A topic that was created a moment ago is not known to all brokers yet.
-_UNKNOWN_TOPIC_S = 10.0
+# How long a topic that was created a moment ago may be unknown to a broker, unless the user says.
+_UNKNOWN_TOPIC_MS = 10_000
 # The log's own records: less fits into one packet anyway. Readers are librdkafka and kafka-python,
 # which has gzip only.
 _PACKED_FROM_BYTES = 1_024
@@ -121,7 +121,9 @@ class DriverProducer:
             settings.get("compression.type", "none"), int(settings.get("compression.level", -1))
         )
         self._queue = RecordQueue(settings, permissions.log)
-        self._leaders = TopicLeaders(permissions)
+        patience_ms = settings.get("topic.metadata.propagation.max.ms", _UNKNOWN_TOPIC_MS)
+        self._unknown_topic_s = int(patience_ms) / 1000
+        self._leaders = TopicLeaders(permissions, self._unknown_topic_s)
         self._identity: ProducerIdentity | None = None
         self._sequences: dict[Place, int] = {}
         self._batches: dict[Place, deque[Batch]] = {}
@@ -257,7 +259,7 @@ class DriverProducer:
         self._refusal = None
         leaders = self._leaders.connect(self._batches, wire, deadline) if self._batches else {}
         requests = self._make_requests(leaders, deadline)
-        patience = deadline.within(_UNKNOWN_TOPIC_S)
+        patience = deadline.within(self._unknown_topic_s)
 
         async def attempt() -> bool:
             coordinator = await self._find_coordinator(self._id, TRANSACTION, wire, deadline)

@@ -18,8 +18,6 @@ Place = tuple[str, int]
 
 # As in librdkafka and Java.
 _KEPT_S = 300.0
-# Not all brokers know a topic that was created a moment ago.
-_UNKNOWN_TOPIC_S = 10.0
 
 
 class TopicLeaders:
@@ -27,10 +25,15 @@ class TopicLeaders:
 
     Topics of rows are created where brokers do so automatically, as librdkafka's producer does; the
     decision log never.
+
+    Args:
+        permissions: of the query.
+        patience_s: how long a topic that was created a moment ago may be unknown to a broker.
     """
 
-    def __init__(self, permissions: Permissions) -> None:
+    def __init__(self, permissions: Permissions, patience_s: float) -> None:
         self._permissions = permissions
+        self._patience_s = patience_s
         self._known: dict[str, tuple[Deadline, Mapping[int, int]]] = {}
 
     def forget(self) -> None:
@@ -45,7 +48,7 @@ class TopicLeaders:
             ClusterError: a topic does not exist, or may not be written.
         """
         topics = set(topics)
-        patience = deadline.within(_UNKNOWN_TOPIC_S)
+        patience = deadline.within(self._patience_s)
         refused: dict[str, KafkaError] = {}
 
         async def ask() -> bool:
