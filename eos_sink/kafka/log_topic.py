@@ -125,7 +125,8 @@ class LogTopic:
             futures = client.create_topics(
                 [new], operation_timeout=deadline.left, request_timeout=deadline.left
             )
-            return results(futures, deadline)[self._name]
+            refusal: KafkaError | None = results(futures, deadline)[self._name]
+            return refusal
 
         error = create(wanted)
         if error is not None and error.code() in _SETTING_REFUSED:
