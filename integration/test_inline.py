@@ -225,6 +225,7 @@ def test_an_undecided_batch_may_come_back_in_other_partitions(inline: Query) -> 
     inline.check()
 
 
+@pytest.mark.long
 def test_a_replay_with_other_rows_needs_an_operator(inline: Query) -> None:
     inline.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
     replan(inline, 1, rows_of(1, [ROWS, ROWS, ROWS + 1]))
@@ -331,7 +332,7 @@ class Watched:
 
 @VERSIONS
 @pytest.mark.parametrize(
-    ("kills", "batches"), [(5, 150), pytest.param(40, 1000, marks=pytest.mark.long)]
+    ("kills", "batches"), [(4, 100), pytest.param(40, 1000, marks=pytest.mark.long)]
 )
 def test_a_batch_is_visible_as_a_whole_while_drivers_die(
     kafka: KafkaCluster,
@@ -502,6 +503,7 @@ class Bad:
     options: dict[str, str] = field(default_factory=dict)
 
 
+SHORT_BAD = ("too large for the topic", "no such partition", "no such topic")
 BAD = {
     "too large for the topic": Bad(
         ProduceFailedError,
@@ -531,7 +533,13 @@ BAD = {
 
 
 @VERSIONS
-@pytest.mark.parametrize("bad", BAD.values(), ids=BAD)
+@pytest.mark.parametrize(
+    "bad",
+    [
+        pytest.param(bad, id=name, marks=[] if name in SHORT_BAD else [pytest.mark.long])
+        for name, bad in BAD.items()
+    ],
+)
 def test_what_kafka_does_not_take_has_the_same_error(
     kafka: KafkaCluster, run: MakeRun, bad: Bad
 ) -> None:
