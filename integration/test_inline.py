@@ -47,6 +47,8 @@ from integration.whole_batches import BatchReader, PartialBatchError
 
 pytestmark = pytest.mark.timeout(600)
 
+VERSIONS = pytest.mark.kafka("4.3.0", "3.9.1")
+
 # Of a part of a batch, without a driver: Kafka writes the markers of one transaction one by one.
 SOON_S = 10.0
 PATIENCE_S = 60.0
@@ -177,6 +179,7 @@ UNDECIDED = [
 ]
 
 
+@VERSIONS
 @pytest.mark.parametrize("point", UNDECIDED)
 def test_a_stale_driver_makes_nothing_visible(inline: Query, point: FaultPoint) -> None:
     stale = inline.run(pause_at(point, batch=1, partition=2))
@@ -222,6 +225,7 @@ def test_an_undecided_batch_may_come_back_in_other_partitions(inline: Query) -> 
     inline.check()
 
 
+@pytest.mark.long
 def test_a_replay_with_other_rows_needs_an_operator(inline: Query) -> None:
     inline.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
     replan(inline, 1, rows_of(1, [ROWS, ROWS, ROWS + 1]))
@@ -230,6 +234,7 @@ def test_a_replay_with_other_rows_needs_an_operator(inline: Query) -> None:
     inline.check(batches=2)
 
 
+@VERSIONS
 def test_a_lost_partition_is_written_again_by_the_driver(query: Query) -> None:
     query.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
     query.take_id(query.slot(), 1)
@@ -325,8 +330,9 @@ class Watched:
         )
 
 
+@VERSIONS
 @pytest.mark.parametrize(
-    ("kills", "batches"), [(5, 150), pytest.param(60, 1500, marks=pytest.mark.long)]
+    ("kills", "batches"), [(4, 100), pytest.param(40, 1000, marks=pytest.mark.long)]
 )
 def test_a_batch_is_visible_as_a_whole_while_drivers_die(
     kafka: KafkaCluster,
@@ -408,6 +414,7 @@ def records(kafka: KafkaCluster, topic: str, since: int) -> list[list[Any]]:
     return [*placed, sorted(others, key=repr)]
 
 
+@VERSIONS
 @pytest.mark.parametrize(
     "compression",
     [
@@ -496,6 +503,7 @@ class Bad:
     options: dict[str, str] = field(default_factory=dict)
 
 
+SHORT_BAD = ("too large for the topic", "no such partition", "no such topic")
 BAD = {
     "too large for the topic": Bad(
         ProduceFailedError,
@@ -524,7 +532,14 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("bad", BAD.values(), ids=BAD)
+@VERSIONS
+@pytest.mark.parametrize(
+    "bad",
+    [
+        pytest.param(bad, id=name, marks=[] if name in SHORT_BAD else [pytest.mark.long])
+        for name, bad in BAD.items()
+    ],
+)
 def test_what_kafka_does_not_take_has_the_same_error(
     kafka: KafkaCluster, run: MakeRun, bad: Bad
 ) -> None:
