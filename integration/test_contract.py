@@ -19,7 +19,6 @@ from eos_sink.kafka import member as member_module
 from eos_sink.kafka.admin.confluent_admin import ConfluentAdmin
 from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.driver_producer import DriverProducer
 from eos_sink.kafka.interfaces import ProduceFailed, ProducerFenced
 from eos_sink.kafka.log_reader import DecisionLogReader
 from eos_sink.kafka.member import ConfluentMember
@@ -53,15 +52,13 @@ class _Remembering(ConfluentKafka):
 
     def __init__(self, options: SinkOptions) -> None:
         super().__init__(options)
-        self._clients: list[
-            ConfluentProducer | DriverProducer | ConfluentMember | DecisionLogReader
-        ] = []
+        self._clients: list[ConfluentProducer | ConfluentMember | DecisionLogReader] = []
 
     def producer(self, transactional_id: str, timeout_ms: int) -> ConfluentProducer:
         self._clients.append(client := super().producer(transactional_id, timeout_ms))
         return client
 
-    def log_producer(self, transactional_id: str, timeout_ms: int) -> DriverProducer:
+    def log_producer(self, transactional_id: str, timeout_ms: int) -> ConfluentProducer:
         self._clients.append(client := super().log_producer(transactional_id, timeout_ms))
         return client
 
@@ -82,9 +79,7 @@ class _Remembering(ConfluentKafka):
 class _Driver(_Remembering):
     """Everything is written by the driver's producer."""
 
-    def producer(  # type: ignore[override]
-        self, transactional_id: str, timeout_ms: int
-    ) -> DriverProducer:
+    def producer(self, transactional_id: str, timeout_ms: int) -> ConfluentProducer:
         return self.log_producer(transactional_id, timeout_ms)
 
 
