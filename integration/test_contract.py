@@ -76,13 +76,6 @@ class _Remembering(ConfluentKafka):
         super().close()
 
 
-class _Driver(_Remembering):
-    """Everything is written by the driver's producer."""
-
-    def producer(self, transactional_id: str, timeout_ms: int) -> ConfluentProducer:
-        return self.log_producer(transactional_id, timeout_ms)
-
-
 class KafkaHarness:
     """Implements `tests.contract.harness.Harness`."""
 
@@ -95,9 +88,7 @@ class KafkaHarness:
         admin: KafkaAdminClient,
         *,
         native: bool = True,
-        clients: type[_Remembering] = _Remembering,
     ) -> None:
-        self._clients = clients
         self._cluster = cluster
         self._admin = admin
         self._topics = 0
@@ -117,7 +108,7 @@ class KafkaHarness:
 
     def kafka(self, **settings: str) -> ConfluentKafka:
         more = {name.replace("_", "."): value for name, value in settings.items()}
-        kafka = self._clients(parse_options({**self._given, **more}))
+        kafka = _Remembering(parse_options({**self._given, **more}))
         self._made.append(kafka)
         return kafka
 
@@ -269,35 +260,8 @@ def plain(kafka: KafkaCluster, admin: KafkaAdminClient) -> Iterator[KafkaHarness
     harness.close()
 
 
-@pytest.fixture
-def driver(kafka: KafkaCluster, admin: KafkaAdminClient) -> Iterator[KafkaHarness]:
-    """With rows that the driver writes."""
-    harness = KafkaHarness(kafka, admin, clients=_Driver)
-    yield harness
-    harness.close()
-
-
 class TestProducer(ProducerContract):
     pass
-
-
-class TestDriverProducer(ProducerContract):
-    @pytest.fixture
-    def harness(self, driver: KafkaHarness) -> KafkaHarness:
-        return driver
-
-
-@pytest.mark.kafka("4.3.0")
-class TestDriverRows(RowsContract):
-    @pytest.fixture
-    def harness(self, driver: KafkaHarness) -> KafkaHarness:
-        return driver
-
-
-class TestDriverMember(MemberContract):
-    @pytest.fixture
-    def harness(self, driver: KafkaHarness) -> KafkaHarness:
-        return driver
 
 
 @pytest.mark.kafka("4.3.0")
