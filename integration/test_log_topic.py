@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+import uuid
 
 import pytest
 from confluent_kafka import Producer
 
 from eos_sink.errors import ConfigurationError
+from eos_sink.kafka import log_topic
 from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.log_topic import LOG_PARTITIONS
@@ -41,6 +43,22 @@ def test_a_compacted_log_is_used_without_a_warning(
     with caplog.at_level(logging.WARNING, "eos_sink.kafka"):
         run(kafka, topic=new_topic(kafka, "readings"), eos_log_topic=log).write(value=["a"])
     assert not [record for record in caplog.records if "compacted" in record.getMessage()]
+
+
+def test_a_log_is_created_where_a_cluster_refuses_its_settings(
+    kafka: KafkaCluster,
+    run: MakeRun,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Managed clusters do; here Kafka itself refuses one of them."""
+    monkeypatch.setitem(log_topic.LOG_CONFIGURATION, "segment.bytes", "1")
+    name = f"log-{uuid.uuid4().hex}"
+    with caplog.at_level(logging.WARNING, "eos_sink.kafka"):
+        run(kafka, topic=new_topic(kafka, "readings"), eos_log_topic=name).write(value=["a"])
+    assert "is created with cleanup.policy alone" in caplog.text
+    # It exists now, and its policy is what is needed.
+    run(kafka, topic=new_topic(kafka, "readings"), eos_log_topic=name).write(value=["a"])
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])

@@ -27,7 +27,7 @@ def impatient() -> Iterator[KafkaCluster]:
     """A broker that ends a connection whose token has expired (KIP-368)."""
     properties = {"connections.max.reauth.ms": SESSION_S * 1000}
     with start_own_kafka(security=Security({"ann": "word"}), properties=properties) as cluster:
-        cluster.create_topic(TOPIC)
+        cluster.create_topic(TOPIC, partitions=2)
         cluster.access.allow("ann", *NEEDED)
         yield cluster
 
@@ -61,6 +61,10 @@ def test_a_transaction_and_all_clients_outlive_their_tokens(
         producer = clients.producer(name, TRANSACTION_MS)
         producer.init(deadline)
         producer.begin()
+        decider = clients.log_producer(f"{options.names.group}-driver", TRANSACTION_MS)
+        decider.init(deadline)
+        decider.begin()
+        decider.produce(TOPIC, b"1", partition=1)
         offsets: list[int] = []
         producer.produce(TOPIC, b"1", partition=0, on_offset=lambda _, at: offsets.append(at))
         producer.flush(deadline)
@@ -75,6 +79,10 @@ def test_a_transaction_and_all_clients_outlive_their_tokens(
         clients.check_topic(TOPIC, deadline)
         producer.commit(deadline)
         producer.close()
+        decider.produce(TOPIC, b"2", partition=1)
+        decider.flush(deadline)
+        decider.commit(deadline)
+        decider.close()
         member.close()
         # Each connection logged in again, and none was lost on the way.
         lines = [f"{record.name}: {record.getMessage()}" for record in caplog.records]

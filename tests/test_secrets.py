@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import time
 import traceback
 from pathlib import Path
 
@@ -47,7 +48,21 @@ LOGINS = (
         "kafka.sasl.mechanism": "OAUTHBEARER",
         "kafka.enable.sasl.oauthbearer.unsecure.jwt": "true",
     },
+    {
+        "kafka.security.protocol": "SASL_PLAINTEXT",
+        "kafka.sasl.mechanism": "OAUTHBEARER",
+        "eos.oauth.token.provider": "tests.test_secrets:make_token",
+    },
 )
+
+
+def name_login(login: dict[str, str]) -> str:
+    return " ".join(value for name, value in login.items() if "protocol" in name or "eos" in name)
+
+
+def make_token() -> tuple[str, float, dict[str, str]]:
+    """A token provider: the option names it."""
+    return CANARY, time.time() + 60, {"cluster": CANARY}
 
 
 def everything_of(options: dict[str, str], *, client: bool) -> str:
@@ -75,7 +90,7 @@ def everything_of(options: dict[str, str], *, client: bool) -> str:
     return "\n".join(said)
 
 
-@pytest.mark.parametrize("login", LOGINS, ids=lambda login: login["kafka.security.protocol"])
+@pytest.mark.parametrize("login", LOGINS, ids=name_login)
 def test_no_secret_is_shown(
     login: dict[str, str], caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
@@ -91,7 +106,7 @@ def test_no_secret_is_shown(
     assert CANARY not in caplog.text
 
 
-@pytest.mark.parametrize("login", LOGINS, ids=lambda login: login["kafka.security.protocol"])
+@pytest.mark.parametrize("login", LOGINS, ids=name_login)
 def test_librdkafka_shows_no_secret(
     login: dict[str, str], caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:

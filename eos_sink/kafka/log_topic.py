@@ -28,6 +28,11 @@ LOG_CONFIGURATION = {
     "min.cleanable.dirty.ratio": "0.1",
     "unclean.leader.election.enable": "false",
 }
+_SETTING_REFUSED = (
+    KafkaError.INVALID_CONFIG,
+    KafkaError.INVALID_REQUEST,
+    KafkaError.POLICY_VIOLATION,
+)
 
 
 def home_of(query: str) -> int:
@@ -113,15 +118,26 @@ class LogTopic:
             brokers = len(list_nodes(client, deadline))
         replication = min(self._clients.options.log_replication, brokers)
         in_sync = 2 if replication > 2 else 1
-        new = NewTopic(
-            self._name,
-            LOG_PARTITIONS,
-            replication,
-            config={**LOG_CONFIGURATION, "min.insync.replicas": str(in_sync)},
-        )
-        futures = client.create_topics(
-            [new], operation_timeout=deadline.left, request_timeout=deadline.left
-        )
-        error = results(futures, deadline)[self._name]
+        wanted = {**LOG_CONFIGURATION, "min.insync.replicas": str(in_sync)}
+
+        def create(settings: dict[str, str]) -> KafkaError | None:
+            new = NewTopic(self._name, LOG_PARTITIONS, replication, config=settings)
+            futures = client.create_topics(
+                [new], operation_timeout=deadline.left, request_timeout=deadline.left
+            )
+            refusal: KafkaError | None = results(futures, deadline)[self._name]
+            return refusal
+
+        error = create(wanted)
+        if error is not None and error.code() in _SETTING_REFUSED:
+            # Managed clusters let users choose only some settings, within narrower limits.
+            LOGGER.warning(
+                "The decision log %s is created with %s alone, since the cluster refuses other "
+                "settings (%s). eos-sink doctor says what that costs.",
+                self._name,
+                _POLICY,
+                error.str(),
+            )
+            error = create({_POLICY: wanted[_POLICY]})
         if error is not None and error.code() != KafkaError.TOPIC_ALREADY_EXISTS:
             raise convert_error(error, what, needs)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from eos_sink.errors import ClusterError
 from eos_sink.kafka.interfaces import TransactionStatus, Unseen
 from eos_sink.kafka_config.broker_versions import VERIFICATION, check_broker
+from eos_sink.kafka_config.managed_services import PAGE, find_service
 from eos_sink.ops.doctor.facts import Facts, LogFacts
 from eos_sink.ops.doctor.findings import Check, Finding, Findings
 from eos_sink.protocol.rules import group_session_ms, vote_margin_ms
@@ -38,6 +39,17 @@ def check_brokers(facts: Facts) -> Findings:
         yield Check.BROKERS.ok(
             f"{count} broker{' answers' if count == 1 else 's answer'}: {addresses}"
         )
+
+
+def check_service(facts: Facts) -> Findings:
+    service = find_service(facts.subject.options.kafka["bootstrap.servers"])
+    if service is None:
+        yield Check.SERVICE.ok("no managed service is known by the brokers' names")
+    elif service.harm:
+        what = f"{service.name} by the brokers' names: {service.note}"
+        yield Check.SERVICE.warning(what, service.harm, f"See {PAGE}.")
+    else:
+        yield Check.SERVICE.ok(f"{service.name} by the brokers' names: {service.note} ({PAGE})")
 
 
 def check_versions(facts: Facts) -> Findings:
@@ -214,6 +226,7 @@ def format_hours(ms: int) -> str:
 
 CHECKS = (
     check_brokers,
+    check_service,
     check_versions,
     check_controller,
     check_clock,

@@ -27,6 +27,7 @@ class Check(Enum):
     """What is checked. docs/doctor.md has the condition for "ok"."""
 
     BROKERS = "brokers"
+    SERVICE = "service"
     VERSIONS = "versions"
     CONTROLLER = "controller"
     CLOCK = "clock"

@@ -146,8 +146,8 @@ def with_options(**changes: Any) -> Subject:
     return replace(SUBJECT, options=replace(OPTIONS, **changes))
 
 
-def findings(seen: Facts, subject: Subject = SUBJECT) -> list[Finding]:
-    return run_checks(replace(seen, subject=subject), PYTHON)
+def findings(seen: Facts, subject: Subject | None = None) -> list[Finding]:
+    return run_checks(replace(seen, subject=subject or seen.subject), PYTHON)
 
 
 def of(check: Check, found: list[Finding]) -> dict[Level, list[Finding]]:

@@ -88,6 +88,17 @@ CASES: list[tuple[Check, Level, dict[str, Any], str, str]] = [
         "nc -vz kafka-2 9092",
     ),
     (
+        Check.SERVICE,
+        WARNING,
+        {
+            "subject": with_options(
+                kafka={"bootstrap.servers": "orders.servicebus.windows.net:9093"}
+            )
+        },
+        "Azure Event Hubs",
+        "docs/managed-clusters.md",
+    ),
+    (
         Check.VERSIONS,
         FAILURE,
         {"brokers": (replace(broker(), newest={10: 3}),)},
