@@ -52,6 +52,7 @@ def test_rows_that_the_client_gives_up_by_itself_fail_the_batch(
     given = {
         "kafka.bootstrap.servers": kafka.bootstrap_servers,
         "eos.id": kept,
+        "eos.inline.bytes": "0",
         setting: str(GIVES_UP_MS),
     }
     options = parse_options(given)

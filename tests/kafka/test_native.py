@@ -22,7 +22,8 @@ from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.native import library as module
 from eos_sink.kafka.native.client import NativeClient
 from eos_sink.kafka.native.library import Library, UnfitError, load_library
-from eos_sink.kafka.native.vectors import can_group, group_rows
+from eos_sink.kafka.native.vectors import can_group, group_rows, place_by_key
+from eos_sink.kafka.partitioner import hash_key
 from eos_sink.kafka.producer_events import ProducerEvents
 from eos_sink.kafka.rows import Rows
 from eos_sink.options import parse_options
@@ -102,6 +103,45 @@ def test_rows_are_grouped_by_where_they_go_and_keep_their_order() -> None:
         for group in group_rows(rows, 0)
     }
     assert found == {("a", 0): [b"2"], ("a", 1): [b"0", b"4"], ("b", 0): [b"1", b"3"]}
+
+
+KEYS = [b"a", b"b", b"c", b"", b"a"]
+
+
+def test_rows_with_keys_are_placed_as_by_the_java_client() -> None:
+    values = pa.array([b"v"] * len(KEYS))
+    counts = {"few": 3, "many": 50}
+    rows = Rows(values, pa.array(KEYS), topic=pa.array(["few", "many", "few", "few", "many"]))
+    placed = place_by_key(rows, counts.__getitem__)
+    expected = [hash_key(key or b"") % counts[topic] for _, key, topic, *_ in rows]
+    assert placed.partition.to_pylist() == expected
+    nameless = Rows(values, pa.array(KEYS), "few", partition=pa.nulls(len(KEYS), pa.int32()))
+    assert place_by_key(nameless, counts.__getitem__).partition.null_count == 0
+
+
+def test_rows_are_left_to_librdkafka_if_one_has_no_key_or_names_a_partition() -> None:
+    values = pa.array([b"v"] * len(KEYS))
+    keys = pa.array(KEYS)
+    named = pa.array([None, None, 0, None, None], pa.int32())
+    for rows in (
+        Rows(values, topic="t"),
+        Rows(values, pa.array([*KEYS[:-1], None]), "t"),
+        Rows(values, keys, "t", partition=named),
+    ):
+        assert place_by_key(rows, lambda _: 3) is rows
+
+
+def test_rows_are_left_to_librdkafka_if_the_partitions_of_a_topic_are_not_known() -> None:
+    """And no further topic is asked for: the cluster may not answer."""
+    rows = Rows(pa.array([b"v"] * 3), pa.array(KEYS[:3]), pa.array(["a", "b", "c"]))
+    asked = []
+
+    def count(topic: str) -> int:
+        asked.append(topic)
+        return 0 if topic == "b" else 3
+
+    assert place_by_key(rows, count) is rows
+    assert asked == ["a", "b"]
 
 
 def test_rows_that_name_a_partition_beside_others_that_do_not_cannot_be_grouped() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from ctypes import byref, c_void_p
+from ctypes import POINTER, byref, c_void_p
 from functools import partial
 from itertools import islice, repeat
 from typing import Any
@@ -14,14 +14,29 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from eos_sink.kafka.confluent_client import NO_ROOM, QUEUE_FULL_WAIT_S, OnOffset
 from eos_sink.kafka.connection.token_cache import TokenCache
+from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.native import library as rdkafka
 from eos_sink.kafka.native.library import Library, load_library
 from eos_sink.kafka.native.native_events import Events
-from eos_sink.kafka.native.vectors import Calls, Group, build_calls, can_group, group_rows
+from eos_sink.kafka.native.vectors import (
+    Calls,
+    Group,
+    build_calls,
+    can_group,
+    group_rows,
+    place_by_key,
+)
 from eos_sink.kafka.producer_events import ProducerEvents, RecordRefused, describe_place
 from eos_sink.kafka.rows import Row, Rows
 
 _CLOSED_WITHIN_S = 5.0
+# The partitioners that place a row with a key as the Java client does.
+_BY_KEY = ("murmur2", "murmur2_random")
+# Fewer rows of a topic are not worth a request to ask for its number of partitions.
+_MANY_ROWS = 1000
+_METADATA_S = 5.0
+# The number of partitions is asked for again as often as by the Java client (metadata.max.age.ms).
+_METADATA_AGE_S = 300.0
 
 
 class NativeClient:
@@ -38,6 +53,8 @@ class NativeClient:
         assert library is not None, "librdkafka's own API cannot be used"
         self._c = library
         self._topics: dict[str, int] = {}
+        self._counts: dict[str, tuple[int, Deadline]] = {}
+        self._by_key = configuration.get("partitioner") in _BY_KEY
         # librdkafka's API has an event in place of confluent-kafka's callback.
         tokens: TokenCache | None = configuration.get("oauth_cb")
         settings = {name: value for name, value in configuration.items() if name != "oauth_cb"}
@@ -92,6 +109,8 @@ class NativeClient:
 
     def produce_rows(self, rows: Rows, on_offset: OnOffset | None) -> None:
         private = 0 if on_offset is None else self._events.expect(on_offset)
+        if self._by_key and len(rows) >= _MANY_ROWS * len(rows.topics[0]):
+            rows = place_by_key(rows, self._count_partitions)
         if can_group(rows):
             for group in group_rows(rows, private):
                 where = describe_place(group.topic, group.partition)
@@ -100,6 +119,19 @@ class NativeClient:
             calls = build_calls(rows, private, self._topic)
             where = f"topic {' or '.join(sorted(rows.topics[0]))}"
             self._queue(partial(self._queue_calls, calls), len(rows), where)
+
+    def _count_partitions(self, topic: str) -> int:
+        """How many librdkafka knows; 0 if that cannot be found out."""
+        count, until = self._counts.get(topic, (0, None))
+        if until is None or until.passed:
+            found = POINTER(rdkafka.Metadata)()
+            asked = self._handle, 0, self._topic(topic), byref(found), _ms(_METADATA_S)
+            if not self._c.metadata(*asked):
+                known = found.contents.topics[: found.contents.topic_cnt]
+                count = sum(each.partition_cnt for each in known if not each.err)
+                self._c.metadata_destroy(found)
+            self._counts[topic] = count, Deadline(_METADATA_AGE_S)
+        return count
 
     def _queue(self, offer: Callable[[int], tuple[int, int]], count: int, where: str) -> None:
         """Queue rows, and wait while there is no room for them.

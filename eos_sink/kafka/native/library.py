@@ -55,6 +55,28 @@ class Message(Structure):
     )
 
 
+class TopicMetadata(Structure):
+    """rd_kafka_metadata_topic_t."""
+
+    _fields_ = (
+        ("topic", c_char_p),
+        ("partition_cnt", c_int),
+        ("partitions", c_void_p),
+        ("err", c_int),
+    )
+
+
+class Metadata(Structure):
+    """rd_kafka_metadata_t, its first fields."""
+
+    _fields_ = (
+        ("broker_cnt", c_int),
+        ("brokers", c_void_p),
+        ("topic_cnt", c_int),
+        ("topics", POINTER(TopicMetadata)),
+    )
+
+
 MESSAGE = np.dtype(Message)
 """rd_kafka_message_t for numpy."""
 
@@ -100,6 +122,8 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "fatal_error": (c_int, (_Pointer, _Pointer, _Size)),
     "flush": (c_int, (_Pointer, c_int)),
     "init_transactions": (_Pointer, (_Pointer, c_int)),
+    "metadata": (c_int, (_Pointer, c_int, _Pointer, POINTER(POINTER(Metadata)), c_int)),
+    "metadata_destroy": (None, (POINTER(Metadata),)),
     "name": (_Text, (_Pointer,)),
     "oauthbearer_set_token": (
         c_int,
