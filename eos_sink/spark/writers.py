@@ -12,6 +12,7 @@ import sys
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
 from pyspark import TaskContext
@@ -50,16 +51,16 @@ _RUN = "spark.jobGroup.id"
 _committers: ClientCache[Committer] = ClientCache()
 
 
+@cache
 def freeze_modules() -> None:
-    """Exempt what a process has loaded from garbage collection, once.
+    """Exempt what a process has loaded from garbage collection, at the first call.
 
     Spark's daemon collects all garbage of a worker after each task, and the worker takes the next
     one only then: 40 ms for the modules of pandas, pyarrow and this package (measured), for which
     there is nothing to free.
     """
-    if not gc.get_freeze_count():
-        gc.collect()
-        gc.freeze()
+    gc.collect()
+    gc.freeze()
 
 
 @contextlib.contextmanager

@@ -8,7 +8,7 @@ from eos_sink.spark.writers import freeze_modules
 
 
 def test_what_is_loaded_is_frozen_once() -> None:
-    gc.unfreeze()
+    freeze_modules.cache_clear()
     try:
         freeze_modules()
         frozen = gc.get_freeze_count()
