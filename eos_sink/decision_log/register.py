@@ -36,8 +36,8 @@ from eos_sink.protocol.produce_errors import rows_not_taken
 if TYPE_CHECKING:
     from eos_sink.kafka.rows import Rows
 
-# Writing one record takes milliseconds. A driver that dies meanwhile blocks readers of the same log
-# partition for at most this long.
+# A write takes milliseconds. A driver that dies meanwhile blocks readers of the same log partition,
+# and of its rows' partitions, for at most this long.
 _TRANSACTION_MS = 30_000
 _TRIES = 3
 # The step may have no time left, and its coordinator may be the broker that does not answer.
