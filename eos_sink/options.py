@@ -147,8 +147,8 @@ _SOURCE_OPTIONS = frozenset(_SOURCE_NAMES.split())
 _ASYNC_PROGRESS = "asyncprogresstrackingenabled"
 _JAVA_TIMEOUT = "kafka.transaction.timeout.ms"
 _MIN_TIMEOUT_MS = 1_000
-# What the driver's own producer can do; tasks have all of librdkafka's.
-_INLINE_PARTITIONERS = ("murmur2_random", "random")
+# librdkafka's default of `message.max.bytes`.
+_CLIENTS_RECORD_BYTES = 1_000_000
 _APP, _VERSION = "txnappid", "txnversion"
 _MOST = 2**63 - 1
 
@@ -340,9 +340,7 @@ def _sink_options(options: Mapping[str, str], query: str, origin: Origin) -> Sin
 def _inline_bytes(options: Mapping[str, str], client: Mapping[str, str]) -> int:
     """Within the client's limit for a record, which then need not be checked."""
     most = _number(options, "eos.inline.bytes", 0)
-    if client.get("partitioner", _INLINE_PARTITIONERS[0]) not in _INLINE_PARTITIONERS:
-        return 0
-    return min(most, int(client.get("message.max.bytes", most)))
+    return min(most, int(client.get("message.max.bytes", _CLIENTS_RECORD_BYTES)))
 
 
 def _destinations(options: Mapping[str, str]) -> Destinations | None:

@@ -19,7 +19,6 @@ from eos_sink.kafka import member as member_module
 from eos_sink.kafka.admin.confluent_admin import ConfluentAdmin
 from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.driver_producer import DriverProducer
 from eos_sink.kafka.interfaces import ProduceFailed, ProducerFenced
 from eos_sink.kafka.log_reader import DecisionLogReader
 from eos_sink.kafka.member import ConfluentMember
@@ -53,15 +52,13 @@ class _Remembering(ConfluentKafka):
 
     def __init__(self, options: SinkOptions) -> None:
         super().__init__(options)
-        self._clients: list[
-            ConfluentProducer | DriverProducer | ConfluentMember | DecisionLogReader
-        ] = []
+        self._clients: list[ConfluentProducer | ConfluentMember | DecisionLogReader] = []
 
     def producer(self, transactional_id: str, timeout_ms: int) -> ConfluentProducer:
         self._clients.append(client := super().producer(transactional_id, timeout_ms))
         return client
 
-    def log_producer(self, transactional_id: str, timeout_ms: int) -> DriverProducer:
+    def log_producer(self, transactional_id: str, timeout_ms: int) -> ConfluentProducer:
         self._clients.append(client := super().log_producer(transactional_id, timeout_ms))
         return client
 
@@ -79,15 +76,6 @@ class _Remembering(ConfluentKafka):
         super().close()
 
 
-class _Driver(_Remembering):
-    """Everything is written by the driver's producer."""
-
-    def producer(  # type: ignore[override]
-        self, transactional_id: str, timeout_ms: int
-    ) -> DriverProducer:
-        return self.log_producer(transactional_id, timeout_ms)
-
-
 class KafkaHarness:
     """Implements `tests.contract.harness.Harness`."""
 
@@ -100,9 +88,7 @@ class KafkaHarness:
         admin: KafkaAdminClient,
         *,
         native: bool = True,
-        clients: type[_Remembering] = _Remembering,
     ) -> None:
-        self._clients = clients
         self._cluster = cluster
         self._admin = admin
         self._topics = 0
@@ -122,7 +108,7 @@ class KafkaHarness:
 
     def kafka(self, **settings: str) -> ConfluentKafka:
         more = {name.replace("_", "."): value for name, value in settings.items()}
-        kafka = self._clients(parse_options({**self._given, **more}))
+        kafka = _Remembering(parse_options({**self._given, **more}))
         self._made.append(kafka)
         return kafka
 
@@ -274,35 +260,8 @@ def plain(kafka: KafkaCluster, admin: KafkaAdminClient) -> Iterator[KafkaHarness
     harness.close()
 
 
-@pytest.fixture
-def driver(kafka: KafkaCluster, admin: KafkaAdminClient) -> Iterator[KafkaHarness]:
-    """With rows that the driver writes."""
-    harness = KafkaHarness(kafka, admin, clients=_Driver)
-    yield harness
-    harness.close()
-
-
 class TestProducer(ProducerContract):
     pass
-
-
-class TestDriverProducer(ProducerContract):
-    @pytest.fixture
-    def harness(self, driver: KafkaHarness) -> KafkaHarness:
-        return driver
-
-
-@pytest.mark.kafka("4.3.0")
-class TestDriverRows(RowsContract):
-    @pytest.fixture
-    def harness(self, driver: KafkaHarness) -> KafkaHarness:
-        return driver
-
-
-class TestDriverMember(MemberContract):
-    @pytest.fixture
-    def harness(self, driver: KafkaHarness) -> KafkaHarness:
-        return driver
 
 
 @pytest.mark.kafka("4.3.0")

@@ -24,6 +24,7 @@ from eos_sink.errors import (
 )
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import TransactionStatus
+from eos_sink.kafka.transaction_control import KafkaPythonControl
 from eos_sink.testing import KafkaCluster
 from eos_sink.testing.faults import FaultPoint
 from integration.checker import Rows, assert_each_once, read_topic
@@ -205,6 +206,33 @@ def test_a_commit_that_wakes_up_after_its_abort_makes_nothing_visible(
     inline.check(batches=1)
     inline.finish()
     inline.check()
+
+
+# --- A commit without an answer.
+
+
+@pytest.mark.parametrize("carried_out", [True, False])
+def test_rows_whose_commit_has_no_answer_are_there_once(
+    kafka: KafkaCluster, run: MakeRun, monkeypatch: pytest.MonkeyPatch, carried_out: bool
+) -> None:
+    topic = new_topic(kafka, "unanswered")
+    query = run(kafka, topic=topic, eos_inline_bytes=SHARE)
+    query.write(value=["first"])
+    end = KafkaPythonControl.end
+    lost: list[bool] = []
+
+    def lose(self: KafkaPythonControl, transactions: Any, commit: bool, deadline: Deadline) -> Any:
+        if lost or not commit:
+            return end(self, transactions, commit, deadline)
+        if carried_out:
+            end(self, transactions, commit, deadline)
+        lost.append(True)
+        return {}
+
+    monkeypatch.setattr(KafkaPythonControl, "end", lose)
+    query.write(value=["second"])
+    assert lost
+    assert sorted(read_topic(kafka.bootstrap_servers, topic).values()) == ["first", "second"]
 
 
 # --- Replays and rewrites.

@@ -147,7 +147,7 @@ def test_a_batch_is_visible_as_a_whole_while_drivers_and_workers_die(
     driver, clients = query.sink.names.driver, query.clients()
     with contextlib.closing(reader), contextlib.closing(query):
         for kill in range(kills):
-            feed(40)
+            feed(15)
             run = query.program({"processingTime": "0 seconds"})
             reader.wait_seen(reader.latest + 2, Deadline(PATIENCE_S))
             if kill % 3 == 0:

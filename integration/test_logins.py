@@ -16,6 +16,7 @@ from eos_sink.kafka_config.acls import Permissions
 from eos_sink.options import parse_options
 from eos_sink.testing import KafkaCluster
 from eos_sink.testing.topic_scan import Scan, Source, Span
+from integration import short_tokens
 from tests.kafka.token_server import TokenServer, serving
 from tests.key_stores import STORE_PASSWORD, encrypt_key, pkcs12_keystore, pkcs12_truststore
 
@@ -116,6 +117,18 @@ def test_both_clients_log_in_with_a_token_from_a_server(
         assert {form for _, form in server.asked} == {"grant_type=client_credentials&scope=kafka"}
     assert "canary" not in caplog.text
     assert make_unsigned_token(claims, 0)[0].split(".")[0] not in caplog.text
+
+
+def test_both_clients_log_in_with_a_token_of_a_function(
+    entered: KafkaCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    login = entered.access.options("ann", "OAUTHBEARER")
+    del login["kafka.sasl.jaas.config"]
+    login["eos.oauth.token.provider"] = "integration.short_tokens:make"
+    caplog.set_level(logging.DEBUG)
+    writes_through_both_clients(entered, {**login, "kafka.debug": "all"}, "function")
+    assert short_tokens.made
+    assert not any(token in caplog.text for token in short_tokens.made)
 
 
 def inline(kafka: KafkaCluster) -> dict[str, str]:

@@ -15,11 +15,13 @@ from typing import Any
 import pytest
 
 from eos_sink.identity import DEFAULT_PREFIX
+from eos_sink.kafka.connection.oauth import make_unsigned_token
 from eos_sink.kafka_config.acls import Permissions
 from eos_sink.kafka_config.properties_file import read_properties
 from eos_sink.testing import KafkaCluster, java_home
 from integration.checker import read_topic
 from integration.event_log import EventLog
+from integration.short_tokens import USER_VARIABLE
 from integration.spark_program import CLASSES_VARIABLE
 from tests.snippets import ROOT
 
@@ -49,6 +51,7 @@ def stream(checkpoint, options):
     query.stop()
 
 stream("/good", given["scram"])
+stream("/provider", given["provider"])
 for bad in given["refused"]:
     try:
         stream("/bad", bad)
@@ -104,8 +107,14 @@ class Job:
             "eos.id": self.topic,
         }
         jaas = "kafka.sasl.jaas.config"
+        bearer = {**access.options(self.user, "OAUTHBEARER"), "topic": self.topic}
+        del bearer[jaas]
+        # All tokens of the job start like this one.
+        claims = {"sasl.oauthbearer.config": f"principal={self.user}"}
+        self.token = make_unsigned_token(claims, 0)[0].split(".")[1][:32]
         self.given: dict[str, Any] = {
             "scram": scram,
+            "provider": {**bearer, "eos.oauth.token.provider": "integration.short_tokens:make"},
             "refused": [
                 {**scram, "topic": "not-permitted"},
                 {**scram, jaas: scram[jaas].replace("username", "usrname")},
@@ -129,7 +138,12 @@ class Job:
         }
         done = subprocess.run(
             [sys.executable, str(self.home / "program.py"), json.dumps(given)],
-            env={**os.environ, "PYTHONPATH": str(ROOT), "JAVA_HOME": str(java_home())},
+            env={
+                **os.environ,
+                "PYTHONPATH": str(ROOT),
+                "JAVA_HOME": str(java_home()),
+                USER_VARIABLE: self.user,
+            },
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -176,14 +190,14 @@ def test_no_secret_is_left_anywhere(
     job = Job(secured, tmp_path)
     job.run({REDACTION: redaction})
     seen = read_topic(secured.bootstrap_servers, job.topic).values()
-    assert sorted(seen) == ["batch", "stream"]
+    assert sorted(seen) == ["batch", "stream", "stream"]
     said = (tmp_path / "stdout").read_text()
     assert said.count("REFUSED") == len(job.given["refused"])
     assert "== Physical Plan ==" in said
     # The search finds what is there.
     assert {"stdout", "stderr"} <= set(job.places("not-permitted"))
     assert {"events"} <= {place.split("/")[0] for place in job.places(str(tmp_path / "input"))}
-    for secret in (job.password, job.setting, *job.key.splitlines()[1:-1]):
+    for secret in (job.password, job.token, job.setting, *job.key.splitlines()[1:-1]):
         assert job.places(secret) == []
 
 

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-CLIENTS = ["confluent_kafka", "kafka"]
+CLIENTS = ["confluent_kafka", "kafka", "tenacity"]
 FOR_ROWS = ["pyarrow", "numpy", "pandas", "eos_sink.task"]
 
 

@@ -78,10 +78,10 @@ def test_nothing_else_becomes_importable(files: set[str]) -> None:
 def test_the_sink_never_brings_a_spark_of_its_own(metadata: email.message.Message) -> None:
     assert sorted(requirements(metadata, None)) == [
         "confluent-kafka",
-        "google-crc32c",
         "kafka-python",
         "numpy",
         "pyarrow",
+        "tenacity",
     ]
 
 

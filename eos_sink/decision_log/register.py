@@ -9,9 +9,8 @@ fences can decide a batch that its successor has already replaced.
 from __future__ import annotations
 
 import contextlib
-import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -41,9 +40,6 @@ if TYPE_CHECKING:
 # partition for at most this long.
 _TRANSACTION_MS = 30_000
 _TRIES = 3
-# Each try opens the register, which bumps the epoch of the driver's id.
-_PAUSE_S = 0.01
-_LONGEST_PAUSE_S = 0.5
 # The step may have no time left, and its coordinator may be the broker that does not answer.
 _ABORT_S = 5.0
 # Read for an error message only: which run has taken over.
@@ -208,7 +204,6 @@ class DecisionRegister:
                 refusals.append(error)
                 raise
 
-        pause = 0.0
         while True:
             try:
                 entry = self._current(token, deadline)
@@ -238,9 +233,6 @@ class DecisionRegister:
                         remedy="Start the query again: it reads back what was decided and finishes "
                         "it.",
                     ) from error
-                # A leader that is down may still be the one in the metadata.
-                time.sleep(min(pause, deadline.left))
-                pause = min(2 * pause + _PAUSE_S, _LONGEST_PAUSE_S)
 
     def close(self) -> None:
         """Close all clients; an open transaction stays open."""
@@ -296,25 +288,35 @@ class DecisionRegister:
                 partition=place.partition,
                 on_offset=lambda _, offset: marked.append(offset),
             )
-        producer.send_offset(place, token.member, answer)
-        producer.flush(answer)
         if self._unproven is not None:
-            self._check_end(at[0], (marked or at)[0], self._unproven, answer)
+            producer.flush(answer)
+        producer.send_offset(place, token.member, answer)
+        if self._unproven is not None:
+            self._check_end(at, marked or at, self._unproven, answer)
         before_commit()
         answer = deadline.within(deadline.seconds / _TRIES)
         producer.commit(answer)
+        producer.flush(answer)
+        if not at:
+            raise OutcomeUnknownError("The record was committed at an unknown offset.", remedy="")
         self._held = self._seen = Entry(record, LogPosition(place.topic, place.partition, at[0]))
         self._unproven = None
         return self._held
 
-    def _check_end(self, at: int, last: int, reached: int, deadline: Deadline) -> None:
+    def _check_end(
+        self, at: Sequence[int], last: Sequence[int], reached: int, deadline: Deadline
+    ) -> None:
         """The end that was read may have come from a leader that does not know yet that it was
         deposed. This process holds the driver's id, so a record of the query between that end and
         the new record was written before the open, and was not compared."""
-        if at == reached:
+        if at and at[0] == reached:
             return
         reader = self.connect(deadline)
-        if at < reached or reader.written(self._keys, reached, at, last, deadline):
+        if (
+            not at
+            or at[0] < reached
+            or reader.written(self._keys, reached, at[0], last[0], deadline)
+        ):
             # Opening again aborts this write and reads at least up to it: an aborted marker behind
             # that end would look like another record of the query.
             raise OutcomeUnknownError(

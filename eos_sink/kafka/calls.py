@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import random
 import threading
-import time
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from typing import TypeVar
+
+import tenacity
 
 from eos_sink.errors import OutcomeUnknownError
 from eos_sink.kafka.deadline import Deadline
@@ -16,8 +16,6 @@ T = TypeVar("T")
 
 # librdkafka gets the deadline too, and nearly always keeps it, with a better error.
 _GRACE_S = 2.0
-_FIRST_PAUSE_S = 0.01
-_LONGEST_PAUSE_S = 0.5
 
 
 def call_with_deadline(call: Callable[[], T], deadline: Deadline, what: str) -> T:
@@ -56,8 +54,11 @@ def call_with_deadline(call: Callable[[], T], deadline: Deadline, what: str) -> 
 def retry_until(deadline: Deadline, attempt: Callable[[], T], done: Callable[[T], bool]) -> T:
     """Repeat a read or an idempotent request, with growing, jittered pauses, until `done` accepts
     its result or the deadline has passed. Returns the last result."""
-    pause = _FIRST_PAUSE_S
-    while not done(result := attempt()) and not deadline.passed:
-        time.sleep(random.uniform(0, pause))
-        pause = min(2 * pause, _LONGEST_PAUSE_S)
+    retrying = tenacity.Retrying(
+        retry=tenacity.retry_if_result(lambda result: not done(result)),
+        wait=tenacity.wait_random_exponential(multiplier=0.01, max=0.5),
+        stop=lambda _: deadline.passed,
+        retry_error_callback=lambda state: state.outcome.result() if state.outcome else None,
+    )
+    result: T = retrying(attempt)
     return result

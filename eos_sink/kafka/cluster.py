@@ -27,7 +27,7 @@ from eos_sink.kafka.interfaces import (
     Visibility,
     Witness,
 )
-from eos_sink.kafka.log_topic import LOG_PARTITIONS, LogTopic, home_of
+from eos_sink.kafka.log_topic import LOG_CONFIGURATION, LOG_PARTITIONS, LogTopic, home_of
 from eos_sink.kafka.member import ConfluentMember
 from eos_sink.kafka.producer import ConfluentProducer
 from eos_sink.kafka.shared_clients import FIRST_ANSWER_S, SharedClients
@@ -36,13 +36,13 @@ from eos_sink.kafka_config.acls import Acl, Resource
 from eos_sink.options import SinkOptions
 
 if TYPE_CHECKING:
-    from eos_sink.kafka.driver_producer import DriverProducer
     from eos_sink.kafka.log_reader import DecisionLogReader
     from eos_sink.kafka.native.client import NativeClient
     from eos_sink.kafka.transaction_control import KafkaPythonControl
 
 _LONGEST_SESSION = "group.max.session.timeout.ms"
 _SETTINGS_S = 5.0
+_BATCH_BYTES = 1_000_000  # librdkafka's default of `batch.size`
 
 
 class ConfluentKafka:
@@ -80,17 +80,18 @@ class ConfluentKafka:
             client=client,
         )
 
-    def log_producer(self, transactional_id: str, timeout_ms: int) -> DriverProducer:
-        from eos_sink.kafka.driver_producer import DriverProducer
-
-        clients = self.clients
-        return DriverProducer(
-            clients.control,
-            clients.producer_settings,
-            transactional_id,
-            timeout_ms,
-            clients.permissions,
-        )
+    def log_producer(self, transactional_id: str, timeout_ms: int) -> ConfluentProducer:
+        """With the user's settings, but no wait for more records, and record batches that are not
+        larger than those of tasks. Only the decision's record may be larger."""
+        given = self.clients.producer_settings
+        batch = min(int(given.get("batch.size", _BATCH_BYTES)), self._options.inline_bytes or 1)
+        settings = {
+            **given,
+            "linger.ms": "0",
+            "batch.size": str(batch),
+            "message.max.bytes": LOG_CONFIGURATION["max.message.bytes"],
+        }
+        return ConfluentProducer(settings, transactional_id, timeout_ms, self.clients.permissions)
 
     def member(self, group: str, instance_id: str, session_ms: int) -> ConfluentMember:
         return ConfluentMember(self.clients, self._home, group, instance_id, session_ms)

@@ -232,8 +232,8 @@ class TransactionalProducer(Protocol):
         on_offset: Callable[[int, int], None] | None = None,
     ) -> None:
         """Queue a record; blocks while the queue is full. `on_offset(partition, offset)` is called
-        from `flush` or before, once the record is on the broker. A task's client does not always
-        know the offset (it was acknowledged with another one). `timestamp` is the record's
+        from `flush` or a later `produce` once the record is on the broker, unless the client does
+        not know the offset (it was acknowledged with another one). `timestamp` is the record's
         CreateTime in milliseconds since the epoch, at least 1; None: now.
 
         Raises:
@@ -259,8 +259,8 @@ class TransactionalProducer(Protocol):
         """
 
     def flush(self, deadline: Deadline) -> None:
-        """Wait until each queued record is on the brokers or has failed; a failure surfaces here,
-        or in the next `send_offset` or `commit`."""
+        """Wait until each queued record is on the brokers or has failed; a failure surfaces in the
+        next `send_offset` or `commit`."""
 
     def identity(self, deadline: Deadline) -> ProducerIdentity:
         """Producer id and epoch of this producer."""
@@ -374,8 +374,7 @@ class Kafka(Protocol):
         """
 
     def log_producer(self, transactional_id: str, timeout_ms: int) -> TransactionalProducer:
-        """For the driver's transactions: records of the decision log, and rows. Its transaction is
-        tried once; after a failure the caller makes another producer and inits that."""
+        """For the driver's transactions: records of the decision log, and rows of small tasks."""
 
     def member(self, group: str, instance_id: str, session_ms: int) -> GroupMember: ...
 

@@ -5,9 +5,6 @@ From Utils.murmur2 and BuiltInPartitioner in Kafka's source; librdkafka calls it
 
 from __future__ import annotations
 
-import random
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -19,8 +16,6 @@ _R = 24
 _MASK = 0xFFFFFFFF
 # Keys are hashed word by word, all at once; few long ones are faster one after the other.
 _LONG_BYTES = 256
-_BY_KEY, _AT_RANDOM = "murmur2_random", "random"
-_RUN_BYTES = 16_384  # Java's default of `batch.size`
 
 
 def hash_key(key: bytes) -> int:
@@ -71,62 +66,3 @@ def hash_keys(keys: Any) -> Int64s:
     for row in np.flatnonzero(sizes > _LONG_BYTES).tolist():
         found[row] = hash_key(keys[row].as_py())
     return found
-
-
-@dataclass(frozen=True)
-class Partitioning:
-    """How the user's settings place rows.
-
-    Attributes:
-        ignore_keys: rows with a key are placed as those without one.
-        run_bytes: about so many bytes of rows without a key go to one partition, then as many to
-            another one at random: few batches, and an even spread in the end (KIP-480).
-    """
-
-    ignore_keys: bool = False
-    run_bytes: int = _RUN_BYTES
-
-    @staticmethod
-    def of(settings: Mapping[str, str]) -> Partitioning:
-        """From librdkafka's settings; rows of a query with another partitioner are for tasks."""
-        name = settings.get("partitioner", _BY_KEY)
-        assert name in (_BY_KEY, _AT_RANDOM), f"partitioner {name} is librdkafka's alone"
-        run_bytes = int(settings.get("batch.size", _RUN_BYTES))
-        if settings.get("sticky.partitioning.linger.ms") == "0":
-            run_bytes = 1
-        return Partitioning(name == _AT_RANDOM, run_bytes)
-
-    def place(self, key: bytes | None, count: int, available: Sequence[int]) -> int:
-        """The partition of one record.
-
-        Args:
-            key: of the record.
-            count: partitions of its topic.
-            available: those that have a leader, for records without a key.
-        """
-        if key is None or self.ignore_keys:
-            return random.choice(available)
-        return hash_key(key) % count
-
-    def place_rows(self, keys: Any, sizes: Int64s, count: int, available: Sequence[int]) -> Int64s:
-        """The same for rows of one topic.
-
-        Args:
-            keys: Arrow column of (large) binary; None: no row has a key.
-            sizes: of the rows, in bytes.
-        """
-        import numpy as np
-
-        from eos_sink.kafka.rows import find_valid
-
-        keyed = np.zeros(len(sizes), bool)
-        if keys is not None and not self.ignore_keys:
-            keyed = find_valid(keys)
-        placed = np.empty(len(sizes), np.int64)
-        if keyed.any():
-            placed[keyed] = hash_keys(keys.filter(keyed) if not keyed.all() else keys) % count
-        free = sizes[~keyed]
-        _, run = np.unique((np.cumsum(free) - free) // self.run_bytes, return_inverse=True)
-        choices = random.choices(available, k=int(run.max(initial=-1)) + 1)
-        placed[~keyed] = np.array(choices, np.int64)[run]
-        return placed

@@ -120,14 +120,15 @@ class ConfluentProducer:
     ) -> None:
         self._topics.add(topic)
         row = (value, key, topic, list(headers) if headers else None, partition, timestamp)
-        with self._convert_refusals():
+        with self._convert_refusals(topic):
             self._client.produce_row(
                 row, None if on_offset is None else lambda _, *at: on_offset(*at)
             )
 
     def produce_rows(self, rows: Rows, on_offset: OnOffset | None = None) -> None:
-        self._topics.update(rows.topics[0])
-        with self._convert_refusals():
+        topics = rows.topics[0]
+        self._topics.update(topics)
+        with self._convert_refusals(*topics[:1]):
             self._client.produce_rows(rows, on_offset)
 
     def send_offset(self, position: LogPosition, member: bytes, deadline: Deadline) -> None:
@@ -144,9 +145,10 @@ class ConfluentProducer:
         if self._events.lost is not None:
             # librdkafka fails the transaction for most lost records. But it checks a record without
             # an existing topic or partition only in its commit, which tasks do not call.
-            error, where = self._events.lost
+            error, _, where = self._events.lost
             what = f"A record for {where} was not delivered"
-            raise convert_error(self._find_cause(error), what, self._needs())
+            with self._name_topic():
+                raise convert_error(self._find_cause(error), what, self._needs())
 
     def flush(self, deadline: Deadline) -> None:
         with convert_errors(f"Records of {self._id} were not delivered", self._needs):
@@ -191,8 +193,17 @@ class ConfluentProducer:
         threading.Thread(target=last.clear, name="librdkafka-close", daemon=True).start()
 
     def _call(self, what: str, call: Callable[[], None], deadline: Deadline) -> None:
-        with convert_errors(what, self._needs):
+        with self._name_topic(), convert_errors(what, self._needs):
             call_with_deadline(call, deadline, what)
+
+    @contextmanager
+    def _name_topic(self) -> Iterator[None]:
+        """Add the topic of the first record that was not delivered."""
+        try:
+            yield
+        except ProduceFailed as failed:
+            failed.topic = self._events.lost[1] if self._events.lost else None
+            raise
 
     def _needs(self) -> tuple[Acl, ...]:
         """The permissions that may be missing, as far as they are known."""
@@ -202,7 +213,7 @@ class ConfluentProducer:
         return (needs.transactions, needs.group, *written)
 
     @contextmanager
-    def _convert_refusals(self) -> Iterator[None]:
+    def _convert_refusals(self, topic: str | None = None) -> Iterator[None]:
         try:
             yield
         except RecordRefused as refused:
@@ -211,7 +222,10 @@ class ConfluentProducer:
             if get_meaning(error.code()) is Meaning.FAILED_BEFORE:
                 failed = ProduceFailed(f"{what}: {error.str()}.", FailureKind.TRANSACTION_FAILED)
                 raise failed from refused
-            raise convert_error(error, what, self._needs()) from refused
+            converted = convert_error(error, what, self._needs())
+            if isinstance(converted, ProduceFailed):
+                converted.topic = topic
+            raise converted from refused
 
     def _find_cause(self, error: KafkaError) -> KafkaError:
         """The root cause of an error that says only that the producer or its transaction failed."""

@@ -29,7 +29,7 @@ class ProducerEvents:
     Attributes:
         failure: why the transaction failed. The log has it before any call returns it.
         denied: topics that may not be written, also from the log.
-        lost: the first record that was not delivered: why, and where it was to go.
+        lost: the first record that was not delivered: why, its topic, and where it was to go.
         fatal: why the producer cannot be used any more.
         identity: from the statistics, librdkafka's only source of it.
     """
@@ -37,7 +37,7 @@ class ProducerEvents:
     def __init__(self) -> None:
         self.failure: KafkaError | None = None
         self.denied: set[str] = set()
-        self.lost: tuple[KafkaError, str] | None = None
+        self.lost: tuple[KafkaError, str | None, str] | None = None
         self.fatal: KafkaError | None = None
         self.identity: ProducerIdentity | None = None
 
@@ -67,7 +67,7 @@ class ProducerEvents:
 
     def on_lost(self, error: KafkaError, topic: str | None, partition: int | None) -> None:
         if self.lost is None:
-            self.lost = (error, describe_place(topic, partition))
+            self.lost = (error, topic, describe_place(topic, partition))
 
     def on_error(self, error: KafkaError) -> None:
         """Keep fatal errors. The next call of a transaction returns its own."""

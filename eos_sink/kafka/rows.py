@@ -84,24 +84,6 @@ class Rows:
 
         return Rows(*(part(getattr(self, each.name)) for each in fields(self)))
 
-    def take(self, order: Int64s) -> Rows:
-        """The rows in another order."""
-
-        def reorder(column: Any) -> Any:
-            whole = column is None or isinstance(column, str)
-            return column if whole else column.take(pa.array(order))
-
-        return Rows(*(reorder(getattr(self, each.name)) for each in fields(self)))
-
-    @cached_property
-    def sizes(self) -> Int64s:
-        """Bytes of each row's key and value."""
-        found = np.zeros(len(self), np.int64)
-        for column in (self.key, self.value):
-            if column is not None:
-                found += np.maximum(find_lengths(column), 0)
-        return found
-
     @staticmethod
     def of(rows: Sequence[Row]) -> Rows:
         """Rows as columns."""
@@ -170,13 +152,6 @@ def find_valid(column: Any) -> npt.NDArray[np.bool_]:
     """Which rows are not null."""
     found: npt.NDArray[np.bool_] = column.is_valid().to_numpy(zero_copy_only=False)
     return found
-
-
-def find_lengths(column: Any) -> Int64s:
-    """Of a column of bytes; -1 for null."""
-    found = pc.fill_null(pc.binary_length(column), -1).to_numpy(zero_copy_only=False)
-    lengths: Int64s = found.astype(np.int64)
-    return lengths
 
 
 def find_spans(column: Any) -> tuple[Any, Int64s, Int64s]:

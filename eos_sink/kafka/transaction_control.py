@@ -21,7 +21,6 @@ from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.error_codes import Answer, classify_control_answer
 from eos_sink.kafka.interfaces import (
     EndOutcome,
-    ProducerIdentity,
     Transaction,
     TransactionState,
     TransactionStatus,
@@ -84,20 +83,6 @@ class KafkaPythonControl:
             check_verification(str(node), values.get(VERIFICATION))
 
     def check_timeout(self, transactional_id: str, timeout_ms: int, deadline: Deadline) -> None:
-        self.init(transactional_id, timeout_ms, deadline)
-
-    def init(
-        self, transactional_id: str, timeout_ms: int, deadline: Deadline
-    ) -> ProducerIdentity | None:
-        """InitProducerId: fence producers of the id, and abort what they left open.
-
-        Returns:
-            The identity of a new producer; None: it is refused.
-
-        Raises:
-            ConfigurationError: `timeout_ms` is above the brokers' maximum.
-        """
-
         def request(_: list[str]) -> Any:
             return InitProducerIdRequest(
                 transactional_id=transactional_id,
@@ -107,7 +92,7 @@ class KafkaPythonControl:
                 max_version=5,
             )
 
-        def read(_: list[str], response: Any) -> dict[str, Any]:
+        def read(_: list[str], response: Any) -> dict[str, Answer | None]:
             if response.error_code == _INVALID_TRANSACTION_TIMEOUT:
                 raise ConfigurationError(
                     f"Option eos.transaction.timeout.ms is {timeout_ms}, above the brokers' "
@@ -116,13 +101,9 @@ class KafkaPythonControl:
                     "Nothing was written.",
                 )
             answer = self._classify("InitProducerId", transactional_id, response.error_code)
-            return {transactional_id: None if answer is None else (answer, response)}
+            return {transactional_id: answer}
 
-        asked = self._ask_coordinators([transactional_id], request, read, deadline)
-        answer, response = asked[transactional_id]
-        if answer is not Answer.DONE:
-            return None
-        return ProducerIdentity(response.producer_id, response.producer_epoch)
+        self._ask_coordinators([transactional_id], request, read, deadline)
 
     def end(
         self, transactions: Iterable[Transaction], commit: bool, deadline: Deadline
@@ -286,8 +267,14 @@ class KafkaPythonControl:
         self, ids: Sequence[str], deadline: Deadline
     ) -> dict[int, list[str]]:
         """The ids by their coordinators, without those whose coordinator is not known yet."""
-        for name, code in (await self.wire.find_coordinators(ids, deadline)).items():
-            self._classify("FindCoordinator", name, code)
+        unknown = [name for name in ids if self.wire.get_coordinator(name) is None]
+        if unknown:
+            response = await self.wire.ask(
+                self.wire.find_coordinators_request(unknown), None, deadline
+            )
+            for row in response.coordinators if response else []:
+                if self._classify("FindCoordinator", row.key, row.error_code):
+                    self.wire.remember_coordinator(row)
         grouped: dict[int, list[str]] = {}
         for name in ids:
             node = self.wire.get_coordinator(name)

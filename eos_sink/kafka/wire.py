@@ -29,8 +29,6 @@ from eos_sink.kafka.deadline import Deadline
 K = TypeVar("K")
 T = TypeVar("T")
 
-GROUP, TRANSACTION = CoordinatorType.GROUP, CoordinatorType.TRANSACTION
-
 # Failures while a broker is down or a coordinator moves. Every control request is idempotent, so it
 # may be sent again.
 _RETRIABLE = (
@@ -172,19 +170,6 @@ class Wire:
         """The answer to one request; None: send it again."""
         return (await self.gather({"": self.send(request, node, deadline)}, deadline))[""]
 
-    async def gather_all(self, steps: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-        """Run steps at the same time. Raises the first error, when all of them have ended."""
-        futures = [self._manager.call_soon(step) for step in steps]
-        results, errors = [], []
-        for future in futures:
-            try:
-                results.append(await future)
-            except Exception as error:  # noqa: BLE001 - raised below
-                errors.append(error)
-        if errors:
-            raise errors[0]
-        return results
-
     async def list_brokers(self, deadline: Deadline) -> list[int] | None:
         """Ids of all live brokers, from fresh metadata; None: ask again."""
         asked = {"": self._manager.call_soon(self._refresh)}
@@ -196,94 +181,53 @@ class Wire:
         await self._manager.cluster.refresh_metadata()
         return True
 
-    async def find_coordinators(
-        self, keys: Iterable[str], deadline: Deadline, kind: CoordinatorType = TRANSACTION
-    ) -> dict[str, int]:
-        """Look up the coordinators that are not known yet, of transactional ids or groups.
-
-        Returns:
-            The error code of each that was not found.
-        """
-        unknown = [key for key in keys if self.get_coordinator(key, kind) is None]
-        if not unknown:
-            return {}
-        request = self.find_coordinators_request(unknown, kind)
-        response = await self.ask(request, None, deadline)
-        failed: dict[str, int] = {}
-        for row in response.coordinators if response else []:
-            if row.error_code:
-                failed[row.key] = row.error_code
-            else:
-                self.remember_coordinator(row, kind)
-        return failed
-
-    def get_coordinator(self, key: str, kind: CoordinatorType = TRANSACTION) -> int | None:
-        node: int | None = self._manager.cluster.get_coordinator(key, kind)
+    def get_coordinator(self, transactional_id: str) -> int | None:
+        node: int | None = self._manager.cluster.get_coordinator(
+            transactional_id, CoordinatorType.TRANSACTION
+        )
         return node
 
-    def remember_coordinator(self, row: Any, kind: CoordinatorType = TRANSACTION) -> None:
-        self._manager.cluster.add_coordinator(row, kind, row.key, synthesize_node_id=False)
+    def remember_coordinator(self, row: Any) -> None:
+        self._manager.cluster.add_coordinator(
+            row, CoordinatorType.TRANSACTION, row.key, synthesize_node_id=False
+        )
 
-    def forget_coordinator(self, key: str, kind: CoordinatorType = TRANSACTION) -> None:
-        self._manager.cluster._coordinators.pop((kind, key), None)
+    def forget_coordinator(self, transactional_id: str) -> None:
+        self._manager.cluster._coordinators.pop(
+            (CoordinatorType.TRANSACTION, transactional_id), None
+        )
 
     @staticmethod
-    def find_coordinators_request(keys: list[str], kind: CoordinatorType = TRANSACTION) -> Any:
-        """One request for all keys (KIP-699, Kafka 3.0 and later)."""
-        return FindCoordinatorRequest(key_type=kind.value, coordinator_keys=keys, min_version=4)
+    def find_coordinators_request(ids: list[str]) -> Any:
+        """One request for all ids (KIP-699, Kafka 3.0 and later)."""
+        return FindCoordinatorRequest(
+            key_type=CoordinatorType.TRANSACTION.value, coordinator_keys=ids, min_version=4
+        )
 
-    async def fetch_metadata(self, topics: Iterable[str], create: bool, deadline: Deadline) -> Any:
+    async def fetch_metadata(self, topics: Iterable[str], deadline: Deadline) -> Any:
         """The topics in a response to Metadata, whose brokers are known from then on; None: ask
-        again.
-
-        Args:
-            create: topics that do not exist are created, where brokers do so automatically.
-        """
-        response = await self.ask(self._metadata_request(topics, create=create), None, deadline)
+        again. Creates no topic."""
+        response = await self.ask(self._metadata_request(topics), None, deadline)
         if response is None or not response.brokers:
             return None
         self._manager.cluster.update_metadata(response)
         return response.topics
 
-    def is_connected(self, node: int) -> bool:
-        """Whether a request to the broker would be sent at once."""
-        link = self._manager._conns.get(node)
-        return link is not None and link.connected and not link.paused
-
-    async def connect(self, nodes: Collection[int], deadline: Deadline) -> bool:
-        """Connect to the brokers. Whether requests would be sent at once; False: try again.
-
-        A request whose answer may not be waited for again must not be given to a connection that
-        may not come about, or that waits because of a quota.
-        """
-        soon = deadline.within(_ATTEMPT_S)
-        for node in nodes:
-            try:
-                link = self._manager.get_connection(node)
-                await self._manager.wait_for(link.init_future, soon.left * 1000)
-            except kafka_errors.UnknownBrokerIdError:
-                self._manager.cluster.request_update()
-                return False
-            except _RETRIABLE:
-                return False
-        return all(map(self.is_connected, nodes))
-
     async def find_leaders(
-        self, places: Collection[tuple[str, int]], deadline: Deadline, *, create: bool = False
+        self, places: Collection[tuple[str, int]], deadline: Deadline
     ) -> dict[tuple[str, int], Leader | int]:
         """The leader of each partition, or the error code of its topic or partition. Leaders are
         remembered until `forget_leader`.
 
         Args:
             places: topics and partitions.
-            create: see `fetch_metadata`.
 
         Returns:
             Without those for which no broker answered.
         """
         unknown = [place for place in places if place not in self._leaders]
         topics = {topic for topic, _ in unknown}
-        rows = await self.fetch_metadata(topics, create, deadline) if topics else None
+        rows = await self.fetch_metadata(topics, deadline) if topics else None
         found: dict[tuple[str, int], Leader | int] = {}
         for row in rows or ():
             missing = row.error_code or _UNKNOWN_TOPIC_OR_PARTITION
@@ -301,9 +245,7 @@ class Wire:
         """Ask all brokers for the leader, and remember the one of the latest epoch. Waits for the
         slowest broker, at most until the deadline."""
         requests = {
-            broker.node_id: self.send(
-                self._metadata_request(place[:1], create=False), broker.node_id, deadline
-            )
+            broker.node_id: self.send(self._metadata_request(place[:1]), broker.node_id, deadline)
             for broker in self._manager.cluster.brokers()
         }
         leaders = [
@@ -318,10 +260,10 @@ class Wire:
             self._leaders[place] = max(leaders, key=lambda leader: leader.epoch)
 
     @staticmethod
-    def _metadata_request(topics: Iterable[str], *, create: bool) -> Any:
+    def _metadata_request(topics: Iterable[str]) -> Any:
         return MetadataRequest(
             topics=[MetadataRequest.MetadataRequestTopic(name=topic) for topic in topics],
-            allow_auto_topic_creation=create,
+            allow_auto_topic_creation=False,
             include_cluster_authorized_operations=False,
             include_topic_authorized_operations=False,
         )

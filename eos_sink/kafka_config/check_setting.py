@@ -97,8 +97,9 @@ def check_setting(name: str, value: str) -> CheckedSetting:
 
 def _check_row(name: str, row: Setting, value: str) -> CheckedSetting:
     accepted = row.accepts is not None and re.fullmatch(row.accepts, value.strip().lower())
-    if row.name in HANDLERS and find_provider(value):
-        return CheckedSetting(Handling.TRANSLATED, "A Python library does what the class does.")
+    if row.name in HANDLERS and (provider := find_provider(value)):
+        note = f"A Python library does what the class does: pip install 'eos-sink[{provider}]'."
+        return CheckedSetting(Handling.TRANSLATED, note)
     if row.handling is Handling.IGNORED:
         return CheckedSetting(row.handling, row.note, warning=not accepted)
     if row.handling in (Handling.OWNED, Handling.REFUSED):

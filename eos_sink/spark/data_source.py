@@ -107,12 +107,15 @@ class KafkaEosDataSource(DataSource):
 
     def _plan(self, schema: StructType, options: SinkOptions) -> Plan:
         from eos_sink.driver.planner import Planner
+        from eos_sink.spark.writers import freeze_modules
         from eos_sink.task.schema import check_columns
 
         types = {field.name: field.dataType.simpleString() for field in schema.fields}
         check_columns(types, options.topic, options.timestamp_column)
         planner = _planners.get(options, lambda: Planner(type(self).connect(options), options))
-        return planner.plan()
+        plan = planner.plan()
+        freeze_modules()
+        return plan
 
 
 def with_defaults(defaults: Defaults) -> type[KafkaEosDataSource]:

@@ -304,6 +304,27 @@ def test_a_write_that_is_given_up_does_not_outlast_its_step(
     assert [seconds < 10 for seconds in allowed] == [True]
 
 
+def test_a_record_that_was_committed_at_an_unknown_offset_is_read_back(
+    cluster: FakeCluster,
+) -> None:
+    """The first append has its offset before it commits, so this is a held producer's."""
+    writer = Writer(cluster)
+    member = writer.join()
+    writer.write(member, 0)
+    producer = writer.register._producer
+    assert isinstance(producer, FakeProducer)
+    produce = producer.produce
+
+    def without_offset(*given: Any, **named: Any) -> None:
+        produce(*given, **{**named, "on_offset": None})
+
+    producer.produce = without_offset  # type: ignore[method-assign]
+    assert writer.write(member, 1, batch=1).seq == 2
+    latest = Writer(cluster).register.read(writer.deadline)
+    assert (latest.seq, latest.decision) == (2, decision(1))
+    assert keys(cluster).count(NAMES.log_key) == 2
+
+
 # --- records of the version before, under the query's name without its prefix
 
 

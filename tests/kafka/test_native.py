@@ -8,7 +8,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import confluent_kafka
@@ -16,8 +16,10 @@ import pyarrow as pa
 import pytest
 from confluent_kafka import KafkaError
 
+from eos_sink.errors import ClusterError
 from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.confluent_client import ConfluentClient
+from eos_sink.kafka.connection.token_cache import Token, TokenCache
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.native import library as module
 from eos_sink.kafka.native.client import NativeClient
@@ -27,6 +29,7 @@ from eos_sink.kafka.partitioner import hash_key
 from eos_sink.kafka.producer_events import ProducerEvents
 from eos_sink.kafka.rows import Rows
 from eos_sink.options import parse_options
+from eos_sink.testing.waiting import wait_until
 
 GIVEN = {"kafka.bootstrap.servers": "127.0.0.1:1", "eos.id": "q"}
 
@@ -179,3 +182,45 @@ def test_a_client_whose_last_reference_its_own_thread_drops_is_destroyed() -> No
     while len(os.listdir("/proc/self/task")) > before:
         assert not deadline.passed
         time.sleep(0.05)
+
+
+class Errors(ProducerEvents):
+    """Keeps all errors."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[str] = []
+
+    def on_error(self, error: KafkaError) -> None:
+        self.seen.append(error.str())
+
+
+def no_token() -> Token:
+    raise ClusterError("there is none", remedy="Log in.")
+
+
+def refused_token() -> Token:
+    return Token("canary", time.time() + 60, {"not-letters": "canary"})
+
+
+@pytest.mark.parametrize("fetch", [no_token, refused_token])
+def test_without_a_usable_token_librdkafka_is_not_left_waiting(
+    fetch: Callable[[], Token], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    errors, tokens = Errors(), TokenCache(fetch)
+    configuration = {
+        "bootstrap.servers": "127.0.0.1:1",
+        "security.protocol": "sasl_plaintext",
+        "sasl.mechanism": "OAUTHBEARER",
+        "debug": "all",
+        "oauth_cb": tokens,
+    }
+    client = NativeClient(configuration, errors)
+    deadline = Deadline(10)
+    wait_until(
+        lambda: any("no usable token" in text for text in errors.seen), deadline, "it is told"
+    )
+    assert configuration["oauth_cb"] is tokens
+    del client
+    assert "canary" not in caplog.text + str(errors.seen)

@@ -19,7 +19,7 @@ import pytest
 from eos_sink.errors import ClusterError, ConfigurationError
 from eos_sink.kafka.connection.settings import kafka_python_settings, librdkafka_settings
 from eos_sink.kafka.connection.token_cache import Token
-from eos_sink.kafka.connection.token_providers import share_tokens
+from eos_sink.kafka.connection.token_providers import _find_credentials, share_tokens
 from eos_sink.kafka_config.token_source import TokenSource
 
 MSK = "b-1.demo.abc123.c2.kafka.eu-west-1.amazonaws.com:9098,b-2.demo:9098"
@@ -89,6 +89,7 @@ def cloud() -> Iterator[Cloud]:
 def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """No token of another test, and no credentials of this machine."""
     share_tokens.cache_clear()
+    _find_credentials.cache_clear()
     for name in ("AWS_PROFILE", "AWS_REGION", "AWS_DEFAULT_REGION", "AWS_SESSION_TOKEN"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIAENV")
@@ -96,6 +97,7 @@ def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     yield
     share_tokens.cache_clear()
+    _find_credentials.cache_clear()
 
 
 def get(provider: str, servers: str = "kafka:9093", **arguments: str) -> Token:
@@ -168,6 +170,29 @@ def test_msk_gets_a_token_of_a_profile(monkeypatch: pytest.MonkeyPatch, tmp_path
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(file))
     query = signed_url(get("msk", MSK, awsProfileName="p"))[1]
     assert query["X-Amz-Credential"].startswith("AKIAPROFILE/")
+
+
+def test_a_profile_with_a_role_keeps_its_session_and_so_its_principal(
+    cloud: Cloud, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    cloud.answers = {"/": ROLE_ANSWER}
+    file = tmp_path / "config"
+    file.write_text(
+        f"[profile r]\nrole_arn = {ROLE}\ncredential_source = Environment\nregion = eu-west-1\n"
+    )
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(file))
+    monkeypatch.setenv("AWS_ENDPOINT_URL_STS", f"http://{cloud.address}")
+    tokens = [get("msk", servers, awsProfileName="r") for servers in (MSK, f"{MSK},b-3:9098")]
+    assert all(signed_url(each)[1]["X-Amz-Credential"].startswith("AKIAROLE/") for each in tokens)
+    assert len(cloud.asked) == 1
+
+
+def test_no_credentials_at_all_are_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
+    with pytest.raises(ClusterError, match="NoCredentialsError"):
+        get("msk", MSK)
 
 
 def test_credentials_that_are_missing_are_named_without_secrets(

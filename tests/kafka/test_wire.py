@@ -17,7 +17,6 @@ import pytest
 from kafka import KafkaAdminClient
 from kafka.cluster import ClusterMetadata
 from kafka.future import Future
-from kafka.net.connection import KafkaConnection
 from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
 from kafka.protocol.broker_version_data import BrokerVersionData
@@ -49,8 +48,6 @@ def test_an_admin_client_sets_its_connection_manager() -> None:
     [
         (KafkaConnectionManager.send, {"request", "node_id", "request_timeout_ms"}),
         (KafkaConnectionManager.run, {"coro"}),
-        (KafkaConnectionManager.get_connection, {"node_id"}),
-        (KafkaConnectionManager.call_soon, {"coro"}),
         (ClusterMetadata.refresh_metadata, set()),
         (ClusterMetadata.brokers, set()),
         (ClusterMetadata.get_coordinator, set()),
@@ -238,71 +235,6 @@ def test_metadata_can_be_asked_for_without_creating_topics() -> None:
     )
     version = BrokerVersionData((4, 0)).api_version(request)
     assert request.encode(version=version)
-
-
-class Link:
-    """A connection to a broker."""
-
-    def __init__(self, *, connected: bool = True, paused: bool = False) -> None:
-        self.connected, self.paused = connected, {"throttle"} if paused else set()
-        self.init_future = Future().success(True)
-
-
-def test_a_real_connection_has_what_is_looked_at() -> None:
-    link = KafkaConnection(NetworkSelector())
-    assert (link.connected, link.paused, link.init_future.is_done) == (False, set(), False)
-
-
-@pytest.mark.parametrize(
-    ("link", "ready"),
-    [(Link(), True), (Link(connected=False), False), (Link(paused=True), False)],
-)
-def test_a_broker_is_ready_if_a_request_would_be_sent_at_once(
-    managed: Managed, link: Link, ready: bool
-) -> None:
-    """A connection that waits because of a quota fails requests."""
-    managed.manager._conns[3] = link
-    managed.manager.get_connection = managed.manager._conns.__getitem__
-    assert managed.wire.is_connected(3) is ready
-    assert managed.wire.run(managed.wire.connect, [3], Deadline(5)) is ready
-    assert not managed.wire.is_connected(4)
-    managed.manager._conns.clear()
-
-
-def test_a_broker_that_is_not_known_or_does_not_come_is_not_ready(managed: Managed) -> None:
-    asked = list[bool]()
-    managed.manager.cluster.request_update = lambda: asked.append(True)
-    assert not managed.wire.run(managed.wire.connect, [7], Deadline(5))
-    assert asked
-    coming = Link(connected=False)
-    coming.init_future = Future()
-    managed.manager.get_connection = lambda node: coming
-    assert not managed.wire.run(managed.wire.connect, [3], Deadline(0.1))
-
-
-def test_steps_run_at_the_same_time_and_end_before_an_error_is_raised(managed: Managed) -> None:
-    turn, ended = Future(), list[str]()
-
-    async def wait() -> str:
-        await turn
-        ended.append("waited")
-        return "waited"
-
-    async def release() -> str:
-        turn.success(True)
-        return "released"
-
-    async def fail() -> str:
-        raise ClusterError("no", remedy="")
-
-    async def both(*steps: Callable[[], Any]) -> list[str]:
-        return await managed.wire.gather_all([step() for step in steps])
-
-    assert managed.wire.run(both, wait, release) == ["waited", "released"]
-    turn = Future()
-    with pytest.raises(ClusterError):
-        managed.wire.run(both, fail, wait, release)
-    assert ended == ["waited"] * 2
 
 
 def test_rows_and_logins_are_not_logged() -> None:

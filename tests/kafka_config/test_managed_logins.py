@@ -229,4 +229,6 @@ def test_the_classes_are_translated_one_by_one_too() -> None:
     for kafka in (IAM, GCP, AZURE):
         for name in (LOGIN_CLASS, CLIENT_CLASS):
             if name in kafka:
-                assert check_setting(name, kafka[name]).handling is Handling.TRANSLATED
+                checked = check_setting(name, kafka[name])
+                assert checked.handling is Handling.TRANSLATED
+                assert f"eos-sink[{source_of(kafka).provider}]" in checked.note

@@ -47,7 +47,7 @@ print(json.dumps(answer))
 
 WITHOUT_CLIENTS = """
 import sys
-for name in ("confluent_kafka", "kafka"):
+for name in ("confluent_kafka", "kafka", "tenacity"):
     sys.modules[name] = None  # from here on its import raises
 """
 

@@ -11,7 +11,6 @@ _FETCH = "eos_sink/kafka/fetch.py"
 _VISIBILITY = "eos_sink/kafka/visibility.py"
 _TOPIC = "eos_sink/kafka/log_topic.py"
 _INLINE = "tests/protocol/test_inline.py::"
-_DRIVER = "eos_sink/kafka/driver_producer.py"
 _IN_REGISTER = "tests/decision_log/test_register.py::"
 _IN_FETCH = "tests/kafka/test_fetch.py::"
 _IN_READER = "tests/kafka/test_log_reader.py::"
@@ -20,7 +19,6 @@ _GUARD = "tests/protocol/test_guards.py::"
 _LOST = "tests/protocol/test_lost_log.py::"
 _ZOMBIE = "integration/test_zombies.py::"
 _ON_KAFKA = "integration/test_guards.py::"
-_ON_BROKER = "integration/test_driver_producer.py::"
 _CONTRACT = "integration/test_contract.py::"
 
 GUARDS = (
@@ -430,7 +428,7 @@ GUARDS = (
         (
             Removal(
                 _REGISTER,
-                "            self._check_end(at[0], (marked or at)[0], self._unproven, answer)\n",
+                "            self._check_end(at, marked or at, self._unproven, answer)\n",
                 "            pass\n",
             ),
         ),
@@ -440,30 +438,6 @@ GUARDS = (
             "[4.3.0]",
         ),
         rows=("M_STALEEND",),
-    ),
-    Guard(
-        "a driver's producer in doubt is not used again",
-        "A leader takes a batch with the sequence numbers of an earlier one for that one, and "
-        "the rows are lost.",
-        (Removal(_DRIVER, '        assert not self._unsure, "init another producer"\n', ""),),
-        proofs(_ON_BROKER + "test_a_producer_without_an_answer_is_not_used_again[4.3.0]"),
-        outside="in the model a write takes effect once or not at all",
-    ),
-    Guard(
-        "the driver's transaction is not committed after a failure",
-        "It may lack rows that a leader refused.",
-        (
-            Removal(
-                _DRIVER,
-                "        if self._failure is not None:\n            raise self._failure\n",
-                "",
-            ),
-        ),
-        proofs(
-            _ON_BROKER + "test_a_single_row_that_a_topic_does_not_take_is_rejected_with_its_topic"
-            "[4.3.0]"
-        ),
-        outside="in the model a write takes effect once or not at all",
     ),
     Guard(
         "an end offset before a known record is read again",

@@ -139,8 +139,6 @@ def _unusable(what: str) -> ConfigurationError:
 def _fetch_msk(source: TokenSource) -> Token:
     """A signed URL, good for 15 minutes (aws-msk-iam-sasl-signer-python); made without network if
     the credentials are at hand."""
-    from aws_msk_iam_sasl_signer import MSKAuthTokenProvider as Signer
-
     region = source.region or os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
     if not region:
         raise ConfigurationError(
@@ -151,14 +149,38 @@ def _fetch_msk(source: TokenSource) -> Token:
     given = dict(source.arguments)
     with _quiet_aws():
         if "awsRoleArn" in given:
-            role = _assume_role(given, region)
-            signed = Signer.generate_auth_token_from_credentials_provider(region, role)
-        elif "awsProfileName" in given:
-            signed = Signer.generate_auth_token_from_profile(region, given["awsProfileName"])
+            credentials = _assume_role(given, region)
         else:
-            signed = Signer.generate_auth_token(region)
-    value, expires_ms = signed
+            credentials = _find_credentials(given.get("awsProfileName")).get_frozen_credentials()
+        value, expires_ms = _sign(region, credentials)
     return Token(value, expires_ms / 1000)
+
+
+def _sign(region: str, credentials: Any) -> tuple[str, float]:
+    from aws_msk_iam_sasl_signer import MSKAuthTokenProvider as Signer
+    from botocore.credentials import CredentialProvider
+
+    class Given(CredentialProvider):  # type: ignore[misc]
+        def load(self) -> Any:
+            return credentials
+
+    signed: tuple[str, float] = Signer.generate_auth_token_from_credentials_provider(
+        region, Given()
+    )
+    return signed
+
+
+@cache
+def _find_credentials(profile: str | None) -> Any:
+    """Credentials that renew themselves. MSK refuses to renew a login under another principal, and
+    each look-up of a role would make a session of another name."""
+    import botocore.session
+    from botocore.exceptions import NoCredentialsError
+
+    found = botocore.session.Session(profile=profile).get_credentials()
+    if found is None:
+        raise NoCredentialsError
+    return found
 
 
 @contextmanager
@@ -175,9 +197,9 @@ def _quiet_aws() -> Iterator[None]:
 
 
 def _assume_role(given: Mapping[str, str], region: str) -> Any:
-    """The credentials of a role; the signer's own function knows neither STS region nor id."""
+    """The credentials of a role, with the options that the signer's own function lacks."""
     import boto3
-    from botocore.credentials import CredentialProvider, Credentials
+    from botocore.credentials import Credentials
 
     client = boto3.client(
         "sts",
@@ -188,20 +210,15 @@ def _assume_role(given: Mapping[str, str], region: str) -> Any:
     )
     asked = {
         "RoleArn": given["awsRoleArn"],
-        # Always the same: MSK refuses a login again under another principal, and the session's
-        # name is part of it.
+        # Always the same, see `_find_credentials`.
         "RoleSessionName": given.get("awsRoleSessionName", "eos-sink"),
     }
     if "awsRoleExternalId" in given:
         asked["ExternalId"] = given["awsRoleExternalId"]
     answer = client.assume_role(**asked)["Credentials"]
-
-    class Role(CredentialProvider):  # type: ignore[misc]
-        def load(self) -> Any:
-            names = ("AccessKeyId", "SecretAccessKey", "SessionToken")
-            return Credentials(*(answer[name] for name in names))
-
-    return Role()
+    return Credentials(
+        *(answer[name] for name in ("AccessKeyId", "SecretAccessKey", "SessionToken"))
+    )
 
 
 def _fetch_azure(source: TokenSource) -> Token:

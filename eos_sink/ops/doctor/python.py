@@ -15,10 +15,10 @@ from eos_sink.ops.doctor.findings import Check, Finding, Findings
 LIBRARIES = {
     "eos-sink": ("eos_sink", "", ""),
     "confluent-kafka": ("confluent_kafka", "2.16", "3"),
-    "google-crc32c": ("google_crc32c", "1.5", "2"),
     "kafka-python": ("kafka", "3.0.12", "4"),
     "numpy": ("numpy", "1.24", "3"),
     "pyarrow": ("pyarrow", "15", ""),
+    "tenacity": ("tenacity", "8.2", "10"),
     "pyspark": ("pyspark", "4.1", "5"),
 }
 """The module, the lowest version, and the version to stay below (empty: none), as in setup.cfg."""
