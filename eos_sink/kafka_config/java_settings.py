@@ -64,7 +64,7 @@ batch.size | same instead=0:1 | Bytes. librdkafka's default is 1000000 instead o
     batching) becomes 1.
 bootstrap.servers | same | Required.
 buffer.memory | translated librdkafka=queue.buffering.max.kbytes unit=1024 clamped | Bytes become
-    kilobytes, for each task. The default is 64 MB or the largest record.
+    kilobytes, for each task. The default is 48 MB or the largest record.
 client.dns.lookup client.id compression.type enable.metrics.push metadata.recovery.strategy
     sasl.oauthbearer.client.credentials.client.id
     sasl.oauthbearer.client.credentials.client.secret sasl.oauthbearer.scope

@@ -96,13 +96,13 @@ class Recorder(ConfluentClient):
 @pytest.mark.parametrize(
     ("given", "kilobytes"),
     [
-        ({}, 65536),
-        ({"message.max.bytes": "1000"}, 65536),
+        ({}, 49152),
+        ({"message.max.bytes": "1000"}, 49152),
         ({"message.max.bytes": "100000000"}, 97657),
         ({"queue.buffering.max.kbytes": "1000"}, "1000"),
     ],
 )
-def test_a_task_keeps_64_mb_of_rows_or_the_largest_record_or_what_is_asked(
+def test_a_task_keeps_48_mb_of_rows_or_the_largest_record_or_what_is_asked(
     given: dict[str, str], kilobytes: int | str
 ) -> None:
     permissions = Permissions("", "log")
