@@ -19,12 +19,13 @@ from eos_sink.errors import (
     ConfigurationError,
     EosSinkError,
     OperatorNeededError,
+    OutcomeUnknownError,
     ProduceFailedError,
     SupersededError,
 )
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import TransactionStatus
-from eos_sink.kafka.transaction_control import KafkaPythonControl
+from eos_sink.kafka.producer import ConfluentProducer
 from eos_sink.testing import KafkaCluster
 from eos_sink.testing.faults import FaultPoint
 from integration.checker import Rows, assert_each_once, read_topic
@@ -218,18 +219,17 @@ def test_rows_whose_commit_has_no_answer_are_there_once(
     topic = new_topic(kafka, "unanswered")
     query = run(kafka, topic=topic, eos_inline_bytes=SHARE)
     query.write(value=["first"])
-    end = KafkaPythonControl.end
+    commit = ConfluentProducer.commit
     lost: list[bool] = []
 
-    def lose(self: KafkaPythonControl, transactions: Any, commit: bool, deadline: Deadline) -> Any:
-        if lost or not commit:
-            return end(self, transactions, commit, deadline)
-        if carried_out:
-            end(self, transactions, commit, deadline)
-        lost.append(True)
-        return {}
+    def lose(self: ConfluentProducer, deadline: Deadline) -> None:
+        if lost or carried_out:
+            commit(self, deadline)
+        if not lost:
+            lost.append(True)
+            raise OutcomeUnknownError("No answer.", remedy="")
 
-    monkeypatch.setattr(KafkaPythonControl, "end", lose)
+    monkeypatch.setattr(ConfluentProducer, "commit", lose)
     query.write(value=["second"])
     assert lost
     assert sorted(read_topic(kafka.bootstrap_servers, topic).values()) == ["first", "second"]
