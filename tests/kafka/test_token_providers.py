@@ -6,7 +6,6 @@ import base64
 import json
 import logging
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -21,6 +20,7 @@ from eos_sink.kafka.connection.settings import kafka_python_settings, librdkafka
 from eos_sink.kafka.connection.token_cache import Token
 from eos_sink.kafka.connection.token_providers import _find_credentials, share_tokens
 from eos_sink.kafka_config.token_source import TokenSource
+from tests.kafka.token_server import serving
 
 MSK = "b-1.demo.abc123.c2.kafka.eu-west-1.amazonaws.com:9098,b-2.demo:9098"
 EVENT_HUBS = "orders.servicebus.windows.net:9093"
@@ -75,14 +75,8 @@ class _Answers(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def cloud() -> Iterator[Cloud]:
-    with Cloud() as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        try:
-            yield server
-        finally:
-            server.shutdown()
-            thread.join()
+    with serving(Cloud()) as server:
+        yield server
 
 
 @pytest.fixture(autouse=True)

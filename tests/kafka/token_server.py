@@ -8,8 +8,11 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import TypeVar
 
 from eos_sink.testing.security import Identity
+
+Server = TypeVar("Server", bound=HTTPServer)
 
 CLIENT = "sasl.oauthbearer.client.credentials.client"
 
@@ -68,7 +71,7 @@ class _Answers(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def serving(server: TokenServer) -> Iterator[TokenServer]:
+def serving(server: Server) -> Iterator[Server]:
     with server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()

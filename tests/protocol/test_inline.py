@@ -45,6 +45,19 @@ def calls(driver: Driver) -> list[str]:
     return seen
 
 
+def lose_first_partition(driver: Driver, *parts: list[bytes]) -> None:
+    """Commit batch 0, of which a late attempt aborts partition 0 between decision and EndTxn."""
+    reports = driver.write(driver.planner.plan(), 0, *parts)
+    At(
+        driver.commits.process,
+        "control.end",
+        Moment.BEFORE,
+        lambda: late_attempt(driver.world, reports[0].slot, 0),
+    )
+    with pytest.raises(UnfinishedError):
+        driver.committer.commit(reports)
+
+
 def decisions(world: World) -> list[Decision]:
     return [record.decision for record in log(world) if record.decision]
 
@@ -107,16 +120,8 @@ def test_a_replay_is_counted_in_whichever_partitions(world: World, driver: Drive
 
 
 def test_a_lost_partition_is_written_again_by_the_driver(world: World) -> None:
-    driver = Driver(World([], options=options(), cluster=world.cluster))
-    reports = driver.write(driver.planner.plan(), 0, [b"a"], [b"b"])
-    At(
-        driver.commits.process,
-        "control.end",
-        Moment.BEFORE,
-        lambda: late_attempt(world, reports[0].slot, 0),
-    )
-    with pytest.raises(UnfinishedError):
-        driver.committer.commit(reports)
+    before = Driver(World([], options=options(), cluster=world.cluster))
+    lose_first_partition(before, [b"a"], [b"b"])
     again = Driver(world)
     again.run(0, [b"a"], [b"b"])
     decision = decisions(world)[-1]
@@ -128,16 +133,7 @@ def test_a_lost_partition_is_written_again_by_the_driver(world: World) -> None:
 
 
 def test_a_rewrite_keeps_what_the_driver_has_written(world: World) -> None:
-    driver = Driver(world)
-    reports = driver.write(driver.planner.plan(), 0, [b"a", b"b"], [b"c"])
-    At(
-        driver.commits.process,
-        "control.end",
-        Moment.BEFORE,
-        lambda: late_attempt(world, reports[0].slot, 0),
-    )
-    with pytest.raises(UnfinishedError):
-        driver.committer.commit(reports)
+    lose_first_partition(Driver(world), [b"a", b"b"], [b"c"])
     assert world.visible() == [b"c"]
     Driver(world).run(0, [b"a", b"b"], [b"c"])
     decision = decisions(world)[-1]
