@@ -255,6 +255,8 @@ class Planner:
         Args:
             recovers: fence even if nothing is open.
         """
+        # The last batch may have failed because a topic has other rules now.
+        self._rules = None
         seen = self._settle(entry, deadline).seen
         listed = list_undecided(self._kafka, self._names, entry.decision, deadline)
         if not listed and not recovers:

@@ -126,7 +126,7 @@ class RejectedRows:
         self._learn(names)
         faults = self._find_all(rows)
         if faults:
-            suspects = {names[topics[number]] for number in faults}
+            suspects = {self._topic, *(names[topics[number]] for number in faults)}
             if not suspects <= self._read:
                 self._learn(sorted(suspects - self._read), again=True)
                 faults = self._find_all(rows)
@@ -142,7 +142,11 @@ class RejectedRows:
     def _learn(self, names: list[str], *, again: bool = False) -> None:
         """Ask for the topics that are not known, or for all of them again."""
         asked = [name for name in names if (again or name not in self._known)]
-        asked = [name for name in asked if is_topic_name(name) and self._is_declared(name)]
+        asked = [
+            name
+            for name in asked
+            if name == self._topic or (is_topic_name(name) and self._is_declared(name))
+        ]
         if not asked:
             return
         deadline = Deadline(self._options.step_timeout)
