@@ -129,6 +129,7 @@ def test_what_is_public_is_there_and_nothing_else_is_promised() -> None:
         "SupersededError",
         "UnfinishedError",
         "register",
+        "status",
     }
     for name in eos_sink.__all__:
         assert hasattr(eos_sink, name), name
