@@ -93,11 +93,13 @@ class Driver:
     ) -> None:
         self.sink, self.ended = sink, ended
         self.name = "/".join(filter(None, (sink, ended, archive)))
-        self.labels = {"peer": sink, "ended": ended, "archive": archive != UNZIPPED}
+        self.labels = {"peer": sink, "ended": ended, "archive": archive}
         self._home, self._input = home, home / "input"
         self._input.mkdir(parents=True)
         self._batches = 0
-        self._environment = {"SPARK_HOME": str(_unzipped(home / "spark"))} if archive else {}
+        self._environment = (
+            {"SPARK_HOME": str(_unzipped(home / "spark"))} if archive == UNZIPPED else {}
+        )
         self._faults = Faults(home / "faults")
         topic = f"restart-{sink}-{ended}-{uuid.uuid4().hex[:6]}"
         kafka.create_topic(topic, partitions=PARTITIONS)
@@ -261,7 +263,7 @@ def main() -> int:
 
 
 def _note(notebook: Notebook, driver: Driver, restart: Restart) -> None:
-    notebook.note("from the query", "ms", restart.from_start, **driver.labels)
+    notebook.note("from start()", "ms", restart.from_start, **driver.labels)
     notebook.note("from the process", "ms", restart.from_process, **driver.labels)
     notebook.note("next batch", "ms", restart.next_batch, **driver.labels)
     notebook.note("CPU", "s", restart.cpu_s, **driver.labels)

@@ -17,13 +17,13 @@ _ENDED = {
     "writing": "killed while its tasks wrote",
     "decided": "killed after the decision",
 }
+_ARCHIVE = {"": "", "unzipped": "removed"}
 _COMPARED = (
-    ("clean", True, "kafka"),
-    ("clean", True, "least"),
-    ("clean", False, "least"),
-    ("writing", True, "kafka"),
+    ("clean", "", "kafka"),
+    ("clean", "", "least"),
+    ("clean", "unzipped", "least"),
+    ("writing", "", "kafka"),
 )
-_MEASURE = "from the query"
 
 
 def lines(results: Results) -> Iterator[str]:
@@ -34,17 +34,17 @@ def lines(results: Results) -> Iterator[str]:
         "Sink",
         "ended before",
         "`pyspark.zip`",
-        "from the query, ms",
+        "from `start()`, ms",
         "from the process, ms",
         "CPU, s",
         "n",
     )
     rows = []
-    for series in result.having(_MEASURE):
+    for series in result.having("from start()"):
         whole, cpu = (result.one(what, **series.labels) for what in ("from the process", "CPU"))
         peer, ended = (str(series.labels[name]) for name in ("peer", "ended"))
         told = [spread_text(each.spread) for each in (series, whole, cpu)]
-        archive = "" if series.labels["archive"] else "removed"
+        archive = _ARCHIVE[str(series.labels["archive"])]
         rows.append((_PEERS[peer], _ENDED[ended], archive, *told, str(series.spread.n)))
     yield from table(head, rows)
     for ended, archive, peer in _COMPARED:
@@ -55,7 +55,7 @@ def lines(results: Results) -> Iterator[str]:
         if all(pair):
             (ours,), (theirs,) = pair
             more = spread(o - t for o, t in zip(ours.samples, theirs.samples, strict=False))
-            without = "" if archive else ", without `pyspark.zip`"
+            without = ", without `pyspark.zip`" if archive else ""
             yield f"- {_ENDED[ended]}{without}: {number(more.median)} ms more than {_PEERS[peer]}."
 
 

@@ -16,8 +16,8 @@ MACHINE = {
 
 
 def series(peer: str, *samples: float) -> list[Series]:
-    labels = {"peer": peer, "ended": "clean", "archive": True}
-    units = {"from the query": "ms", "from the process": "ms", "CPU": "s"}
+    labels = {"peer": peer, "ended": "clean", "archive": ""}
+    units = {"from start()": "ms", "from the process": "ms", "CPU": "s"}
     return [Series(what, unit, labels, samples) for what, unit in units.items()]
 
 
