@@ -150,8 +150,9 @@ def download_jars(  # noqa: PLR0913 - Ivy needs as much
     """Download artifacts into the directory `target`.
 
     Ivy keeps each file in its own cache: what an interrupted run has finished is not downloaded
-    again. EOS_IVY_SETTINGS, the path of an ivysettings.xml, selects a mirror. If Java does not trust
-    the server, as behind a proxy that replaces certificates, it tries with those that pip trusts.
+    again. EOS_IVY_SETTINGS, the path of an ivysettings.xml, selects a mirror. If Java
+    does not trust the server, as behind a proxy that replaces certificates, it trusts those that
+    pip trusts.
 
     Raises:
         DownloadError: an artifact could not be had; the message has Ivy's reasons.

@@ -15,6 +15,7 @@ NOT_TRUSTED = "PKIX path building failed"
 """In Java's message if it does not trust the authority behind a server's certificate."""
 
 _BUNDLE_VARIABLES = ("PIP_CERT", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE")
+_DEFAULT = "changeit"  # Java's default password; nothing in the store is secret
 _BUNDLE_OF_DEBIAN = "ca-certificates.crt"
 
 
@@ -58,11 +59,10 @@ def trust_options(bundle: Path, store: Path) -> list[str]:
         alias = str(number).encode()
         content += struct.pack(">IH", 2, len(alias)) + alias  # 2: a trusted certificate
         content += struct.pack(">QH5sI", 0, 5, b"X.509", len(authority)) + authority
-    password = "changeit"  # Java's default; nothing in the store is secret
-    salted = password.encode("utf-16-be") + b"Mighty Aphrodite" + content
+    salted = _DEFAULT.encode("utf-16-be") + b"Mighty Aphrodite" + content
     store.write_bytes(content + hashlib.sha1(salted, usedforsecurity=False).digest())
     return [
         f"-Djavax.net.ssl.trustStore={store}",
         "-Djavax.net.ssl.trustStoreType=JKS",
-        f"-Djavax.net.ssl.trustStorePassword={password}",
+        f"-Djavax.net.ssl.trustStorePassword={_DEFAULT}",
     ]
