@@ -1,6 +1,6 @@
 """Exactly-once Kafka sink for Spark Structured Streaming, in pure Python.
 
-Public: the format `kafka-eos` and its options, `register`, the error classes, the command
+Public: the format `kafka-eos` and its options, `register`, `status`, the error classes, the command
 `eos-sink` and the package `eos_sink.testing`. Everything else is private.
 """
 
@@ -23,7 +23,12 @@ from eos_sink.errors import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pyspark.sql import SparkSession
+    from pyspark.sql.streaming import StreamingQuery
+
+    from eos_sink.cli.notebook import SinkStatus
 
 __all__ = [
     "BatchFailedError",
@@ -38,6 +43,7 @@ __all__ = [
     "SupersededError",
     "UnfinishedError",
     "register",
+    "status",
 ]
 
 
@@ -62,3 +68,29 @@ def register(spark: SparkSession) -> None:
     defaults = Defaults.of_settings(spark.conf.getAll)
     check_names(defaults.values)
     spark.dataSource.register(with_defaults(defaults))
+
+
+def status(
+    query: StreamingQuery, options: Mapping[str, str] | None = None, *, timeout: float = 30.0
+) -> SinkStatus:
+    """Look at a query that writes with `format("kafka-eos")`: its latest batch, what is open, and
+    what needs an operator. The outcome is that of `eos-sink status`. It changes nothing.
+
+    Args:
+        query: a query of this process, running or ended.
+        options: options of its writer, which replace those that Spark has; with Spark Connect,
+            which does not show a query's options, all of them.
+        timeout: seconds that it may take.
+
+    Returns:
+        A value with attributes, a table when it is printed or shown in Jupyter
+        (docs/notebooks.md).
+
+    Raises:
+        ConfigurationError: the query has another sink, ended before Spark had planned it, or its
+            options are not known.
+        EosSinkError: no broker answers, or the decision log cannot be read.
+    """
+    from eos_sink.cli.notebook import read_status
+
+    return read_status(query, options, timeout)

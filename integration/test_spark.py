@@ -11,13 +11,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+import eos_sink
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import TransactionStatus
 from eos_sink.testing import KafkaCluster
 from eos_sink.testing.faults import Action, FaultPoint
-from integration.spark_apps import Applications
+from integration.spark_apps import PATIENCE_S, Applications
 from integration.spark_query import ROWS, TASKS, SparkQuery
 
 # A driver takes ten seconds to start on a small machine, and some tests need three.
@@ -164,6 +166,40 @@ def test_a_batch_that_spark_replays_is_not_written_again(query: SparkQuery) -> N
     query.add_batch()
     query.finish()
     query.assert_exactly_once()
+
+
+def test_the_status_of_a_query_is_read_with_the_options_in_its_plan(query: SparkQuery) -> None:
+    query.add_batch()
+    started = query.start()
+    assert started.awaitTermination(int(PATIENCE_S))
+    found = eos_sink.status(started)
+    assert (found.query, found.id) == (query.sink.names.query, started.id)
+    assert (found.batch, found.state, found.rows, found.transactions) == (
+        0,
+        "committed",
+        ROWS,
+        TASKS,
+    )
+    assert (found.committed, found.behind, found.alerts, found.error) == (0, False, (), None)
+    query.options["topic"] = "not-there"
+    query.add_batch()
+    failed = query.start()
+    with pytest.raises(PySparkException):
+        failed.awaitTermination(int(PATIENCE_S))
+    assert str(eos_sink.status(failed).error).startswith("ClusterError: Topic 'not-there'")
+
+
+@pytest.mark.parametrize("sink", ["noop", "foreachBatch"])
+def test_the_status_of_a_query_with_another_sink_is_refused(
+    sink: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    writer = spark.readStream.format("rate").load().writeStream
+    writer = writer.option("checkpointLocation", str(tmp_path))
+    writer = writer.foreachBatch(lambda *_: None) if sink == "foreachBatch" else writer.format(sink)
+    query = writer.start()
+    with pytest.raises(eos_sink.ConfigurationError, match="eos-sink status"):
+        eos_sink.status(query)
+    query.stop()
 
 
 @pytest.mark.long

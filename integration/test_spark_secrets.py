@@ -33,6 +33,7 @@ PATIENCE_S = 300
 
 PROGRAM = """
 import json, sys
+from dataclasses import asdict
 from pyspark.errors import PySparkException
 import eos_sink
 from integration.spark_program import spark_session
@@ -48,6 +49,9 @@ def stream(checkpoint, options):
     query.processAllAvailable()
     query.explain(True)
     print(query.lastProgress, query.status, query)
+    status = eos_sink.status(query)
+    assert status.state == "committed", status
+    print(status, asdict(status), status._repr_html_())
     query.stop()
 
 stream("/good", given["scram"])

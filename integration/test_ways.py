@@ -170,7 +170,7 @@ def test_spark_connect(kafka: KafkaCluster, connect: Path, tmp_path: Path) -> No
     (lines := tmp_path / "lines").mkdir()
     (lines / "one.txt").write_text("one\n")
     section = Section("Spark Connect", kafka, tmp_path, connect, NO_MASTER)
-    section.follow()
+    assert "0: committed" in section.follow()
     assert_each_once(read_topic(kafka.bootstrap_servers, section.topic), ["one"])
 
 

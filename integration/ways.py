@@ -50,8 +50,8 @@ class Section:
         self.topic = f"readings_{uuid.uuid4().hex[:8]}"
         kafka.create_topic(self.topic, partitions=2)
 
-    def follow(self, environ: dict[str, str] | None = None, without: str = "") -> None:
-        """Do all of it, `without` the line that is so."""
+    def follow(self, environ: dict[str, str] | None = None, without: str = "") -> str:
+        """Do all of it, `without` the line that is so; what it prints."""
         blocks = _of(self._title)
         for block in blocks:
             if block.file_name:
@@ -80,6 +80,7 @@ class Section:
         )
         said = [line for line in (done.stdout + done.stderr).splitlines() if "\tat " not in line]
         assert done.returncode == 0, "\n".join(said)[-9000:]
+        return done.stdout
 
     def _adapted(self, text: str) -> str:
         text = adapted(text, self._kafka, self._place)
