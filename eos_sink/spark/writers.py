@@ -28,6 +28,7 @@ from eos_sink.errors import (
     EosSinkError,
     OutcomeUnknownError,
     UnfinishedError,
+    without_frames,
 )
 from eos_sink.options import SinkOptions, Version
 from eos_sink.protocol.model import BatchId, Numbering, Plan, TaskReport
@@ -152,6 +153,7 @@ class SinkWriter:
 class StreamWriter(SinkWriter, DataSourceStreamArrowWriter):
     """Runs in tasks (`write`) and in the commit process (`commit`, `abort`)."""
 
+    @without_frames
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Report:
         context = _task_context()
         stream, number = context.getLocalProperty(_QUERY), context.getLocalProperty(_BATCH)
@@ -163,6 +165,7 @@ class StreamWriter(SinkWriter, DataSourceStreamArrowWriter):
             )
         return self._write(context, BatchId(stream, int(number)), "", iterator)
 
+    @without_frames
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         if messages and not _reports(messages):
             # In continuous mode Spark does not run the writers of Python sources at all.
@@ -174,6 +177,7 @@ class StreamWriter(SinkWriter, DataSourceStreamArrowWriter):
             )
         self._commit(messages)
 
+    @without_frames
     def abort(
         self,
         messages: list[WriterCommitMessage | None],
@@ -198,16 +202,19 @@ class BatchWriter(SinkWriter, DataSourceArrowWriter):
         self._version = version
         self._once = BatchId.numbered_by(Numbering.ONCE, uuid.uuid4().hex, 0)
 
+    @without_frames
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Report:
         context = _task_context()
         batch, spark_run = self._numbered(context)
         with add_batch_remedy():
             return self._write(context, batch, spark_run, iterator)
 
+    @without_frames
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         with add_batch_remedy():
             self._commit(messages)
 
+    @without_frames
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         # The next plan under this identity may be days away, so abort what is open now.
         self._committer().abort(_reports(messages), self._token)
