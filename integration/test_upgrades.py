@@ -1,0 +1,267 @@
+"""Upgrades from each released version and downgrades to it, in the middle of a batch too.
+
+The released version is its own wheel with its own minispark (`integration.releases`); a crash is a
+real SIGKILL, and a read_committed reader judges. docs/ways.md says what is promised.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from eos_sink.decision_log.codec import decode, encode
+from eos_sink.errors import BatchFailedError, SupersededError
+from eos_sink.identity import DEFAULT_LOG
+from eos_sink.kafka_config import SETTINGS
+from eos_sink.options import OPTIONS, Kind, kind_of
+from eos_sink.protocol.model import LogRecord
+from eos_sink.testing import KafkaCluster
+from eos_sink.testing.faults import FaultPoint
+from integration.query import INLINE_BYTES, PARTITIONS, ROWS, Query, pause_at, rows_of
+from integration.releases import RELEASES, release_site
+from tests.snippets import ROOT
+
+pytestmark = pytest.mark.timeout(600)
+
+Shape = Callable[[Query], None]
+
+
+@pytest.fixture(scope="module", params=RELEASES)
+def site(request: pytest.FixtureRequest) -> Path:
+    version: str = request.param
+    return release_site(version)
+
+
+def transactions(query: Query) -> None:
+    """Each task opens one."""
+
+
+def inline(query: Query) -> None:
+    """The driver writes all rows."""
+    query.inline()
+
+
+def mixed(query: Query) -> None:
+    """Three tasks with several Arrow batches, and two of a single row."""
+    query.change({"eos.inline.bytes": str(INLINE_BYTES)})
+    query.batches = [rows_of(batch, (ROWS,) * PARTITIONS + (1, 1)) for batch in range(3)]
+
+
+BETWEEN_BATCHES = FaultPoint.PLANNER_READ_BEFORE
+PREPARED = FaultPoint.COMMITTER_VOTE_BEFORE
+DECIDING = FaultPoint.COMMITTER_WRITE_BEFORE
+DECIDED = FaultPoint.COMMITTER_WRITE_AFTER
+SETTLING = FaultPoint.COMMITTER_SETTLE_AMID
+SETTLED = FaultPoint.COMMITTER_SETTLE_AFTER
+"""Spark has not written its commit log."""
+
+WHOLE = (BETWEEN_BATCHES, PREPARED, DECIDING, DECIDED, SETTLING, SETTLED)
+CRASHES = [
+    *((transactions, point) for point in WHOLE),
+    *((mixed, point) for point in WHOLE),
+    *((inline, point) for point in (BETWEEN_BATCHES, DECIDING, DECIDED)),
+]
+QUICK = (mixed, DECIDED)
+
+
+def crashes() -> Iterator[Any]:
+    for shape, point in CRASHES:
+        for old_first in (True, False):
+            quick = old_first and (shape, point) == QUICK
+            order = "upgrade" if old_first else "downgrade"
+            yield pytest.param(
+                shape,
+                point,
+                old_first,
+                id=f"{order}-{shape.__name__}-{point.value}",
+                marks=[] if quick else [pytest.mark.long],
+            )
+
+
+def crash(query: Query, point: FaultPoint, batch: int) -> None:
+    last = len(query.batches[batch]) - 1
+    partition = -1 if point is BETWEEN_BATCHES else last
+    query.run_killed_at(point, batch, partition)
+
+
+@pytest.mark.parametrize(("shape", "point", "old_first"), list(crashes()))
+def test_the_other_version_continues_where_one_was_killed(
+    query: Query, site: Path, shape: Shape, point: FaultPoint, old_first: bool
+) -> None:
+    shape(query)
+    first, second = (site, None) if old_first else (None, site)
+    query.site = first
+    crash(query, point, batch=1)
+    query.site = second
+    crash(query, point, batch=2)
+    query.site = first
+    query.finish()
+    query.check()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("shape", [transactions, mixed])
+@pytest.mark.parametrize("old_first", [True, False], ids=["upgrade", "downgrade"])
+def test_the_other_version_writes_lost_partitions_again(
+    query: Query, site: Path, shape: Shape, old_first: bool
+) -> None:
+    shape(query)
+    query.site = site if old_first else None
+    crash(query, DECIDED, batch=1)
+    query.take_id(query.slot(), 1)
+    query.site = None if old_first else site
+    query.finish()
+    query.check()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("old_first", [True, False], ids=["upgrade", "downgrade"])
+def test_the_other_version_stops_at_a_replay_with_other_rows(
+    query: Query, site: Path, old_first: bool
+) -> None:
+    query.site = site if old_first else None
+    crash(query, SETTLED, batch=1)
+    (query.checkpoint / "offsets" / "1").write_text(json.dumps(rows_of(1, (ROWS, ROWS, ROWS + 1))))
+    query.site = None if old_first else site
+    stopped = query.run()
+    assert stopped.ends_within(60)
+    assert "OperatorNeededError" in stopped.said
+    query.check(batches=2)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("point", [FaultPoint.TASK_OFFSET_BEFORE, DECIDING])
+@pytest.mark.parametrize("old_first", [True, False], ids=["upgrade", "downgrade"])
+def test_a_zombie_of_the_other_version_changes_nothing(
+    query: Query, site: Path, point: FaultPoint, old_first: bool
+) -> None:
+    query.site = site if old_first else None
+    zombie = query.run(pause_at(point, batch=1, partition=2))
+    zombie.paused_at(point)
+    query.site = None if old_first else site
+    running = query.run(pause_at(BETWEEN_BATCHES, batch=2))
+    running.paused_at(BETWEEN_BATCHES)
+    before = query.log()
+    zombie.wake()
+    zombie.stopped(SupersededError, BatchFailedError)
+    assert query.log() == before
+    running.wake()
+    running.finished()
+    query.check()
+
+
+@pytest.mark.parametrize("old_first", [True, False], ids=["upgrade", "downgrade"])
+def test_status_of_each_version_reads_the_record_of_the_other(
+    query: Query, kafka: KafkaCluster, site: Path, old_first: bool
+) -> None:
+    """Without the times, which are those of two calls."""
+    mixed(query)
+    query.site = site if old_first else None
+    crash(query, DECIDED, batch=1)
+    name = query.options.names.query
+    seen = [status(path, kafka, name) for path in (site, ROOT)]
+    assert seen[0] == seen[1]
+    assert (seen[0]["outcome"], seen[0]["rows"]) == ("open", PARTITIONS * ROWS + 2)
+    query.site = None
+    query.finish()
+
+
+def status(path: Path, kafka: KafkaCluster, query: str) -> dict[str, Any]:
+    command = ["-m", "eos_sink", "status", query, "--log-topic", DEFAULT_LOG, "--json"]
+    said = run_python(path, *command, "--bootstrap-server", kafka.bootstrap_servers, good=(0, 1))
+    (found,) = json.loads(said)["queries"]
+    for each in found["open"]:
+        del each["age_ms"], each["left_ms"]
+    known: dict[str, Any] = found
+    return known
+
+
+def run_python(path: Path, *words: str, good: tuple[int, ...] = (0,), stdin: str = "") -> str:
+    """What Python prints with this version of the sink."""
+    done = subprocess.run(
+        [sys.executable, *words],
+        cwd=path,
+        env={**os.environ, "PYTHONPATH": str(path)},
+        input=stdin,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode in good, done.stderr
+    return done.stdout
+
+
+# --- Without a broker.
+
+LIST_OPTIONS = """
+import json
+from eos_sink import options
+from eos_sink.kafka_config import SETTINGS
+print(json.dumps({
+    "options": {each.name: each.default for each in options.OPTIONS},
+    "others": sorted(options._SPARK_OPTIONS | options._SOURCE_OPTIONS),
+    "settings": {each.name: each.handling.name for each in SETTINGS},
+}))
+"""
+
+
+def test_each_option_of_a_release_is_an_option_with_the_same_default(site: Path) -> None:
+    old = json.loads(run_python(site, "-c", LIST_OPTIONS))
+    now = {option.name: option.default for option in OPTIONS}
+    assert old["options"].items() <= now.items()
+    assert {kind_of(name) for name in old["others"]} <= {Kind.SPARK, Kind.SOURCE}
+    settings = {each.name: each.handling.name for each in SETTINGS}
+    refused = {name for name, handling in settings.items() if handling == "REFUSED"}
+    assert refused <= {n for n, handling in old["settings"].items() if handling == "REFUSED"}
+    assert old["settings"].keys() <= settings.keys()
+
+
+REWRITE_RECORDS = """
+import sys
+from eos_sink.decision_log.codec import decode, encode
+for line in sys.stdin:
+    print(encode(decode(line.encode(), "here")).decode(), flush=True)
+"""
+
+IGNORED: dict[str, str] = {}
+"""What a release may leave out of a record that it reads and writes again, with the reason why
+nothing is lost or doubled then: a path such as `decision.topics`."""
+
+
+def test_a_release_keeps_all_that_a_record_says(site: Path) -> None:
+    """A driver writes a decision again that it has read, and counts replays by it. A key that an
+    older version does not know would be lost, silently."""
+    records: list[str] = []
+    st.register_type_strategy(int, st.integers(0, 2**63 - 1))
+
+    @settings(max_examples=300, derandomize=True, database=None)
+    @given(st.from_type(LogRecord))
+    def collect(record: LogRecord) -> None:
+        line = encode(record)
+        assume(encode(decode(line, "here")) == line)
+        records.append(line.decode())
+
+    collect()
+    rewritten = run_python(site, "-c", REWRITE_RECORDS, stdin="\n".join(records) + "\n")
+    for before, after in zip(records, rewritten.splitlines(), strict=True):
+        lost = missing_paths(json.loads(before), json.loads(after))
+        assert lost - IGNORED.keys() == set(), before
+
+
+def missing_paths(before: Any, after: Any, path: str = "") -> set[str]:
+    """Where `after` does not say the same."""
+    if isinstance(before, dict) and isinstance(after, dict):
+        keys = before.keys() | after.keys()
+        found = (missing_paths(before.get(k), after.get(k), f"{path}.{k}".strip(".")) for k in keys)
+        return set().union(*found)
+    return set() if before == after else {path}
