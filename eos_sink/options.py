@@ -24,6 +24,7 @@ from eos_sink.identity import (
 from eos_sink.kafka_config import Handling, check_setting, translate
 from eos_sink.kafka_config.destinations import Destinations, parse_destinations
 from eos_sink.kafka_config.token_source import PROVIDER
+from eos_sink.kafka_config.topic_rules import is_topic_name
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,12 @@ OPTIONS = (
         None,
         "The only topics, or partitions of them, that the query may write: `payments, audit:0-3`. "
         "They are looked at before the start, and a row for anything else is an error.",
+    ),
+    Option(
+        "eos.dead.letter.topic",
+        None,
+        "A topic for the rows that Kafka would refuse, such as one that is too large. Without it "
+        "such a row stops the query ([Rejected rows](dead-letter.md)).",
     ),
     Option(
         "eos.inline.bytes",
@@ -194,6 +201,7 @@ class SinkOptions:
         origin: what the query was started with, without secrets.
         timestamp_column: the column with the records' timestamps, or None.
         destinations: the only topics and partitions that rows may go to, or None.
+        dead_letter_topic: where the rows go that Kafka would refuse; None: they stop the query.
         warnings: about the settings, to be logged when the query starts; without secrets.
         native: whether rows may go from Arrow's buffers straight to librdkafka.
         metrics_log: whether each batch is logged on standard error.
@@ -211,6 +219,7 @@ class SinkOptions:
     origin: Origin = field(default_factory=Origin)
     timestamp_column: str | None = None
     destinations: Destinations | None = None
+    dead_letter_topic: str | None = None
     warnings: tuple[str, ...] = ()
     native: bool = True
     metrics_log: bool = False
@@ -331,6 +340,7 @@ def _sink_options(options: Mapping[str, str], query: str, origin: Origin) -> Sin
         origin=origin,
         warnings=translation.warnings,
         destinations=_destinations(options),
+        dead_letter_topic=_dead_letter_topic(options),
         native=_flag(options, "eos.native"),
         metrics_log=_flag(options, "eos.metrics.log"),
         inline_bytes=_inline_bytes(options, translation.settings),
@@ -354,6 +364,19 @@ def _destinations(options: Mapping[str, str]) -> Destinations | None:
             data={"kafka_error": "UnknownTopicOrPartition", "topic": topic},
         )
     return declared
+
+
+def _dead_letter_topic(options: Mapping[str, str]) -> str | None:
+    own = "eos.dead.letter.topic"
+    name = _given(options, own)
+    if name is None:
+        return None
+    if not is_topic_name(name):
+        raise _wrong(f"Option {own} is {name!r}, which cannot be a topic's name.", "Correct it.")
+    for other in ("topic", "eos.log.topic"):
+        if name == _given(options, other) or name == _BY_NAME[other].default:
+            raise _wrong(f"Option {own} is {name!r}, as is option {other}.", "Name another topic.")
+    return name
 
 
 def _kafka_settings(options: Mapping[str, str]) -> dict[str, str]:

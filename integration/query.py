@@ -269,8 +269,12 @@ class Query:
         """Let rows go in turns to the topic and to another one."""
         other = f"{self.topic}-other"
         self._cluster.create_topic(other, partitions=PARTITIONS)
-        self.topics = [self.topic, other]
-        del self._given["topic"]
+        self.to_topics([self.topic, other])
+
+    def to_topics(self, topics: list[str]) -> None:
+        """Let the rows of a task go to these topics in turns."""
+        self.topics = topics
+        self._given.pop("topic", None)
         self.change({})
 
     # Processes.

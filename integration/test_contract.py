@@ -19,7 +19,7 @@ from eos_sink.kafka import member as member_module
 from eos_sink.kafka.admin.confluent_admin import ConfluentAdmin
 from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.interfaces import ProduceFailed, ProducerFenced
+from eos_sink.kafka.interfaces import ProduceFailed, ProducerFenced, Sizes
 from eos_sink.kafka.log_reader import DecisionLogReader
 from eos_sink.kafka.member import ConfluentMember
 from eos_sink.kafka.producer import ConfluentProducer
@@ -54,8 +54,10 @@ class _Remembering(ConfluentKafka):
         super().__init__(options)
         self._clients: list[ConfluentProducer | ConfluentMember | DecisionLogReader] = []
 
-    def producer(self, transactional_id: str, timeout_ms: int) -> ConfluentProducer:
-        self._clients.append(client := super().producer(transactional_id, timeout_ms))
+    def producer(
+        self, transactional_id: str, timeout_ms: int, sizes: Sizes | None = None
+    ) -> ConfluentProducer:
+        self._clients.append(client := super().producer(transactional_id, timeout_ms, sizes))
         return client
 
     def log_producer(self, transactional_id: str, timeout_ms: int) -> ConfluentProducer:

@@ -120,7 +120,7 @@ def first_committed(kafka: KafkaCluster, topic: str) -> str:
 def topics(kafka: KafkaCluster) -> KafkaCluster:
     if not kafka.nodes:
         pytest.skip("the given cluster may have topics of these names")
-    for topic in ("readings", "numbers"):
+    for topic in ("readings", "readings-dead", "numbers"):
         kafka.create_topic(topic, partitions=2)
     return kafka
 

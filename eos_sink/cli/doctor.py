@@ -80,6 +80,7 @@ def run(arguments: argparse.Namespace) -> Report:
     options = _read_options(arguments)
     declared = options.destinations.topics if options.destinations else []
     topics = [*arguments.topic, *([options.topic] if options.topic else declared)]
+    topics += [options.dead_letter_topic] if options.dead_letter_topic else []
     here = this_python()
     with closing(ConfluentAdmin(options)) as admin:
         names = _find_query(arguments, options, admin, deadline)

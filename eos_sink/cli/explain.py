@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from eos_sink.cli.arguments import add_connection, command_line, sink_options
 from eos_sink.cli.output import Cell, CommandError, Mood, Report
 from eos_sink.cli.query_name import find_query
-from eos_sink.cli.status import describe_inlined, inlined_document
+from eos_sink.cli.status import describe_dead_letters, describe_inlined, inlined_document
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.protocol.model import BatchId, Numbering
 from eos_sink.protocol.outcome import Outcome
@@ -136,6 +136,8 @@ def _list_notes(status: QueryStatus, batch: Explanation, reach: str) -> Iterator
         )
         if batch.decision.inlined:
             yield describe_inlined(batch.decision)
+        if batch.decision.dead_letters:
+            yield describe_dead_letters(batch.decision)
     outcomes = {each.fate for each in batch.fates}
     if batch.known is Known.LATEST and Outcome.OPEN in outcomes:
         yield "The driver, or the query's next start, commits what is decided and open."

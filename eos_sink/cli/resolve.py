@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from eos_sink.cli.arguments import add_connection, sink_options
 from eos_sink.cli.output import Cell, CommandError, Mood, Report
 from eos_sink.cli.query_name import confirm, find_query, list_queries
-from eos_sink.cli.status import describe_inlined, inlined_document
+from eos_sink.cli.status import describe_dead_letters, describe_inlined, inlined_document
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Visibility
 from eos_sink.protocol.outcome import Outcome
@@ -201,6 +201,8 @@ def _describe_decision(decision: Decision) -> Iterator[str]:
     )
     if decision.inlined:
         yield describe_inlined(decision)
+    if decision.dead_letters:
+        yield describe_dead_letters(decision)
     override = decision.override
     if override.accepted:
         yield "An operator has accepted it as it is."

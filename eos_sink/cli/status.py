@@ -72,6 +72,16 @@ def make_report(found: Snapshot, arguments: argparse.Namespace) -> Report:
         notes[:0] = [f"The decision log {log} has no query yet."]
     elif found.queries and not alerts:
         notes = ["No action needed."]
+    notes += [
+        f"{each.names.query}: {each.dead_letter_rows:,} rows so far are in a dead letter topic"
+        + (
+            f", {each.decision.dead_letter_topic}."
+            if each.decision and each.decision.dead_letters
+            else "."
+        )
+        for each in found.queries
+        if each.dead_letter_rows
+    ]
     document = {
         "at_ms": found.at_ms,
         "log": found.log,
@@ -166,11 +176,22 @@ def describe_inlined(decision: Decision) -> str:
     return f"{what} are in the transaction of the decision and became visible with it."
 
 
-def inlined_document(decision: Decision | None) -> dict[str, int]:
+def describe_dead_letters(decision: Decision) -> str:
+    """The rows that are in the dead letter topic; only if there are some."""
+    tasks = ", ".join(str(each.partition) for each in decision.dead_letters)
+    return (
+        f"{decision.dead_letter_rows:,} of its rows, of the tasks {tasks}, are in the dead letter "
+        f"topic {decision.dead_letter_topic}."
+    )
+
+
+def inlined_document(decision: Decision | None) -> dict[str, Any]:
     """The same as JSON."""
     return {
         "inline_partitions": len(decision.inlined) if decision else 0,
         "inline_rows": decision.inlined_total.rows if decision else 0,
+        "dead_letter_rows": decision.dead_letter_rows if decision else 0,
+        "dead_letter_topic": (decision.dead_letter_topic if decision else "") or None,
     }
 
 
@@ -187,6 +208,7 @@ def query_document(status: QueryStatus, now_ms: int) -> dict[str, Any]:
         "bytes": status.total.bytes,
         "partitions": decision.partitions if decision else 0,
         **inlined_document(decision),
+        "dead_letter_rows_total": status.dead_letter_rows,
         "decided_at_ms": status.decided_at_ms,
         "outcome": status.outcome and status.outcome.value,
         "lost": status.partitions_that_are(Outcome.LOST),

@@ -165,6 +165,7 @@ class JsonLines:
                     "event": each.kind.name.lower(),
                     "batch": each.batch or None,
                     "rows": each.rows,
+                    "dead_letters": each.dead_letters,
                     "who": each.who or None,
                 }
                 for each in events
@@ -310,7 +311,8 @@ def draw_bars(numbers: Sequence[int]) -> str:
 def describe_event(event: QueryEvent) -> str:
     """The event without time and query."""
     if event.kind is EventKind.DECIDED:
-        return f"{event.batch} decided, {event.rows:,} rows"
+        letters = f", {event.dead_letters:,} dead letters" if event.dead_letters else ""
+        return f"{event.batch} decided, {event.rows:,} rows{letters}"
     if event.kind is EventKind.SETTLED:
         return f"{event.batch} settled"
     if event.who:

@@ -16,6 +16,7 @@ from eos_sink.metrics.stats import Stats, StepTime
 from eos_sink.protocol import operator_errors
 from eos_sink.protocol.model import (
     BatchId,
+    DeadLetters,
     Decision,
     Inlined,
     LogRecord,
@@ -142,6 +143,12 @@ def _encode_decision(decision: Decision) -> dict[str, Any]:
                 [each.partition, *_encode_digest(each.digest)] for each in decision.inlined
             ],
         }
+    if decision.dead_letters:
+        # A version without dead letters ignores them: the digests count these rows as all others.
+        document["dead_letters"] = {
+            "topic": decision.dead_letter_topic,
+            "partitions": [[each.partition, each.rows] for each in decision.dead_letters],
+        }
     return document
 
 
@@ -155,6 +162,7 @@ def _decode_decision(document: Any) -> Decision:
             accepted=_typed(bool, document["ruling"]["accepted"]),
         )
     inline = document.get("inline", {"topics": [], "partitions": []})
+    refused = document.get("dead_letters", {"topic": "", "partitions": []})
     return Decision(
         batch=BatchId(str(document["stream"]), _number(document["batch"])),
         slot=_number(document["slot"]),
@@ -177,6 +185,11 @@ def _decode_decision(document: Any) -> Decision:
             for partition, *digest in inline["partitions"]
         ),
         inlined_topics=tuple(topics[_number(topic)] for topic in inline["topics"]),
+        dead_letters=tuple(
+            DeadLetters(_number(partition), _number(rows))
+            for partition, rows in refused["partitions"]
+        ),
+        dead_letter_topic=_typed(str, refused["topic"]),
     )
 
 

@@ -168,7 +168,7 @@ class DecisionRegister:
         before_commit: Callable[[], None] | None = None,
         other_streams: tuple[OtherStream, ...] | None = None,
         settled: bool = False,
-        rows: Rows | None = None,
+        rows: Sequence[Rows] = (),
     ) -> Entry:
         """Write the next record if the plan's is still the latest one.
 
@@ -257,7 +257,7 @@ class DecisionRegister:
         self,
         token: PlanToken,
         record: LogRecord,
-        rows: Rows | None,
+        rows: Sequence[Rows],
         before_commit: Callable[[], None],
         deadline: Deadline,
     ) -> Entry:
@@ -270,8 +270,8 @@ class DecisionRegister:
         # Only a part of the time: a client that hangs is replaced, and the write tried again.
         answer = deadline.within(deadline.seconds / _TRIES)
         producer.begin()
-        if rows is not None:
-            producer.produce_rows(rows)
+        for some in rows:
+            producer.produce_rows(some)
         producer.produce(
             place.topic,
             encode(record),

@@ -64,6 +64,7 @@ class BatchMetrics:
                 Count.REWRITES: len(rewritten),
                 Count.INLINE_ROWS: inlined,
                 Count.INLINE_BATCHES: bool(inlined and not decision.prepared),
+                Count.DEAD_LETTERS: sum(sum(report.dead_letters.values()) for report in reports),
             }
             if not rewritten:
                 total = decision.total
@@ -94,6 +95,7 @@ class BatchMetrics:
                 inline_partitions=len(decision.inlined),
                 rows=decision.total.rows,
                 bytes=decision.total.bytes,
+                dead_letters=decision.dead_letter_rows or None,
                 rewritten_partitions=sorted(rewritten) or None,
                 **{f"{step.label}_seconds": round(took[step], 6) for step in Step if step in took},
                 time_left_seconds=None if left_ms is None else left_ms / 1000,

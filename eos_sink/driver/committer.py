@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -26,6 +27,8 @@ from eos_sink.options import SinkOptions
 from eos_sink.protocol import operator_errors
 from eos_sink.protocol.fenced_errors import superseded
 from eos_sink.protocol.model import (
+    BatchId,
+    DeadLetters,
     Decision,
     Entry,
     Inlined,
@@ -110,8 +113,9 @@ class Committer:
                 prepared=_prepared(reports),
                 spark_run=reports[0].spark_run,
                 inlined=_inlined(reports),
-                inlined_topics=_topics(rows),
+                inlined_topics=self._topics(rows),
             )
+            decision = self._with_dead_letters(decision, reports)
             record = self._register.expect(reports[0].token, deadline).record
             if is_already_visible(self._names, self._log, record, decision):
                 self._abort_replay(reports, record, deadline)
@@ -158,7 +162,7 @@ class Committer:
         self,
         reports: Sequence[TaskReport],
         decision: Decision,
-        rows: Rows | None,
+        rows: Sequence[Rows],
         deadline: Deadline,
         rewritten: frozenset[int] = frozenset(),
     ) -> None:
@@ -202,8 +206,24 @@ class Committer:
                 data={"batch": decision.batch.batch, "partitions": sorted(found.lost)},
             )
         self._metrics.committed(decision, rewritten, clock, token.seq + 1)
+        self._warn_of_dead_letters(decision.batch, reports)
         if found.seen and entry.record.needs_settled_note and not entry.record.settled:
             self._note_settled(token, entry, deadline)
+
+    def _warn_of_dead_letters(self, batch: BatchId, reports: Sequence[TaskReport]) -> None:
+        counts: Counter[str] = Counter()
+        for report in reports:
+            counts.update(report.dead_letters)
+        if counts:
+            _LOGGER.warning(
+                "Query %s: %s has %s rows that Kafka would have refused (%s). They are in topic "
+                "%s, with the reason in their headers.",
+                self._names.query,
+                batch,
+                counts.total(),
+                ", ".join(f"{error} {number}" for error, number in sorted(counts.items())),
+                self._options.dead_letter_topic,
+            )
 
     def _note_settled(self, token: PlanToken, entry: Entry, deadline: Deadline) -> None:
         """Note in the log that the batch is visible: the next batch may be another stream's, after
@@ -289,27 +309,46 @@ class Committer:
             override=override,
             spark_run=spark_run,
             inlined=(*decision.inlined, *_inlined(reports)),
-            inlined_topics=tuple(sorted({*decision.inlined_topics, *_topics(rows)})),
+            inlined_topics=tuple(sorted({*decision.inlined_topics, *self._topics(rows)})),
         )
+        rewritten = self._with_dead_letters(rewritten, reports, lost)
         self._decide(reports, rewritten, rows, deadline, lost)
 
-    def _unpack(self, reports: Sequence[TaskReport]) -> Rows | None:
-        """The rows that tasks have handed over."""
-        packed = [report.inline for report in reports if report.inline]
-        if not packed:
-            return None
+    def _unpack(self, reports: Sequence[TaskReport]) -> list[Rows]:
+        """The rows that tasks have handed over, by destination."""
+        taken = [report.inline for report in reports if report.inline]
+        refused = [report.inline_dead_letters for report in reports if report.inline_dead_letters]
+        by_topic = ((taken, self._options.topic), (refused, self._options.dead_letter_topic))
+        if not taken:
+            return []
         # numpy and pyarrow are for rows only.
         from eos_sink.kafka.rows import unpack
 
-        return unpack(packed, self._options.topic)
+        unpacked = (unpack(packed, topic) for packed, topic in by_topic if packed)
+        return [rows for rows in unpacked if len(rows)]
+
+    def _topics(self, rows: Sequence[Rows]) -> tuple[str, ...]:
+        """Not the dead letter topic, which many queries may have in common, if there is another."""
+        topics = {topic for some in rows for topic in some.topics[0]}
+        return tuple(sorted(topics - {self._options.dead_letter_topic} or topics))
+
+    def _with_dead_letters(
+        self,
+        decision: Decision,
+        reports: Sequence[TaskReport],
+        lost: frozenset[int] = frozenset(),
+    ) -> Decision:
+        """The decision, with the dead letters of the partitions that were written."""
+        counts = {each.partition: each.rows for each in decision.dead_letters}
+        counts = {partition: rows for partition, rows in counts.items() if partition not in lost}
+        counts |= {r.partition: n for r in reports if (n := sum(r.dead_letters.values()))}
+        letters = tuple(DeadLetters(partition, counts[partition]) for partition in sorted(counts))
+        topic = self._options.dead_letter_topic or decision.dead_letter_topic
+        return replace(decision, dead_letters=letters, dead_letter_topic=topic if letters else "")
 
 
 def _inlined(reports: Sequence[TaskReport]) -> tuple[Inlined, ...]:
     return tuple(Inlined(report.partition, report.digest) for report in reports if report.inline)
-
-
-def _topics(rows: Rows | None) -> tuple[str, ...]:
-    return () if rows is None else tuple(sorted(rows.topics[0]))
 
 
 def _prepared(reports: Sequence[TaskReport]) -> tuple[Prepared, ...]:

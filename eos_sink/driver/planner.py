@@ -15,9 +15,11 @@ from eos_sink.driver.batch_metrics import log_superseded
 from eos_sink.driver.processes import current_run, uses_tcp_to_spark
 from eos_sink.driver.session import DriverSession
 from eos_sink.driver.settle import Settlement, settle
-from eos_sink.errors import EosSinkError, OutcomeUnknownError, SupersededError
+from eos_sink.errors import ClusterError, EosSinkError, OutcomeUnknownError, SupersededError
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka, MemberRefused, MemberState
+from eos_sink.kafka.topic_rules import read_topic_rules
+from eos_sink.kafka_config.topic_rules import TopicRules
 from eos_sink.metrics import events
 from eos_sink.metrics.names import Count, Event
 from eos_sink.metrics.stats import Stats
@@ -27,6 +29,7 @@ from eos_sink.protocol.model import Decision, Entry, Plan, Run
 from eos_sink.protocol.rules import check_unrecorded
 
 _STABLE_TRY_S = 2.0
+_RULES_AGE_S = 60.0
 _LOGGER = logging.getLogger("eos_sink.driver")
 _TCP_COSTS = (
     "Spark exchanges data with its Python processes over TCP, whose delayed acknowledgements cost "
@@ -46,6 +49,7 @@ class Planner:
         self._register = DecisionRegister(kafka, options.names)
         self._session = DriverSession(kafka, options, self._run)
         self._checked = False
+        self._rules: tuple[dict[str, TopicRules], Deadline] | None = None
         self._planned: Entry | None = None
         self._settled: tuple[Decision, Settlement] | None = None
         if options.metrics_log:
@@ -81,7 +85,8 @@ class Planner:
                 raise
             self._planned = entry
             found = self._settle(entry, deadline)
-            return Plan(self._session.token(entry), entry.decision, found.lost, found.doubtful)
+            token, rules = self._session.token(entry), self._read_rules(entry, deadline)
+            return Plan(token, entry.decision, found.lost, found.doubtful, rules)
 
     def close(self) -> None:
         """Leave no client behind, and no member that would go on with its heartbeats."""
@@ -182,9 +187,41 @@ class Planner:
                 _LOGGER.warning("%s", warning)
         elif self._options.topic is not None:
             self._kafka.check_topic(self._options.topic, deadline)
+        self._check_dead_letter_topic(deadline)
         self._kafka.producer(self._names.driver, timeout_ms).close()
         self._check_unrecorded(deadline)
         control.check_timeout(self._names.driver, timeout_ms, deadline)
+
+    def _check_dead_letter_topic(self, deadline: Deadline) -> None:
+        name = self._options.dead_letter_topic
+        if name is None:
+            return
+        self._kafka.check_topic(name, deadline)
+        rules = read_topic_rules(self._kafka, [name], deadline)[name]
+        if rules is not None and rules.keyed:
+            raise ClusterError(
+                f"Topic {name!r}, which option eos.dead.letter.topic names, is compacted: it "
+                "refuses rows without a key, and deletes rows.",
+                remedy="Set its cleanup.policy to delete, or name another topic. Nothing was "
+                "written.",
+                data={"topic": name},
+            )
+
+    def _read_rules(self, entry: Entry, deadline: Deadline) -> dict[str, TopicRules]:
+        """The rules of the topics that are known here, so that tasks need not ask for them. A task
+        asks again before it rejects a row."""
+        options = self._options
+        if options.dead_letter_topic is None:
+            return {}
+        if self._rules is None or self._rules[1].passed:
+            written = entry.decision.topics if entry.decision else []
+            declared = options.destinations.topics if options.destinations else []
+            topics = [options.topic] if options.topic else [*declared, *written]
+            names = list(dict.fromkeys([options.dead_letter_topic, *topics]))
+            found = read_topic_rules(self._kafka, names, deadline)
+            there = {name: rules for name, rules in found.items() if rules is not None}
+            self._rules = there, Deadline(_RULES_AGE_S)
+        return self._rules[0]
 
     def _check_unrecorded(self, deadline: Deadline) -> None:
         """Before the driver's id is inited: its state may be the last trace of a lost log."""
@@ -218,6 +255,8 @@ class Planner:
         Args:
             recovers: fence even if nothing is open.
         """
+        # The last batch may have failed because a topic has other rules now.
+        self._rules = None
         seen = self._settle(entry, deadline).seen
         listed = list_undecided(self._kafka, self._names, entry.decision, deadline)
         if not listed and not recovers:

@@ -21,6 +21,7 @@ from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.error_codes import convert_error
 from eos_sink.kafka.interfaces import (
     LogPosition,
+    Sizes,
     TopicDescription,
     Transaction,
     Unseen,
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 
 _LONGEST_SESSION = "group.max.session.timeout.ms"
 _SETTINGS_S = 5.0
-_BATCH_BYTES = 1_000_000  # librdkafka's default of `batch.size`
+_BATCH_BYTES = 1_000_000  # librdkafka's default of `batch.size` and of `message.max.bytes`
 
 
 class ConfluentKafka:
@@ -62,7 +63,9 @@ class ConfluentKafka:
         self._log_topic = LogTopic(self.clients)
         self._home = LogPosition(options.log_topic, home_of(options.names.query), 0)
 
-    def producer(self, transactional_id: str, timeout_ms: int) -> ConfluentProducer:
+    def producer(
+        self, transactional_id: str, timeout_ms: int, sizes: Sizes | None = None
+    ) -> ConfluentProducer:
         client: type[ConfluentClient | NativeClient] = ConfluentClient
         if self._options.native:
             # numpy and pyarrow are for tasks only.
@@ -71,8 +74,18 @@ class ConfluentKafka:
 
             if load_library() is not None:
                 client = NativeClient
+        settings = self.clients.producer_settings
+        if sizes is not None:
+            # A batch is not larger than the settings allow a record to be.
+            given = [settings.get("batch.size"), settings.get("message.max.bytes")]
+            least = min(int(each or _BATCH_BYTES) for each in given)
+            settings = {
+                **settings,
+                "message.max.bytes": str(sizes.record),
+                "batch.size": str(min(least, sizes.batch)),
+            }
         return ConfluentProducer(
-            self.clients.producer_settings,
+            settings,
             transactional_id,
             timeout_ms,
             self.clients.permissions,
@@ -146,7 +159,7 @@ class ConfluentKafka:
             raise ClusterError(
                 f"Topic {topic!r} does not exist on {self._options.kafka['bootstrap.servers']}.",
                 remedy=f"Create it (kafka-topics --create --topic {topic} --partitions ...) or "
-                "correct option topic. Nothing was written.",
+                "correct the option that names it. Nothing was written.",
             )
         raise convert_error(found, f"Topic {topic} cannot be seen", needs)
 

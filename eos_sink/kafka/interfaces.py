@@ -213,6 +213,20 @@ class TopicDescription:
         return [acl for acl in needs if acl.operation not in permitted]
 
 
+@dataclass(frozen=True)
+class Sizes:
+    """What a producer sends at most, in bytes, in place of what its settings say.
+
+    Attributes:
+        record: the largest record, before compression.
+        batch: the largest batch of several records, before compression, if the settings do not say
+            less.
+    """
+
+    record: int
+    batch: int
+
+
 class TransactionalProducer(Protocol):
     """One transactional producer. Dropping it leaves an open transaction open."""
 
@@ -366,7 +380,9 @@ class LogReader(Protocol):
 class Kafka(Protocol):
     """A cluster, with the query's connection settings applied: makes the clients above."""
 
-    def producer(self, transactional_id: str, timeout_ms: int) -> TransactionalProducer:
+    def producer(
+        self, transactional_id: str, timeout_ms: int, sizes: Sizes | None = None
+    ) -> TransactionalProducer:
         """For rows, with the user's producer settings.
 
         Raises:

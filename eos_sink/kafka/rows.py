@@ -25,7 +25,7 @@ Row = tuple[
 
 Int64s = npt.NDArray[np.int64]
 
-_HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 
 
 @dataclass(frozen=True)
@@ -84,6 +84,16 @@ class Rows:
 
         return Rows(*(part(getattr(self, each.name)) for each in fields(self)))
 
+    def take(self, chosen: Int64s) -> Rows:
+        """The rows of these numbers."""
+        indices = pa.array(chosen)
+
+        def part(column: Any) -> Any:
+            whole = column is None or isinstance(column, str)
+            return column if whole else column.take(indices)
+
+        return Rows(*(part(getattr(self, each.name)) for each in fields(self)))
+
     @staticmethod
     def of(rows: Sequence[Row]) -> Rows:
         """Rows as columns."""
@@ -94,7 +104,7 @@ class Rows:
             pa.array(value, pa.large_binary()),
             pa.array(key, pa.large_binary()),
             pa.array(topic, pa.string()),
-            pa.array(headers, _HEADERS),
+            pa.array(headers, HEADERS),
             pa.array(partition, pa.int32()),
             pa.array(timestamp, pa.int64()),
         )

@@ -96,9 +96,15 @@ class Permissions:
         return Acl("Read", Resource.TOPIC, topic)
 
     @classmethod
-    def topic(cls, name: str) -> tuple[Acl, ...]:
-        """For a topic that rows go to."""
-        return (Acl("Write", Resource.TOPIC, name), cls.witness(name))
+    def topic(cls, name: str, *, settings: bool = False) -> tuple[Acl, ...]:
+        """For a topic that rows go to.
+
+        Args:
+            settings: the query has a dead letter topic, so it has to know which rows this one
+                takes.
+        """
+        written = Acl("Write", Resource.TOPIC, name), cls.witness(name)
+        return (*written, Acl("DescribeConfigs", Resource.TOPIC, name)) if settings else written
 
 
 def kafka_acls(

@@ -60,6 +60,10 @@ class Count(_Named):
         "inline_batches",
         "Batches all of whose rows were: each became visible as a whole.",
     )
+    DEAD_LETTERS = (
+        "dead_letters",
+        "Rows that Kafka would have refused, in the dead letter topic.",
+    )
     REWRITES = (
         "rewritten_partitions",
         "Partitions that were lost after their decision and written again.",

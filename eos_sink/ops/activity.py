@@ -48,6 +48,7 @@ class QueryEvent:
             no record shows, by the local clock.
         batch: the decided batch; may be empty.
         rows: of a DECIDED batch, else 0.
+        dead_letters: those of them that are in the dead letter topic.
         who: the run that has started or been replaced by an operator, else empty.
     """
 
@@ -57,6 +58,7 @@ class QueryEvent:
     batch: str = ""
     rows: int = 0
     who: str = ""
+    dead_letters: int = 0
 
 
 @dataclass(frozen=True)
@@ -102,7 +104,7 @@ class ActivityTracker:
                 self._decided.setdefault(written.query, []).append(event)
             if written.record.settled and event.kind in _DECIDING:
                 # The driver has written all rows together with the decision.
-                found.append(replace(event, kind=EventKind.SETTLED, rows=0))
+                found.append(replace(event, kind=EventKind.SETTLED, rows=0, dead_letters=0))
             if found[-1].kind is EventKind.SETTLED and written.decision is not None:
                 self._settled[written.query] = written.decision
         for status in look.queries:
@@ -168,6 +170,7 @@ def _read_event(before: LogRecord | None, written: Written) -> QueryEvent:
         kind=kind,
         batch=str(decision.batch) if decision else "",
         rows=decision.total.rows if decision and kind is EventKind.DECIDED else 0,
+        dead_letters=decision.dead_letter_rows if decision and kind is EventKind.DECIDED else 0,
         who=str(record.run or "") if kind in (EventKind.STARTED, EventKind.RULED) else "",
     )
 

@@ -10,6 +10,7 @@ from enum import Enum
 from eos_sink.errors import EosSinkError
 from eos_sink.identity import QueryNames, TaskId
 from eos_sink.kafka.interfaces import Transaction, TransactionState, TransactionStatus
+from eos_sink.metrics.names import Count
 from eos_sink.ops.history import History, Unreadable, Written
 from eos_sink.protocol.model import BatchId, Decision, LogRecord, Prepared, RowDigest, Run
 from eos_sink.protocol.outcome import Outcome, batch_outcome
@@ -139,6 +140,11 @@ class QueryStatus:
     def total(self) -> RowDigest:
         """The rows of the decided batch."""
         return self.decision.total if self.decision else RowDigest()
+
+    @property
+    def dead_letter_rows(self) -> int:
+        """Of all batches so far."""
+        return self.record.stats.count(Count.DEAD_LETTERS) if self.record else 0
 
     @property
     def decided_at_ms(self) -> int | None:

@@ -9,6 +9,7 @@ from enum import Enum
 
 from eos_sink.identity import Origin, QueryNames
 from eos_sink.kafka.interfaces import LogPosition, Transaction, Witness
+from eos_sink.kafka_config.topic_rules import TopicRules
 from eos_sink.metrics.names import Step
 from eos_sink.metrics.stats import Stats
 
@@ -117,6 +118,17 @@ class Inlined:
 
 
 @dataclass(frozen=True)
+class DeadLetters:
+    """How many rows of a partition are in the dead letter topic instead of where they were to go.
+
+    They are a part of the partition's digest, which does not depend on the topic that they are in.
+    """
+
+    partition: int
+    rows: int
+
+
+@dataclass(frozen=True)
 class Override:
     """An operator's choice about a decision (`eos-sink resolve`). Evidence from Kafka wins over it.
 
@@ -141,6 +153,7 @@ class Decision:
             it written; empty for all other batches.
         inlined: the partitions that the driver has written together with the decision.
         inlined_topics: the topics of their rows.
+        dead_letters: of the partitions that have some; all are in `dead_letter_topic`.
     """
 
     batch: BatchId
@@ -152,6 +165,12 @@ class Decision:
     spark_run: str = ""
     inlined: tuple[Inlined, ...] = ()
     inlined_topics: tuple[str, ...] = ()
+    dead_letters: tuple[DeadLetters, ...] = ()
+    dead_letter_topic: str = ""
+
+    @property
+    def dead_letter_rows(self) -> int:
+        return sum(each.rows for each in self.dead_letters)
 
     @property
     def topics(self) -> list[str]:
@@ -375,13 +394,15 @@ class Plan:
     """What a task needs to know of the query before it writes a batch.
 
     `decision` is the latest one; `lost` are its partitions that were aborted after it, and
-    `doubtful` those whose outcome Kafka no longer knows.
+    `doubtful` those whose outcome Kafka no longer knows. `rules` has topics whose rules the driver
+    knows, if the query has a dead letter topic.
     """
 
     token: PlanToken
     decision: Decision | None
     lost: frozenset[int] = frozenset()
     doubtful: frozenset[int] = frozenset()
+    rules: Mapping[str, TopicRules] = field(default_factory=dict)
 
     def wrote(self, partition: int) -> bool:
         """Whether the partition had a transaction in the decided batch."""
@@ -397,7 +418,8 @@ class TaskReport:
     rows that are left out (`skipped`), or rows that the driver has to write: `inline` has them as
     `eos_sink.kafka.rows.pack` makes it. `digest` is of all rows of the partition, written or not.
     `lost` is the plan's, `spark_run` as in a decision. `took` has the seconds of the task's steps,
-    for figures only.
+    for figures only. `dead_letters` counts the rows for the dead letter topic by their error;
+    `inline_dead_letters` has them, if the driver has to write them too.
     """
 
     token: PlanToken
@@ -412,6 +434,8 @@ class TaskReport:
     spark_run: str = ""
     took: Mapping[Step, float] = field(default_factory=dict, compare=False)
     inline: bytes = field(default=b"", repr=False)
+    inline_dead_letters: bytes = field(default=b"", repr=False)
+    dead_letters: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def has_written(self) -> bool:

@@ -7,8 +7,9 @@ from eos_sink.kafka.interfaces import ProduceFailed
 
 _REMEDIES = {
     FailureKind.MESSAGE_REJECTED: "Fix what is named (for a record that is too large: "
-    "max.message.bytes of the topic and kafka.max.request.size), then start the query again: "
-    "Spark replays the batch.",
+    "max.message.bytes of the topic and kafka.max.request.size; for a batch of small ones: "
+    "kafka.batch.size), or name a topic for such rows with option eos.dead.letter.topic. Then "
+    "start the query again: Spark replays the batch.",
     FailureKind.DELIVERY_FAILED: "Check the topic's brokers and its in-sync replicas "
     "(min.insync.replicas), then start the query again: Spark replays the batch.",
     FailureKind.TRANSACTION_FAILED: "Start the query again: Spark replays the batch, under a new "

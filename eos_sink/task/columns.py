@@ -15,8 +15,17 @@ from eos_sink.kafka_config.destinations import Destinations
 _NULL_TOPIC = "KAFKA_NULL_TOPIC_IN_DATA"
 
 
-def to_rows(batch: pa.RecordBatch, topic: str | None, timestamp: str | None = None) -> Rows:
+def to_rows(
+    batch: pa.RecordBatch,
+    topic: str | None,
+    timestamp: str | None = None,
+    *,
+    checked: bool = True,
+) -> Rows:
     """The Kafka records of an Arrow batch.
+
+    Args:
+        checked: otherwise there may be what is an error here; a null topic is "".
 
     Raises:
         ConfigurationError: a row has no topic, a header without a key or with one that cannot be
@@ -32,22 +41,22 @@ def to_rows(batch: pa.RecordBatch, topic: str | None, timestamp: str | None = No
     return Rows(
         value=to_bytes(column("value")),
         key=None if key is None else to_bytes(key),
-        topic=topic if topic is not None else _topics(column("topic")),
-        headers=None if headers is None else _headers(headers),
-        partition=None if partition is None else _partitions(partition),
-        timestamp=None if when is None else _milliseconds(when, timestamp),
+        topic=topic if topic is not None else _topics(column("topic"), checked),
+        headers=_headers(headers) if checked and headers is not None else headers,
+        partition=_partitions(partition) if checked and partition is not None else partition,
+        timestamp=None if when is None else _milliseconds(when, timestamp, checked),
     )
 
 
-def _topics(column: Any) -> Any:
-    if column.null_count:
+def _topics(column: Any, checked: bool) -> Any:
+    if checked and column.null_count:
         raise ConfigurationError(
             f"[{_NULL_TOPIC}] A row has null in column 'topic' and option topic is not set.",
             remedy="Give each row a topic, filter such rows, or set option topic. Nothing of the "
             "batch is visible.",
             data={"condition": _NULL_TOPIC},
         )
-    return pc.cast(column, pa.string())
+    return pc.fill_null(pc.cast(column, pa.string()), "")
 
 
 def _partitions(column: Any) -> Any:
@@ -63,10 +72,10 @@ def _partitions(column: Any) -> Any:
     return column
 
 
-def _milliseconds(column: Any, name: str | None) -> Any:
+def _milliseconds(column: Any, name: str | None, checked: bool) -> Any:
     """Spark's microseconds in Kafka's unit, truncated."""
     times = column.cast(pa.timestamp("ms", column.type.tz), safe=False).cast(pa.int64())
-    least = pc.min(times).as_py()
+    least = pc.min(times).as_py() if checked else None
     # To librdkafka 0 means now.
     if least is not None and least < 1:
         raise ConfigurationError(

@@ -37,6 +37,7 @@ from eos_sink.protocol.produce_errors import rows_not_taken
 from eos_sink.protocol.rules import Role, assign, inline_share, second_frame
 from eos_sink.task.columns import check_destinations_of, to_rows
 from eos_sink.task.fingerprint import RowDigester
+from eos_sink.task.rejected import RejectedRows
 
 _ABORT_S = 10.0
 
@@ -55,6 +56,7 @@ class TaskWriter:
         self._options = options
         self._plan = plan
         self._clock = StepClock(clock)
+        self._rejected: RejectedRows | None = None
         if options.metrics_log:
             events.log_to_stderr()
 
@@ -75,8 +77,11 @@ class TaskWriter:
         digester = RowDigester(topic_varies=self._options.topic is None)
         # An Arrow batch may have 64 MB: keep none when Spark is asked for the next one.
         filled = filter(len, data)
-        written: Prepared | bytes | None = None
+        written: Prepared | list[bytes] | None = None
         if todo.role is Role.WRITE:
+            if self._options.dead_letter_topic is not None:
+                rules = self._plan.rules
+                self._rejected = RejectedRows(self._kafka, self._options, rules, partition)
             written = self._write(todo.slot, partition, filled, digester)
         elif todo.role is Role.REFUSE:
             if next(filled, None) is not None:
@@ -86,6 +91,7 @@ class TaskWriter:
                 digester.add(self._rows(part))
                 del part
         decision = self._plan.decision
+        inline, *inline_dead_letters = written if isinstance(written, list) else [b""]
         return TaskReport(
             token=self._plan.token,
             batch=batch,
@@ -98,28 +104,33 @@ class TaskWriter:
             skipped=todo.role is Role.SKIP,
             spark_run=spark_run,
             took=self._clock.took,
-            inline=written if isinstance(written, bytes) else b"",
+            inline=inline,
+            inline_dead_letters=b"".join(inline_dead_letters),
+            dead_letters={} if self._rejected is None else dict(self._rejected.counts),
         )
 
     def _write(
         self, slot: int, partition: int, rows: Iterator[pa.RecordBatch], digester: RowDigester
-    ) -> Prepared | bytes | None:
-        """What is in the task's transaction, or few rows, for the driver to write."""
+    ) -> Prepared | list[bytes] | None:
+        """What is in the task's transaction; or few rows for the driver to write, and the dead
+        letters among them if there are any."""
         transactional_id = self._plan.token.names.task(slot, partition)
         with (
             self._explain(transactional_id),
             _Opening(lambda: self._open(transactional_id)) as opening,
         ):
-            if self._plan.wrote(partition):
+            if self._plan.wrote(partition) and not self._learns_sizes:
                 # It is likely to write again, and Spark may take a while to bring the first rows.
                 opening.begin()
             # The second Arrow batch is fetched before the first is written: is there more than one?
             waiting = list(islice(rows, 2))
             if not waiting:
                 return None
-            share = inline_share(self._options.inline_bytes, self._plan.decision)
-            if len(waiting) == 1 and waiting[0].nbytes <= share:
-                return pack(self._take(waiting[0], digester))
+            if self._rejected is not None:
+                for part in waiting:
+                    self._rejected.know(self._rows(part))
+            if len(waiting) == 1 and waiting[0].nbytes <= self._share():
+                return [pack(rows) for rows in self._take(waiting[0], digester)]
             producer = opening.end()
         self._clock.begin()
         with self._explain(transactional_id):
@@ -134,9 +145,24 @@ class TaskWriter:
         producer.close()
         return Prepared(partition, identity.producer_id, identity.epoch, digester.digest, witness)
 
+    @property
+    def _learns_sizes(self) -> bool:
+        """Whether only the rows say which topics limit the size of a record batch."""
+        return self._rejected is not None and self._options.topic is None
+
+    def _share(self) -> int:
+        """The largest Arrow batch whose rows the driver writes."""
+        most = self._options.inline_bytes
+        if self._rejected is not None and self._rejected.sizes().batch < most:
+            # The driver's record batches may have so many bytes.
+            return -1
+        return inline_share(most, self._plan.decision)
+
     def _open(self, transactional_id: str) -> TransactionalProducer:
         self._clock.begin()
-        producer = self._kafka.producer(transactional_id, self._options.transaction_timeout_ms)
+        sizes = None if self._rejected is None else self._rejected.sizes()
+        timeout_ms = self._options.transaction_timeout_ms
+        producer = self._kafka.producer(transactional_id, timeout_ms, sizes)
         try:
             producer.init(Deadline(self._options.step_timeout))
         except BaseException:
@@ -178,22 +204,32 @@ class TaskWriter:
         digester: RowDigester,
         on_offset: Callable[[str, int, int], None] | None = None,
     ) -> None:
-        producer.produce_rows(self._take(part, digester), on_offset)
+        for rows in self._take(part, digester):
+            if len(rows):
+                producer.produce_rows(rows, on_offset)
+                # The witness: a row in its own topic, if there is one.
+                on_offset = None
 
-    def _take(self, part: pa.RecordBatch, digester: RowDigester) -> Rows:
-        """Check and count rows that will be written."""
-        if self._options.destinations is not None:
+    def _take(self, part: pa.RecordBatch, digester: RowDigester) -> list[Rows]:
+        """Check and count rows that will be written: the rows, and dead letters among them."""
+        if self._rejected is None and self._options.destinations is not None:
             check_destinations_of(part, self._options.topic, self._options.destinations)
         rows = self._rows(part)
+        # Of all rows, whichever topic they are in: a repeated batch has the same ones.
         digester.add(rows)
-        return rows
+        if self._rejected is None:
+            return [rows]
+        taken, dead_letters = self._rejected.sort_out(rows)
+        return [taken] if dead_letters is None else [taken, dead_letters]
 
     def _send_offset(self, producer: TransactionalProducer) -> None:
         token, deadline = self._plan.token, Deadline(self._options.step_timeout)
         producer.send_offset(token.position, token.member, deadline)
 
     def _rows(self, part: pa.RecordBatch) -> Rows:
-        return to_rows(part, self._options.topic, self._options.timestamp_column)
+        options = self._options
+        checked = options.dead_letter_topic is None
+        return to_rows(part, options.topic, options.timestamp_column, checked=checked)
 
     @contextlib.contextmanager
     def _explain(self, transactional_id: str) -> Iterator[None]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.interfaces import EndOutcome, Kafka, Transaction, TransactionControl
+from eos_sink.kafka.interfaces import EndOutcome, Kafka, Sizes, Transaction, TransactionControl
 from eos_sink.kafka.rows import Rows
 from eos_sink.options import SinkOptions
 from eos_sink.spark.data_source import KafkaEosDataSource
@@ -105,10 +105,10 @@ class FaultyKafka:
     def __init__(self, kafka: Kafka, gate: Gate) -> None:
         self._kafka, self._gate = kafka, gate
 
-    def producer(self, transactional_id: str, timeout_ms: int) -> Any:
+    def producer(self, transactional_id: str, timeout_ms: int, sizes: Sizes | None = None) -> Any:
         points = {"init": "init", "send_offset": "offset", "flush": "flush"}
         points |= {"identity": "prepared", "abort": "abort"}
-        client = self._kafka.producer(transactional_id, timeout_ms)
+        client = self._kafka.producer(transactional_id, timeout_ms, sizes)
         return _GatedProducer(client, self._gate, points)
 
     def log_producer(self, transactional_id: str, timeout_ms: int) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tests.fakes.clock import FakeClock
@@ -30,8 +31,10 @@ class FakeCluster:
         self.groups = Groups(self.clock)
         self.coordinator = Coordinator(self.clock, self.groups)
 
-    def create_topic(self, name: str, partitions: int = 1) -> Topic:
-        return self.topics.setdefault(name, Topic(name, partitions))
+    def create_topic(
+        self, name: str, partitions: int = 1, settings: Mapping[str, str] | None = None
+    ) -> Topic:
+        return self.topics.setdefault(name, Topic(name, partitions, settings))
 
     def read_committed(self, topic: str) -> list[Entry]:
         """What a read_committed reader has got by now, partition after partition."""

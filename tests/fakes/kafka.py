@@ -14,6 +14,7 @@ from eos_sink.kafka.interfaces import (
     MemberRefused,
     MemberState,
     PartitionState,
+    Sizes,
     TopicDescription,
     Transaction,
     TransactionState,
@@ -25,7 +26,7 @@ from tests.fakes.cluster import FakeCluster
 from tests.fakes.group import Membership
 from tests.fakes.log import PartitionLog, Topic
 from tests.fakes.process import Process, port
-from tests.fakes.producer import FakeProducer
+from tests.fakes.producer import MAX_MESSAGE_BYTES, FakeProducer
 
 LOG_TOPIC = "__eos_sink_log"
 EVERYTHING = frozenset({"READ", "WRITE", "DESCRIBE", "DESCRIBE_CONFIGS"})
@@ -225,8 +226,13 @@ class FakeKafka:
         self.process = process or Process()
         self._log_topic = log_topic
 
-    def producer(self, transactional_id: str, timeout_ms: int) -> FakeProducer:
-        return FakeProducer(self.cluster, self.process, "producer", transactional_id, timeout_ms)
+    def producer(
+        self, transactional_id: str, timeout_ms: int, sizes: Sizes | None = None
+    ) -> FakeProducer:
+        largest = sizes.record if sizes else MAX_MESSAGE_BYTES
+        return FakeProducer(
+            self.cluster, self.process, "producer", transactional_id, timeout_ms, largest
+        )
 
     def log_producer(self, transactional_id: str, timeout_ms: int) -> FakeProducer:
         return FakeProducer(
@@ -296,7 +302,7 @@ class FakeKafka:
         if topic is None:
             return None
         parts = {log.partition: PartitionState(1, 1, 1) for log in topic.partitions}
-        return TopicDescription(name, parts, {"min.insync.replicas": "1"}, EVERYTHING)
+        return TopicDescription(name, parts, topic.settings, EVERYTHING)
 
     def _visibility(self, witness: Witness) -> Visibility | None:
         topic = self.cluster.topics.get(witness.topic)

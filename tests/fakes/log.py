@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from zlib import crc32
 
 from eos_sink.kafka.interfaces import Headers, Transaction, Visibility
+from eos_sink.kafka_config.topic_rules import TopicRules
 
 
 class Outcome(Enum):
@@ -134,10 +136,25 @@ class PartitionLog:
 class Topic:
     """A topic and how records spread over its partitions."""
 
-    def __init__(self, name: str, partitions: int) -> None:
+    def __init__(
+        self, name: str, partitions: int, settings: Mapping[str, str] | None = None
+    ) -> None:
         self.name = name
+        self.settings = {"min.insync.replicas": "1", **(settings or {})}
         self.partitions = [PartitionLog(name, number) for number in range(partitions)]
         self._next = 0
+
+    def refusal(self, key: bytes | None, size: int, timestamp: int | None, now_ms: int) -> str:
+        """Why the brokers refuse a record; "" if they take it."""
+        rules = TopicRules.of(len(self.partitions), self.settings)
+        age = now_ms - (now_ms if timestamp is None else timestamp)
+        if size > rules.max_bytes:
+            return f"{self.name} takes no record of {size} bytes"
+        if rules.keyed and key is None:
+            return f"{self.name} takes no record without a key"
+        return (
+            f"too far from now: {age} ms" if not -rules.after_ms <= age <= rules.before_ms else ""
+        )
 
     def log_for(self, key: bytes | None, partition: int | None) -> PartitionLog:
         """Raises IndexError for a partition that does not exist."""

@@ -37,12 +37,14 @@ class FakeProducer:
         role: str,
         transactional_id: str,
         timeout_ms: int,
+        largest: int = MAX_MESSAGE_BYTES,
     ) -> None:
         self.process = process
         self.role = role
         self._cluster = cluster
         self._id = transactional_id
         self._timeout_ms = timeout_ms
+        self._largest = largest
         self._identity: ProducerIdentity | None = None
         self._begun = False
         self._closed = False
@@ -78,8 +80,13 @@ class FakeProducer:
         if topic not in self._cluster.topics:
             self._failure = ProduceFailed(f"no topic {topic}", FailureKind.MESSAGE_REJECTED, topic)
             return
-        if len(value or b"") + len(key or b"") > MAX_MESSAGE_BYTES:
+        size = len(value or b"") + len(key or b"")
+        if size > self._largest:
             raise ProduceFailed("a record is too large", FailureKind.MESSAGE_REJECTED, topic)
+        refusal = self._cluster.topics[topic].refusal(key, size, timestamp, self._cluster.clock.ms)
+        if refusal:
+            self._failure = ProduceFailed(refusal, FailureKind.MESSAGE_REJECTED, topic)
+            return
         try:
             log = self._cluster.topics[topic].log_for(key, partition)
         except IndexError:

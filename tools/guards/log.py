@@ -364,8 +364,8 @@ GUARDS = (
         (
             Removal(
                 _REGISTER,
-                "            producer.produce_rows(rows)\n",
-                "            producer.produce_rows(rows)\n"
+                "            producer.produce_rows(some)\n",
+                "            producer.produce_rows(some)\n"
                 "            producer.commit(answer)\n"
                 "            producer.begin()\n",
             ),

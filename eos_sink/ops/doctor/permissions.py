@@ -19,8 +19,12 @@ def check_permissions(facts: Facts) -> Findings:
     """Yields one failure for each resource."""
     subject = facts.subject
     needs = Permissions(subject.prefix, subject.log)
+    settings = subject.options.dead_letter_topic is not None
     checks = [
-        *(_check_topic(facts.topics[name], Permissions.topic(name)) for name in facts.named),
+        *(
+            _check_topic(facts.topics[name], Permissions.topic(name, settings=settings))
+            for name in facts.named
+        ),
         _check_topic(facts.topics[subject.log], (needs.log_read, needs.log_write)),
         _check_probe(facts.may_write, needs.transactions),
         _check_probe(facts.may_join, needs.group),

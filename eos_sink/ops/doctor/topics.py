@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from eos_sink.kafka.interfaces import TopicDescription, Unseen
 from eos_sink.kafka_config import translate
 from eos_sink.ops.doctor.brokers import ID_EXPIRATION, format_hours
@@ -152,7 +154,9 @@ def _check_records(topic: TopicDescription, facts: Facts) -> Findings:
         return
     name = "max.message.bytes"
     largest = int(translate(options.kafka).settings.get("message.max.bytes", "1000000"))
-    if int(topic.settings.get(name, largest)) < largest:
+    if topic.name == options.dead_letter_topic:
+        yield from _check_dead_letter_topic(topic, topic.settings, facts)
+    elif options.dead_letter_topic is None and int(topic.settings.get(name, largest)) < largest:
         meaning = (
             "The query's client sends more at once: a row or a batch of rows that is too large "
             "fails its micro-batch each time."
@@ -162,6 +166,30 @@ def _check_records(topic: TopicDescription, facts: Facts) -> Findings:
     if options.timestamp_column and topic.settings.get(name) == "LogAppendTime":
         meaning = "Records get the time of the append instead of that of eos.timestamp.column."
         yield Check.TOPIC.warning(*fix_setting(topic, name, "CreateTime", meaning, commands))
+
+
+def _check_dead_letter_topic(
+    topic: TopicDescription, settings: Mapping[str, str], facts: Facts
+) -> Findings:
+    """Find out whether it takes the rows that the other topics do not."""
+    name, commands = "cleanup.policy", facts.commands
+    if "compact" in settings.get(name, "delete"):
+        meaning = "It refuses rows without a key: the query is refused at its start."
+        yield Check.TOPIC.failure(*fix_setting(topic, name, "delete", meaning, commands))
+    name = "max.message.bytes"
+    others = [facts.topics[other] for other in facts.named if other != topic.name]
+    limits = [
+        int(limit)
+        for other in others
+        if isinstance(other, TopicDescription) and (limit := other.setting(name))
+    ]
+    if limits and int(settings.get(name, 0)) <= max(limits):
+        meaning = (
+            "A row that is too large for its own topic does not fit into this one either, where it "
+            "has more headers: such a row stops the query."
+        )
+        wanted = 10 * max(limits)
+        yield Check.TOPIC.warning(*fix_setting(topic, name, wanted, meaning, commands))
 
 
 def _check_read_back(topic: TopicDescription, facts: Facts) -> Findings:

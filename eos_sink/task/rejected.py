@@ -1,0 +1,447 @@
+"""Sort out the rows that Kafka would refuse, for the dead letter topic.
+
+A row that the brokers refuse fails its whole transaction, so it has to be found before it is sent.
+The checks are the brokers' (`TopicRules`) and the client's. A topic's rules may have changed since
+they were read: a row is rejected only by rules that its task has read itself.
+
+The headers of a dead letter are those of Kafka Connect (DeadLetterQueueReporter), as far as they
+mean something here.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eos_sink.errors import FailureKind, ProduceFailedError
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.interfaces import Kafka, Sizes
+from eos_sink.kafka.rows import HEADERS, Int64s, Rows, find_spans, find_valid, split_headers
+from eos_sink.kafka.topic_rules import read_topic_rules
+from eos_sink.kafka_config import translate
+from eos_sink.kafka_config.topic_rules import TopicRules, is_topic_name
+from eos_sink.options import SinkOptions
+
+_TOO_LARGE = "org.apache.kafka.common.errors.RecordTooLargeException"
+_UNKNOWN = "org.apache.kafka.common.errors.UnknownTopicOrPartitionException"
+_BAD_NAME = "org.apache.kafka.common.errors.InvalidTopicException"
+_BAD_TIME = "org.apache.kafka.common.errors.InvalidTimestampException"
+_BAD_RECORD = "org.apache.kafka.common.InvalidRecordException"
+_BAD_ARGUMENT = "java.lang.IllegalArgumentException"
+
+# librdkafka's defaults of `message.max.bytes` and of `batch.size`, and its limit of the former.
+_CLIENT_BYTES, _MOST_BYTES = 1_000_000, 1_000_000_000
+# A record batch in front of its records, and all numbers of a record as librdkafka counts them
+# (RD_KAFKAP_MESSAGE_V2_MAX_OVERHEAD).
+_BATCH_BYTES, _RECORD_BYTES = 61, 36
+# Attributes, and the differences of time and offset of the first record of a batch.
+_FIXED_BYTES = 3
+# librdkafka's default levels; snappy has none.
+_LEVELS = {"gzip": 6, "lz4": 1, "zstd": 3}
+# A row may be on its way for some time, and clocks differ: at most a tenth of what a topic allows.
+_CLOCKS_MS, _CLOCKS_SHARE = 10_000, 10
+# A new topic is not known to all brokers at once.
+_MISSING_S, _ASK_AGAIN_S, _MOST_MISSING = 5.0, 0.2, 10_000
+_UNLIMITED = TopicRules(2**31, 2**62)
+
+# Topics that this process has waited for: rows of later batches need not wait again.
+_missing: set[str] = set()
+
+Mask = npt.NDArray[np.bool_]
+
+
+class Fault(NamedTuple):
+    """Why Kafka would refuse a row: the Java class of the error, and a message."""
+
+    error: str
+    message: str
+
+
+Found = Iterator[tuple[Mask, Callable[[int], Fault]]]
+"""Which rows are refused by one check, and why the n-th one is."""
+
+
+class RejectedRows:
+    """Sorts out the rows of one task.
+
+    Args:
+        rules: what is known of topics.
+        task: the number of the task.
+
+    Attributes:
+        counts: the rejected rows by the last part of their error's class.
+    """
+
+    def __init__(
+        self,
+        kafka: Kafka,
+        options: SinkOptions,
+        rules: Mapping[str, TopicRules],
+        task: int,
+        now_ms: Callable[[], float] = lambda: time.time() * 1000,
+    ) -> None:
+        assert options.dead_letter_topic is not None
+        self.counts: Counter[str] = Counter()
+        self._kafka = kafka
+        self._options = options
+        self._topic = options.dead_letter_topic
+        self._known: dict[str, TopicRules | None] = dict(rules)
+        self._read: set[str] = set()
+        self._task = task
+        self._now_ms = now_ms
+        settings = translate(options.kafka).settings
+        self._client_bytes = int(settings.get("message.max.bytes", _CLIENT_BYTES))
+        self._codec = settings.get("compression.type", "none")
+        self._level = int(settings.get("compression.level", -1))
+        propagation_ms = int(settings.get("topic.metadata.propagation.max.ms", _MISSING_S * 1000))
+        self._missing_s = min(_MISSING_S, propagation_ms / 1000)
+
+    def know(self, rows: Rows) -> None:
+        """Read the rules of the rows' topics, as far as they are not known."""
+        self._learn(rows.topics[0])
+
+    def sizes(self) -> Sizes:
+        """What a producer of these rows may send. No batch of several records is larger than the
+        smallest one that a known topic takes."""
+        rules = [each for each in self._known.values() if each is not None]
+        record = max(self._client_bytes, self._dead_letter_rules().max_bytes)
+        least = min((each.max_bytes for each in rules), default=_MOST_BYTES)
+        return Sizes(min(record, _MOST_BYTES), max(1, min(least, _MOST_BYTES)))
+
+    def sort_out(self, rows: Rows) -> tuple[Rows, Rows | None]:
+        """The rows that Kafka takes, and the dead letters of the others.
+
+        Raises:
+            ClusterError: the rules of a topic cannot be read.
+            ProduceFailedError: the dead letter topic does not take one of them.
+        """
+        names, topics = rows.topics
+        self._learn(names)
+        faults = self._find_all(rows)
+        if faults:
+            suspects = {self._topic, *(names[topics[number]] for number in faults)}
+            if not suspects <= self._read:
+                self._learn(sorted(suspects - self._read), again=True)
+                faults = self._find_all(rows)
+        if not faults:
+            return rows, None
+        self.counts.update(fault.error.rpartition(".")[2] for fault in faults.values())
+        rejected = np.array(sorted(faults), np.int64)
+        kept = np.delete(np.arange(len(rows), dtype=np.int64), rejected)
+        return rows.take(kept), self._to_dead_letters(rows.take(rejected), faults)
+
+    # What is known of topics.
+
+    def _learn(self, names: list[str], *, again: bool = False) -> None:
+        """Ask for the topics that are not known, or for all of them again."""
+        asked = [name for name in names if (again or name not in self._known)]
+        asked = [
+            name
+            for name in asked
+            if name == self._topic or (is_topic_name(name) and self._is_declared(name))
+        ]
+        if not asked:
+            return
+        deadline = Deadline(self._options.step_timeout)
+        until = Deadline(self._missing_s)
+        found = read_topic_rules(self._kafka, asked, deadline)
+        while not until.passed:
+            missing = [name for name, rules in found.items() if rules is None]
+            if not set(missing) - _missing:
+                break
+            time.sleep(_ASK_AGAIN_S)
+            found |= read_topic_rules(self._kafka, missing, deadline)
+        if len(_missing) > _MOST_MISSING:
+            _missing.clear()
+        _missing.update(name for name, rules in found.items() if rules is None)
+        self._known |= found
+        self._read.update(asked)
+
+    def _is_declared(self, name: str) -> bool:
+        declared = self._options.destinations
+        return declared is None or name in declared.ranges
+
+    def _dead_letter_rules(self) -> TopicRules:
+        if self._known.get(self._topic) is None:
+            self._known |= read_topic_rules(
+                self._kafka, [self._topic], Deadline(self._options.step_timeout)
+            )
+        # Without the topic the producer's error names it.
+        return self._known[self._topic] or _UNLIMITED
+
+    def _rules(self, name: str) -> TopicRules:
+        return self._known.get(name) or _UNLIMITED
+
+    # The checks. The first one that finds a row gives the reason.
+
+    def _find_all(self, rows: Rows) -> dict[int, Fault]:
+        """The refused rows by number."""
+        faults: dict[int, Fault] = {}
+        names, topics = rows.topics
+        rules = [self._rules(name) for name in names]
+        checks = (
+            self._find_wrong_topics(names, topics),
+            self._find_wrong_partitions(rows),
+            self._find_wrong_headers(rows),
+            self._find_missing_keys(rows, rules),
+            self._find_wrong_times(rows, rules),
+            self._find_too_large(rows, rules),
+        )
+        for check in checks:
+            for mask, explain in check:
+                for number in np.flatnonzero(mask).tolist():
+                    if number not in faults:
+                        faults[number] = explain(number)
+        return faults
+
+    def _find_wrong_topics(self, names: list[str], topics: Int64s) -> Found:
+        for index, name in enumerate(names):
+            if not is_topic_name(name):
+                what = f"cannot be written: {name!r}" if name else "is null or empty"
+                fault = Fault(_BAD_NAME, f"The topic {what}.")
+            elif not self._is_declared(name):
+                fault = Fault(_UNKNOWN, f"eos.destinations does not declare topic {name}.")
+            elif self._known[name] is None and self._options.topic is None:
+                fault = Fault(_UNKNOWN, f"Topic {name} does not exist.")
+            else:
+                # A missing topic of the option is no row's fault: the producer's error names it.
+                continue
+            yield topics == index, _always(fault)
+
+    def _find_wrong_partitions(self, rows: Rows) -> Found:
+        names, topics = rows.topics
+        declared = self._options.destinations
+        if rows.partition is None:
+            for name in names:
+                if declared and name in declared.ranges and not declared.allow(name, None):
+                    raise declared.make_error(name, None)
+            return
+        given = rows.partition.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+        named = find_valid(rows.partition)
+        counts = np.array([self._rules(name).partitions for name in names], np.int64)
+        below = named & (given < 0)
+        yield below, lambda n: Fault(_BAD_ARGUMENT, f"The partition is {given[n]}, below 0.")
+        beyond = named & (given >= counts[topics])
+        yield (
+            beyond,
+            lambda n: Fault(
+                _UNKNOWN,
+                f"Topic {names[topics[n]]} has {counts[topics[n]]} partitions, and none of number "
+                f"{given[n]}.",
+            ),
+        )
+        if declared is None:
+            return
+        for topic, partition in np.unique(np.column_stack([topics, given]), axis=0).tolist():
+            name = names[topic]
+            number = partition if partition >= 0 else None
+            if name in declared.ranges and not declared.allow(name, number):
+                what = "a row without a partition" if number is None else f"partition {number}"
+                fault = Fault(_UNKNOWN, f"eos.destinations does not declare {what} of {name}.")
+                yield (topics == topic) & (given == partition), _always(fault)
+
+    def _find_wrong_headers(self, rows: Rows) -> Found:
+        if rows.headers is None:
+            return
+        counts, _, _ = split_headers(rows.headers)
+        keys = pc.list_flatten(rows.headers).flatten()[0]
+        wrong = pc.fill_null(pc.match_substring(keys, "\0"), True).to_numpy(zero_copy_only=False)
+        mask = np.zeros(len(rows), np.bool_)
+        mask[np.repeat(np.arange(len(rows)), counts)[wrong]] = True
+        what = "A header has no key, or one with a zero character."
+        yield mask, _always(Fault(_BAD_ARGUMENT, what))
+
+    def _find_missing_keys(self, rows: Rows, rules: list[TopicRules]) -> Found:
+        keyed = np.array([each.keyed for each in rules], np.bool_)
+        if not keyed.any():
+            return
+        names, topics = rows.topics
+        missing = ~find_valid(rows.key) if rows.key is not None else np.ones(len(rows), np.bool_)
+        yield (
+            keyed[topics] & missing,
+            lambda n: Fault(
+                _BAD_RECORD, f"Topic {names[topics[n]]} is compacted, and the row has no key."
+            ),
+        )
+
+    def _find_wrong_times(self, rows: Rows, rules: list[TopicRules]) -> Found:
+        if rows.timestamp is None:
+            return
+        names, topics = rows.topics
+        now = int(self._now_ms())
+        given = rows.timestamp.fill_null(now).to_numpy(zero_copy_only=False).astype(np.int64)
+        yield given < 1, lambda n: Fault(_BAD_ARGUMENT, f"The time {given[n]} ms is before 1970.")
+        before, after = (
+            np.array([_shorten(each) for each in limits], np.int64)
+            for limits in zip(*((each.before_ms, each.after_ms) for each in rules), strict=True)
+        )
+        age = now - given
+        yield (
+            (age > before[topics]) | (-age > after[topics]),
+            lambda n: Fault(
+                _BAD_TIME,
+                f"The time {given[n]} ms is {abs(age[n])} ms {'before' if age[n] > 0 else 'after'} "
+                f"the present, too far for topic {names[topics[n]]} (message.timestamp.before.max."
+                "ms, message.timestamp.after.max.ms).",
+            ),
+        )
+
+    def _find_too_large(self, rows: Rows, rules: list[TopicRules]) -> Found:
+        names, topics = rows.topics
+        content = _Content(rows)
+        least = min(self._client_bytes, *(each.max_bytes for each in rules))
+        if content.bound <= least:
+            return
+        sent, stored = content.sizes()
+        limits = np.array([each.max_bytes for each in rules], np.int64)[topics]
+        yield (
+            sent > self._client_bytes,
+            lambda n: Fault(
+                _TOO_LARGE,
+                f"The row has {sent[n]} bytes, and kafka.max.request.size is {self._client_bytes}.",
+            ),
+        )
+        mask = stored > limits
+        for number in np.flatnonzero(mask & (sent <= self._client_bytes)).tolist():
+            # It is sent in a batch of its own.
+            record = rows.slice(number, 1)
+            stored[number] = self._compressed(record, rules[topics[number]], int(stored[number]))
+        yield (
+            stored > limits,
+            lambda n: Fault(
+                _TOO_LARGE,
+                f"A record batch of this row alone has {stored[n]} bytes, and max.message.bytes "
+                f"of topic {names[topics[n]]} is {limits[n]}.",
+            ),
+        )
+
+    def _compressed(self, record: Rows, rules: TopicRules, plain: int) -> int:
+        """The size of the record's batch as it is sent, or as the brokers compress it anew, if that
+        is larger."""
+        codecs = {self._codec}
+        if rules.compression != "producer":
+            codecs.add(rules.compression)
+        if codecs & {"none", "uncompressed"}:
+            return plain
+        (row,) = record
+        content = b"".join(
+            [
+                *(part or b"" for part in row[:2]),
+                *(part for key, value in row[3] or () for part in (key.encode(), value or b"")),
+            ]
+        )
+        return max(_BATCH_BYTES + self._compress(content, codec) for codec in codecs)
+
+    def _compress(self, content: bytes, codec: str) -> int:
+        level = _LEVELS.get(codec)
+        if level is not None and codec == self._codec and self._level > 0:
+            level = self._level
+        return len(pa.Codec(codec, level).compress(content, asbytes=True))
+
+    # Dead letters.
+
+    def _to_dead_letters(self, rows: Rows, faults: Mapping[int, Fault]) -> Rows:
+        """Raises:
+        ProduceFailedError: the dead letter topic does not take one.
+        """
+        headers = [
+            [*_mended(row[3]), *self._describe(row[2], row[4], row[5], faults[number])]
+            for number, row in zip(sorted(faults), rows, strict=True)
+        ]
+        letters = Rows(rows.value, rows.key, self._topic, pa.array(headers, HEADERS))
+        most = min(self._dead_letter_rules().max_bytes, _MOST_BYTES)
+        size = int(_Content(letters).sizes()[1].max())
+        if size > most:
+            raise ProduceFailedError(
+                f"A row that Kafka would refuse has {size} bytes, more than the dead letter topic "
+                f"{self._topic} takes ({most}). Nothing of the batch is visible.",
+                remedy="Raise max.message.bytes of that topic (kafka-configs --alter --entity-type "
+                f"topics --entity-name {self._topic} --add-config max.message.bytes={2 * size}), "
+                "then start the query again: Spark replays the batch.",
+                data={"kind": FailureKind.MESSAGE_REJECTED.value, "bytes": size, "limit": most},
+            )
+        return letters
+
+    def _describe(
+        self, topic: str, partition: int | None, timestamp: int | None, fault: Fault
+    ) -> Iterator[tuple[str, bytes]]:
+        texts = {
+            "__connect.errors.topic": topic,
+            "__connect.errors.partition": str(-1 if partition is None else partition),
+            "__connect.errors.connector.name": self._options.names.query,
+            "__connect.errors.task.id": str(self._task),
+            "__connect.errors.exception.class.name": fault.error,
+            "__connect.errors.exception.message": fault.message,
+        }
+        if timestamp is not None:
+            # The dead letter topic might refuse it too, or delete the record at once.
+            texts["__eos.errors.timestamp"] = str(timestamp)
+        return ((name, text.encode()) for name, text in texts.items())
+
+
+class _Content:
+    """The sizes of rows."""
+
+    def __init__(self, rows: Rows) -> None:
+        self._values = find_spans(rows.value)[2]
+        nothing = np.full(len(rows), -1, np.int64)
+        self._keys = nothing if rows.key is None else find_spans(rows.key)[2]
+        self._counts = self._headers = np.zeros(len(rows), np.int64)
+        if rows.headers is not None:
+            counts, *parts = split_headers(rows.headers)
+            each = np.sum([_field(find_spans(part)[2]) for part in parts], axis=0)
+            ends = np.concatenate([[0], np.cumsum(each, dtype=np.int64)])
+            last = np.cumsum(counts)
+            self._counts, self._headers = counts, ends[last] - ends[last - counts]
+
+    @property
+    def bound(self) -> int:
+        """No row is larger, however it is counted."""
+        parts = (self._values, self._keys, self._headers)
+        return _BATCH_BYTES + _RECORD_BYTES + sum(int(part.max(initial=0)) for part in parts)
+
+    def sizes(self) -> tuple[Int64s, Int64s]:
+        """The bytes of each record as librdkafka compares them with `message.max.bytes`, and those
+        of a record batch (KIP-98) that has only this record, without compression."""
+        keys, values = np.maximum(self._keys, 0), np.maximum(self._values, 0)
+        sent = _RECORD_BYTES + keys + values + self._headers
+        body = _FIXED_BYTES + _field(self._keys) + _field(self._values) + self._headers
+        body += _number(self._counts)
+        return sent, _BATCH_BYTES + _number(body) + body
+
+
+def _field(lengths: Int64s) -> Int64s:
+    """The bytes of fields with these lengths, -1 for null, behind their lengths."""
+    size: Int64s = _number(lengths) + np.maximum(lengths, 0)
+    return size
+
+
+def _number(numbers: Int64s) -> Int64s:
+    """The bytes of numbers from -1 on as varints in zigzag encoding."""
+    zigzag = np.where(numbers < 0, 1, 2 * numbers)
+    size: Int64s = np.ones(len(numbers), np.int64)
+    for bits in (7, 14, 21, 28):
+        size += zigzag >= 1 << bits
+    return size
+
+
+def _always(fault: Fault) -> Callable[[int], Fault]:
+    return lambda _: fault
+
+
+def _shorten(limit_ms: int) -> int:
+    return limit_ms - min(_CLOCKS_MS, limit_ms // _CLOCKS_SHARE)
+
+
+def _mended(
+    headers: list[tuple[str, bytes | None]] | None,
+) -> list[tuple[str, bytes | None]]:
+    """The row's headers, with keys that a record can have."""
+    return [((key or "").replace("\0", "\ufffd"), value) for key, value in headers or ()]

@@ -1,0 +1,499 @@
+"""Rows that Kafka would refuse go to the dead letter topic, in the transaction of the others."""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+import uuid
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ResourceType,
+)
+
+from eos_sink.errors import ClusterError, ConfigurationError, ProduceFailedError
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.testing import KafkaCluster
+from eos_sink.testing.faults import FaultPoint
+from eos_sink.testing.waiting import wait_until
+from integration.checker import read_topic
+from integration.conftest import MakeRun
+from integration.in_process import Run, new_topic
+from integration.query import INLINE_BYTES, Query, kill_at
+
+pytestmark = pytest.mark.timeout(600)
+
+VERSIONS = pytest.mark.kafka("4.3.0", "3.9.1")
+INLINE = "65536"
+# Five seconds otherwise, in which a topic may still become known.
+SOON = {"kafka_topic_metadata_propagation_max_ms": "200"}
+PAIRS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+
+
+def times(*seconds: float | None) -> Any:
+    """Seconds from now."""
+    now = time.time()
+    given = [None if each is None else int((now + each) * 1_000_000) for each in seconds]
+    return pa.array(given, pa.timestamp("us", "UTC"))
+
+
+def alter(kafka: KafkaCluster, topic: str, most: str) -> None:
+    """Set the topic's max.message.bytes, and wait until the brokers say so."""
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
+    entry = ConfigEntry("max.message.bytes", most, incremental_operation=AlterConfigOpType.SET)
+    wanted = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
+    admin.incremental_alter_configs([wanted])[wanted].result(30)
+    asked = ConfigResource(ResourceType.TOPIC, topic)
+
+    def is_set() -> bool:
+        found = admin.describe_configs([asked])[asked].result(30)
+        return bool(found["max.message.bytes"].value == most)
+
+    wait_until(is_set, Deadline(30), f"{topic} has max.message.bytes={most}")
+
+
+def text(content: bytes | None) -> str:
+    return (content or b"").decode()
+
+
+@dataclass(frozen=True)
+class Bad:
+    """A row that Kafka refuses.
+
+    Attributes:
+        error: the last part of its class.
+        columns: of the row.
+        topic: settings of the topic.
+        options: of the query.
+        by_column: whether the rows name their topic.
+    """
+
+    error: str
+    columns: dict[str, Any] = field(default_factory=dict)
+    topic: dict[str, Any] = field(default_factory=dict)
+    options: dict[str, str] = field(default_factory=dict)
+    by_column: bool = False
+
+
+BAD = {
+    "too large for the topic": Bad(
+        "RecordTooLargeException",
+        {"value": ["x" * 3_000]},
+        {"max_message_bytes": 2_000},
+        {"kafka_compression_type": "none"},
+    ),
+    "too large for the client": Bad(
+        "RecordTooLargeException",
+        {"value": ["x" * 3_000]},
+        options={"kafka_max_request_size": "2000"},
+    ),
+    "too large when compressed": Bad(
+        "RecordTooLargeException",
+        {"value": [bytes(range(256)).hex() * 40]},
+        {"max_message_bytes": 400, "compression_type": "lz4"},
+        {"kafka_compression_type": "zstd"},
+    ),
+    "no such partition": Bad(
+        "UnknownTopicOrPartitionException", {"partition": pa.array([3], pa.int32())}
+    ),
+    "a partition below 0": Bad(
+        "IllegalArgumentException", {"partition": pa.array([-1], pa.int32())}
+    ),
+    "no such topic": Bad(
+        "UnknownTopicOrPartitionException", {"topic": ["missing"]}, by_column=True
+    ),
+    "no topic": Bad("InvalidTopicException", {"topic": pa.nulls(1, pa.string())}, by_column=True),
+    "no name of a topic": Bad("InvalidTopicException", {"topic": ["a b"]}, by_column=True),
+    "a topic of Kafka's own": Bad(
+        "InvalidTopicException", {"topic": ["__consumer_offsets"]}, by_column=True
+    ),
+    "not declared": Bad(
+        "UnknownTopicOrPartitionException",
+        {"topic": ["elsewhere"]},
+        options={"eos_destinations": "TOPIC"},
+        by_column=True,
+    ),
+    "no key in a compacted topic": Bad(
+        "InvalidRecordException", {"key": pa.nulls(1, pa.string())}, {"cleanup_policy": "compact"}
+    ),
+    "too old": Bad(
+        "InvalidTimestampException",
+        {"at": times(-3600)},
+        {"message_timestamp_before_max_ms": 60_000},
+    ),
+    "too far ahead": Bad(
+        "InvalidTimestampException",
+        {"at": times(7200)},
+        {"message_timestamp_after_max_ms": 3_600_000},
+    ),
+    "before 1970": Bad(
+        "IllegalArgumentException", {"at": pa.array([-1], pa.timestamp("us", "UTC"))}
+    ),
+    "a header without a key": Bad(
+        "IllegalArgumentException", {"headers": pa.array([[(None, b"h")]], PAIRS)}
+    ),
+    "a header with a zero": Bad(
+        "IllegalArgumentException", {"headers": pa.array([[("a\0b", b"h")]], PAIRS)}
+    ),
+}
+
+
+def start(kafka: KafkaCluster, run: MakeRun, bad: Bad, **options: str) -> tuple[Run, str, str]:
+    topic, letters = new_topic(kafka, "main", **bad.topic), new_topic(kafka, "dead")
+    given = {name: value.replace("TOPIC", topic) for name, value in bad.options.items()}
+    if not bad.by_column:
+        given["topic"] = topic
+    if "at" in bad.columns:
+        given["eos_timestamp_column"] = "at"
+    query = run(kafka, **SOON, eos_dead_letter_topic=letters, **given, **options)
+    return query, topic, letters
+
+
+def mixed(topic: str, bad: Bad) -> dict[str, Any]:
+    """A good row, the bad one, and another good one."""
+
+    def column(name: str, good: Any, kind: Any) -> Any:
+        row = pa.array(bad.columns.get(name, [good]), kind)
+        return pa.concat_arrays([pa.array([good], kind), row, pa.array([good], kind)])
+
+    columns = {
+        "value": column("value", "good", pa.string()),
+        "key": column("key", "k", pa.string()),
+    }
+    kinds = {"partition": pa.int32(), "headers": PAIRS, "at": pa.timestamp("us", "UTC")}
+    for name in bad.columns.keys() & kinds.keys():
+        columns[name] = column(name, None, kinds[name])
+    if bad.by_column:
+        columns["topic"] = column("topic", topic, pa.string())
+    return columns
+
+
+@VERSIONS
+@pytest.mark.parametrize("path", ["native", "row by row", "inline"])
+@pytest.mark.parametrize("bad", [pytest.param(bad, id=name) for name, bad in BAD.items()])
+def test_a_refused_row_is_a_dead_letter_and_the_others_are_where_they_belong(
+    kafka: KafkaCluster, run: MakeRun, bad: Bad, path: str
+) -> None:
+    how = {"row by row": {"eos_native": "false"}, "inline": {"eos_inline_bytes": INLINE}}
+    query, topic, letters = start(kafka, run, bad, **how.get(path, {}))
+    (report,) = query.write_tasks([mixed(topic, bad)])
+    assert report.digest.rows == 3
+    assert report.dead_letters == {bad.error: 1}
+    most = {**bad.topic, **bad.options}
+    limits = (most.get("max_message_bytes"), most.get("kafka_max_request_size"))
+    narrow = any(limit and int(limit) < int(INLINE) for limit in limits)
+    assert bool(report.inline) is (path == "inline" and not narrow)
+    found = read_topic(kafka.bootstrap_servers, topic)
+    assert found.values() == ["good", "good"]
+    (letter,) = read_topic(kafka.bootstrap_servers, letters)
+    expected = mixed(topic, bad)
+    assert text(letter.value) == expected["value"][1].as_py()
+    assert letter.key == (None if (key := expected["key"][1].as_py()) is None else key.encode())
+    headers = dict(letter.headers or [])
+    named = bad.columns["topic"][0] if bad.by_column else topic
+    assert text(headers["__connect.errors.topic"]) == str(named or "").replace("None", "")
+    assert text(headers["__connect.errors.exception.class.name"]).endswith(f".{bad.error}")
+    assert headers["__connect.errors.exception.message"]
+    # Without the option the row is what Kafka or the sink refuses.
+    given = {name: value.replace("TOPIC", topic) for name, value in bad.options.items()}
+    strict = run(
+        kafka,
+        **{**SOON, "kafka_topic_metadata_propagation_max_ms": "1000"},
+        **given,
+        **({} if bad.by_column else {"topic": topic}),
+        **({"eos_timestamp_column": "at"} if "at" in bad.columns else {}),
+    )
+    with pytest.raises((ProduceFailedError, ConfigurationError, ClusterError)):
+        strict.write(mixed(topic, bad))
+
+
+# --- What stops the query.
+
+
+def test_a_row_that_the_dead_letter_topic_does_not_take_says_how_to_make_room(
+    kafka: KafkaCluster, run: MakeRun
+) -> None:
+    topic, letters = (new_topic(kafka, name, max_message_bytes=2_000) for name in ("main", "dead"))
+    query = run(kafka, topic=topic, eos_dead_letter_topic=letters)
+    query.write(value=["good"])
+    with pytest.raises(ProduceFailedError, match="dead letter topic") as raised:
+        query.write(value=["good", "x" * 3_000])
+    assert f"--entity-name {letters}" in raised.value.remedy
+    alter(kafka, letters, raised.value.remedy.split("max.message.bytes=")[1].split(")")[0])
+    query.write(value=["good", "x" * 3_000])
+    assert read_topic(kafka.bootstrap_servers, topic).values() == ["good", "good"]
+    assert read_topic(kafka.bootstrap_servers, letters).values() == ["x" * 3_000]
+
+
+def test_a_missing_topic_of_the_option_is_no_row_s_fault(kafka: KafkaCluster, run: MakeRun) -> None:
+    letters = new_topic(kafka, "dead")
+    with pytest.raises(ClusterError, match="'nowhere' does not exist"):
+        run(kafka, topic="nowhere", eos_dead_letter_topic=letters, **SOON).write(value=["a"])
+    assert read_topic(kafka.bootstrap_servers, letters).values() == []
+
+
+def test_the_dead_letter_topic_is_looked_at_before_the_start(
+    kafka: KafkaCluster, run: MakeRun
+) -> None:
+    topic = new_topic(kafka, "main")
+    with pytest.raises(ClusterError, match="'nowhere' does not exist"):
+        run(kafka, topic=topic, eos_dead_letter_topic="nowhere").plan()
+    compacted = new_topic(kafka, "dead", cleanup_policy="compact")
+    with pytest.raises(ClusterError, match="is compacted"):
+        run(kafka, topic=topic, eos_dead_letter_topic=compacted).plan()
+    with pytest.raises(ConfigurationError, match=r"eos\.destinations"):
+        run(
+            kafka,
+            eos_destinations=f"{topic}:0-1",
+            eos_dead_letter_topic=new_topic(kafka, "dead"),
+        ).write(value=["a"], topic=[topic])
+
+
+# --- What Kafka takes is no dead letter.
+
+
+@pytest.mark.parametrize("compression", ["gzip", "snappy", "lz4", "zstd"])
+def test_a_row_that_fits_when_it_is_compressed_is_no_dead_letter(
+    kafka: KafkaCluster, run: MakeRun, compression: str
+) -> None:
+    topic, letters = new_topic(kafka, "main", max_message_bytes=2_000), new_topic(kafka, "dead")
+    query = run(
+        kafka, topic=topic, eos_dead_letter_topic=letters, kafka_compression_type=compression
+    )
+    query.write(value=["x" * 20_000])
+    assert read_topic(kafka.bootstrap_servers, topic).values() == ["x" * 20_000]
+    assert read_topic(kafka.bootstrap_servers, letters).values() == []
+
+
+def test_the_largest_row_that_a_topic_takes_is_no_dead_letter_and_the_next_one_is(
+    kafka: KafkaCluster, run: MakeRun
+) -> None:
+    topic, letters = new_topic(kafka, "main", max_message_bytes=2_000), new_topic(kafka, "dead")
+    query = run(kafka, topic=topic, eos_dead_letter_topic=letters, kafka_linger_ms="0")
+    headers = pa.array([[("name", b"value"), ("n", None)]], PAIRS)
+    found = []
+    for size in range(1_900, 1_925):
+        row = {"value": ["x" * size], "key": ["key"], "headers": headers}
+        found.append(sum(query.write(row).dead_letters.values()))
+    assert found == sorted(found)
+    assert set(found) == {0, 1}
+    # Kafka refuses the first dead letter as well.
+    least = 1_900 + found.index(1)
+    strict = run(kafka, topic=topic)
+    with pytest.raises(ProduceFailedError, match="MSG_SIZE_TOO_LARGE"):
+        strict.write(value=["x" * least], key=["key"], headers=headers)
+    strict.write(value=["x" * (least - 1)], key=["key"], headers=headers)
+
+
+@pytest.mark.parametrize("inline", ["0", INLINE])
+def test_small_rows_fit_into_a_topic_that_takes_only_small_batches(
+    kafka: KafkaCluster, run: MakeRun, inline: str
+) -> None:
+    rows = ["".join(uuid.uuid4().hex for _ in range(10)) for _ in range(100)]
+    for by_column in (False, True):
+        topic, letters = new_topic(kafka, "main", 1, max_message_bytes=2_000), new_topic(kafka, "d")
+        given = {} if by_column else {"topic": topic}
+        query = run(kafka, **given, eos_dead_letter_topic=letters, eos_inline_bytes=inline)
+        query.write(value=rows, topic=[topic] * len(rows))
+        assert read_topic(kafka.bootstrap_servers, topic).values() == rows
+        assert read_topic(kafka.bootstrap_servers, letters).values() == []
+
+
+def test_rules_that_have_become_wider_since_the_plan_are_read_again(
+    kafka: KafkaCluster, run: MakeRun
+) -> None:
+    topic, letters = new_topic(kafka, "main", 1, max_message_bytes=2_000), new_topic(kafka, "dead")
+    query = run(kafka, topic=topic, eos_dead_letter_topic=letters, kafka_compression_type="none")
+    query.write(value=["good"])
+    alter(kafka, topic, "10000")
+    query.write(value=["x" * 3_000])
+    assert read_topic(kafka.bootstrap_servers, topic).values() == ["good", "x" * 3_000]
+
+
+def test_a_dead_letter_keeps_its_headers_key_and_time(kafka: KafkaCluster, run: MakeRun) -> None:
+    topic, letters = new_topic(kafka, "main"), new_topic(kafka, "dead")
+    query = run(kafka, topic=topic, eos_dead_letter_topic=letters, eos_timestamp_column="at")
+    row = {
+        "value": pa.nulls(1, pa.binary()),
+        "key": [b"\0key"],
+        "partition": pa.array([7], pa.int32()),
+        "headers": pa.array([[("a", b"1"), ("a", None), ("", b"")]], PAIRS),
+        "at": pa.array([1_700_000_000_123_456], pa.timestamp("us", "UTC")),
+    }
+    (report,) = query.write_tasks([{**row, "partition": pa.nulls(1, pa.int32())}], [row])[1:]
+    (letter,) = read_topic(kafka.bootstrap_servers, letters)
+    assert (letter.value, letter.key) == (None, b"\0key")
+    assert letter.headers is not None
+    assert list(letter.headers[:3]) == [("a", b"1"), ("a", None), ("", b"")]
+    said = {name: text(content) for name, content in letter.headers[3:]}
+    assert said.pop("__connect.errors.connector.name").startswith("q_")
+    assert said == {
+        "__connect.errors.topic": topic,
+        "__connect.errors.partition": "7",
+        "__connect.errors.task.id": "1",
+        "__connect.errors.exception.class.name": (
+            "org.apache.kafka.common.errors.UnknownTopicOrPartitionException"
+        ),
+        "__connect.errors.exception.message": (
+            f"Topic {topic} has 3 partitions, and none of number 7."
+        ),
+        "__eos.errors.timestamp": "1700000000123",
+    }
+    assert report.dead_letters == {"UnknownTopicOrPartitionException": 1}
+
+
+# --- Crashes.
+
+
+class Sorted:
+    """A query some of whose rows are refused, and the place where each belongs."""
+
+    def __init__(self, kafka: KafkaCluster, query: Query, refused: str) -> None:
+        self.query, self._servers = query, kafka.bootstrap_servers
+        self.letters = f"{query.topic}-dead"
+        kafka.create_topic(self.letters, partitions=2)
+        own = {"kafka.topic.metadata.propagation.max.ms": "200"}
+        query.change({"eos.dead.letter.topic": self.letters, **own})
+        self._by_topic = refused == "topic"
+        if self._by_topic:
+            # Each second row of a task.
+            query.to_topics([query.topic, f"{query.topic}-missing"])
+        else:
+            alter(kafka, query.topic, "2000")
+
+    def rows(self, batch: int, counts: list[int]) -> list[list[str]]:
+        width = 0 if self._by_topic else 3_000
+        return [
+            [f"{batch}-{p}-{i}".ljust(width if i % 2 else 0, "x") for i in range(count)]
+            for p, count in enumerate(counts)
+        ]
+
+    def _sort(self, part: list[str]) -> list[tuple[str, bool]]:
+        """Whether each row of a task is refused."""
+        # Each Arrow batch begins with the first topic.
+        length = -(-len(part) // self.query.pieces) if self._by_topic else len(part)
+        return [(row, number % length % 2 == 1) for number, row in enumerate(part)]
+
+    def check(self) -> tuple[int, int]:
+        """Each row is visible once, where it belongs; how many are in each topic."""
+        parts = [part for batch in self.query.batches for part in batch]
+        wanted = [
+            Counter(row for part in parts for row, bad in self._sort(part) if bad is refused)
+            for refused in (False, True)
+        ]
+        found = [
+            Counter(read_topic(self._servers, topic).values())
+            for topic in (self.query.topic, self.letters)
+        ]
+        assert found == wanted
+        decision = self.query.log().decision
+        assert decision is not None
+        of_batch = self.query.batches[decision.batch.batch]
+        assert decision.dead_letter_rows == sum(bad for p in of_batch for _, bad in self._sort(p))
+        return found[0].total(), found[1].total()
+
+
+POINTS = [
+    FaultPoint.TASK_PRODUCE_AMID,
+    FaultPoint.TASK_PREPARED_AFTER,
+    FaultPoint.COMMITTER_VOTE_AFTER,
+    FaultPoint.COMMITTER_WRITE_BEFORE,
+    FaultPoint.COMMITTER_WRITE_AFTER,
+    FaultPoint.COMMITTER_SETTLE_AMID,
+]
+
+
+def long_unless(point: FaultPoint, *short: FaultPoint) -> Any:
+    marks = [] if point in short else [pytest.mark.long]
+    return pytest.param(point, id=point.value, marks=marks)
+
+
+@pytest.mark.parametrize("refused", ["topic", "size"])
+@pytest.mark.parametrize(
+    "point", [long_unless(point, FaultPoint.TASK_PREPARED_AFTER) for point in POINTS]
+)
+def test_each_row_is_once_where_it_belongs_after_a_crash_at(
+    kafka: KafkaCluster, query: Query, point: FaultPoint, refused: str
+) -> None:
+    rows = Sorted(kafka, query, refused)
+    query.batches = [rows.rows(batch, [8, 7, 1]) for batch in range(3)]
+    query.run(kill_at(point, batch=1, partition=1)).killed_at(point)
+    query.finish()
+    rows.check()
+
+
+@pytest.mark.parametrize(
+    "point",
+    [
+        long_unless(point, FaultPoint.COMMITTER_WRITE_AFTER)
+        for point in (
+            FaultPoint.COMMITTER_PRODUCE_AMID,
+            FaultPoint.COMMITTER_WRITE_BEFORE,
+            FaultPoint.COMMITTER_WRITE_AFTER,
+        )
+    ],
+)
+def test_each_inlined_row_is_once_where_it_belongs_after_a_crash_at(
+    kafka: KafkaCluster, query: Query, point: FaultPoint
+) -> None:
+    query.inline()
+    rows = Sorted(kafka, query, "topic")
+    query.batches = [rows.rows(batch, [8, 7, 2]) for batch in range(3)]
+    query.run(kill_at(point, batch=1, partition=2)).killed_at(point)
+    assert query.finish().inlined(2) == [0, 1, 2]
+    rows.check()
+
+
+@pytest.mark.parametrize("refused", ["topic", "size"])
+def test_lost_partitions_are_written_again_with_their_dead_letters(
+    kafka: KafkaCluster, query: Query, refused: str
+) -> None:
+    rows = Sorted(kafka, query, refused)
+    query.batches = [rows.rows(batch, [8, 7, 2]) for batch in range(2)]
+    query.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
+    query.take_id(query.slot(), 1)
+    assert query.finish().written(1) == [1]
+    rows.check()
+
+
+KILLS, BATCHES, LONGEST_LIFE_S = 20, 12, 1.5
+
+
+@pytest.mark.parametrize(
+    ("refused", "inline", "native"),
+    [
+        pytest.param("topic", INLINE_BYTES, "true", id="topics and small tasks"),
+        pytest.param("size", 0, "true", id="sizes", marks=pytest.mark.long),
+        pytest.param("size", 0, "false", id="sizes, row by row", marks=pytest.mark.long),
+    ],
+)
+def test_each_row_is_once_where_it_belongs_under_kills_at_any_time(
+    kafka: KafkaCluster, query: Query, refused: str, inline: int, native: str
+) -> None:
+    chance = random.Random(11)
+    rows = Sorted(kafka, query, refused)
+    query.change({"eos.inline.bytes": str(inline), "eos.native": native})
+    query.batches = [
+        rows.rows(batch, [chance.choice((0, 1, 3, 40)) for _ in range(chance.randint(1, 4))] + [2])
+        for batch in range(BATCHES)
+    ]
+    killed = 0
+    for _ in range(KILLS):
+        process = query.run()
+        process.wait_ready()
+        # How long it lives is drawn; nothing waits for it to come to anything.
+        if not process.ends_within(chance.uniform(0, LONGEST_LIFE_S)):
+            process.kill()
+            killed += 1
+    query.finish()
+    there, letters = rows.check()
+    print(json.dumps({"kills": killed, "rows": there + letters, "there": there, "dead": letters}))
