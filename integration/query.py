@@ -260,6 +260,11 @@ class Query:
         self._given.update(options)
         self.options = sink_options(self._given, self.stream)
 
+    def drop(self, option: str) -> None:
+        """The processes that come have no such option."""
+        self._given.pop(option, None)
+        self.change({})
+
     def inline(self, most_bytes: int = INLINE_BYTES) -> None:
         """Let the driver of the processes that come write partitions of up to so many bytes."""
         self.pieces = 1
@@ -274,8 +279,7 @@ class Query:
     def to_topics(self, topics: list[str]) -> None:
         """Let the rows of a task go to these topics in turns."""
         self.topics = topics
-        self._given.pop("topic", None)
-        self.change({})
+        self.drop("topic")
 
     # Processes.
 
