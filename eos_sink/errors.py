@@ -19,9 +19,10 @@ BatchFailedError are the two phases of KIP-691: data transmission and commit.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import functools
+from collections.abc import Callable, Mapping
 from enum import Enum
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 PAGE = "docs/errors.md"
 """Where each class has a section with its causes and what to look at."""
@@ -52,6 +53,27 @@ class EosSinkError(Exception):
     def __reduce__(self) -> tuple[Any, ...]:
         # Spark and multiprocessing pickle exceptions; keyword-only arguments need this.
         return _rebuild, (type(self), self.message, self.remedy, self.data)
+
+
+_Arguments = ParamSpec("_Arguments")
+_Result = TypeVar("_Result")
+
+
+def without_frames(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
+    """Let an entry point raise its EosSinkErrors without the calls and causes behind them.
+
+    Spark shows the traceback of a Python source several times and amid its own: the message, which
+    says all that a user needs, would be hard to find. Other errors are defects and keep theirs.
+    """
+
+    @functools.wraps(function)
+    def entry_point(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
+        try:
+            return function(*args, **kwargs)
+        except EosSinkError as error:
+            raise error.with_traceback(None) from None
+
+    return entry_point
 
 
 def _rebuild(

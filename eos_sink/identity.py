@@ -32,6 +32,8 @@ _LOCATION = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.-]*):(?://([^/]*)(?=/))?)?(/.*)
 _TASK_SUFFIX = re.compile(r"([01])-(0|[1-9][0-9]*)")
 _QUERY_PART = re.compile(r"[?#].*", re.DOTALL)
 _USER_PART = re.compile(r"(?<=://)[^/]*@")
+# Azure's file systems have the container there, which is no secret and part of the place.
+_CONTAINER = re.compile(r"(abfs|wasb)s?://[a-z0-9$-]+@", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -147,7 +149,8 @@ def query_origin(
     location = checkpoint_location
     if location:
         # s3a://key:secret@bucket/path and ...?sig=secret may contain credentials.
-        location = _USER_PART.sub("", _QUERY_PART.sub("", location))
+        location = _QUERY_PART.sub("", location)
+        location = location if _CONTAINER.match(location) else _USER_PART.sub("", location)
         location = _normalised(location) if _ABSOLUTE.match(location) else location
     return Origin(explicit or None, location or None, query_name or None)
 

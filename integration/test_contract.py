@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -125,12 +125,18 @@ class KafkaHarness:
             for each in clients:
                 each.close()
 
-    def create_topic(self, partitions: int = 1, *, compacted: bool = False) -> str:
+    def create_topic(
+        self,
+        partitions: int = 1,
+        *,
+        compacted: bool = False,
+        settings: Mapping[str, str] | None = None,
+    ) -> str:
         self._topics += 1
         name = f"{self.names.query}-{self._topics}"
-        config: dict[str, object] | None = None
+        config: dict[str, object] = dict(settings or {})
         if compacted:
-            config = {"cleanup.policy": "compact", "segment.ms": 100}
+            config |= {"cleanup.policy": "compact", "segment.ms": 100}
             config["min.cleanable.dirty.ratio"] = 0.001
         self._cluster.create_topic(name, partitions, config=config)
         return name

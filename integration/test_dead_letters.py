@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import random
 import time
 import uuid
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -19,6 +21,7 @@ from confluent_kafka.admin import (
     ConfigResource,
     ResourceType,
 )
+from pyspark.sql import DataFrame, SparkSession
 
 from eos_sink.errors import ClusterError, ConfigurationError, ProduceFailedError
 from eos_sink.kafka.deadline import Deadline
@@ -29,6 +32,9 @@ from integration.checker import read_topic
 from integration.conftest import MakeRun
 from integration.in_process import Run, new_topic
 from integration.query import INLINE_BYTES, Query, kill_at
+from integration.secured_query import SecuredQuery, commands
+from tests.kafka_acls_command import parse_kafka_acls
+from tests.snippets import ROOT
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -177,9 +183,28 @@ def mixed(topic: str, bad: Bad) -> dict[str, Any]:
     return columns
 
 
+SHORT = {
+    ("too large for the topic", "native"),
+    ("too old", "native"),
+    ("no such topic", "inline"),
+    ("a header without a key", "row by row"),
+}
+
+
 @VERSIONS
-@pytest.mark.parametrize("path", ["native", "row by row", "inline"])
-@pytest.mark.parametrize("bad", [pytest.param(bad, id=name) for name, bad in BAD.items()])
+@pytest.mark.parametrize(
+    ("bad", "path"),
+    [
+        pytest.param(
+            bad,
+            path,
+            id=f"{name}-{path}",
+            marks=[] if (name, path) in SHORT else [pytest.mark.long],
+        )
+        for name, bad in BAD.items()
+        for path in ("native", "row by row", "inline")
+    ],
+)
 def test_a_refused_row_is_a_dead_letter_and_the_others_are_where_they_belong(
     kafka: KafkaCluster, run: MakeRun, bad: Bad, path: str
 ) -> None:
@@ -261,7 +286,10 @@ def test_the_dead_letter_topic_is_looked_at_before_the_start(
 # --- What Kafka takes is no dead letter.
 
 
-@pytest.mark.parametrize("compression", ["gzip", "snappy", "lz4", "zstd"])
+@pytest.mark.parametrize(
+    "compression",
+    ["zstd", *(pytest.param(each, marks=pytest.mark.long) for each in ("gzip", "snappy", "lz4"))],
+)
 def test_a_row_that_fits_when_it_is_compressed_is_no_dead_letter(
     kafka: KafkaCluster, run: MakeRun, compression: str
 ) -> None:
@@ -421,7 +449,7 @@ def long_unless(point: FaultPoint, *short: FaultPoint) -> Any:
     return pytest.param(point, id=point.value, marks=marks)
 
 
-@pytest.mark.parametrize("refused", ["topic", "size"])
+@pytest.mark.parametrize("refused", ["topic", pytest.param("size", marks=pytest.mark.long)])
 @pytest.mark.parametrize(
     "point", [long_unless(point, FaultPoint.TASK_PREPARED_AFTER) for point in POINTS]
 )
@@ -457,7 +485,7 @@ def test_each_inlined_row_is_once_where_it_belongs_after_a_crash_at(
     rows.check()
 
 
-@pytest.mark.parametrize("refused", ["topic", "size"])
+@pytest.mark.parametrize("refused", ["size", pytest.param("topic", marks=pytest.mark.long)])
 def test_lost_partitions_are_written_again_with_their_dead_letters(
     kafka: KafkaCluster, query: Query, refused: str
 ) -> None:
@@ -475,7 +503,9 @@ KILLS, BATCHES, LONGEST_LIFE_S = 20, 12, 1.5
 @pytest.mark.parametrize(
     ("refused", "inline", "native"),
     [
-        pytest.param("topic", INLINE_BYTES, "true", id="topics and small tasks"),
+        pytest.param(
+            "topic", INLINE_BYTES, "true", id="topics and small tasks", marks=pytest.mark.long
+        ),
         pytest.param("size", 0, "true", id="sizes", marks=pytest.mark.long),
         pytest.param("size", 0, "false", id="sizes, row by row", marks=pytest.mark.long),
     ],
@@ -501,3 +531,70 @@ def test_each_row_is_once_where_it_belongs_under_kills_at_any_time(
     query.finish()
     there, letters = rows.check()
     print(json.dumps({"kills": killed, "rows": there + letters, "there": there, "dead": letters}))
+
+
+# --- Permissions, and Spark.
+
+
+def test_the_permissions_of_the_page_are_enough_and_a_missing_one_is_named(
+    secured: KafkaCluster, tmp_path: Path
+) -> None:
+    query = SecuredQuery(secured, tmp_path)
+    with contextlib.closing(query):
+        rows = Sorted(secured, query, "size")
+        granted: list[str] = []
+        while len(granted) < 4:
+            error = query.refused()
+            granted += error.data["missing"]
+            query.grant_as_told(str(error))
+        page = ROOT / "docs" / "dead-letter.md"
+        names = {"readings": query.topic, "readings-dead": rows.letters}
+        expected = [
+            str(replace(acl, name=names[acl.name]))
+            for command in commands("kafka-acls", page)
+            for acl in parse_kafka_acls(command)[1]
+        ]
+        assert sorted(granted) == sorted(expected)
+        query.batches = [rows.rows(batch, [8, 7, 2]) for batch in range(2)]
+        query.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
+        query.take_id(query.slot(), 1)
+        query.finish()
+        rows.check()
+
+
+@pytest.mark.long
+def test_each_way_of_writing_in_spark(
+    kafka: KafkaCluster, spark: SparkSession, tmp_path: Path
+) -> None:
+    schema = "value string, partition int"
+    (tmp_path / "in").mkdir()
+    lines = [json.dumps({"value": f"v{n}", "partition": n % 5}) for n in range(100)]
+    (tmp_path / "in" / "rows.json").write_text("\n".join(lines))
+
+    def options(way: str) -> dict[str, str]:
+        return {
+            "kafka.bootstrap.servers": kafka.bootstrap_servers,
+            "topic": new_topic(kafka, f"{way}-main"),
+            "eos.dead.letter.topic": new_topic(kafka, f"{way}-dead"),
+            "checkpointLocation": str(tmp_path / way),
+        }
+
+    stream, frames, written = (options(way) for way in ("stream", "frames", "batch"))
+    source = spark.readStream.schema(schema).json(str(tmp_path / "in"))
+    query = source.writeStream.format("kafka-eos").options(**stream)
+    query.trigger(availableNow=True).start().awaitTermination(120)
+
+    def write(frame: DataFrame, _: int) -> None:
+        frame.write.format("kafka-eos").mode("append").options(**frames).save()
+
+    each = source.writeStream.foreachBatch(write).option("checkpointLocation", str(tmp_path / "f"))
+    each.trigger(availableNow=True).start().awaitTermination(120)
+    batch = spark.read.schema(schema).json(str(tmp_path / "in"))
+    batch.write.format("kafka-eos").mode("append").options(**written).save()
+    for given in (stream, frames, written):
+        found = {
+            name: sorted(read_topic(kafka.bootstrap_servers, given[name]).values())
+            for name in ("topic", "eos.dead.letter.topic")
+        }
+        assert found["topic"] == sorted(f"v{n}" for n in range(100) if n % 5 < 3)
+        assert found["eos.dead.letter.topic"] == sorted(f"v{n}" for n in range(100) if n % 5 >= 3)

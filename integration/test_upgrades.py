@@ -301,6 +301,26 @@ def test_each_option_of_a_release_is_an_option_with_the_same_default(site: Path)
     assert {name for name, how in old["settings"].items() if how in accepted} <= settings
 
 
+LIST_NAMES = """
+from itertools import product
+from eos_sink.identity import QueryNames, batch_identity, query_identity
+where = ["/a", "file:///a/", "hdfs:/x", "HDFS:///./x", "s3a://key:secret@bucket/a?b=c",
+         "abfss://container@account.dfs.core.windows.net/a", "/Ärger/b c//d", None]
+for given in product([None, "id", "an id/1"], where, [None, "a name"]):
+    if any(given):
+        names = QueryNames("eos-sink-", query_identity(*given))
+        print(names.query, names.group, names.log_key, names.driver, names.task(1, 7), sep="\\t")
+for given in product([None, "id"], [None, "app"], [None, "topic"]):
+    print(batch_identity(*given))
+"""
+
+
+def test_a_query_has_the_same_names_in_kafka(site: Path) -> None:
+    old, new = (run_python(path, "-c", LIST_NAMES) for path in (site, ROOT))
+    assert len(old.splitlines()) == 3 * 8 * 2 - 1 + 8
+    assert old == new
+
+
 REWRITE_RECORDS = """
 import sys
 from eos_sink.decision_log.codec import decode, encode

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
+import subprocess
 import sys
 import sysconfig
 from collections.abc import Iterator
@@ -100,8 +103,11 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(params=["local[2]", "local-cluster[2,1,1024]", "standalone"])
-def settings(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[dict[str, str]]:
-    """Spark's settings for one of the places where tasks may run."""
+def settings(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[dict[str, str]]:
+    """Spark's settings for one of the places where tasks may run; none of them has the sink."""
+    monkeypatch.delenv("PYTHONPATH", raising=False)
     if request.param != "standalone":
         yield {"spark.master": request.param}
         return
@@ -147,7 +153,34 @@ def test_an_environment_comes_with_archives(
     section = Section("An environment with --archives", kafka, place, settings=settings)
     # There is no Spark in the environment by which spark-submit could find its own.
     section.follow({"SPARK_HOME": str(Path(pyspark.__file__).parent)})
-    assert first_committed(kafka, section.topic)
+    rows = read_topic(kafka.bootstrap_servers, section.topic).values()
+    assert sorted(json.loads(row)["value"] for row in rows) == list(range(len(rows)))
+    assert rows
+
+
+WITHOUT_NETWORK = ROOT / "integration" / "without-network.sh"
+
+
+@pytest.mark.long
+def test_a_cluster_without_network_needs_nothing_but_the_archive(
+    wheel: Path, tmp_path: Path
+) -> None:
+    if subprocess.run([WITHOUT_NETWORK, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("network namespaces are not permitted here")
+    pip = [sys.executable, "-m", "pip", "download", "-q", "--dest", str(tmp_path)]
+    subprocess.run([*pip, str(wheel), "venv-pack", "setuptools"], check=True)
+    same = ["-k", "test_an_environment_comes_with_archives and standalone", __file__]
+    inherited = {k: v for k, v in os.environ.items() if not k.startswith(("EOS_", "PYTEST_"))}
+    done = subprocess.run(
+        [WITHOUT_NETWORK, sys.executable, "-m", "pytest", "-q", "-m", "long", *same],
+        cwd=ROOT,
+        env={**inherited, "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-9000:]
+    assert "1 passed" in done.stdout
 
 
 @pytest.mark.long

@@ -124,6 +124,51 @@ def test_an_object_store_path_may_end_in_a_slash(separator: str) -> None:
     )
 
 
+CLOUD = [
+    "dbfs:///checkpoints/q",
+    "/Volumes/main/default/state/q",
+    "s3://bucket/checkpoints/q",
+    "s3a://bucket/checkpoints/q",
+    "gs://bucket/checkpoints/q",
+    "abfss://one@account.dfs.core.windows.net/checkpoints/q",
+    "abfss://two@account.dfs.core.windows.net/checkpoints/q",
+    "wasbs://one@account.blob.core.windows.net/checkpoints/q",
+    "hdfs://namenode:8020/checkpoints/q",
+]
+
+
+def test_each_place_of_a_cloud_is_a_query_of_its_own_and_shown_as_it_is() -> None:
+    identities = {query_identity(None, place, None) for place in CLOUD}
+    assert len(identities) == len(CLOUD)
+    assert all(identity.startswith("q-") for identity in identities)
+    assert [query_origin(None, place, None).checkpoint for place in CLOUD] == CLOUD
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("dbfs:/checkpoints/q", "dbfs:///checkpoints/q/"),
+        ("/Volumes/main/default/state/q", "file:/Volumes/main/default/state/q"),
+        ("s3://bucket/checkpoints/q", "S3://bucket//checkpoints/./q/"),
+    ],
+)
+def test_spellings_of_one_place_of_a_cloud_are_one_query(one: str, other: str) -> None:
+    assert query_identity(None, one, None) == query_identity(None, other, None)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("s3://bucket/q", "s3a://bucket/q"),
+        ("dbfs:/Volumes/main/default/state/q", "/Volumes/main/default/state/q"),
+        ("abfss://c@a.dfs.core.windows.net/q", "wasbs://c@a.blob.core.windows.net/q"),
+    ],
+)
+def test_another_file_system_for_the_same_directory_is_another_query(one: str, other: str) -> None:
+    """docs/platforms.md warns of it: only the platform knows that they are the same."""
+    assert query_identity(None, one, None) != query_identity(None, other, None)
+
+
 def test_the_id_goes_before_the_checkpoint_and_that_before_the_name() -> None:
     by_id = query_identity("x", None, None)
     by_checkpoint = query_identity(None, "/x", None)
@@ -181,7 +226,8 @@ def test_a_relative_checkpoint_is_an_error(location: str) -> None:
         ("file:///data/cp/", "/data/cp"),
         ("s3a://KEY:SECRET@bucket/cp", "s3a://bucket/cp"),
         ("s3a://KEY:SECRET@bucket/a@b/cp", "s3a://bucket/a@b/cp"),
-        ("wasbs://c@host/cp?sig=SECRET&x=1", "wasbs://host/cp"),
+        ("wasbs://c@host/cp?sig=SECRET&x=1", "wasbs://c@host/cp"),
+        ("abfss://c:SECRET@host/cp", "abfss://host/cp"),
         ("https://host/cp#SECRET", "https://host/cp"),
         ("relative?sig=SECRET", "relative"),
     ],

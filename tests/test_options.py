@@ -230,3 +230,26 @@ def test_what_is_wrong_for_streams_and_batches_is_refused_before_it_is_known_whi
     for wrong in ({"kafka.acks": "1"}, {"eos.idd": "x"}, {"eos.step.timeout.ms": "soon"}):
         with pytest.raises(ConfigurationError):
             check_options({**BATCH, **wrong})
+
+
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        ("a b", {}),
+        ("..", {}),
+        ("__consumer_offsets", {}),
+        ("readings", {"topic": "readings"}),
+        ("__eos_sink_log", {}),
+        ("log", {"eos.log.topic": "log"}),
+    ],
+)
+def test_a_dead_letter_topic_that_cannot_be_one_is_refused(
+    name: str, given: dict[str, str]
+) -> None:
+    text = refused({**ENOUGH, **given, "eos.dead.letter.topic": name})
+    assert f"eos.dead.letter.topic is {name!r}" in text
+
+
+def test_there_is_no_dead_letter_topic_unless_one_is_named() -> None:
+    assert parsed(eos__dead__letter__topic=" ").dead_letter_topic is None
+    assert parsed(eos__dead__letter__topic="dead").dead_letter_topic == "dead"

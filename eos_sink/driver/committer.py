@@ -121,6 +121,14 @@ class Committer:
                 self._abort_replay(reports, record, deadline)
             else:
                 check_streams(self._names, record, decision)
+                if record.is_new_stream(decision.batch):
+                    _LOGGER.warning(
+                        "Query %s: a new checkpoint begins with %s, under an identity that has "
+                        "written before. Rows that this query reads again are there twice. If the "
+                        "old checkpoint still exists, stop the query and continue with that.",
+                        self._names.query,
+                        decision.batch,
+                    )
                 self._decide(reports, decision, rows, deadline)
 
     def abort(self, reports: Sequence[TaskReport], token: PlanToken | None = None) -> None:

@@ -27,6 +27,7 @@ FIRST_ANSWER_S = 30.0
 # 100 ms the first answer takes a client 54 ms instead of 15, and a join 62 instead of 21 (measured;
 # rd_kafka_connect_any). It doubles with each failure as before.
 _PROMPT = {"reconnect.backoff.ms": "10"}
+_WITHOUT_TLS = ("plaintext", "sasl_plaintext")
 _TRY_S = 1.0
 _POLL_S = 0.05
 
@@ -111,10 +112,15 @@ def connected_admin(settings: dict[str, str], topic: str, deadline: Deadline) ->
             if deadline.passed:
                 # "All brokers are down" says less than why the first one was.
                 causes = [e for e in errors if e.code() != KafkaError._ALL_BROKERS_DOWN]
-                cause = (*causes, raised.args[0])[0]
+                cause = (*causes, raised.args[0])[0].str()
+                if not causes and settings.get("security.protocol", "plaintext") in _WITHOUT_TLS:
+                    # librdkafka has no error for a connection that the broker closes at once.
+                    cause += (
+                        "; this also happens if the port expects TLS, and kafka.security.protocol "
+                        "is neither SSL nor SASL_SSL"
+                    )
                 raise ClusterError(
-                    f"No broker of {servers} answers within {deadline.seconds:.0f} s: "
-                    f"{cause.str()}.",
+                    f"No broker of {servers} answers within {deadline.seconds:.0f} s: {cause}.",
                     remedy="Check kafka.bootstrap.servers, the network and the security settings "
                     "(kafka.security.protocol, kafka.sasl.*, kafka.ssl.*). Nothing was written.",
                 ) from raised

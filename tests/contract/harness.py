@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -64,7 +65,13 @@ class Harness(Protocol):
     def admin(self) -> Admin:
         """The cluster as an operator sees it."""
 
-    def create_topic(self, partitions: int = 1, *, compacted: bool = False) -> str: ...
+    def create_topic(
+        self,
+        partitions: int = 1,
+        *,
+        compacted: bool = False,
+        settings: Mapping[str, str] | None = None,
+    ) -> str: ...
 
     def delete_records(self, topic: str, partition: int, before: int) -> None: ...
 

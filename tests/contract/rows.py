@@ -9,10 +9,11 @@ import pyarrow as pa
 import pytest
 
 from eos_sink.errors import FailureKind
-from eos_sink.kafka.interfaces import ProduceFailed, TransactionStatus
+from eos_sink.kafka.interfaces import ProduceFailed, Sizes, TransactionStatus
 from eos_sink.kafka.rows import Row, Rows
+from eos_sink.kafka.topic_rules import read_topic_rules
 from eos_sink.task.columns import to_rows
-from tests.contract.harness import Harness, Record, Task
+from tests.contract.harness import TIMEOUT_MS, Harness, Record, Task
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 KINDS = [
@@ -214,6 +215,51 @@ class RowsContract:
             TransactionStatus.EMPTY,
         )
         assert harness.read_records(topic) == []
+
+    @pytest.mark.parametrize(
+        ("settings", "wrong"),
+        [
+            ({"max.message.bytes": "2000"}, {"value": b"x" * 3_000}),
+            ({"cleanup.policy": "compact"}, {"key": None}),
+            ({"message.timestamp.before.max.ms": "60000"}, {"timestamp": 1_600_000_000_000}),
+            ({"message.timestamp.after.max.ms": "60000"}, {"timestamp": 4_000_000_000_000}),
+        ],
+    )
+    def test_a_row_that_the_rules_of_its_topic_exclude_fails_its_batch(
+        self, harness: Harness, settings: dict[str, str], wrong: dict[str, Any]
+    ) -> None:
+        topic, plain = harness.create_topic(settings=settings), harness.create_topic()
+        rules = read_topic_rules(harness.kafka(), [topic, plain], harness.deadline())
+        assert rules[topic] != rules[plain]
+        task = Task.start(harness)
+        some = [row(topic, key=b"k"), row(topic, **{"key": b"k", **wrong})]
+        with pytest.raises(ProduceFailed) as failed:  # noqa: PT012 - in any of the three
+            task.producer.produce_rows(Rows.of(some))
+            task.producer.flush(harness.deadline())
+            task.commit()
+        assert failed.value.kind is FailureKind.MESSAGE_REJECTED
+        task.abort()
+        assert harness.read_records(topic) == []
+        assert committed(harness, topic, Rows.of(some[:1])) != []
+
+    def test_a_producer_sends_records_and_batches_of_the_sizes_that_it_is_told(
+        self, harness: Harness
+    ) -> None:
+        """Whatever the settings say."""
+        narrow = harness.create_topic(settings={"max.message.bytes": "2000"})
+        wide = harness.create_topic(settings={"max.message.bytes": "4000000"})
+        sizes = Sizes(record=3_000_000, batch=2_000)
+        name = harness.names.task(0, 0)
+        producer = harness.kafka(kafka_max_request_size="5000").producer(name, TIMEOUT_MS, sizes)
+        producer.init(harness.deadline())
+        producer.begin()
+        values = [b"%d" % number * 100 for number in range(50)]
+        producer.produce_rows(Rows.of([row(narrow, value) for value in values]))
+        producer.produce_rows(Rows.of([row(wide, b"x" * 2_000_000)]))
+        producer.flush(harness.deadline())
+        producer.commit(harness.deadline())
+        assert [record.value for record in harness.read_records(narrow)] == values
+        assert len(harness.read_records(wide)) == 1
 
     def test_a_batch_after_a_failed_one_is_a_new_one(self, harness: Harness) -> None:
         topic = harness.create_topic()

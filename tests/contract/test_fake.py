@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 
 from eos_sink.identity import QueryNames
@@ -40,9 +42,15 @@ class FakeHarness:
     def admin(self) -> FakeAdmin:
         return FakeAdmin(self.cluster)
 
-    def create_topic(self, partitions: int = 1, *, compacted: bool = False) -> str:
+    def create_topic(
+        self,
+        partitions: int = 1,
+        *,
+        compacted: bool = False,
+        settings: Mapping[str, str] | None = None,
+    ) -> str:
         name = f"topic-{len(self.cluster.topics)}"
-        self.cluster.create_topic(name, partitions)
+        self.cluster.create_topic(name, partitions, settings)
         return name
 
     def delete_records(self, topic: str, partition: int, before: int) -> None:

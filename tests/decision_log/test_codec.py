@@ -17,6 +17,7 @@ from eos_sink.identity import Origin, QueryNames
 from eos_sink.kafka.interfaces import Witness
 from eos_sink.protocol.model import (
     BatchId,
+    DeadLetters,
     Decision,
     Inlined,
     LogRecord,
@@ -45,9 +46,15 @@ plain_decisions = st.builds(
     st.builds(Override, partitions, partitions, st.booleans()),
     st.text(st.characters(codec="utf-8")),
 )
-decisions = plain_decisions | st.builds(
+with_dead_letters = st.builds(
     replace,
     plain_decisions,
+    dead_letters=st.lists(st.builds(DeadLetters, numbers, numbers), min_size=1).map(tuple),
+    dead_letter_topic=topics,
+)
+decisions = plain_decisions | st.builds(
+    replace,
+    plain_decisions | with_dead_letters,
     inlined=st.lists(st.builds(Inlined, numbers, digests), min_size=1, max_size=3).map(tuple),
     inlined_topics=st.frozensets(topics, min_size=1, max_size=3).map(lambda t: tuple(sorted(t))),
 )

@@ -84,9 +84,11 @@ def test_any_flaw_of_the_exactly_once_side_fails_the_demo(ours: RunResult) -> No
 
 
 def test_missed_strikes_are_reported() -> None:
-    report = report_of(DemoResult(replace(OURS, kills=1), None, planned=4, work=None))
+    untouched = replace(OTHER, kills=0, zombies=0, refused=0)
+    report = report_of(DemoResult(replace(OURS, kills=1), untouched, planned=4, work=None))
 
-    assert "2 of 4 strikes found no moment." in report.notes
+    assert any("exactly-once: 2 of 4 strikes found no moment" in note for note in report.notes)
+    assert any("at-least-once: 4 of 4 strikes found no moment" in note for note in report.notes)
 
 
 def run_with(monkeypatch: pytest.MonkeyPatch, outcome: object) -> int:

@@ -52,6 +52,13 @@ def test_a_pem_store_is_handed_on_as_a_file(authority: Authority, kind: str) -> 
     assert read_store(trust_store(authority.ca, kind)) == {"ssl.ca.location": str(authority.ca)}
 
 
+@pytest.mark.parametrize("kind", ["PEM", ""])
+def test_a_missing_store_is_named_with_the_option(tmp_path: Path, kind: str) -> None:
+    message = refused(trust_store(tmp_path / "ca.pem", kind))
+    assert str(tmp_path / "ca.pem") in message
+    assert "No such file" in message
+
+
 # Java reads PKCS#12 under its default type too.
 @pytest.mark.parametrize("kind", ["PKCS12", "JKS", ""])
 def test_a_pkcs12_store_becomes_pem(authority: Authority, kind: str) -> None:

@@ -193,13 +193,18 @@ def test_a_checkpoint_restored_one_batch_back_stops(world: World, driver: Driver
     assert world.visible() == [b"0", b"1"]
 
 
-def test_a_deleted_checkpoint_starts_a_new_stream_from_its_first_batch(
-    world: World, driver: Driver
+def test_a_deleted_checkpoint_starts_a_new_stream_from_its_first_batch_with_a_warning(
+    world: World, driver: Driver, caplog: pytest.LogCaptureFixture
 ) -> None:
     for batch in range(2):
         driver.run(batch, [b"%d" % batch])
-    Driver(world, stream="stream-2").run(0, [b"new"])
-    assert world.visible() == [b"0", b"1", b"new"]
+    assert caplog.messages == []
+    successor = Driver(world, stream="stream-2")
+    for batch in range(2):
+        successor.run(batch, [b"new %d" % batch])
+    (warning,) = caplog.messages
+    assert "a new checkpoint begins with batch 0" in warning
+    assert world.visible() == [b"0", b"1", b"new 0", b"new 1"]
 
 
 # --- decided, then lost or not

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pickle
+import traceback
 from typing import Any
 
 import pytest
 from pyspark.sql.types import StringType, StructField, StructType
 
-from eos_sink.errors import EosSinkError
+from eos_sink.errors import ConfigurationError, EosSinkError
 from eos_sink.protocol.model import BatchId
 from eos_sink.spark import data_source
 from eos_sink.spark.client_cache import ClientCache
@@ -69,3 +70,15 @@ def test_a_batch_of_which_a_task_has_not_reported_is_not_decided(world: World) -
         writer.commit([first, None], 0)
     assert log_records(world) == before
     assert world.visible() == []
+
+
+def test_an_error_is_raised_without_the_calls_behind_it() -> None:
+    with pytest.raises(ConfigurationError) as error:
+        FakeDataSource({**OPTIONS, "eos.inline.bytes": "many"}).streamWriter(SCHEMA, False)
+    assert len(traceback.extract_tb(error.tb)) == 2, "this test and the entry point"
+    assert error.value.__cause__ is None
+
+
+def test_a_query_that_reads_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match=r"format\('kafka'\)"):
+        FakeDataSource(OPTIONS).schema()

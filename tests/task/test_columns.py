@@ -149,9 +149,17 @@ def test_other_columns_are_ignored() -> None:
     check_columns({"value": "string", "Value": "int", "KEY": "int", "timestamp": "date"}, "t")
 
 
+@pytest.mark.parametrize(
+    ("name", "remedy"),
+    [("Value", "Value AS value"), ("vlaue", "vlaue AS value"), ("id", "to_json(struct(*)) AS")],
+)
+def test_a_missing_value_is_an_error_with_the_column_that_was_meant(name: str, remedy: str) -> None:
+    with pytest.raises(ConfigurationError, match="'value' is missing") as error:
+        check_columns({"other": "string", name: "string"}, "t")
+    assert remedy in str(error.value)
+
+
 def test_names_of_columns_are_case_sensitive() -> None:
-    with pytest.raises(ConfigurationError, match="'value' is missing"):
-        check_columns({"Value": "string"}, "t")
     with pytest.raises(ConfigurationError, match="neither option topic nor a column"):
         check_columns({"value": "string", "Topic": "string"}, None)
 

@@ -113,12 +113,9 @@ echo "unresolved dependency"
 """
 
 
-@pytest.mark.parametrize(
-    ("script", "missing"),
-    [("exit 1", "a-1.jar"), ("exit 0", "a-1.jar"), ("touch {target}/a-1.jar; exit 1", "")],
-)
+@pytest.mark.parametrize("script", ["exit 1", "exit 0", "touch {target}/a-1.jar; exit 1"])
 def test_a_download_that_fails_has_ivys_words(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, missing: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str
 ) -> None:
     java = tmp_path / "bin" / "java"
     java.parent.mkdir()
@@ -138,7 +135,6 @@ def test_a_download_that_fails_has_ivys_words(
             environ=environ,
         )
     assert "unresolved dependency" in str(error.value)
-    assert missing in str(error.value)
     assert "-settings mirror.xml" in (tmp_path / "arguments").read_text()
 
 

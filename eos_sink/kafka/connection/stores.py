@@ -19,8 +19,6 @@ def read_store(store: Store) -> dict[str, str]:
     Raises:
         ConfigurationError: it cannot be read, or only by a JVM; shows nothing of its content.
     """
-    if store.kind == "PEM":
-        return _pem_settings(store)
     try:
         content = Path(store.location).read_bytes()
     except OSError as error:
@@ -29,6 +27,8 @@ def read_store(store: Store) -> dict[str, str]:
             f"which cannot be read: {error.strerror}",
             "The file has to be at this path on the driver and on every executor.",
         ) from error
+    if store.kind == "PEM":
+        return _pem_settings(store)
     # The content decides: Java also reads PKCS#12 under the type JKS, its default.
     if content.startswith(_ASN1_SEQUENCE):
         return _read_pkcs12(store, content)

@@ -507,6 +507,28 @@ def test_a_declared_partition_that_is_not_there_is_a_failure() -> None:
     assert seen[0].remedy == (COMMANDS.add_partitions("readings", 9),)
 
 
+def test_a_dead_letter_topic_takes_larger_rows_and_rows_without_a_key() -> None:
+    subject = with_options(dead_letter_topic="dead")
+    narrow = topic("readings", max_message_bytes="1000")
+
+    def found(**settings: Any) -> str:
+        topics = {"readings": narrow, "dead": topic("dead", **settings)}
+        return worst(facts(topics=topics, named=("readings", "dead")), Check.TOPIC, subject)
+
+    assert found(max_message_bytes="10000") == ""
+    assert found(max_message_bytes="1000") == "dead has max.message.bytes=1000 instead of 10000"
+    compacted = found(max_message_bytes="10000", cleanup_policy="compact")
+    assert compacted == "dead has cleanup.policy=compact instead of delete"
+
+
+def test_a_query_with_a_dead_letter_topic_needs_to_see_the_settings_of_its_topics() -> None:
+    subject = with_options(dead_letter_topic="dead")
+    blind = replace(topic("readings"), allowed=frozenset({"READ", "WRITE", "DESCRIBE"}))
+    seen = facts(topics={"readings": blind})
+    assert worst(seen, Check.PERMISSIONS) == ""
+    assert "DescribeConfigs on topic readings" in worst(seen, Check.PERMISSIONS, subject)
+
+
 def test_timestamps_of_the_query_need_a_topic_that_keeps_them() -> None:
     timed = with_options(timestamp_column="at")
     stamped = topic("readings", message_timestamp_type="LogAppendTime")

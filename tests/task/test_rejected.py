@@ -1,0 +1,183 @@
+"""Which rows are rejected, by which rules, and how large they are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from kafka.record.default_records import DefaultRecordBatchBuilder
+
+from eos_sink.kafka.rows import Rows
+from eos_sink.kafka_config.topic_rules import TopicRules, is_topic_name
+from eos_sink.options import SinkOptions
+from eos_sink.protocol.model import BatchId, TaskReport
+from eos_sink.task.rejected import RejectedRows, _Content
+from eos_sink.task.writer import TaskWriter
+from tests.fakes.cluster import FakeCluster
+from tests.fakes.kafka import FakeKafka
+from tests.protocol.test_stories import STREAM, Driver
+from tests.protocol.world import TOPIC, World, options
+
+LETTERS = "dead"
+NOW_MS = 1_700_000_000_000
+SOON = {"kafka.topic.metadata.propagation.max.ms": "0"}
+
+parts = st.none() | st.binary(max_size=300) | st.sampled_from([b"x" * 70, b"x" * 9000])
+headers = st.lists(
+    st.tuples(st.text(st.characters(codec="utf-8"), max_size=70), st.binary(max_size=90)),
+    max_size=3,
+)
+
+
+@given(st.lists(st.tuples(parts, parts, headers), min_size=1, max_size=5))
+def test_the_size_of_a_row_is_that_of_its_record_batch(
+    rows: list[tuple[bytes | None, bytes | None, list[tuple[str, bytes | None]]]],
+) -> None:
+    """As another client writes it."""
+    built = []
+    for value, key, named in rows:
+        batch = DefaultRecordBatchBuilder(2, 0, True, 1, 0, 0, 1 << 30)
+        batch.append(0, NOW_MS, key, value, named)
+        built.append(len(batch.build()))
+    columns = Rows.of([(value, key, "t", named, None, None) for value, key, named in rows])
+    content = _Content(columns)
+    sent, stored = content.sizes()
+    assert stored.tolist() == built
+    assert content.bound >= max(stored.max(), sent.max())
+
+
+def given_options(**more: str) -> SinkOptions:
+    return options(**{"eos.dead.letter.topic": LETTERS, **SOON, **more})
+
+
+def sort(rows: Rows, cluster: FakeCluster, **rules: TopicRules) -> tuple[Rows, Rows | None]:
+    cluster.create_topic(LETTERS)
+    kafka = FakeKafka(cluster)
+    known = {LETTERS: TopicRules(1, 10**6), **rules}
+    rejected = RejectedRows(kafka, given_options(), known, 0, lambda: NOW_MS)
+    return rejected.sort_out(rows)
+
+
+def test_rows_that_are_all_right_are_not_copied() -> None:
+    rows = Rows(pa.array([b"a", b"b"]), topic=TOPIC)
+    taken, letters = sort(rows, FakeCluster(), **{TOPIC: TopicRules(1, 10**6)})
+    assert taken is rows
+    assert letters is None
+
+
+def test_a_row_is_not_rejected_by_rules_that_are_no_longer_true() -> None:
+    cluster = FakeCluster()
+    cluster.create_topic(TOPIC, partitions=2)
+    rows = Rows(pa.array([b"a"]), topic=TOPIC, partition=pa.array([1], pa.int32()))
+    assert sort(rows, cluster, **{TOPIC: TopicRules(1, 10**6)})[1] is None
+    assert sort(rows.slice(0), FakeCluster(), **{TOPIC: TopicRules(2, 10**6)})[1] is None
+
+
+@pytest.mark.parametrize(
+    ("age_ms", "rejected"),
+    [
+        (60_001, True),
+        (55_000, True),
+        (53_999, False),
+        (0, False),
+        (-3_589_999, False),
+        (-3_595_000, True),
+        (-3_600_001, True),
+    ],
+)
+def test_a_time_near_a_limit_is_beyond_it(age_ms: int, rejected: bool) -> None:
+    """It would be beyond by the broker's clock, or when it arrives there."""
+    limits = {
+        "message.timestamp.before.max.ms": "60000",
+        "message.timestamp.after.max.ms": "3600000",
+    }
+    cluster = FakeCluster()
+    cluster.create_topic(TOPIC, settings=limits)
+    when = pa.array([NOW_MS - age_ms], pa.int64())
+    letters = sort(Rows(pa.array([b"a"]), topic=TOPIC, timestamp=when), cluster)[1]
+    assert (letters is not None) is rejected
+
+
+def test_the_older_setting_stands_for_those_that_are_not_set() -> None:
+    most = str(2**63 - 1)
+    settings = {
+        "message.timestamp.difference.max.ms": "7",
+        "message.timestamp.before.max.ms": most,
+        "message.timestamp.after.max.ms": "9",
+    }
+    rules = TopicRules.of(1, settings)
+    assert (rules.before_ms, rules.after_ms) == (7, 9)
+    stamped = TopicRules.of(1, {**settings, "message.timestamp.type": "LogAppendTime"})
+    assert (stamped.before_ms, stamped.after_ms) == (int(most), int(most))
+
+
+@pytest.mark.parametrize(
+    ("name", "good"),
+    [("a.b_c-D", True), ("x" * 249, True), ("x" * 250, False), ("", False), (".", False),
+     ("a/b", False), ("ü", False), ("__transaction_state", False)],
+)  # fmt: skip
+def test_a_topic_name_is_one_that_kafka_allows(name: str, good: bool) -> None:
+    assert is_topic_name(name) is good
+
+
+# --- A batch with dead letters, from its plan to its replay.
+
+
+@pytest.fixture
+def world() -> World:
+    world = World([], options=given_options())
+    world.cluster.create_topic(LETTERS)
+    return world
+
+
+def write(world: World, driver: Driver, batch: int, *tasks: dict[str, Any]) -> list[TaskReport]:
+    plan = driver.planner.plan()
+    return [
+        TaskWriter(FakeKafka(world.cluster), world.options, plan).write(
+            BatchId(STREAM, batch), number, [pa.RecordBatch.from_pydict(columns)]
+        )
+        for number, columns in enumerate(tasks)
+    ]
+
+
+def letters(world: World) -> list[bytes]:
+    return sorted(entry.value or b"" for entry in world.cluster.read_committed(LETTERS))
+
+
+MIXED = {"value": [b"good", b"bad"], "partition": pa.array([0, 7], pa.int32())}
+GOOD = {"value": [b"good"], "partition": pa.array([0], pa.int32())}
+
+
+@pytest.mark.parametrize("inline", ["0", "4096"])
+def test_a_replay_compares_all_rows_whichever_topic_they_are_in(inline: str) -> None:
+    world = World([], options=given_options(**{"eos.inline.bytes": inline}))
+    world.cluster.create_topic(LETTERS)
+    driver = Driver(world)
+    reports = write(world, driver, 0, MIXED, GOOD)
+    assert (world.visible(), letters(world)) == ([], [])
+    driver.committer.commit(reports)
+    assert (world.visible(), letters(world)) == ([b"good", b"good"], [b"bad"])
+    decision = driver.planner.plan().decision
+    assert decision is not None
+    assert (decision.total.rows, decision.dead_letter_rows) == (3, 1)
+    assert decision.topics == [TOPIC]
+    # By now the topic takes the row.
+    for _ in range(6):
+        world.cluster.topics[TOPIC].partitions.append(world.cluster.topics[TOPIC].partitions[0])
+    replayed = write(world, driver, 0, MIXED, GOOD)
+    assert [report.dead_letters for report in replayed] == [{}, {}]
+    driver.committer.commit(replayed)
+    assert letters(world) == [b"bad"]
+
+
+def test_a_transaction_of_dead_letters_only_has_a_witness_there(world: World) -> None:
+    driver = Driver(world)
+    bad = {"value": [b"bad"], "partition": pa.array([7], pa.int32())}
+    reports = write(world, driver, 0, bad)
+    assert reports[0].prepared is not None
+    assert reports[0].prepared.witness.topic == LETTERS
+    driver.committer.commit(reports)
+    assert letters(world) == [b"bad"]
