@@ -1,15 +1,17 @@
-"""Measures the time from a driver's restart to the first visible row, against Spark's own sink.
+"""Measures the time from a driver's restart to the first visible row, against other sinks.
 
-    python -m bench.restart [--rounds 5] [--cases kafka-eos/clean,kafka/clean] [--timeline]
+    python -m bench.restart [--rounds 5] [--cases kafka-eos/clean,least/clean/unzipped] [--timeline]
 
 A driver program writes a batch of 1,000 rows and ends in one of three ways: `clean` (the query is
 stopped), `writing` (all of its processes are killed while its tasks write the next batch; of
 kafka-eos with a transaction prepared) and `decided` (killed after the decision, before any commit;
 kafka-eos only). Then it is started again with one more batch to write, and a read_committed reader
-that polls all the time stamps the first row that comes. Time is taken from `start()` of the query,
-where the session is up, and from the start of the process. A third sink, `least`, is the least that
-can be written in Python (bench/least_sink.py), without a commit. The first start of each does not
-count; after that they take turns. The result is bench/results/restart.json.
+that polls all the time stamps the first row that comes. Time is taken from the instant at which the
+session is up and the program starts its query, and from the start of the process. Apart from
+kafka-eos and Spark's own sink there is `least`, the least that can be written in Python
+(bench/least_sink.py), without a commit. `unzipped` runs a Spark home without `pyspark.zip`, as
+docs/restart.md describes. The first start of each does not count; after that they take turns. The
+result is bench/results/restart.json.
 
 `--timeline` notes when kafka-eos passes its points of the protocol, which it writes to standard
 error, and no result.
@@ -30,6 +32,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyspark
+
 from bench import RESULTS
 from bench.arrivals import Arrivals
 from eos_sink.bench.cpu import Account, CpuClock
@@ -43,14 +47,18 @@ from eos_sink.testing.waiting import to_stderr
 
 OURS, THEIRS, LEAST = "kafka-eos", "kafka", "least"
 CLEAN, WRITING, DECIDED = "clean", "writing", "decided"
+UNZIPPED = "unzipped"
 CASES = (
     (OURS, CLEAN),
     (THEIRS, CLEAN),
     (LEAST, CLEAN),
+    (OURS, CLEAN, UNZIPPED),
+    (LEAST, CLEAN, UNZIPPED),
     (OURS, WRITING),
     (THEIRS, WRITING),
     (OURS, DECIDED),
 )
+_ARCHIVE = "pyspark.zip"
 PARTITIONS, ROWS, FILES = 6, 1_000, 2
 _POINTS = {WRITING: FaultPoint.TASK_PREPARED_AFTER, DECIDED: FaultPoint.COMMITTER_WRITE_AFTER}
 _LONGEST_S = 180.0
@@ -62,11 +70,12 @@ class Restart:
     """One restart; times in milliseconds.
 
     Attributes:
-        from_start: from `start()` of the query to the first row.
+        from_start: from the start of the query to the first row.
         from_process: from the start of the program to the first row.
-        next_batch: from `start()` to the first row of the batch after the one that was under way.
+        next_batch: from the start of the query to the first row of the batch after the one that
+            was under way.
         cpu_s: what the program and its processes had used when the first row came.
-        passed: when each point of the protocol was passed first, from `start()`.
+        passed: when each point of the protocol was passed first, from the start of the query.
     """
 
     from_start: float
@@ -79,11 +88,18 @@ class Restart:
 class Driver:
     """The driver program of one query, which comes back after it has ended."""
 
-    def __init__(self, kafka: KafkaCluster, sink: str, ended: str, home: Path) -> None:
+    def __init__(
+        self, kafka: KafkaCluster, home: Path, sink: str, ended: str, archive: str = ""
+    ) -> None:
         self.sink, self.ended = sink, ended
+        self.name = "/".join(filter(None, (sink, ended, archive)))
+        self.labels = {"peer": sink, "ended": ended, "archive": archive}
         self._home, self._input = home, home / "input"
         self._input.mkdir(parents=True)
         self._batches = 0
+        self._environment = (
+            {"SPARK_HOME": str(_unzipped(home / "spark"))} if archive == UNZIPPED else {}
+        )
         self._faults = Faults(home / "faults")
         topic = f"restart-{sink}-{ended}-{uuid.uuid4().hex[:6]}"
         kafka.create_topic(topic, partitions=PARTITIONS)
@@ -102,7 +118,7 @@ class Driver:
         """Start the program, measure, and end it in its usual way."""
         points = self._home / "timeline"
         points.unlink(missing_ok=True)
-        environment = {**os.environ, **self._faults.environment}
+        environment = {**os.environ, **self._environment, **self._faults.environment}
         watched = timeline and self.sink == OURS
         if watched:
             environment[TIMELINE_VARIABLE] = str(points)
@@ -199,7 +215,21 @@ def _heard(program: ProcessTree, what: str) -> float:
 
 
 def _conf() -> dict[str, str]:
-    return {"spark.driver.extraClassPath": f"{spark_kafka_jars(to_stderr)}/*"}
+    return {
+        "spark.driver.extraClassPath": f"{spark_kafka_jars(to_stderr)}/*",
+        "spark.python.unix.domain.socket.enabled": "true",
+    }
+
+
+def _unzipped(home: Path) -> Path:
+    """A Spark home with links to all that the installed one has except for `pyspark.zip`."""
+    installed, archives = Path(pyspark.__path__[0]), Path("python", "lib")
+    (home / archives).mkdir(parents=True)
+    links = [each for each in installed.iterdir() if each.name != "python"]
+    links += [each for each in (installed / archives).iterdir() if each.name != _ARCHIVE]
+    for each in links:
+        (home / each.relative_to(installed)).symlink_to(each)
+    return home
 
 
 def main() -> int:
@@ -216,14 +246,14 @@ def main() -> int:
         contextlib.ExitStack() as stack,
     ):
         drivers = [
-            stack.enter_context(Driver(kafka, sink, ended, Path(root) / f"{sink}-{ended}"))
-            for sink, ended in named or CASES
+            stack.enter_context(Driver(kafka, Path(root, "-".join(case)), *case))
+            for case in named or CASES
         ]
         notebook = Notebook("restart", kafka.version, {"rounds": arguments.rounds, "rows": ROWS})
         for number in range(arguments.rounds + 1):
             for driver in drivers if number % 2 == 0 else reversed(drivers):
                 restart = driver.restart(timeline=arguments.timeline)
-                to_stderr(f"round {number}: {driver.sink}/{driver.ended}: {restart}")
+                to_stderr(f"round {number}: {driver.name}: {restart}")
                 if number:
                     _note(notebook, driver, restart)
             if number and not arguments.timeline:
@@ -233,11 +263,10 @@ def main() -> int:
 
 
 def _note(notebook: Notebook, driver: Driver, restart: Restart) -> None:
-    labels = {"peer": driver.sink, "ended": driver.ended}
-    notebook.note("from start()", "ms", restart.from_start, **labels)
-    notebook.note("from the process", "ms", restart.from_process, **labels)
-    notebook.note("next batch", "ms", restart.next_batch, **labels)
-    notebook.note("CPU", "s", restart.cpu_s, **labels)
+    notebook.note("from start()", "ms", restart.from_start, **driver.labels)
+    notebook.note("from the process", "ms", restart.from_process, **driver.labels)
+    notebook.note("next batch", "ms", restart.next_batch, **driver.labels)
+    notebook.note("CPU", "s", restart.cpu_s, **driver.labels)
 
 
 if __name__ == "__main__":

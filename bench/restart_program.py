@@ -3,7 +3,8 @@
     python -m bench.restart_program '{"conf": {...}, "query": {...}}'
 
 It starts its session and at once the query, and tells both instants as JSON lines on standard
-output; `at` is in seconds since the epoch. A line on standard input is the next query, which
+output; `at` is in seconds since the epoch. Registering a source is part of the start: either of the
+two looks up all Python data sources. A line on standard input is the next query, which
 replaces the one that runs, and the end of the input ends the program. Run in its own session
 (`setsid`), so that all of it can be killed at once.
 """
@@ -38,6 +39,7 @@ def main() -> None:
 
 def _start(spark: SparkSession, given: dict[str, Any]) -> StreamingQuery:
     """A query whose batches are the files of two numbers after each other, one for each task."""
+    at = time.time()
     if given["watched"]:
         from eos_sink.testing import FaultyDataSource
 
@@ -46,7 +48,6 @@ def _start(spark: SparkSession, given: dict[str, Any]) -> StreamingQuery:
         spark.dataSource.register(LeastSink)
     source = spark.readStream.format("text").option("maxFilesPerTrigger", TASKS)
     rows = source.load(given["input"])
-    at = time.time()
     query = rows.writeStream.format(given["sink"]).options(**given["options"]).start()
     _tell("start", at)
     return query

@@ -8,6 +8,7 @@ import sys
 import pytest
 
 CLIENTS = ["confluent_kafka", "kafka", "tenacity"]
+FOR_OPERATORS = ["eos_sink.ops", "eos_sink.kafka.admin_interface"]
 FOR_ROWS = ["pyarrow", "numpy", "pandas", "eos_sink.task"]
 
 
@@ -49,7 +50,12 @@ def test_the_driver_imports_nothing_for_rows_and_nothing_for_operators(module: s
     program = f"import eos_sink.driver.{module}, eos_sink.kafka.cluster, eos_sink.task.schema"
     found = imported(program)
     assert found.isdisjoint([name for name in FOR_ROWS if name != "eos_sink.task"])
-    assert found.isdisjoint(["eos_sink.ops", "eos_sink.driver.check_destinations", "difflib"])
+    assert found.isdisjoint([*FOR_OPERATORS, "eos_sink.driver.check_destinations", "difflib"])
+
+
+def test_a_task_imports_no_kafka_python_and_nothing_for_operators() -> None:
+    found = imported("import eos_sink.task.writer, eos_sink.kafka.cluster")
+    assert found.isdisjoint([*FOR_OPERATORS, "kafka"])
 
 
 def test_status_and_transactions_import_nothing_for_rows() -> None:

@@ -1,4 +1,4 @@
-"""Requests about topics, offsets, groups and settings, with confluent-kafka's admin client.
+"""Requests about topics, offsets and settings, with confluent-kafka's admin client.
 
 The sink and the operator commands share them. An error about one thing of many is that thing's
 answer. None of them creates a topic, whatever the brokers' `auto.create.topics.enable` says.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FuturesTimeoutError
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from confluent_kafka import (
     IsolationLevel,
@@ -21,11 +21,13 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient, ConfigResource, OffsetSpec, ResourceType
 
-from eos_sink.kafka.admin_interface import MemberDescription, PartitionOffsets
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.error_codes import Meaning, get_meaning
 from eos_sink.kafka.interfaces import PartitionState, TopicDescription, Unseen
 from eos_sink.kafka_config.acls import Acl, Resource, permission_error
+
+if TYPE_CHECKING:
+    from eos_sink.kafka.admin_interface import PartitionOffsets
 
 K = TypeVar("K")
 Place = tuple[str, int]
@@ -148,6 +150,9 @@ def list_offsets(
     client: AdminClient, places: Iterable[Place], deadline: Deadline
 ) -> dict[Place, PartitionOffsets | KafkaError]:
     """First, last stable and end offset of each partition."""
+    # The interface of the operator commands, which the sink's processes do without.
+    from eos_sink.kafka.admin_interface import PartitionOffsets
+
     partitions = [TopicPartition(*place) for place in places]
     if not partitions:
         return {}
@@ -172,30 +177,4 @@ def list_offsets(
         found[place.topic, place.partition] = (
             errors[0] if errors else PartitionOffsets(place.partition, *offsets)
         )
-    return found
-
-
-def describe_groups(
-    client: AdminClient, groups: Iterable[str], deadline: Deadline
-) -> dict[str, tuple[MemberDescription, ...] | Unseen]:
-    """See `Admin.describe_groups`."""
-    wanted = list(dict.fromkeys(groups))
-    if not wanted:
-        return {}
-    described = results(
-        client.describe_consumer_groups(wanted, request_timeout=deadline.left), deadline
-    )
-    found: dict[str, tuple[MemberDescription, ...] | Unseen] = {}
-    for name, group in described.items():
-        if not isinstance(group, KafkaError):
-            found[name] = tuple(
-                MemberDescription(
-                    str(each.group_instance_id or ""), str(each.client_id), str(each.host)
-                )
-                for each in group.members
-            )
-        elif group.code() == KafkaError.GROUP_ID_NOT_FOUND:
-            found[name] = ()
-        else:
-            found[name] = unseen(group, Acl("Describe", Resource.GROUP, name))
     return found

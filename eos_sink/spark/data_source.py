@@ -118,16 +118,16 @@ class KafkaEosDataSource(DataSource):
         return StreamWriter(options, type(self).connect, plan, self._check_settings())
 
     def _plan(self, schema: StructType, options: SinkOptions) -> Plan:
+        from eos_sink.spark.writers import spare_collections
+
+        spare_collections()
         from eos_sink.driver.planner import Planner
-        from eos_sink.spark.writers import freeze_modules
         from eos_sink.task.schema import check_columns
 
         types = {field.name: field.dataType.simpleString() for field in schema.fields}
         check_columns(types, options.topic, options.timestamp_column)
         planner = _planners.get(options, lambda: Planner(type(self).connect(options), options))
-        plan = planner.plan()
-        freeze_modules()
-        return plan
+        return planner.plan()
 
 
 def with_defaults(defaults: Defaults) -> type[KafkaEosDataSource]:

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import gc
+from itertools import count
 
-from eos_sink.spark.writers import freeze_modules
+import pytest
+
+from eos_sink.spark import writers
 
 
-def test_what_is_loaded_is_frozen_once() -> None:
-    freeze_modules.cache_clear()
+def test_the_first_two_uses_freeze_what_is_loaded_and_no_later_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(writers, "_uses", count(1))
     try:
-        freeze_modules()
-        frozen = gc.get_freeze_count()
-        assert frozen > 10_000
-        made: list[list[int]] = [[] for _ in range(1_000)]
-        freeze_modules()
-        assert gc.get_freeze_count() <= frozen
-        assert len(made) == 1_000
+        writers.spare_collections()
+        first = gc.get_freeze_count()
+        assert first > 10_000
+        loaded: list[list[int]] = [[] for _ in range(10_000)]
+        writers.spare_collections()
+        second = gc.get_freeze_count()
+        assert second >= first + len(loaded)
+        made: list[list[int]] = [[] for _ in range(10_000)]
+        writers.spare_collections()
+        assert gc.get_freeze_count() < second + len(made)
     finally:
         gc.unfreeze()

@@ -150,7 +150,25 @@ class ConfluentAdmin:
     def describe_groups(
         self, groups: Iterable[str], deadline: Deadline
     ) -> Mapping[str, tuple[MemberDescription, ...] | Unseen]:
-        return admin_requests.describe_groups(self._clients.admin(deadline), groups, deadline)
+        wanted = list(dict.fromkeys(groups))
+        if not wanted:
+            return {}
+        client = self._clients.admin(deadline)
+        asked = client.describe_consumer_groups(wanted, request_timeout=deadline.left)
+        found: dict[str, tuple[MemberDescription, ...] | Unseen] = {}
+        for name, group in admin_requests.results(asked, deadline).items():
+            if not isinstance(group, KafkaError):
+                found[name] = tuple(
+                    MemberDescription(
+                        str(each.group_instance_id or ""), str(each.client_id), str(each.host)
+                    )
+                    for each in group.members
+                )
+            elif group.code() == KafkaError.GROUP_ID_NOT_FOUND:
+                found[name] = ()
+            else:
+                found[name] = admin_requests.unseen(group, Acl("Describe", Resource.GROUP, name))
+        return found
 
     def describe_brokers(self, deadline: Deadline) -> Sequence[Broker]:
         return self._brokers.describe_brokers(deadline)
