@@ -22,7 +22,7 @@ from pathlib import Path
 
 from bench.jars import kafka_tools
 from bench.shapes import SHAPES
-from eos_sink.bench.shape import TUNING, Shape
+from eos_sink.bench.shape import Shape
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.testing.java import find_java
 
@@ -55,7 +55,7 @@ def performance_tool(servers: str, topic: str, shape: Shape) -> Written:
     rows = _BATCHES * shape.rows
     settings = {
         "bootstrap.servers": servers,
-        **_tuning(shape),
+        **shape.settings,
         # The Java client waits where librdkafka has a queue of 1 GB.
         "buffer.memory": str(256 * 1024 * 1024),
     }
@@ -112,11 +112,6 @@ def _children_cpu() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def _tuning(shape: Shape) -> dict[str, str]:
-    settings = {name.removeprefix("kafka."): value for name, value in TUNING.items()}
-    return {**settings, "compression.type": shape.compression}
-
-
 Spent = tuple[float, float]
 """Seconds, and CPU seconds of all threads."""
 
@@ -131,7 +126,7 @@ def loop(servers: str, topic: str, shape: Shape) -> Spent:
     from confluent_kafka import Producer
 
     values = [shape.value(number) for number in range(shape.rows)]
-    settings = {"bootstrap.servers": servers, "enable.idempotence": True, **_tuning(shape)}
+    settings = {"bootstrap.servers": servers, "enable.idempotence": True, **shape.settings}
     producer = Producer(settings)
     produce = partial(producer.produce, topic)
     spent = _stopwatch()

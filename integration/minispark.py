@@ -17,7 +17,7 @@ import pickle
 import sys
 import uuid
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -88,7 +88,13 @@ class Config:
     call: str = ""
 
     def write(self, path: Path) -> None:
-        path.write_text(json.dumps(asdict(self)))
+        """Only what is not the default, since an earlier version of this file may read it."""
+        given = asdict(self)
+        for each in fields(self):
+            made = each.default_factory() if callable(each.default_factory) else each.default
+            if given[each.name] == made:
+                del given[each.name]
+        path.write_text(json.dumps(given))
 
 
 class TaskBrokeOffError(Exception):

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import multiprocessing
 import os
 import pickle
 import signal
+import subprocess
+import sys
 import time
 import uuid
 from collections.abc import Sequence
@@ -71,6 +74,9 @@ class Process:
         self._timeline = directory / "timeline"
         environment = {**self.faults.environment, TIMELINE_VARIABLE: str(self._timeline)}
         config.write(directory / "config.json")
+        self._launch(directory, environment)
+
+    def _launch(self, directory: Path, environment: dict[str, str]) -> None:
         self._process = _FORKS.Process(
             target=minispark.process,
             args=(str(directory / "config.json"), environment, str(self._said)),
@@ -169,10 +175,51 @@ class Process:
         return self.end
 
 
+class ReleasedProcess(Process):
+    """One process of a released version's minispark.
+
+    Args:
+        site: of the version, as `integration.releases.release_site` makes it.
+    """
+
+    def __init__(self, directory: Path, config: Config, site: Path) -> None:
+        self._site = site
+        super().__init__(directory, config)
+
+    def _launch(self, directory: Path, environment: dict[str, str]) -> None:
+        with self._said.open("wb") as said:
+            self._program = subprocess.Popen(
+                [sys.executable, "-m", minispark.__name__, str(directory / "config.json")],
+                cwd=directory,
+                env={**os.environ, **environment, "PYTHONPATH": str(self._site)},
+                stdin=subprocess.DEVNULL,
+                stdout=said,
+                stderr=said,
+            )
+
+    @property
+    def pid(self) -> int:
+        return self._program.pid
+
+    @property
+    def end(self) -> int | None:
+        return self._program.poll()
+
+    def ends_within(self, seconds: float) -> bool:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._program.wait(seconds)
+        return self.end is not None
+
+    def kill(self) -> None:
+        self._program.kill()
+        self._program.wait()
+
+
 class Query:
     """One query with its own topic.
 
     Attributes:
+        site: of the released version that the processes to come run; None: they run this tree.
         batches: the rows of each partition of each batch, as its source has them.
         stream: Spark's own id of the query, kept in its checkpoint.
         pieces: the Arrow batches of a task.
@@ -195,6 +242,7 @@ class Query:
         self.batches = [rows_of(batch) for batch in range(3)]
         self.pieces = PIECES
         self.topics: list[str] = []
+        self.site: Path | None = None
         cluster.create_topic(self.topic, partitions=3)
         self._given = {
             "kafka.bootstrap.servers": cluster.bootstrap_servers,
@@ -212,6 +260,11 @@ class Query:
         self._given.update(options)
         self.options = sink_options(self._given, self.stream)
 
+    def drop(self, option: str) -> None:
+        """The processes that come have no such option."""
+        self._given.pop(option, None)
+        self.change({})
+
     def inline(self, most_bytes: int = INLINE_BYTES) -> None:
         """Let the driver of the processes that come write partitions of up to so many bytes."""
         self.pieces = 1
@@ -226,8 +279,7 @@ class Query:
     def to_topics(self, topics: list[str]) -> None:
         """Let the rows of a task go to these topics in turns."""
         self.topics = topics
-        self._given.pop("topic", None)
-        self.change({})
+        self.drop("topic")
 
     # Processes.
 
@@ -267,7 +319,8 @@ class Query:
             arm=[vars(a) for a in arm],
             **more,
         )
-        process = Process(directory, config)
+        site = self.site
+        process = ReleasedProcess(directory, config, site) if site else Process(directory, config)
         self._processes.append(process)
         return process
 

@@ -28,6 +28,7 @@ class Application:
         faults: Faults,
         master: str = spark_program.LOCAL,
         conf: dict[str, str] | None = None,
+        site: Path | None = None,
     ) -> None:
         home.mkdir()
         self.home = home
@@ -38,7 +39,9 @@ class Application:
         self.processes = ProcessTree(
             [sys.executable, spark_program.__file__, json.dumps(session)],
             home / "log",
-            {**os.environ, **faults.environment},
+            {**os.environ, **faults.environment, **({"PYTHONPATH": str(site)} if site else {})},
+            # Spark's Python processes find this directory before their path.
+            cwd=home if site else None,
             stdin=subprocess.PIPE,
         )
 
@@ -134,11 +137,14 @@ class Applications:
         self._spare = self.another()
 
     def another(
-        self, master: str = spark_program.LOCAL, conf: dict[str, str] | None = None
+        self,
+        master: str = spark_program.LOCAL,
+        conf: dict[str, str] | None = None,
+        site: Path | None = None,
     ) -> Application:
-        """One of its own."""
+        """One of its own; `site` is that of a released version that it is to run."""
         home = self._home / f"application-{len(self._all)}"
-        self._all.append(application := Application(home, self.faults, master, conf))
+        self._all.append(application := Application(home, self.faults, master, conf, site))
         return application
 
     def close(self) -> None:

@@ -116,10 +116,15 @@ class SparkQuery:
         self._runs.append(run)
         return run
 
-    def crash(self, point: FaultPoint, action: Action = Action.KILL_ALL) -> None:
+    def crash(
+        self,
+        point: FaultPoint,
+        action: Action = Action.KILL_ALL,
+        application: Application | None = None,
+    ) -> None:
         """A run whose program dies at a point."""
         self.faults.arm(point, action)
-        run = self.program()
+        run = self.program(application=application)
         self.wait_fired(point, run)
         run.application.killed()
         self.applications.warm_up()

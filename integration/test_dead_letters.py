@@ -23,6 +23,7 @@ from confluent_kafka.admin import (
 )
 from pyspark.sql import DataFrame, SparkSession
 
+from eos_sink import cli
 from eos_sink.errors import ClusterError, ConfigurationError, ProduceFailedError
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.testing import KafkaCluster
@@ -412,6 +413,14 @@ class Sorted:
         return [(row, number % length % 2 == 1) for number, row in enumerate(part)]
 
     def check(self) -> tuple[int, int]:
+        """The decision counts the dead letters too; how many rows are in each topic."""
+        decision = self.query.log().decision
+        assert decision is not None
+        of_batch = self.query.batches[decision.batch.batch]
+        assert decision.dead_letter_rows == sum(bad for p in of_batch for _, bad in self._sort(p))
+        return self.check_rows()
+
+    def check_rows(self) -> tuple[int, int]:
         """Each row is visible once, where it belongs; how many are in each topic."""
         parts = [part for batch in self.query.batches for part in batch]
         wanted = [
@@ -423,10 +432,6 @@ class Sorted:
             for topic in (self.query.topic, self.letters)
         ]
         assert found == wanted
-        decision = self.query.log().decision
-        assert decision is not None
-        of_batch = self.query.batches[decision.batch.batch]
-        assert decision.dead_letter_rows == sum(bad for p in of_batch for _, bad in self._sort(p))
         return found[0].total(), found[1].total()
 
 
@@ -594,3 +599,37 @@ def test_each_way_of_writing_in_spark(
         }
         assert found["topic"] == sorted(f"v{n}" for n in range(100) if n % 5 < 3)
         assert found["eos.dead.letter.topic"] == sorted(f"v{n}" for n in range(100) if n % 5 >= 3)
+
+
+def test_verify_counts_dead_letters_as_there_and_finds_rows_in_both_topics(
+    kafka: KafkaCluster, run: MakeRun, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    topic, letters = new_topic(kafka, "main"), new_topic(kafka, "dead")
+    query = run(kafka, topic=topic, eos_dead_letter_topic=letters)
+    source = tmp_path / "source"
+    source.write_text("\n".join(map(str, range(100))))
+
+    def write(numbers: range, wrong: int) -> None:
+        partition = [9 if number % 10 == wrong else number % 3 for number in numbers]
+        query.write(value=[str(n) for n in numbers], partition=pa.array(partition, pa.int32()))
+
+    def verify(*more: str) -> dict[str, tuple[str, int]]:
+        words = ["verify", topic, "--bootstrap-server", kafka.bootstrap_servers, "--json"]
+        cli.main([*words, "--quiet", "--identity", "value", *more])
+        checks = json.loads(capsys.readouterr().out)["checks"]
+        return {each["name"]: (each["status"], each["found"]) for each in checks}
+
+    write(range(100), wrong=5)
+    compared = (["--number"], ["--expected", "100"], ["--expected-from", str(source)])
+    for how in compared:
+        assert verify(*how)["lost"] == ("wrong", 10)
+        found = verify(*how, "--dead-letters", letters)
+        assert found["lost"] == ("good", 0)
+        assert found["doubled"] == ("good", 0)
+        assert found["dead letters"] == ("good", 0)
+    # Three rows that are dead letters already come again, and take the other way.
+    write(range(15, 36, 10), wrong=3)
+    for how, status in zip(compared, ("wrong", "wrong", "no proof"), strict=True):
+        found = verify(*how, "--dead-letters", letters)
+        assert found["lost"] == ("good", 0)
+        assert found["dead letters"] == (status, 3)

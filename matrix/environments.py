@@ -43,16 +43,16 @@ def find_python(version: str) -> Path:
     raise CannotRunError(f"no Python {version} on this machine")
 
 
-def build_wheel(there: Path) -> Path:
+def build_wheel(there: Path, tree: Path = _ROOT) -> Path:
     """The wheel that is built from the source distribution, which lies beside it.
 
-    Both are built from a copy of this tree, so that the build leaves nothing in it.
+    Both are built from a copy of the tree, so that the build leaves nothing in it.
     """
-    copy = there / "tree"
+    copy = there / "copy"
     shutil.rmtree(copy, ignore_errors=True)
     copy.mkdir(parents=True)
     for name in _BUILT:
-        source = _ROOT / name
+        source = tree / name
         if source.is_dir():
             shutil.copytree(source, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
         else:

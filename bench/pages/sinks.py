@@ -31,18 +31,18 @@ from eos_sink.verify.pages import (
 )
 
 _NAME = "sinks"
-OURS, THEIRS = "kafka-eos", "kafka"
+OURS, THEIRS, FLOOR = "kafka-eos", "kafka", "eos-sink-floor"
 TITLES = {
     OURS: "kafka-eos",
     THEIRS: "Spark's own Kafka sink",
-    "eos-sink-floor": "a Python sink that drops its rows",
+    FLOOR: "a Python sink that drops its rows",
     "noop": "Spark's `noop` sink",
     "librdkafka": "librdkafka, a loop in Python",
     "producer": "the producer of kafka-eos by itself",
     "ProducerPerformance": "Kafka's ProducerPerformance",
     "flink": "Flink's KafkaSink, EXACTLY_ONCE",
 }
-_COLORS = {OURS: BLUE, THEIRS: ORANGE, "eos-sink-floor": GREEN, "noop": FAINT}
+_COLORS = {OURS: BLUE, THEIRS: ORANGE, FLOOR: GREEN, "noop": FAINT}
 _SMALL_BYTES = 10_000_000
 _MAIN = "100 B"
 
@@ -135,9 +135,24 @@ def _throughput(result: Result) -> Iterator[str]:
         name = shape["name"]
         found = times_the_rows(result, name)
         rates = [_rate(result, peer, shape) for peer in peers]
-        rows.append((name, *rates, spread_text(found) if found else ""))
+        floor, used = _of_floor(result, name), _cpu_ratio(result, name)
+        rows.append((name, *rates, spread_text(found) if found else "", floor, used))
     heads = [f"{TITLES[peer]}, rows/s" for peer in peers]
-    yield from table(("shape", *heads, "kafka-eos / Spark's own"), rows)
+    ratios = ("kafka-eos / Spark's own", "kafka-eos / dropped rows", "CPU, kafka-eos / Spark's own")
+    yield from table(("shape", *heads, *ratios), rows)
+
+
+def _of_floor(result: Result, shape: str) -> str:
+    ours, floor = (_times(result, peer, shape) for peer in (OURS, FLOOR))
+    return f"{ratio(floor.samples, ours.samples).median:.2f}" if ours and floor else ""
+
+
+def _cpu_ratio(result: Result, shape: str) -> str:
+    ours, theirs = (
+        sum(each.spread.median for each in result.having("cpu", peer=peer, shape=shape))
+        for peer in (OURS, THEIRS)
+    )
+    return f"{ours / theirs:.2f}" if ours and theirs else ""
 
 
 def _rate(result: Result, peer: str, shape: dict[str, Any]) -> str:

@@ -2,15 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-
-TUNING: Mapping[str, str] = {
-    "kafka.acks": "all",
-    "kafka.linger.ms": "5",
-    "kafka.batch.size": str(256 * 1024),
-}
-"""The same for every peer, under the names of Spark's own sink."""
 
 _FILL = "abcdefghijklmnopqrstuvwxyz"
 
@@ -29,6 +21,7 @@ class Shape:
         headers: how many, of 20 bytes each.
         partitions: of the topic.
         compression: `compression.type` of the producers.
+        linger_ms, batch_bytes: their `linger.ms` and `batch.size`; None: each client's default.
     """
 
     name: str
@@ -40,6 +33,8 @@ class Shape:
     headers: int = 0
     partitions: int = 6
     compression: str = "none"
+    linger_ms: int | None = 5
+    batch_bytes: int | None = 256 * 1024
 
     def __post_init__(self) -> None:
         if not 0 < self.warm_up < self.batches:
@@ -48,9 +43,16 @@ class Shape:
             raise ValueError("rows, bytes and partitions are at least 1")
 
     @property
+    def settings(self) -> dict[str, str]:
+        """Of each peer's producer."""
+        tuned = {"linger.ms": self.linger_ms, "batch.size": self.batch_bytes}
+        given = {name: str(number) for name, number in tuned.items() if number is not None}
+        return {"acks": "all", "compression.type": self.compression, **given}
+
+    @property
     def options(self) -> dict[str, str]:
         """Options of the sink, without the topic."""
-        return {**TUNING, "kafka.compression.type": self.compression}
+        return {f"kafka.{name}": value for name, value in self.settings.items()}
 
     @property
     def columns(self) -> tuple[str, ...]:

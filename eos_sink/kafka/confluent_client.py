@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from eos_sink.kafka.rows import Row, Rows
 
 NO_ROOM = KafkaError(KafkaError.MSG_SIZE_TOO_LARGE, "It is larger than all of kafka.buffer.memory")
-QUEUE_FULL_WAIT_S = 0.1
+_QUEUE_FULL_WAIT_S = 0.1
 _POLL_S = 0.01
 
 OnOffset = Callable[[str, int, int], None]
@@ -97,7 +97,7 @@ class ConfluentClient(Producer):
             except BufferError:
                 if empty:
                     raise RecordRefused(NO_ROOM, describe_place(topic, partition)) from None
-                self.poll(QUEUE_FULL_WAIT_S)
+                self.poll(_QUEUE_FULL_WAIT_S)
                 empty = not len(self)
             except KafkaException as raised:
                 where = describe_place(topic, partition)

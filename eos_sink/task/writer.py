@@ -23,6 +23,7 @@ from eos_sink.kafka.interfaces import (
     MemberRefused,
     ProduceFailed,
     ProducerFenced,
+    Sizes,
     TransactionalProducer,
     Witness,
 )
@@ -115,9 +116,11 @@ class TaskWriter:
         """What is in the task's transaction; or few rows for the driver to write, and the dead
         letters among them if there are any."""
         transactional_id = self._plan.token.names.task(slot, partition)
+        # Once the early opening has begun, in a thread, nothing more is read for it.
+        sizes = self._sizes()
         with (
             self._explain(transactional_id),
-            _Opening(lambda: self._open(transactional_id)) as opening,
+            _Opening(lambda: self._open(transactional_id, sizes)) as opening,
         ):
             if self._plan.wrote(partition) and not self._learns_sizes:
                 # It is likely to write again, and Spark may take a while to bring the first rows.
@@ -129,7 +132,8 @@ class TaskWriter:
             if self._rejected is not None:
                 for part in waiting:
                     self._rejected.know(self._rows(part))
-            if len(waiting) == 1 and waiting[0].nbytes <= self._share():
+                sizes = self._sizes()
+            if len(waiting) == 1 and waiting[0].nbytes <= self._share(sizes):
                 return [pack(rows) for rows in self._take(waiting[0], digester)]
             producer = opening.end()
         self._clock.begin()
@@ -150,17 +154,18 @@ class TaskWriter:
         """Whether only the rows say which topics limit the size of a record batch."""
         return self._rejected is not None and self._options.topic is None
 
-    def _share(self) -> int:
+    def _sizes(self) -> Sizes | None:
+        return None if self._rejected is None else self._rejected.sizes()
+
+    def _share(self, sizes: Sizes | None) -> int:
         """The largest Arrow batch whose rows the driver writes."""
         most = self._options.inline_bytes
-        if self._rejected is not None and self._rejected.sizes().batch < most:
-            # The driver's record batches may have so many bytes.
-            return -1
-        return inline_share(most, self._plan.decision)
+        # The driver's record batches may have so many bytes.
+        too_narrow = sizes is not None and sizes.batch < most
+        return -1 if too_narrow else inline_share(most, self._plan.decision)
 
-    def _open(self, transactional_id: str) -> TransactionalProducer:
+    def _open(self, transactional_id: str, sizes: Sizes | None) -> TransactionalProducer:
         self._clock.begin()
-        sizes = None if self._rejected is None else self._rejected.sizes()
         timeout_ms = self._options.transaction_timeout_ms
         producer = self._kafka.producer(transactional_id, timeout_ms, sizes)
         try:

@@ -45,7 +45,7 @@ def test_a_ratio_is_of_rows_in_the_same_time() -> None:
 
 def test_the_tables_have_what_was_measured() -> None:
     text = "\n".join(lines({"sinks": result(LARGE, SMALL)}))
-    assert "| 100 B | 952,381 | 769,231 | 18,181,818 | 1.25 (1.02 to 1.48) |" in text
+    assert "| 100 B | 952,381 | 769,231 | 18,181,818 | 1.25 (1.02 to 1.48) |  | 1.00 |" in text
     assert "| kafka-eos |  | 1.25 |  |  | 1.25 |" in text
     assert "| 100 B: Flink's KafkaSink, EXACTLY_ONCE | 2,000,000 (2,000,000 to 2,000,000) |" in text
     assert "| Spark's own Kafka sink | 1300 | 1480 | 1300 | 1480 |" in text

@@ -12,7 +12,7 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
-from eos_sink.kafka.confluent_client import NO_ROOM, QUEUE_FULL_WAIT_S, OnOffset
+from eos_sink.kafka.confluent_client import NO_ROOM, OnOffset
 from eos_sink.kafka.connection.token_cache import TokenCache
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.native import library as rdkafka
@@ -37,6 +37,16 @@ _MANY_ROWS = 1000
 _METADATA_S = 5.0
 # The number of partitions is asked for again as often as by the Java client (metadata.max.age.ms).
 _METADATA_AGE_S = 300.0
+# librdkafka sends a request when it is full, or linger.ms after its first record, and has one in
+# flight for each partition. If linger.ms passes for the records behind it, the broker's thread
+# polls without a pause until the answer is there, which takes up to half of a task's CPU time. So
+# records linger for this share of the time after which they expire, and the client sends the rest
+# when nothing is on its way.
+_LINGER_SHARE = 0.1
+_LONGEST_LINGER_MS = 900_000
+_STICKY_MS = 10  # the default would be twice linger.ms
+_ON_ITS_WAY_S = 0.005
+_SEND_MS = 1
 
 
 class NativeClient:
@@ -58,7 +68,12 @@ class NativeClient:
         # librdkafka's API has an event in place of confluent-kafka's callback.
         tokens: TokenCache | None = configuration.get("oauth_cb")
         settings = {name: value for name, value in configuration.items() if name != "oauth_cb"}
-        self._handle = self._new({**settings, "log.queue": True}, tokens is not None)
+        transaction_ms = settings.get("transaction.timeout.ms", 60_000)
+        expires_ms = int(settings.get("delivery.timeout.ms", transaction_ms))
+        linger_ms = min(int(expires_ms * _LINGER_SHARE), _LONGEST_LINGER_MS)
+        own = {"log.queue": True, "linger.ms": linger_ms}
+        sticky = {"sticky.partitioning.linger.ms": _STICKY_MS}
+        self._handle = self._new({**sticky, **settings, **own}, tokens is not None)
         self._events = Events(library, self._handle, events, tokens)
         # From here on the log goes to the events, with its earlier lines.
         library.set_log_queue(self._handle, None)
@@ -98,8 +113,14 @@ class NativeClient:
         self._check(sent)
 
     def flush(self, timeout: float) -> int:
+        deadline = Deadline(timeout)
         # It waits for the events, too, and leaves them to their thread.
-        return max(len(self), 1) if self._c.flush(self._handle, _ms(timeout)) else 0
+        while not self._send_the_rest():
+            if deadline.passed:
+                return max(len(self), 1)
+            while self._events.wait(_ON_ITS_WAY_S) and len(self) and not deadline.passed:
+                pass
+        return 0
 
     def stop(self) -> None:
         self._c.purge(self._handle, rdkafka.PURGE)
@@ -149,8 +170,12 @@ class NativeClient:
                 raise RecordRefused(KafkaError(code), where)
             if code and empty and not more:
                 raise RecordRefused(NO_ROOM, where)
-            if code:
-                self.poll(QUEUE_FULL_WAIT_S)
+            if code and not self._events.wait(_ON_ITS_WAY_S):
+                self._send_the_rest()
+
+    def _send_the_rest(self) -> bool:
+        """Send records that fill no request. Returns whether none is left on its way."""
+        return not self._c.flush(self._handle, _SEND_MS)
 
     def _queue_group(self, group: Group, begin: int) -> tuple[int, int]:
         messages = group.messages[begin:]

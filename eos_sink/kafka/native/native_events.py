@@ -59,12 +59,12 @@ class Events:
         self._awaited[self._numbered] = on_offset
         return self._numbered
 
-    def wait(self, seconds: float) -> None:
-        """Wait for an event since the last wait."""
+    def wait(self, seconds: float) -> bool:
+        """Wait for an event since the last wait. Returns whether there was one."""
         with self._changed:
-            if self._count == self._seen:
-                self._changed.wait(seconds)
+            happened = self._count != self._seen or self._changed.wait(seconds)
             self._seen = self._count
+            return happened
 
     @property
     def served_here(self) -> bool:
