@@ -14,7 +14,8 @@ from eos_sink.kafka.rows import Rows
 from eos_sink.kafka_config.topic_rules import TopicRules, is_topic_name
 from eos_sink.options import SinkOptions
 from eos_sink.protocol.model import BatchId, TaskReport
-from eos_sink.task.rejected import RejectedRows, _Content
+from eos_sink.task.record_sizes import RecordSizes
+from eos_sink.task.rejected import RejectedRows
 from eos_sink.task.writer import TaskWriter
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.kafka import FakeKafka
@@ -43,7 +44,7 @@ def test_the_size_of_a_row_is_that_of_its_record_batch(
         batch.append(0, NOW_MS, key, value, named)
         built.append(len(batch.build()))
     columns = Rows.of([(value, key, "t", named, None, None) for value, key, named in rows])
-    content = _Content(columns)
+    content = RecordSizes(columns)
     sent, stored = content.sizes()
     assert stored.tolist() == built
     assert content.bound >= max(stored.max(), sent.max())
