@@ -23,6 +23,7 @@ from confluent_kafka.admin import (
 )
 from pyspark.sql import DataFrame, SparkSession
 
+from eos_sink import cli
 from eos_sink.errors import ClusterError, ConfigurationError, ProduceFailedError
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.testing import KafkaCluster
@@ -259,6 +260,7 @@ def test_a_row_that_the_dead_letter_topic_does_not_take_says_how_to_make_room(
     assert read_topic(kafka.bootstrap_servers, letters).values() == ["x" * 3_000]
 
 
+@pytest.mark.long
 def test_a_missing_topic_of_the_option_is_no_row_s_fault(kafka: KafkaCluster, run: MakeRun) -> None:
     letters = new_topic(kafka, "dead")
     with pytest.raises(ClusterError, match="'nowhere' does not exist"):
@@ -266,6 +268,7 @@ def test_a_missing_topic_of_the_option_is_no_row_s_fault(kafka: KafkaCluster, ru
     assert read_topic(kafka.bootstrap_servers, letters).values() == []
 
 
+@pytest.mark.long
 def test_the_dead_letter_topic_is_looked_at_before_the_start(
     kafka: KafkaCluster, run: MakeRun
 ) -> None:
@@ -322,7 +325,7 @@ def test_the_largest_row_that_a_topic_takes_is_no_dead_letter_and_the_next_one_i
     strict.write(value=["x" * (least - 1)], key=["key"], headers=headers)
 
 
-@pytest.mark.parametrize("inline", ["0", INLINE])
+@pytest.mark.parametrize("inline", ["0", pytest.param(INLINE, marks=pytest.mark.long)])
 def test_small_rows_fit_into_a_topic_that_takes_only_small_batches(
     kafka: KafkaCluster, run: MakeRun, inline: str
 ) -> None:
@@ -336,6 +339,7 @@ def test_small_rows_fit_into_a_topic_that_takes_only_small_batches(
         assert read_topic(kafka.bootstrap_servers, letters).values() == []
 
 
+@pytest.mark.long
 def test_rules_that_have_become_wider_since_the_plan_are_read_again(
     kafka: KafkaCluster, run: MakeRun
 ) -> None:
@@ -536,6 +540,7 @@ def test_each_row_is_once_where_it_belongs_under_kills_at_any_time(
 # --- Permissions, and Spark.
 
 
+@pytest.mark.long
 def test_the_permissions_of_the_page_are_enough_and_a_missing_one_is_named(
     secured: KafkaCluster, tmp_path: Path
 ) -> None:
@@ -598,3 +603,37 @@ def test_each_way_of_writing_in_spark(
         }
         assert found["topic"] == sorted(f"v{n}" for n in range(100) if n % 5 < 3)
         assert found["eos.dead.letter.topic"] == sorted(f"v{n}" for n in range(100) if n % 5 >= 3)
+
+
+def test_verify_counts_dead_letters_as_there_and_finds_rows_in_both_topics(
+    kafka: KafkaCluster, run: MakeRun, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    topic, letters = new_topic(kafka, "main"), new_topic(kafka, "dead")
+    query = run(kafka, topic=topic, eos_dead_letter_topic=letters)
+    source = tmp_path / "source"
+    source.write_text("\n".join(map(str, range(100))))
+
+    def write(numbers: range, wrong: int) -> None:
+        partition = [9 if number % 10 == wrong else number % 3 for number in numbers]
+        query.write(value=[str(n) for n in numbers], partition=pa.array(partition, pa.int32()))
+
+    def verify(*more: str) -> dict[str, tuple[str, int]]:
+        words = ["verify", topic, "--bootstrap-server", kafka.bootstrap_servers, "--json"]
+        cli.main([*words, "--quiet", "--identity", "value", *more])
+        checks = json.loads(capsys.readouterr().out)["checks"]
+        return {each["name"]: (each["status"], each["found"]) for each in checks}
+
+    write(range(100), wrong=5)
+    compared = (["--number"], ["--expected", "100"], ["--expected-from", str(source)])
+    for how in compared:
+        assert verify(*how)["lost"] == ("wrong", 10)
+        found = verify(*how, "--dead-letters", letters)
+        assert found["lost"] == ("good", 0)
+        assert found["doubled"] == ("good", 0)
+        assert found["dead letters"] == ("good", 0)
+    # Three rows that are dead letters already come again, and take the other way.
+    write(range(15, 36, 10), wrong=3)
+    for how, status in zip(compared, ("wrong", "wrong", "no proof"), strict=True):
+        found = verify(*how, "--dead-letters", letters)
+        assert found["lost"] == ("good", 0)
+        assert found["dead letters"] == (status, 3)

@@ -61,6 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--order", metavar="PLACE", help="must never fall along a key")
     add("--partitions", type=_partitions, metavar="P,P-P", help="only these")
+    add("--dead-letters", metavar="TOPIC", help="rows in this topic of the sink are not lost")
     part = parser.add_mutually_exclusive_group().add_argument
     part("--last", type=positive, metavar="N", help="only the last N offsets of each partition")
     part("--since", type=_time, metavar="TIME", help="only rows since then (2026-11-01T00:00)")
@@ -94,7 +95,9 @@ def run(arguments: argparse.Namespace) -> Report:
     _check_arguments(arguments)
     try:
         with closing(ConfluentAdmin(sink_options(arguments))) as admin:
-            options = _build_options(arguments, admin, _describe_topic(arguments, admin))
+            topics = filter(None, (arguments.dead_letters, arguments.topic))
+            *_, topic = (_describe_topic(name, admin, arguments.timeout) for name in topics)
+            options = _build_options(arguments, admin, topic)
 
             def find_holders(stable: Mapping[int, int]) -> Mapping[int, str]:
                 deadline = Deadline(arguments.timeout)
@@ -161,11 +164,11 @@ def _check_arguments(arguments: argparse.Namespace) -> None:
         raise CommandError(f"--html {arguments.html} cannot be written")
 
 
-def _describe_topic(arguments: argparse.Namespace, admin: ConfluentAdmin) -> TopicDescription:
+def _describe_topic(name: str, admin: ConfluentAdmin, timeout_s: float) -> TopicDescription:
     """Raises CommandError if the topic does not exist, EosSinkError if it may not be read."""
     from eos_sink.kafka.interfaces import Unseen
 
-    name, deadline = arguments.topic, Deadline(arguments.timeout)
+    deadline = Deadline(timeout_s)
     topic = admin.kafka.describe_topics([name], deadline)[name]
     if isinstance(topic, Unseen):
         raise topic.error(f"Topic {name} cannot be seen")
@@ -212,6 +215,9 @@ def _build_options(
         count_aborted=arguments.aborted,
         compacted=None if policy is None else "compact" in policy,
         stall_s=arguments.timeout,
+        dead_letters=Source(connection["bootstrap.servers"], arguments.dead_letters, connection)
+        if arguments.dead_letters
+        else None,
     )
 
 

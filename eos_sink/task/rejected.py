@@ -330,13 +330,11 @@ class RejectedRows:
             codecs.add(rules.compression)
         if codecs & {"none", "uncompressed"}:
             return plain
-        (row,) = record
-        content = b"".join(
-            [
-                *(part or b"" for part in row[:2]),
-                *(part for key, value in row[3] or () for part in (key.encode(), value or b"")),
-            ]
-        )
+        ((value, key, _, headers, _, _),) = record
+        parts = [value, key]
+        for name, more in headers or ():
+            parts += [(name or "").encode(), more]
+        content = b"".join(part or b"" for part in parts)
         return max(_BATCH_BYTES + self._compress(content, codec) for codec in codecs)
 
     def _compress(self, content: bytes, codec: str) -> int:

@@ -23,6 +23,7 @@ from eos_sink.kafka.interfaces import (
     MemberRefused,
     ProduceFailed,
     ProducerFenced,
+    Sizes,
     TransactionalProducer,
     Witness,
 )
@@ -115,9 +116,11 @@ class TaskWriter:
         """What is in the task's transaction; or few rows for the driver to write, and the dead
         letters among them if there are any."""
         transactional_id = self._plan.token.names.task(slot, partition)
+        # Once the early opening has begun, in a thread, nothing more is read for it.
+        sizes = self._sizes()
         with (
             self._explain(transactional_id),
-            _Opening(lambda: self._open(transactional_id)) as opening,
+            _Opening(lambda: self._open(transactional_id, sizes)) as opening,
         ):
             if self._plan.wrote(partition) and not self._learns_sizes:
                 # It is likely to write again, and Spark may take a while to bring the first rows.
@@ -129,14 +132,20 @@ class TaskWriter:
             if self._rejected is not None:
                 for part in waiting:
                     self._rejected.know(self._rows(part))
-            if len(waiting) == 1 and waiting[0].nbytes <= self._share():
-                return [pack(rows) for rows in self._take(waiting[0], digester)]
+                sizes = self._sizes()
+            share, first = self._share(sizes), None
+            if len(waiting) == 1 and waiting[0].nbytes <= share:
+                first = self._take(waiting.pop(), digester)
+                packed = [pack(rows) for rows in first]
+                # A dead letter may be many times as large as its row.
+                if all(len(letters) <= share for letters in packed[1:]):
+                    return packed
             producer = opening.end()
         self._clock.begin()
         with self._explain(transactional_id):
             try:
                 producer.begin()
-                witness = self._produce(producer, waiting, rows, digester)
+                witness = self._produce(producer, first, waiting, rows, digester)
                 identity = producer.identity(Deadline(self._options.step_timeout))
             except BaseException:
                 _give_up(producer)
@@ -150,17 +159,18 @@ class TaskWriter:
         """Whether only the rows say which topics limit the size of a record batch."""
         return self._rejected is not None and self._options.topic is None
 
-    def _share(self) -> int:
+    def _sizes(self) -> Sizes | None:
+        return None if self._rejected is None else self._rejected.sizes()
+
+    def _share(self, sizes: Sizes | None) -> int:
         """The largest Arrow batch whose rows the driver writes."""
         most = self._options.inline_bytes
-        if self._rejected is not None and self._rejected.sizes().batch < most:
-            # The driver's record batches may have so many bytes.
-            return -1
-        return inline_share(most, self._plan.decision)
+        # The driver's record batches may have so many bytes.
+        too_narrow = sizes is not None and sizes.batch < most
+        return -1 if too_narrow else inline_share(most, self._plan.decision)
 
-    def _open(self, transactional_id: str) -> TransactionalProducer:
+    def _open(self, transactional_id: str, sizes: Sizes | None) -> TransactionalProducer:
         self._clock.begin()
-        sizes = None if self._rejected is None else self._rejected.sizes()
         timeout_ms = self._options.transaction_timeout_ms
         producer = self._kafka.producer(transactional_id, timeout_ms, sizes)
         try:
@@ -174,20 +184,26 @@ class TaskWriter:
     def _produce(
         self,
         producer: TransactionalProducer,
+        first: list[Rows] | None,
         waiting: list[pa.RecordBatch],
         rest: Iterable[pa.RecordBatch],
         digester: RowDigester,
     ) -> Witness:
+        """Args:
+        first: the rows of the first Arrow batch, if they were taken already.
+        """
         witnesses: list[Witness] = []
-        self._send(
-            producer, waiting.pop(0), digester, lambda *place: witnesses.append(Witness(*place))
+        _send(
+            producer,
+            self._take(waiting.pop(0), digester) if first is None else first,
+            lambda *place: witnesses.append(Witness(*place)),
         )
         if waiting:
             # Kafka refuses a stale driver's task here, before it has written much.
             self._send_offset(producer)
-            self._send(producer, waiting.pop(), digester)
+            _send(producer, self._take(waiting.pop(), digester))
             for part in rest:
-                self._send(producer, part, digester)
+                _send(producer, self._take(part, digester))
                 del part
         producer.flush(Deadline(self._options.transaction_timeout_ms / 1000))
         # Behind the last row, so that a stale task never stays prepared: a driver that takes over
@@ -196,19 +212,6 @@ class TaskWriter:
         if not witnesses:
             raise ProduceFailed("No record is known to be there.", FailureKind.DELIVERY_FAILED)
         return witnesses[0]
-
-    def _send(
-        self,
-        producer: TransactionalProducer,
-        part: pa.RecordBatch,
-        digester: RowDigester,
-        on_offset: Callable[[str, int, int], None] | None = None,
-    ) -> None:
-        for rows in self._take(part, digester):
-            if len(rows):
-                producer.produce_rows(rows, on_offset)
-                # The witness: a row in its own topic, if there is one.
-                on_offset = None
 
     def _take(self, part: pa.RecordBatch, digester: RowDigester) -> list[Rows]:
         """Check and count rows that will be written: the rows, and dead letters among them."""
@@ -299,6 +302,18 @@ class _Opening:
             begun.set_result(self._open())
         except BaseException as error:  # noqa: BLE001 - `end` raises it
             begun.set_exception(error)
+
+
+def _send(
+    producer: TransactionalProducer,
+    taken: Iterable[Rows],
+    on_offset: Callable[[str, int, int], None] | None = None,
+) -> None:
+    for rows in taken:
+        if len(rows):
+            producer.produce_rows(rows, on_offset)
+            # The witness: a row in its own topic, if there is one.
+            on_offset = None
 
 
 def _give_up(producer: TransactionalProducer) -> None:

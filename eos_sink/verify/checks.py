@@ -138,6 +138,24 @@ def check_held_up(
     return _check("held up", len(waiting), told, examples)
 
 
+def check_dead_letters(options: VerifyOptions, rows: int, astray: int) -> Iterator[Check]:
+    """Rows in a dead letter topic that are elsewhere too; no check without such a topic.
+
+    Args:
+        options: the options.
+        rows: the topic's rows in the dead letter topic.
+        astray: those of them that are also in the topic, or there twice.
+    """
+    if options.dead_letters is None:
+        return
+    told = f"{rows:,} rows in {options.dead_letters.topic} count as there, each once in both topics"
+    status = Status.GOOD
+    if astray:
+        # Equal hashes are a chance of 2^-64 each.
+        status = Status.WRONG if options.numbered else Status.UNPROVEN
+    yield Check("dead letters", status, astray, told)
+
+
 def write_notes(
     options: VerifyOptions, partitions: Sequence[PartitionRead], chance: int
 ) -> Iterator[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from typing import Protocol
 
@@ -64,8 +64,13 @@ class TopicReader:
         interrupted: Ctrl-C ended the reading.
     """
 
-    def __init__(self, options: VerifyOptions, meter: Meter) -> None:
-        self._options, self._meter = options, meter
+    def __init__(
+        self, options: VerifyOptions, meter: Meter, wanted: Callable[[Row], bool] | None = None
+    ) -> None:
+        """Args:
+        wanted: says which rows count; None: all.
+        """
+        self._options, self._meter, self._wanted = options, meter, wanted
         self._identifier = RowIdentifier(options)
         self._offsets = Offsets(options.source, options.stall_s)
         self.rows: Counter[int] = Counter()
@@ -165,7 +170,7 @@ class TopicReader:
     def _take(self, rows: Iterable[Row]) -> None:
         number, columns, counts = self._identifier.number, self.columns, self.rows
         ordered = self._options.order is not None
-        for row in rows:
+        for row in rows if self._wanted is None else filter(self._wanted, rows):
             partition, offset = row.partition(), row.offset()
             counts[partition] += 1
             kind, time_ms = row.timestamp()

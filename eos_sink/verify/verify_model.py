@@ -32,6 +32,7 @@ class VerifyOptions:
         count_aborted: read everything again to count aborted rows.
         compacted: whether the topic is compacted; None: unknown, for lack of a permission.
         stall_s: fail after so long without progress.
+        dead_letters: a dead letter topic of the sink, whose rows of this topic count as there.
     """
 
     source: Source
@@ -49,6 +50,7 @@ class VerifyOptions:
     count_aborted: bool = False
     compacted: bool | None = False
     stall_s: float = 60.0
+    dead_letters: Source | None = None
 
     @property
     def limited(self) -> bool:

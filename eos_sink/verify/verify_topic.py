@@ -18,6 +18,7 @@ from eos_sink.verify.count_rows import (
     find_outside,
     find_repeats,
 )
+from eos_sink.verify.dead_letters import read_dead_letters
 from eos_sink.verify.gap_scope import GapScope, find_scope, limit_to_seen
 from eos_sink.verify.read_rows import Meter, TopicReader
 from eos_sink.verify.row_columns import Chunk, SourceFile
@@ -31,10 +32,15 @@ as they are known."""
 
 @dataclass(frozen=True)
 class _Count:
+    """`letters` are the topic's rows in the dead letter topic, and `astray` counts those of them
+    that are in the topic too, or are there twice."""
+
     chunks: Sequence[Chunk]
     repeats: Repeats
     scope: GapScope
     gaps: Gaps
+    letters: Sequence[Chunk] = ()
+    astray: int = 0
 
 
 def verify_topic(options: VerifyOptions, meter: Meter, find_holders: FindHolders) -> VerifyResult:
@@ -51,12 +57,12 @@ def verify_topic(options: VerifyOptions, meter: Meter, find_holders: FindHolders
     due = source.chunks() if source else None
     with closing(TopicReader(options, meter)) as reader:
         reader.read(options.follow_s)
-        count = _count(options, reader, due)
+        count = _count(options, reader, due, meter)
         if count.gaps.missing and options.expected is None and reader.grows():
             # Rows of concurrent writers need not become visible in the order of their numbers.
             scope = limit_to_seen(count.scope, count.chunks)
             reader.read(options.wait_s)
-            count = _count(options, reader, due, scope)
+            count = _count(options, reader, due, meter, scope)
         count_aborted = options.count_aborted and not reader.interrupted
         aborted = reader.count_aborted() if count_aborted else {}
         confirmed, why_not = _confirm(options, reader, count, meter)
@@ -78,6 +84,9 @@ def verify_topic(options: VerifyOptions, meter: Meter, find_holders: FindHolders
             checks.check_order(options, reader.order),
             checks.check_identities(options, reader.nameless, reader.nameless_some),
             checks.check_held_up(options, partitions, interrupted=reader.interrupted),
+            *checks.check_dead_letters(
+                options, sum(len(each.values) for each in count.letters), count.astray
+            ),
         ),
         partitions=partitions,
         notes=tuple(checks.write_notes(options, partitions, confirmed.chance if confirmed else 0)),
@@ -93,16 +102,30 @@ def _count(
     options: VerifyOptions,
     reader: TopicReader,
     due: Sequence[Chunk] | None,
+    meter: Meter,
     scope: GapScope | None = None,
 ) -> _Count:
     chunks = reader.columns.chunks()
+    letters: list[Chunk] = []
+    if options.dead_letters is not None and not reader.interrupted:
+        letters, reader.interrupted = read_dead_letters(options, chunks, meter)
     if scope is None:
         interrupted = reader.interrupted
         scope = find_scope(options, reader.partitions, chunks, interrupted=interrupted)
+    there = [*chunks, *letters]
+    gaps = Gaps()
     if due is not None:
-        return _Count(chunks, compare_with_source(chunks, due), scope, Gaps())
-    gaps = find_gaps(chunks, scope.bounds) if scope.bounds is not None else Gaps()
-    return _Count(chunks, find_repeats(chunks), scope, gaps)
+        repeats = every = compare_with_source(chunks, due)
+        if letters:
+            every = compare_with_source(there, due)
+            repeats = replace(repeats, lost=every.lost, lost_some=every.lost_some)
+    else:
+        repeats = every = find_repeats(chunks)
+        if letters:
+            every = find_repeats(there)
+        if scope.bounds is not None:
+            gaps = find_gaps(there, scope.bounds)
+    return _Count(chunks, repeats, scope, gaps, letters, every.doubled - repeats.doubled)
 
 
 def _confirm(

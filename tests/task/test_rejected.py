@@ -181,3 +181,27 @@ def test_a_transaction_of_dead_letters_only_has_a_witness_there(world: World) ->
     assert reports[0].prepared.witness.topic == LETTERS
     driver.committer.commit(reports)
     assert letters(world) == [b"bad"]
+
+
+def test_many_dead_letters_of_a_small_task_do_not_go_through_the_driver() -> None:
+    world = World([], options=given_options(**{"eos.inline.bytes": "4096"}))
+    world.cluster.create_topic(LETTERS)
+    driver = Driver(world)
+    bad = {"value": [b"%d" % n for n in range(50)], "partition": pa.array([7] * 50, pa.int32())}
+    reports = write(world, driver, 0, bad, MIXED)
+    assert [report.prepared is not None for report in reports] == [True, False]
+    driver.committer.commit(reports)
+    assert world.visible() == [b"good"]
+    assert len(letters(world)) == 51
+
+
+def test_a_large_row_with_a_header_without_a_key_is_one_dead_letter() -> None:
+    kind = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+    rows = Rows(pa.array([b"x" * 5000]), topic=TOPIC, headers=pa.array([[(None, b"h")]], kind))
+    cluster = FakeCluster()
+    cluster.create_topic(LETTERS)
+    cluster.create_topic(TOPIC, settings={"max.message.bytes": "1000"})
+    options = given_options(**{"kafka.compression.type": "zstd"})
+    rejected = RejectedRows(FakeKafka(cluster), options, {}, 0)
+    assert rejected.sort_out(rows)[1] is not None
+    assert rejected.counts == {"IllegalArgumentException": 1}
