@@ -260,6 +260,7 @@ def test_a_row_that_the_dead_letter_topic_does_not_take_says_how_to_make_room(
     assert read_topic(kafka.bootstrap_servers, letters).values() == ["x" * 3_000]
 
 
+@pytest.mark.long
 def test_a_missing_topic_of_the_option_is_no_row_s_fault(kafka: KafkaCluster, run: MakeRun) -> None:
     letters = new_topic(kafka, "dead")
     with pytest.raises(ClusterError, match="'nowhere' does not exist"):
@@ -267,6 +268,7 @@ def test_a_missing_topic_of_the_option_is_no_row_s_fault(kafka: KafkaCluster, ru
     assert read_topic(kafka.bootstrap_servers, letters).values() == []
 
 
+@pytest.mark.long
 def test_the_dead_letter_topic_is_looked_at_before_the_start(
     kafka: KafkaCluster, run: MakeRun
 ) -> None:
@@ -323,7 +325,7 @@ def test_the_largest_row_that_a_topic_takes_is_no_dead_letter_and_the_next_one_i
     strict.write(value=["x" * (least - 1)], key=["key"], headers=headers)
 
 
-@pytest.mark.parametrize("inline", ["0", INLINE])
+@pytest.mark.parametrize("inline", ["0", pytest.param(INLINE, marks=pytest.mark.long)])
 def test_small_rows_fit_into_a_topic_that_takes_only_small_batches(
     kafka: KafkaCluster, run: MakeRun, inline: str
 ) -> None:
@@ -337,6 +339,7 @@ def test_small_rows_fit_into_a_topic_that_takes_only_small_batches(
         assert read_topic(kafka.bootstrap_servers, letters).values() == []
 
 
+@pytest.mark.long
 def test_rules_that_have_become_wider_since_the_plan_are_read_again(
     kafka: KafkaCluster, run: MakeRun
 ) -> None:
@@ -537,6 +540,7 @@ def test_each_row_is_once_where_it_belongs_under_kills_at_any_time(
 # --- Permissions, and Spark.
 
 
+@pytest.mark.long
 def test_the_permissions_of_the_page_are_enough_and_a_missing_one_is_named(
     secured: KafkaCluster, tmp_path: Path
 ) -> None:

@@ -230,6 +230,7 @@ def test_a_zombie_of_the_other_version_changes_nothing(
     query.check()
 
 
+@pytest.mark.long
 @BOTH_WAYS
 def test_status_of_each_version_reads_the_record_of_the_other(
     query: Query, kafka: KafkaCluster, site: Path, old_first: bool

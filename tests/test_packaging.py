@@ -19,6 +19,7 @@ import pytest
 import eos_sink
 from eos_sink import errors
 from eos_sink.errors import EosSinkError
+from eos_sink.kafka import error_codes
 from matrix.environments import build_wheel
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -83,6 +84,7 @@ def test_the_sink_never_brings_a_spark_of_its_own(metadata: email.message.Messag
         "pyarrow",
         "tenacity",
     ]
+    assert f">={error_codes._OLDEST}" in requirements(metadata, None)["confluent-kafka"]
 
 
 def test_the_extras_bring_what_they_are_for(metadata: email.message.Message) -> None:

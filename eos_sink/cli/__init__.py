@@ -82,10 +82,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if report is None:
             return _OK
         print_report(report, as_json=parsed.json)
-    except (CommandError, EosSinkError, RefusedChoice) as error:
+    except (CommandError, EosSinkError, RefusedChoice, ImportError) as error:
+        said = str(error)
+        if isinstance(error, ImportError):
+            if (error.name or "").startswith("eos_sink"):
+                raise  # a defect
+            said = (
+                f"{sys.executable} has no or an old library that eos-sink needs: {error}. "
+                "Install eos-sink again with its libraries: pip install --upgrade eos-sink"
+            )
         if parsed.json:
-            print(json.dumps({"error": str(error)}, indent=2))
-        print(f"eos-sink: {error}", file=sys.stderr)
+            print(json.dumps({"error": said}, indent=2))
+        print(f"eos-sink: {said}", file=sys.stderr)
         return _CANNOT_RUN
     except (KeyboardInterrupt, SystemError) as error:
         if not is_interrupt(error):

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from enum import Enum, auto
 from typing import NamedTuple
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException, libversion
 
 from eos_sink.errors import (
     ClusterError,
@@ -21,6 +21,14 @@ from eos_sink.errors import (
 )
 from eos_sink.kafka.interfaces import MemberRefused, ProduceFailed, ProducerFenced
 from eos_sink.kafka_config.acls import Acl, Resource, permission_error
+
+_OLDEST = "2.16"  # as in setup.cfg; confluent-kafka and librdkafka share their first two numbers
+
+if tuple(map(int, libversion()[0].split(".")[:2])) < tuple(map(int, _OLDEST.split("."))):
+    raise ImportError(
+        f"confluent-kafka has librdkafka {libversion()[0]}, and {_OLDEST} is needed",
+        name="confluent_kafka",
+    )
 
 
 class Meaning(Enum):

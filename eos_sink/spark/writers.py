@@ -74,16 +74,20 @@ def spare_collections() -> None:
 
 @contextlib.contextmanager
 def in_this_python() -> Iterator[None]:
-    """Explain a missing module: Spark's workers often run another Python than the driver."""
+    """Explain a missing or old library: workers often run another Python than the driver."""
     try:
         yield
-    except ModuleNotFoundError as missing:
+    except ImportError as error:
+        problem = (
+            f"has no module {error.name!r}"
+            if isinstance(error, ModuleNotFoundError)
+            else f"cannot load what eos-sink needs: {error}"
+        )
         raise ConfigurationError(
-            f"The Python that Spark's workers run, {sys.executable}, has no module "
-            f"{missing.name!r}.",
-            remedy="Install eos-sink for it, or set PYSPARK_PYTHON to the Python that has it. "
-            "Nothing was written.",
-        ) from missing
+            f"The Python that Spark's workers run, {sys.executable}, {problem}.",
+            remedy="Install eos-sink for it with its libraries (pip install --upgrade eos-sink), "
+            "or set PYSPARK_PYTHON to the Python that has them. Nothing was written.",
+        ) from error
 
 
 @dataclass(frozen=True)

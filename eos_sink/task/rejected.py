@@ -3,9 +3,6 @@
 A row that the brokers refuse fails its whole transaction, so it has to be found before it is sent.
 The checks are the brokers' (`TopicRules`) and the client's. A topic's rules may have changed since
 they were read: a row is rejected only by rules that its task has read itself.
-
-The headers of a dead letter are those of Kafka Connect (DeadLetterQueueReporter), as far as they
-mean something here.
 """
 
 from __future__ import annotations
@@ -13,21 +10,21 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eos_sink.errors import FailureKind, ProduceFailedError
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka, Sizes
-from eos_sink.kafka.rows import HEADERS, Int64s, Rows, find_spans, find_valid, split_headers
+from eos_sink.kafka.rows import Int64s, Rows, find_valid, split_headers
 from eos_sink.kafka.topic_rules import read_topic_rules
 from eos_sink.kafka_config import translate
 from eos_sink.kafka_config.topic_rules import TopicRules, is_topic_name
 from eos_sink.options import SinkOptions
+from eos_sink.task.dead_letters import Fault, to_dead_letters
+from eos_sink.task.record_sizes import BATCH_BYTES, RecordSizes
 
 _TOO_LARGE = "org.apache.kafka.common.errors.RecordTooLargeException"
 _UNKNOWN = "org.apache.kafka.common.errors.UnknownTopicOrPartitionException"
@@ -38,11 +35,6 @@ _BAD_ARGUMENT = "java.lang.IllegalArgumentException"
 
 # librdkafka's defaults of `message.max.bytes` and of `batch.size`, and its limit of the former.
 _CLIENT_BYTES, _MOST_BYTES = 1_000_000, 1_000_000_000
-# A record batch in front of its records, and all numbers of a record as librdkafka counts them
-# (RD_KAFKAP_MESSAGE_V2_MAX_OVERHEAD).
-_BATCH_BYTES, _RECORD_BYTES = 61, 36
-# Attributes, and the differences of time and offset of the first record of a batch.
-_FIXED_BYTES = 3
 # librdkafka's default levels; snappy has none.
 _LEVELS = {"gzip": 6, "lz4": 1, "zstd": 3}
 # A row may be on its way for some time, and clocks differ: at most a tenth of what a topic allows.
@@ -55,13 +47,6 @@ _UNLIMITED = TopicRules(2**31, 2**62)
 _missing: set[str] = set()
 
 Mask = npt.NDArray[np.bool_]
-
-
-class Fault(NamedTuple):
-    """Why Kafka would refuse a row: the Java class of the error, and a message."""
-
-    error: str
-    message: str
 
 
 Found = Iterator[tuple[Mask, Callable[[int], Fault]]]
@@ -135,7 +120,14 @@ class RejectedRows:
         self.counts.update(fault.error.rpartition(".")[2] for fault in faults.values())
         rejected = np.array(sorted(faults), np.int64)
         kept = np.delete(np.arange(len(rows), dtype=np.int64), rejected)
-        return rows.take(kept), self._to_dead_letters(rows.take(rejected), faults)
+        return rows.take(kept), self._to_letters(rows.take(rejected), faults)
+
+    def _to_letters(self, rows: Rows, faults: Mapping[int, Fault]) -> Rows:
+        reasons = [faults[number] for number in sorted(faults)]
+        most = min(self._dead_letter_rules().max_bytes, _MOST_BYTES)
+        return to_dead_letters(
+            rows, reasons, self._topic, most, self._options.names.query, self._task
+        )
 
     # What is known of topics.
 
@@ -295,7 +287,7 @@ class RejectedRows:
 
     def _find_too_large(self, rows: Rows, rules: list[TopicRules]) -> Found:
         names, topics = rows.topics
-        content = _Content(rows)
+        content = RecordSizes(rows)
         least = min(self._client_bytes, *(each.max_bytes for each in rules))
         if content.bound <= least:
             return
@@ -330,106 +322,18 @@ class RejectedRows:
             codecs.add(rules.compression)
         if codecs & {"none", "uncompressed"}:
             return plain
-        (row,) = record
-        content = b"".join(
-            [
-                *(part or b"" for part in row[:2]),
-                *(part for key, value in row[3] or () for part in (key.encode(), value or b"")),
-            ]
-        )
-        return max(_BATCH_BYTES + self._compress(content, codec) for codec in codecs)
+        ((value, key, _, headers, _, _),) = record
+        parts = [value, key]
+        for name, more in headers or ():
+            parts += [(name or "").encode(), more]
+        content = b"".join(part or b"" for part in parts)
+        return max(BATCH_BYTES + self._compress(content, codec) for codec in codecs)
 
     def _compress(self, content: bytes, codec: str) -> int:
         level = _LEVELS.get(codec)
         if level is not None and codec == self._codec and self._level > 0:
             level = self._level
         return len(pa.Codec(codec, level).compress(content, asbytes=True))
-
-    # Dead letters.
-
-    def _to_dead_letters(self, rows: Rows, faults: Mapping[int, Fault]) -> Rows:
-        """Raises:
-        ProduceFailedError: the dead letter topic does not take one.
-        """
-        headers = [
-            [*_mended(row[3]), *self._describe(row[2], row[4], row[5], faults[number])]
-            for number, row in zip(sorted(faults), rows, strict=True)
-        ]
-        letters = Rows(rows.value, rows.key, self._topic, pa.array(headers, HEADERS))
-        most = min(self._dead_letter_rules().max_bytes, _MOST_BYTES)
-        size = int(_Content(letters).sizes()[1].max())
-        if size > most:
-            raise ProduceFailedError(
-                f"A row that Kafka would refuse has {size} bytes, more than the dead letter topic "
-                f"{self._topic} takes ({most}). Nothing of the batch is visible.",
-                remedy="Raise max.message.bytes of that topic (kafka-configs --alter --entity-type "
-                f"topics --entity-name {self._topic} --add-config max.message.bytes={2 * size}), "
-                "then start the query again: Spark replays the batch.",
-                data={"kind": FailureKind.MESSAGE_REJECTED.value, "bytes": size, "limit": most},
-            )
-        return letters
-
-    def _describe(
-        self, topic: str, partition: int | None, timestamp: int | None, fault: Fault
-    ) -> Iterator[tuple[str, bytes]]:
-        texts = {
-            "__connect.errors.topic": topic,
-            "__connect.errors.partition": str(-1 if partition is None else partition),
-            "__connect.errors.connector.name": self._options.names.query,
-            "__connect.errors.task.id": str(self._task),
-            "__connect.errors.exception.class.name": fault.error,
-            "__connect.errors.exception.message": fault.message,
-        }
-        if timestamp is not None:
-            # The dead letter topic might refuse it too, or delete the record at once.
-            texts["__eos.errors.timestamp"] = str(timestamp)
-        return ((name, text.encode()) for name, text in texts.items())
-
-
-class _Content:
-    """The sizes of rows."""
-
-    def __init__(self, rows: Rows) -> None:
-        self._values = find_spans(rows.value)[2]
-        nothing = np.full(len(rows), -1, np.int64)
-        self._keys = nothing if rows.key is None else find_spans(rows.key)[2]
-        self._counts = self._headers = np.zeros(len(rows), np.int64)
-        if rows.headers is not None:
-            counts, *parts = split_headers(rows.headers)
-            each = np.sum([_field(find_spans(part)[2]) for part in parts], axis=0)
-            ends = np.concatenate([[0], np.cumsum(each, dtype=np.int64)])
-            last = np.cumsum(counts)
-            self._counts, self._headers = counts, ends[last] - ends[last - counts]
-
-    @property
-    def bound(self) -> int:
-        """No row is larger, however it is counted."""
-        parts = (self._values, self._keys, self._headers)
-        return _BATCH_BYTES + _RECORD_BYTES + sum(int(part.max(initial=0)) for part in parts)
-
-    def sizes(self) -> tuple[Int64s, Int64s]:
-        """The bytes of each record as librdkafka compares them with `message.max.bytes`, and those
-        of a record batch (KIP-98) that has only this record, without compression."""
-        keys, values = np.maximum(self._keys, 0), np.maximum(self._values, 0)
-        sent = _RECORD_BYTES + keys + values + self._headers
-        body = _FIXED_BYTES + _field(self._keys) + _field(self._values) + self._headers
-        body += _number(self._counts)
-        return sent, _BATCH_BYTES + _number(body) + body
-
-
-def _field(lengths: Int64s) -> Int64s:
-    """The bytes of fields with these lengths, -1 for null, behind their lengths."""
-    size: Int64s = _number(lengths) + np.maximum(lengths, 0)
-    return size
-
-
-def _number(numbers: Int64s) -> Int64s:
-    """The bytes of numbers from -1 on as varints in zigzag encoding."""
-    zigzag = np.where(numbers < 0, 1, 2 * numbers)
-    size: Int64s = np.ones(len(numbers), np.int64)
-    for bits in (7, 14, 21, 28):
-        size += zigzag >= 1 << bits
-    return size
 
 
 def _always(fault: Fault) -> Callable[[int], Fault]:
@@ -438,10 +342,3 @@ def _always(fault: Fault) -> Callable[[int], Fault]:
 
 def _shorten(limit_ms: int) -> int:
     return limit_ms - min(_CLOCKS_MS, limit_ms // _CLOCKS_SHARE)
-
-
-def _mended(
-    headers: list[tuple[str, bytes | None]] | None,
-) -> list[tuple[str, bytes | None]]:
-    """The row's headers, with keys that a record can have."""
-    return [((key or "").replace("\0", "\ufffd"), value) for key, value in headers or ()]

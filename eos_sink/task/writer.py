@@ -133,14 +133,19 @@ class TaskWriter:
                 for part in waiting:
                     self._rejected.know(self._rows(part))
                 sizes = self._sizes()
-            if len(waiting) == 1 and waiting[0].nbytes <= self._share(sizes):
-                return [pack(rows) for rows in self._take(waiting[0], digester)]
+            share, first = self._share(sizes), None
+            if len(waiting) == 1 and waiting[0].nbytes <= share:
+                first = self._take(waiting.pop(), digester)
+                packed = [pack(rows) for rows in first]
+                # A dead letter may be many times as large as its row.
+                if all(len(letters) <= share for letters in packed[1:]):
+                    return packed
             producer = opening.end()
         self._clock.begin()
         with self._explain(transactional_id):
             try:
                 producer.begin()
-                witness = self._produce(producer, waiting, rows, digester)
+                witness = self._produce(producer, first, waiting, rows, digester)
                 identity = producer.identity(Deadline(self._options.step_timeout))
             except BaseException:
                 _give_up(producer)
@@ -179,20 +184,26 @@ class TaskWriter:
     def _produce(
         self,
         producer: TransactionalProducer,
+        first: list[Rows] | None,
         waiting: list[pa.RecordBatch],
         rest: Iterable[pa.RecordBatch],
         digester: RowDigester,
     ) -> Witness:
+        """Args:
+        first: the rows of the first Arrow batch, if they were taken already.
+        """
         witnesses: list[Witness] = []
-        self._send(
-            producer, waiting.pop(0), digester, lambda *place: witnesses.append(Witness(*place))
+        _send(
+            producer,
+            self._take(waiting.pop(0), digester) if first is None else first,
+            lambda *place: witnesses.append(Witness(*place)),
         )
         if waiting:
             # Kafka refuses a stale driver's task here, before it has written much.
             self._send_offset(producer)
-            self._send(producer, waiting.pop(), digester)
+            _send(producer, self._take(waiting.pop(), digester))
             for part in rest:
-                self._send(producer, part, digester)
+                _send(producer, self._take(part, digester))
                 del part
         producer.flush(Deadline(self._options.transaction_timeout_ms / 1000))
         # Behind the last row, so that a stale task never stays prepared: a driver that takes over
@@ -201,19 +212,6 @@ class TaskWriter:
         if not witnesses:
             raise ProduceFailed("No record is known to be there.", FailureKind.DELIVERY_FAILED)
         return witnesses[0]
-
-    def _send(
-        self,
-        producer: TransactionalProducer,
-        part: pa.RecordBatch,
-        digester: RowDigester,
-        on_offset: Callable[[str, int, int], None] | None = None,
-    ) -> None:
-        for rows in self._take(part, digester):
-            if len(rows):
-                producer.produce_rows(rows, on_offset)
-                # The witness: a row in its own topic, if there is one.
-                on_offset = None
 
     def _take(self, part: pa.RecordBatch, digester: RowDigester) -> list[Rows]:
         """Check and count rows that will be written: the rows, and dead letters among them."""
@@ -304,6 +302,18 @@ class _Opening:
             begun.set_result(self._open())
         except BaseException as error:  # noqa: BLE001 - `end` raises it
             begun.set_exception(error)
+
+
+def _send(
+    producer: TransactionalProducer,
+    taken: Iterable[Rows],
+    on_offset: Callable[[str, int, int], None] | None = None,
+) -> None:
+    for rows in taken:
+        if len(rows):
+            producer.produce_rows(rows, on_offset)
+            # The witness: a row in its own topic, if there is one.
+            on_offset = None
 
 
 def _give_up(producer: TransactionalProducer) -> None:

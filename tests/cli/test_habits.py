@@ -152,6 +152,17 @@ def test_a_cluster_that_does_not_answer_is_one_line_in_seconds() -> None:
     assert time.monotonic() - began < 30
 
 
+def test_a_missing_library_is_one_line_with_the_command_that_installs_it(tmp_path: Path) -> None:
+    missing = "raise ModuleNotFoundError('No module named confluent_kafka', name='confluent_kafka')"
+    (tmp_path / "confluent_kafka.py").write_text(missing)
+    found = os.pathsep.join([str(tmp_path), *sys.path])
+    failed = run("status", "--bootstrap-server", "127.0.0.1:1", PYTHONPATH=found)
+    assert failed.returncode == 2
+    assert "confluent_kafka" in failed.stderr
+    assert "pip install" in failed.stderr
+    assert failed.stderr.count("\n") == 1
+
+
 # --- the end
 
 

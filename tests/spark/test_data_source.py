@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import importlib
 import pickle
 import traceback
 from typing import Any
 
+import confluent_kafka
 import pytest
 from pyspark.sql.types import StringType, StructField, StructType
 
 from eos_sink.errors import ConfigurationError, EosSinkError
+from eos_sink.kafka import error_codes
 from eos_sink.protocol.model import BatchId
 from eos_sink.spark import data_source
 from eos_sink.spark.client_cache import ClientCache
-from eos_sink.spark.writers import Report
+from eos_sink.spark.writers import Report, in_this_python
 from tests.fakes.kafka import FakeKafka
 from tests.protocol.world import TOPIC, World
 from tests.spark.fake_source import FakeDataSource
@@ -82,3 +85,14 @@ def test_an_error_is_raised_without_the_calls_behind_it() -> None:
 def test_a_query_that_reads_is_refused() -> None:
     with pytest.raises(ConfigurationError, match=r"format\('kafka'\)"):
         FakeDataSource(OPTIONS).schema()
+
+
+def test_an_old_kafka_client_is_named_with_the_command_that_replaces_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(confluent_kafka, "libversion", lambda: ("2.9.0", 0x020900FF))
+    with (
+        pytest.raises(ConfigurationError, match=r"librdkafka 2\.9\.0.*pip install"),
+        in_this_python(),
+    ):
+        importlib.reload(error_codes)

@@ -14,7 +14,8 @@ from eos_sink.kafka.rows import Rows
 from eos_sink.kafka_config.topic_rules import TopicRules, is_topic_name
 from eos_sink.options import SinkOptions
 from eos_sink.protocol.model import BatchId, TaskReport
-from eos_sink.task.rejected import RejectedRows, _Content
+from eos_sink.task.record_sizes import RecordSizes
+from eos_sink.task.rejected import RejectedRows
 from eos_sink.task.writer import TaskWriter
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.kafka import FakeKafka
@@ -43,7 +44,7 @@ def test_the_size_of_a_row_is_that_of_its_record_batch(
         batch.append(0, NOW_MS, key, value, named)
         built.append(len(batch.build()))
     columns = Rows.of([(value, key, "t", named, None, None) for value, key, named in rows])
-    content = _Content(columns)
+    content = RecordSizes(columns)
     sent, stored = content.sizes()
     assert stored.tolist() == built
     assert content.bound >= max(stored.max(), sent.max())
@@ -181,3 +182,27 @@ def test_a_transaction_of_dead_letters_only_has_a_witness_there(world: World) ->
     assert reports[0].prepared.witness.topic == LETTERS
     driver.committer.commit(reports)
     assert letters(world) == [b"bad"]
+
+
+def test_many_dead_letters_of_a_small_task_do_not_go_through_the_driver() -> None:
+    world = World([], options=given_options(**{"eos.inline.bytes": "4096"}))
+    world.cluster.create_topic(LETTERS)
+    driver = Driver(world)
+    bad = {"value": [b"%d" % n for n in range(50)], "partition": pa.array([7] * 50, pa.int32())}
+    reports = write(world, driver, 0, bad, MIXED)
+    assert [report.prepared is not None for report in reports] == [True, False]
+    driver.committer.commit(reports)
+    assert world.visible() == [b"good"]
+    assert len(letters(world)) == 51
+
+
+def test_a_large_row_with_a_header_without_a_key_is_one_dead_letter() -> None:
+    kind = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+    rows = Rows(pa.array([b"x" * 5000]), topic=TOPIC, headers=pa.array([[(None, b"h")]], kind))
+    cluster = FakeCluster()
+    cluster.create_topic(LETTERS)
+    cluster.create_topic(TOPIC, settings={"max.message.bytes": "1000"})
+    options = given_options(**{"kafka.compression.type": "zstd"})
+    rejected = RejectedRows(FakeKafka(cluster), options, {}, 0)
+    assert rejected.sort_out(rows)[1] is not None
+    assert rejected.counts == {"IllegalArgumentException": 1}

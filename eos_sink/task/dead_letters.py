@@ -1,0 +1,88 @@
+"""The records of a dead letter topic.
+
+Their headers are those of Kafka Connect (DeadLetterQueueReporter), as far as they mean something
+here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from eos_sink.errors import FailureKind, ProduceFailedError
+from eos_sink.kafka.rows import HEADERS, Rows
+from eos_sink.task.record_sizes import RecordSizes
+
+TOPIC_HEADER = "__connect.errors.topic"
+
+
+class Fault(NamedTuple):
+    """Why Kafka would refuse a row: the Java class of the error, and a message."""
+
+    error: str
+    message: str
+
+
+def to_dead_letters(  # noqa: PLR0913, PLR0917
+    rows: Rows, faults: Sequence[Fault], topic: str, most: int, query: str, task: int
+) -> Rows:
+    """The dead letters of rows.
+
+    Args:
+        rows: that Kafka would refuse.
+        faults: of each row.
+        topic: the dead letter topic.
+        most: the largest record batch that it takes, in bytes.
+        query: the query.
+        task: the number of the task.
+
+    Raises:
+        ProduceFailedError: the dead letter topic does not take one.
+    """
+    headers = [
+        [*_mended(row[3]), *_describe(row[2], row[4], row[5], fault, query, task)]
+        for row, fault in zip(rows, faults, strict=True)
+    ]
+    letters = Rows(rows.value, rows.key, topic, pa.array(headers, HEADERS))
+    size = int(RecordSizes(letters).sizes()[1].max())
+    if size > most:
+        raise ProduceFailedError(
+            f"A row that Kafka would refuse has {size} bytes, more than the dead letter topic "
+            f"{topic} takes ({most}). Nothing of the batch is visible.",
+            remedy="Raise max.message.bytes of that topic (kafka-configs --alter --entity-type "
+            f"topics --entity-name {topic} --add-config max.message.bytes={2 * size}), then start "
+            "the query again: Spark replays the batch.",
+            data={"kind": FailureKind.MESSAGE_REJECTED.value, "bytes": size, "limit": most},
+        )
+    return letters
+
+
+def _describe(  # noqa: PLR0913, PLR0917
+    topic: str,
+    partition: int | None,
+    timestamp: int | None,
+    fault: Fault,
+    query: str,
+    task: int,
+) -> Iterator[tuple[str, bytes]]:
+    texts = {
+        TOPIC_HEADER: topic,
+        "__connect.errors.partition": str(-1 if partition is None else partition),
+        "__connect.errors.connector.name": query,
+        "__connect.errors.task.id": str(task),
+        "__connect.errors.exception.class.name": fault.error,
+        "__connect.errors.exception.message": fault.message,
+    }
+    if timestamp is not None:
+        # The dead letter topic might refuse it too, or delete the record at once.
+        texts["__eos.errors.timestamp"] = str(timestamp)
+    return ((name, text.encode()) for name, text in texts.items())
+
+
+def _mended(
+    headers: list[tuple[str, bytes | None]] | None,
+) -> list[tuple[str, bytes | None]]:
+    """The row's headers, with keys that a record can have."""
+    return [((key or "").replace("\0", "\ufffd"), value) for key, value in headers or ()]
