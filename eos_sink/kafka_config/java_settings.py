@@ -88,8 +88,8 @@ interceptor.classes | refused accepts= | An interceptor may change records, and 
 key.serializer | refused | Keys are written as they are, string or binary. Cast the column instead
     and remove the option.
 linger.ms | same | Used with eos.native=false, with a default of 5. Otherwise a task sends each
-    request when it is full, and the rest when it has no more rows or no more room for them: no row
-    is visible before the decision, so sending it earlier gains nothing.
+    request when it is full, and other rows ten times a second, when there is no more room, and at
+    its end: no row is visible before the decision, so sending it earlier gains nothing.
 max.block.ms | ignored | eos.step.timeout.ms bounds the sink's steps, and a full buffer holds the
     task up.
 max.in.flight.requests.per.connection | same takes=[1-5] | 1 to 5, as for every idempotent

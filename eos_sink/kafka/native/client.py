@@ -41,12 +41,13 @@ _METADATA_AGE_S = 300.0
 # flight for each partition. If linger.ms passes for the records behind it, the broker's thread
 # polls without a pause until the answer is there, which takes up to half of a task's CPU time. So
 # records linger for this share of the time after which they expire, and the client sends the rest
-# when nothing is on its way.
+# when nothing is on its way, and now and then, while Spark brings rows slowly.
 _LINGER_SHARE = 0.1
 _LONGEST_LINGER_MS = 900_000
 _STICKY_MS = 10  # the default would be twice linger.ms
 _ON_ITS_WAY_S = 0.005
 _SEND_MS = 1
+_NOW_AND_THEN_S = 0.1
 
 
 class NativeClient:
@@ -65,6 +66,7 @@ class NativeClient:
         self._topics: dict[str, int] = {}
         self._counts: dict[str, tuple[int, Deadline]] = {}
         self._by_key = configuration.get("partitioner") in _BY_KEY
+        self._rest_sent = Deadline(_NOW_AND_THEN_S)
         # librdkafka's API has an event in place of confluent-kafka's callback.
         tokens: TokenCache | None = configuration.get("oauth_cb")
         settings = {name: value for name, value in configuration.items() if name != "oauth_cb"}
@@ -140,6 +142,9 @@ class NativeClient:
             calls = build_calls(rows, private, self._topic)
             where = f"topic {' or '.join(sorted(rows.topics[0]))}"
             self._queue(partial(self._queue_calls, calls), len(rows), where)
+        if self._rest_sent.passed:
+            self._send_the_rest()
+            self._rest_sent = Deadline(_NOW_AND_THEN_S)
 
     def _count_partitions(self, topic: str) -> int:
         """How many librdkafka knows; 0 if that cannot be found out."""
