@@ -8,6 +8,7 @@ _WRITER = "eos_sink/task/writer.py"
 _PRODUCER = "eos_sink/kafka/producer.py"
 _VERDICTS = "eos_sink/protocol/rules.py"
 _COMMITTER = "eos_sink/driver/committer.py"
+_REJECTING = "eos_sink/task/rejected.py"
 _STORY = "tests/protocol/test_stories.py::"
 _GUARD = "tests/protocol/test_guards.py::"
 _VERDICT = "tests/protocol/test_rules.py::"
@@ -15,6 +16,7 @@ _JOBS = "tests/protocol/test_batch.py::"
 _ZOMBIE = "integration/test_zombies.py::"
 _REPLAY = "integration/test_replays.py::"
 _BAD = "integration/test_bad_input.py::"
+_REJECTED = "tests/task/test_rejected.py::"
 
 _FIRST = (
     "            # Kafka refuses a stale driver's task here, before it has written much.\n"
@@ -347,5 +349,38 @@ GUARDS = (
         (Removal(_VERDICTS, "    if len(reports) != decision.partitions:\n", "    if False:\n"),),
         proofs(_VERDICT + "test_a_rewrite_in_another_number_of_partitions_stops[4]"),
         outside="the model's batch keeps its two partitions",
+    ),
+    Guard(
+        "the fingerprint covers dead letters",
+        "A repeated batch has the same rows, whichever topic takes them by then.",
+        (
+            Removal(
+                _WRITER,
+                "        digester.add(rows)\n"
+                "        if self._rejected is None:\n"
+                "            return [rows]\n"
+                "        taken, dead_letters = self._rejected.sort_out(rows)\n",
+                "        if self._rejected is None:\n"
+                "            digester.add(rows)\n"
+                "            return [rows]\n"
+                "        taken, dead_letters = self._rejected.sort_out(rows)\n"
+                "        digester.add(taken)\n",
+            ),
+        ),
+        proofs(_REJECTED + "test_a_replay_compares_all_rows_whichever_topic_they_are_in[0]"),
+        outside="the model's rows are all accepted",
+    ),
+    Guard(
+        "a task rejects a row only by rules that it has read itself",
+        "Kafka may take the row by now: a limit was raised, or partitions were added.",
+        (
+            Removal(
+                _REJECTING,
+                "            if not suspects <= self._read:\n",
+                "            if False:\n",
+            ),
+        ),
+        proofs(_REJECTED + "test_a_row_is_not_rejected_by_rules_that_are_no_longer_true"),
+        outside="the model's rows are all accepted",
     ),
 )
