@@ -80,6 +80,7 @@ def test_figures_add_up_over_abort_replay_rewrite_and_restarts(
         Count.INLINE_BATCHES: 0,
         Count.REWRITES: 1,
         Count.REPLAYS: 1,
+        Count.DEAD_LETTERS: 0,
         Count.ABORTS: 2,
         Count.RUNS: 4,
         Count.RECOVERIES: 4,

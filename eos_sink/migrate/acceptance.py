@@ -93,8 +93,9 @@ def _open_stores(answer: Acceptance, known: Mapping[str, Given]) -> None:
         return
     for store in translate({**kafka, "security.protocol": "ssl"}).stores:
         option = f"kafka.{store.option}"
-        if store.kind != "PEM" and not Path(store.location).exists():
-            answer.absent[option] = describe_conversion(store)
+        if not Path(store.location).exists():
+            if store.kind != "PEM":
+                answer.absent[option] = describe_conversion(store)
             continue
         try:
             read_store(store)
