@@ -41,6 +41,7 @@ def test_a_silent_server_does_not_take_the_time_of_the_one_that_answers(
         wire.close()
 
 
+@pytest.mark.long
 def test_a_broker_that_is_paused_does_not_hold_up_a_step_past_its_deadline() -> None:
     """Its requests go over connections that are not made yet."""
     ids = [Transaction(f"id-{number}", number, 0) for number in range(20)]

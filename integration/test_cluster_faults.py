@@ -146,7 +146,7 @@ Strike = Callable[[KafkaNode, Process], None]
     ("strike", "site"),
     each_at(
         {
-            kill: ("settling",),
+            kill: (),
             pause: (),
             restart: (),
         }

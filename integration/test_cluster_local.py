@@ -72,6 +72,7 @@ def test_a_node_that_cannot_start_is_an_error_with_the_end_of_its_log() -> None:
     assert caught.value.exit_code == 1
 
 
+@pytest.mark.long
 def test_a_port_that_was_taken_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 

@@ -201,6 +201,7 @@ def test_a_single_write_once_a_week_needs_no_operator(
 # Epochs are used up.
 
 
+@pytest.mark.long
 def test_an_id_at_the_end_of_its_epochs_goes_on_under_a_new_producer_id(
     kafka: KafkaCluster, tmp_path: Path
 ) -> None:
@@ -323,6 +324,7 @@ def test_a_log_without_a_leader_stops_the_query_until_it_is_back(
         cluster.repair()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("which", [pytest.param("output", marks=pytest.mark.long), "log"])
 def test_too_few_copies_in_sync_delay_a_batch_until_there_are_enough(
     cluster: KafkaCluster, tmp_path: Path, which: str

@@ -28,6 +28,7 @@ def slow() -> Iterator[KafkaCluster]:
         yield cluster
 
 
+@pytest.mark.long
 def test_a_broker_that_does_not_answer_holds_the_task_in_bounded_memory(
     slow: KafkaCluster, tmp_path: Path
 ) -> None:

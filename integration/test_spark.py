@@ -35,6 +35,7 @@ def query(
     query.close()
 
 
+@pytest.mark.long
 def test_queries_of_one_session_write_side_by_side(
     kafka: KafkaCluster, spark: SparkSession, applications: Applications, tmp_path: Path
 ) -> None:
