@@ -22,10 +22,29 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping
 from enum import Enum
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ClassVar, ParamSpec, TypeVar
 
 PAGE = "docs/errors.md"
 """Where each class has a section with its causes and what to look at."""
+
+
+class Action(Enum):
+    """The next action after an error, for programs; the remedy says the same in words. Whoever
+    follows it loses no row and doubles none."""
+
+    FIX = "fix"
+    """Change or repair what the message names, then run the query or the write again."""
+    RUN_AGAIN = "run again"
+    """Start the query again, or run the write again."""
+    LEAVE = "leave"
+    """Do not run it again: it is finished, or goes on, without this run."""
+    LOOK = "look"
+    """Do not run it again before it is known which rows are visible, which the remedy says how to
+    find out; then write only those that are not."""
+    RESOLVE = "resolve"
+    """Run the command in the remedy, choose, then run the query or the write again. If
+    `data["former"]` names an earlier write, write its lost rows again too, if they are not
+    visible by then."""
 
 
 class EosSinkError(Exception):
@@ -35,15 +54,27 @@ class EosSinkError(Exception):
         message: what happened and what it means for the data.
         remedy: what to do next, a sentence or a command.
         data: facts (batch, partitions, rows, ...), JSON-compatible values only.
+        action: the remedy for programs, where it is not the one of the class.
     """
 
-    def __init__(self, message: str, *, remedy: str, data: Mapping[str, Any] | None = None) -> None:
+    action: Action
+    _action: ClassVar[Action] = Action.RUN_AGAIN
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        remedy: str,
+        data: Mapping[str, Any] | None = None,
+        action: Action | None = None,
+    ) -> None:
         # Keep a command on its line alone.
         end = "\n" if "\n" in remedy else " "
         super().__init__(f"{message} {remedy}{end}({self.link()})")
         self.message = message
         self.remedy = remedy
         self.data: dict[str, Any] = dict(data or {})
+        self.action = action or self._action
 
     @classmethod
     def link(cls) -> str:
@@ -52,7 +83,7 @@ class EosSinkError(Exception):
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Spark and multiprocessing pickle exceptions; keyword-only arguments need this.
-        return _rebuild, (type(self), self.message, self.remedy, self.data)
+        return _rebuild, (type(self), self.message, self.remedy, self.data, self.action)
 
 
 _Arguments = ParamSpec("_Arguments")
@@ -77,17 +108,21 @@ def without_frames(function: Callable[_Arguments, _Result]) -> Callable[_Argumen
 
 
 def _rebuild(
-    kind: type[EosSinkError], message: str, remedy: str, data: dict[str, Any]
+    kind: type[EosSinkError], message: str, remedy: str, data: dict[str, Any], action: Action
 ) -> EosSinkError:
-    return kind(message, remedy=remedy, data=data)
+    return kind(message, remedy=remedy, data=data, action=action)
 
 
 class ConfigurationError(EosSinkError):
     """An option, a column or the query's identity is wrong; nothing was written."""
 
+    _action = Action.FIX
+
 
 class ClusterError(EosSinkError):
     """Kafka refuses or lacks something: a topic, a permission, a broker that answers."""
+
+    _action = Action.FIX
 
 
 class BatchFailedError(EosSinkError):
@@ -129,6 +164,10 @@ class OutcomeUnknownError(EosSinkError):
 class SupersededError(EosSinkError):
     """A newer run of the same query owns it now (KIP-447: fenced by member or by decision log)."""
 
+    _action = Action.LEAVE
+
 
 class OperatorNeededError(EosSinkError):
     """What Kafka still knows does not prove exactly-once; an operator has to choose."""
+
+    _action = Action.RESOLVE

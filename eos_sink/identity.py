@@ -148,9 +148,7 @@ def query_origin(
     """From the arguments of `query_identity`, without what a reader of the log must not see."""
     location = checkpoint_location
     if location:
-        # s3a://key:secret@bucket/path and ...?sig=secret may contain credentials.
-        location = _QUERY_PART.sub("", location)
-        location = location if _CONTAINER.match(location) else _USER_PART.sub("", location)
+        location = _without_secrets(location)
         location = _normalised(location) if _ABSOLUTE.match(location) else location
     return Origin(explicit or None, location or None, query_name or None)
 
@@ -182,7 +180,7 @@ def query_identity(
                 "eos.id. Nothing was written.",
             )
         path = _normalised(checkpoint_location)
-        readable = _QUERY_PART.sub("", path).rstrip("/").rsplit("/", 1)[-1]
+        readable = _without_secrets(path).rstrip("/").rsplit("/", 1)[-1]
         return _identity("checkpoint", path, readable)
     if query_name:
         return _identity("name", query_name, query_name)
@@ -209,6 +207,12 @@ def batch_identity(explicit: str | None, app: str | None, topic: str | None) -> 
     given = [explicit, app, topic]
     readable = "_".join(part for part in given if part)
     return _identity("batch", json.dumps(given), readable or "batch")
+
+
+def _without_secrets(location: str) -> str:
+    """s3a://key:secret@bucket/path and ...?sig=secret may contain credentials."""
+    location = _QUERY_PART.sub("", location)
+    return location if _CONTAINER.match(location) else _USER_PART.sub("", location)
 
 
 def _normalised(location: str) -> str:

@@ -156,6 +156,7 @@ _JAVA_TIMEOUT = "kafka.transaction.timeout.ms"
 _MIN_TIMEOUT_MS = 1_000
 # librdkafka's default of `message.max.bytes`.
 _CLIENTS_RECORD_BYTES = 1_000_000
+_PRINTABLE = re.compile(r"[ -~]+")
 _APP, _VERSION = "txnappid", "txnversion"
 _MOST = 2**63 - 1
 
@@ -325,14 +326,13 @@ def _sink_options(options: Mapping[str, str], query: str, origin: Origin) -> Sin
             f"{SESSION_PREFIX}kafka.bootstrap.servers, call eos_sink.register(spark).",
         )
     transaction_timeout_ms = _transaction_timeout(options)
-    prefix = _text(options, "eos.transactional.id.prefix")
     kafka = _kafka_settings(options)
     translation = translate(kafka, transaction_timeout_ms)
     return SinkOptions(
-        names=QueryNames(prefix, query),
+        names=QueryNames(_prefix(options), query),
         topic=_given(options, "topic"),
         timestamp_column=_given(options, "eos.timestamp.column"),
-        log_topic=_text(options, "eos.log.topic"),
+        log_topic=_log_topic(options),
         log_replication=_number(options, "eos.log.replication.factor", 1),
         transaction_timeout_ms=transaction_timeout_ms,
         step_timeout=_number(options, "eos.step.timeout.ms", _MIN_TIMEOUT_MS) / 1000,
@@ -364,6 +364,38 @@ def _destinations(options: Mapping[str, str]) -> Destinations | None:
             data={"kafka_error": "UnknownTopicOrPartition", "topic": topic},
         )
     return declared
+
+
+def _prefix(options: Mapping[str, str]) -> str:
+    prefix = _text(options, "eos.transactional.id.prefix")
+    if not _PRINTABLE.fullmatch(prefix):
+        raise _wrong(
+            f"Option eos.transactional.id.prefix is {prefix!r}; librdkafka takes only printable "
+            "ASCII characters in the name of a group.",
+            "Correct it.",
+        )
+    return prefix
+
+
+def _log_topic(options: Mapping[str, str]) -> str:
+    """Rows in the decision log would be read as decisions."""
+    log = _text(options, "eos.log.topic")
+    if not is_topic_name(log):
+        raise _wrong(
+            f"Option eos.log.topic is {log!r}, which cannot be a topic's name.", "Correct it."
+        )
+    declared = parse_destinations(options.get("eos.destinations", ""))
+    if _given(options, "topic") == log:
+        own = "topic"
+    elif declared is not None and log in declared.ranges:
+        own = "eos.destinations"
+    else:
+        return log
+    raise ConfigurationError(
+        f"Option {own} names {log!r}, the decision log, where the sink keeps its decisions.",
+        remedy="Name another topic for the rows. Nothing was written.",
+        data={"topic": log},
+    )
 
 
 def _dead_letter_topic(options: Mapping[str, str]) -> str | None:

@@ -42,7 +42,12 @@ SHARED = {
         "test_inline_spark.py",
         "test_migrate.py",
     ),
-    "cluster": ("test_cluster_faults.py", "test_cluster_states.py", "test_batch_shapes.py"),
+    "cluster": (
+        "test_cluster_faults.py",
+        "test_cluster_states.py",
+        "test_batch_shapes.py",
+        "test_leaderless.py",
+    ),
 }
 # What takes longest begins first, so that no worker is left alone with it at the end.
 LONGEST = ("test_contract.py", "test_zombies.py", "test_resolve.py", "test_kips.py")

@@ -36,6 +36,7 @@ class Run:
         )
         self._kafka = ConfluentKafka(self._options)
         self._planner = Planner(self._kafka, self._options)
+        self._committer = Committer(self._kafka, self._options)
         self._batches = 0
 
     def plan(self) -> None:
@@ -49,7 +50,6 @@ class Run:
     def write_tasks(self, *tasks: Sequence[dict[str, Any]]) -> list[TaskReport]:
         """One batch; of each task its Arrow batches."""
         plan = self._planner.plan()
-        committer = Committer(self._kafka, self._options)
         batch = BatchId("stream", self._batches)
         reports: list[TaskReport] = []
         try:
@@ -57,9 +57,9 @@ class Run:
                 rows = [pa.RecordBatch.from_pydict(part) for part in parts]
                 task = TaskWriter(self._kafka, self._options, plan)
                 reports.append(task.write(batch, partition, rows))
-            committer.commit(reports)
+            self._committer.commit(reports)
         except EosSinkError:
-            committer.abort(reports)
+            self._committer.abort(reports)
             raise
         self._batches += 1
         return reports
@@ -72,7 +72,7 @@ class Run:
 
     def close(self) -> None:
         self._planner.close()
-        self._kafka.close()
+        self._committer.close()
 
 
 def new_topic(cluster: KafkaCluster, name: str, partitions: int = 3, **config: object) -> str:

@@ -37,7 +37,7 @@ class SparkQuery:
         expected: the rows of all files so far.
         columns: what the query selects, changeable before a run.
         options: of the sink, likewise.
-        tasks: partitions of a batch, likewise.
+        tasks: partitions of a batch, or the column that Spark's shuffle goes by, likewise.
         frames: where `foreachBatch` writes each batch, one options object a frame; none: the query
             writes by itself.
         batch: it is no query but a job, a batch write of all files.
@@ -65,7 +65,7 @@ class SparkQuery:
             # Each task opens a transaction, unless a test says otherwise.
             "eos.inline.bytes": "0",
         }
-        self.tasks = TASKS
+        self.tasks: int | str = TASKS
         self.frames: list[dict[str, str]] = []
         self.batch = False
         self._spark = spark

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from eos_sink.errors import ClusterError, FailureKind, ProduceFailedError
+from eos_sink.errors import ClusterError, ConfigurationError, FailureKind, ProduceFailedError
 from eos_sink.testing import KafkaCluster
 from integration.checker import read_topic
 from integration.conftest import MakeRun
@@ -71,3 +71,76 @@ def test_a_time_that_the_topic_does_not_take_is_a_rejected_message(
     assert error.value.kind is FailureKind.MESSAGE_REJECTED
     query.write(value=["b"], at=pa.array([None], pa.timestamp("us", "UTC")))
     assert read_topic(kafka.bootstrap_servers, topic).values() == ["b"]
+
+
+def not_utf8(content: bytes) -> Any:
+    """What Spark makes of CAST(X'..' AS STRING)."""
+    return pa.array([content], pa.binary()).view(pa.string())
+
+
+def headers(keys: Any, *, null: bool = False) -> Any:
+    pairs = pa.StructArray.from_arrays(
+        [keys, pa.array([b"h"])], ["key", "value"], mask=pa.array([null])
+    )
+    return pa.ListArray.from_arrays(pa.array([0, 1], pa.int32()), pairs)
+
+
+INVALID: dict[str, tuple[str, dict[str, Any]]] = {
+    "topic": ("InvalidTopicException", {"topic": not_utf8(b"t\xff")}),
+    "header-key": ("IllegalArgumentException", {"headers": headers(not_utf8(b"k\xff"))}),
+    "header": ("IllegalArgumentException", {"headers": headers(pa.array(["k"]), null=True)}),
+}
+
+
+@pytest.mark.parametrize("name", INVALID)
+@pytest.mark.parametrize("path", ["native", "row by row", "inline"])
+def test_an_invalid_row_is_refused_or_a_dead_letter_whichever_way_it_goes(
+    kafka: KafkaCluster, run: MakeRun, name: str, path: str
+) -> None:
+    topic, letters = new_topic(kafka, "readings"), new_topic(kafka, "dead")
+    how = {
+        "eos_native": str(path != "row by row").lower(),
+        "eos_inline_bytes": "65536" if path == "inline" else "0",
+    }
+    good = {"value": ["good"], "topic": [topic], "headers": headers(pa.array(["ü"]))}
+    error, wrong = INVALID[name]
+    bad = {**good, "value": ["bad"], **wrong}
+    query = run(kafka, **how)
+    for parts in ([bad], [good, bad]):
+        with pytest.raises(ConfigurationError):
+            query.write(*parts)
+    report = run(kafka, eos_dead_letter_topic=letters, **how).write(good, bad)
+    assert report.dead_letters == {error: 1}
+    assert read_topic(kafka.bootstrap_servers, topic).values() == ["good"]
+    (letter,) = read_topic(kafka.bootstrap_servers, letters)
+    assert letter.value == b"bad"
+    assert letter.headers
+
+
+@pytest.mark.parametrize("inline", ["0", "65536"])
+def test_a_row_for_the_decision_log_does_not_get_there(
+    kafka: KafkaCluster, run: MakeRun, inline: str
+) -> None:
+    topic, log = new_topic(kafka, "readings"), new_topic(kafka, "log", 8, cleanup_policy="compact")
+    query = run(kafka, eos_log_topic=log, eos_inline_bytes=inline)
+    query.write(value=["a"], topic=[topic])
+    records = read_topic(kafka.bootstrap_servers, log).values()
+    with pytest.raises(ConfigurationError) as error:
+        query.write(value=["b", "c"], topic=[topic, log], key=["k", "victim-0123456789"])
+    assert error.value.data == {"topic": log}
+    assert read_topic(kafka.bootstrap_servers, log).values() == records
+    assert read_topic(kafka.bootstrap_servers, topic).values() == ["a"]
+
+
+@pytest.mark.parametrize("inline", ["0", "65536"])
+def test_a_row_for_the_decision_log_is_a_dead_letter_if_there_is_a_topic_for_them(
+    kafka: KafkaCluster, run: MakeRun, inline: str
+) -> None:
+    topic, letters = new_topic(kafka, "readings"), new_topic(kafka, "dead")
+    log = new_topic(kafka, "log", 8, cleanup_policy="compact")
+    given = {"eos_log_topic": log, "eos_dead_letter_topic": letters, "eos_inline_bytes": inline}
+    report = run(kafka, **given).write(value=["b", "c"], topic=[topic, log], key=["k", "victim"])
+    assert report.dead_letters == {"InvalidTopicException": 1}
+    assert read_topic(kafka.bootstrap_servers, topic).values() == ["b"]
+    assert read_topic(kafka.bootstrap_servers, letters).values() == ["c"]
+    assert "c" not in read_topic(kafka.bootstrap_servers, log).values()

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from eos_sink import cli
+from eos_sink.kafka.cluster import ConfluentKafka
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.options import parse_batch_options
 from eos_sink.protocol.model import Numbering
 from eos_sink.testing import KafkaCluster
 from eos_sink.testing.faults import Action, FaultPoint
 from integration.checker import read_topic
 from integration.query import Query
 from integration.spark_apps import Applications
-from integration.spark_query import SparkQuery
+from integration.spark_query import TASKS, SparkQuery
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -63,6 +70,10 @@ def append(query: SparkQuery) -> Append:
         return None
 
     return written
+
+
+def query_rows(spark: SparkSession, count: int) -> DataFrame:
+    return spark.range(20).selectExpr("CAST(id AS STRING) AS value").limit(count)
 
 
 def test_a_frame_is_appended_and_a_version_of_it_once(
@@ -115,6 +126,36 @@ def test_a_job_killed_after_its_decision_writes_its_version_once(query: SparkQue
     query.crash(FaultPoint.COMMITTER_WRITE_AFTER)
     query.finish()
     query.finish()
+    query.assert_exactly_once()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("lost", [False, True])
+def test_a_killed_job_without_a_number_is_finished_by_the_next_write_or_stops_it(
+    query: SparkQuery, spark: SparkSession, append: Append, lost: bool
+) -> None:
+    query.batch = True
+    query.options = query.frame(query.topic)
+    query.add_batch()
+    query.crash(FaultPoint.COMMITTER_WRITE_AFTER)
+    if lost:
+        sink = parse_batch_options(query.options).sink
+        with closing(ConfluentKafka(sink)) as kafka:
+            for partition in range(TASKS):
+                producer = kafka.producer(sink.names.task(0, partition), 60_000)
+                producer.init(Deadline(60))
+                producer.close()
+        for _ in range(2):
+            stop = str(append(query_rows(spark, 0)))
+            assert "OperatorNeededError" in stop
+            assert query.seen() == ()
+        command = re.search(r"^eos-sink (resolve .*)$", stop, re.MULTILINE)
+        assert command
+        words = shlex.split(command[1].replace("HOST:PORT", query.kafka.bootstrap_servers))
+        assert cli.main([*words, "--yes"]) == 0
+        query.finish()
+    else:
+        assert append(query_rows(spark, 0)) is None
     query.assert_exactly_once()
 
 

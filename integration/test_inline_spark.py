@@ -115,6 +115,23 @@ def test_batch_writes_with_a_version_and_without(query: SparkQuery) -> None:
 
 
 @pytest.mark.long
+def test_a_batch_of_many_more_tasks_than_the_one_before_fits_into_the_driver(
+    query: SparkQuery,
+) -> None:
+    """Spark stops a job whose results are larger than this, at each restart again."""
+    small = query.applications.another(conf={"spark.driver.maxResultSize": "20m"})
+    query.columns = ["value AS key", "repeat('x', 60000) AS value"]
+    query.tasks = 1
+    query.add_batch(rows=1)
+    query.program(application=small).finished()
+    assert_inlined(query.sink, tasks=1)
+    query.tasks = 400
+    query.add_batch(rows=query.tasks)
+    query.program(application=small).finished()
+    assert Counter((row.key or b"").decode() for row in query.seen()) == Counter(query.expected)
+
+
+@pytest.mark.long
 @pytest.mark.parametrize("kills", [12])
 def test_a_batch_is_visible_as_a_whole_while_drivers_and_workers_die(
     cluster: KafkaCluster,

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from functools import partialmethod
 from pathlib import Path
 
 import pytest
+from confluent_kafka import KafkaError, Producer
 from kafka import KafkaAdminClient
 from kafka.admin import UpdateFeatureType
+from kafka.protocol.consumer.fetch import FetchRequest
 
 from eos_sink.errors import (
     BatchFailedError,
@@ -22,10 +25,13 @@ from eos_sink.errors import (
 )
 from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.fetch import Fetched, fetch
 from eos_sink.kafka.interfaces import TransactionStatus
+from eos_sink.kafka.wire import Wire
 from eos_sink.testing import KafkaCluster
 from eos_sink.testing.faults import FaultPoint
 from eos_sink.testing.topic_scan import Offsets, Source
+from eos_sink.testing.waiting import wait_until
 from integration.checker import read_topic
 from integration.own_kafka import start_own_kafka
 from integration.query import PATIENCE_S, Query, pause_at
@@ -259,3 +265,47 @@ def test_a_batch_that_is_sent_again_after_a_broken_connection_is_written_once(
     producer.close()
     rows = read_topic(linked.direct_servers, query.topic).of(0)
     assert rows == [str(number) for number in range(RECORDS)]
+
+
+# KIP-392
+
+
+@pytest.mark.long
+def test_the_leader_answers_where_brokers_send_readers_to_a_replica_near_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such an answer has no records and looks like an empty log."""
+    selector = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
+    properties = {"replica.selector.class": selector}
+    with start_own_kafka(brokers=3, data_dir=tmp_path, properties=properties) as kafka:
+        kafka.create_topic("rows")
+        leader = kafka.leader_of("rows", 0)
+        for node in kafka.brokers:
+            rack = "rack-of-the-leader" if node.id == leader else "rack-of-a-follower"
+            config = tmp_path / f"node-{node.id}" / "server.properties"
+            node.stop()
+            config.write_text(f"{config.read_text()}broker.rack={rack}\n")
+            node.restart()
+        kafka.wait_in_sync()
+        kafka.move_leader("rows", 0, leader)
+        producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
+        producer.produce("rows", b"row")
+        producer.flush(30)
+        wire = Wire({"bootstrap_servers": kafka.bootstrap_servers.split(",")}, Deadline(30))
+
+        async def read() -> Fetched | KafkaError:
+            return await fetch(wire, ("rows", 0), 0, Deadline(30), committed=True)
+
+        # As a client near one of the followers asks.
+        make = partialmethod(FetchRequest.__init__, rack_id="rack-of-a-follower")
+        monkeypatch.setattr(FetchRequest, "__init__", make)
+
+        def is_read() -> bool:
+            found = wire.run(read)
+            return isinstance(found, Fetched) and found.next > 0
+
+        wait_until(is_read, Deadline(30), "the record, or what is passed over, is read")
+        found = wire.run(read)
+        wire.close()
+    assert isinstance(found, Fetched)
+    assert [record.value for record in found.records()] == [b"row"]

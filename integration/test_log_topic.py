@@ -15,6 +15,7 @@ from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.log_topic import LOG_PARTITIONS
 from eos_sink.options import parse_options
 from eos_sink.testing import KafkaCluster
+from integration.checker import read_topic
 from integration.conftest import MakeRun
 from integration.in_process import new_topic
 from integration.kafka_tools import carry_out
@@ -81,3 +82,31 @@ def test_a_log_is_read_whatever_its_records_are_compressed_with(
     assert (position.offset, value) == (len(rows) - 1, rows[-1])
     assert clients.log_records(Deadline(30)) == {"key": rows[-1]}
     clients.close()
+
+
+def write_beside_foreign_records(kafka: KafkaCluster, run: MakeRun) -> None:
+    """The first decision of an identity reads the records of all queries."""
+    topic = new_topic(kafka, "readings")
+    log = new_topic(kafka, "log", LOG_PARTITIONS, cleanup_policy="compact")
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
+    for key in (b"other-0123456789", b"anything", b"\xff", None):
+        for value in (b"junk", b"\xff", b"[" * 100_000, b"[]", b'{"format": "x"}'):
+            producer.produce(log, value, key=key)
+    producer.flush(30)
+    run(kafka, topic=topic, eos_log_topic=log).write(value=["a"])
+    assert read_topic(kafka.bootstrap_servers, topic).values() == ["a"]
+
+
+def test_a_record_of_another_program_does_not_stop_a_query_that_it_does_not_concern(
+    kafka: KafkaCluster, run: MakeRun
+) -> None:
+    write_beside_foreign_records(kafka, run)
+
+
+@pytest.mark.long
+def test_a_record_of_another_program_is_reported(
+    kafka: KafkaCluster, run: MakeRun, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING, "eos_sink"):
+        write_beside_foreign_records(kafka, run)
+    assert "other-0123456789" in caplog.text

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -42,6 +45,23 @@ def delete_log(kafka: KafkaCluster, query: Query) -> None:
 def stopped(query: Query) -> dict[str, Any]:
     data: dict[str, Any] = query.run().stopped(OperatorNeededError)["data"]
     return data
+
+
+@VERSIONS
+def test_an_operator_sees_that_the_log_was_deleted(query: Query, kafka: KafkaCluster) -> None:
+    query.finish()
+    delete_log(kafka, query)
+    words = ("--bootstrap-server", kafka.bootstrap_servers)
+    log = ("--log-topic", query.options.log_topic, "--prefix", query.options.names.group)
+    done = subprocess.run(
+        [sys.executable, "-m", "eos_sink", "status", *words, *log, "--json"],
+        capture_output=True,
+        text=True,
+        timeout=90,
+        check=False,
+    )
+    assert done.returncode == 1, done.stderr
+    assert [each["kind"] for each in json.loads(done.stdout)["concerns"]] == ["decision log gone"]
 
 
 @VERSIONS

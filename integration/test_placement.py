@@ -11,13 +11,17 @@ from itertools import pairwise, starmap
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyspark
 import pytest
+from confluent_kafka.admin import AdminClient, NewPartitions
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
+from eos_sink.kafka.deadline import Deadline
 from eos_sink.testing import KafkaCluster
 from eos_sink.testing.java import find_java
 from eos_sink.testing.kafka_files import DEFAULT_VERSION, ensure_kafka
+from eos_sink.testing.waiting import wait_until
 from integration.checker import read_topic
 from integration.conftest import MakeRun
 from integration.in_process import new_topic
@@ -25,6 +29,8 @@ from integration.in_process import new_topic
 pytestmark = pytest.mark.timeout(300)
 
 _CHANCE = random.Random(7)
+PAIR = pa.struct([("key", pa.string()), ("value", pa.binary())])
+HEADERS = pa.array([[{"key": "h", "value": b"v"}]], pa.list_(PAIR))
 KEYS = [
     b"",
     b"\0",
@@ -120,3 +126,63 @@ def test_rows_without_a_key_are_spread(kafka: KafkaCluster, run: MakeRun) -> Non
     query = run(kafka, topic=topic, kafka_sticky_partitioning_linger_ms="0")
     query.write(value=["v"] * 300, key=[None] * 300)
     assert {seen.partition for seen in read_topic(kafka.bootstrap_servers, topic)} == {0, 1, 2}
+
+
+# Partitions are added while the query runs. The driver keeps its producer, each task has a new one.
+
+
+def add_partitions(cluster: KafkaCluster, topic: str, count: int) -> None:
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
+    admin.create_partitions([NewPartitions(topic, count)])[topic].result(30)
+    wait_until(
+        lambda: len(admin.list_topics(topic, timeout=30).topics[topic].partitions) == count,
+        Deadline(30),
+        f"{topic} has {count} partitions",
+    )
+
+
+@pytest.mark.parametrize("native", ["true", "false"])
+def test_the_driver_writes_to_a_partition_that_was_added_since_its_last_batch(
+    kafka: KafkaCluster, run: MakeRun, native: str
+) -> None:
+    topic = new_topic(kafka, "added", partitions=1)
+    query = run(kafka, topic=topic, eos_inline_bytes="65536", eos_native=native)
+    query.write(value=["before"], partition=pa.array([0], pa.int32()))
+    add_partitions(kafka, topic, 3)
+    query.write(value=["first", "second"], partition=pa.array([0, 2], pa.int32()))
+    # With headers rows go another way.
+    query.write(value=["third"], partition=pa.array([1], pa.int32()), headers=HEADERS)
+    seen = read_topic(kafka.bootstrap_servers, topic)
+    assert [seen.of(partition) for partition in range(3)] == [
+        ["before", "first"],
+        ["third"],
+        ["second"],
+    ]
+
+
+@pytest.mark.parametrize("native", ["true", "false"])
+@pytest.mark.parametrize("many", [500, 1500])
+def test_a_key_stays_in_one_partition_for_the_driver_and_the_tasks_when_some_are_added(
+    kafka: KafkaCluster, run: MakeRun, native: str, many: int
+) -> None:
+    """In a batch with small and large tasks, and in a batch of small ones after a large one."""
+    topic = new_topic(kafka, "grows", partitions=2)
+    query = run(kafka, topic=topic, eos_inline_bytes="8192", eos_native=native)
+
+    def rows(name: str, count: int) -> dict[str, Any]:
+        return {"value": [name] * count, "key": [f"k{n % 100}" for n in range(count)]}
+
+    def places(name: str) -> set[tuple[bytes | None, int]]:
+        seen = read_topic(kafka.bootstrap_servers, topic)
+        return {(each.key, each.partition) for each in seen if each.value == name.encode()}
+
+    reports = query.write_tasks([rows("before", 100)])
+    add_partitions(kafka, topic, 7)
+    reports += query.write_tasks([rows("small", 100)], [rows("large" * 5, many)])
+    assert places("small") == places("large" * 5)
+    assert {partition for _, partition in places("small")} == set(range(7))
+    add_partitions(kafka, topic, 11)
+    reports += query.write_tasks([rows("later" * 5, many)])
+    reports += query.write_tasks([rows("small again", 100)])
+    assert places("small again") == places("later" * 5)
+    assert [bool(report.inline) for report in reports] == [True, True, False, False, True]

@@ -15,6 +15,7 @@ from eos_sink.kafka.interfaces import TransactionStatus
 from eos_sink.testing import KafkaCluster
 from eos_sink.testing.faults import FaultPoint
 from eos_sink.testing.topic_scan import Offsets, Source
+from integration.checker import assert_each_once
 from integration.query import PARTITIONS, ROWS, Query, pause_at, rows_of
 
 VERSIONS = pytest.mark.kafka("4.3.0", "3.9.1")
@@ -120,10 +121,51 @@ def test_a_lost_partition_is_not_repaired_with_the_rows_of_others(query: Query) 
         "batch": 1,
         "partitions": [1, 2],
         "rows": PARTITIONS * ROWS,
+        "decided_partitions": PARTITIONS,
+        "replay_partitions": PARTITIONS,
     }
     replan(query, 1, [first, second, third])
     assert query.finish().written(1) == [1]
     query.check()
+
+
+@VERSIONS
+@pytest.mark.parametrize("count", [5, 2], ids=["more", "fewer"])
+def test_a_batch_that_is_lost_as_a_whole_may_have_other_partitions(
+    query: Query, count: int
+) -> None:
+    query.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
+    take_all_ids(query)
+    replan(query, 1, spread_over(count, rows_of(1)))
+    # Some of its new transactions are lost, too: from now on these partitions are needed.
+    query.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER, partition=0)
+    query.take_id(query.slot(), count - 1)
+    replan(query, 1, rows_of(1))
+    assert query.run().stopped(OperatorNeededError)["data"]["decided_partitions"] == count
+    replan(query, 1, spread_over(count, rows_of(1)))
+    assert query.finish().written(1) == [count - 1]
+    assert_each_once(query.visible(), [row for batch in range(3) for row in flat(rows_of(batch))])
+
+
+def test_other_partitions_of_a_batch_that_is_visible_in_part_stop_the_query(query: Query) -> None:
+    query.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
+    query.take_id(query.slot(), 1)
+    for count in (1, 5):
+        replan(query, 1, spread_over(count, rows_of(1)))
+        found = the_operators_error(query)
+        assert (found["decided_partitions"], found["replay_partitions"]) == (PARTITIONS, count)
+    replan(query, 1, rows_of(1))
+    assert query.finish().written(1) == [1]
+    query.check()
+
+
+def spread_over(count: int, partitions: list[list[str]]) -> list[list[str]]:
+    rows = flat(partitions)
+    return [rows[number::count] for number in range(count)]
+
+
+def flat(partitions: list[list[str]]) -> list[str]:
+    return [row for rows in partitions for row in rows]
 
 
 def test_a_checkpoint_restored_one_batch_back_reads_a_larger_range(query: Query) -> None:

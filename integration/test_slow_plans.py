@@ -7,6 +7,8 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,7 +16,7 @@ import pytest
 
 from eos_sink.driver.committer import Committer
 from eos_sink.driver.planner import Planner
-from eos_sink.errors import ConfigurationError, ProduceFailedError
+from eos_sink.errors import CommitFailedError, ConfigurationError, ProduceFailedError
 from eos_sink.kafka.admin.confluent_admin import ConfluentAdmin
 from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
@@ -65,6 +67,8 @@ def options(strict: KafkaCluster, monkeypatch: pytest.MonkeyPatch) -> SinkOption
             "topic": topic,
             "eos.id": topic,
             "eos.transaction.timeout.ms": str(TIMEOUT_MS),
+            # A task opens a transaction, however few its rows are.
+            "eos.inline.bytes": "0",
         }
     )
 
@@ -80,11 +84,14 @@ def plan_of_a_killed_process(options: SinkOptions, directory: Path) -> Plan:
 
 
 def await_no_member(options: SinkOptions, group: str) -> None:
-    admin = ConfluentAdmin(options)
     deadline = Deadline(60)
-    while admin.describe_groups([group], deadline.within(5))[group]:
-        assert not deadline.passed, f"{group} still has a member"
-    admin.close()
+    with closing(ConfluentAdmin(options)) as admin:
+        while admin.describe_groups([group], deadline.within(5))[group]:
+            assert not deadline.passed, f"{group} still has a member"
+
+
+def late_row() -> pa.RecordBatch:
+    return pa.RecordBatch.from_pydict({"value": [b"late"]})
 
 
 def test_a_task_whose_first_row_is_late_writes_under_the_plan_of_a_killed_process(
@@ -93,8 +100,7 @@ def test_a_task_whose_first_row_is_late_writes_under_the_plan_of_a_killed_proces
     plan = plan_of_a_killed_process(options, tmp_path)
     await_no_member(options, f"{options.names.group}-least")
     kafka = ConfluentKafka(options)
-    rows = [pa.RecordBatch.from_pydict({"value": [b"late"]})]
-    report = TaskWriter(kafka, options, plan).write(BatchId("stream", 0), 0, rows)
+    report = TaskWriter(kafka, options, plan).write(BatchId("stream", 0), 0, [late_row()])
     committer = Committer(kafka, options)
     committer.commit([report])
     committer.close()
@@ -108,13 +114,29 @@ def test_a_task_that_comes_after_the_session_reports_how_long_a_plan_may_last(
 ) -> None:
     plan = plan_of_a_killed_process(options, tmp_path)
     await_no_member(options, options.names.group)
-    kafka = ConfluentKafka(options)
-    rows = [pa.RecordBatch.from_pydict({"value": [b"late"]})]
-    with pytest.raises(ProduceFailedError) as failed:
-        TaskWriter(kafka, options, plan).write(BatchId("stream", 0), 0, rows)
+    with closing(ConfluentKafka(options)) as kafka, pytest.raises(ProduceFailedError) as failed:
+        TaskWriter(kafka, options, plan).write(BatchId("stream", 0), 0, [late_row()])
     assert failed.value.data["session_ms"] == MOST_MS
     assert "group.max.session.timeout.ms" in failed.value.remedy
-    kafka.close()
+
+
+@pytest.mark.long
+def test_the_driver_reports_it_if_the_rows_were_few_enough_to_come_through_it(
+    options: SinkOptions, strict: KafkaCluster, tmp_path: Path
+) -> None:
+    options = replace(options, inline_bytes=65_536)
+    plan = plan_of_a_killed_process(options, tmp_path)
+    await_no_member(options, options.names.group)
+    kafka = ConfluentKafka(options)
+    report = TaskWriter(kafka, options, plan).write(BatchId("stream", 0), 0, [late_row()])
+    with (
+        closing(Committer(kafka, options)) as committer,
+        pytest.raises(CommitFailedError) as failed,
+    ):
+        committer.commit([report])
+    assert failed.value.data["session_ms"] == MOST_MS
+    assert options.topic is not None
+    assert read_topic(strict.bootstrap_servers, options.topic).values() == []
 
 
 def test_where_settings_of_brokers_may_not_be_seen_a_refused_session_is_asked_for_shorter(

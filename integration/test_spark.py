@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 import eos_sink
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import TransactionStatus
+from eos_sink.protocol.model import Decision
 from eos_sink.testing import KafkaCluster
 from eos_sink.testing.faults import Action, FaultPoint
 from integration.spark_apps import PATIENCE_S, Applications
@@ -412,6 +413,45 @@ def test_another_number_of_tasks_cannot_write_a_lost_partition_again(query: Spar
     query.tasks = TASKS
     query.finish()
     query.assert_exactly_once()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("tasks", [TASKS + 3, TASKS - 1])
+def test_another_number_of_tasks_writes_a_batch_that_is_lost_as_a_whole(
+    query: SparkQuery, tasks: int
+) -> None:
+    lose_all(query)
+    query.tasks = tasks
+    query.finish()
+    assert query.decision().partitions == tasks
+    query.assert_exactly_once()
+
+
+@pytest.mark.long
+def test_other_shuffle_partitions_write_a_batch_that_is_lost_as_a_whole(
+    query: SparkQuery, spark: SparkSession
+) -> None:
+    query.tasks = "value"
+    former = lose_all(query)
+    spark.conf.set("spark.sql.shuffle.partitions", str(former.partitions + 3))
+    spark.conf.set("spark.sql.adaptive.enabled", "false")
+    try:
+        query.finish()
+    finally:
+        spark.conf.unset("spark.sql.shuffle.partitions")
+        spark.conf.unset("spark.sql.adaptive.enabled")
+    assert query.decision().partitions == former.partitions + 3
+    query.assert_exactly_once()
+
+
+def lose_all(query: SparkQuery) -> Decision:
+    """Let a batch be decided, and all of its transactions be aborted before they are settled."""
+    query.add_batch()
+    query.crash(FaultPoint.COMMITTER_WRITE_AFTER)
+    decision = query.decision()
+    for entry in decision.prepared:
+        query.take_id(decision.slot, entry.partition)
+    return decision
 
 
 def test_input_that_is_not_the_same_when_repeated_is_refused(query: SparkQuery) -> None:

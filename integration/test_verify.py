@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewPartitions
 
 from eos_sink import cli
 from eos_sink.kafka_config.acls import Acl, Resource
@@ -28,6 +28,7 @@ from eos_sink.verify.read_rows import TopicReader
 from eos_sink.verify.row_identity import RowIdentifier
 from eos_sink.verify.verify_model import VerifyOptions
 from eos_sink.verify.verify_topic import verify_topic
+from integration.own_kafka import start_own_kafka
 from tests.snippets import ROOT, snippets_of
 
 FINE, WRONG, REFUSED, INTERRUPTED = 0, 1, 2, 130
@@ -201,6 +202,55 @@ def test_a_hash_collision_is_not_reported(topic: Topic, monkeypatch: pytest.Monk
     assert outcome(topic.sees(expect=WRONG), "doubled") == ("wrong", 1)
 
 
+@pytest.fixture
+def letters(kafka: KafkaCluster) -> str:
+    """A dead letter topic."""
+    return Topic(kafka).name
+
+
+def write_letters(topic: Topic, letters: str, *keys: bytes) -> None:
+    producer = Producer({"bootstrap.servers": topic.bootstrap})
+    headers: list[tuple[str, str | bytes | None]] = [
+        ("__connect.errors.topic", topic.name.encode())
+    ]
+    for key in keys:
+        producer.produce(letters, b"{}", key=key, headers=headers)
+    assert producer.flush(30) == 0
+
+
+@pytest.mark.parametrize("numbered", [False, True])
+def test_a_dead_letter_is_there_once_and_in_one_topic_only(
+    topic: Topic, letters: str, numbered: bool
+) -> None:
+    names = (b"1", b"2", b"30") if numbered else (b"ann", b"bob", b"zoe")
+    topic.write([(names[0], {"id": 0}), (names[1], {"id": 1})])
+    # The last one is beyond the numbers of the topic.
+    write_letters(topic, letters, names[2])
+    how = ["--dead-letters", letters, *(["--number"] if numbered else [])]
+    assert outcome(topic.sees(*how), "dead letters") == ("good", 0)
+    write_letters(topic, letters, *[names[2]] * 3)
+    found = topic.sees(*how, expect=WRONG)
+    assert outcome(found, "dead letters") == ("wrong", 3)
+    write_letters(topic, letters, names[0])
+    found = topic.sees(*how, expect=WRONG)
+    assert outcome(found, "dead letters") == ("wrong", 4)
+    assert outcome(found, "doubled") == ("good", 0)
+    shown = sorted(each.split(":")[0] for each in found["by_name"]["dead letters"]["examples"])
+    assert shown == sorted(name.decode() for name in (names[0], names[2]))
+
+
+def test_a_hash_collision_with_a_dead_letter_is_not_reported(
+    topic: Topic, letters: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(RowIdentifier, "_hash", lambda _self, _row: (7, 0))
+    topic.write(range(4))
+    write_letters(topic, letters, b"x", b"y")
+    assert outcome(topic.sees("--dead-letters", letters), "dead letters") == ("good", 0)
+    write_letters(topic, letters, b"3")
+    found = topic.sees("--dead-letters", letters, expect=WRONG)
+    assert outcome(found, "dead letters") == ("wrong", 1)
+
+
 def test_each_group_has_its_own_numbers(topic: Topic) -> None:
     rows = [(b"a", 0), (b"b", 5), (b"a", 2), (b"b", 6), (b"a", 4)]
     topic.write([(key, {"id": 2 * number}) for key, number in rows])
@@ -211,14 +261,26 @@ def test_each_group_has_its_own_numbers(topic: Topic) -> None:
     assert some == ["a: 1 to 3 (3)", "a: 5 to 7 (3)", "b: 11"]
 
 
+def test_rows_lost_beside_a_partition_that_was_cut_are_not_good(topic: Topic) -> None:
+    # Partition 0 lacks 400 even numbers; of partition 1 only the newest row remains.
+    topic.write([n for n in range(1_000) if n % 2 or not 100 <= n < 900])
+    admin = AdminClient({"bootstrap.servers": topic.bootstrap})
+    place = TopicPartition(topic.name, 1, 500)
+    admin.delete_records([place])[place].result(30)
+    topic.write([1_001])
+    assert outcome(topic.sees(*NUMBERS, expect=WRONG), "lost") == ("not checked", 0)
+    assert outcome(topic.sees(*NUMBERS, "--partial"), "lost") == ("not checked", 0)
+
+
 @pytest.mark.long
 def test_what_retention_has_deleted_is_no_loss(kafka: KafkaCluster, topic: Topic) -> None:
     topic.write(range(40))
     kafka.delete_records(topic.name)
     topic.write(range(60, 100))
-    found = topic.sees(*NUMBERS)
-    assert outcome(found, "lost") == ("good", 0)
+    found = topic.sees(*NUMBERS, "--partial")
+    assert outcome(found, "lost") == ("not checked", 0)
     assert "2 of 2 partitions" in " ".join(found["notes"])
+    assert topic.sees(*NUMBERS, expect=WRONG)["good"] is False
     topic.write(range(104, 110))
     assert outcome(topic.sees(*NUMBERS, expect=WRONG), "lost") == ("wrong", 4)
     found = topic.sees("--identity", "json:id", "--expected", "110", expect=WRONG)
@@ -262,17 +324,22 @@ def test_a_part_of_a_topic_is_read(topic: Topic) -> None:
     moment = datetime.now(timezone.utc).isoformat()
     for first in (60, 80):
         topic.write(range(first, first + 20))
-    last = topic.sees(*NUMBERS, "--last", "22")
-    assert (last["rows"], outcome(last, "lost")) == (40, ("good", 0))
-    since = topic.sees(*NUMBERS, "--since", moment)
-    assert (since["rows"], outcome(since, "lost")) == (40, ("good", 0))
-    one = topic.sees(*NUMBERS, "--partitions", "1")
-    assert (one["rows"], one["by_name"]["lost"]["status"]) == (50, "not checked")
+    parts = (("--last", "22", 40), ("--since", moment, 40), ("--partitions", "1", 50))
+    for option, value, rows in parts:
+        part = topic.sees(*NUMBERS, option, value, "--partial")
+        assert (part["rows"], outcome(part, "lost")) == (rows, ("not checked", 0))
+        topic.sees(*NUMBERS, option, value, expect=WRONG)
     assert "and no 7" in topic.verify("--partitions", "1,7", expect=REFUSED)
 
 
-def test_an_empty_topic_and_one_that_is_not_there(topic: Topic) -> None:
+def test_an_empty_topic_and_one_that_is_not_there(topic: Topic, tmp_path: Path) -> None:
     assert "no row" in topic.verify()
+    found = topic.sees(*NUMBERS, "--order", "json:id", expect=WRONG)
+    assert {outcome(found, name) for name in ("lost", "out of order")} == {("not checked", 0)}
+    topic.sees(*NUMBERS, "--order", "json:id", "--partial")
+    keys = tmp_path / "keys.txt"
+    keys.touch()
+    assert outcome(topic.sees("--expected-from", str(keys), expect=WRONG), "lost")[0] != "good"
     topic.verify("--identity", "json:id", "--expected", "3", expect=WRONG)
     said = topic.verify(topic=f"{topic.name}s", expect=REFUSED)
     assert "does not exist" in said
@@ -304,6 +371,41 @@ def test_a_gap_that_is_filled_while_the_topic_grows_is_none(topic: Topic) -> Non
     result = verify_topic(question(0.5), Writes(lambda: topic.write([3, 9])), lambda _: {})
     assert [check.found for check in result.checks if check.name == "lost"] == [1]
     assert [check.examples for check in result.checks if check.name == "lost"] == [("5",)]
+
+
+def test_partitions_that_are_added_while_a_topic_is_read_end_the_command(topic: Topic) -> None:
+    topic.write(range(4))
+    admin = AdminClient({"bootstrap.servers": topic.bootstrap})
+
+    def add_partitions() -> None:
+        admin.create_partitions([NewPartitions(topic.name, 4)])[topic.name].result(30)
+
+    options = VerifyOptions(Source(topic.bootstrap, topic.name), "key", follow_s=60)
+    with pytest.raises(ReaderError, match="2, 3"):
+        verify_topic(options, Writes(add_partitions), lambda _: {})
+
+
+def test_brokers_that_go_away_while_a_topic_is_read_end_the_command() -> None:
+    with start_own_kafka() as kafka:
+        topic = Topic(kafka)
+        topic.write(range(4))
+        words = ["verify", topic.name, "--bootstrap-server", topic.bootstrap, "--timeout", "3"]
+        with subprocess.Popen(
+            [sys.executable, "-m", "eos_sink", *words, "--follow", "600"],
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as process:
+            assert process.stderr is not None
+            for line in process.stderr:
+                if "4 rows" in line:
+                    break
+            kafka.brokers[0].kill()
+            _, err = process.communicate(timeout=120)
+    assert process.returncode == REFUSED, err
+    assert "Traceback" not in err
+    assert topic.name in err
+    assert topic.bootstrap in err
+    assert topic.bootstrap in topic.verify("--timeout", "1", expect=REFUSED)
 
 
 def test_a_reader_needs_read_on_the_topic_and_nothing_else(

@@ -37,6 +37,8 @@
  *   NWITNESS   reading a witness fails: unreadable, or no answer in time
  *   NDELETE    the checkpoint is deleted, or a deleted one put back: another stream id
  *   NRESTORE   the checkpoint is put back by one batch
+ *   NENDING    the driver's transaction ends, but a partition has no leader: until it gets its marker
+ *              the driver's id takes neither an init nor a transaction
  * What is asserted:
  *   (1) no commit before the decision, no abort by the sink after it
  *   (2) no row visible twice
@@ -98,6 +100,9 @@
 #endif
 #ifndef NRESTORE
 #define NRESTORE 0
+#endif
+#ifndef NENDING
+#define NENDING 0
 #endif
 #ifndef INLINE
 #define INLINE 0
@@ -213,6 +218,7 @@ byte pb, pseq, ps; byte pe[NP]; bit pv[NP], pset;
 bit  pi[NP];             /* partitions whose rows are in it */
 #endif
 #endif
+byte dend;               /* its last transaction waits for markers: 1 of an abort, 2 of a commit */
 /* ---- decision log: the query's latest committed record ---- */
 byte lb;                 /* batch+1; 0: none */
 byte lseq, ls; byte le[NP]; bit lv[NP];  /* a record's offset is its number here */
@@ -267,7 +273,7 @@ byte kh[R], kd[R]; bit kgone[R];   /* what the kept process of commit() and abor
 byte z; byte zt, zb, zmem; bit zv;
 byte ntimeout = NTIMEOUT, nsession = NSESSION, nabandon = NABANDON, nztask = NZTASK,
      ntdie = NTDIE, nfail = NFAIL, nhide = NHIDE, nstale = NSTALE, nforget = NFORGET,
-     nreply = NREPLY, nwitness = NWITNESS, ndelete = NDELETE, nrestore = NRESTORE;
+     nreply = NREPLY, nwitness = NWITNESS, ndelete = NDELETE, nrestore = NRESTORE, nending = NENDING;
 byte quiet;              /* 1+run: this run has met no fault and no other process */
 
 #define NOQUIET quiet = 0
@@ -460,14 +466,25 @@ inline SHOW(q) { if :: pi[q] ->
 #endif
 inline DRV_CLR() { dong = 0; pb = 0; ps = 0; pseq = 0; pset = 0; ZERO(pe); ZERO(pv); NO_ROWS }
 inline DRV_INIT() { printf("MSC: pid%d inits driver id\n", _pid); dep = _pid; DRV_CLR(); myd = _pid }
+#if NENDING
+/* the end of the driver's transaction may wait for markers */
+inline MAYWAIT(how) { if :: nending > 0 -> nending--; NOQUIET; printf("MSC: the driver's id waits for a marker (%d)\n", how); dend = how :: true fi }
+/* InitProducerId: aborts, fences, and is answered when nothing is waited for */
+inline INIT_ID(ID) {
+  atomic { LIVING(ID); if :: dong -> dep = 0; DRV_CLR(); MAYWAIT(1) :: else fi }
+  atomic { if :: !alive[ID] -> goto dead :: alive[ID] && dend == 0 -> DRV_INIT() fi } }
+#else
+#define MAYWAIT(how) skip
+inline INIT_ID(ID) { atomic { LIVING(ID); DRV_INIT() } }
+#endif
 /* [open]: fence every other writer, then read */
 inline OPEN(ID) {
 #ifndef M_READFIRST
-  atomic { LIVING(ID); DRV_INIT() }
+  INIT_ID(ID);
   atomic { LIVING(ID); READLOG(); hd = bseq+1 }
 #else
   atomic { LIVING(ID); READLOG(); hd = bseq+1 }
-  atomic { LIVING(ID); DRV_INIT() }
+  INIT_ID(ID)
 #endif
 }
 /* [_compare]: the log is at the number that the plan was made from */
@@ -515,11 +532,11 @@ inline EXPECT(ID,seq) {
   :: HOLDS_PLANS(seq) -> ok = (hd == seq+1)
   :: else ->
 #ifndef M_READFIRST
-     atomic { LIVING(ID); DRV_INIT() }
+     INIT_ID(ID);
      COMPARE(ID,seq)
 #else
      COMPARE(ID,seq);
-     atomic { LIVING(ID); DRV_INIT() }
+     INIT_ID(ID)
 #endif
   fi }
 /* [_append]: record and group offset, which is checked against the group's member; the vote; EndTxn.
@@ -579,6 +596,7 @@ inline DRV_END() {
      lw = dep;
 #endif
      DRV_CLR();
+     MAYWAIT(2);
 #if NREPLY
      if :: nreply > 0 -> nreply--; printf("MSC: pid%d its answer is LOST\n", _pid); w = myd; ok = 0; hd = 0; fen++ :: true fi
 #endif
@@ -595,7 +613,7 @@ inline DRV_END() {
 inline VOTE(ID) {
   if
   :: cm_n[ID*NP+p] && cm_e[ID*NP+p] != INL && !(ep[ID_(cm_s[ID],p)] == cm_e[ID*NP+p] && st[ID_(cm_s[ID],p)] == ONG) ->
-       printf("MSC: pid%d the vote fails\n", _pid); if :: dep == myd -> DRV_CLR() :: else fi; ok = 0; hd = 0; fen = 3; p = 0
+       printf("MSC: pid%d the vote fails\n", _pid); if :: dep == myd && dong -> DRV_CLR(); MAYWAIT(1) :: else fi; ok = 0; hd = 0; fen = 3; p = 0
   :: else -> p++
   fi }
 inline REG_WRITE(ID,nb,ns,n0,n1,w0,w1,t,seq,mm,voters,rows) {
@@ -608,7 +626,11 @@ inline REG_WRITE(ID,nb,ns,n0,n1,w0,w1,t,seq,mm,voters,rows) {
      EXPECT(ID,seq);
 #endif
      if :: !ok || fen == 4 -> break :: else fi;
+#if NENDING
+     atomic { if :: !alive[ID] -> goto dead :: alive[ID] && (dend == 0 || dep != myd) -> DRV_SEND(nb,ns,n0,n1,w0,w1,t,mm,rows) fi }
+#else
      atomic { LIVING(ID); DRV_SEND(nb,ns,n0,n1,w0,w1,t,mm,rows) }
+#endif
      do
      :: ok && p < voters -> atomic { LIVING(ID); VOTE(ID) }
      :: ok && p >= voters -> atomic { LIVING(ID); DRV_END(); if :: voters > 0 -> p = 0 :: else fi }; break
@@ -717,6 +739,21 @@ inline VOID(ID,T) {
 #define SETTLED bset
 #endif
 
+/* [settle_without_id] what the log says is decided may be committed at any time */
+#if NENDING
+inline SETTLE_EARLY(ID) {
+  if
+  :: !alive[ID] -> goto dead
+  :: alive[ID] && dend != 0 ->
+     atomic { LIVING(ID); READLOG() }
+     if
+     :: SETTLED -> skip
+     :: else -> SETTLE(ID)
+     fi;
+     if :: doubt == SILENT -> goto forget :: else -> doubt = 0 fi
+  :: alive[ID] && dend == 0 -> skip
+  fi }
+#endif
 /* a step raises, and the process lives on */
 #if NFAIL
 #define MAYFAIL(L) if :: atomic { nfail > 0 -> nfail--; NOQUIET; printf("MSC: pid%d this step raises\n", _pid) }; goto L :: true fi
@@ -917,7 +954,10 @@ plan: /* [Planner.plan] */
 #endif
   :: else -> /* [_recover] */
      /* the timeout is checked with an InitProducerId of the driver's id, before the group is joined */
-     atomic { LIVING(id); DRV_INIT() }
+#if NENDING
+     SETTLE_EARLY(id);
+#endif
+     INIT_ID(id);
      atomic { LIVING(id); mem = 1+id+R*jc; jc++; member = mem; printf("MSC: run %d joins as member %d\n", id, mem);
        assert(jc <= 1+NSESSION) }                     /* (4) no run joins again when it is replaced: they would take turns */
      OPEN(id);
@@ -1063,6 +1103,9 @@ plan: /* [Planner.plan] */
 abort: /* [Committer.abort], in a new process, or in the kept one, where it opens again */
 #ifdef KEEP
   atomic { if :: creq[id] == 1 -> kgone[id] = 1 :: else fi }
+#endif
+#if NENDING
+  SETTLE_EARLY(id);
 #endif
   OPEN(id);
 #ifndef M_ABORTBLIND
@@ -1236,7 +1279,7 @@ dead:
 proctype Clock() { bit tick; do :: timeout -> tick = 1-tick od }
 #endif
 
-#if NTIMEOUT + NSESSION + NFORGET
+#if NTIMEOUT + NSESSION + NFORGET + NENDING
 #define DONE_(t) (st[t] == CC || st[t] == CA)
 /* its producer id goes with it, so that what is left of the producer is refused */
 inline FORGET_(t) { nforget--; printf("MSC: the coordinator forgets id%d\n", t); st[t] = EMPTY; ep[t]++ }
@@ -1262,7 +1305,10 @@ end_f:
   :: atomic { nforget > 0 && DONE_(3) -> FORGET_(3) }
 #endif
 #endif
-  :: atomic { ntimeout > 0 && dong -> ntimeout--; dep = 0; DRV_CLR(); NOQUIET }
+  :: atomic { ntimeout > 0 && dong -> ntimeout--; dep = 0; DRV_CLR(); NOQUIET; MAYWAIT(1) }
+#if NENDING
+  :: atomic { dend != 0 -> printf("MSC: the marker is written\n"); dend = 0 }
+#endif
   :: atomic { nsession > 0 && member != 0 -> nsession--; printf("MSC: session ends: group empty\n"); member = 0; NOQUIET }
   od
 }
@@ -1316,7 +1362,7 @@ init {
 #if NZTASK
     run ZTask();
 #endif
-#if NTIMEOUT + NSESSION + NFORGET
+#if NTIMEOUT + NSESSION + NFORGET + NENDING
     run Fault();
 #endif
 #ifdef LIVE

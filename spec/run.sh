@@ -76,6 +76,10 @@ row "the log's answer is lost, two partitions" tried "$ONE -DNREPLY=1 $Q"
 row "a read of the log is stale" clean "$P1 -DNSTALE=1 $Q" short
 row "a read of the log is stale, an older decision" clean "$P1 -DOLD -DNSTALE=1 $Q"
 row "a read of the log is stale, two partitions" tried "$ONE -DNSTALE=1 $Q"
+row "the driver's id waits for a marker" clean "$P1 -DNENDING=1 $Q" short
+row "the driver's id waits for a marker, an older decision" clean "$P1 -DOLD -DNENDING=1 $Q"
+row "the driver's id waits for a marker, commit() interrupted" tried "$P1 -DNENDING=1 -DNABANDON=1 $Q"
+row "the driver's id waits for a marker, a timeout" tried "$P1 -DNENDING=1 -DNTIMEOUT=1 $Q"
 row "a coordinator forgets, an older decision" clean "$P1 -DOLD -DNFORGET=1 $Q"
 row "a coordinator forgets, two partitions" tried "$ONE -DOLD -DNFORGET=1 $Q"
 row "a witness cannot be read" clean "$P1 -DOLD -DNWITNESS=1 -DAGAIN -DQUIETCHK" short
@@ -109,6 +113,7 @@ row "inline, the session ends" tried "$P1 -DINLINE=1 -DNSESSION=1 $Q"
 row "inline, commit() interrupted" tried "$P1 -DINLINE=1 -DNABANDON=1 $Q"
 row "inline, the log's answer is lost" clean "$P1 -DINLINE=1 -DNREPLY=1 $Q"
 row "inline, a read of the log is stale" clean "$P1 -DINLINE=1 -DNSTALE=1 $Q"
+row "inline, the driver's id waits for a marker" clean "$P1 -DINLINE=1 -DNENDING=1 $Q"
 row "inline, deleted and put back, an older decision" tried "$P1 -DINLINE=1 -DOLD -DNDELETE=2 -DQUIETCHK"
 row "inline, an older copy of the checkpoint" tried "$TWO -DNP=1 -DINLINE=1 -DNRESTORE=1 -DQUIETCHK"
 I="$P1 -DINLINE=2"

@@ -8,7 +8,7 @@ import pickle
 import pytest
 
 from eos_sink import errors
-from eos_sink.errors import EosSinkError
+from eos_sink.errors import Action, EosSinkError
 
 KINDS = [
     kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, Exception)
@@ -23,6 +23,16 @@ def test_an_error_is_itself_again_after_pickling(kind: type[EosSinkError]) -> No
     assert (again.message, again.remedy, again.data) == (error.message, error.remedy, error.data)
     assert str(again) == str(error) == f"It broke. Mend it. ({kind.link()})"
     json.dumps(again.data)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("action", [None, *Action])
+def test_an_error_keeps_its_action_after_pickling_and_its_text_does_not_show_it(
+    kind: type[EosSinkError], action: Action | None
+) -> None:
+    error = kind("It broke.", remedy="Mend it.", action=action)
+    assert pickle.loads(pickle.dumps(error)).action is error.action is (action or kind._action)
+    assert str(error) == str(kind("It broke.", remedy="Mend it."))
 
 
 def test_the_link_does_not_touch_a_command_on_a_line_of_its_own() -> None:

@@ -237,10 +237,17 @@ def test_no_secret_of_a_checkpoint_location_is_shown(location: str, shown: str) 
     assert "SECRET" not in str(query_origin("x", location, None))
 
 
-def test_no_secret_of_a_checkpoint_location_is_in_a_name() -> None:
-    name = query_identity(None, "wasbs://c@host/cp?sig=SECRET", None)
-    assert name.startswith("cp-")
-    assert "SECRET" not in name
+@pytest.mark.parametrize(
+    ("location", "readable"),
+    [
+        ("wasbs://c@host/cp?sig=SECRET", "cp"),
+        ("s3a://KEY:SECRET@bucket/", "bucket"),
+        ("s3a://KEY:SECRET@bucket/cp", "cp"),
+        ("abfss://container@account/", "container_account"),
+    ],
+)
+def test_no_secret_of_a_checkpoint_location_is_in_a_name(location: str, readable: str) -> None:
+    assert query_identity(None, location, None).startswith(f"{readable}-")
 
 
 def test_origins_contradict_each_other_only_where_both_say_something() -> None:

@@ -138,7 +138,10 @@ def test_a_blank_id_is_no_id(blank: str) -> None:
         ("eos.step.timeout.ms", "-1"),
         ("eos.log.replication.factor", "0"),
         ("eos.log.topic", " "),
+        ("eos.log.topic", "my log"),
         ("eos.transactional.id.prefix", ""),
+        ("eos.transactional.id.prefix", "für-"),
+        ("eos.transactional.id.prefix", "a\x1b[31m"),
         ("kafka.acks", "1"),
         ("kafka.acks", "0"),
         ("kafka.enable.idempotence", "false"),
@@ -248,6 +251,16 @@ def test_a_dead_letter_topic_that_cannot_be_one_is_refused(
 ) -> None:
     text = refused({**ENOUGH, **given, "eos.dead.letter.topic": name})
     assert f"eos.dead.letter.topic is {name!r}" in text
+
+
+@pytest.mark.parametrize("option", ["topic", "eos.destinations"])
+@pytest.mark.parametrize("given", [{}, {"eos.log.topic": "log"}, {"eos.dead.letter.topic": "dead"}])
+def test_the_decision_log_takes_no_rows(option: str, given: dict[str, str]) -> None:
+    log = given.get("eos.log.topic", "__eos_sink_log")
+    with pytest.raises(ConfigurationError) as error:
+        parse_options({**ENOUGH, **given, option: log})
+    assert error.value.data == {"topic": log}
+    assert f"Option {option} names" in error.value.message
 
 
 def test_there_is_no_dead_letter_topic_unless_one_is_named() -> None:

@@ -31,7 +31,7 @@ from eos_sink.cli import (
     watch,
 )
 from eos_sink.cli.arguments import ENVIRONMENT
-from eos_sink.cli.output import CommandError, is_interrupt, print_report
+from eos_sink.cli.output import CommandError, print_report, printable, signals_within_calls
 from eos_sink.errors import EosSinkError
 from eos_sink.ops import RefusedChoice
 
@@ -78,7 +78,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _exit_on_signal)
     try:
-        report = parsed.run(parsed)
+        with signals_within_calls():
+            report = parsed.run(parsed)
         if report is None:
             return _OK
         print_report(report, as_json=parsed.json)
@@ -93,11 +94,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             )
         if parsed.json:
             print(json.dumps({"error": said}, indent=2))
-        print(f"eos-sink: {said}", file=sys.stderr)
+        print(f"eos-sink: {printable(said, lines=True)}", file=sys.stderr)
         return _CANNOT_RUN
-    except (KeyboardInterrupt, SystemError) as error:
-        if not is_interrupt(error):
-            raise
+    except KeyboardInterrupt:
         print("eos-sink: interrupted", file=sys.stderr)
         return _INTERRUPTED
     except BrokenPipeError:

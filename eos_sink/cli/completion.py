@@ -32,4 +32,5 @@ def run(arguments: argparse.Namespace) -> Report:
     from eos_sink.cli import parser
 
     script = shtab.complete(parser(), arguments.shell)
-    return Report((), (), (script,), ok=True, document={"shell": arguments.shell, "script": script})
+    document = {"shell": arguments.shell, "script": script}
+    return Report((), (), (script,), ok=True, document=document, lines=True)

@@ -175,6 +175,7 @@ def report_of(findings: Sequence[Finding], *, secured: bool) -> Report:
         },
         left=3,
         wrap=90,
+        lines=True,
     )
 
 

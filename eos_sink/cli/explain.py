@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from eos_sink.cli.arguments import add_connection, command_line, sink_options
 from eos_sink.cli.output import Cell, CommandError, Mood, Report
 from eos_sink.cli.query_name import find_query
-from eos_sink.cli.status import describe_dead_letters, describe_inlined, inlined_document
+from eos_sink.cli.status import describe_places, places_document
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.protocol.model import BatchId, Numbering
 from eos_sink.protocol.outcome import Outcome
@@ -100,7 +100,7 @@ def explain(admin: Admin, arguments: argparse.Namespace) -> Report:
         "seq": written.record.seq if written else None,
         "decided_at_ms": written.at_ms if written else None,
         "rows": decision.total.rows if decision else None,
-        **inlined_document(decision),
+        **places_document(decision),
         "tasks": found.fates,
         "other_streams": others,
         "not_seen": unseen,
@@ -134,10 +134,7 @@ def _list_notes(status: QueryStatus, batch: Explanation, reach: str) -> Iterator
             f"{at:%Y-%m-%d %H:%M:%S} UTC: {total.rows:,} rows, {total.bytes:,} "
             f"bytes, slot {batch.decision.slot}, {batch.decision.partitions} tasks."
         )
-        if batch.decision.inlined:
-            yield describe_inlined(batch.decision)
-        if batch.decision.dead_letters:
-            yield describe_dead_letters(batch.decision)
+        yield from describe_places(batch.decision)
     outcomes = {each.fate for each in batch.fates}
     if batch.known is Known.LATEST and Outcome.OPEN in outcomes:
         yield "The driver, or the query's next start, commits what is decided and open."
@@ -148,6 +145,8 @@ def _list_notes(status: QueryStatus, batch: Explanation, reach: str) -> Iterator
             "The log has every record from the batch before to the batch after it: it had no rows, "
             "so nothing had to be decided."
         )
+    elif BatchId(batch.stream, batch.batch).numbering is Numbering.ONCE and not batch.decision:
+        yield _explain_single(batch)
     elif batch.known is Known.NOT_DECIDED:
         latest = batch.latest.batch if batch.latest else None
         yield (
@@ -161,6 +160,27 @@ def _list_notes(status: QueryStatus, batch: Explanation, reach: str) -> Iterator
     if outcomes & {Outcome.IN_DOUBT, Outcome.UNKNOWN}:
         options = options_for(status.names, reach)
         yield f"See also: eos-sink resolve {status.names.query} {options}".rstrip()
+
+
+def _explain_single(batch: Explanation) -> str:
+    """What follows for a write without a number that the log does not have."""
+    from eos_sink.ops.explain import Known
+
+    record = f"record {batch.batch} of the query"
+    if batch.known is Known.NOT_DECIDED:
+        return (
+            f"The log has another {record}, and each number has one record: nothing of this write "
+            "is or becomes visible. Run it again."
+        )
+    if batch.known is Known.NOT_YET:
+        return (
+            f"The log has no {record} yet: a transaction of the write may still be open. Run a "
+            "write without rows under the same identity (frame.limit(0)), then look again."
+        )
+    return (
+        f"Compaction has removed {record}, so the log does not tell. Look for its rows in the "
+        "topic: if it was decided, it was finished before the next write began."
+    )
 
 
 def _explain_gone(batch: Explanation) -> str:

@@ -20,7 +20,8 @@ NAME = "exporter"
 HELP = "Serve the metrics of every query to Prometheus."
 EXAMPLES = """\
 examples:
-  eos-sink exporter --bootstrap-server kafka:9092                     on port 9464, until it ends
+  eos-sink exporter --bootstrap-server kafka:9092                     on localhost:9464
+  eos-sink exporter --bootstrap-server kafka:9092 --address 0.0.0.0   for other machines, too
   eos-sink exporter --bootstrap-server kafka:9092 --once              print them and exit
   eos-sink exporter --bootstrap-server kafka:9092 --textfile /var/lib/node_exporter/eos-sink.prom
 
@@ -29,6 +30,8 @@ exit code: 0 served until it was ended, or printed; 2 the port or the file canno
 """
 
 _PORT = 9464
+# The metrics name queries and topics, and reading them needs no login.
+_ADDRESS = "127.0.0.1"
 # Below Prometheus' default scrape_timeout of 10 s.
 _TIMEOUT_S = 8.0
 _INTERVAL_S = 5.0
@@ -39,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_connection(parser, timeout=_TIMEOUT_S)
     add = parser.add_argument
     add("--port", type=int, default=_PORT, help=f"to serve on ({_PORT})")
-    add("--address", default="0.0.0.0", help="to serve on (all)")  # noqa: S104
+    add("--address", default=_ADDRESS, help=f"to serve on ({_ADDRESS}); 0.0.0.0: all")
     add("--once", action="store_true", help="scrape once, print and exit")
     add(
         "--textfile",
@@ -81,6 +84,8 @@ def run(arguments: argparse.Namespace) -> Report:
             arguments.prefix,
             arguments.timeout,
             0.0 if file else arguments.interval or _INTERVAL_S,
+            # With --once it is the command's own error.
+            on_error=(lambda _: None) if arguments.once else _log,
         )
     ) as scraper:
         if arguments.once:
@@ -107,7 +112,7 @@ def _run_once(scraper: Scraper, file: Path | None) -> Report:
         for each in scrape.collect()
     }
     text = f"Written: {file}" if file else scrape.text().rstrip("\n")
-    return Report((), (), (text,), True, document)
+    return Report((), (), (text,), True, document, lines=True)
 
 
 def _serve(scraper: Scraper, address: str, port: int) -> None:

@@ -194,7 +194,7 @@ def _build_report(
         "notes": notes,
         "ok": ok,
     }
-    return Report(_COLUMNS, tuple(rows), tuple(notes), ok, document, left=len(_COLUMNS))
+    return Report(_COLUMNS, tuple(rows), tuple(notes), ok, document, left=len(_COLUMNS), lines=True)
 
 
 def _row(finding: Finding) -> tuple[Cell, ...]:

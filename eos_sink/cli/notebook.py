@@ -166,7 +166,13 @@ def make_status(spark: SparkSide, options: SinkOptions, found: Snapshot) -> Sink
     names = options.names
     status = found.query(names.shown) or QueryStatus(History(names.shown, ()), names)
     hidden = status.history.hidden
-    own = replace(found, queries=(status,), strangers=(), unreadable=(hidden,) if hidden else ())
+    own = replace(
+        found,
+        queries=(status,),
+        strangers=(),
+        unreadable=(hidden,) if hidden else (),
+        unrecorded=tuple(each for each in found.unrecorded if each.startswith(f"{names.group}-")),
+    )
     batch, decision = status.batch, status.decision
     stats = status.record.stats if status.record else Stats()
     left_ms = min((each.left_ms(found.at_ms) for each in status.open), default=None)

@@ -6,6 +6,7 @@ plain text.
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import json
 import sys
@@ -25,11 +26,28 @@ class CommandError(Exception):
     """The command cannot run; the message gives the reason and the remedy."""
 
 
-def is_interrupt(error: BaseException) -> bool:
-    """Whether this is Ctrl-C. Within some calls of confluent-kafka (2.16) it is a SystemError,
-    "returned a result with an exception set", caused by KeyboardInterrupt."""
-    return isinstance(error, KeyboardInterrupt) or (
-        isinstance(error, SystemError) and isinstance(error.__cause__, KeyboardInterrupt)
+@contextlib.contextmanager
+def signals_within_calls() -> Iterator[None]:
+    """Raise what a signal handler has raised. Within some calls of confluent-kafka (2.16) it
+    surfaces as a SystemError, "returned a result with an exception set", which it has caused."""
+    try:
+        yield
+    except SystemError as error:
+        if isinstance(error.__cause__, KeyboardInterrupt | SystemExit):
+            raise error.__cause__ from None
+        raise
+
+
+def printable(text: str, *, lines: bool = False) -> str:
+    """Escape what could change a terminal or begin a line of its own: names of ids, groups and
+    clients come from Kafka, where they may have any characters.
+
+    Args:
+        lines: keep line breaks and tabs.
+    """
+    return "".join(
+        each if each.isprintable() or (lines and each in "\n\t") else ascii(each)[1:-1]
+        for each in text
     )
 
 
@@ -63,6 +81,7 @@ class Report:
         left: how many columns are aligned left; the others are aligned right.
         interrupted: Ctrl-C ended the command early; makes the exit code 130.
         wrap: plain text wraps cells at this many characters; 0: never.
+        lines: notes have line breaks of their own.
     """
 
     columns: tuple[str, ...]
@@ -73,6 +92,12 @@ class Report:
     left: int = 1
     interrupted: bool = False
     wrap: int = 0
+    lines: bool = False
+
+    @property
+    def text(self) -> str:
+        """The notes as they may be printed."""
+        return "\n".join(printable(note, lines=self.lines) for note in self.notes)
 
 
 def require_libraries(purpose: str, extra: str, *names: str) -> None:
@@ -108,11 +133,11 @@ def print_report(report: Report, *, as_json: bool = False) -> None:
             Text(name), justify="left" if index < report.left else "right", overflow="fold"
         )
     for row in report.rows:
-        table.add_row(*(Text(cell.text, cell.mood.value) for cell in row))
+        table.add_row(*(Text(printable(cell.text), cell.mood.value) for cell in row))
     Console(file=sys.stdout).print(table)
     # Not printed by rich, which would break lines within a command.
     if report.notes:
-        print("\n".join(report.notes), flush=True)
+        print(report.text, flush=True)
 
 
 def render(report: Report, *, as_json: bool = False) -> str:
@@ -120,7 +145,7 @@ def render(report: Report, *, as_json: bool = False) -> str:
     if as_json:
         return json.dumps(report.document, indent=2, default=encode_value)
     if not report.columns:
-        return "\n".join(report.notes)
+        return report.text
     lines = [report.columns, *_wrapped_rows(report)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     head, *body = (
@@ -131,7 +156,7 @@ def render(report: Report, *, as_json: bool = False) -> str:
         for line in lines
     )
     rule = "─" * (sum(widths) + 3 * (len(widths) - 1))
-    return "\n".join(["", head, rule, *body, rule, *report.notes])
+    return "\n".join(["", head, rule, *body, rule, *([report.text] if report.notes else [])])
 
 
 def encode_value(value: Any) -> Any:
@@ -143,11 +168,12 @@ def encode_value(value: Any) -> Any:
 
 def _wrapped_rows(report: Report) -> Iterator[tuple[str, ...]]:
     for row in report.rows:
+        texts = [printable(cell.text) for cell in row]
         cells = [
-            textwrap.wrap(cell.text, report.wrap, break_long_words=False, break_on_hyphens=False)
+            textwrap.wrap(text, report.wrap, break_long_words=False, break_on_hyphens=False)
             if report.wrap
-            else [cell.text]
-            for cell in row
+            else [text]
+            for text in texts
         ]
         yield from zip_longest(*cells, fillvalue="")
 
@@ -195,7 +221,7 @@ class Progress:
 
     def say(self, text: str) -> None:
         """Print one line of news."""
-        clock = f"{time.monotonic() - self._began:6.1f} s"
+        clock, text = f"{time.monotonic() - self._began:6.1f} s", printable(text)
         if self._bars is not None:
             self._bars.console.print(f"{clock}  {text}", markup=False, soft_wrap=True)
         elif self._out is not None:

@@ -7,7 +7,7 @@ import difflib
 import sys
 from collections.abc import Mapping, Sequence
 
-from eos_sink.cli.output import CommandError
+from eos_sink.cli.output import CommandError, printable
 from eos_sink.decision_log.codec import decode, is_moved
 from eos_sink.errors import EosSinkError
 from eos_sink.identity import DEFAULT_PREFIX, QUERY_NAME, QueryNames, query_identity
@@ -89,7 +89,7 @@ def confirm(warnings: Sequence[str], name: str, what: str, script: str) -> None:
     if not sys.stdin.isatty():
         raise CommandError(f"stdin is not a terminal, so nothing can confirm this: add {script}")
     for warning in warnings:
-        print(warning, file=sys.stderr)
+        print(printable(warning), file=sys.stderr)
     print(f"Type {what} to continue: ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip() != name:
         raise CommandError("not confirmed; nothing was changed")

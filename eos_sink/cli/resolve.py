@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from eos_sink.cli.arguments import add_connection, sink_options
 from eos_sink.cli.output import Cell, CommandError, Mood, Report
 from eos_sink.cli.query_name import confirm, find_query, list_queries
-from eos_sink.cli.status import describe_dead_letters, describe_inlined, inlined_document
+from eos_sink.cli.status import describe_places, places_document
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Visibility
 from eos_sink.protocol.outcome import Outcome
@@ -133,6 +133,11 @@ def make_report(
             "To continue: --visible if what is in doubt is or was there, --lost if it never was, "
             "--accept or --forget for the whole batch."
         )
+    elif evidence.unrepeated:
+        notes.append(
+            "Nothing repeats a write without a number. To continue: --accept, and write what it "
+            "has lost again."
+        )
     elif evidence.committed:
         notes.append("To continue: the right --log-topic; or restore the topic; or --forget.")
     else:
@@ -141,7 +146,8 @@ def make_report(
         _COLUMNS if evidence.transactions else (),
         tuple(map(_make_row, evidence.transactions)),
         tuple(notes),
-        ok=written is not None or not (evidence.in_doubt or evidence.committed),
+        ok=written is not None
+        or not (evidence.in_doubt or evidence.unrepeated or evidence.committed),
         document=_document(options, evidence, choice, written),
     )
 
@@ -199,10 +205,7 @@ def _describe_decision(decision: Decision) -> Iterator[str]:
         f"Decision: {decision.batch}, slot {decision.slot}, {decision.partitions} partitions, "
         f"{_describe_rows(decision.total)}."
     )
-    if decision.inlined:
-        yield describe_inlined(decision)
-    if decision.dead_letters:
-        yield describe_dead_letters(decision)
+    yield from describe_places(decision)
     override = decision.override
     if override.accepted:
         yield "An operator has accepted it as it is."
@@ -258,7 +261,7 @@ def _document(
             "slot": decision.slot,
             "partitions": decision.partitions,
             **_rows_document(decision.total),
-            **inlined_document(decision),
+            **places_document(decision),
             "ruling": decision.override,
         },
         "transactions": [_transaction_document(each) for each in evidence.transactions],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from typing import Any
@@ -63,12 +63,14 @@ def make_report(found: Snapshot, arguments: argparse.Namespace) -> Report:
     alerts = find_alerts(found, command_line(arguments))
     tables = [_columns(each, found.at_ms) for each in found.queries]
     log, notes = arguments.log_topic, [str(each) for each in alerts]
-    if not found.log:
+    if not found.log and found.unrecorded:
+        notes[:0] = [f"There is no decision log {log}."]
+    elif not found.log:
         notes[:0] = [
             f"There is no decision log {log}: no query has written to this cluster yet, or its "
             "eos.log.topic is another one (--log-topic)."
         ]
-    elif not found.queries and not found.problems:
+    elif not (found.queries or found.problems or found.unrecorded):
         notes[:0] = [f"The decision log {log} has no query yet."]
     elif found.queries and not alerts:
         notes = ["No action needed."]
@@ -164,28 +166,26 @@ def name_batch(batch: BatchId | None) -> str:
     if batch is None:
         return "-"
     if batch.numbering is Numbering.ONCE:
-        return "one write"
+        return f"write {batch.stream.removeprefix(Numbering.ONCE.value)[:8]}"
     return f"version {batch.batch}" if batch.numbering is Numbering.VERSION else str(batch.batch)
 
 
-def describe_inlined(decision: Decision) -> str:
-    """What the decision's own transaction has of the batch; only if it has rows."""
-    some, every = len(decision.inlined), len(decision.digests)
-    rows = f"{decision.inlined_total.rows:,} rows, of {some} of the {every} tasks with rows,"
-    what = "All its rows" if some == every else rows
-    return f"{what} are in the transaction of the decision and became visible with it."
+def describe_places(decision: Decision) -> Iterator[str]:
+    """Where rows of the batch are, if not in the transactions of its tasks and in their topics."""
+    if decision.inlined:
+        some, every = len(decision.inlined), len(decision.digests)
+        rows = f"{decision.inlined_total.rows:,} rows, of {some} of the {every} tasks with rows,"
+        what = "All its rows" if some == every else rows
+        yield f"{what} are in the transaction of the decision and became visible with it."
+    if decision.dead_letters:
+        tasks = ", ".join(str(each.partition) for each in decision.dead_letters)
+        yield (
+            f"{decision.dead_letter_rows:,} of its rows, of the tasks {tasks}, are in the dead "
+            f"letter topic {decision.dead_letter_topic}."
+        )
 
 
-def describe_dead_letters(decision: Decision) -> str:
-    """The rows that are in the dead letter topic; only if there are some."""
-    tasks = ", ".join(str(each.partition) for each in decision.dead_letters)
-    return (
-        f"{decision.dead_letter_rows:,} of its rows, of the tasks {tasks}, are in the dead letter "
-        f"topic {decision.dead_letter_topic}."
-    )
-
-
-def inlined_document(decision: Decision | None) -> dict[str, Any]:
+def places_document(decision: Decision | None) -> dict[str, Any]:
     """The same as JSON."""
     return {
         "inline_partitions": len(decision.inlined) if decision else 0,
@@ -207,7 +207,7 @@ def query_document(status: QueryStatus, now_ms: int) -> dict[str, Any]:
         "rows": status.total.rows,
         "bytes": status.total.bytes,
         "partitions": decision.partitions if decision else 0,
-        **inlined_document(decision),
+        **places_document(decision),
         "dead_letter_rows_total": status.dead_letter_rows,
         "decided_at_ms": status.decided_at_ms,
         "outcome": status.outcome and status.outcome.value,

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from eos_sink.cli.arguments import add_connection, command_line, sink_options
-from eos_sink.cli.output import Cell, CommandError, Mood, Report, span
+from eos_sink.cli.output import Cell, CommandError, Mood, Report, printable, span
 from eos_sink.cli.query_name import confirm
 from eos_sink.cli.status import transaction_document
 from eos_sink.kafka.deadline import Deadline
@@ -253,7 +253,7 @@ def _confirm_force(arguments: argparse.Namespace, name: str) -> None:
     elif arguments.confirm != name:
         raise CommandError(f"--force needs --confirm {name} with --yes; nothing was changed")
     else:
-        print(warning, file=sys.stderr)
+        print(printable(warning), file=sys.stderr)
 
 
 def _report_list(snapshot: Snapshot, listed: Sequence[QueryTransaction]) -> Report:
@@ -326,7 +326,7 @@ def _describe(snapshot: Snapshot, each: QueryTransaction) -> Iterator[str]:
     elif each.task is None:
         yield (
             "It is the driver's own transaction, which writes the log and the rows of small "
-            "partitions; it takes 30 s at most."
+            "partitions; it takes 40 s at most."
         )
     elif each.open:
         yield "No decision names it: it is being written, or its driver died before the decision."

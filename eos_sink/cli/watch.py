@@ -8,12 +8,18 @@ import sys
 import time
 from collections import deque
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, TextIO
 
 from eos_sink.cli.arguments import add_connection, command_line, positive, seconds, sink_options
-from eos_sink.cli.output import Mood, encode_value, is_interrupt, require_libraries
+from eos_sink.cli.output import (
+    Mood,
+    encode_value,
+    printable,
+    require_libraries,
+    signals_within_calls,
+)
 from eos_sink.cli.status import (
     decided_ago,
     name_batch,
@@ -80,13 +86,9 @@ def run(arguments: argparse.Namespace) -> None:
         reach=command_line(arguments),
     )
     admin = ConfluentAdmin(sink_options(arguments))
-    with closing(admin), closing(view):
-        try:
-            _watch(admin, view, arguments)
-        except (KeyboardInterrupt, SystemError) as error:
-            # Ctrl-C is the usual way to leave.
-            if not is_interrupt(error):
-                raise
+    # Ctrl-C is the usual way to leave.
+    with closing(admin), closing(view), suppress(KeyboardInterrupt), signals_within_calls():
+        _watch(admin, view, arguments)
 
 
 def _watch(admin: ConfluentAdmin, view: View, arguments: argparse.Namespace) -> None:
@@ -204,13 +206,13 @@ class Lines:
 
     def show_error(self, why: str) -> None:
         if why not in self._shown:
-            print(f"! {why}", file=self._out, flush=True)
+            print(f"! {printable(why)}", file=self._out, flush=True)
         self._shown = {why}
 
     def close(self) -> None: ...
 
     def _print(self, at_ms: int, text: str) -> None:
-        print(f"{_clock(at_ms)}  {text}", file=self._out, flush=True)
+        print(f"{_clock(at_ms)}  {printable(text)}", file=self._out, flush=True)
 
 
 class Picture:
@@ -233,7 +235,7 @@ class Picture:
         from rich.console import Group
         from rich.text import Text
 
-        self._refresh(Group(self._shown, Text(f"\n{why}", Mood.BAD.value)))
+        self._refresh(Group(self._shown, Text(f"\n{printable(why)}", Mood.BAD.value)))
 
     def close(self) -> None:
         if self._live is not None:
@@ -267,12 +269,14 @@ class Picture:
             Text.assemble(
                 (_clock(each.at_ms), "dim"),
                 "  ",
-                f"{each.query}: ",
-                (describe_event(each), _EVENT_MOODS.get(each.kind, Mood.PLAIN).value),
+                printable(f"{each.query}: "),
+                (printable(describe_event(each)), _EVENT_MOODS.get(each.kind, Mood.PLAIN).value),
             )
             for each in self._events
         ]
-        alerts = [Text(f"! {each}", Mood.BAD.value) for each in find_alerts(look, self._reach)]
+        alerts = [
+            Text(printable(f"! {each}"), Mood.BAD.value) for each in find_alerts(look, self._reach)
+        ]
         head = Text.assemble((self._title, "bold"), (f" · {_clock(look.at_ms)} UTC", "dim"), "\n")
         nothing = [] if rows else [Text("No query has written to this decision log yet.")]
         return Group(head, table, *nothing, Text(), *lines, Text(), *alerts)
@@ -288,8 +292,8 @@ def _columns(measured: Throughput, now_ms: int) -> dict[str, str | Text]:
     decided = sum(each.decided for each in status.open)
     undecided = str(len(status.undecided))
     return {
-        "query": status.query,
-        "batch": name_batch(status.batch),
+        "query": Text(printable(status.query)),
+        "batch": Text(printable(name_batch(status.batch))),
         "state": Text(state.text, state.mood.value),
         "rows/s": f"{measured.rows_per_s:,.0f}",
         "batches/min": f"{measured.batches_per_min:,.0f}",

@@ -1,6 +1,14 @@
 """The decision log: a compare-and-swap register on a compacted topic, and its record format."""
 
-from eos_sink.decision_log.register import DecisionRegister, check_forward
+from eos_sink.decision_log.driver_id import explain_wait, is_ending
+from eos_sink.decision_log.register import DecisionRegister, check_forward, undecided
 from eos_sink.protocol.model import Entry
 
-__all__ = ["DecisionRegister", "Entry", "check_forward"]
+__all__ = [
+    "DecisionRegister",
+    "Entry",
+    "check_forward",
+    "explain_wait",
+    "is_ending",
+    "undecided",
+]

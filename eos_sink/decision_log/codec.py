@@ -6,6 +6,7 @@ from Kafka is unpickled or evaluated. A record of another format is an error, ne
 
 from __future__ import annotations
 
+import contextlib
 import json
 from typing import Any, TypeVar
 
@@ -58,6 +59,9 @@ def encode(record: LogRecord) -> bytes:
         document["stats"] = _encode_stats(record.stats)
     if record.settled:
         document["settled"] = True
+    if record.given_up:
+        # A version without it hands the driver as much as before: Spark may stop the batch again.
+        document["given_up"] = record.given_up
     if record.decision is not None:
         document["decision"] = _encode_decision(record.decision)
     return json.dumps(document, separators=(",", ":")).encode()
@@ -80,9 +84,28 @@ def decode(value: bytes, where: str) -> LogRecord:
             prefix=_typed(str, document.get("prefix", "")),
             stats=_decode_stats(document["stats"]) if "stats" in document else Stats(),
             settled=document.get("settled") is True,
+            given_up=_number(document.get("given_up", 0)),
         )
-    except (ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
+    # Another program may have written anything, such as a thousand brackets.
+    except (
+        ValueError,
+        KeyError,
+        IndexError,
+        TypeError,
+        AttributeError,
+        RecursionError,
+    ) as error:
         raise operator_errors.unreadable_record(where, error) from error
+
+
+def newer_format(value: bytes) -> int | None:
+    """The format of a record that a newer version wrote; None: it is none of the sink's, or of a
+    format that this version knows."""
+    with contextlib.suppress(ValueError, KeyError, TypeError, RecursionError):
+        document = json.loads(value)
+        if type(document["format"]) is int and document["format"] > FORMAT:
+            return int(document["format"])
+    return None
 
 
 def encode_moved(names: QueryNames) -> bytes:
@@ -97,7 +120,7 @@ def is_moved(value: bytes) -> bool:
     try:
         document = json.loads(value)
         return bool(document["format"] == _MOVED_FORMAT and _MOVED in document)
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return False
 
 

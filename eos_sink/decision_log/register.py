@@ -9,13 +9,23 @@ fences can decide a batch that its successor has already replaced.
 from __future__ import annotations
 
 import contextlib
+import logging
+import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from eos_sink.decision_log.codec import decode, encode, encode_moved, is_moved
-from eos_sink.errors import ClusterError, FailureKind, OutcomeUnknownError
+from eos_sink.decision_log.codec import decode, is_moved, newer_format
+from eos_sink.decision_log.driver_id import explain_wait, names_partitions
+from eos_sink.decision_log.driver_transaction import (
+    TRANSACTION_MS,
+    SentRecord,
+    Vote,
+    send_record,
+    send_rows,
+)
+from eos_sink.errors import ClusterError, FailureKind, OperatorNeededError, OutcomeUnknownError
 from eos_sink.identity import DEFAULT_PREFIX, QueryNames
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import (
@@ -36,14 +46,16 @@ from eos_sink.protocol.produce_errors import rows_not_taken
 if TYPE_CHECKING:
     from eos_sink.kafka.rows import Rows
 
-# A write takes milliseconds. A driver that dies meanwhile blocks readers of the same log partition,
-# and of its rows' partitions, for at most this long.
-_TRANSACTION_MS = 30_000
+_LOGGER = logging.getLogger("eos_sink.driver")
 _TRIES = 3
 # The step may have no time left, and its coordinator may be the broker that does not answer.
 _ABORT_S = 5.0
 # Read for an error message only: which run has taken over.
 _TRY_READ_S = 5.0
+_FOREIGN = (
+    "The decision log has a record under key %r that is none of the sink's. It is skipped: this "
+    "query goes on, and one of that name stops. eos-sink doctor shows where it is."
+)
 _NO_RECORD = LogRecord(seq=0, decision=None, writer="")
 
 
@@ -68,9 +80,12 @@ class DecisionRegister:
     versions stop, unless a query of another prefix has its record there.
     """
 
-    def __init__(self, kafka: Kafka, names: QueryNames) -> None:
+    def __init__(
+        self, kafka: Kafka, names: QueryNames, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._kafka = kafka
         self._names = names
+        self._clock = clock
         self._reader: LogReader | None = None
         self._producer: TransactionalProducer | None = None
         self._held: Entry | None = None
@@ -79,6 +94,8 @@ class DecisionRegister:
         # How far the log was read when it was opened; None once an append has shown that this end
         # did not come from a deposed leader.
         self._unproven: int | None = None
+        # An attempt to write may have committed: EndTxn was sent, and there was no good answer.
+        self._maybe_written = False
 
     def connect(self, deadline: Deadline) -> LogReader:
         """Make sure that the log exists, without waiting for its open transactions."""
@@ -115,17 +132,33 @@ class DecisionRegister:
         return entry
 
     def read_other_queries(self, deadline: Deadline) -> list[tuple[QueryNames, LogRecord]]:
-        """The latest record of every other query, without tombstones and keys of other programs.
+        """The latest record of every other query, without tombstones and what other programs wrote.
 
         Raises:
-            OperatorNeededError: this version cannot read one, so its decision is unknown.
+            OperatorNeededError: a newer version wrote one, so its decision is unknown.
         """
         records = []
         for key, value in self._kafka.log_records(deadline).items():
             if value and QueryNames.of_shown(key) and not is_moved(value):
-                record = decode(value, key)
+                try:
+                    record = decode(value, key)
+                except OperatorNeededError:
+                    if newer_format(value) is not None:
+                        raise
+                    # It stops the query of that name, and no other one.
+                    _LOGGER.warning(_FOREIGN, key)
+                    continue
                 records.append((QueryNames.of_record(key, record.prefix), record))
         return [(names, record) for names, record in records if names != self._names]
+
+    def records(self, deadline: Deadline, start: int = 0) -> list[Entry]:
+        """The query's committed records from an offset on that the log still has, oldest first."""
+        found = self.connect(deadline).records(self._names.log_key, start, deadline)
+        return [_read(each) for each in found]
+
+    def holds(self, entry: Entry) -> bool:
+        """Whether this process wrote the record, and may write the next one."""
+        return self._held == entry
 
     def try_read(self) -> Entry | None:
         """The latest record if it can be read soon. For error messages: it raises nothing."""
@@ -136,9 +169,10 @@ class DecisionRegister:
     def open(self, deadline: Deadline, token: PlanToken | None = None) -> Entry:
         """Fence every other writer of the query, then read."""
         self._let_go()
-        producer = self._kafka.log_producer(self._names.driver, _TRANSACTION_MS)
+        producer = self._kafka.log_producer(self._names.driver, TRANSACTION_MS)
         try:
-            producer.init(deadline)
+            with explain_wait(self._kafka, self._names):
+                producer.init(deadline)
         except BaseException:
             producer.close()
             raise
@@ -158,6 +192,11 @@ class DecisionRegister:
         self._compare(token, entry)
         return entry
 
+    def refresh(self, deadline: Deadline) -> None:
+        """Let a producer that is kept learn of partitions that were added since."""
+        if self._producer is not None:
+            self._producer.refresh(deadline)
+
     def write(  # noqa: PLR0913
         self,
         token: PlanToken,
@@ -165,23 +204,26 @@ class DecisionRegister:
         deadline: Deadline,
         figures: Stats | None = None,
         *,
-        before_commit: Callable[[], None] | None = None,
+        vote: Vote | None = None,
         other_streams: tuple[OtherStream, ...] | None = None,
         settled: bool = False,
+        gives_up: bool = False,
         rows: Sequence[Rows] = (),
     ) -> Entry:
         """Write the next record if the plan's is still the latest one.
 
         A write of unknown outcome is never sent again blindly: the register is opened, which ends
-        the write, and read.
+        the write, and read. It may have been committed and followed by others' records: its own
+        record is returned then, which is not the latest one.
 
         Args:
             figures: added to the query's figures by this record.
-            before_commit: called in each attempt, when the record and the offset are in the
-                driver's transaction. Its error aborts the transaction and is raised, except that
-                the write is tried again after ProducerFenced.
+            vote: called in each attempt, when all of the driver's transaction is on the brokers.
+                Its error aborts the transaction and is raised, except that the write is tried again
+                after ProducerFenced.
             other_streams: replaces the latest record's; None: they follow from it.
             settled: the decision was seen visible as a whole.
+            gives_up: the record gives up a plan, and repeats the decision.
             rows: become visible together with the record, or not at all.
 
         Raises:
@@ -189,15 +231,16 @@ class DecisionRegister:
             SupersededError: the log has moved on, or the plan's member was replaced.
             OperatorNeededError: the log has moved back.
             CommitFailedError: the plan's member is no longer known to the group.
-            OutcomeUnknownError: no answer by the deadline.
+            OutcomeUnknownError: no answer by the deadline, or the record that would tell is gone.
         """
         writer = uuid.uuid4().hex
+        self._maybe_written = False
         refusals: list[BaseException] = []
 
-        def check() -> None:
+        def voted(begun: float) -> float:
+            assert vote is not None
             try:
-                if before_commit is not None:
-                    before_commit()
+                return vote(begun)
             except ProducerFenced:
                 raise
             except BaseException as error:
@@ -212,27 +255,39 @@ class DecisionRegister:
                 self._compare(token, entry)
                 prefix = token.names.prefix
                 record = entry.record.next(
-                    decision, writer, token.run, prefix, figures, settled=settled
+                    decision,
+                    writer,
+                    token.run,
+                    prefix,
+                    figures,
+                    settled=settled,
+                    gives_up=gives_up,
                 )
                 if other_streams is not None:
                     record = replace(record, other_streams=other_streams)
-                return self._append(token, record, rows, check, deadline)
+                return self._append(token, record, rows, vote and voted, deadline)
             except BaseException as error:
                 is_row_late = deadline.passed and _is_of_row(error, token)
                 if error in refusals or is_row_late or not _repeatable(error):
                     self._abandon()
+                    if names_partitions(error):
+                        # Opening has waited until the deadline.
+                        raise (error if self._maybe_written else undecided(error)) from None
+                    if self._maybe_written and isinstance(error, Exception):
+                        written = self._find_own(token, writer, error, deadline)
+                        if written is not None:
+                            return written
                     explained = self._explained(token, error)
                     if explained is None:
                         raise
                     raise explained from error
                 self._let_go()
                 if deadline.passed:
-                    cause = getattr(error, "message", error)
-                    raise OutcomeUnknownError(
-                        f"The decision log did not answer within {deadline.seconds:.0f} s: {cause}",
-                        remedy="Start the query again: it reads back what was decided and finishes "
-                        "it.",
-                    ) from error
+                    late = _unknown(
+                        f"The decision log did not answer within {deadline.seconds:.0f} s: "
+                        f"{_text(error)}"
+                    )
+                    raise (late if self._maybe_written else undecided(late)) from error
 
     def close(self) -> None:
         """Close all clients; an open transaction stays open."""
@@ -253,69 +308,79 @@ class DecisionRegister:
             self._let_go()
             raise superseded(token, entry)
 
+    def _find_own(
+        self, token: PlanToken, writer: str, error: Exception, deadline: Deadline
+    ) -> Entry | None:
+        """This write's record, although `error` says that the write has failed; None: it is
+        certain that there is none.
+
+        Raises:
+            OutcomeUnknownError: the log does not tell.
+            OperatorNeededError: the log has lost records.
+        """
+        try:
+            # Ends the write if it is still open.
+            latest = self.open(deadline, token)
+            self._let_go()
+            kept = self.records(deadline, token.position.offset)
+        except OperatorNeededError:
+            raise
+        except Exception as unread:  # noqa: BLE001 - whatever it is, the outcome is not known
+            cause = f"{_text(error)} The log could not be read: {_text(unread)}"
+            raise _unknown(cause) from error
+        own = next((each for each in kept if each.seq == token.seq + 1), None)
+        # Each number has exactly one record.
+        if own is None and any(each.seq > token.seq for each in (latest, *kept)):
+            raise _unknown(
+                f"{_text(error)} The record with number {token.seq + 1}, which tells whose write "
+                "was committed, is no longer in the log."
+            ) from error
+        return own if own and own.record.writer == writer else None
+
     def _append(
         self,
         token: PlanToken,
         record: LogRecord,
         rows: Sequence[Rows],
-        before_commit: Callable[[], None],
+        vote: Vote | None,
         deadline: Deadline,
     ) -> Entry:
         producer, held = self._producer, self._held
         assert producer is not None
         assert held is not None
-        at: list[int] = []
-        marked: list[int] = []
-        place = token.position
+        begun, place = self._clock(), token.position
         # Only a part of the time: a client that hangs is replaced, and the write tried again.
         answer = deadline.within(deadline.seconds / _TRIES)
-        producer.begin()
-        for some in rows:
-            producer.produce_rows(some)
-        producer.produce(
-            place.topic,
-            encode(record),
-            key=self._names.log_key.encode(),
-            partition=place.partition,
-            on_offset=lambda _, offset: at.append(offset),
-        )
-        if held.unmarked:
-            moved, former = encode_moved(self._names), self._names.query.encode()
-            producer.produce(
-                place.topic,
-                moved,
-                key=former,
-                partition=place.partition,
-                on_offset=lambda _, offset: marked.append(offset),
-            )
-        if self._unproven is not None:
+        send_rows(producer, token, rows, answer)
+        sent = send_record(producer, token, record, unmarked=held.unmarked)
+        if vote is not None or self._unproven is not None:
             producer.flush(answer)
-        producer.send_offset(place, token.member, answer)
+            producer.check()
         if self._unproven is not None:
-            self._check_end(at, marked or at, self._unproven, answer)
-        before_commit()
+            self._check_end(sent, self._unproven, answer)
         answer = deadline.within(deadline.seconds / _TRIES)
+        if vote is not None:
+            answer = deadline.within(min(vote(begun), answer.left))
+        self._maybe_written = True
         producer.commit(answer)
-        producer.flush(answer)
-        if not at:
+        producer.flush(deadline)
+        if sent.at is None:
             raise OutcomeUnknownError("The record was committed at an unknown offset.", remedy="")
-        self._held = self._seen = Entry(record, LogPosition(place.topic, place.partition, at[0]))
+        self._held = self._seen = Entry(record, LogPosition(place.topic, place.partition, sent.at))
         self._unproven = None
         return self._held
 
-    def _check_end(
-        self, at: Sequence[int], last: Sequence[int], reached: int, deadline: Deadline
-    ) -> None:
+    def _check_end(self, sent: SentRecord, reached: int, deadline: Deadline) -> None:
         """The end that was read may have come from a leader that does not know yet that it was
         deposed. This process holds the driver's id, so a record of the query between that end and
         the new record was written before the open, and was not compared."""
-        if at and at[0] == reached:
+        if sent.at == reached:
             return
         reader = self.connect(deadline)
         if (
-            not at
-            or at[0] < reached
-            or reader.written(self._keys, reached, at[0], last[0], deadline)
+            sent.at is None
+            or sent.at < reached
+            or reader.written(self._keys, reached, sent.at, sent.last, deadline)
         ):
             # Opening again aborts this write and reads at least up to it: an aborted marker behind
             # that end would look like another record of the query.
@@ -367,11 +432,28 @@ def _read(found: tuple[LogPosition, bytes]) -> Entry:
     return Entry(decode(value, str(position)), position)
 
 
+def undecided(error: OutcomeUnknownError) -> OutcomeUnknownError:
+    """The same error, of a step before EndTxn: nothing is decided, nor will be."""
+    error.data["decided"] = False
+    return error
+
+
+def _text(error: BaseException) -> str:
+    return str(getattr(error, "message", error))
+
+
+def _unknown(message: str) -> OutcomeUnknownError:
+    return OutcomeUnknownError(
+        message,
+        remedy="Start the query again: it reads back what was decided and finishes it.",
+    )
+
+
 def _repeatable(error: BaseException) -> bool:
     """Opening again shows what became of the write, or gives the producer a new epoch (KIP-360)."""
     if isinstance(error, ProduceFailed):
         return error.kind is not FailureKind.MESSAGE_REJECTED
-    return isinstance(error, (ProducerFenced, OutcomeUnknownError))
+    return isinstance(error, (ProducerFenced, OutcomeUnknownError)) and not names_partitions(error)
 
 
 def _is_of_row(error: BaseException, token: PlanToken) -> bool:

@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from eos_sink.decision_log import DecisionRegister, check_forward
+from eos_sink.decision_log import DecisionRegister, check_forward, is_ending
+from eos_sink.driver.settle import settle
 from eos_sink.errors import OutcomeUnknownError
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka, Transaction
 from eos_sink.metrics.stats import Stats
+from eos_sink.protocol.fenced_errors import superseded
 from eos_sink.protocol.model import Decision, Entry, PlanToken
 from eos_sink.protocol.rules import undecided
 
@@ -31,6 +33,27 @@ def list_undecided(
     return undecided(names, control.describe(ids, deadline).values(), decision)
 
 
+def settle_without_id(
+    kafka: Kafka,
+    names: QueryNames,
+    register: DecisionRegister,
+    deadline: Deadline,
+    token: PlanToken | None = None,
+) -> None:
+    """Settle what the log says is decided, if the driver's id cannot be initialised yet: that may
+    wait for a partition without a leader, and readers of other partitions need not. A decided
+    transaction may be committed at any time, by anyone.
+
+    Args:
+        token: of a plan whose record has to be in the log.
+
+    Raises:
+        UnfinishedError: as `settle`.
+    """
+    if is_ending(kafka, names, deadline):
+        settle(kafka, names, register.read(deadline, token).record, deadline, just_decided=False)
+
+
 def fence_plans(  # noqa: PLR0913
     register: DecisionRegister,
     token: PlanToken,
@@ -39,19 +62,28 @@ def fence_plans(  # noqa: PLR0913
     figures: Stats | None = None,
     *,
     settled: bool = False,
+    gives_up: bool = False,
 ) -> Entry:
     """Write the latest record again under the next seq: no older plan can be decided any more.
 
     Args:
         figures: added to the query's figures.
         settled: the decision was seen visible as a whole.
+        gives_up: a plan has failed, or may have.
 
     Raises:
         OperatorNeededError: the log has lost the plan's record, and would start again at number 1.
+        SupersededError: another driver has written, before this record or after it.
     """
     check_forward(token, entry)
     current = replace(token, seq=entry.seq, position=entry.position)
-    return register.write(current, entry.decision, deadline, figures, settled=settled)
+    written = register.write(
+        current, entry.decision, deadline, figures, settled=settled, gives_up=gives_up
+    )
+    if not register.holds(written):
+        # A plan made from it would be stale, and its tasks would take a newer driver's ids.
+        raise superseded(current, register.try_read() or written)
+    return written
 
 
 def abort_all(kafka: Kafka, transactions: Iterable[Transaction], deadline: Deadline) -> None:

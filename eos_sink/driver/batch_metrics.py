@@ -64,7 +64,7 @@ class BatchMetrics:
                 Count.REWRITES: len(rewritten),
                 Count.INLINE_ROWS: inlined,
                 Count.INLINE_BATCHES: bool(inlined and not decision.prepared),
-                Count.DEAD_LETTERS: sum(sum(report.dead_letters.values()) for report in reports),
+                Count.DEAD_LETTERS: sum(report.dead_letter_rows for report in reports),
             }
             if not rewritten:
                 total = decision.total

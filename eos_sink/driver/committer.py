@@ -9,15 +9,23 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from eos_sink.decision_log import DecisionRegister, check_forward
-from eos_sink.driver.abort import abort_all, fence_plans, list_undecided
+from eos_sink.decision_log import DecisionRegister, check_forward, undecided
+from eos_sink.driver.abort import abort_all, fence_plans, list_undecided, settle_without_id
 from eos_sink.driver.batch_metrics import BatchMetrics, log_superseded
+from eos_sink.driver.lost_write import give_up
 from eos_sink.driver.settle import settle
-from eos_sink.errors import SupersededError, UnfinishedError
+from eos_sink.errors import (
+    EosSinkError,
+    OutcomeUnknownError,
+    SupersededError,
+    UnfinishedError,
+)
+from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka, ProducerFenced, Transaction, TransactionStatus
 from eos_sink.metrics import events
@@ -69,11 +77,12 @@ class Committer:
         self._kafka = kafka
         self._options = options
         self._names, self._log = options.names, options.log_topic
-        self._register = DecisionRegister(kafka, options.names)
+        self._register = DecisionRegister(kafka, options.names, clock)
         self._now_ms = now_ms
         self._clock = clock
         self._metrics = BatchMetrics(options.names)
         self._checked = {options.topic}
+        self._tasks_wrote = False
         if options.metrics_log:
             events.log_to_stderr()
 
@@ -116,7 +125,10 @@ class Committer:
                 inlined_topics=self._topics(rows),
             )
             decision = self._with_dead_letters(decision, reports)
-            record = self._register.expect(reports[0].token, deadline).record
+            try:
+                record = self._register.expect(reports[0].token, deadline).record
+            except OutcomeUnknownError as error:
+                raise undecided(error) from error
             if is_already_visible(self._names, self._log, record, decision):
                 self._abort_replay(reports, record, deadline)
             else:
@@ -142,10 +154,12 @@ class Committer:
         """
         deadline = Deadline(self._options.step_timeout)
         token = reports[0].token if reports else token
+        settle_without_id(self._kafka, self._names, self._register, deadline, token)
         entry = self._register.open(deadline, token)
         decision = entry.decision
         if decision is not None:
             settle(self._kafka, self._names, entry.record, deadline, just_decided=False)
+        self._warn_of_decided(decision, reports)
         if token is None:
             return
         listed = list_undecided(self._kafka, self._names, decision, deadline)
@@ -155,7 +169,7 @@ class Committer:
         figures = self._metrics.take_pending() + Stats({Count.ABORTS: 1})
         try:
             with log_superseded(self._names):
-                fence_plans(self._register, token, entry, deadline, figures)
+                fence_plans(self._register, token, entry, deadline, figures, gives_up=True)
         except SupersededError:
             return  # A newer driver owns the query; its recovery cleans up.
         abort_all(self._kafka, given_up, deadline)
@@ -184,10 +198,11 @@ class Committer:
         clock = StepClock(self._clock)
         figures = self._metrics.count_decision(decision, reports, rewritten, clock, self._now_ms())
         prepared = self._transactions(reports)
+        self._see_partitions_of_tasks(rows, prepared, deadline)
 
-        def vote() -> None:
+        def vote(begun: float) -> float:
             with clock.inner(Step.VOTE):
-                self._vote(prepared, deadline)
+                return self._vote(prepared, begun, deadline)
 
         clock.begin()
         entry = self._register.write(
@@ -195,15 +210,19 @@ class Committer:
             decision,
             deadline,
             figures,
-            before_commit=vote if prepared else None,
+            vote=vote if prepared else None,
             settled=not decision.prepared,
             rows=rows,
         )
         clock.end(Step.DECIDE)
-        found = settle(self._kafka, self._names, entry.record, deadline, just_decided=True)
+        with _decided(self._names, decision.batch):
+            found = settle(self._kafka, self._names, entry.record, deadline, just_decided=True)
         clock.end(Step.SETTLE)
         if found.doubtful:
             raise operator_errors.in_doubt(self._names, self._log, decision, found.doubtful)
+        if found.lost and decision.batch.numbering is Numbering.ONCE:
+            # Nothing replays it.
+            raise give_up(self._register, token, entry, decision, found.lost)
         if found.lost:
             raise UnfinishedError(
                 f"Query {self._names.query}: {decision.batch} is decided, but its partitions "
@@ -215,8 +234,20 @@ class Committer:
             )
         self._metrics.committed(decision, rewritten, clock, token.seq + 1)
         self._warn_of_dead_letters(decision.batch, reports)
-        if found.seen and entry.record.needs_settled_note and not entry.record.settled:
+        unsettled = entry.record.needs_settled_note and not entry.record.settled
+        # A write that others have followed was settled by them.
+        if found.seen and unsettled and self._register.holds(entry):
             self._note_settled(token, entry, deadline)
+
+    def _see_partitions_of_tasks(
+        self, rows: Sequence[Rows], prepared: Sequence[Transaction], deadline: Deadline
+    ) -> None:
+        """A task's producer is new and knows the partitions that were added to a topic. The one
+        that is kept here must place a key as the tasks of this batch and the last ones did."""
+        self._tasks_wrote = self._tasks_wrote or bool(prepared)
+        if rows and self._tasks_wrote:
+            self._register.refresh(deadline)
+            self._tasks_wrote = False
 
     def _warn_of_dead_letters(self, batch: BatchId, reports: Sequence[TaskReport]) -> None:
         counts: Counter[str] = Counter()
@@ -231,6 +262,17 @@ class Committer:
                 counts.total(),
                 ", ".join(f"{error} {number}" for error, number in sorted(counts.items())),
                 self._options.dead_letter_topic,
+            )
+
+    def _warn_of_decided(self, decision: Decision | None, reports: Sequence[TaskReport]) -> None:
+        """The process of `commit()` may have died after the decision, without an error of ours."""
+        batch = decision and decision.batch
+        if batch and batch.numbering is Numbering.ONCE and batch in [r.batch for r in reports]:
+            _LOGGER.warning(
+                "Query %s: %s was decided before its job failed: do not run it again. If it has "
+                "lost rows since, the next write says so.",
+                self._names.query,
+                batch,
             )
 
     def _note_settled(self, token: PlanToken, entry: Entry, deadline: Deadline) -> None:
@@ -274,18 +316,25 @@ class Committer:
             self._kafka.check_topic(topic, deadline)
             self._checked.add(topic)
 
-    def _vote(self, prepared: Sequence[Transaction], deadline: Deadline) -> None:
-        """Called within the driver's own transaction, which has just begun: its start is the
-        brokers' time, like the starts of the tasks' transactions. This clock may be wrong."""
+    def _vote(self, prepared: Sequence[Transaction], begun: float, deadline: Deadline) -> float:
+        """Called within the driver's own transaction. Its start is the brokers' time, like the
+        starts of the tasks' transactions; since then the rows may have waited, so the time that has
+        passed here counts too. This machine's time of day may be wrong.
+
+        Returns:
+            Seconds until the first of the prepared transactions times out.
+        """
         driver = self._names.driver
         ids = [transaction.transactional_id for transaction in prepared]
         states = self._kafka.control().describe([driver, *ids], deadline)
         own = states.pop(driver)
         if own.status is not TransactionStatus.ONGOING:
             raise ProducerFenced(f"The transaction of {driver} is {own.status.value}.")
+        now_ms = own.started_ms + round((self._clock() - begun) * 1000)
         margin = vote_margin_ms(self._options.transaction_timeout_ms)
-        check_vote(prepared, states, own.started_ms, margin)
-        self._metrics.voted(states.values(), own.started_ms)
+        left_ms = check_vote(prepared, states, now_ms, margin)
+        self._metrics.voted(states.values(), now_ms)
+        return left_ms / 1000
 
     def _commit_replay(self, reports: Sequence[TaskReport], deadline: Deadline) -> None:
         token, lost, spark_run = reports[0].token, reports[0].lost, reports[0].spark_run
@@ -309,10 +358,13 @@ class Committer:
         check_rewrite(self._names, self._log, decision, lost, reports)
         kept = [entry for entry in decision.prepared if entry.partition not in lost]
         entries = sorted([*kept, *_prepared(reports)], key=lambda entry: entry.partition)
-        override = replace(decision.override, lost=decision.override.lost - lost)
+        chosen = decision.override
+        override = replace(chosen, visible=chosen.visible - lost, lost=chosen.lost - lost)
         rows = self._unpack(reports)
         rewritten = replace(
             decision,
+            # Another number only if all of them were lost.
+            partitions=len(reports),
             prepared=tuple(entries),
             override=override,
             spark_run=spark_run,
@@ -349,10 +401,29 @@ class Committer:
         """The decision, with the dead letters of the partitions that were written."""
         counts = {each.partition: each.rows for each in decision.dead_letters}
         counts = {partition: rows for partition, rows in counts.items() if partition not in lost}
-        counts |= {r.partition: n for r in reports if (n := sum(r.dead_letters.values()))}
+        counts |= {r.partition: r.dead_letter_rows for r in reports if r.dead_letters}
         letters = tuple(DeadLetters(partition, counts[partition]) for partition in sorted(counts))
         topic = self._options.dead_letter_topic or decision.dead_letter_topic
         return replace(decision, dead_letters=letters, dead_letter_topic=topic if letters else "")
+
+
+@contextmanager
+def _decided(names: QueryNames, batch: BatchId) -> Iterator[None]:
+    """A write without a number must not be run again after its decision, whatever fails then. Any
+    other one may."""
+    try:
+        yield
+    except UnfinishedError:
+        raise
+    except EosSinkError as error:
+        if batch.numbering is not Numbering.ONCE:
+            raise
+        raise UnfinishedError(
+            f"Query {names.query}: {batch} is decided, but it is not known whether all of it is "
+            f"visible: {error.message}",
+            remedy=error.remedy,
+            data={**error.data, "batch": batch.batch, "stream": batch.stream},
+        ) from error
 
 
 def _inlined(reports: Sequence[TaskReport]) -> tuple[Inlined, ...]:

@@ -7,15 +7,22 @@ plan reads the log to its end.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 
-from eos_sink.decision_log import DecisionRegister
-from eos_sink.driver.abort import abort_all, fence_plans, list_undecided
+from eos_sink.decision_log import DecisionRegister, explain_wait
+from eos_sink.driver.abort import abort_all, fence_plans, list_undecided, settle_without_id
 from eos_sink.driver.batch_metrics import log_superseded
 from eos_sink.driver.processes import current_run, uses_tcp_to_spark
 from eos_sink.driver.session import DriverSession
 from eos_sink.driver.settle import Settlement, settle
-from eos_sink.errors import ClusterError, EosSinkError, OutcomeUnknownError, SupersededError
+from eos_sink.errors import (
+    ClusterError,
+    EosSinkError,
+    OperatorNeededError,
+    OutcomeUnknownError,
+    SupersededError,
+)
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka, MemberRefused, MemberState
 from eos_sink.kafka.topic_rules import read_topic_rules
@@ -25,7 +32,8 @@ from eos_sink.metrics.names import Count, Event
 from eos_sink.metrics.stats import Stats
 from eos_sink.options import SinkOptions
 from eos_sink.protocol.fenced_errors import refused_member, replaced
-from eos_sink.protocol.model import Decision, Entry, Plan, Run
+from eos_sink.protocol.lost_writes import former_write
+from eos_sink.protocol.model import Decision, Entry, Numbering, Plan, Run
 from eos_sink.protocol.rules import check_unrecorded
 
 _STABLE_TRY_S = 2.0
@@ -64,12 +72,14 @@ class Planner:
             ConfigurationError, ClusterError: a problem that can be found before writing.
             SupersededError: a newer run of the query has taken over; names it.
             UnfinishedError: the decided batch could not be finished in time.
-            OperatorNeededError: the log has lost what was decided.
+            OperatorNeededError: the log has lost what was decided; or an earlier write that
+                nothing repeats has lost rows.
         """
         deadline = Deadline(self._options.step_timeout)
         with log_superseded(self._names):
             try:
-                entry = self._continue(deadline) if self._joined() else self._recover(deadline)
+                go_on = self._continue if self._joined(deadline) else self._recover
+                entry = go_on(deadline)
             except MemberRefused as refused:
                 self._forget()
                 raise refused_member(
@@ -85,8 +95,10 @@ class Planner:
                 raise
             self._planned = entry
             found = self._settle(entry, deadline)
+            self._check_former_write(entry, found, deadline)
             token, rules = self._session.token(entry), self._read_rules(entry, deadline)
-            return Plan(token, entry.decision, found.lost, found.doubtful, rules)
+            given_up = entry.record.given_up
+            return Plan(token, entry.decision, found.lost, found.doubtful, rules, given_up)
 
     def close(self) -> None:
         """Leave no client behind, and no member that would go on with its heartbeats."""
@@ -96,18 +108,26 @@ class Planner:
 
     # Plan: is this run still the current one, and did the plan before come to anything?
 
-    def _joined(self) -> bool:
+    def _joined(self, deadline: Deadline) -> bool:
         state = self._session.state
         if state is MemberState.CURRENT:
             return True
         self._forget()
         if state is MemberState.REPLACED and not self._options.origin.batch:
             # Joining again is never right: the newer run would be replaced in turn.
-            latest = self._register.try_read()
+            latest = self._read_successor(deadline)
             if latest is None or not self._takes_turns_with(latest.record.run):
                 raise replaced(self._names, self._run, latest)
             self._checked = True
         return False
+
+    def _read_successor(self, deadline: Deadline) -> Entry | None:
+        """The record of the run that has replaced this one: only the log tells which it is, so if
+        it cannot be read, that is the error. None: it is not the log that this run has read."""
+        try:
+            return self._register.read(deadline)
+        except OperatorNeededError:
+            return None
 
     def _takes_turns_with(self, other: Run | None) -> bool:
         """Whether the run that planned last has finished its plan: it is another planner process
@@ -150,6 +170,8 @@ class Planner:
         if not self._checked:
             self._check(deadline)
             self._checked = True
+        else:
+            settle_without_id(self._kafka, self._names, self._register, deadline)
         try:
             member = self._session.join(deadline)
             try:
@@ -190,7 +212,9 @@ class Planner:
         self._check_dead_letter_topic(deadline)
         self._kafka.producer(self._names.driver, timeout_ms).close()
         self._check_unrecorded(deadline)
-        control.check_timeout(self._names.driver, timeout_ms, deadline)
+        settle_without_id(self._kafka, self._names, self._register, deadline)
+        with explain_wait(self._kafka, self._names):
+            control.check_timeout(self._names.driver, timeout_ms, deadline)
 
     def _check_dead_letter_topic(self, deadline: Deadline) -> None:
         name = self._options.dead_letter_topic
@@ -267,8 +291,10 @@ class Planner:
         figures = Stats.of_counts(
             {Count.ABORTS: bool(listed), Count.RUNS: new_run, Count.RECOVERIES: recovers}
         )
-        token = self._session.token(entry)
-        entry = fence_plans(self._register, token, entry, deadline, figures, settled=seen)
+        token, failed = self._session.token(entry), bool(listed) or new_run
+        entry = fence_plans(
+            self._register, token, entry, deadline, figures, settled=seen, gives_up=failed
+        )
         abort_all(self._kafka, listed, deadline)
         if recovers:
             run = str(self._run) if new_run else None
@@ -287,6 +313,18 @@ class Planner:
             found = settle(self._kafka, self._names, entry.record, deadline, just_decided=False)
             self._settled = (entry.decision, found)
         return self._settled[1]
+
+    def _check_former_write(self, entry: Entry, found: Settlement, deadline: Deadline) -> None:
+        """Whatever is written next is not a replay of a write without a number."""
+        decision = entry.decision
+        if not found.lost or decision is None or decision.batch.numbering is not Numbering.ONCE:
+            return
+        decided = None
+        with contextlib.suppress(EosSinkError):
+            kept = (each.record for each in self._register.records(deadline))
+            decided = next((each for each in kept if decision.repeats(each.decision)), None)
+        names, log = self._names, self._options.log_topic
+        raise former_write(names, log, decision, found.lost, decided)
 
     def _forget(self) -> None:
         self._session.close()

@@ -84,5 +84,9 @@ def _unfinished(
         "Their rows become visible when they are.",
         remedy="Check the brokers and the topic __transaction_state, then start the query again: "
         "the batch is finished before anything else.",
-        data={"batch": decision.batch.batch, "transactions": ids},
+        data={
+            "batch": decision.batch.batch,
+            "stream": decision.batch.stream,
+            "transactions": ids,
+        },
     )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
+from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.producer_events import ProducerEvents, RecordRefused, describe_place
 
 if TYPE_CHECKING:
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 NO_ROOM = KafkaError(KafkaError.MSG_SIZE_TOO_LARGE, "It is larger than all of kafka.buffer.memory")
 _QUEUE_FULL_WAIT_S = 0.1
 _POLL_S = 0.01
+METADATA_S = 5.0
 
 OnOffset = Callable[[str, int, int], None]
 """Called once with topic, partition and offset of one of the records."""
@@ -35,6 +38,7 @@ class ConfluentClient(Producer):
             callbacks["stats_cb"] = events.on_statistics
         super().__init__({**configuration, **callbacks}, logger=events)
         self._events = events
+        self._topics: set[str] = set()
         self._closed = threading.Event()
         if with_statistics:
             # Statistics pile up until they are polled, and a task may wait long for its next rows.
@@ -47,6 +51,13 @@ class ConfluentClient(Producer):
         on_delivery = None if on_offset is None else self._make_callback(on_offset)
         for row in rows:
             self._produce(row, on_delivery)
+
+    def refresh(self, timeout: float) -> None:
+        """Ask for the partitions of the topics that it has written to, if a broker answers."""
+        deadline = Deadline(timeout)
+        for topic in self._topics:
+            with contextlib.suppress(KafkaException):
+                self.list_topics(topic, deadline.left)
 
     def flush(self, timeout: float = -1) -> int:
         try:
@@ -89,7 +100,8 @@ class ConfluentClient(Producer):
             optional["timestamp"] = timestamp
         if on_delivery is not None:
             optional["on_delivery"] = on_delivery
-        empty = False
+        self._topics.add(topic)
+        empty = refreshed = False
         while True:
             try:
                 self.produce(topic, value, key, **optional)
@@ -100,8 +112,13 @@ class ConfluentClient(Producer):
                 self.poll(_QUEUE_FULL_WAIT_S)
                 empty = not len(self)
             except KafkaException as raised:
-                where = describe_place(topic, partition)
-                raise RecordRefused(raised.args[0], where) from None
+                unknown = raised.args[0].code() == KafkaError._UNKNOWN_PARTITION
+                if not unknown or refreshed:
+                    where = describe_place(topic, partition)
+                    raise RecordRefused(raised.args[0], where) from None
+                # It may have been added since this client has asked.
+                refreshed = True
+                self.refresh(METADATA_S)
 
     def _make_callback(self, on_offset: OnOffset) -> Callable[[KafkaError | None, Message], None]:
         on_delivery, waiting = self._events.on_delivery, [on_offset]

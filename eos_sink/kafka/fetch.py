@@ -24,7 +24,9 @@ from eos_sink.kafka.wire import Leader, Wire
 
 LATEST, EARLIEST = -1, -2  # ListOffsetsRequest.java
 
-_FETCH_VERSION = 11  # The last one that names topics; every supported broker has it.
+# Every supported broker has it. From version 11 on the leader may name another replica to read from
+# instead of answering (KIP-392): one that is behind, and a response that looks like an empty log.
+_FETCH_VERSION = 10
 _LIST_OFFSETS_VERSION = 5  # It has the leader epoch; every supported broker has it.
 _FETCH_BYTES = 4 * 1024 * 1024
 _NO_REPLICA = -1

@@ -128,15 +128,33 @@ class TransactionStatus(Enum):
     """The coordinator does not know the id (expired or never used)."""
 
 
+_ENDING = (
+    TransactionStatus.PREPARE_COMMIT,
+    TransactionStatus.PREPARE_ABORT,
+    TransactionStatus.PREPARE_EPOCH_FENCE,
+)
+
+
 @dataclass(frozen=True)
 class TransactionState:
-    """A transactional id as its coordinator describes it (DescribeTransactions, KIP-664)."""
+    """A transactional id as its coordinator describes it (DescribeTransactions, KIP-664).
+
+    Attributes:
+        partitions: topics and partitions of its transaction; while that is being ended, those that
+            still wait for their marker.
+    """
 
     transaction: Transaction
     status: TransactionStatus
     started_ms: int
     """Start of the open transaction, broker's clock, milliseconds since the epoch; -1: none."""
     timeout_ms: int
+    partitions: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def is_ending(self) -> bool:
+        """The outcome is certain, but markers are missing, so the id takes no other transaction."""
+        return self.status in _ENDING
 
     def is_not(self, transaction: Transaction) -> bool:
         """Whether the id now belongs to another transaction. A missing id belongs to none."""
@@ -265,6 +283,11 @@ class TransactionalProducer(Protocol):
             ProduceFailed: the client refuses one of the records. Others may be queued.
         """
 
+    def refresh(self, deadline: Deadline) -> None:
+        """Learn of partitions that were added to the topics it has written to. A new producer knows
+        them, a kept one only minutes later. Raises nothing: without an answer it goes by those
+        that it knows."""
+
     def send_offset(self, position: LogPosition, member: bytes, deadline: Deadline) -> None:
         """Add a group offset to the transaction, checked against the group's member (KIP-447).
 
@@ -274,7 +297,14 @@ class TransactionalProducer(Protocol):
 
     def flush(self, deadline: Deadline) -> None:
         """Wait until each queued record is on the brokers or has failed; a failure surfaces in the
-        next `send_offset` or `commit`."""
+        next `check`, `send_offset` or `commit`."""
+
+    def check(self) -> None:
+        """Sends nothing.
+
+        Raises:
+            ProducerFenced, ProduceFailed: a record, or the transaction, has failed.
+        """
 
     def identity(self, deadline: Deadline) -> ProducerIdentity:
         """Producer id and epoch of this producer."""
@@ -342,6 +372,11 @@ class TransactionControl(Protocol):
     def describe(self, ids: Iterable[str], deadline: Deadline) -> dict[str, TransactionState]:
         """The coordinator's state of each id; MISSING for an unknown one."""
 
+    def find_leaderless(
+        self, partitions: Iterable[tuple[str, int]], deadline: Deadline
+    ) -> list[tuple[str, int]]:
+        """Those of these topics and partitions that have no leader, as far as a broker says."""
+
     def close(self) -> None: ...
 
 
@@ -370,6 +405,12 @@ class LogReader(Protocol):
         """Whether a record under one of the keys lies from `start` to before `end`, whatever became
         of its transaction. There are records at `end` and at `last`, so the next `latest` reads
         past them, whatever end a deposed leader returns."""
+
+    def records(
+        self, key: str, start: int, deadline: Deadline
+    ) -> Sequence[tuple[LogPosition, bytes]]:
+        """The committed records under a key from an offset on that compaction has left, oldest
+        first, up to the high watermark of the newest leader."""
 
     def position(self, query: str) -> LogPosition:
         """Where the query's records go (offset 0), for the first write."""

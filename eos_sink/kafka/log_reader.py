@@ -236,6 +236,20 @@ class DecisionLogReader:
         reader.read_to(end, deadline)
         return bool(found)
 
+    def records(
+        self, key: str, start: int, deadline: Deadline
+    ) -> Sequence[tuple[LogPosition, bytes]]:
+        wanted, found = key.encode(), list[tuple[LogPosition, bytes]]()
+
+        def take(record: Any) -> None:
+            if record.key == wanted:
+                found.append((replace(self._home, offset=record.offset), record.value or b""))
+
+        reader = PartitionReader(self._clients, self._home.partition, take, start=start)
+        reader.look_up_leader(deadline)
+        _read_all(reader, deadline)
+        return found
+
     def close(self) -> None:
         """Nothing is open: its requests go over the connections that all clients share."""
 
@@ -272,6 +286,10 @@ def read_latest_records(
         latest[record.key or b""] = record.value or b""
 
     for number in partitions:
-        reader = PartitionReader(clients, number, take)
-        reader.read_to(reader.read(deadline).end, deadline)
+        _read_all(PartitionReader(clients, number, take), deadline)
     return {key.decode(errors="replace"): value for key, value in latest.items()}
+
+
+def _read_all(reader: PartitionReader, deadline: Deadline) -> None:
+    """Read to the high watermark, whatever is open before it."""
+    reader.read_to(reader.read(deadline).end, deadline)

@@ -11,7 +11,7 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from eos_sink.errors import FailureKind, OutcomeUnknownError
 from eos_sink.kafka.calls import call_with_deadline
-from eos_sink.kafka.confluent_client import ConfluentClient, OnOffset
+from eos_sink.kafka.confluent_client import METADATA_S, ConfluentClient, OnOffset
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.error_codes import (
     Meaning,
@@ -131,6 +131,9 @@ class ConfluentProducer:
         with self._convert_refusals(*topics[:1]):
             self._client.produce_rows(rows, on_offset)
 
+    def refresh(self, deadline: Deadline) -> None:
+        self._client.refresh(deadline.within(METADATA_S).left)
+
     def send_offset(self, position: LogPosition, member: bytes, deadline: Deadline) -> None:
         offsets = [TopicPartition(position.topic, position.partition, position.offset)]
 
@@ -142,13 +145,9 @@ class ConfluentProducer:
 
         what = f"The group offset was not added to the transaction of {self._id}"
         self._call(what, send, deadline)
-        if self._events.lost is not None:
-            # librdkafka fails the transaction for most lost records. But it checks a record without
-            # an existing topic or partition only in its commit, which tasks do not call.
-            error, _, where = self._events.lost
-            what = f"A record for {where} was not delivered"
-            with self._name_topic():
-                raise convert_error(self._find_cause(error), what, self._needs())
+        # librdkafka fails the transaction for most lost records. But it checks a record without an
+        # existing topic or partition only in its commit, which tasks do not call.
+        self.check()
 
     def flush(self, deadline: Deadline) -> None:
         with convert_errors(f"Records of {self._id} were not delivered", self._needs):
@@ -159,9 +158,21 @@ class ConfluentProducer:
         # A record counts until its report was served, by any thread: every known offset has been
         # reported by now.
         if left and not self._events.trouble:
+            topics = ", ".join(sorted(self._topics))
             raise ProduceFailed(
-                f"{left} records of {self._id} were not delivered in time.",
+                f"{left} records of {self._id} were not delivered in time (to {topics}).",
                 FailureKind.DELIVERY_FAILED,
+            )
+
+    def check(self) -> None:
+        events = self._events
+        error = events.lost[0] if events.lost else events.failure or events.fatal
+        if error is None:
+            return
+        which = f"A record for {events.lost[2]}" if events.lost else f"A record of {self._id}"
+        with self._name_topic():
+            raise convert_error(
+                self._find_cause(error), f"{which} was not delivered", self._needs()
             )
 
     def identity(self, deadline: Deadline) -> ProducerIdentity:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
-from itertools import repeat
+from itertools import islice, repeat
 from typing import Any
 
 import numpy as np
@@ -36,6 +36,7 @@ class Rows:
         value, key: binary or large_binary.
         topic: the topic of all rows, or an array of strings without a null.
         headers: lists of a struct of two fields: text without a null, and binary or large_binary.
+            Spark's text may be no UTF-8, and `find_wrong_keys` finds the keys that no record has.
         partition: int32, none below 0.
         timestamp: int64, milliseconds since the epoch, none below 1.
     """
@@ -56,11 +57,11 @@ class Rows:
         def each(column: Any) -> Any:
             return nothing if column is None else column.to_pylist()
 
-        constant = isinstance(self.topic, str)
+        names, topics = self.topics
         return zip(
             each(self.value),
             each(self.key),
-            repeat(self.topic, len(self)) if constant else self.topic.to_pylist(),
+            (names[index] for index in topics.tolist()),
             nothing if self.headers is None else _pairs(self.headers),
             each(self.partition),
             each(self.timestamp),
@@ -69,30 +70,29 @@ class Rows:
 
     @cached_property
     def topics(self) -> tuple[list[str], Int64s]:
-        """The distinct topics, and the index of each row's topic in them."""
+        """The distinct topics, and the index of each row's topic in them. What is no UTF-8 has a
+        backslash, as no topic has."""
         if isinstance(self.topic, str):
             return [self.topic], np.zeros(len(self), np.int64)
         found = self.topic.dictionary_encode()
-        return found.dictionary.to_pylist(), found.indices.to_numpy().astype(np.int64)
+        names = (
+            each.decode(errors="backslashreplace")
+            for each in to_bytes(found.dictionary).to_pylist()
+        )
+        return list(names), found.indices.to_numpy().astype(np.int64)
 
     def slice(self, start: int, length: int | None = None) -> Rows:
         """Some of the rows, without a copy."""
-
-        def part(column: Any) -> Any:
-            whole = column is None or isinstance(column, str)
-            return column if whole else column.slice(start, length)
-
-        return Rows(*(part(getattr(self, each.name)) for each in fields(self)))
+        return self._select(lambda column: column.slice(start, length))
 
     def take(self, chosen: Int64s) -> Rows:
         """The rows of these numbers."""
         indices = pa.array(chosen)
+        return self._select(lambda column: column.take(indices))
 
-        def part(column: Any) -> Any:
-            whole = column is None or isinstance(column, str)
-            return column if whole else column.take(indices)
-
-        return Rows(*(part(getattr(self, each.name)) for each in fields(self)))
+    def _select(self, select: Callable[[Any], Any]) -> Rows:
+        columns = (getattr(self, each.name) for each in fields(self))
+        return Rows(*(c if c is None or isinstance(c, str) else select(c) for c in columns))
 
     @staticmethod
     def of(rows: Sequence[Row]) -> Rows:
@@ -111,11 +111,13 @@ class Rows:
 
 
 def _pairs(column: Any) -> Iterator[list[tuple[str, bytes | None]] | None]:
-    pair = column.type.value_type
-    key, value = pair.field(0).name, pair.field(1).name
+    """Keys that are null are "", and U+FFFD stands for what is no UTF-8 in one."""
+    counts, keys, values = split_headers(column)
+    names = ((each or b"").decode(errors="replace") for each in keys.to_pylist())
+    pairs = zip(names, values.to_pylist(), strict=True)
     return (
-        None if headers is None else [(each[key], each[value]) for each in headers]
-        for headers in column.to_pylist()
+        list(islice(pairs, count)) if there else None
+        for count, there in zip(counts.tolist(), find_valid(column).tolist(), strict=True)
     )
 
 
@@ -137,9 +139,9 @@ def unpack(packed: Sequence[bytes], topic: str | None) -> Rows:
     Args:
         topic: the topic of all rows, if they have one.
     """
-    tables = [pa.ipc.open_stream(each).read_all() for each in packed]
-    table = pa.concat_tables(tables).combine_chunks()
-    columns = {name: table.column(name).chunk(0) for name in table.column_names}
+    table = pa.concat_tables([pa.ipc.open_stream(each).read_all() for each in packed])
+    # Not those of the table's `combine_chunks`, which leaves several chunks of more than 2 GB.
+    columns = {name: table.column(name).combine_chunks() for name in table.column_names}
     return Rows(**columns) if topic is None else Rows(**columns, topic=topic)
 
 
@@ -148,6 +150,27 @@ def split_headers(column: Any) -> tuple[Int64s, Any, Any]:
     counts = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False)
     keys, values = (to_bytes(part) for part in pc.list_flatten(column).flatten())
     return counts.astype(np.int64), keys, values
+
+
+def find_wrong_keys(headers: Any) -> npt.NDArray[np.bool_]:
+    """Which of all headers have a key that is null, is no UTF-8 or has a zero character, where
+    librdkafka would cut it off; or are null themselves."""
+    keys = pc.list_flatten(headers).flatten()[0]
+    wrong = pc.fill_null(pc.match_substring(keys, "\0"), True).to_numpy(zero_copy_only=False)
+    try:
+        keys.validate(full=True)
+    except pa.ArrowInvalid:
+        wrong = wrong | [not _is_utf8(each or b"") for each in to_bytes(keys).to_pylist()]
+    found: npt.NDArray[np.bool_] = wrong
+    return found
+
+
+def _is_utf8(content: bytes) -> bool:
+    try:
+        content.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def to_bytes(column: Any) -> Any:

@@ -6,6 +6,8 @@ retries. `eos_sink.protocol.rules` decides what the answers mean for a batch.
 
 from __future__ import annotations
 
+import contextlib
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -25,6 +27,7 @@ from eos_sink.kafka.interfaces import (
     TransactionState,
     TransactionStatus,
 )
+from eos_sink.kafka.leaders import Leaders
 from eos_sink.kafka.wire import Wire
 from eos_sink.kafka_config.acls import Acl, permission_error
 from eos_sink.kafka_config.broker_versions import VERIFICATION, check_broker, check_verification
@@ -39,6 +42,10 @@ _INVALID_TRANSACTION_TIMEOUT = 50
 # replicas of its coordinator's log: 200 on three brokers took 1.2 s over one connection to each,
 # 0.55 over 4, 0.24 over 16 and no less over 32; the brokers' own CPU fell from 1.5 s to 0.6.
 _LANES = 16
+_LEARN_S, _LEADERS_AGAIN_S = 5.0, 0.2
+# An end takes milliseconds. It takes seconds while a broker has just died, and only then may a
+# partition that had a leader before have none after it.
+_LONG_S = 1.0
 _PROBE = "permission"
 _BROKER = 4  # ConfigResource.Type
 
@@ -53,6 +60,7 @@ class KafkaPythonControl:
         deadline: for the first answer of a broker.
         """
         self.wire = Wire(settings, deadline)
+        self._leaders = Leaders(self.wire)
         self._needs = needs
 
     def check_brokers(self, deadline: Deadline) -> None:
@@ -110,13 +118,30 @@ class KafkaPythonControl:
     ) -> dict[Transaction, EndOutcome]:
         outcomes: dict[Transaction, EndOutcome] = {}
         remaining = list(dict.fromkeys(transactions))
+        self._learn_partitions(remaining, deadline)
         while remaining:
+            waiting = self._leaders.find_missing(remaining, deadline)
             # An id may occur twice, with the epochs of two attempts: one after the other.
-            by_id = {t.transactional_id: t for t in reversed(remaining)}
+            by_id = {t.transactional_id: t for t in reversed(remaining) if t not in waiting}
+            begun = time.monotonic()
             found = self._end(by_id, commit, deadline)
+            if time.monotonic() - begun > _LONG_S:
+                self._leaders.warn_of_markers(by_id.values(), deadline)
             outcomes |= {by_id[name]: outcome for name, outcome in found.items()}
             remaining = [t for t in remaining if t not in by_id.values()]
+            if waiting and not by_id:
+                if deadline.passed:
+                    break
+                time.sleep(_LEADERS_AGAIN_S)
         return outcomes
+
+    def _learn_partitions(self, transactions: Sequence[Transaction], deadline: Deadline) -> None:
+        """A vote or a look-up has described them already, as a rule. A coordinator that does not
+        answer must not keep the others waiting."""
+        if not all(map(self._leaders.knows, transactions)):
+            with contextlib.suppress(OutcomeUnknownError):
+                ids = dict.fromkeys(each.transactional_id for each in transactions)
+                self.describe(ids, deadline.within(_LEARN_S))
 
     def _end(
         self, by_id: Mapping[str, Transaction], commit: bool, deadline: Deadline
@@ -145,6 +170,8 @@ class KafkaPythonControl:
         def read(_: list[str], response: Any) -> dict[str, TransactionState | None]:
             return {row.transactional_id: read_row(row) for row in response.transaction_states}
 
+        self._leaders.forget()
+
         def read_row(row: Any) -> TransactionState | None:
             name = row.transactional_id
             answer = self._classify("DescribeTransactions", name, row.error_code)
@@ -153,14 +180,33 @@ class KafkaPythonControl:
             if answer is Answer.REFUSED:
                 missing = Transaction(name, -1, -1)
                 return TransactionState(missing, TransactionStatus.MISSING, -1, -1)
+            transaction = Transaction(name, row.producer_id, row.producer_epoch)
+            places = [(each.topic, number) for each in row.topics for number in each.partitions]
+            self._leaders.remember(transaction, places)
             return TransactionState(
-                Transaction(name, row.producer_id, row.producer_epoch),
+                transaction,
                 TransactionStatus(row.transaction_state),
                 row.transaction_start_time_ms,
                 row.transaction_timeout_ms,
+                tuple((topic.topic, number) for topic in row.topics for number in topic.partitions),
             )
 
         return self._ask_coordinators(list(ids), request, read, deadline)
+
+    def find_leaderless(
+        self, partitions: Iterable[tuple[str, int]], deadline: Deadline
+    ) -> list[tuple[str, int]]:
+        asked = set(partitions)
+        names = {name for name, _ in asked}
+
+        def ask() -> Any:
+            return self.wire.run(self.wire.fetch_metadata, names, deadline)
+
+        rows = retry_until(deadline, ask, lambda answer: answer is not None) if asked else None
+        found = {
+            (row.name, part.partition_index): part for row in rows or () for part in row.partitions
+        }
+        return sorted(place for place in asked & found.keys() if found[place].leader_id < 0)
 
     def list_open(self, prefix: str, deadline: Deadline) -> list[str]:
         return self._list(prefix, [TransactionStatus.ONGOING], deadline)

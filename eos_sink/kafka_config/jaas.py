@@ -14,6 +14,9 @@ _OPTION = re.compile(
     r"""\s*([\w.]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|([^\s;"'=]+))(?=\s|$)""",
     re.DOTALL,
 )
+# As java.io.StreamTokenizer reads a quoted string.
+_ESCAPE = re.compile(r"\\([0-3][0-7]{0,2}|[4-7][0-7]?|.)", re.DOTALL)
+_ESCAPED = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 _MODULES = {
     "org.apache.kafka.common.security.plain.PlainLoginModule": ("PLAIN",),
     "org.apache.kafka.common.security.scram.ScramLoginModule": ("SCRAM-SHA-256", "SCRAM-SHA-512"),
@@ -105,9 +108,14 @@ def _read_options(text: str) -> dict[str, str]:
         if not option:
             raise JaasError('Its options are not all of the form name="value"')
         quoted = option[2] if option[2] is not None else option[3]
-        found[option[1]] = option[4] if quoted is None else re.sub(r"\\(.)", r"\1", quoted)
+        found[option[1]] = option[4] if quoted is None else _ESCAPE.sub(_unescape, quoted)
         text = text[option.end() :]
     return found
+
+
+def _unescape(escape: re.Match[str]) -> str:
+    text = escape[1]
+    return chr(int(text, 8)) if text[0] in "01234567" else _ESCAPED.get(text, text)
 
 
 def _take_aws(options: dict[str, str]) -> dict[str, str]:

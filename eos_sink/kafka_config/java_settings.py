@@ -163,8 +163,9 @@ sasl.oauthbearer.jwt.retriever.class | refused
     accepts=|org\.apache\.kafka\.common\.security\.oauthbearer\.(default|clientcredentials)jwtretriever
     | Of the ways to get a token only client credentials are known to both Kafka clients. Set
     sasl.oauthbearer.client.credentials.client.id and .client.secret.
-sasl.oauthbearer.token.endpoint.url | same takes=https?://.+ | http or https, not file. Its
-    certificate is checked against https.ca.location, else the system's.
+sasl.oauthbearer.token.endpoint.url | same takes=https?://[^/?#@]+([/?#].*)? | http or https, not
+    file, without a user name or password, which librdkafka would log. Its certificate is
+    checked against https.ca.location, else the system's.
 security.protocol | same | In upper or lower case.
 send.buffer.bytes | translated librdkafka=socket.send.buffer.bytes instead=-1:0 clamped | -1 (the
     system's) becomes 0, which is librdkafka's default.

@@ -42,7 +42,8 @@ def log_in(
     jaas, provider = kafka.get(_JAAS), kafka.get(PROVIDER, "").strip()
     if provider and not is_provider(provider):
         raise make_error(
-            f"Option {PROVIDER} is {provider!r}, neither msk, azure, gcp nor module:function.",
+            # Not the value: it may be a token.
+            f"Option {PROVIDER} is neither msk, azure, gcp nor module:function.",
             "Correct it.",
         )
     if not settings.get("security.protocol", "").startswith("sasl"):

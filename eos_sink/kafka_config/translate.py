@@ -11,6 +11,7 @@ from eos_sink.kafka_config.login import log_in, make_error, set_once
 from eos_sink.kafka_config.token_source import HANDLERS, PROVIDER, TokenSource
 
 _LEVEL = "compression.level"
+_LEAST_DELIVERY_MS = 1_000
 _BACKOFF, _MAX_BACKOFF = "reconnect.backoff.ms", "reconnect.backoff.max.ms"
 
 
@@ -114,6 +115,12 @@ def _check_times(settings: dict[str, str]) -> None:
             f"Option kafka.delivery.timeout.ms is {delivery}, not more than kafka.linger.ms: "
             "every record would be late.",
             "Raise the one or lower the other.",
+        )
+    if delivery and 0 < int(delivery) < _LEAST_DELIVERY_MS:
+        raise make_error(
+            f"Option kafka.delivery.timeout.ms is {delivery}: no broker acknowledges a record "
+            "reliably in less than a second.",
+            f"Raise it to {_LEAST_DELIVERY_MS} or more, or remove it.",
         )
 
 

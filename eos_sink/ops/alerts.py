@@ -9,6 +9,8 @@ from enum import Enum
 
 from eos_sink.identity import DEFAULT_PREFIX, QueryNames
 from eos_sink.ops.status import Driver, QueryStatus, QueryTransaction, Snapshot
+from eos_sink.protocol.lost_writes import ACKNOWLEDGE
+from eos_sink.protocol.model import Numbering
 from eos_sink.protocol.outcome import Outcome, proves_commit
 
 # A driver settles a batch within seconds, and tries again until its step's timeout (2 minutes).
@@ -27,6 +29,7 @@ class AlertKind(Enum):
     UNDECIDED = "open without a driver"
     NEAR_TIMEOUT = "near its timeout"
     UNREADABLE = "unreadable records"
+    NO_LOG = "decision log gone"
     UNSEEN = "not seen"
 
 
@@ -152,9 +155,26 @@ def _check_decision(status: QueryStatus, now_ms: int, options: str) -> Iterator[
             query,
             f"of {status.batch}, partitions {partitions} were aborted after the decision (by their "
             "timeout or a late attempt): their rows are not visible.",
-            "Start the query with its checkpoint: Spark replays the batch, and only these "
-            "partitions are written again.",
+            _repair(status, options),
         )
+
+
+def _repair(status: QueryStatus, options: str) -> str:
+    """How the lost rows of the latest decision come into Kafka."""
+    batch = status.batch
+    numbering = batch.numbering if batch else Numbering.STREAM
+    if batch is not None and numbering is Numbering.ONCE:
+        command = f"eos-sink resolve {status.names.query} {ACKNOWLEDGE} --stream {batch.stream}"
+        return (
+            "Nothing repeats it, and it stops the next write: write these rows again, and "
+            f"acknowledge that: {command} {options}".rstrip()
+        )
+    if numbering is Numbering.VERSION:
+        return "Write that version again, with the same rows: only these partitions are written."
+    return (
+        "Start the query with its checkpoint: Spark replays the batch, and only these partitions "
+        "are written again."
+    )
 
 
 def _spark_commit_log(status: QueryStatus) -> str:
@@ -180,6 +200,17 @@ def _check_log(snapshot: Snapshot) -> Iterator[Alert]:
             f"{places}{more}.",
             "The sink skips them, but no other program should write to this topic: find the "
             "writer, or use a newer version of eos-sink.",
+        )
+    if snapshot.unrecorded:
+        more = " ..." if len(snapshot.unrecorded) > _SHOWN else ""
+        yield Alert(
+            AlertKind.NO_LOG,
+            "",
+            "Transactions under the prefix were committed, so there was a decision log with their "
+            f"queries, and this one has none: {', '.join(snapshot.unrecorded[:_SHOWN])}{more}.",
+            "If the queries have another eos.log.topic, give --log-topic. Otherwise the log was "
+            "deleted or emptied, and the next start of each query stops: see 'A decision log that "
+            "is gone' in docs/resolve.md, and do not create the topic by hand.",
         )
     near = [each for each in snapshot.strangers if _is_near(each, snapshot.at_ms)]
     if near:

@@ -40,6 +40,10 @@ class Known(Enum):
     GONE = "its record is gone, and a later batch is decided"
     NOTHING = "nothing was decided between its neighbours"
     NOT_DECIDED = "not decided"
+    NOT_YET = "not decided so far"
+    """A write without a number; its transaction may still be open."""
+    UNKNOWN = "not known: its record, if it had one, is gone"
+    """A write without a number."""
     NO_STREAM = "no batch of the stream is known"
 
 
@@ -128,6 +132,8 @@ def find_batch(history: History, number: int, stream: str | None = None) -> Expl
     mine = [w for w in deciding if w.decision and w.decision.batch.stream == stream]
     every = [b for w in history.records for b in w.record.decided if b.stream == stream]
     latest = every[-1] if every else None
+    if BatchId(stream, number).numbering is Numbering.ONCE and not mine:
+        return Explanation(_find_record(history, number), number, stream)
     if latest is None:
         return Explanation(Known.NO_STREAM, number, stream)
     if mine:
@@ -152,7 +158,7 @@ def _describe_decided(history: History, mine: list[Written], latest: BatchId) ->
     behind = [w for w in history.records if w.position.offset > written.position.offset]
     later = [w for w in behind if w.decision is not None and w.decision.batch != decision.batch]
     # After `eos-sink resolve --forget` a later batch proves nothing. Neither does one after a
-    # single batch write: a write that came to nothing does not stop the next one.
+    # single batch write: 0.1.0 went on after a write that came to nothing.
     dropped = any(w.decision is None for w in behind)
     proves = not dropped and decision.batch.numbering is not Numbering.ONCE
     return Explanation(
@@ -164,6 +170,15 @@ def _describe_decided(history: History, mine: list[Written], latest: BatchId) ->
         replaced=tuple(entry for key, entry in former.items() if key not in current),
         latest=latest,
     )
+
+
+def _find_record(history: History, number: int) -> Known:
+    """A write without a number has the number of the record that decides it, and each number has
+    exactly one record. So another record under its number proves that it was not decided."""
+    if history.latest is None or history.latest.record.seq < number:
+        return Known.NOT_YET
+    has_it = any(written.record.seq == number for written in history.records)
+    return Known.NOT_DECIDED if has_it else Known.UNKNOWN
 
 
 def _is_certainly_empty(history: History, number: int, stream: str) -> bool:

@@ -81,7 +81,7 @@ class Scrape(Collector):
     Attributes:
         snapshot: None if the cluster did not answer; `error` says why.
         delays: from `ReaderDelays`.
-        unseen: how many parts of the cluster could not be read.
+        unseen: how many parts of the cluster could not be read; a log that is gone is one.
         seconds: how long the scrape took.
     """
 
@@ -124,21 +124,24 @@ class Scraper(Collector):
         timeout: seconds that one scrape may take.
         interval: seconds for which a scrape serves all requests.
         clock: seconds of a monotonic clock.
+        on_error: called with the reason when scrapes begin to fail, or fail for another one.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917
         self,
         connect: Callable[[], AbstractContextManager[Admin]],
         prefix: str,
         timeout: float,
         interval: float,
         clock: Callable[[], float] = time.monotonic,
+        on_error: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._connect = connect
         self._prefix = prefix
         self._timeout = timeout
         self._interval = interval
         self._clock = clock
+        self._on_error = on_error
         self._clients = ExitStack()
         self._admin: Admin | None = None
         self._observer: Observer | None = None
@@ -159,7 +162,9 @@ class Scraper(Collector):
         error of the cluster is in the result."""
         with self._scraping:
             if self._latest is None or self._clock() - self._at >= self._interval:
-                self._latest = self._scrape()
+                before, self._latest = self._latest, self._scrape()
+                if self._latest.error and (before is None or before.error != self._latest.error):
+                    self._on_error(self._latest.error)
                 self._at = self._clock()
             return self._latest
 
@@ -171,10 +176,11 @@ class Scraper(Collector):
 
     def _scrape(self) -> Scrape:
         begun, deadline = self._clock(), Deadline(self._timeout)
-        if self._admin is None or self._observer is None:
-            self._admin = self._clients.enter_context(self._connect())
-            self._observer = Observer(self._admin, self._prefix)
         try:
+            if self._admin is None or self._observer is None:
+                # A token or a store may be missing for now.
+                self._admin = self._clients.enter_context(self._connect())
+                self._observer = Observer(self._admin, self._prefix)
             snapshot = self._observer.look(deadline)
         except EosSinkError as error:
             self._disconnect()
@@ -184,7 +190,8 @@ class Scraper(Collector):
             self._disconnect()
         now = self._clock()
         delays = self._delays.update(ends, now)
-        return Scrape(snapshot, delays, len(snapshot.problems) + unseen, now - begun)
+        unseen += len(snapshot.problems) + bool(snapshot.unrecorded)
+        return Scrape(snapshot, delays, unseen, now - begun)
 
     def _disconnect(self) -> None:
         self._clients.close()

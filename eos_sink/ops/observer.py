@@ -99,8 +99,11 @@ class Observer:
             for state in states.get(None, ())
             if state.transaction.transactional_id.startswith(self._prefix)
         )
+        unrecorded = () if known else self._list_unrecorded(deadline)
         unreadable, problems = tuple(self._unreadable), tuple(self._problems)
-        return Snapshot(at_ms, log, queries, strangers, unreadable, problems, tuple(new))
+        return Snapshot(
+            at_ms, log, queries, strangers, unreadable, problems, tuple(new), unrecorded
+        )
 
     def _read_log(self, keep: int, deadline: Deadline) -> tuple[bool, list[Written]]:
         """Whether there is a log, and its new records."""
@@ -138,6 +141,14 @@ class Observer:
         with self._collect_problems():
             found += self._admin.list_transactions(self._prefix, share)
         return found
+
+    def _list_unrecorded(self, deadline: Deadline) -> tuple[str, ...]:
+        """Nothing is committed without a record, so a log without queries may have lost them."""
+        found: list[str] = []
+        with self._collect_problems():
+            control = self._admin.kafka.control()
+            found += control.list_committed(self._prefix, _share(deadline))
+        return tuple(sorted(found))
 
     def _gather_evidence(
         self, known: dict[str, History], names: dict[str, QueryNames], deadline: Deadline

@@ -26,7 +26,14 @@ from eos_sink.kafka.interfaces import (
 from eos_sink.ops import RefusedChoice
 from eos_sink.ops.operator_run import read_log, take_over
 from eos_sink.options import SinkOptions
-from eos_sink.protocol.model import Decision, OtherStream, Prepared, RowDigest, Run
+from eos_sink.protocol.model import (
+    Decision,
+    Numbering,
+    OtherStream,
+    Prepared,
+    RowDigest,
+    Run,
+)
 from eos_sink.protocol.outcome import Evidence, Outcome, evidence_in_log, outcome
 from eos_sink.task.fingerprint import RowDigester
 
@@ -113,6 +120,13 @@ class QueryEvidence:
     def in_doubt(self) -> list[TransactionEvidence]:
         """Those that wait for an operator's choice."""
         return [each for each in self.transactions if each.outcome is Outcome.IN_DOUBT]
+
+    @property
+    def unrepeated(self) -> list[TransactionEvidence]:
+        """Those of a write without a number that are lost: it stops the next write."""
+        if self.decision is None or self.decision.batch.numbering is not Numbering.ONCE:
+            return []
+        return [each for each in self.transactions if each.outcome is Outcome.LOST]
 
 
 def gather_evidence(
@@ -232,7 +246,8 @@ def apply_choice(
 _REFUSALS = {
     Outcome.COMMITTED: "is committed and needs no choice",
     Outcome.OPEN: "is decided and open: the next start of the query commits it",
-    Outcome.LOST: "was aborted: a replay of the batch writes it again without a choice",
+    Outcome.LOST: "was aborted: a replay of the batch writes it again without a choice; a write "
+    "without a number is accepted instead, as nothing repeats it",
     Outcome.UNKNOWN: "has not been seen yet: an open transaction may hide its witness. Look again",
 }
 

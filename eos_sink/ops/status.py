@@ -190,6 +190,8 @@ class Snapshot:
         unreadable: all unreadable records, in the order of the log.
         problems: what could not be read; everything else is complete.
         records: new records since the previous snapshot, oldest first; in the first one, all.
+        unrecorded: if the log has no query: ids under the prefix whose last transaction was
+            committed, so there was a record of their query.
     """
 
     at_ms: int
@@ -199,6 +201,7 @@ class Snapshot:
     unreadable: tuple[Unreadable, ...]
     problems: tuple[Problem, ...]
     records: tuple[Written, ...] = ()
+    unrecorded: tuple[str, ...] = ()
 
     @property
     def silent(self) -> bool:

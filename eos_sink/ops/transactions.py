@@ -145,7 +145,7 @@ def _check_undecided(
         if options.names.parse_task(transaction.transactional_id) is None:
             raise RefusedChoice(
                 f"{transaction.transactional_id} belongs to no task of {options.names.query}. The "
-                "driver's own transaction ends within 30 s."
+                "driver's own transaction ends within 40 s."
             )
         if transaction in decided:
             raise RefusedChoice(

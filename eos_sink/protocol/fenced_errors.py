@@ -7,6 +7,7 @@ two queries under one identity replace each other in turns. The names tell which
 from __future__ import annotations
 
 from eos_sink.errors import (
+    Action,
     BatchFailedError,
     CommitFailedError,
     FailureKind,
@@ -19,13 +20,14 @@ from eos_sink.protocol.model import Entry, PlanToken, Run
 
 
 def superseded(token: PlanToken, entry: Entry) -> SupersededError:
-    """The decision log has moved on since the plan."""
-    who, remedy = _rival(token.run, entry)
+    """The decision log has moved on since the plan, which has decided nothing."""
+    who, remedy, action = _rival(token.run, entry)
     return SupersededError(
         f"Query {token.names.query}: the decision log is at seq {entry.seq} while this batch was "
         f"planned from seq {token.seq}. {who} This run makes nothing of the batch visible.",
         remedy=remedy,
         data={"seq": entry.seq, "planned": token.seq, **_by(entry)},
+        action=action,
     )
 
 
@@ -61,12 +63,13 @@ def refused_member(  # noqa: PLR0913
 
 
 def replaced(names: QueryNames, mine: Run | None, latest: Entry | None) -> SupersededError:
-    who, remedy = _rival(mine, latest)
+    who, remedy, action = _rival(mine, latest)
     return SupersededError(
         f"Query {names.query}: a newer driver has joined group {names.group}, so this run may "
         f"write nothing any more. {who}",
         remedy=remedy,
         data=_by(latest),
+        action=action,
     )
 
 
@@ -75,40 +78,58 @@ def _by(latest: Entry | None) -> dict[str, str]:
     return {"by": str(theirs)} if theirs else {}
 
 
-def _rival(mine: Run | None, latest: Entry | None) -> tuple[str, str]:
-    """Which run has taken over, and the remedy."""
+def _rival(mine: Run | None, latest: Entry | None) -> tuple[str, str, Action]:
+    """Which run has taken over, the remedy, and the next action."""
     theirs = latest.record.run if latest else None
+    if mine and mine.origin.batch:
+        return _rival_of_write(mine, theirs)
     if theirs is None:
         return (
             "Another run of the query has taken over; it has not said which one.",
             "If two applications run this query, stop one; if this is the old one, let it end.",
-        )
-    if mine and mine.origin.batch and not theirs.tool:
-        return (
-            f"Another batch write under the same identity goes on: {theirs}. This one is {mine}.",
-            "Run this write, or the query that makes it, again when the other one is done. Writes "
-            "that run at the same time need an identity each: give each an eos.id, or a txnAppId, "
-            "of its own.",
+            Action.LEAVE,
         )
     if theirs == mine:
         return (
             "Another process of this very run has gone on, or a newer run that has not written to "
             "the log yet.",
             "Start the query again, unless a newer run of it goes on: then let that one live.",
+            Action.RUN_AGAIN,
         )
     this = f" This one is {mine}." if mine else ""
     if theirs.tool:
         return (
             f"An operator has used {theirs.tool}: {theirs}.{this}",
             "Start the query again.",
+            Action.RUN_AGAIN,
         )
     if mine and theirs.origin.contradicts(mine.origin):
         return (
             f"Two queries share one identity: {theirs} has taken over.{this}",
             "Give each of the two an eos.id of its own. If one was meant to replace the other (a "
             "checkpoint that was moved), stop the older one.",
+            Action.FIX,
         )
     return (
         f"The same query was started again: {theirs} has taken over.{this}",
         "Let the newer run go on. If it was not started on purpose, stop one of the two.",
+        Action.LEAVE,
+    )
+
+
+def _rival_of_write(mine: Run, theirs: Run | None) -> tuple[str, str, Action]:
+    """The same for a write outside of a query's own batches: a later write never contains it."""
+    if theirs and theirs.tool:
+        return (
+            f"An operator has used {theirs.tool}: {theirs}. This one is {mine}.",
+            "Run this write, or the query that makes it, again.",
+            Action.RUN_AGAIN,
+        )
+    other = f": {theirs}" if theirs else ""
+    return (
+        f"Another batch write under the same identity goes on{other}. This one is {mine}.",
+        "Run this write, or the query that makes it, again when the other one is done. Writes "
+        "that run at the same time need an identity each: give each an eos.id, or a txnAppId, "
+        "of its own.",
+        Action.RUN_AGAIN,
     )

@@ -188,6 +188,10 @@ class Decision:
         entries: tuple[Prepared | Inlined, ...] = (*self.prepared, *self.inlined)
         return {entry.partition: entry.digest for entry in entries}
 
+    def is_invisible(self, lost: frozenset[int]) -> bool:
+        """Whether nothing of it is visible, if these partitions are lost."""
+        return bool(lost) and lost == self.digests.keys()
+
     def transactions(self, names: QueryNames) -> dict[Transaction, Prepared]:
         return {entry.transaction(names, self.slot): entry for entry in self.prepared}
 
@@ -201,8 +205,7 @@ class OtherStream:
     """The last decided batch of a stream after which another stream has written.
 
     All of it is visible, or an operator has accepted it: no batch of another stream is decided
-    while partitions of the latest decision are lost (`rules.assign`). The exception is a single
-    batch write of which nothing is visible, and single writes are not kept.
+    while partitions of the latest decision are lost (`rules.assign`). Single writes are not kept.
 
     Attributes:
         total: None if unknown: an older version wrote the record, or the decision was dropped.
@@ -270,6 +273,7 @@ class LogRecord:
         prefix: what the query's names begin with; "" in the oldest records.
         stats: figures; nothing of the protocol depends on them.
         settled: the decision was seen visible as a whole. Kafka forgets that, the log does not.
+        given_up: how many plans were given up since the decision, as far as the log knows.
     """
 
     seq: int
@@ -280,6 +284,7 @@ class LogRecord:
     prefix: str = field(default="", compare=False)
     stats: Stats = field(default_factory=Stats, compare=False)
     settled: bool = False
+    given_up: int = 0
 
     @property
     def decided(self) -> tuple[BatchId, ...]:
@@ -342,6 +347,7 @@ class LogRecord:
         figures: Stats | None = None,
         *,
         settled: bool = False,
+        gives_up: bool = False,
     ) -> LogRecord:
         """The record that follows this one.
 
@@ -350,13 +356,16 @@ class LogRecord:
             figures: added to the query's figures.
             settled: the decision was seen visible as a whole. A record that repeats the decision
                 keeps that.
+            gives_up: it gives up a plan, and repeats the decision.
         """
         others = self.followed_by(decision)
         stats = self.stats if figures is None else self.stats + figures
-        settled = settled or (
-            self.settled and decision is not None and decision.repeats(self.decision)
+        repeats = decision is not None and decision.repeats(self.decision)
+        settled = settled or (self.settled and repeats)
+        given_up = self.given_up + gives_up if repeats or gives_up else 0
+        return LogRecord(
+            self.seq + 1, decision, writer, others, run, prefix, stats, settled, given_up
         )
-        return LogRecord(self.seq + 1, decision, writer, others, run, prefix, stats, settled)
 
 
 @dataclass(frozen=True)
@@ -402,7 +411,7 @@ class Plan:
 
     `decision` is the latest one; `lost` are its partitions that were aborted after it, and
     `doubtful` those whose outcome Kafka no longer knows. `rules` has topics whose rules the driver
-    knows, if the query has a dead letter topic.
+    knows, if the query has a dead letter topic. `given_up` is the latest record's.
     """
 
     token: PlanToken
@@ -410,6 +419,7 @@ class Plan:
     lost: frozenset[int] = frozenset()
     doubtful: frozenset[int] = frozenset()
     rules: Mapping[str, TopicRules] = field(default_factory=dict)
+    given_up: int = 0
 
     def wrote(self, partition: int) -> bool:
         """Whether the partition had a transaction in the decided batch."""
@@ -443,6 +453,10 @@ class TaskReport:
     inline: bytes = field(default=b"", repr=False)
     inline_dead_letters: bytes = field(default=b"", repr=False)
     dead_letters: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def dead_letter_rows(self) -> int:
+        return sum(self.dead_letters.values())
 
     @property
     def has_written(self) -> bool:

@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from eos_sink.errors import OperatorNeededError
+from eos_sink.errors import Action, OperatorNeededError
 from eos_sink.identity import DEFAULT_LOG, DEFAULT_PREFIX, QueryNames
 from eos_sink.kafka.interfaces import LogPosition
 from eos_sink.protocol.model import BatchId, Decision, Entry, Numbering, OtherStream, RowDigest
@@ -39,6 +39,12 @@ _SAME_ROWS = {
     "rows each time).",
     Numbering.ONCE: _INPUT,
 }
+_SETTINGS = (
+    "spark.sql.shuffle.partitions (after a shuffle), the number of cores or local[N] and "
+    "spark.default.parallelism, spark.sql.adaptive.enabled=false if partitions were not adapted "
+    "then (Spark 4.1 and newer adapt those of a stream without state), "
+    "spark.sql.files.maxPartitionBytes (files), minPartitions (Kafka)"
+)
 _SHOWN_IDS = 5
 
 
@@ -48,13 +54,24 @@ def resolve_command(names: QueryNames, log: str, choice: str = "", stream: str =
     Args:
         stream: the stream that the choice is about, if it is not the latest decision's.
     """
-    words = ["eos-sink resolve", names.query, "--bootstrap-server HOST:PORT"]
+    words = [choice] if choice else []
+    return _command(f"resolve {names.query}", names, log, stream, words)
+
+
+def explain_command(names: QueryNames, log: str, batch: BatchId) -> str:
+    """The command that shows whether a batch was decided, and what became of it."""
+    return _command(f"explain {names.query} {batch.batch}", names, log, batch.stream)
+
+
+def _command(
+    what: str, names: QueryNames, log: str, stream: str, options: Sequence[str] = ()
+) -> str:
+    words = [f"eos-sink {what} --bootstrap-server HOST:PORT"]
     if log != DEFAULT_LOG:
         words.append(f"--log-topic {shlex.quote(log)}")
     if names.prefix != DEFAULT_PREFIX:
         words.append(f"--prefix {shlex.quote(names.prefix)}")
-    if choice:
-        words.append(choice)
+    words += options
     if stream:
         words.append(f"{STREAM} {shlex.quote(stream)}")
     return " ".join(words)
@@ -68,13 +85,17 @@ def in_doubt(
     entries = [entry for entry in decision.prepared if entry.partition in doubtful]
     rows = sum(entry.digest.rows for entry in entries)
     places = ", ".join(str(entry.witness) for entry in entries)
+    never = (
+        f"{ACCEPT} if they are lost or that is not known (nothing writes them again but you)"
+        if decision.batch.numbering is Numbering.ONCE
+        else f"{LOST} if they never were (the replay writes them again)"
+    )
     return _needed(
         f"Query {names.query}: {decision.batch} was decided, but for its partitions {partitions} "
         f"({rows} rows) neither the transaction coordinator nor the topic knows any more whether "
         f"they were committed: their records at {places} cannot be read (deleted or compacted).",
         f"In doubt: {resolve_command(names, log)} shows what is left; add {VISIBLE} if the rows "
-        f"are or were there (they are not written again) or {LOST} if they never were (the replay "
-        "writes them again).",
+        f"are or were there (they are not written again) or {never}.",
         decision.batch.batch,
         partitions,
         rows,
@@ -207,6 +228,47 @@ def other_rows(
     )
 
 
+def other_partitions(  # noqa: PLR0913
+    names: QueryNames,
+    log: str,
+    decision: Decision,
+    lost: frozenset[int],
+    *,
+    moved: Sequence[int],
+    now: int,
+) -> OperatorNeededError:
+    """Spark replays the decided rows in other partitions, and a part of them is visible.
+
+    Args:
+        moved: the partitions that hold other rows than before.
+        now: how many partitions the replay has.
+    """
+    partitions, digests = sorted({*lost, *moved}), decision.digests
+    missing = sum(digests[partition].rows for partition in lost)
+    is_version = decision.batch.numbering is Numbering.VERSION
+    again = "Write that version again" if is_version else "Start the query"
+    return _needed(
+        f"Query {names.query}: {decision.batch} is decided, and Spark replays its "
+        f"{decision.total.rows} rows in other partitions: the replay has {now} partitions, the "
+        f"decision {decision.partitions}, and partitions {partitions} were lost or hold other rows "
+        f"than before. {missing} rows are to be written again and the others are visible; only the "
+        "decided partitions tell which. Nothing of this replay becomes visible.",
+        f"{again} with the settings that it had when the batch was decided: {_SETTINGS}. With the "
+        f"{decision.partitions} partitions of the decision exactly the lost rows are written "
+        "again, which loses and doubles nothing, and the batches after it may have any settings. "
+        "With other partitions it stops here again. Only if the old ones cannot be had: "
+        f"{resolve_command(names, log)} shows what is in Kafka; add {ACCEPT} to keep that (the "
+        f"{missing} rows are not written) or {FORGET} to write the whole replay (rows that are "
+        "visible are there twice).",
+        decision.batch.batch,
+        partitions,
+        decision.total.rows,
+        action=Action.FIX,
+        decided_partitions=decision.partitions,
+        replay_partitions=now,
+    )
+
+
 def compare_rows(replay: RowDigest, decided: RowDigest) -> str:
     return (
         f"the replay has {replay.rows} rows and {replay.bytes} bytes (fingerprint "
@@ -272,19 +334,22 @@ def unreadable_record(where: str, error: Exception) -> OperatorNeededError:
         None,
         [],
         None,
+        action=Action.FIX,
     )
 
 
-def _needed(
+def _needed(  # noqa: PLR0913
     message: str,
     remedy: str,
     batch: int | None,
     partitions: list[int],
     rows: int | None,
+    *,
+    action: Action | None = None,
     **more: Any,
 ) -> OperatorNeededError:
     data = {"batch": batch, "partitions": partitions, "rows": rows, **more}
-    return OperatorNeededError(message, remedy=remedy, data=data)
+    return OperatorNeededError(message, remedy=remedy, data=data, action=action)
 
 
 def _write_anyway(names: QueryNames, log: str, batch: BatchId) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from eos_sink.errors import FailureKind, ProduceFailedError
+from eos_sink.errors import Action, FailureKind, ProduceFailedError
 from eos_sink.kafka.interfaces import ProduceFailed
 
 _REMEDIES = {
@@ -23,4 +23,6 @@ def rows_not_taken(transactional_id: str, failed: ProduceFailed) -> ProduceFaile
         "Nothing of the batch is visible.",
         remedy=_REMEDIES[failed.kind],
         data={"kind": failed.kind.value},
+        # Without a change such a record fails each time.
+        action=Action.FIX if failed.kind is FailureKind.MESSAGE_REJECTED else None,
     )

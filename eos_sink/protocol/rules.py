@@ -26,8 +26,6 @@ _SESSION_MARGIN_MS = 60_000
 _KAFKAS_SESSION_MS = 1_800_000
 _CLIENTS_SESSION_MS = 3_600_000
 _VOTE_MARGIN_SHARE, _VOTE_MARGIN_MS = 10, 10_000
-# Of all inlined rows of a batch, and the default of spark.sql.shuffle.partitions.
-_MOST_INLINE_BYTES, _USUAL_TASKS = 16 * 1024 * 1024, 200
 MAX_STREAMS = 1_000
 """Streams under one identity: a record keeps some 100 bytes for each."""
 
@@ -71,23 +69,18 @@ def assign(plan: Plan, batch: BatchId, partition: int, spark_run: str = "") -> A
             return Assignment(Role.REFUSE, decision.slot)
         if plan.doubtful:
             raise operator_errors.in_doubt(names, log, decision, plan.doubtful)
-        role = Role.WRITE if partition in plan.lost else Role.COUNT
-        return Assignment(role, decision.slot)
+        # If nothing is visible, the replay may have its rows in any partitions.
+        writes = partition in plan.lost or decision.is_invisible(plan.lost)
+        return Assignment(Role.WRITE if writes else Role.COUNT, decision.slot)
     if decision.batch.stream == batch.stream and decision.batch.batch > batch.batch:
         if batch.numbering is Numbering.VERSION:
             return Assignment(Role.SKIP, decision.slot)
         raise operator_errors.old_checkpoint(names, log, batch, decision)
     if plan.doubtful and not proves_commit(batch, decision.batch):
         raise operator_errors.in_doubt(names, log, decision, plan.doubtful)
-    if plan.lost and not _is_invisible_single_write(decision, plan.lost):
+    if plan.lost:
         raise operator_errors.unrepaired(names, log, batch, decision, plan.lost)
     return Assignment(Role.WRITE, 1 - decision.slot)
-
-
-def _is_invisible_single_write(decision: Decision, lost: frozenset[int]) -> bool:
-    """A single batch write of which nothing is visible: its job has failed, so its user knows."""
-    is_single = decision.batch.numbering is Numbering.ONCE
-    return is_single and lost == decision.digests.keys()
 
 
 def check_unmoved(
@@ -145,18 +138,6 @@ def is_already_visible(names: QueryNames, log: str, record: LogRecord, decision:
     if known.total != total:
         raise operator_errors.other_rows_than_earlier(names, log, batch, known.total, total)
     return True
-
-
-def inline_share(inline_bytes: int, decision: Decision | None) -> int:
-    """The largest partition, in bytes, that a task hands to the driver: less if there are so many
-    tasks that the driver could not hold the rows of all.
-
-    Args:
-        inline_bytes: the option.
-        decision: the latest one; its number of partitions is taken for that of the batch.
-    """
-    tasks = decision.partitions if decision is not None else _USUAL_TASKS
-    return min(inline_bytes, _MOST_INLINE_BYTES // max(tasks, 1))
 
 
 def second_frame(names: QueryNames, batch: BatchId) -> ConfigurationError:
@@ -241,16 +222,20 @@ def vote_margin_ms(transaction_timeout_ms: int) -> int:
 
 
 def check_vote(
-    transactions: Iterable[Transaction],
+    transactions: Sequence[Transaction],
     states: Mapping[str, TransactionState],
     now_ms: int,
     margin_ms: int,
-) -> None:
+) -> int:
     """Check that each prepared transaction is open, under its own producer id and epoch, and not
     near its timeout.
 
     Args:
+        transactions: at least one.
         now_ms: by the brokers' clocks.
+
+    Returns:
+        The least time in ms that one of them has left, at least the margin.
 
     Raises:
         CommitFailedError: one is not; nothing is decided.
@@ -268,7 +253,7 @@ def check_vote(
                 "than the transaction timeout, make them smaller or raise "
                 "eos.transaction.timeout.ms.",
             )
-        left_ms = state.started_ms + state.timeout_ms - now_ms
+        left_ms = _left_ms(state, now_ms)
         if left_ms < margin_ms:
             raise CommitFailedError(
                 f"The batch took {(now_ms - state.started_ms) / 1000:.0f} s, too close to the "
@@ -278,6 +263,11 @@ def check_vote(
                 "eos.transaction.timeout.ms, then start the query again.",
                 data={"left_ms": left_ms},
             )
+    return min(_left_ms(states[each.transactional_id], now_ms) for each in transactions)
+
+
+def _left_ms(state: TransactionState, now_ms: int) -> int:
+    return state.started_ms + state.timeout_ms - now_ms
 
 
 def check_replay(
@@ -306,30 +296,30 @@ def check_rewrite(
     lost: frozenset[int],
     reports: Sequence[TaskReport],
 ) -> None:
-    """Check that a replay that rewrites lost partitions has the same rows in the same partitions.
+    """Check that a replay that rewrites lost partitions has the decided rows: if a part of them is
+    visible, each in its partition, so that the other part is known; if nothing is, in any.
 
     Raises:
         OperatorNeededError: it has not.
     """
     check_replay(names, log, decision, reports)
-    if len(reports) != decision.partitions:
+    if decision.is_invisible(lost):
+        wanted = {report.partition for report in reports if report.digest.rows}
+    else:
+        wanted = {*lost}
+        moved = _moved(decision, reports)
+        if moved or len(reports) != decision.partitions:
+            raise operator_errors.other_partitions(
+                names, log, decision, lost, moved=moved, now=len(reports)
+            )
+    written = {report.partition for report in reports if report.has_written}
+    if written != wanted:
         raise operator_errors.other_rows(
             names,
             log,
             decision,
-            f"the replay has {len(reports)} partitions, the decision {decision.partitions}",
-            sorted(lost),
-        )
-    moved = _moved(decision, reports)
-    written = {r.partition for r in reports if r.has_written}
-    if moved or written != lost:
-        raise operator_errors.other_rows(
-            names,
-            log,
-            decision,
-            f"partitions {sorted(lost)} were lost and {sorted(written)} written again, and "
-            f"partitions {moved} hold other rows than before",
-            sorted(set(moved) | lost),
+            f"partitions {sorted(wanted)} had to be written again, and {sorted(written)} were",
+            sorted(wanted | written),
         )
 
 

@@ -86,7 +86,8 @@ class KafkaEosDataSource(DataSource):
     def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
         """Called once for each `df.write...save()`, when it runs."""
         from eos_sink.options import parse_batch_options
-        from eos_sink.spark.writers import BatchWriter, add_batch_remedy
+        from eos_sink.spark.remedies import Stage, add_batch_remedy
+        from eos_sink.spark.writers import BatchWriter
 
         if overwrite:
             raise ConfigurationError(
@@ -96,7 +97,7 @@ class KafkaEosDataSource(DataSource):
                 "Kafka's own tools. Nothing was written or deleted.",
             )
         options = parse_batch_options(self._all_options())
-        with add_batch_remedy():
+        with add_batch_remedy(Stage.PLAN):
             plan = self._plan(schema, options.sink)
         connect, check = type(self).connect, self._check_settings()
         return BatchWriter(options.sink, connect, plan, options.version, check)

@@ -22,17 +22,11 @@ from pyspark.sql.datasource import (
     WriterCommitMessage,
 )
 
-from eos_sink.errors import (
-    BatchFailedError,
-    ConfigurationError,
-    EosSinkError,
-    OutcomeUnknownError,
-    UnfinishedError,
-    without_frames,
-)
+from eos_sink.errors import ConfigurationError, EosSinkError, without_frames
 from eos_sink.options import SinkOptions, Version
 from eos_sink.protocol.model import BatchId, Numbering, Plan, TaskReport
 from eos_sink.spark.client_cache import ClientCache
+from eos_sink.spark.remedies import Stage, add_batch_remedy
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -204,18 +198,21 @@ class BatchWriter(SinkWriter, DataSourceArrowWriter):
         super().__init__(options, connect, plan, check_settings)
         self._token = plan.token
         self._version = version
-        self._once = BatchId.numbered_by(Numbering.ONCE, uuid.uuid4().hex, 0)
+        # Its number is that of its record in the log, if it gets one.
+        self._once = BatchId.numbered_by(Numbering.ONCE, uuid.uuid4().hex, plan.token.seq + 1)
 
     @without_frames
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Report:
         context = _task_context()
         batch, spark_run = self._numbered(context)
-        with add_batch_remedy():
+        with add_batch_remedy(Stage.TASK, batch, self._token):
             return self._write(context, batch, spark_run, iterator)
 
     @without_frames
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        with add_batch_remedy():
+        reports = _reports(messages)
+        batch = reports[0].batch if reports else None
+        with add_batch_remedy(Stage.COMMIT, batch, self._token):
             self._commit(messages)
 
     @without_frames
@@ -246,29 +243,6 @@ def _run(context: TaskContext) -> str:
             remedy="Remove setJobGroup, or give the write txnAppId and txnVersion. Nothing of the "
             "batch is visible.",
         ) from None
-
-
-_REMEDIES: dict[type[EosSinkError], str] = {
-    BatchFailedError: "Outside of a query: run the write again.",
-    UnfinishedError: "Outside of a query: run the write again under the same txnVersion. Without "
-    "one do not run it again, its rows would be there twice: the next write under its identity, "
-    "even one without rows, finishes it.",
-    OutcomeUnknownError: "Outside of a query: run the write again under the same txnVersion. "
-    "Without one look for its rows first: they may be there or become visible.",
-}
-
-
-@contextlib.contextmanager
-def add_batch_remedy() -> Iterator[None]:
-    """Errors are about queries, which are started again. Add when to run a batch write again."""
-    try:
-        yield
-    except EosSinkError as error:
-        more = next((text for kind, text in _REMEDIES.items() if isinstance(error, kind)), None)
-        if more is None:
-            raise
-        remedy = f"{error.remedy} {more}"
-        raise type(error)(error.message, remedy=remedy, data=error.data) from error
 
 
 def _task_context() -> TaskContext:

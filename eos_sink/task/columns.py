@@ -8,8 +8,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eos_sink.errors import ConfigurationError
-from eos_sink.kafka.rows import Rows, to_bytes
+from eos_sink.kafka.rows import Rows, find_wrong_keys, to_bytes
 from eos_sink.kafka_config.destinations import Destinations
+from eos_sink.kafka_config.topic_rules import is_topic_name
 
 # Its name in SparkThrowable.getCondition of Spark's own sink.
 _NULL_TOPIC = "KAFKA_NULL_TOPIC_IN_DATA"
@@ -89,19 +90,43 @@ def _milliseconds(column: Any, name: str | None, checked: bool) -> Any:
 
 
 def _headers(column: Any) -> Any:
-    keys = pc.list_flatten(column).flatten()[0]
-    if keys.null_count:
+    if find_wrong_keys(column).any():
         raise ConfigurationError(
-            "A row has a header without a key in column 'headers'.",
-            remedy="Give each header a key. Nothing of the batch is visible.",
-        )
-    if pc.any(pc.match_substring(keys, "\0")).as_py():
-        raise ConfigurationError(
-            "A row has a header whose key contains a zero character, where librdkafka would cut "
-            "it off.",
-            remedy="Give the header another key. Nothing of the batch is visible.",
+            "A row has a header without a key in column 'headers', or with a key that is not UTF-8 "
+            "or has a zero character in it, where librdkafka would cut it off.",
+            remedy="Give each header a key of text. Nothing of the batch is visible.",
         )
     return column
+
+
+def check_topics(rows: Rows, log: str) -> None:
+    """Check the topics that rows name. In the decision log a row would be read as a decision.
+
+    Args:
+        rows: with a column of topics.
+        log: the decision log.
+
+    Raises:
+        ConfigurationError: a row names the log, or what is no topic's name.
+    """
+    names = rows.topics[0]
+    wrong = next((name for name in names if not is_topic_name(name)), None)
+    if wrong is not None:
+        raise ConfigurationError(
+            f"A row has {wrong!r} in column 'topic', which cannot be the name of a topic that "
+            "applications write.",
+            remedy="Give the row another topic, or filter such rows. Nothing of the batch is "
+            "visible.",
+            data={"topic": wrong},
+        )
+    if log in names:
+        raise ConfigurationError(
+            f"A row has {log!r} in column 'topic', the decision log, where the sink keeps its "
+            "decisions.",
+            remedy="Give the row another topic, or filter such rows. Nothing of the batch is "
+            "visible.",
+            data={"topic": log},
+        )
 
 
 def check_destinations_of(batch: pa.RecordBatch, topic: str | None, declared: Destinations) -> None:
@@ -123,6 +148,5 @@ def check_destinations_of(batch: pa.RecordBatch, topic: str | None, declared: De
         found = pa.Table.from_batches([batch.select(names)]).group_by(names).aggregate([])
         places = [(row["topic"], row.get("partition")) for row in found.to_pylist()]
     for name, number in places:
-        # `to_rows` refuses a row without a topic.
-        if name is not None and not declared.allow(name, number):
+        if not declared.allow(name, number):
             raise declared.make_error(name, number)

@@ -85,4 +85,4 @@ def _mended(
     headers: list[tuple[str, bytes | None]] | None,
 ) -> list[tuple[str, bytes | None]]:
     """The row's headers, with keys that a record can have."""
-    return [((key or "").replace("\0", "\ufffd"), value) for key, value in headers or ()]
+    return [(key.replace("\0", "\ufffd"), value) for key, value in headers or ()]

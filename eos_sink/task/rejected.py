@@ -14,11 +14,10 @@ from collections.abc import Callable, Iterator, Mapping
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka, Sizes
-from eos_sink.kafka.rows import Int64s, Rows, find_valid, split_headers
+from eos_sink.kafka.rows import Int64s, Rows, find_valid, find_wrong_keys, split_headers
 from eos_sink.kafka.topic_rules import read_topic_rules
 from eos_sink.kafka_config import translate
 from eos_sink.kafka_config.topic_rules import TopicRules, is_topic_name
@@ -198,6 +197,9 @@ class RejectedRows:
             if not is_topic_name(name):
                 what = f"cannot be written: {name!r}" if name else "is null or empty"
                 fault = Fault(_BAD_NAME, f"The topic {what}.")
+            elif name == self._options.log_topic:
+                # As the topics that only Kafka writes: the row is wrong, the others are not.
+                fault = Fault(_BAD_NAME, f"Topic {name} is the decision log, which has no rows.")
             elif not self._is_declared(name):
                 fault = Fault(_UNKNOWN, f"eos.destinations does not declare topic {name}.")
             elif self._known[name] is None and self._options.topic is None:
@@ -243,11 +245,9 @@ class RejectedRows:
         if rows.headers is None:
             return
         counts, _, _ = split_headers(rows.headers)
-        keys = pc.list_flatten(rows.headers).flatten()[0]
-        wrong = pc.fill_null(pc.match_substring(keys, "\0"), True).to_numpy(zero_copy_only=False)
         mask = np.zeros(len(rows), np.bool_)
-        mask[np.repeat(np.arange(len(rows)), counts)[wrong]] = True
-        what = "A header has no key, or one with a zero character."
+        mask[np.repeat(np.arange(len(rows)), counts)[find_wrong_keys(rows.headers)]] = True
+        what = "A header has no key, or one that is not UTF-8 or has a zero character."
         yield mask, _always(Fault(_BAD_ARGUMENT, what))
 
     def _find_missing_keys(self, rows: Rows, rules: list[TopicRules]) -> Found:

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
+from functools import partial
 from itertools import islice
 
 import pyarrow as pa
@@ -33,10 +34,11 @@ from eos_sink.metrics.names import Step
 from eos_sink.metrics.stats import StepClock
 from eos_sink.options import SinkOptions
 from eos_sink.protocol.fenced_errors import refused_member, superseded
+from eos_sink.protocol.inline import NOTHING_INLINE, inline_share
 from eos_sink.protocol.model import BatchId, Entry, Plan, Prepared, TaskReport
 from eos_sink.protocol.produce_errors import rows_not_taken
-from eos_sink.protocol.rules import Role, assign, inline_share, second_frame
-from eos_sink.task.columns import check_destinations_of, to_rows
+from eos_sink.protocol.rules import Role, assign, second_frame
+from eos_sink.task.columns import check_destinations_of, check_topics, to_rows
 from eos_sink.task.fingerprint import RowDigester
 from eos_sink.task.rejected import RejectedRows
 
@@ -133,12 +135,13 @@ class TaskWriter:
                 for part in waiting:
                     self._rejected.know(self._rows(part))
                 sizes = self._sizes()
-            share, first = self._share(sizes), None
+            share, first = self._share(partition, sizes), None
             if len(waiting) == 1 and waiting[0].nbytes <= share:
+                left = share - waiting[0].nbytes
                 first = self._take(waiting.pop(), digester)
                 packed = [pack(rows) for rows in first]
                 # A dead letter may be many times as large as its row.
-                if all(len(letters) <= share for letters in packed[1:]):
+                if all(len(letters) <= left for letters in packed[1:]):
                     return packed
             producer = opening.end()
         self._clock.begin()
@@ -162,12 +165,12 @@ class TaskWriter:
     def _sizes(self) -> Sizes | None:
         return None if self._rejected is None else self._rejected.sizes()
 
-    def _share(self, sizes: Sizes | None) -> int:
+    def _share(self, partition: int, sizes: Sizes | None) -> int:
         """The largest Arrow batch whose rows the driver writes."""
         most = self._options.inline_bytes
         # The driver's record batches may have so many bytes.
         too_narrow = sizes is not None and sizes.batch < most
-        return -1 if too_narrow else inline_share(most, self._plan.decision)
+        return NOTHING_INLINE if too_narrow else inline_share(most, partition, self._plan)
 
     def _open(self, transactional_id: str, sizes: Sizes | None) -> TransactionalProducer:
         self._clock.begin()
@@ -192,32 +195,31 @@ class TaskWriter:
         """Args:
         first: the rows of the first Arrow batch, if they were taken already.
         """
-        witnesses: list[Witness] = []
-        _send(
-            producer,
-            self._take(waiting.pop(0), digester) if first is None else first,
-            lambda *place: witnesses.append(Witness(*place)),
-        )
+        sender = _Sender(producer)
+        sender.send(self._take(waiting.pop(0), digester) if first is None else first)
         if waiting:
             # Kafka refuses a stale driver's task here, before it has written much.
             self._send_offset(producer)
-            _send(producer, self._take(waiting.pop(), digester))
+            sender.send(self._take(waiting.pop(), digester))
             for part in rest:
-                _send(producer, self._take(part, digester))
+                sender.send(self._take(part, digester))
                 del part
         producer.flush(Deadline(self._options.transaction_timeout_ms / 1000))
         # Behind the last row, so that a stale task never stays prepared: a driver that takes over
         # later sees all of the transaction. And librdkafka reports a failed record here.
         self._send_offset(producer)
-        if not witnesses:
+        if sender.witness is None:
             raise ProduceFailed("No record is known to be there.", FailureKind.DELIVERY_FAILED)
-        return witnesses[0]
+        return sender.witness
 
     def _take(self, part: pa.RecordBatch, digester: RowDigester) -> list[Rows]:
         """Check and count rows that will be written: the rows, and dead letters among them."""
-        if self._rejected is None and self._options.destinations is not None:
-            check_destinations_of(part, self._options.topic, self._options.destinations)
-        rows = self._rows(part)
+        rows, options = self._rows(part, checked=self._rejected is None), self._options
+        if self._rejected is None:
+            if options.topic is None:
+                check_topics(rows, options.log_topic)
+            if options.destinations is not None:
+                check_destinations_of(part, options.topic, options.destinations)
         # Of all rows, whichever topic they are in: a repeated batch has the same ones.
         digester.add(rows)
         if self._rejected is None:
@@ -229,9 +231,9 @@ class TaskWriter:
         token, deadline = self._plan.token, Deadline(self._options.step_timeout)
         producer.send_offset(token.position, token.member, deadline)
 
-    def _rows(self, part: pa.RecordBatch) -> Rows:
+    def _rows(self, part: pa.RecordBatch, *, checked: bool = False) -> Rows:
+        """Rows that are only counted are in a decided batch: it is too late to refuse one."""
         options = self._options
-        checked = options.dead_letter_topic is None
         return to_rows(part, options.topic, options.timestamp_column, checked=checked)
 
     @contextlib.contextmanager
@@ -304,16 +306,29 @@ class _Opening:
             begun.set_exception(error)
 
 
-def _send(
-    producer: TransactionalProducer,
-    taken: Iterable[Rows],
-    on_offset: Callable[[str, int, int], None] | None = None,
-) -> None:
-    for rows in taken:
-        if len(rows):
-            producer.produce_rows(rows, on_offset)
-            # The witness: a row in its own topic, if there is one.
-            on_offset = None
+class _Sender:
+    """Sends rows and the dead letters among them, and finds a witness."""
+
+    def __init__(self, producer: TransactionalProducer) -> None:
+        self._producer = producer
+        # Of the rows in their own topics, and of the dead letters, once there are any.
+        self._known: dict[int, list[Witness]] = {}
+
+    def send(self, taken: Iterable[Rows]) -> None:
+        for kind, rows in enumerate(taken):
+            if not len(rows):
+                continue
+            on_offset = None if kind in self._known else partial(self._note, kind)
+            self._known.setdefault(kind, [])
+            self._producer.produce_rows(rows, on_offset)
+
+    @property
+    def witness(self) -> Witness | None:
+        """A row in its own topic, if the transaction has one; known when all rows are there."""
+        return next((each for _, found in sorted(self._known.items()) for each in found), None)
+
+    def _note(self, kind: int, topic: str, partition: int, offset: int) -> None:
+        self._known[kind].append(Witness(topic, partition, offset))
 
 
 def _give_up(producer: TransactionalProducer) -> None:

@@ -3,7 +3,7 @@ reported; finds the places of the duplicates."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from eos_sink.testing.topic_scan import Row, Span
 from eos_sink.verify.count_rows import Repeats
 from eos_sink.verify.read_rows import Meter, Timeline, read_again
-from eos_sink.verify.row_columns import Chunk, SourceFile
+from eos_sink.verify.row_columns import Chunk, Numbers, SourceFile
 from eos_sink.verify.row_identity import RowIdentifier
 from eos_sink.verify.verify_model import VerifyOptions
 
@@ -77,7 +77,8 @@ def confirm_duplicates(
         ReaderError: they cannot be read any more.
     """
     confirmed = Confirmed()
-    rounds = _find_rounds(chunks, found, groups)
+    wanted = np.concatenate([found.suspects, found.foreign_some])
+    rounds = find_rounds(chunks, wanted, groups)
     if not rounds:
         return confirmed
     suspects, foreign = set(found.suspects.tolist()), set(found.foreign_some.tolist())
@@ -111,9 +112,11 @@ def confirm_duplicates(
     return confirmed
 
 
-def _find_rounds(chunks: Sequence[Chunk], found: Repeats, groups: set[int]) -> list[list[Span]]:
-    """The spans to read, one of each partition in a round; neighbouring chunks are one span."""
-    wanted = np.concatenate([found.suspects, found.foreign_some])
+def find_rounds(
+    chunks: Sequence[Chunk], wanted: Numbers, groups: Collection[int] = ()
+) -> list[list[Span]]:
+    """The spans that hold these numbers and groups, one of each partition in a round; neighbouring
+    chunks are one span."""
     unnamed = np.array(sorted(groups), np.int64)
     ranges: dict[int, list[Span]] = {}
     previous = -1  # The partition of the previous chunk, if that is read too.

@@ -23,11 +23,13 @@ class GapScope:
         bounds: the range; None: nowhere.
         why: the reason why nowhere.
         range_text: the range and its reason, for people; empty: all numbers that were seen.
+        covers: the range has every number that was seen.
     """
 
     bounds: Bounds | None
     why: str = ""
     range_text: str = ""
+    covers: bool = True
 
 
 def find_scope(  # noqa: PLR0911 - one return for each reason
@@ -49,6 +51,8 @@ def find_scope(  # noqa: PLR0911 - one return for each reason
         return GapScope(
             None, "it is unknown which rows there should be: --number, --expected, --expected-from"
         )
+    if not chunks:
+        return GapScope(None, "no row with a number was read")
     if options.group is not None:
         partly = options.partitions or any(each.read_from or each.behind for each in partitions)
         if partly and has_split_groups(chunks):
@@ -81,7 +85,10 @@ def _limit_to_read(partitions: Sequence[PartitionRead], chunks: Sequence[Chunk])
     if waiting:
         high = min(_last_number(tails[p]) for p in waiting)
         texts.append(f"up to {high}, because readers are held up")
-    return GapScope(Bounds(low, high), range_text=", ".join(texts))
+    covers = all(
+        low <= int(each.values.min()) and int(each.values.max()) <= high for each in chunks
+    )
+    return GapScope(Bounds(low, high), range_text=", ".join(texts), covers=covers)
 
 
 def _last_number(chunk: Chunk) -> int:

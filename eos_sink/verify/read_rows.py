@@ -98,7 +98,7 @@ class TopicReader:
             self._read_to_ends()
             while not follow.passed:
                 time.sleep(min(_LOOK_AGAIN_S, follow.left))
-                self.ends = self._find_ends()
+                self.ends = self._find_same_ends()
                 self._read_to_ends()
         except KeyboardInterrupt:
             self.interrupted = True
@@ -188,6 +188,16 @@ class TopicReader:
 
     def _find_ends(self) -> dict[int, int]:
         return self._select(self._offsets.wait_high(Deadline(self._options.stall_s)))
+
+    def _find_same_ends(self) -> dict[int, int]:
+        """Raises ReaderError if partitions were added or removed, which are not read."""
+        ends = self._find_ends()
+        changed = sorted(ends.keys() ^ self.starts.keys())
+        if changed:
+            raise ReaderError(
+                f"partitions {', '.join(map(str, changed))} were added or removed while it was read"
+            )
+        return ends
 
     def _find_stable(self) -> dict[int, int]:
         """Last stable offsets; empty if a leader does not answer."""

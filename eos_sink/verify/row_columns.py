@@ -110,8 +110,12 @@ class SourceFile:
         return columns.chunks()
 
     def count_lines(self, numbers: set[int]) -> Counter[bytes]:
-        """Count the lines that have one of these numbers."""
-        return Counter(line for number, line in self._lines() if number in numbers)
+        """Count the lines that have one of these numbers, as `RowIdentifier.text` has them."""
+        return Counter(
+            b"%d" % number if self._numbered else line
+            for number, line in self._lines()
+            if number in numbers
+        )
 
     def _lines(self) -> Iterator[tuple[int, bytes]]:
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from eos_sink.testing.topic_scan import Row
@@ -44,7 +44,7 @@ class Places:
                 return self._find_field(fields.split("."))
             case ["header", _, name] if name:
                 return lambda row: next(
-                    (value for key, value in reversed(row.headers() or ()) if key == name), None
+                    (value for key, value in reversed(headers_of(row)) if key == name), None
                 )
             case ["regex", _, pattern] if pattern:
                 return _find_pattern(pattern)
@@ -69,6 +69,16 @@ class Places:
             return found
 
         return find
+
+
+def headers_of(row: Row) -> Sequence[tuple[str, bytes | None]]:
+    """The row's headers; empty if a name is not UTF-8, which confluent-kafka cannot return."""
+    try:
+        return row.headers() or ()
+    except (SystemError, UnicodeDecodeError) as error:
+        if isinstance(error.__cause__, KeyboardInterrupt):
+            raise
+        return ()
 
 
 def _find_pattern(pattern: str) -> Find:
@@ -98,6 +108,7 @@ class RowIdentifier:
 
     def __init__(self, options: VerifyOptions) -> None:
         places = Places()
+        self._numbered = options.numbered
         self._identity = places.find(options.identity)
         self._group = places.find(options.group) if options.group else None
         self._order = places.find(options.order) if options.order else None
@@ -106,8 +117,9 @@ class RowIdentifier:
         )
 
     def text(self, row: Row) -> bytes:
-        """The identity as the record has it."""
-        return as_text(self._identity(row)) or b""
+        """The identity as the record has it; a number in its usual spelling."""
+        found = self._identity(row)
+        return as_text(as_number(found) if self._numbered else found) or b""
 
     def group(self, row: Row) -> bytes:
         return as_text(self._group(row) if self._group else None) or b""

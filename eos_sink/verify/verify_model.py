@@ -33,6 +33,7 @@ class VerifyOptions:
         compacted: whether the topic is compacted; None: unknown, for lack of a permission.
         stall_s: fail after so long without progress.
         dead_letters: a dead letter topic of the sink, whose rows of this topic count as there.
+        partial: a check that an option asks for may be left out, or cover a part only.
     """
 
     source: Source
@@ -51,6 +52,7 @@ class VerifyOptions:
     compacted: bool | None = False
     stall_s: float = 60.0
     dead_letters: Source | None = None
+    partial: bool = False
 
     @property
     def limited(self) -> bool:
@@ -78,6 +80,7 @@ class Check:
         found: the number of rows or partitions with the flaw; 0 if it was not checked.
         told: what was compared, or why it was not checked.
         examples: some of the flaws, safe to print on a terminal.
+        required: an option asks for it, so the result is not good if it was not checked.
     """
 
     name: str
@@ -85,6 +88,13 @@ class Check:
     found: int
     told: str
     examples: tuple[str, ...] = ()
+    required: bool = False
+
+    @property
+    def failed(self) -> bool:
+        """True if a flaw was found, or a required check was not made."""
+        unmade = self.required and self.status is Status.UNCHECKED
+        return unmade or self.status is Status.WRONG
 
     @property
     def shown(self) -> str:
@@ -158,8 +168,8 @@ class VerifyResult:
 
     @property
     def good(self) -> bool:
-        """No check found anything wrong."""
-        return all(check.status is not Status.WRONG for check in self.checks)
+        """No check found anything wrong, and every required one was made."""
+        return not any(check.failed for check in self.checks)
 
     def document(self) -> dict[str, Any]:
         """The result as JSON-compatible data."""

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from eos_sink.testing.topic_scan import ReaderError
 from eos_sink.verify import checks
@@ -18,12 +19,14 @@ from eos_sink.verify.count_rows import (
     find_outside,
     find_repeats,
 )
-from eos_sink.verify.dead_letters import read_dead_letters
+from eos_sink.verify.dead_letters import Astray, Letters, confirm_astray, find_astray, read_letters
 from eos_sink.verify.gap_scope import GapScope, find_scope, limit_to_seen
 from eos_sink.verify.read_rows import Meter, TopicReader
 from eos_sink.verify.row_columns import Chunk, SourceFile
 from eos_sink.verify.row_identity import escape_text
 from eos_sink.verify.verify_model import Check, VerifyOptions, VerifyResult
+
+_T = TypeVar("_T")
 
 FindHolders = Callable[[Mapping[int, int]], Mapping[int, str]]
 """From the last stable offset of partitions to the transactions that hold up their readers, as far
@@ -32,15 +35,15 @@ as they are known."""
 
 @dataclass(frozen=True)
 class _Count:
-    """`letters` are the topic's rows in the dead letter topic, and `astray` counts those of them
-    that are in the topic too, or are there twice."""
+    """`letters` are the topic's rows in the dead letter topic, and `astray` are those of them that
+    are in the topic too, or are there twice."""
 
     chunks: Sequence[Chunk]
     repeats: Repeats
     scope: GapScope
     gaps: Gaps
-    letters: Sequence[Chunk] = ()
-    astray: int = 0
+    letters: Letters
+    astray: Repeats
 
 
 def verify_topic(options: VerifyOptions, meter: Meter, find_holders: FindHolders) -> VerifyResult:
@@ -66,6 +69,7 @@ def verify_topic(options: VerifyOptions, meter: Meter, find_holders: FindHolders
         count_aborted = options.count_aborted and not reader.interrupted
         aborted = reader.count_aborted() if count_aborted else {}
         confirmed, why_not = _confirm(options, reader, count, meter)
+        astray, why_no_letters = _confirm_letters(options, reader, count, meter)
     read = reader.partitions
     waiting = {p.partition: p.read_to for p in read if p.behind and not reader.interrupted}
     holders = find_holders(waiting) if waiting else {}
@@ -81,11 +85,13 @@ def verify_topic(options: VerifyOptions, meter: Meter, find_holders: FindHolders
             lost,
             checks.check_doubled(options, count.repeats, confirmed, why_not),
             foreign,
-            checks.check_order(options, reader.order),
-            checks.check_identities(options, reader.nameless, reader.nameless_some),
+            checks.check_order(options, reader.order, reader.rows.total()),
+            checks.check_identities(
+                options, reader.nameless, reader.nameless_some, count.letters.nameless
+            ),
             checks.check_held_up(options, partitions, interrupted=reader.interrupted),
             *checks.check_dead_letters(
-                options, sum(len(each.values) for each in count.letters), count.astray
+                options, count.letters, count.astray, astray, why_no_letters
             ),
         ),
         partitions=partitions,
@@ -106,37 +112,56 @@ def _count(
     scope: GapScope | None = None,
 ) -> _Count:
     chunks = reader.columns.chunks()
-    letters: list[Chunk] = []
+    letters = Letters(interrupted=reader.interrupted)
     if options.dead_letters is not None and not reader.interrupted:
-        letters, reader.interrupted = read_dead_letters(options, chunks, meter)
+        letters = read_letters(options, meter)
+        reader.interrupted = letters.interrupted
     if scope is None:
         interrupted = reader.interrupted
         scope = find_scope(options, reader.partitions, chunks, interrupted=interrupted)
-    there = [*chunks, *letters]
+    if due is not None and not due:
+        scope = GapScope(None, "the source has no row")
     gaps = Gaps()
     if due is not None:
-        repeats = every = compare_with_source(chunks, due)
-        if letters:
-            every = compare_with_source(there, due)
+        repeats = compare_with_source(chunks, due)
+        if letters.chunks:
+            every = compare_with_source([*chunks, *letters.chunks], due)
             repeats = replace(repeats, lost=every.lost, lost_some=every.lost_some)
     else:
-        repeats = every = find_repeats(chunks)
-        if letters:
-            every = find_repeats(there)
+        repeats = find_repeats(chunks)
         if scope.bounds is not None:
-            gaps = find_gaps(there, scope.bounds)
-    return _Count(chunks, repeats, scope, gaps, letters, every.doubled - repeats.doubled)
+            unlimited = options.expected is not None or options.group is not None
+            there = letters.chunks if unlimited else letters.between(chunks)
+            gaps = find_gaps([*chunks, *there], scope.bounds)
+    astray = find_astray(chunks, letters.chunks, due)
+    return _Count(chunks, repeats, scope, gaps, letters, astray)
 
 
 def _confirm(
     options: VerifyOptions, reader: TopicReader, count: _Count, meter: Meter
 ) -> tuple[Confirmed | None, str]:
-    """Read the suspects again; without a result, also return the reason."""
+    groups = {gap.group for gap in count.gaps.some} if options.group else set()
+    return _try_again(
+        reader,
+        lambda: confirm_duplicates(options, count.chunks, count.repeats, groups, meter),
+    )
+
+
+def _confirm_letters(
+    options: VerifyOptions, reader: TopicReader, count: _Count, meter: Meter
+) -> tuple[Astray | None, str]:
+    """As `_confirm`, for dead letters."""
+    return _try_again(
+        reader,
+        lambda: confirm_astray(options, count.chunks, count.letters.chunks, count.astray, meter),
+    )
+
+
+def _try_again(reader: TopicReader, confirm: Callable[[], _T]) -> tuple[_T | None, str]:
     if reader.interrupted:
         return None, "it was interrupted before they were read again"
-    groups = {gap.group for gap in count.gaps.some} if options.group else set()
     try:
-        return confirm_duplicates(options, count.chunks, count.repeats, groups, meter), ""
+        return confirm(), ""
     except ReaderError as error:
         return None, f"they could not be read again: {error}"
     except KeyboardInterrupt:

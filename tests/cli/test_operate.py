@@ -17,9 +17,11 @@ from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka_config.acls import Resource
 from eos_sink.ops import RefusedChoice
 from eos_sink.ops.observer import Observer
+from eos_sink.protocol.model import BatchId, Numbering
 from tests.fakes.admin import FakeAdmin
 from tests.fakes.log import Outcome, Txn
 from tests.fakes.process import Killed, Moment
+from tests.protocol.test_batch import Job, world_of
 from tests.protocol.test_prefixes import as_before
 from tests.protocol.test_stories import At, Driver, decide_and_die, late_attempt, log, open_ids
 from tests.protocol.world import TOPIC, World, options
@@ -331,6 +333,30 @@ def test_each_task_of_a_batch_is_explained(world: World, ops: Operator) -> None:
         *("committed", "lost, written again") * 2,
         "no rows",
     ]
+
+
+def test_a_write_without_a_number_is_explained_by_the_number_of_its_record(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = world_of()
+    monkeypatch.setattr(Observer.__init__, "__defaults__", (lambda: world.cluster.clock.ms,))
+    ops = Operator(world)
+    mine, other = (BatchId.numbered_by(Numbering.ONCE, name, 2) for name in ("mine", "other"))
+    Job(world).write(mine, [b"a"])
+    found = ops.explains(2, "--stream", mine.stream)
+    assert found.ok
+    assert [row[2] for row in cells(found)] == ["committed"]
+    refused = ops.explains(2, "--stream", other.stream)
+    assert not refused.ok
+    assert "nothing of this write is or becomes visible" in render(refused)
+    later = ops.explains(9, "--stream", other.stream)
+    assert not later.ok
+    assert "may still be open" in render(later)
+    log = world.cluster.topics[world.options.log_topic].partitions[0]
+    log.compact()
+    gone = ops.explains(2, "--stream", other.stream)
+    assert not gone.ok
+    assert "does not tell" in render(gone)
 
 
 def test_an_earlier_batch_is_known_by_the_later_one(world: World, ops: Operator) -> None:

@@ -147,3 +147,19 @@ def test_a_quiet_command_shows_no_progress(capsys: pytest.CaptureFixture[str]) -
 )
 def test_a_duration_has_one_unit(ms: int, text: str) -> None:
     assert span(ms) == text
+
+
+HOSTILE = "a\x1b[2Jb\nc\x07[bold]d[/bold]"
+
+
+def test_what_comes_from_kafka_cannot_change_a_terminal() -> None:
+    rows = ((Cell(HOSTILE), Cell("1")),)
+    text = render(Report(("id", "n"), rows, (f"about {HOSTILE}",), ok=True, document={}))
+    assert text.count(r"a\x1b[2Jb\nc\x07[bold]d[/bold]") == 2
+    assert "\x1b" not in text
+    assert [line for line in text.splitlines() if line.startswith("c")] == []
+
+
+def test_notes_with_lines_of_their_own_keep_them() -> None:
+    report = Report((), (), ("one\n\ttwo\x1b[2J",), ok=True, document={}, lines=True)
+    assert render(report) == "one\n\ttwo\\x1b[2J"

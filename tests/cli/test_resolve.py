@@ -25,6 +25,7 @@ from eos_sink.ops.resolve import Choice, QueryEvidence, gather_evidence
 from eos_sink.protocol.model import LogRecord, Run
 from tests.fakes.admin import FakeAdmin
 from tests.ops.test_resolve import Operator, bring_into_doubt
+from tests.protocol.test_batch import Job, once, world_of
 from tests.protocol.test_stories import Driver
 from tests.protocol.world import World, options
 
@@ -157,6 +158,20 @@ def test_a_doubt_is_shown_as_text_and_as_json(world: World) -> None:
     assert document["decision"]["batch"] == 0
     assert document["transactions"][0]["witness"]["found"] == "unreadable"
     assert document["carried_out"] is None
+
+
+def test_a_write_without_a_number_that_has_lost_rows_needs_a_choice() -> None:
+    world = world_of()
+    job, batch = Job(world), once("1")
+    job.dies_after_the_decision(batch, [b"a"])
+    assert make_report(world.options, Operator(world).looks()).ok
+    world.cluster.coordinator.time_out()
+    report = make_report(world.options, Operator(world).looks())
+    assert not report.ok
+    assert "To continue: --accept" in render(report)
+    written = Operator(world).chooses_about(batch.stream, Choice.ACCEPT)
+    assert written.decision is not None
+    assert make_report(world.options, Operator(world).looks()).ok
 
 
 def test_rows_in_the_decision_s_transaction_are_shown() -> None:

@@ -133,6 +133,19 @@ def test_ctrl_c_within_a_call_of_the_kafka_client_ends_the_command(
     assert cli.main([command, "--bootstrap-server", "127.0.0.1:1"]) == code
 
 
+@pytest.mark.parametrize("command", ["watch", "status"])
+def test_a_signal_within_a_call_of_the_kafka_client_ends_the_command(
+    monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    def terminated(*_: object, **__: object) -> None:
+        raise SystemError("returned a result with an exception set") from SystemExit(143)
+
+    monkeypatch.setattr(Observer, "look", terminated)
+    with pytest.raises(SystemExit) as ended:
+        cli.main([command, "--bootstrap-server", "127.0.0.1:1"])
+    assert ended.value.code == 143
+
+
 def test_any_other_system_error_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object, **__: object) -> None:
         raise SystemError

@@ -118,6 +118,23 @@ class LogContract:
         mine.close()
         reader.close()
 
+    def test_the_records_of_a_key_are_read_from_an_offset_on(self, harness: Harness) -> None:
+        """Those of committed transactions, oldest first; a reader may have read on before."""
+        first = append(harness, b"1")
+        append(harness, b"aborted", commit=False)
+        append(harness, b"other", FORMER)
+        second = append(harness, b"2")
+        reader = harness.kafka().log_reader(harness.deadline())
+        reader.latest([KEY], harness.deadline())
+        for start, expected in (
+            (0, [(first, b"1"), (second, b"2")]),
+            (first + 1, [(second, b"2")]),
+            (second + 1, []),
+        ):
+            found = reader.records(KEY, start, harness.deadline())
+            assert [(position.offset, value) for position, value in found] == expected
+        reader.close()
+
     def test_all_records_are_the_latest_of_each_key(self, harness: Harness) -> None:
         append(harness, b"1")
         append(harness, b"2")

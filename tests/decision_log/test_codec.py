@@ -76,6 +76,7 @@ records = st.builds(
     st.text(st.characters(codec="utf-8")),
     st.lists(earlier, max_size=3).map(tuple),
     st.none() | runs,
+    given_up=numbers,
 )
 
 EXAMPLE = LogRecord(

@@ -174,7 +174,7 @@ def append(writer: Writer, key: str, value: bytes) -> None:
     producer.commit(writer.deadline)
 
 
-def test_a_record_of_another_query_that_cannot_be_read_is_not_passed_over(
+def test_a_record_that_a_newer_version_wrote_for_another_query_is_not_passed_over(
     cluster: FakeCluster,
 ) -> None:
     """It may decide the very batch that is asked about."""
@@ -191,6 +191,23 @@ def test_tombstones_and_records_under_keys_of_no_query_are_passed_over(
     append(writer, "gone-0123456789", b"")
     append(writer, "anything", b"else")
     assert writer.register.read_other_queries(writer.deadline) == []
+
+
+JUNK = [b"junk", b"\xff", b"[" * 100_000, b"[]", b"1", b"{}"]
+FORMATS = [b'"x"', b"true", b"1", b"0"]
+
+
+@pytest.mark.parametrize("value", [*JUNK, *(b'{"format": %s}' % each for each in FORMATS)])
+def test_what_another_program_wrote_under_a_query_s_name_stops_that_query_alone(
+    cluster: FakeCluster, caplog: pytest.LogCaptureFixture, value: bytes
+) -> None:
+    writer, victim = Writer(cluster), QueryNames("eos-sink-", "other-0123456789")
+    append(writer, victim.log_key, value)
+    assert writer.register.read_other_queries(writer.deadline) == []
+    assert victim.log_key in caplog.text
+    other = Writer(cluster, victim)
+    with pytest.raises(OperatorNeededError):
+        other.register.read(other.deadline)
 
 
 def test_an_error_that_needs_no_explanation_is_not_its_own_cause(cluster: FakeCluster) -> None:
@@ -293,14 +310,14 @@ def test_a_write_that_is_given_up_does_not_outlast_its_step(
         allowed.append(deadline.seconds)
         abort(producer, deadline)
 
-    def silent() -> None:
+    def silent(_: float) -> float:
         raise OutcomeUnknownError("No answer from the transaction coordinator.", remedy="")
 
     monkeypatch.setattr(FakeProducer, "abort", watched)
     member, start = writer.join(), writer.register.open(writer.deadline).position
     token = PlanToken(NAMES, 0, start, member)
     with pytest.raises(OutcomeUnknownError):
-        writer.register.write(token, None, writer.deadline, before_commit=silent)
+        writer.register.write(token, None, writer.deadline, vote=silent)
     assert [seconds < 10 for seconds in allowed] == [True]
 
 

@@ -18,6 +18,10 @@ from tests.fakes.clock import FakeClock
 from tests.fakes.group import Groups
 from tests.fakes.log import Outcome, Txn
 
+_ENDING = {
+    True: TransactionStatus.PREPARE_COMMIT,
+    False: TransactionStatus.PREPARE_ABORT,
+}
 _ENDED = {
     True: (TransactionStatus.COMPLETE_COMMIT, Outcome.COMMITTED),
     False: (TransactionStatus.COMPLETE_ABORT, Outcome.ABORTED),
@@ -34,6 +38,8 @@ class _Registration:
     status: TransactionStatus = TransactionStatus.EMPTY
     started_ms: int = -1
     txn: Txn | None = None
+    ending: Txn | None = None
+    """It waits for markers."""
 
 
 class Coordinator:
@@ -60,8 +66,28 @@ class Coordinator:
             self._finish(known, commit=False)
         known.epoch += 1
         known.timeout_ms = timeout_ms
-        known.status = TransactionStatus.EMPTY
+        if known.ending is None:
+            known.status = TransactionStatus.EMPTY
         return ProducerIdentity(known.producer_id, known.epoch)
+
+    def is_ending(self, transactional_id: str) -> bool:
+        """CONCURRENT_TRANSACTIONS: markers of its last transaction are missing."""
+        known = self._ids.get(transactional_id)
+        if known is None or known.ending is None:
+            return False
+        known.ending.write_markers()
+        if known.ending.unmarked:
+            return True
+        known.status = _ENDED[known.ending.outcome is Outcome.COMMITTED][0]
+        known.ending = None
+        return False
+
+    def write_markers(self) -> None:
+        """Partitions have leaders again, so the coordinator's retries reach them."""
+        for txn in self.history:
+            txn.write_markers()
+        for name in self._ids:
+            self.is_ending(name)
 
     def open(self, transactional_id: str, producer: ProducerIdentity) -> Txn:
         """AddPartitionsToTxn and AddOffsetsToTxn: the open transaction, or a new one under the
@@ -119,6 +145,7 @@ class Coordinator:
         return [i for i, k in self._ids.items() if k.status is committed and i.startswith(prefix)]
 
     def describe(self, transactional_id: str) -> TransactionState:
+        ending = self.is_ending(transactional_id)
         known = self._ids.get(transactional_id)
         if known is None:
             missing = Transaction(transactional_id, -1, -1)
@@ -128,6 +155,9 @@ class Coordinator:
             known.status,
             known.started_ms if known.txn else -1,
             known.timeout_ms,
+            tuple((log.topic, log.partition) for log in known.ending.unmarked)
+            if ending and known.ending
+            else (),
         )
 
     def pending(self, group: str) -> bool:
@@ -138,6 +168,8 @@ class Coordinator:
         assert known.txn is not None
         known.status, outcome = _ENDED[commit]
         known.txn.finish(outcome)
+        if known.txn.unmarked:
+            known.status, known.ending = _ENDING[commit], known.txn
         if commit:
             for group, offset in known.txn.offsets.items():
                 self._groups.commit(group, offset)

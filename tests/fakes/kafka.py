@@ -104,12 +104,19 @@ class FakeControl:
             raise ConfigurationError(
                 f"{timeout_ms} ms is above transaction.max.timeout.ms.", remedy="Lower it."
             )
-        self._cluster.coordinator.init(transactional_id, timeout_ms)
+        self._cluster.init_producer(transactional_id, timeout_ms, deadline)
 
     def end(
         self, transactions: Iterable[Transaction], commit: bool, deadline: Deadline
     ) -> dict[Transaction, EndOutcome]:
-        return {each: self._end_one(each, commit) for each in transactions}
+        wanted = list(transactions)
+        cluster = self._cluster
+        # The client tries again until the deadline, and leaves out what has no answer by then.
+        if wanted and not cluster.clock.wait(
+            lambda: cluster.clock() >= cluster.mute_until, deadline.left
+        ):
+            return {}
+        return {each: self._end_one(each, commit) for each in wanted}
 
     @port("end")
     def _end_one(self, transaction: Transaction, commit: bool) -> EndOutcome:
@@ -127,6 +134,16 @@ class FakeControl:
     @port("describe")
     def describe(self, ids: Iterable[str], deadline: Deadline) -> dict[str, TransactionState]:
         return {name: self._cluster.coordinator.describe(name) for name in ids}
+
+    def find_leaderless(
+        self, partitions: Iterable[tuple[str, int]], deadline: Deadline
+    ) -> list[tuple[str, int]]:
+        topics = self._cluster.topics
+        return [
+            (topic, number)
+            for topic, number in sorted(partitions)
+            if not topics[topic].partitions[number].has_leader
+        ]
 
     @port("close")
     def close(self) -> None:
@@ -175,6 +192,20 @@ class FakeLogReader:
         self._at_least = last + 1
         between = [e for e in self._log.all_from(start) if e.offset < end and not e.marker]
         return any((entry.key or b"").decode() in keys for entry in between)
+
+    @port("records")
+    def records(
+        self, key: str, start: int, deadline: Deadline
+    ) -> Sequence[tuple[LogPosition, bytes]]:
+        log = self._log
+        self.stale_end, end = None, log.end
+        if not self._cluster.clock.wait(lambda: log.last_stable >= end, deadline.left):
+            raise OutcomeUnknownError("The log ends in an open transaction.", remedy="Wait.")
+        return [
+            (LogPosition(log.topic, log.partition, entry.offset), entry.value or b"")
+            for entry in log.committed()
+            if start <= entry.offset < end and entry.key == key.encode()
+        ]
 
     def _found(self, keys: Sequence[str], end: int) -> dict[str, tuple[LogPosition, bytes]]:
         log = self._log

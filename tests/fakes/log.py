@@ -26,6 +26,8 @@ class Txn:
     epoch: int
     outcome: Outcome = Outcome.OPEN
     logs: list[PartitionLog] = field(default_factory=list)
+    unmarked: list[PartitionLog] = field(default_factory=list)
+    """Partitions without a leader, which get their markers later."""
     offsets: dict[str, int] = field(default_factory=dict)
     """Group offsets that become the group's with a commit, by group."""
 
@@ -36,8 +38,18 @@ class Txn:
     def finish(self, outcome: Outcome) -> None:
         """Write the markers: from here on readers see or skip the transaction's records."""
         self.outcome = outcome
-        for log in self.logs:
-            log.append_marker(self)
+        self.unmarked = list(self.logs)
+        self.write_markers()
+
+    def write_markers(self) -> None:
+        for log in self.unmarked:
+            if log.has_leader:
+                log.append_marker(self)
+        self.unmarked = [log for log in self.unmarked if not log.has_leader]
+
+    def holds_up(self, log: PartitionLog) -> bool:
+        """Whether readers of the partition wait for it."""
+        return self.outcome is Outcome.OPEN or log in self.unmarked
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +72,7 @@ class PartitionLog:
         self.topic = topic
         self.partition = partition
         self.start = 0
+        self.has_leader = True
         self._entries: list[Entry | None] = []
 
     @property
@@ -70,7 +83,7 @@ class PartitionLog:
     @property
     def last_stable(self) -> int:
         """The first offset of the earliest open transaction, else the high watermark."""
-        open_offsets = (e.offset for e in self._entries if e and e.txn.outcome is Outcome.OPEN)
+        open_offsets = (e.offset for e in self._entries if e and e.txn.holds_up(self))
         return next(open_offsets, self.end)
 
     def all_from(self, offset: int) -> list[Entry]:

@@ -54,7 +54,7 @@ class FakeProducer:
     @port("init")
     def init(self, deadline: Deadline) -> None:
         self._usable()
-        self._identity = self._cluster.coordinator.init(self._id, self._timeout_ms)
+        self._identity = self._cluster.init_producer(self._id, self._timeout_ms, deadline)
 
     @port("begin")
     def begin(self) -> None:
@@ -112,6 +112,9 @@ class FakeProducer:
             self.produce(topic, value, key, headers, partition, timestamp, report)
             on_offset = None
 
+    def refresh(self, deadline: Deadline) -> None:
+        """It looks at the cluster each time."""
+
     @port("send_offset")
     def send_offset(self, position: LogPosition, member: bytes, deadline: Deadline) -> None:
         self._within()
@@ -127,6 +130,10 @@ class FakeProducer:
         reports, self._reports = self._reports, []
         for report in reports:
             report()
+
+    def check(self) -> None:
+        self._within()
+        self._raise_failure()
 
     @port("identity")
     def identity(self, deadline: Deadline) -> ProducerIdentity:

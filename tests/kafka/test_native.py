@@ -56,6 +56,14 @@ def test_rows_go_straight_to_the_librdkafka_of_confluent_kafka() -> None:
     assert made_client() is NativeClient
 
 
+@pytest.mark.parametrize("timeout_ms", [1_000, 900_000, 3_000_001, 14_400_000, 2_147_483_647])
+@pytest.mark.parametrize("given", [{}, {"kafka.delivery.timeout.ms": "1000"}])
+def test_a_producer_can_be_made_for_transactions_of_any_length(
+    timeout_ms: int, given: dict[str, str]
+) -> None:
+    ConfluentKafka(parse_options({**GIVEN, **given})).producer("id", timeout_ms).close()
+
+
 def test_the_option_turns_it_off() -> None:
     assert made_client(eos_native="false") is ConfluentClient
 

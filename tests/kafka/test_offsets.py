@@ -26,6 +26,7 @@ class Queue(ConfluentClient):
     def __init__(self) -> None:
         self.reports: list[Report] = []
         self._events = ProducerEvents()
+        self._topics = set()
 
     def produce(self, *_: object, on_delivery: Report | None = None, **__: object) -> None:
         self.reports += [on_delivery] if on_delivery else []

@@ -28,6 +28,23 @@ def test_user_and_password_are_read_whatever_is_in_them(text: str) -> None:
     assert "a=n" not in repr(login)
 
 
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        (r"a\tb\nc\rd", "a\tb\nc\rd"),
+        (r"\a\b\f\v", "\a\b\f\v"),
+        (r"\101\60\7", "A0\a"),
+        (r"\4011", "\x2011"),
+        (r"\08", "\x008"),
+        (r"\q\"\\\'", "q\"\\'"),
+    ],
+)
+def test_an_escape_is_what_java_makes_of_it(written: str, read: str) -> None:
+    """java.io.StreamTokenizer, which Kafka's JaasConfig uses."""
+    text = f'{PLAIN} required username="a" password="{written}";'
+    assert read_jaas(text).settings["sasl.password"] == read
+
+
 def test_the_module_says_which_mechanisms_it_is_for() -> None:
     entry = ' required username="a" password="b";'
     assert read_jaas(PLAIN + entry).mechanisms == ("PLAIN",)

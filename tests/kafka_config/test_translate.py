@@ -71,6 +71,11 @@ def test_a_delivery_that_is_late_before_it_begins_is_refused(delivery: str, ling
     assert "kafka.linger.ms" in message
 
 
+def test_a_delivery_in_less_than_a_second_is_refused() -> None:
+    assert "kafka.delivery.timeout.ms" in refused({"delivery.timeout.ms": "999"})
+    assert translate({"delivery.timeout.ms": "1000"}).settings["delivery.timeout.ms"] == "1000"
+
+
 def test_the_longest_backoff_is_no_shorter_than_the_first() -> None:
     assert translate({"reconnect.backoff.ms": "20000"}).settings == {
         "reconnect.backoff.ms": "20000",

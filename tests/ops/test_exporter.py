@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
 import itertools
 import json
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from eos_sink import cli
+from eos_sink.cli import exporter
 from eos_sink.errors import ClusterError
 from eos_sink.kafka.admin_interface import Admin, LogPage, PartitionOffsets
 from eos_sink.kafka.deadline import Deadline
@@ -24,6 +26,10 @@ from tests.prometheus.promtool import METRICS, promtool
 from tests.protocol.test_figures import Timed
 from tests.protocol.test_stories import Driver
 from tests.protocol.world import TOPIC, World, options
+
+# `Timed` has a clock that goes on by a second at each look: of the 60 seconds of a transaction, two
+# have passed since the driver's began.
+VOTE_LEFT_S = 58
 
 Samples = dict[str, dict[tuple[str, ...], float]]
 
@@ -103,13 +109,13 @@ def test_the_metrics_of_a_query_are_those_of_its_latest_record_and_of_the_cluste
     assert told["eos_sink_last_batch_rows"] == 1
     assert told["eos_sink_last_batch_partitions"] == 2
     assert told["eos_sink_last_decision_timestamp_seconds"] == world.cluster.clock.ms / 1000
-    assert told["eos_sink_vote_time_left_seconds"] == 60
+    assert told["eos_sink_vote_time_left_seconds"] == VOTE_LEFT_S
     assert told["eos_sink_transaction_timeout_seconds"] == 60
     assert told["eos_sink_unsettled"] == 0
     assert told["eos_sink_driver_alive"] == 1
     assert found[f"{STEP_SECONDS}_sum"][query, "write"] == 2.0
     assert found[f"{STEP_SECONDS}_count"][query, "settle"] == 1
-    assert found["eos_sink_last_step_seconds"][query, "vote"] == 1.0
+    assert found["eos_sink_last_step_seconds"][query, "vote"] == 2.0
     assert found["eos_sink_exporter_cluster_up"][()] == 1
     assert found["eos_sink_reader_delay_offsets"] == {(TOPIC,): 0}
     assert "eos_sink_least_time_left_seconds" not in found
@@ -122,7 +128,7 @@ def test_a_batch_that_the_driver_wrote_is_settled_and_counted() -> None:
     driver.run(1, [b"d", b"e"], [b"f"])
     driver.run(2, [b"g", b"h"])
     found, query = Scraped(world).samples(), world.options.names.query
-    assert found["eos_sink_vote_time_left_seconds"] == {(query,): 60}
+    assert found["eos_sink_vote_time_left_seconds"] == {(query,): VOTE_LEFT_S}
     driver.run(3, [b"i"])
     found = Scraped(world).samples()
     assert "eos_sink_vote_time_left_seconds" not in found
@@ -224,6 +230,32 @@ def test_without_an_answer_of_the_cluster_there_is_only_that_metric(
     scraped.admin.error = None
     assert scraped.samples()["eos_sink_rows_total"]
     assert scraped.connected == 2
+
+
+def test_a_failure_to_connect_is_a_cluster_that_is_down_and_ends_nothing(
+    world: World, tmp_path: Path
+) -> None:
+    Timed(world).run(0, [b"a"])
+    admin = FakeAdmin(world.cluster)
+    tried: list[int] = []
+    said: list[str] = []
+
+    def connect() -> AbstractContextManager[Admin]:
+        tried.append(len(tried))
+        if len(tried) <= 2:
+            raise ClusterError("no token", remedy="")
+        return nullcontext(admin)
+
+    scraper, file = (
+        Scraper(connect, "eos-sink-", 8.0, 0.0, on_error=said.append),
+        tmp_path / "eos-sink.prom",
+    )
+    for _ in range(2):
+        write_text(scraper.scrape(), file)
+    assert len(said) == 1
+    assert "eos_sink_exporter_cluster_up 0.0" in file.read_text()
+    write_text(scraper.scrape(), file)
+    assert "eos_sink_exporter_cluster_up 1.0" in file.read_text()
 
 
 @pytest.mark.parametrize(
@@ -329,7 +361,8 @@ def test_what_cannot_be_done_is_one_line(
     assert cli.main(called) == 2
     err = capsys.readouterr().err.splitlines()
     assert said in err[-1]
-    assert len([line for line in err if not line.startswith("eos-sink: Writing")]) == 1
+    beside = ("eos-sink: Writing", "eos-sink: No broker of 127.0.0.1:1")
+    assert len([line for line in err[:-1] if not line.startswith(beside)]) == 0
 
 
 def test_two_prefixes_of_one_query_have_figures_of_their_own() -> None:
@@ -340,3 +373,9 @@ def test_two_prefixes_of_one_query_have_figures_of_their_own() -> None:
     query = world.options.names.query
     found = Scraped(world).samples()["eos_sink_rows_total"]
     assert found == {(query,): 1, (f"team-{query}",): 2}
+
+
+def test_the_exporter_listens_on_this_machine_only() -> None:
+    parser = argparse.ArgumentParser()
+    exporter.add_arguments(parser)
+    assert parser.parse_args(["--bootstrap-server", "localhost:9092"]).address == "127.0.0.1"

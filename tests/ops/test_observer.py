@@ -15,6 +15,7 @@ from eos_sink.identity import QueryNames, TaskId
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import LogPosition, Transaction, TransactionState, TransactionStatus
 from eos_sink.kafka_config.acls import Resource
+from eos_sink.ops.alerts import AlertKind, find_alerts
 from eos_sink.ops.history import History, Written
 from eos_sink.ops.observer import Observer
 from eos_sink.ops.status import Driver as Driving
@@ -79,6 +80,23 @@ def test_a_cluster_without_a_log_has_no_queries(world: World) -> None:
     found = Eye(world).snapshot()
     assert (found.log, found.queries, found.problems) == (False, (), ())
     assert world.options.log_topic not in world.cluster.topics
+
+
+@pytest.mark.parametrize("emptied", [False, True])
+def test_a_log_that_is_gone_is_known_by_what_was_committed(world: World, emptied: bool) -> None:
+    Driver(world).run(0, [b"a"])
+    eye, log = Eye(world), world.options.log_topic
+    assert eye.snapshot().unrecorded == ()
+    if emptied:
+        for partition in world.cluster.topics[log].partitions:
+            partition.delete_before(partition.end)
+    else:
+        del world.cluster.topics[log]
+    found = Eye(world).snapshot()
+    names = world.options.names
+    assert found.unrecorded == (names.task(0, 0), names.driver)
+    assert [each.kind for each in find_alerts(found)] == [AlertKind.NO_LOG]
+    assert Eye(world, prefix="other-").snapshot().unrecorded == ()
 
 
 def test_a_settled_batch(world: World) -> None:

@@ -152,23 +152,6 @@ def test_the_lost_part_of_a_version_is_written_again_with_it_and_not_passed_over
 # --- writes without a version
 
 
-def test_a_write_of_which_nothing_has_become_visible_does_not_stop_the_next_one(
-    world: World, job: Job
-) -> None:
-    job.dies_after_the_decision(once("1"), [b"a"], [b"b"])
-    world.cluster.coordinator.time_out()
-    Job(world).write(once("2"), [b"c"])
-    assert world.visible() == [b"c"]
-
-
-def test_a_write_of_which_a_part_is_lost_stops_the_next_one(world: World, job: Job) -> None:
-    job.dies_after_the_decision(once("1"), [b"a"], [b"b"])
-    late_attempt(world, 0, 1)
-    with pytest.raises(OperatorNeededError, match="Nothing replays a write without txnAppId"):
-        Job(world).write(once("2"), [b"c"])
-    assert world.visible() == [b"a"]
-
-
 def test_a_write_without_rows_finishes_what_an_earlier_one_has_decided(
     world: World, job: Job
 ) -> None:

@@ -6,10 +6,11 @@ import pytest
 
 from eos_sink.driver.committer import Committer
 from eos_sink.errors import CommitFailedError, OutcomeUnknownError, SupersededError
-from tests.fakes.kafka import FakeKafka
+from eos_sink.kafka.deadline import Deadline
 from tests.fakes.process import Moment
+from tests.fakes.producer import FakeProducer
 from tests.protocol.test_stories import At, Driver, log, open_ids
-from tests.protocol.world import World
+from tests.protocol.world import World, options
 
 HOUR_MS = 3_600_000
 
@@ -24,7 +25,7 @@ def wrong(world: World, off_ms: int) -> Driver:
     driver = Driver(world)
     clock = world.cluster.clock
     driver.committer = Committer(
-        FakeKafka(world.cluster), world.options, now_ms=lambda: clock.ms + off_ms
+        driver.commits, world.options, now_ms=lambda: clock.ms + off_ms, clock=clock
     )
     return driver
 
@@ -92,3 +93,75 @@ def test_a_decision_that_is_written_again_is_voted_on_again(world: World) -> Non
     with pytest.raises(CommitFailedError):
         driver.committer.commit(reports)
     assert all(record.decision is None for record in log(world))
+
+
+# --- Time that passes while the driver's transaction is open.
+
+
+@pytest.fixture
+def mixed() -> World:
+    """A partition of one row is the driver's, one of two rows has a transaction of 60 s."""
+    return World([], options=options(**{"eos.inline.bytes": "65536"}))
+
+
+def timed(world: World) -> Driver:
+    """A driver whose own clock goes as the brokers' does, in its second batch: its producer is
+    kept."""
+    driver, clock = Driver(world), world.cluster.clock
+    driver.committer = Committer(
+        driver.commits, world.options, now_ms=lambda: clock.ms, clock=clock
+    )
+    driver.run(0, [b"a", b"b"], [b"c"])
+    return driver
+
+
+@pytest.mark.parametrize(
+    ("call", "moment"),
+    [
+        pytest.param("log_producer.flush", Moment.BEFORE, id="rows that wait for their partition"),
+        pytest.param("control.describe", Moment.AFTER, id="a vote whose answer comes late"),
+    ],
+)
+def test_time_that_passes_in_the_drivers_transaction_counts_in_the_vote(
+    mixed: World, call: str, moment: Moment
+) -> None:
+    driver = timed(mixed)
+    reports = driver.write(driver.planner.plan(), 1, [b"d", b"e"], [b"f"])
+    mixed.cluster.clock.advance(35)
+    At(driver.commits.process, call, moment, lambda: mixed.cluster.clock.advance(20))
+    with pytest.raises(CommitFailedError) as error:
+        driver.committer.commit(reports)
+    assert error.value.data == {"left_ms": 5_000}
+    assert mixed.visible() == [b"a", b"b", b"c"]
+
+
+def test_rows_that_wait_keep_nothing_in_the_log_that_queries_share(mixed: World) -> None:
+    driver = timed(mixed)
+    reports = driver.write(driver.planner.plan(), 1, [b"d", b"e"], [b"f"])
+    (shared,) = mixed.cluster.topics[mixed.options.log_topic].partitions
+    names, seen = mixed.options.names, list[tuple[bool, bool]]()
+
+    def look() -> None:
+        seen.append((names.driver in open_ids(mixed), shared.last_stable == shared.end))
+
+    At(driver.commits.process, "log_producer.flush", Moment.BEFORE, look)
+    driver.committer.commit(reports)
+    assert seen == [(True, True)]
+
+
+def test_a_decision_is_committed_before_the_first_transaction_times_out_or_not_at_all(
+    mixed: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver, allowed = timed(mixed), list[float]()
+    commit = FakeProducer.commit
+
+    def watched(producer: FakeProducer, deadline: Deadline) -> None:
+        allowed.append(deadline.seconds)
+        commit(producer, deadline)
+
+    reports = driver.write(driver.planner.plan(), 1, [b"d", b"e"], [b"f"])
+    mixed.cluster.clock.advance(50)
+    monkeypatch.setattr(FakeProducer, "commit", watched)
+    driver.committer.commit(reports)
+    assert len(allowed) == 1
+    assert allowed[0] <= 10

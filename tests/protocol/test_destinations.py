@@ -57,6 +57,31 @@ def test_rows_for_declared_places_are_written(cluster: FakeCluster) -> None:
     assert write(cluster, whole, {"value": ["a"]}).digest.rows == 1
 
 
+LOG = {"value": ["a", "b"], "topic": ["payments", "__eos_sink_log"]}
+
+
+@pytest.mark.parametrize("inline", ["0", "4096"])
+@pytest.mark.parametrize("declared", ["", "payments"])
+def test_a_row_for_the_decision_log_is_refused(
+    cluster: FakeCluster, inline: str, declared: str
+) -> None:
+    given = options(eos_inline_bytes=inline, eos_destinations=declared)
+    with pytest.raises(ConfigurationError) as error:
+        write(cluster, given, LOG)
+    assert error.value.data == {"topic": "__eos_sink_log"}
+    assert produced(cluster, "payments") == 0
+
+
+@pytest.mark.parametrize("inline", ["0", "4096"])
+@pytest.mark.parametrize("declared", ["", "payments"])
+def test_a_row_for_the_decision_log_is_a_dead_letter(
+    cluster: FakeCluster, inline: str, declared: str
+) -> None:
+    given = {"eos_inline_bytes": inline, "eos_destinations": declared}
+    report = write(cluster, options(eos_dead_letter_topic="other", **given), LOG)
+    assert report.dead_letters == {"InvalidTopicException": 1}
+
+
 ELSEWHERE: dict[str, tuple[dict[str, str], dict[str, list[Any]]]] = {
     "another topic": ({}, {"value": ["b"], "topic": ["other"]}),
     "another partition": ({}, {"value": ["b"], "topic": ["audit"], "partition": [0]}),

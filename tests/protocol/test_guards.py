@@ -234,7 +234,7 @@ def test_an_abort_whose_fence_is_refused_aborts_nothing(world: World, driver: Dr
         with pytest.raises(Killed):
             driver.committer.commit(reports)
 
-    At(other.commits.process, "control.describe", Moment.AFTER, decide)
+    At(other.commits.process, "control.list_open", Moment.AFTER, decide)
     other.committer.abort(reports)
     assert decisions(world) == 1
     assert world.judge.violations == []

@@ -6,12 +6,23 @@ import random
 from dataclasses import replace
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from eos_sink.errors import FailureKind, OperatorNeededError, ProduceFailedError, UnfinishedError
 from eos_sink.identity import QueryNames
-from eos_sink.protocol.model import BatchId, Decision, Inlined, Numbering, Prepared, RowDigest
-from eos_sink.protocol.rules import assign, inline_share
+from eos_sink.kafka.interfaces import LogPosition
+from eos_sink.protocol.inline import NOTHING_INLINE, inline_share
+from eos_sink.protocol.model import (
+    BatchId,
+    Decision,
+    Inlined,
+    Plan,
+    PlanToken,
+    RowDigest,
+)
 from tests.fakes.process import Moment
+from tests.fakes.producer import FakeProducer
 from tests.protocol.explore import Fault, Story, Strike, play
 from tests.protocol.spark import Gate
 from tests.protocol.test_stories import At, Driver, late_attempt, log, open_ids
@@ -92,6 +103,20 @@ def test_a_batch_may_have_small_and_large_partitions(world: World, driver: Drive
     assert world.visible() == [b"a", b"b", b"c"]
 
 
+def test_the_driver_asks_for_partitions_only_after_a_task_has_seen_them(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It keeps its producer, so a key would go by the number of partitions of its first batch."""
+    asked: list[bool] = []
+    monkeypatch.setattr(FakeProducer, "refresh", lambda *_: asked.append(True))
+    small, large = [b"a"], [b"b", b"c"]
+    counts = []
+    for batch, parts in enumerate([[small], [small, large], [small], [large], [small], [small]]):
+        driver.run(batch, *parts)
+        counts.append(len(asked))
+    assert counts == [0, 1, 1, 1, 2, 2]
+
+
 def test_a_partition_above_the_limit_has_a_transaction(world: World) -> None:
     world = World([], options=options(**{"eos.inline.bytes": "20"}))
     driver = Driver(world)
@@ -100,14 +125,68 @@ def test_a_partition_above_the_limit_has_a_transaction(world: World) -> None:
     assert world.visible() == [b"x" * 30, b"y"]
 
 
-def test_the_share_of_a_task_shrinks_with_the_number_of_tasks() -> None:
-    def decided(tasks: int) -> Decision:
-        return Decision(BatchId("s", 0), 0, tasks, RowDigest(), ())
+MOST_BYTES = 16 * 1024 * 1024
 
-    assert inline_share(65536, None) == 65536
-    assert inline_share(65536, decided(10)) == 65536
-    assert inline_share(65536, decided(10_000)) == 16 * 1024 * 1024 // 10_000
-    assert inline_share(0, decided(1)) == 0
+
+def plan_after(tasks: int, given_up: int = 0) -> Plan:
+    """A plan after a batch of so many tasks; 0: nothing is decided yet."""
+    token = PlanToken(QueryNames("p", "q"), 1, LogPosition("log", 0, 1), b"")
+    decision = Decision(BatchId("s", 0), 0, tasks, RowDigest(), ()) if tasks else None
+    return Plan(token, decision, given_up=given_up)
+
+
+def test_the_share_of_a_task_shrinks_with_the_number_of_tasks() -> None:
+    assert inline_share(65536, 0, plan_after(0)) == 65536
+    assert inline_share(65536, 9, plan_after(10)) == 65536
+    assert inline_share(65536, 0, plan_after(10_000)) == MOST_BYTES // 10_000
+    assert inline_share(0, 0, plan_after(1)) == 0
+
+
+@given(st.integers(0, 2 * MOST_BYTES), st.integers(0, 20_000), st.integers(0, 20_000))
+@example(65536, 1, 400)
+def test_the_rows_of_all_tasks_fit_into_the_driver_whatever_was_expected(
+    most: int, expected: int, tasks: int
+) -> None:
+    plan = plan_after(expected)
+    shares = [inline_share(most, partition, plan) for partition in range(tasks)]
+    assert sum(share for share in shares if share > 0) <= MOST_BYTES
+
+
+def test_a_task_that_was_not_expected_hands_over_a_small_partition() -> None:
+    """Spark may coalesce the partitions of one batch and not those of the next."""
+    plan = plan_after(1)
+    assert [inline_share(65536, task, plan) > 40_000 for task in (0, 1, 199)] == [True] * 3
+    assert inline_share(65536, 200, plan) == NOTHING_INLINE
+
+
+def test_each_plan_that_was_given_up_shrinks_the_share_but_the_first() -> None:
+    shares = [inline_share(65536, 0, plan_after(1, given_up)) for given_up in range(6)]
+    assert shares == [65536, 65536, 65536 // 4, 65536 // 16, 65536 // 64, NOTHING_INLINE]
+
+
+def test_a_batch_that_fails_again_and_again_is_written_by_its_tasks(world: World) -> None:
+    """For example because Spark takes no results of that size. The driver is started each time."""
+    row, attempts = b"x" * 3_000, 0
+    Driver(world).run(0, [row])
+    while True:
+        failing = Driver(world)
+        reports = failing.write(failing.planner.plan(), 1, [row])
+        if reports[0].prepared is not None:
+            break
+        failing.committer.abort(reports)
+        attempts += 1
+    assert attempts == 2
+    failing.committer.commit(reports)
+    assert world.visible() == [row, row]
+    # What was decided ends it.
+    assert failing.run(2, [row])[0].inline
+
+
+def test_a_start_after_a_good_batch_costs_no_share(world: World) -> None:
+    for batch in range(6):
+        report = Driver(world).run(batch, [b"x" * 3_000])[0]
+        assert report.inline
+        assert log(world)[-1].given_up == 0
 
 
 def test_a_replay_is_counted_in_whichever_partitions(world: World, driver: Driver) -> None:
@@ -140,22 +219,6 @@ def test_a_rewrite_keeps_what_the_driver_has_written(world: World) -> None:
     assert [entry.partition for entry in decision.prepared] == [0]
     assert [entry.partition for entry in decision.inlined] == [1]
     assert world.visible() == [b"a", b"b", b"c"]
-
-
-def test_a_single_write_is_not_taken_for_invisible_if_the_driver_wrote_a_part_of_it(
-    driver: Driver,
-) -> None:
-    plan = driver.planner.plan()
-    prepared = driver.write(plan, 0, [b"a", b"b"])[0].prepared
-    assert isinstance(prepared, Prepared)
-    once = BatchId.numbered_by(Numbering.ONCE, "write", 0)
-    alone = Decision(once, 0, 2, RowDigest(), (prepared,))
-    lost = replace(plan, decision=alone, lost=frozenset({0}))
-    following = BatchId.numbered_by(Numbering.ONCE, "next", 0)
-    assert assign(lost, following, 0).slot == 1
-    mixed = replace(alone, inlined=(Inlined(1, RowDigest(1, 1, 1)),))
-    with pytest.raises(OperatorNeededError):
-        assign(replace(lost, decision=mixed), following, 0)
 
 
 def test_a_row_that_kafka_refuses_gives_the_same_error_as_in_a_task(world: World) -> None:

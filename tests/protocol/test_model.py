@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -16,6 +17,7 @@ from eos_sink.protocol.model import (
     LogRecord,
     Numbering,
     OtherStream,
+    Override,
     Prepared,
     RowDigest,
 )
@@ -85,6 +87,20 @@ def test_a_fence_forgets_no_stream() -> None:
     assert record.next(record.decision, "v") == LogRecord(
         2, record.decision, "v", record.other_streams
     )
+
+
+def test_a_record_counts_the_plans_that_were_given_up_since_the_decision() -> None:
+    record = LogRecord(1, decided("b", 0), "w")
+    assert record.next(record.decision, "v").given_up == 0
+    record = record.next(record.decision, "v", gives_up=True)
+    assert record.given_up == 1
+    # A note that the decision is settled, or what an operator says about it.
+    record = record.next(replace(decided("b", 0), override=Override(accepted=True)), "v")
+    record = record.next(record.decision, "v", gives_up=True)
+    assert record.given_up == 2
+    assert record.next(decided("b", 1), "v").given_up == 0
+    first = LogRecord(0, None, "").next(None, "v", gives_up=True)
+    assert first.next(None, "v", gives_up=True).given_up == 2
 
 
 def test_a_record_forgets_no_stream() -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import inspect
+from dataclasses import replace
 
 import pytest
 
-from eos_sink.errors import OperatorNeededError
+from eos_sink.errors import Action, OperatorNeededError
 from eos_sink.identity import DEFAULT_PREFIX, QueryNames
 from eos_sink.kafka.interfaces import LogPosition, Witness
 from eos_sink.protocol import operator_errors
@@ -15,6 +16,7 @@ from eos_sink.protocol.model import (
     Decision,
     Entry,
     LogRecord,
+    Numbering,
     OtherStream,
     Prepared,
     RowDigest,
@@ -34,6 +36,9 @@ KNOWN = {
     "old_checkpoint": operator_errors.old_checkpoint(NAMES, LOG, NOW, DECISION),
     "unrepaired": operator_errors.unrepaired(NAMES, LOG, NOW, DECISION, frozenset({31, 32})),
     "other_rows": operator_errors.other_rows(NAMES, LOG, DECISION, "it has 23 rows", [31, 32]),
+    "other_partitions": operator_errors.other_partitions(
+        NAMES, LOG, DECISION, frozenset({31}), moved=[31, 32], now=8
+    ),
     "went_back": operator_errors.went_back(
         NAMES,
         5,
@@ -94,6 +99,15 @@ def test_each_names_the_command_and_its_choice(name: str, error: OperatorNeededE
             operator_errors.FORGET,
         )
         assert any(choice in error.remedy for choice in choices)
+
+
+def test_other_partitions_of_a_version_are_brought_back_by_writing_it_again() -> None:
+    version = replace(DECISION, batch=BatchId.numbered_by(Numbering.VERSION, "job", 41))
+    error = operator_errors.other_partitions(
+        NAMES, LOG, version, frozenset({31}), moved=[31, 32], now=8
+    )
+    assert error.action is Action.FIX
+    assert error.remedy.startswith("Write that version again with the settings")
 
 
 def test_the_command_names_a_prefix_that_is_not_the_usual_one() -> None:

@@ -11,11 +11,19 @@ import pytest
 from eos_sink.decision_log import DecisionRegister
 from eos_sink.driver.committer import Committer
 from eos_sink.driver.planner import Planner
-from eos_sink.errors import BatchFailedError, ClusterError, ProduceFailedError, SupersededError
+from eos_sink.errors import (
+    Action,
+    BatchFailedError,
+    ClusterError,
+    OutcomeUnknownError,
+    ProduceFailedError,
+    SupersededError,
+)
 from eos_sink.identity import Origin
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.interfaces import MemberState
-from eos_sink.protocol.model import BatchId, Plan, Run
+from eos_sink.kafka.interfaces import LogPosition, MemberState
+from eos_sink.protocol.fenced_errors import replaced
+from eos_sink.protocol.model import BatchId, Entry, LogRecord, Plan, Run
 from eos_sink.task.writer import TaskWriter
 from tests.fakes.kafka import FakeKafka, FakeMember
 from tests.fakes.process import Moment
@@ -205,6 +213,43 @@ def test_a_planner_whose_turn_has_failed_checks_again(world: World) -> None:
     assert [name for name in calls if "check" in name]
 
 
+def hold_up_the_log(world: World, timeout_ms: int) -> None:
+    """The driver of another query leaves its transaction open there."""
+    stranger = FakeKafka(world.cluster).log_producer("stranger", timeout_ms)
+    stranger.init(Deadline(5))
+    stranger.begin()
+    stranger.produce(world.options.log_topic, b"", key=b"stranger", partition=0)
+
+
+@pytest.mark.parametrize("told", [True, False], ids=["told by the group", "not told yet"])
+def test_a_log_that_is_held_up_does_not_make_a_rival_of_a_planner_of_the_same_session(
+    told: bool, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not told:
+        monkeypatch.setattr(FakeMember, "state", lambda _: MemberState.CURRENT)
+    one, two = Named(world, 99, "/x", "7@1"), Named(world, 123, "/x", "7@1")
+    one.run(0, [b"a"])
+    two.run(1, [b"b"])
+    hold_up_the_log(world, 30_000)
+    one.run(2, [b"c"])
+    assert world.visible() == [b"a", b"b", b"c"]
+
+
+def test_a_planner_that_cannot_read_who_has_replaced_it_says_that_and_may_try_again(
+    world: World,
+) -> None:
+    one, two = Named(world, 99, "/x", "7@1"), Named(world, 123, "/x", "7@1")
+    one.run(0, [b"a"])
+    two.run(1, [b"b"])
+    hold_up_the_log(world, 600_000)
+    with pytest.raises(OutcomeUnknownError) as error:
+        one.planner.plan()
+    assert error.value.action is Action.RUN_AGAIN
+    world.cluster.coordinator.time_out("stranger")
+    one.run(2, [b"c"])
+    assert world.visible() == [b"a", b"b", b"c"]
+
+
 @pytest.mark.parametrize("session", ["", "8@1"])
 def test_planner_processes_of_two_sessions_do_not(session: str, world: World) -> None:
     old, new = Named(world, 99, "/x", "7@1"), Named(world, 123, "/x", session)
@@ -220,3 +265,29 @@ def test_two_queries_under_one_identity_in_one_session_are_stopped(world: World)
     two.planner.plan()
     with pytest.raises(SupersededError, match="Two queries share one identity"):
         one.run(1, [b"b"])
+
+
+QUERY, OTHER = Origin("story", "/x"), Origin("story", "/y")
+WRITE = Origin("story", batch=True)
+MINE = Run("host-a", 1, NOON_MS, QUERY)
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs", "action"),
+    [
+        (MINE, Run("host-a", 2, NOON_MS, QUERY), Action.LEAVE),
+        (MINE, Run("host-a", 2, NOON_MS, OTHER), Action.FIX),
+        (MINE, Run("host-a", 2, NOON_MS, Origin(), "eos-sink resolve"), Action.RUN_AGAIN),
+        (MINE, MINE, Action.RUN_AGAIN),
+        (MINE, None, Action.LEAVE),
+        (replace(MINE, origin=WRITE), Run("host-a", 2, NOON_MS, WRITE), Action.RUN_AGAIN),
+        (replace(MINE, origin=WRITE), replace(MINE, origin=WRITE), Action.RUN_AGAIN),
+        (replace(MINE, origin=WRITE), replace(MINE, tool="eos-sink resolve"), Action.RUN_AGAIN),
+        (replace(MINE, origin=WRITE), None, Action.RUN_AGAIN),
+    ],
+)
+def test_the_action_of_a_replaced_run_depends_on_its_rival(
+    mine: Run, theirs: Run | None, action: Action, world: World
+) -> None:
+    latest = Entry(LogRecord(1, None, "w", run=theirs), LogPosition("log", 0, 0))
+    assert replaced(world.options.names, mine, latest).action is action

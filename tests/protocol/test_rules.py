@@ -22,6 +22,7 @@ from eos_sink.protocol import operator_errors
 from eos_sink.protocol.model import (
     BatchId,
     Decision,
+    Inlined,
     LogRecord,
     OtherStream,
     Override,
@@ -151,6 +152,11 @@ def test_a_replay_writes_lost_partitions_only_and_under_the_same_slot() -> None:
     assert assign(plan(DECISION, 2), BATCH, 2) == Assignment(Role.WRITE, 1)
     assert assign(plan(DECISION, 2), BATCH, 0) == Assignment(Role.COUNT, 1)
     assert assign(plan(DECISION), BATCH, 2) == Assignment(Role.COUNT, 1)
+
+
+def test_a_replay_of_which_nothing_is_visible_writes_every_partition() -> None:
+    for partition in (0, 1, 2, 3, 300):
+        assert assign(plan(DECISION, 0, 2), BATCH, partition) == Assignment(Role.WRITE, 1)
 
 
 @pytest.mark.parametrize("number", [0, 4])
@@ -330,8 +336,9 @@ def test_exactly_the_lost_partitions_written_again_pass() -> None:
 
 @pytest.mark.parametrize("rewritten", [(), (0,), (0, 2), (1,), (1, 2)])
 def test_a_rewritten_set_that_is_not_the_lost_one_stops(rewritten: tuple[int, ...]) -> None:
-    with pytest.raises(OperatorNeededError, match=r"partitions \[2\] were lost"):
+    with pytest.raises(OperatorNeededError) as stop:
         check_rewrite(NAMES, "log", DECISION, frozenset({2}), reports(*rewritten))
+    assert stop.value.data["partitions"] == sorted({2, *rewritten})
 
 
 def test_a_rewrite_with_rows_that_moved_between_partitions_stops() -> None:
@@ -348,6 +355,29 @@ def test_a_rewrite_in_another_number_of_partitions_stops(count: int) -> None:
         some = [reports(2)[0], reports(2)[2]]
     with pytest.raises(OperatorNeededError, match=f"{count} partitions"):
         check_rewrite(NAMES, "log", DECISION, frozenset({2}), some)
+
+
+def test_a_batch_of_which_nothing_is_visible_may_be_written_in_any_partitions() -> None:
+    lost = frozenset({0, 2})
+    parts = [TALLIES[2], RowDigest(), RowDigest(1, 5, 11), RowDigest(1, 15, 100)]
+    some = [report(n, digest, rewritten=n != 1) for n, digest in enumerate(parts)]
+    check_rewrite(NAMES, "log", DECISION, lost, some)
+    check_rewrite(NAMES, "log", DECISION, lost, [report(0, DECISION.total, rewritten=True)])
+
+
+@pytest.mark.parametrize("rewritten", [(), (0,), (2,), (0, 1, 2)])
+def test_of_a_batch_that_is_written_again_as_a_whole_no_partition_is_left_out(
+    rewritten: tuple[int, ...],
+) -> None:
+    with pytest.raises(OperatorNeededError):
+        check_rewrite(NAMES, "log", DECISION, frozenset({0, 2}), reports(*rewritten))
+
+
+def test_rows_in_the_decisions_own_transaction_are_visible_whatever_is_lost() -> None:
+    some = replace(DECISION, prepared=(PREPARED[0],), inlined=(Inlined(2, TALLIES[2]),))
+    assert assign(plan(some, 0), BATCH, 3).role is Role.COUNT
+    with pytest.raises(OperatorNeededError):
+        check_rewrite(NAMES, "log", some, frozenset({0}), [report(0, some.total, rewritten=True)])
 
 
 def test_a_rewrite_with_other_totals_stops() -> None:

@@ -114,7 +114,7 @@ class Judge:
             self.violations.append(f"rows are visible twice: {doubled}")
         if self._world.done and self._world.visible() != self._world.rows():
             self.violations.append(f"visible at the end: {self._world.visible()}")
-        for former, latter in pairwise(self._decisions()):
+        for former, latter in pairwise(self.decisions()):
             if former.batch == latter.batch and former != latter:
                 self._check_replacement(former, latter)
 
@@ -129,12 +129,12 @@ class Judge:
         names = self._world.options.names
         if names.parse_task(transaction.transactional_id) is None:
             return
-        decided = any(transaction in d.transactions(names) for d in self._decisions())
+        decided = any(transaction in d.transactions(names) for d in self.decisions())
         if commit != decided:
             when = "committed before its decision" if commit else "aborted after its decision"
             self.violations.append(f"{transaction} was {when}")
 
-    def _decisions(self) -> list[Decision]:
+    def decisions(self) -> list[Decision]:
         """Every decision that the log ever held, in order."""
         log = self._world.cluster.topics.get(self._world.options.log_topic)
         values = [entry.value or b"" for entry in log.committed()] if log else []

@@ -12,18 +12,10 @@ import pytest
 from pyspark import TaskContext
 from pyspark.sql.types import StringType, StructField, StructType
 
-from eos_sink.errors import (
-    BatchFailedError,
-    CommitFailedError,
-    ConfigurationError,
-    EosSinkError,
-    OperatorNeededError,
-    OutcomeUnknownError,
-    UnfinishedError,
-)
+from eos_sink.errors import ConfigurationError, EosSinkError
 from eos_sink.protocol.model import BatchId, Numbering
-from eos_sink.spark.writers import BatchWriter, Report, SinkWriter, add_batch_remedy
-from tests.protocol.test_stories import open_ids
+from eos_sink.spark.writers import BatchWriter, Report, SinkWriter
+from tests.protocol.test_stories import log, open_ids
 from tests.protocol.world import TOPIC, World
 from tests.spark.fake_source import FakeDataSource
 
@@ -76,6 +68,17 @@ def test_a_write_is_a_batch_of_its_own_and_visible_when_it_is_committed(
     assert batch.numbering is Numbering.ONCE
     assert write(one).report.batch == batch, "another task of the same write"
     assert write(writer()).report.batch != batch
+
+
+def test_a_single_write_has_the_number_of_its_record(
+    world: World, write: Callable[..., Report]
+) -> None:
+    """`eos-sink explain` finds it by that, and knows whether another record took the number."""
+    write(writer())
+    one = writer()
+    report = write(one)
+    one.commit([report])
+    assert next(each.seq for each in log(world) if each.decision) == report.report.batch.batch
 
 
 def test_a_committed_write_is_visible(world: World, write: Callable[..., Report]) -> None:
@@ -143,30 +146,6 @@ def test_a_process_serves_many_versions_with_the_clients_that_it_has(world: Worl
     planned = [writer(txnAppId="app", txnVersion=str(number))._plan for number in range(3)]
     runs = {plan.token.run for plan in planned if plan is not None}
     assert len(runs) == 1, "more than one planner"
-
-
-@pytest.mark.parametrize(
-    ("kind", "told"),
-    [
-        (BatchFailedError, "run the write again."),
-        (CommitFailedError, "run the write again."),
-        (UnfinishedError, "do not run it again"),
-        (OutcomeUnknownError, "look for its rows first"),
-    ],
-)
-def test_an_error_says_what_to_do_with_a_batch_write(kind: type[EosSinkError], told: str) -> None:
-    with pytest.raises(kind) as error, add_batch_remedy():
-        raise kind("It failed.", remedy="Start the query again.", data={"batch": 1})
-    assert "Start the query again. Outside of a query:" in str(error.value)
-    assert told in str(error.value)
-    assert error.value.data == {"batch": 1}
-
-
-def test_an_error_that_is_the_same_for_both_is_left_as_it_is() -> None:
-    given = OperatorNeededError("It stops.", remedy="Choose.")
-    with pytest.raises(OperatorNeededError) as error, add_batch_remedy():
-        raise given
-    assert error.value is given
 
 
 def test_a_stream_without_micro_batches_is_refused_by_its_tasks_and_by_its_commit(

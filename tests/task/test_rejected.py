@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from kafka.record.default_records import DefaultRecordBatchBuilder
 
+from eos_sink.errors import ConfigurationError
 from eos_sink.kafka.rows import Rows
 from eos_sink.kafka_config.topic_rules import TopicRules, is_topic_name
 from eos_sink.options import SinkOptions
@@ -184,6 +186,97 @@ def test_a_transaction_of_dead_letters_only_has_a_witness_there(world: World) ->
     assert letters(world) == [b"bad"]
 
 
+@pytest.mark.parametrize("before", [1, 2])
+@pytest.mark.parametrize("inline", ["0", "1"])
+def test_the_witness_is_a_row_in_its_own_topic_however_late_it_comes(
+    before: int, inline: str
+) -> None:
+    world = World([], options=given_options(**{"eos.inline.bytes": inline}))
+    world.cluster.create_topic(LETTERS)
+    driver = Driver(world)
+    bad = {"value": [b"bad"], "partition": pa.array([7], pa.int32())}
+    parts = [pa.RecordBatch.from_pydict(each) for each in (*[bad] * before, GOOD, bad)]
+    writer = TaskWriter(FakeKafka(world.cluster), world.options, driver.planner.plan())
+    report = writer.write(BatchId(STREAM, 0), 0, parts)
+    assert report.prepared is not None
+    assert report.prepared.witness.topic == TOPIC
+    driver.committer.commit([report])
+    assert (world.visible(), len(letters(world))) == ([b"good"], before + 1)
+    decision = driver.planner.plan().decision
+    assert decision is not None
+    assert decision.topics == [TOPIC]
+
+
+# --- Rows of all kinds.
+
+NAMES = st.sampled_from([TOPIC.encode()] * 4 + [None, b"", b"a b", b"t\xff", b"__consumer_offsets"])
+NAMES |= st.just(b"__eos_sink_log")
+KEYS = st.sampled_from([b"k", "ü".encode(), b"", None, b"a\0b", b"k\xff", b"\xed\xa0\x80"])
+PAIRS = st.lists(st.none() | st.tuples(KEYS, st.none() | st.just(b"h")), max_size=2)
+NUMBERS = st.sampled_from([None, None, 0, 1, -1])
+ROWS = st.lists(st.tuples(NAMES, st.none() | PAIRS, NUMBERS), min_size=1, max_size=5)
+Given = tuple[bytes | None, list[tuple[bytes | None, bytes | None] | None] | None, int | None]
+
+
+def is_good(row: Given) -> bool:
+    name, pairs, number = row
+    keys = [b"\0" if each is None or each[0] is None else each[0] for each in pairs or ()]
+    texts = all(key.decode(errors="replace").encode() == key and b"\0" not in key for key in keys)
+    return name == TOPIC.encode() and texts and (number is None or number >= 0)
+
+
+def columns(rows: list[Given]) -> pa.RecordBatch:
+    """As Spark may make them: its strings need not be UTF-8."""
+    names, lists, numbers = zip(*rows, strict=True)
+    pairs = [pair for each in lists for pair in each or ()]
+    text, content = ([pair and pair[n] for pair in pairs] for n in (0, 1))
+    pair = pa.StructArray.from_arrays(
+        [pa.array(text, pa.binary()).view(pa.string()), pa.array(content, pa.binary())],
+        ["key", "value"],
+        mask=pa.array([each is None for each in pairs], pa.bool_()),
+    )
+    ends = np.cumsum([0, *(len(each or ()) for each in lists)])
+    starts = pa.array(ends, pa.int32(), mask=np.array([*(each is None for each in lists), False]))
+    return pa.RecordBatch.from_pydict(
+        {
+            "value": [b"%d" % number for number in range(len(rows))],
+            "topic": pa.array(names, pa.binary()).view(pa.string()),
+            "headers": pa.ListArray.from_arrays(starts, pair),
+            "partition": pa.array(numbers, pa.int32()),
+        }
+    )
+
+
+@settings(max_examples=50)
+@example([(TOPIC.encode(), [(b"k\xff", b"h")], None)], "0", 0)
+@example([(TOPIC.encode(), [None], None)], "65536", 0)
+@example([(b"t\xff", None, None)], "65536", 0)
+@given(ROWS, st.sampled_from(["0", "65536"]), st.integers(0, 5))
+def test_each_row_is_written_or_refused_or_a_dead_letter_whichever_way_it_goes(
+    rows: list[Given], inline: str, cut: int
+) -> None:
+    good = [b"%d" % number for number, row in enumerate(rows) if is_good(row)]
+    parts = [part for part in (columns(rows)[:cut], columns(rows)[cut:]) if len(part)]
+    for dead in ("", LETTERS):
+        more = {"topic": "", "eos.inline.bytes": inline, "eos.dead.letter.topic": dead}
+        world = World([], options=given_options(**more))
+        world.cluster.create_topic(LETTERS)
+        driver = Driver(world)
+        writer = TaskWriter(FakeKafka(world.cluster), world.options, driver.planner.plan())
+        if not dead and len(good) < len(rows):
+            with pytest.raises(ConfigurationError):
+                writer.write(BatchId(STREAM, 0), 0, parts)
+            continue
+        report = writer.write(BatchId(STREAM, 0), 0, parts)
+        driver.committer.commit([report])
+        assert world.visible() == good
+        assert len(letters(world)) == sum(report.dead_letters.values()) == len(rows) - len(good)
+        # A replay compares them all, also if the option was taken away.
+        plan, strict = driver.planner.plan(), given_options(**{**more, "eos.dead.letter.topic": ""})
+        again = TaskWriter(FakeKafka(world.cluster), strict, plan)
+        driver.committer.commit([again.write(BatchId(STREAM, 0), 0, parts[::-1])])
+
+
 def test_many_dead_letters_of_a_small_task_do_not_go_through_the_driver() -> None:
     world = World([], options=given_options(**{"eos.inline.bytes": "4096"}))
     world.cluster.create_topic(LETTERS)
@@ -194,6 +287,32 @@ def test_many_dead_letters_of_a_small_task_do_not_go_through_the_driver() -> Non
     driver.committer.commit(reports)
     assert world.visible() == [b"good"]
     assert len(letters(world)) == 51
+
+
+@pytest.mark.parametrize(("most", "by_driver"), [(4096, True), (4095, False)])
+def test_rows_of_a_topic_that_takes_less_than_the_driver_sends_do_not_go_through_it(
+    most: int, by_driver: bool
+) -> None:
+    """The driver's record batches may be as large as `eos.inline.bytes`."""
+    world = World([], options=given_options(**{"eos.inline.bytes": "4096"}))
+    world.cluster.create_topic(LETTERS)
+    world.cluster.topics[TOPIC].settings["max.message.bytes"] = str(most)
+    driver = Driver(world)
+    reports = write(world, driver, 0, GOOD)
+    assert (reports[0].prepared is None) is by_driver
+    driver.committer.commit(reports)
+    assert world.visible() == [b"good"]
+
+
+def test_the_rows_and_the_dead_letters_of_a_task_share_the_limit() -> None:
+    world = World([], options=given_options(**{"eos.inline.bytes": "4096"}))
+    world.cluster.create_topic(LETTERS)
+    driver = Driver(world)
+    large = {"value": [b"x" * 3900, b"bad"], "partition": pa.array([0, 7], pa.int32())}
+    reports = write(world, driver, 0, large, MIXED)
+    assert [report.prepared is not None for report in reports] == [True, False]
+    driver.committer.commit(reports)
+    assert len(letters(world)) == 2
 
 
 def test_a_large_row_with_a_header_without_a_key_is_one_dead_letter() -> None:

@@ -7,16 +7,17 @@ from typing import Any
 
 import pytest
 
+from eos_sink.testing.row_check import KeyOrder
 from eos_sink.testing.topic_scan import Source
-from eos_sink.verify.checks import check_lost
+from eos_sink.verify.checks import check_lost, check_order
 from eos_sink.verify.count_rows import Bounds
 from eos_sink.verify.gap_scope import GapScope, find_scope, limit_to_seen
 from eos_sink.verify.row_columns import Chunk, Columns
 from eos_sink.verify.verify_model import PartitionRead, Status, VerifyOptions
 
 
-def question(**more: Any) -> VerifyOptions:
-    return VerifyOptions(Source("nowhere:1", "orders"), "key", **more)
+def question(identity: str = "key", **more: Any) -> VerifyOptions:
+    return VerifyOptions(Source("nowhere:1", "orders"), identity, **more)
 
 
 def chunks(rows: dict[int, list[int]], groups: dict[int, int] | None = None) -> list[Chunk]:
@@ -54,6 +55,28 @@ def test_without_the_beginning_numbers_are_checked_from_the_first_ones_on() -> N
     assert found.why
 
 
+def test_numbers_outside_of_the_range_make_the_check_one_that_was_not_made() -> None:
+    # 400 numbers are missing in partition 0; partition 1 is cut to its newest row.
+    rows = chunks({0: [*range(300), *range(700, 1_000)], 1: [1_000]})
+    place = find_scope(NUMBERED, read(cut=1), rows)
+    assert place.bounds == Bounds(low=1_000)
+    check = check_lost(NUMBERED, place, 0, [], read(cut=1))
+    assert (check.status, check.failed) == (Status.UNCHECKED, True)
+    part = question(numbered=True, partial=True)
+    assert not check_lost(part, place, 0, [], read(cut=1)).failed
+    found = check_lost(part, place, 1, ["1001"], read(cut=1))
+    assert (found.status, found.failed) == (Status.WRONG, True)
+
+
+@pytest.mark.parametrize("group", [None, "key"])
+def test_without_any_row_nothing_is_checked(group: str | None) -> None:
+    asked = question(numbered=True, group=group)
+    check = check_lost(asked, find_scope(asked, read(), []), 0, [], read())
+    assert (check.status, check.failed) == (Status.UNCHECKED, True)
+    assert check_order(question(order="value"), KeyOrder(), 0).failed
+    assert not check_order(question(), KeyOrder(), 0).failed
+
+
 def test_numbers_are_checked_up_to_where_readers_are_held_up() -> None:
     assert find_scope(NUMBERED, read(waiting=0), ROWS).bounds == Bounds(high=10)
     assert find_scope(NUMBERED, read(waiting=2), ROWS).bounds is None
@@ -82,6 +105,8 @@ def test_what_was_not_read_is_not_checked(asked: VerifyOptions, interrupted: boo
     assert place.bounds is None
     check = check_lost(asked, place, 5, [], read())
     assert (check.status, check.found, check.told) == (Status.UNCHECKED, 0, place.why)
+    sourced = asked.expected is not None or asked.expected_from is not None
+    assert check.failed is (asked.numbered or sourced)
 
 
 def test_groups_in_one_partition_each_are_checked_even_without_the_beginning() -> None:

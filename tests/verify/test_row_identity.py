@@ -9,12 +9,15 @@ import pytest
 from eos_sink.verify.row_identity import (
     PlaceError,
     Places,
+    RowIdentifier,
     as_number,
     as_order,
     as_text,
     escape_text,
+    headers_of,
 )
 from tests.testing.fake_row import FakeRow
+from tests.verify.test_gap_scope import question
 
 RECORD = FakeRow(
     b"k", b'{"id": 7, "at": {"page": "x.y", "n": null}}', (("id", b"old"), ("id", b"new"))
@@ -96,3 +99,30 @@ def test_nothing_that_is_shown_steers_a_terminal() -> None:
     assert len(escape_text(b"x" * 5000)) == 60
     assert escape_text("\ud800").isprintable()
     assert escape_text(None) == "none"
+
+
+def test_a_number_has_one_spelling() -> None:
+    rows = [FakeRow(key) for key in (b"7", b"07", b"+7")]
+    numbers, texts = (RowIdentifier(question(numbered=each)) for each in (True, False))
+    assert {numbers.text(row) for row in rows} == {b"7"}
+    assert {texts.text(row) for row in rows} == {b"7", b"07", b"+7"}
+
+
+class UnreadableRow(FakeRow):
+    """A record with a header whose name is not UTF-8."""
+
+    cause: BaseException = UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte")
+
+    def headers(self) -> list[tuple[str, bytes | None]] | None:
+        raise SystemError from self.cause
+
+
+def test_a_row_whose_headers_cannot_be_read_has_no_identity() -> None:
+    identifier = RowIdentifier(question(identity="header:id"))
+    assert identifier.number(UnreadableRow()) is None
+
+
+def test_ctrl_c_while_headers_are_read_ends_the_reading(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(UnreadableRow, "cause", KeyboardInterrupt())
+    with pytest.raises(SystemError):
+        headers_of(UnreadableRow())

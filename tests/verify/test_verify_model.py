@@ -33,6 +33,13 @@ def test_only_what_is_wrong_fails(status: Status, good: bool) -> None:
     assert report.document["partitions"][0]["rows"] == 5
 
 
+def test_a_required_check_that_was_not_made_fails() -> None:
+    check = Check("lost", Status.UNCHECKED, 0, "told", required=True)
+    report = build_report(VerifyResult("orders", "key", (check,), ()))
+    assert not report.ok
+    assert "--partial" in render(report)
+
+
 def test_what_could_not_be_looked_at_again_is_proof_of_numbers_only() -> None:
     found = Repeats(doubled=3)
     by_hash = check_doubled(question(), found, None, "interrupted")

@@ -8,6 +8,7 @@ _PLANNER = "eos_sink/driver/planner.py"
 _VERDICTS = "eos_sink/protocol/rules.py"
 _COMMITTER = "eos_sink/driver/committer.py"
 _BATCH = "tests/protocol/test_batch.py::"
+_SINGLE = "tests/protocol/test_single_writes.py::"
 _OUTSIDE = "the model's batches are those of streams"
 
 GUARDS = (
@@ -96,31 +97,108 @@ GUARDS = (
         outside=_OUTSIDE,
     ),
     Guard(
-        "a partly lost write stops the next one",
-        "Only a write without any visible row is skipped.",
+        "a lost write without a number is named to the next one",
+        "Nothing repeats it, so every later write stops until its loss is acknowledged.",
         (
             Removal(
-                _VERDICTS,
-                " and lost == decision.digests.keys()\n",
-                "\n",
-            ),
-        ),
-        proofs(_BATCH + "test_a_write_of_which_a_part_is_lost_stops_the_next_one"),
-        outside=_OUTSIDE,
-    ),
-    Guard(
-        "a single write of which the driver has written a part stops the next one",
-        "Rows in the decision's transaction are visible, even if all other partitions are lost.",
-        (
-            Removal(
-                _VERDICTS,
-                " and lost == decision.digests.keys()\n",
-                " and lost == {entry.partition for entry in decision.prepared}\n",
+                _PLANNER,
+                "            self._check_former_write(entry, found, deadline)\n",
             ),
         ),
         proofs(
-            "tests/protocol/test_inline.py::"
-            "test_a_single_write_is_not_taken_for_invisible_if_the_driver_wrote_a_part_of_it"
+            _SINGLE + "test_a_lost_write_stops_the_next_one_by_name[all]",
+            _SINGLE + "test_a_lost_write_stops_the_next_one_by_name[part]",
+        ),
+        outside=_OUTSIDE,
+    ),
+    Guard(
+        "only a write without a visible row is dropped",
+        "Running it again would double what is visible, rows in the decision's transaction too.",
+        (
+            Removal(
+                "eos_sink/driver/lost_write.py",
+                "    if not decision.is_invisible(lost):\n",
+                "    if False:\n",
+            ),
+        ),
+        proofs(
+            _SINGLE + "test_a_write_that_loses_a_part_after_its_decision_says_what_is_visible",
+            _SINGLE + "test_a_write_of_which_the_driver_wrote_a_part_is_not_dropped",
+        ),
+        outside=_OUTSIDE,
+    ),
+    Guard(
+        "a decided write without a number is not run again",
+        "Whatever fails after its decision: its error is not one of the class that failed.",
+        (
+            Removal(
+                _COMMITTER,
+                "        if batch.numbering is not Numbering.ONCE:\n",
+                "        if True:\n",
+            ),
+        ),
+        proofs(_SINGLE + "test_whatever_fails_after_the_decision_the_write_is_not_run_again"),
+        outside=_OUTSIDE,
+    ),
+    Guard(
+        "a failed comparison looks for its own record",
+        "A commit whose answer was lost may have been carried out before others wrote.",
+        (
+            Removal(
+                "eos_sink/decision_log/register.py",
+                "                    if self._maybe_written and isinstance(error, Exception):\n",
+                "                    if False:\n",
+            ),
+        ),
+        proofs(
+            _SINGLE + "test_a_commit_without_an_answer_succeeds_though_others_have_followed[1-0]",
+            "integration/test_single_writes.py::test_a_write_that_was_committed_without_an_answer_"
+            "succeeds_though_others_have_followed[4.3.0-1-inlined]",
+        ),
+        outside=_OUTSIDE,
+    ),
+    Guard(
+        "a record that is gone proves nothing",
+        "If compaction has removed the record of the write's number, its outcome is not known.",
+        (
+            Removal(
+                "eos_sink/decision_log/register.py",
+                "        if own is None and any(each.seq > token.seq "
+                "for each in (latest, *kept)):\n",
+                "        if False:\n",
+            ),
+        ),
+        proofs(_SINGLE + "test_a_commit_whose_record_is_compacted_has_an_unknown_outcome"),
+        outside=_OUTSIDE,
+    ),
+    Guard(
+        "a fence that others have followed makes no plan",
+        "The tasks of a stale plan would take the ids of a newer driver's.",
+        (
+            Removal(
+                "eos_sink/driver/abort.py",
+                "    if not register.holds(written):\n",
+                "    if False:\n",
+            ),
+        ),
+        proofs(_SINGLE + "test_a_recovery_whose_record_others_have_followed_makes_no_plan"),
+        outside=_OUTSIDE,
+    ),
+    Guard(
+        "an error of a plan is not about this write",
+        "What the plan could not settle is an earlier write; nothing of this one was written.",
+        (
+            Removal(
+                "eos_sink/spark/remedies.py",
+                "    if stage is Stage.PLAN:\n",
+                "    if False:\n",
+            ),
+        ),
+        proofs(
+            "tests/spark/test_remedies.py::test_an_error_of_a_plan_blames_no_write_that_has_not_"
+            "begun[SupersededError]",
+            "integration/test_single_writes.py::test_an_error_about_a_former_write_does_not_blame_"
+            "the_next_one[4.3.0]",
         ),
         outside=_OUTSIDE,
     ),

@@ -26,7 +26,9 @@ _LIST = (
     "        prepared = self._transactions(reports)\n"
     "        given_up = {*listed, *prepared} - decided\n"
 )
-_FENCE = "                fence_plans(self._register, token, entry, deadline, figures)\n"
+_FENCE = (
+    "                fence_plans(self._register, token, entry, deadline, figures, gives_up=True)\n"
+)
 _FENCE_OR_LEAVE = (
     "        try:\n"
     "            with log_superseded(self._names):\n"
@@ -41,14 +43,16 @@ _WRITE = (
     "            decision,\n"
     "            deadline,\n"
     "            figures,\n"
-    "            before_commit=vote if prepared else None,\n"
+    "            vote=vote if prepared else None,\n"
     "            settled=not decision.prepared,\n"
     "            rows=rows,\n"
     "        )\n"
 )
 _DECIDE_IT = _WRITE + "        clock.end(Step.DECIDE)\n"
 _SETTLE_IT = (
-    "        found = settle(self._kafka, self._names, entry.record, deadline, just_decided=True)\n"
+    "        with _decided(self._names, decision.batch):\n"
+    "            found = settle(self._kafka, self._names, entry.record, deadline, "
+    "just_decided=True)\n"
 )
 
 _WAKES_UP = (
@@ -57,13 +61,32 @@ _WAKES_UP = (
 
 GUARDS = (
     Guard(
+        "a transaction is ended when its partitions have leaders",
+        "Kafka 4 drops the marker of a partition without one: decided rows stay invisible, and "
+        "aborted ones appear with the next transaction of the same id.",
+        (
+            Removal(
+                "eos_sink/kafka/transaction_control.py",
+                "            waiting = self._leaders.find_missing(remaining, deadline)\n",
+                "            waiting = frozenset[Transaction]()\n",
+            ),
+        ),
+        proofs(
+            "integration/test_markers.py::"
+            "test_a_decided_transaction_is_ended_when_its_partitions_have_leaders",
+            "integration/test_markers.py::"
+            "test_an_aborted_transaction_does_not_come_back_with_the_next_one",
+        ),
+        outside="the model's transactions end in all partitions at once",
+    ),
+    Guard(
         "vote",
         "A batch is decided only if each of its transactions is open.",
         (
             Removal(
                 _COMMITTER,
-                "                self._vote(prepared, deadline)\n",
-                "                pass\n",
+                "                return self._vote(prepared, begun, deadline)\n",
+                "                return deadline.left\n",
             ),
         ),
         proofs(
@@ -106,13 +129,47 @@ GUARDS = (
         (
             Removal(
                 _COMMITTER,
-                "        check_vote(prepared, states, own.started_ms, margin)\n",
-                "        check_vote(prepared, states, self._now_ms(), margin)\n",
+                "        now_ms = own.started_ms + ",
+                "        now_ms = self._now_ms() + ",
             ),
         ),
         proofs(
             _CLOCKS + "test_a_driver_with_a_wrong_clock_decides[3600000]",
             _CLOCKS + "test_a_driver_with_a_wrong_clock_decides_nothing_near_a_time_out[-3600000]",
+        ),
+        outside="the model has no clock",
+    ),
+    Guard(
+        "time that passes in the driver's transaction counts in the vote",
+        "Rows may wait for their partition before the vote, and the vote itself for an answer.",
+        (
+            Removal(
+                _COMMITTER,
+                " + round((self._clock() - begun) * 1000)\n",
+                "\n",
+            ),
+        ),
+        proofs(
+            _CLOCKS + "test_time_that_passes_in_the_drivers_transaction_counts_in_the_vote"
+            "[rows that wait for their partition]",
+            _CLOCKS + "test_time_that_passes_in_the_drivers_transaction_counts_in_the_vote"
+            "[a vote whose answer comes late]",
+        ),
+        outside="the model has no clock",
+    ),
+    Guard(
+        "a decision is committed before the first transaction times out",
+        "The vote limits the time of the commit that follows it.",
+        (
+            Removal(
+                "eos_sink/decision_log/register.py",
+                "            answer = deadline.within(min(vote(begun), answer.left))\n",
+                "            vote(begun)\n",
+            ),
+        ),
+        proofs(
+            _CLOCKS + "test_a_decision_is_committed_before_the_first_transaction_times_out_or_not_"
+            "at_all"
         ),
         outside="the model has no clock",
     ),
@@ -136,11 +193,10 @@ GUARDS = (
         (
             Removal(
                 "eos_sink/decision_log/register.py",
-                "        before_commit()\n        answer",
-                "        if not self._voted:\n"
-                "            before_commit()\n"
-                "        self._voted = True\n"
-                "        answer",
+                "        if vote is not None:\n            answer",
+                "        if vote is not None and not self._voted:\n"
+                "            self._voted = True\n"
+                "            answer",
             ),
             Removal(
                 "eos_sink/decision_log/register.py",

@@ -5,11 +5,14 @@ from __future__ import annotations
 from tools.guards.guard import Guard, Removal, proofs
 
 _REGISTER = "eos_sink/decision_log/register.py"
+_TRANSACTION = "eos_sink/decision_log/driver_transaction.py"
 _PLANNER = "eos_sink/driver/planner.py"
 _READERS = "eos_sink/kafka/log_reader.py"
 _FETCH = "eos_sink/kafka/fetch.py"
 _VISIBILITY = "eos_sink/kafka/visibility.py"
 _TOPIC = "eos_sink/kafka/log_topic.py"
+_CLOCKS = "tests/protocol/test_clocks.py::"
+_LEADERLESS = "integration/test_leaderless.py::"
 _INLINE = "tests/protocol/test_inline.py::"
 _IN_REGISTER = "tests/decision_log/test_register.py::"
 _IN_FETCH = "tests/kafka/test_fetch.py::"
@@ -62,8 +65,8 @@ GUARDS = (
         (
             Removal(
                 _READERS,
-                "        reader.read_to(reader.read(deadline).end, deadline)\n",
-                "        reader.read_to(reader.read(deadline).stable, deadline)\n",
+                "    reader.read_to(reader.read(deadline).end, deadline)\n",
+                "    reader.read_to(reader.read(deadline).stable, deadline)\n",
             ),
         ),
         proofs(
@@ -155,7 +158,13 @@ GUARDS = (
     Guard(
         "the decision carries the plan's member",
         "Kafka refuses the decision of a driver whose group member was replaced.",
-        (Removal(_REGISTER, "producer.send_offset(place, token.member", "_ = (token.member"),),
+        (
+            Removal(
+                _TRANSACTION,
+                "producer.send_offset(token.position, token.member",
+                "_ = (token.position, token.member",
+            ),
+        ),
         proofs(
             _STORY + "test_a_driver_that_was_replaced_decides_nothing_even_before_its_successor_"
             "has_fenced",
@@ -363,10 +372,10 @@ GUARDS = (
         "Otherwise a crash between the two leaves rows that the replay writes again.",
         (
             Removal(
-                _REGISTER,
+                _TRANSACTION,
                 "            producer.produce_rows(some)\n",
                 "            producer.produce_rows(some)\n"
-                "            producer.commit(answer)\n"
+                "            producer.commit(deadline)\n"
                 "            producer.begin()\n",
             ),
         ),
@@ -377,6 +386,16 @@ GUARDS = (
             "test_every_row_is_visible_once_after_a_crash_at[4.3.0-committer.write.after]",
         ),
         rows=("M_ROWSFIRST",),
+    ),
+    Guard(
+        "rows are on their brokers before the record is sent",
+        "Other queries read the same partition of the log, and wait for the record's transaction.",
+        (Removal(_TRANSACTION, "            producer.flush(deadline.within(_ROWS_S))\n"),),
+        proofs(
+            _CLOCKS + "test_rows_that_wait_keep_nothing_in_the_log_that_queries_share",
+            _LEADERLESS + "test_a_query_whose_partition_has_no_leader_keeps_no_other_one_waiting",
+        ),
+        outside="the model has one query, and no time",
     ),
     Guard(
         "a rewrite keeps the partitions that the driver has written",
@@ -394,7 +413,7 @@ GUARDS = (
     Guard(
         "an older version's record gets a marker",
         "The older version stops at the marker and decides nothing from an outdated record.",
-        (Removal(_REGISTER, "        if held.unmarked:\n", "        if False:\n"),),
+        (Removal(_TRANSACTION, "    if unmarked:\n", "    if False:\n"),),
         proofs(_IN_REGISTER + "test_the_version_before_stops_once_its_record_was_gone_on_from"),
         outside="the model has one version",
     ),
@@ -428,7 +447,7 @@ GUARDS = (
         (
             Removal(
                 _REGISTER,
-                "            self._check_end(at, marked or at, self._unproven, answer)\n",
+                "            self._check_end(sent, self._unproven, answer)\n",
                 "            pass\n",
             ),
         ),

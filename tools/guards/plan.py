@@ -10,6 +10,7 @@ _VERSIONS = "eos_sink/kafka_config/broker_versions.py"
 _STORY = "tests/protocol/test_stories.py::"
 _GUARD = "tests/protocol/test_guards.py::"
 _LOST = "tests/protocol/test_lost_log.py::"
+_LEADERLESS = "tests/protocol/test_leaderless.py::"
 _WEEK = "tests/protocol/test_quiet_week.py::"
 _ZOMBIE = "integration/test_zombies.py::"
 _CRASH = "integration/test_crash_points.py::"
@@ -17,7 +18,9 @@ _CRASH = "integration/test_crash_points.py::"
 _LIST = "        listed = list_undecided(self._kafka, self._names, entry.decision, deadline)\n"
 _NOTHING = "        if not listed and not recovers:\n            return entry\n"
 _FENCE = (
-    "        entry = fence_plans(self._register, token, entry, deadline, figures, settled=seen)\n"
+    "        entry = fence_plans(\n"
+    "            self._register, token, entry, deadline, figures, settled=seen, gives_up=failed\n"
+    "        )\n"
 )
 _ABORT = "        abort_all(self._kafka, listed, deadline)\n"
 _ABORT_AGAIN = "                entry = self._abort_undecided(entry, deadline)\n"
@@ -114,7 +117,7 @@ GUARDS = (
         "the log keeps what was seen settled",
         "Coordinators and topics forget; a record that repeats a decision says that its rows "
         "are visible.",
-        (Removal(_PLANNER, "figures, settled=seen)", "figures)"),),
+        (Removal(_PLANNER, "figures, settled=seen, ", "figures, "),),
         proofs(_WEEK + "test_what_a_recovery_has_seen_settled_is_kept_in_the_log"),
         rows=("NO_SETTLEDBIT",),
     ),
@@ -137,13 +140,67 @@ GUARDS = (
         (
             Removal(
                 "eos_sink/protocol/model.py",
-                "            self.settled and decision is not None and "
-                "decision.repeats(self.decision)\n",
-                "            self.settled\n",
+                "        settled = settled or (self.settled and repeats)\n",
+                "        settled = settled or self.settled\n",
             ),
         ),
         proofs(_WEEK + "test_a_new_decision_is_settled_again"),
         rows=("M_SETTLEDKEPT",),
+    ),
+    Guard(
+        "a start names the partition that the driver's id waits for",
+        "Otherwise no error says which broker is missing.",
+        (
+            Removal(
+                _PLANNER,
+                "        with explain_wait(self._kafka, self._names):\n"
+                "            control.check_timeout(self._names.driver, timeout_ms, deadline)\n",
+                "        control.check_timeout(self._names.driver, timeout_ms, deadline)\n",
+            ),
+            Removal(
+                "eos_sink/decision_log/register.py",
+                "            with explain_wait(self._kafka, self._names):\n"
+                "                producer.init(deadline)\n",
+                "            producer.init(deadline)\n",
+            ),
+        ),
+        proofs(
+            _LEADERLESS + "test_an_aborted_transaction_that_waits_for_a_partition_names_it[plan]",
+            _LEADERLESS + "test_an_aborted_transaction_that_waits_for_a_partition_names_it[abort]",
+        ),
+        outside="the model's transactions end in one step",
+    ),
+    Guard(
+        "what is decided is settled without the driver's id",
+        "Decided rows do not wait for a partition without a leader that the driver's id waits for.",
+        (
+            Removal(
+                _ABORT_MODULE,
+                "    if is_ending(kafka, names, deadline):\n",
+                "    if False:\n",
+            ),
+        ),
+        proofs(
+            _LEADERLESS + "test_what_is_decided_is_settled_before_the_drivers_id_is_free[plan]",
+            _LEADERLESS + "test_what_is_decided_is_settled_before_the_drivers_id_is_free[abort]",
+        ),
+        outside="the model's transactions end in one step",
+    ),
+    Guard(
+        "only the log tells who has replaced a planner",
+        "A planner that cannot read the log does not take another process of its run for a rival.",
+        (
+            Removal(
+                _PLANNER,
+                "        try:\n            return self._register.read(deadline)\n",
+                "        try:\n            return self._register.try_read()\n",
+            ),
+        ),
+        proofs(
+            "tests/protocol/test_rivals.py::test_a_log_that_is_held_up_does_not_make_a_rival_of_a_"
+            "planner_of_the_same_session[told by the group]"
+        ),
+        outside="in the model a run has one planner process",
     ),
     Guard(
         "a replaced member never joins again",

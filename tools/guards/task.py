@@ -9,14 +9,17 @@ _PRODUCER = "eos_sink/kafka/producer.py"
 _VERDICTS = "eos_sink/protocol/rules.py"
 _COMMITTER = "eos_sink/driver/committer.py"
 _REJECTING = "eos_sink/task/rejected.py"
+_INLINE = "eos_sink/protocol/inline.py"
 _STORY = "tests/protocol/test_stories.py::"
 _GUARD = "tests/protocol/test_guards.py::"
 _VERDICT = "tests/protocol/test_rules.py::"
+_OTHERS = "tests/protocol/test_other_partitions.py::"
 _JOBS = "tests/protocol/test_batch.py::"
 _ZOMBIE = "integration/test_zombies.py::"
 _REPLAY = "integration/test_replays.py::"
 _BAD = "integration/test_bad_input.py::"
 _REJECTED = "tests/task/test_rejected.py::"
+_INLINED = "tests/protocol/test_inline.py::"
 
 _FIRST = (
     "            # Kafka refuses a stale driver's task here, before it has written much.\n"
@@ -79,8 +82,8 @@ GUARDS = (
         (
             Removal(
                 _PRODUCER,
-                "        if self._events.lost is not None:\n",
-                "        if False:\n",
+                "not call.\n        self.check()\n",
+                "not call.\n",
             ),
         ),
         proofs(
@@ -173,8 +176,8 @@ GUARDS = (
         (
             Removal(
                 _VERDICTS,
-                "        role = Role.WRITE if partition in plan.lost else Role.COUNT\n",
-                "        role = Role.WRITE\n",
+                "        writes = partition in plan.lost or decision.is_invisible(plan.lost)\n",
+                "        writes = True\n",
             ),
         ),
         proofs(
@@ -238,8 +241,8 @@ GUARDS = (
         (
             Removal(
                 "eos_sink/protocol/model.py",
-                "        return LogRecord(self.seq + 1, decision, writer, others, run",
-                "        return LogRecord(self.seq + 1, decision, writer, others[-16:], run",
+                "            self.seq + 1, decision, writer, others, run",
+                "            self.seq + 1, decision, writer, others[-16:], run",
             ),
         ),
         proofs(
@@ -301,12 +304,75 @@ GUARDS = (
         outside="the model has one identity",
     ),
     Guard(
+        "the decision log takes no rows",
+        "A row in it would be read as a decision, or stop a query as an unreadable one.",
+        (
+            Removal("eos_sink/options.py", '_given(options, "topic") == log:', "False:"),
+            Removal(
+                _WRITER,
+                "                check_topics(rows, options.log_topic)\n",
+                "                pass\n",
+            ),
+            Removal(_REJECTING, "name == self._options.log_topic:", "False:"),
+        ),
+        proofs(
+            "tests/test_options.py::test_the_decision_log_takes_no_rows[given0-topic]",
+            "tests/protocol/test_destinations.py::test_a_row_for_the_decision_log_is_refused[-0]",
+            "tests/protocol/test_destinations.py::"
+            "test_a_row_for_the_decision_log_is_a_dead_letter[-0]",
+            _BAD + "test_a_row_for_the_decision_log_does_not_get_there[4.3.0-65536]",
+        ),
+        outside="the model has no topics",
+    ),
+    Guard(
+        "the keys of headers are UTF-8",
+        "Java clients read U+FFFD otherwise, and confluent-kafka cannot read the headers at all.",
+        (
+            Removal(
+                "eos_sink/kafka/rows.py",
+                '        wrong = wrong | [not _is_utf8(each or b"") for each in '
+                "to_bytes(keys).to_pylist()]\n",
+                "        pass\n",
+            ),
+        ),
+        proofs(
+            _REJECTED
+            + "test_each_row_is_written_or_refused_or_a_dead_letter_whichever_way_it_goes",
+            _BAD + "test_an_invalid_row_is_refused_or_a_dead_letter_whichever_way_it_goes"
+            "[4.3.0-native-header-key]",
+        ),
+        outside="the model's records have no headers",
+    ),
+    Guard(
+        "a witness is a row in its own topic",
+        "A decision whose topics are dead letter topics alone hides a moved checkpoint.",
+        (Removal(_WRITER, "None if kind in self._known else", "None if self._known else"),),
+        proofs(_REJECTED + "test_the_witness_is_a_row_in_its_own_topic_however_late_it_comes[0-1]"),
+        outside="the model has no dead letters",
+    ),
+    Guard(
+        "a newer version's record stops",
+        "It may decide the very batch that the query is about to decide.",
+        (
+            Removal(
+                "eos_sink/decision_log/register.py",
+                "                    if newer_format(value) is not None:\n"
+                "                        raise\n",
+            ),
+        ),
+        proofs(
+            "tests/decision_log/test_register.py::"
+            "test_a_record_that_a_newer_version_wrote_for_another_query_is_not_passed_over"
+        ),
+        outside="the model has one identity",
+    ),
+    Guard(
         "lost partitions need their batch",
         "A query does not continue past decided rows that were lost.",
         (
             Removal(
                 _VERDICTS,
-                "    if plan.lost and not _is_invisible_single_write(decision, plan.lost):\n",
+                "    if plan.lost:\n",
                 "    if False:\n",
             ),
         ),
@@ -329,7 +395,13 @@ GUARDS = (
     Guard(
         "rewritten partitions have the decided rows",
         "Each rewritten partition has the fingerprint of the decision.",
-        (Removal(_VERDICTS, "    if moved or written != lost:\n", "    if written != lost:\n"),),
+        (
+            Removal(
+                _VERDICTS,
+                "        if moved or len(reports) != decision.partitions:\n",
+                "        if len(reports) != decision.partitions:\n",
+            ),
+        ),
         proofs(
             _STORY + "test_lost_partitions_are_not_rewritten_from_rows_that_moved",
             _REPLAY + "test_a_lost_partition_is_not_repaired_with_the_rows_of_others[4.3.0]",
@@ -339,15 +411,79 @@ GUARDS = (
     Guard(
         "exactly the lost partitions are rewritten",
         "A partition too many or too few stops the query.",
-        (Removal(_VERDICTS, "    if moved or written != lost:\n", "    if moved:\n"),),
+        (Removal(_VERDICTS, "    if written != wanted:\n", "    if False:\n"),),
         proofs(_VERDICT + "test_a_rewritten_set_that_is_not_the_lost_one_stops[rewritten1]"),
         outside="the model's tasks follow their plan",
     ),
     Guard(
         "a rewrite has the decided number of partitions",
         "Partition numbers identify the same rows only if their number is unchanged.",
-        (Removal(_VERDICTS, "    if len(reports) != decision.partitions:\n", "    if False:\n"),),
+        (
+            Removal(
+                _VERDICTS,
+                "        if moved or len(reports) != decision.partitions:\n",
+                "        if moved:\n",
+            ),
+        ),
         proofs(_VERDICT + "test_a_rewrite_in_another_number_of_partitions_stops[4]"),
+        outside="the model's batch keeps its two partitions",
+    ),
+    Guard(
+        "only a batch without a visible row is written in other partitions",
+        "A visible row of it would be there twice.",
+        (
+            Removal(
+                "eos_sink/protocol/model.py",
+                "        return bool(lost) and lost == self.digests.keys()\n",
+                "        return bool(lost)\n",
+            ),
+        ),
+        proofs(
+            _OTHERS
+            + "test_a_batch_that_is_visible_in_part_names_the_partitions_and_goes_on_with_them"
+            "[fewer]",
+            _OTHERS
+            + "test_rows_that_the_driver_wrote_are_visible_so_the_others_need_their_partitions",
+            _REPLAY
+            + "test_other_partitions_of_a_batch_that_is_visible_in_part_stop_the_query[4.3.0]",
+        ),
+        outside="the model's batch keeps its two partitions",
+    ),
+    Guard(
+        "a batch without a visible row is written in the partitions of its replay",
+        "With more cores or other settings Spark never has the old ones again.",
+        (
+            Removal(
+                _VERDICTS,
+                "partition in plan.lost or decision.is_invisible(plan.lost)",
+                "partition in plan.lost",
+            ),
+        ),
+        proofs(
+            _OTHERS + "test_a_batch_that_is_lost_as_a_whole_is_written_in_the_partitions_of_its_"
+            "replay[more]",
+            _REPLAY + "test_a_batch_that_is_lost_as_a_whole_may_have_other_partitions[4.3.0-more]",
+        ),
+        outside="the model's batch keeps its two partitions",
+    ),
+    Guard(
+        "a rewrite in other partitions keeps nothing of the former ones",
+        "A later replay is compared with the partitions that were written last, and an operator's "
+        "choice ends with the transaction that it was about.",
+        (
+            Removal(
+                _COMMITTER,
+                "            partitions=len(reports),\n            prepared=tuple(entries),\n",
+                "            prepared=tuple(entries),\n",
+            ),
+            Removal(_COMMITTER, "visible=chosen.visible - lost, ", ""),
+        ),
+        proofs(
+            _OTHERS + "test_a_batch_that_is_lost_as_a_whole_is_written_in_the_partitions_of_its_"
+            "replay[more]",
+            _OTHERS + "test_of_a_replay_that_is_lost_in_part_its_own_partitions_are_needed",
+            _OTHERS + "test_an_operators_choices_end_with_the_partitions_that_they_are_about",
+        ),
         outside="the model's batch keeps its two partitions",
     ),
     Guard(
@@ -382,5 +518,60 @@ GUARDS = (
         ),
         proofs(_REJECTED + "test_a_row_is_not_rejected_by_rules_that_are_no_longer_true"),
         outside="the model's rows are all accepted",
+    ),
+    Guard(
+        "the driver places a key as the tasks do",
+        "A key stays in one partition in a batch with small and large tasks, and in the next ones.",
+        (
+            Removal(
+                _COMMITTER,
+                "        self._tasks_wrote = self._tasks_wrote or bool(prepared)\n",
+                "        self._tasks_wrote = False\n",
+            ),
+        ),
+        proofs(
+            _INLINED + "test_the_driver_asks_for_partitions_only_after_a_task_has_seen_them",
+            "integration/test_placement.py::test_a_key_stays_in_one_partition_for_the_driver_and_"
+            "the_tasks_when_some_are_added[4.3.0-500-true]",
+        ),
+        outside="the model has no keys",
+    ),
+    Guard(
+        "tasks that were not expected hand over little",
+        "The driver can hold the rows of all tasks, however many a batch has.",
+        (
+            Removal(
+                _INLINE,
+                "    if partition >= max(tasks, _USUAL_TASKS) or failed > _MOST_FAILED:\n",
+                "    if failed > _MOST_FAILED:\n",
+            ),
+        ),
+        proofs(
+            _INLINED + "test_the_rows_of_all_tasks_fit_into_the_driver_whatever_was_expected",
+        ),
+        outside="the model's rows have no size",
+    ),
+    Guard(
+        "an attempt that failed shrinks what the driver takes",
+        "A batch that the driver cannot take does not fail for ever.",
+        (Removal(_COMMITTER, "figures, gives_up=True)\n", "figures)\n"),),
+        proofs(_INLINED + "test_a_batch_that_fails_again_and_again_is_written_by_its_tasks"),
+        outside="the model's rows have no size",
+    ),
+    Guard(
+        "the driver takes no rows of a topic that takes less than it sends",
+        "Its record batches are as large as the option says, whatever a topic takes.",
+        (
+            Removal(
+                _WRITER,
+                "        too_narrow = sizes is not None and sizes.batch < most\n",
+                "        too_narrow = False\n",
+            ),
+        ),
+        proofs(
+            _REJECTED + "test_rows_of_a_topic_that_takes_less_than_the_driver_sends_do_not_go_"
+            "through_it[4095-False]"
+        ),
+        outside="the model's rows have no size",
     ),
 )

@@ -26,7 +26,7 @@ from eos_sink.kafka.admin_interface import (
 )
 from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.error_codes import convert_error
+from eos_sink.kafka.error_codes import convert_error, convert_errors
 from eos_sink.kafka.interfaces import LogPosition, ProducerIdentity, TransactionState, Unseen
 from eos_sink.kafka.log_topic import LOG_PARTITIONS
 from eos_sink.kafka_config.acls import Acl, Resource, permission_error
@@ -90,7 +90,8 @@ class ConfluentAdmin:
 
     def topic_names(self, deadline: Deadline) -> list[str]:
         client = self._clients.admin(deadline)
-        return sorted(client.list_topics(timeout=max(1.0, deadline.left)).topics)
+        with convert_errors("The topics cannot be listed"):
+            return sorted(client.list_topics(timeout=max(1.0, deadline.left)).topics)
 
     def list_offsets(
         self, topics: Iterable[str], deadline: Deadline

@@ -12,7 +12,7 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
-from eos_sink.kafka.confluent_client import NO_ROOM, OnOffset
+from eos_sink.kafka.confluent_client import METADATA_S, NO_ROOM, OnOffset
 from eos_sink.kafka.connection.token_cache import TokenCache
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.native import library as rdkafka
@@ -34,7 +34,6 @@ _CLOSED_WITHIN_S = 5.0
 _BY_KEY = ("murmur2", "murmur2_random")
 # Fewer rows of a topic are not worth a request to ask for its number of partitions.
 _MANY_ROWS = 1000
-_METADATA_S = 5.0
 # The number of partitions is asked for again as often as by the Java client (metadata.max.age.ms).
 _METADATA_AGE_S = 300.0
 # librdkafka sends a request when it is full, or linger.ms after its first record, and has one in
@@ -43,7 +42,9 @@ _METADATA_AGE_S = 300.0
 # records linger for this share of the time after which they expire, and the client sends the rest
 # when nothing is on its way, and now and then, while Spark brings rows slowly.
 _LINGER_SHARE = 0.1
-_LONGEST_LINGER_MS = 900_000
+# librdkafka's default of `message.timeout.ms`: it refuses a linger that is not below it, however
+# long the transaction may last.
+_USUAL_EXPIRY_MS = 300_000
 _STICKY_MS = 10  # the default would be twice linger.ms
 _ON_ITS_WAY_S = 0.005
 _SEND_MS = 1
@@ -70,10 +71,9 @@ class NativeClient:
         # librdkafka's API has an event in place of confluent-kafka's callback.
         tokens: TokenCache | None = configuration.get("oauth_cb")
         settings = {name: value for name, value in configuration.items() if name != "oauth_cb"}
-        transaction_ms = settings.get("transaction.timeout.ms", 60_000)
-        expires_ms = int(settings.get("delivery.timeout.ms", transaction_ms))
-        linger_ms = min(int(expires_ms * _LINGER_SHARE), _LONGEST_LINGER_MS)
-        own = {"log.queue": True, "linger.ms": linger_ms}
+        usual_ms = min(int(settings.get("transaction.timeout.ms", 60_000)), _USUAL_EXPIRY_MS)
+        expires_ms = min(int(settings.get("delivery.timeout.ms", usual_ms)), _USUAL_EXPIRY_MS)
+        own = {"log.queue": True, "linger.ms": int(expires_ms * _LINGER_SHARE)}
         sticky = {"sticky.partitioning.linger.ms": _STICKY_MS}
         self._handle = self._new({**sticky, **settings, **own}, tokens is not None)
         self._events = Events(library, self._handle, events, tokens)
@@ -146,18 +146,25 @@ class NativeClient:
             self._send_the_rest()
             self._rest_sent = Deadline(_NOW_AND_THEN_S)
 
+    def refresh(self, timeout: float) -> None:
+        found = POINTER(rdkafka.Metadata)()
+        # Of all topics that this client knows, in one request.
+        if not self._c.metadata(self._handle, 0, None, byref(found), _ms(timeout)):
+            until = Deadline(_METADATA_AGE_S)
+            for each in found.contents.topics[: found.contents.topic_cnt]:
+                count = 0 if each.err else each.partition_cnt
+                self._counts[each.topic.decode()] = count, until
+            self._c.metadata_destroy(found)
+
     def _count_partitions(self, topic: str) -> int:
         """How many librdkafka knows; 0 if that cannot be found out."""
         count, until = self._counts.get(topic, (0, None))
         if until is None or until.passed:
-            found = POINTER(rdkafka.Metadata)()
-            asked = self._handle, 0, self._topic(topic), byref(found), _ms(_METADATA_S)
-            if not self._c.metadata(*asked):
-                known = found.contents.topics[: found.contents.topic_cnt]
-                count = sum(each.partition_cnt for each in known if not each.err)
-                self._c.metadata_destroy(found)
+            # Makes it known.
+            self._topic(topic)
             self._counts[topic] = count, Deadline(_METADATA_AGE_S)
-        return count
+            self.refresh(METADATA_S)
+        return self._counts[topic][0]
 
     def _queue(self, offer: Callable[[int], tuple[int, int]], count: int, where: str) -> None:
         """Queue rows, and wait while there is no room for them.
@@ -166,11 +173,16 @@ class NativeClient:
             offer: queues the rows from the given number on, as many as there is room for. Returns
                 how many, and the error of the next one; 0: all were queued.
         """
-        taken = 0
+        taken, refreshed = 0, False
         while taken < count:
             empty = not len(self)
             more, code = offer(taken)
             taken += more
+            if code == KafkaError._UNKNOWN_PARTITION and not refreshed:
+                # It may have been added since this client has asked.
+                refreshed = True
+                self.refresh(METADATA_S)
+                continue
             if code and code != KafkaError._QUEUE_FULL:
                 raise RecordRefused(KafkaError(code), where)
             if code and empty and not more:

@@ -5,22 +5,19 @@ A fact that cannot be seen is an `Unseen` and hides no other.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeVar
 
-from eos_sink.decision_log.codec import FORMAT
+from eos_sink.decision_log.codec import newer_format
 from eos_sink.errors import EosSinkError
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.admin_interface import (
     Admin,
     Broker,
     BrokerSetting,
-    LogLine,
     LogPage,
     MemberDescription,
     Quorum,
@@ -232,17 +229,9 @@ def read_log(page: LogPage | None) -> LogFacts | None:
         if (written := latest.get(QueryNames.of_record(each.key, "").shown)) is None
         or each.position.offset > written.position.offset
     }
-    formats = {line.key: _newer_format(line) for line in page.lines if line.key in hidden}
+    formats = {line.key: newer_format(line.value) for line in page.lines if line.key in hidden}
     newer = {key: found for key, found in formats.items() if found}
     return LogFacts(len(page.lines), latest, hidden, newer)
-
-
-def _newer_format(line: LogLine) -> int:
-    with suppress(ValueError, TypeError, KeyError):
-        stated = json.loads(line.value)["format"]
-        if isinstance(stated, int) and stated > FORMAT:
-            return stated
-    return 0
 
 
 def _seen(ask: Callable[[], T], needed: Acl | None = None) -> T | Unseen:

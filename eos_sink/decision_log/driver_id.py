@@ -1,0 +1,77 @@
+"""Initialising the driver's id, which waits for the markers of its last transaction.
+
+Kafka writes the marker of a partition without a leader when it has a leader again, and answers
+InitProducerId with CONCURRENT_TRANSACTIONS until then.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import TypeGuard
+
+from eos_sink.errors import ClusterError, OutcomeUnknownError
+from eos_sink.identity import QueryNames
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.interfaces import Kafka, TransactionState, TransactionStatus
+
+# For the text of an error, after the step's own deadline.
+_EXPLAIN_S = 5.0
+
+
+def is_ending(kafka: Kafka, names: QueryNames, deadline: Deadline) -> bool:
+    """Whether the driver's last transaction still waits for markers."""
+    return kafka.control().describe([names.driver], deadline)[names.driver].is_ending
+
+
+@contextlib.contextmanager
+def explain_wait(kafka: Kafka, names: QueryNames) -> Iterator[None]:
+    """Name the partitions that the driver's id waits for, if it could not be initialised in time.
+
+    Raises:
+        OutcomeUnknownError: with `partitions` in its data, if there are any.
+    """
+    try:
+        yield
+    except (OutcomeUnknownError, ClusterError) as error:
+        # librdkafka's last error is CONCURRENT_TRANSACTIONS, which is none of its timeouts.
+        waits = None
+        with contextlib.suppress(Exception):
+            waits = _explain(kafka, names)
+        if waits is None:
+            raise
+        raise waits from error
+
+
+def names_partitions(error: BaseException) -> TypeGuard[OutcomeUnknownError]:
+    """Whether this is an error of `explain_wait`."""
+    return isinstance(error, OutcomeUnknownError) and "partitions" in error.data
+
+
+def _explain(kafka: Kafka, names: QueryNames) -> OutcomeUnknownError | None:
+    control, soon = kafka.control(), Deadline(_EXPLAIN_S)
+    state = control.describe([names.driver], soon)[names.driver]
+    if not state.is_ending or not state.partitions:
+        return None
+    without = control.find_leaderless(state.partitions, soon)
+    waits = [f"{topic}[{number}]" for topic, number in without or sorted(state.partitions)]
+    what = (
+        f"Start a broker that has a copy of {', '.join(waits)} (kafka-topics.sh --describe "
+        "--unavailable-partitions)."
+        if without
+        else "Check the brokers and the topic __transaction_state."
+    )
+    return OutcomeUnknownError(
+        f"Query {names.query}: {_became(state)} But it still has to write that to "
+        f"{', '.join(waits)}{', which has no leader' if without else ''}, and takes no other "
+        f"transaction of {names.driver} until then: no batch can be decided or given up.",
+        remedy=f"{what} Then start the query again: it finishes what was decided and aborts the "
+        "rest.",
+        data={"partitions": waits, "status": state.status.value},
+    )
+
+
+def _became(state: TransactionState) -> str:
+    if state.status is TransactionStatus.PREPARE_COMMIT:
+        return "Kafka has committed the driver's last transaction, so its batch is decided."
+    return "Kafka has aborted the driver's last transaction: nothing of that is or becomes visible."

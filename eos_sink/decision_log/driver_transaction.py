@@ -1,0 +1,98 @@
+"""The driver's transaction: rows of small partitions, group offset, record.
+
+The order decides who waits for whom. Other queries have their records in the same partition of the
+log, and read past an open transaction only when it has ended. So what may wait for brokers of its
+own, rows and group offset, comes before the record; and between the vote and EndTxn nothing waits
+for a partition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from eos_sink.decision_log.codec import encode, encode_moved
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.interfaces import ProduceFailed, TransactionalProducer
+from eos_sink.protocol.model import LogRecord, PlanToken
+
+if TYPE_CHECKING:
+    from eos_sink.kafka.rows import Rows
+
+# A write takes milliseconds. A driver that dies meanwhile blocks readers of the same log partition,
+# and of its rows' partitions, for at most this long and the 10 s between two looks of the brokers
+# (transaction.abort.timed.out.transaction.cleanup.interval.ms).
+TRANSACTION_MS = 30_000
+# The rest of the transaction is for the record, the vote and EndTxn.
+_ROWS_S = 20.0
+
+Vote = Callable[[float], float]
+"""Takes the moment at which the driver's transaction began, by the clock of the register; returns
+the seconds within which it has to be committed."""
+
+
+@dataclass
+class SentRecord:
+    """Offsets in the log, once they are known: of the record, and of the last one that was sent."""
+
+    at: int | None = None
+    last: int = 0
+
+
+def send_rows(
+    producer: TransactionalProducer, token: PlanToken, rows: Sequence[Rows], deadline: Deadline
+) -> None:
+    """Begin the transaction; return when the group offset and all rows are on the brokers.
+
+    Raises:
+        ProduceFailed: with a topic, if there are rows.
+        MemberRefused, ProducerFenced: see `TransactionalProducer.send_offset`.
+    """
+    producer.begin()
+    try:
+        for some in rows:
+            producer.produce_rows(some)
+        producer.send_offset(token.position, token.member, deadline)
+        if rows:
+            producer.flush(deadline.within(_ROWS_S))
+            producer.check()
+    except ProduceFailed as failed:
+        if rows and failed.topic is None:
+            # Whichever: it tells that nothing of the record was sent yet.
+            failed.topic = rows[0].topics[0][0]
+        raise
+
+
+def send_record(
+    producer: TransactionalProducer, token: PlanToken, record: LogRecord, *, unmarked: bool
+) -> SentRecord:
+    """Queue the record.
+
+    Args:
+        unmarked: older versions have to be stopped by a marker under their key.
+    """
+    place, names, sent = token.position, token.names, SentRecord()
+
+    def note(_: int, offset: int) -> None:
+        sent.at = sent.last = offset
+
+    def note_marker(_: int, offset: int) -> None:
+        sent.last = offset
+
+    producer.produce(
+        place.topic,
+        encode(record),
+        key=names.log_key.encode(),
+        partition=place.partition,
+        on_offset=note,
+    )
+    if unmarked:
+        producer.produce(
+            place.topic,
+            encode_moved(names),
+            key=names.query.encode(),
+            partition=place.partition,
+            on_offset=note_marker,
+        )
+    return sent

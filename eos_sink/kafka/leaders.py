@@ -1,0 +1,85 @@
+"""Which transactions have to wait for the leaders of their partitions before they are ended.
+
+Kafka 4 drops the marker for a partition that has no leader at that moment, and calls the
+transaction complete (KAFKA-20734; seen with 4.3.0, not with 3.9.1). Its rows there hold readers up,
+and the next transaction of the same producer ends them with its own: rows that were aborted become
+visible, and rows that were committed may be lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from eos_sink.kafka.admin_requests import Place
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.error_codes import LOGGER
+from eos_sink.kafka.interfaces import Transaction
+from eos_sink.kafka.wire import Wire
+
+
+class Leaders:
+    """Knows the partitions of the transactions that were described last."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+        self._places: dict[Transaction, frozenset[Place]] = {}
+        self._warned: frozenset[Place] = frozenset()
+
+    def forget(self) -> None:
+        self._places.clear()
+
+    def remember(self, transaction: Transaction, places: Iterable[Place]) -> None:
+        self._places[transaction] = frozenset(places)
+
+    def knows(self, transaction: Transaction) -> bool:
+        return transaction in self._places
+
+    def find_missing(
+        self, transactions: Iterable[Transaction], deadline: Deadline
+    ) -> frozenset[Transaction]:
+        """Those with a partition that has no leader now, or all if no broker says so. A topic that
+        was deleted or may not be described, and a transaction that is not known, need none."""
+        places = {each: self._places.get(each, frozenset()) for each in transactions}
+        without = self._find_places(frozenset().union(*places.values()), deadline)
+        if without is None:
+            return frozenset(places)
+        self._warn(without)
+        return frozenset(each for each, of_one in places.items() if of_one & without)
+
+    def warn_of_markers(self, ended: Iterable[Transaction], deadline: Deadline) -> None:
+        """Look at transactions that were just ended: a leader may have gone meanwhile."""
+        places = frozenset().union(*(self._places.get(each, frozenset()) for each in ended))
+        if without := self._find_places(places, deadline):
+            LOGGER.error(
+                "%s: no leader since transactions that have written there were ended. Kafka 4 may "
+                "have forgotten to end them there. If readers are held up when there is a leader "
+                "again, stop the query and see 'Readers stuck' in docs/runbook.md: rows that were "
+                "aborted may become visible, and a decided transaction must not be aborted.",
+                _name(without),
+            )
+
+    def _find_places(self, places: frozenset[Place], deadline: Deadline) -> frozenset[Place] | None:
+        """Those without a leader; None: no broker answers."""
+        if not places:
+            return frozenset()
+        topics = {topic for topic, _ in places}
+        rows = self._wire.run(self._wire.fetch_metadata, topics, deadline)
+        if rows is None:
+            return None
+        led = {(r.name, p.partition_index): p.leader_id >= 0 for r in rows for p in r.partitions}
+        return frozenset(place for place in places if not led.get(place, True))
+
+    def _warn(self, places: frozenset[Place]) -> None:
+        """Once for each set of partitions."""
+        if places and places != self._warned:
+            LOGGER.warning(
+                "%s: no leader. The transactions that have written there are ended when there is "
+                "one, because Kafka 4 would forget to end them there. Start the brokers that have "
+                "their replicas; do not end them with kafka-transactions.sh.",
+                _name(places),
+            )
+        self._warned = places
+
+
+def _name(places: Iterable[Place]) -> str:
+    return ", ".join(f"{topic}[{partition}]" for topic, partition in sorted(places))

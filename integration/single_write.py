@@ -1,0 +1,168 @@
+"""Batch writes without Spark's JVM: sessions in this process that write through the data source."""
+
+from __future__ import annotations
+
+import shlex
+import uuid
+from collections.abc import Callable, Sequence
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from io import StringIO
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark import TaskContext
+from pyspark.sql.types import StringType, StructField, StructType
+
+from eos_sink import cli
+from eos_sink.driver.planner import Planner
+from eos_sink.errors import EosSinkError
+from eos_sink.identity import QueryNames
+from eos_sink.kafka.cluster import ConfluentKafka
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.options import SinkOptions, parse_batch_options
+from eos_sink.protocol.model import BatchId, Run
+from eos_sink.spark import data_source, writers
+from eos_sink.spark.client_cache import ClientCache
+from eos_sink.spark.data_source import KafkaEosDataSource
+from eos_sink.spark.writers import BatchWriter
+from eos_sink.testing import KafkaCluster
+from integration.checker import read_topic
+
+SCHEMA = StructType([StructField("value", StringType())])
+INLINED = "65536"
+PATIENCE_S = 60.0
+
+
+@dataclass
+class Task:
+    """Stands for Spark's TaskContext."""
+
+    number: int
+
+    def getLocalProperty(self, _: str) -> None:  # noqa: N802 - Spark's name
+        return None
+
+    def partitionId(self) -> int:  # noqa: N802 - Spark's name
+        return self.number
+
+
+class Session:
+    """A Spark session: the clients that its processes keep between writes.
+
+    Attributes:
+        latest: the id of the last write.
+    """
+
+    def __init__(self, patch: pytest.MonkeyPatch, options: dict[str, str], number: int) -> None:
+        self._patch = patch
+        self._given = options
+        self.options: SinkOptions = parse_batch_options(options).sink
+        self._planners: ClientCache[Planner] = ClientCache()
+        self._committers: ClientCache[Any] = ClientCache()
+        # Sessions are processes of their own.
+        run = Run("host-a", number, 0, self.options.origin)
+        self._planners.get(
+            self.options, lambda: Planner(ConfluentKafka(self.options), self.options, run)
+        )
+        self.latest: BatchId | None = None
+
+    def plan(self) -> BatchWriter:
+        self._enter()
+        return KafkaEosDataSource(self._given).writer(SCHEMA, overwrite=False)
+
+    def write(
+        self, *parts: Sequence[str], before_commit: Callable[[], None] = lambda: None
+    ) -> None:
+        """A write of so many tasks; aborted if it fails, as Spark does."""
+        writer = self.plan()
+        self.latest = writer._once
+        reports: list[Any] = []
+        try:
+            for number, rows in enumerate(parts):
+                self._patch.setattr(TaskContext, "get", lambda number=number: Task(number))
+                batch = pa.RecordBatch.from_pydict({"value": list(rows)})
+                reports.append(writer.write(iter([batch])))
+            before_commit()
+            writer.commit(reports)
+        except EosSinkError:
+            self._enter()
+            writer.abort(reports)
+            raise
+
+    def close(self) -> None:
+        for cache in (self._planners, self._committers):
+            for entry in cache._entries.values():
+                entry.value.close()
+
+    def _enter(self) -> None:
+        self._patch.setattr(data_source, "_planners", self._planners)
+        self._patch.setattr(writers, "_committers", self._committers)
+
+
+class Sessions:
+    """Sessions that write to one topic without a version."""
+
+    def __init__(self, kafka: KafkaCluster, patch: pytest.MonkeyPatch, **options: str) -> None:
+        self.servers = kafka.bootstrap_servers
+        self._patch = patch
+        self.topic = f"single-{uuid.uuid4().hex[:8]}"
+        kafka.create_topic(self.topic, partitions=3)
+        self._given = {
+            "kafka.bootstrap.servers": self.servers,
+            "topic": self.topic,
+            "eos.transaction.timeout.ms": "60000",
+            "eos.inline.bytes": "0",
+            **{name.replace("_", "."): value for name, value in options.items()},
+        }
+        self.all: list[Session] = []
+
+    def start(self) -> Session:
+        self.all.append(Session(self._patch, self._given, len(self.all) + 1))
+        return self.all[-1]
+
+    @property
+    def names(self) -> QueryNames:
+        return self.all[0].options.names
+
+    def visible(self) -> list[str]:
+        return sorted(str(row) for row in read_topic(self.servers, self.topic).values())
+
+    def lose(self, *partitions: int, slot: int = 0) -> None:
+        """What a late attempt of a task, or a timeout, does: it ends what is open."""
+        kafka = ConfluentKafka(self.all[0].options)
+        for partition in partitions:
+            producer = kafka.producer(self.names.task(slot, partition), 60_000)
+            producer.init(Deadline(PATIENCE_S))
+            producer.close()
+        kafka.close()
+
+    def open(self) -> list[str]:
+        kafka = ConfluentKafka(self.all[0].options)
+        try:
+            return kafka.control().list_open(f"{self.names.group}-", Deadline(PATIENCE_S))
+        finally:
+            kafka.close()
+
+    def types(self, command: str, *more: str, expect: int = 0) -> str:
+        """Run a command that an error prints."""
+        program, *words = shlex.split(command.replace("HOST:PORT", self.servers))
+        assert program == "eos-sink"
+        with redirect_stdout(StringIO()) as out, redirect_stderr(StringIO()) as err:
+            code = cli.main([*words, *more])
+        said = out.getvalue() + err.getvalue()
+        assert code == expect, said
+        return said
+
+    def close(self) -> None:
+        for session in self.all:
+            session.close()
+
+
+def command_in(error: EosSinkError, what: str) -> str:
+    """The command on a line of its own that an error prints."""
+    return next(line for line in error.remedy.splitlines() if line.startswith(f"eos-sink {what}"))
+
+
+MakeSessions = Callable[..., Sessions]

@@ -1,0 +1,110 @@
+"""Transactions wait for the leaders of all their partitions before they are ended."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from eos_sink.kafka import transaction_control
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.interfaces import EndOutcome, Transaction
+from eos_sink.kafka.leaders import Leaders
+from eos_sink.kafka.transaction_control import KafkaPythonControl
+from eos_sink.kafka.wire import Wire
+
+ONE, TWO, OTHER = (Transaction(name, number, 0) for number, name in enumerate("abc"))
+
+
+class Metadata:
+    """Stands for the wire: the leader of each partition of each topic; None: no broker answers."""
+
+    def __init__(self, leaders: dict[str, list[int]] | None) -> None:
+        self.leaders = leaders
+        self.asked: list[set[str]] = []
+
+    def run(self, step: Any, *given: Any) -> Any:
+        return step(*given)
+
+    def fetch_metadata(self, topics: Iterable[str], _: Deadline) -> Any:
+        self.asked.append(set(topics))
+        if self.leaders is None:
+            return None
+        return [
+            SimpleNamespace(
+                name=topic,
+                partitions=[
+                    SimpleNamespace(partition_index=number, leader_id=leader)
+                    for number, leader in enumerate(self.leaders.get(topic, []))
+                ],
+            )
+            for topic in topics
+        ]
+
+
+def leaders_on(wire: Metadata) -> Leaders:
+    leaders = Leaders(cast("Wire", wire))
+    leaders.remember(ONE, [("t", 0), ("u", 0)])
+    leaders.remember(TWO, [("t", 1)])
+    return leaders
+
+
+def test_only_a_transaction_without_a_leader_waits(caplog: pytest.LogCaptureFixture) -> None:
+    wire = Metadata({"t": [1, -1], "u": [2]})
+    leaders = leaders_on(wire)
+    for _ in range(3):
+        assert leaders.find_missing([ONE, TWO, OTHER], Deadline(1)) == {TWO}
+    assert wire.asked == [{"t", "u"}] * 3
+    named = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+    assert [text.split(":")[0] for text in named] == ["t[1]"]
+    wire.leaders = {"t": [1, 3], "u": [2]}
+    assert leaders.find_missing([ONE, TWO], Deadline(1)) == set()
+
+
+def test_a_topic_that_was_deleted_needs_no_leader() -> None:
+    leaders = leaders_on(Metadata({"t": [1]}))
+    assert leaders.find_missing([ONE, TWO], Deadline(1)) == set()
+
+
+def test_nothing_is_ended_while_no_broker_says_who_leads() -> None:
+    leaders = leaders_on(Metadata(None))
+    assert leaders.find_missing([ONE, TWO], Deadline(1)) == {ONE, TWO}
+
+
+def test_a_transaction_that_was_not_described_is_not_asked_about() -> None:
+    wire = Metadata({})
+    leaders = leaders_on(wire)
+    leaders.forget()
+    assert not leaders.knows(ONE)
+    assert leaders.find_missing([ONE, OTHER], Deadline(1)) == set()
+    assert wire.asked == []
+
+
+@pytest.mark.parametrize(("seconds", "said"), [(0.5, []), (5.0, ["t[1]"])])
+def test_a_leader_that_goes_while_a_transaction_is_ended_is_named(
+    seconds: float,
+    said: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Its marker may be lost. Usually an end takes milliseconds, and nothing more is asked."""
+    wire, now = Metadata({"t": [1, 2], "u": [2]}), [0.0]
+    control = object.__new__(KafkaPythonControl)
+    control._leaders = leaders_on(wire)
+
+    def end(by_id: dict[str, Transaction], *_: object) -> dict[str, EndOutcome]:
+        now[0] += seconds
+        wire.leaders = {"t": [1, -1], "u": [2]}
+        return dict.fromkeys(by_id, EndOutcome.DONE)
+
+    monkeypatch.setattr(control, "_end", end)
+    monkeypatch.setattr(f"{transaction_control.__name__}.time.monotonic", lambda: now[0])
+    assert control.end([ONE, TWO], True, Deadline(60, lambda: now[0])) == {
+        ONE: EndOutcome.DONE,
+        TWO: EndOutcome.DONE,
+    }
+    assert [record.getMessage().split(":")[0] for record in caplog.records] == said
+    assert len(wire.asked) == 1 + len(said)

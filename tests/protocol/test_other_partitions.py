@@ -1,0 +1,274 @@
+"""A decided batch that Spark replays in other partitions: more cores, other settings."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import SupportsIndex, overload
+
+import pytest
+
+from eos_sink.decision_log import DecisionRegister
+from eos_sink.errors import Action, OperatorNeededError, UnfinishedError
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.protocol.model import Decision, Override
+from tests.fakes.process import Moment
+from tests.protocol.explore import Fault, Scenario, Story, Strike
+from tests.protocol.spark import Gate
+from tests.protocol.test_stories import At, Driver, decide_and_die, late_attempt, log
+from tests.protocol.world import Batch, World, options
+
+OTHERS: dict[str, list[list[bytes]]] = {
+    "more": [[], [b"b"], [], [b"a"]],
+    "fewer": [[b"b", b"a"]],
+    "the same": [[b"a"], [b"b"]],
+    "moved": [[b"b"], [b"a"]],
+}
+
+
+@pytest.fixture
+def world() -> World:
+    return World([[[b"a"], [b"b"]], [[b"c"]]])
+
+
+@pytest.fixture(params=list(OTHERS.values()), ids=list(OTHERS))
+def other(request: pytest.FixtureRequest) -> list[list[bytes]]:
+    found: list[list[bytes]] = request.param
+    return found
+
+
+def latest(world: World) -> Decision:
+    decision = log(world)[-1].decision
+    assert decision is not None
+    return decision
+
+
+def lose_all(world: World, *parts: list[bytes]) -> None:
+    decide_and_die(world, *parts)
+    world.cluster.coordinator.time_out()
+
+
+def has_rows(parts: Sequence[Sequence[bytes]]) -> list[int]:
+    return [number for number, rows in enumerate(parts) if rows]
+
+
+# --- nothing of the batch is visible
+
+
+def test_a_batch_that_is_lost_as_a_whole_is_written_in_the_partitions_of_its_replay(
+    world: World, other: list[list[bytes]]
+) -> None:
+    lose_all(world)
+    Driver(world).run(0, *other)
+    assert world.visible() == [b"a", b"b"]
+    decision = latest(world)
+    assert (decision.partitions, sorted(decision.digests)) == (len(other), has_rows(other))
+    # It is visible now, so any replay is counted, and the query goes on.
+    again = Driver(world)
+    assert not any(report.has_written for report in again.run(0, [b"a"], [b"b"]))
+    again.run(1, [b"c"])
+    world.judge.at_the_end()
+    assert world.judge.violations == []
+    assert world.visible() == [b"a", b"b", b"c"]
+
+
+def test_the_driver_writes_small_partitions_of_such_a_replay(
+    world: World, other: list[list[bytes]]
+) -> None:
+    lose_all(world)
+    inline = options(**{"eos.inline.bytes": "4096"})
+    Driver(World([], options=inline, cluster=world.cluster)).run(0, *other)
+    assert world.visible() == [b"a", b"b"]
+    assert sorted(latest(world).digests) == has_rows(other)
+    assert latest(world).inlined or len(other) == 1
+
+
+def test_a_replay_that_is_lost_too_may_have_other_partitions_again(world: World) -> None:
+    lose_all(world)
+    driver = Driver(world)
+    reports = driver.write(driver.planner.plan(), 0, [b"b"], [], [b"a"])
+    time_out = world.cluster.coordinator.time_out
+    At(driver.commits.process, "log_producer.commit", Moment.AFTER, time_out)
+    with pytest.raises(UnfinishedError) as lost:
+        driver.committer.commit(reports)
+    assert lost.value.data["partitions"] == [0, 2]
+    Driver(world).run(0, [b"a", b"b"])
+    assert world.visible() == [b"a", b"b"]
+
+
+def test_of_a_replay_that_is_lost_in_part_its_own_partitions_are_needed(world: World) -> None:
+    lose_all(world)
+    driver = Driver(world)
+    reports = driver.write(driver.planner.plan(), 0, [b"b"], [], [b"a"])
+    slot = reports[0].slot
+    process = driver.commits.process
+    At(process, "log_producer.commit", Moment.AFTER, lambda: late_attempt(world, slot, 2))
+    with pytest.raises(UnfinishedError):
+        driver.committer.commit(reports)
+    with pytest.raises(OperatorNeededError):
+        Driver(world).run(0, [b"a"], [b"b"])
+    Driver(world).run(0, [b"b"], [], [b"a"])
+    assert world.visible() == [b"a", b"b"]
+
+
+def test_a_replay_with_other_rows_is_not_written_in_any_partitions(world: World) -> None:
+    lose_all(world)
+    others: list[list[list[bytes]]] = [
+        [[b"a"], [b"x"]],
+        [[b"a"]],
+        [[b"a"], [b"b"], [b"c"]],
+        [[], []],
+    ]
+    for other in others:
+        with pytest.raises(OperatorNeededError):
+            Driver(world).run(0, *other)
+    assert world.visible() == []
+
+
+def test_an_operators_choices_end_with_the_partitions_that_they_are_about(world: World) -> None:
+    """Partition 1 of the replay is not the one that was looked at."""
+    lose_all(world)
+    operator = Driver(world)
+    plan = operator.planner.plan()
+    assert plan.decision is not None
+    chosen = Override(visible=frozenset({1}), lost=frozenset({0}))
+    register = DecisionRegister(operator.commits, world.options.names)
+    register.write(plan.token, replace(plan.decision, override=chosen), Deadline(10))
+    # The witness shows more than the operator knew: nothing is visible.
+    Driver(world).run(0, [], [b"b", b"a"])
+    assert latest(world).override == Override()
+    assert world.visible() == [b"a", b"b"]
+
+
+# --- a part of it is visible
+
+
+@pytest.mark.parametrize("name", ["more", "fewer", "moved"])
+def test_a_batch_that_is_visible_in_part_names_the_partitions_and_goes_on_with_them(
+    world: World, name: str
+) -> None:
+    lose_a_part(world)
+    with pytest.raises(OperatorNeededError) as stop:
+        Driver(world).run(0, *OTHERS[name])
+    error = stop.value
+    assert error.action is Action.FIX
+    assert error.data["decided_partitions"] == 2
+    assert error.data["replay_partitions"] == len(OTHERS[name])
+    for setting in ("spark.sql.shuffle.partitions", "local[N]", "spark.sql.adaptive.enabled=false"):
+        assert setting in error.remedy
+    assert error.remedy.index("local[N]") < error.remedy.index("eos-sink resolve")
+    assert world.visible() == [b"a"]
+    Driver(world).run(0, [b"a"], [b"b"])
+    assert world.visible() == [b"a", b"b"]
+
+
+def lose_a_part(world: World) -> None:
+    driver = Driver(world)
+    reports = driver.write(driver.planner.plan(), 0, [b"a"], [b"b"])
+    process = driver.commits.process
+    At(process, "log_producer.commit", Moment.AFTER, lambda: late_attempt(world, 0, 1))
+    with pytest.raises(UnfinishedError):
+        driver.committer.commit(reports)
+    assert world.visible() == [b"a"]
+
+
+def test_rows_that_the_driver_wrote_are_visible_so_the_others_need_their_partitions() -> None:
+    world = World([], options=options(**{"eos.inline.bytes": "4096"}))
+    decide_and_die(world, [b"a", b"b"], [b"c"])
+    world.cluster.coordinator.time_out()
+    assert world.visible() == [b"c"]
+    with pytest.raises(OperatorNeededError):
+        Driver(world).run(0, [b"a", b"b", b"c"])
+    Driver(world).run(0, [b"a", b"b"], [b"c"])
+    assert world.visible() == [b"a", b"b", b"c"]
+
+
+# --- crashes
+
+
+class Repartitioned(list[Batch]):
+    """Batches whose partitions are others each time that a run reads them."""
+
+    def __init__(self, batches: Sequence[Batch]) -> None:
+        super().__init__(batches)
+        self._reads: Counter[int] = Counter()
+
+    @overload
+    def __getitem__(self, key: SupportsIndex) -> Batch: ...
+    @overload
+    def __getitem__(self, key: slice) -> list[Batch]: ...
+    def __getitem__(self, key: SupportsIndex | slice) -> Batch | list[Batch]:
+        if isinstance(key, slice):
+            return super().__getitem__(key)
+        number = key.__index__()
+        batch = super().__getitem__(number)
+        self._reads[number] += 1
+        layouts: list[Batch] = [
+            batch,
+            [[], *([row] for part in batch for row in part)],
+            [[row for part in batch for row in part]],
+        ]
+        return layouts[(self._reads[number] - 1) % len(layouts)]
+
+
+# The driver writes partitions of one row, if it writes any.
+BATCHES: list[Batch] = [[[b"a", b"b"], [b"c", b"d"], []]]
+
+
+def play(*strikes: Strike, inline: str) -> Story:
+    """A user who obeys: a start that stops for its partitions is followed by one with others."""
+    world = World(Repartitioned(BATCHES), options=options(**{"eos.inline.bytes": inline}))
+    return Story(world, Scenario(strikes)).play()
+
+
+def wrong(story: Story) -> list[str]:
+    """What went wrong, without the stops for partitions of a batch that is visible in part."""
+    asked = [each for each in story.groundless if stops_for_partitions(each)]
+    for each in asked:
+        story.groundless.remove(each)
+    return story.verdict
+
+
+def stops_for_partitions(error: BaseException) -> bool:
+    return isinstance(error, OperatorNeededError) and "decided_partitions" in error.data
+
+
+def crashes_of_a_rewrite(inline: str, step: int) -> Iterator[Story]:
+    """The batch is decided and lost; the run that writes it again dies at one of its gates, and
+    what it has left open times out there, or not."""
+    lost = play(inline=inline).gates.index(Gate("control.end", Moment.BEFORE))
+    start = (Strike(Fault.KILL_RUN, lost), Strike(Fault.TIME_OUT, lost + 1))
+    last = len(play(*start, inline=inline).gates)
+    for at in range(lost + 2, last, step):
+        for expires in (False, True):
+            more = [Strike(Fault.KILL_RUN, at)]
+            more += [Strike(Fault.TIME_OUT, at + 1)] * expires
+            yield play(*start, *more, inline=inline)
+
+
+@pytest.mark.parametrize(
+    ("inline", "step"),
+    [
+        ("0", 7),
+        ("4096", 7),
+        pytest.param("0", 1, marks=pytest.mark.long),
+        pytest.param("4096", 1, marks=pytest.mark.long),
+    ],
+)
+def test_a_crash_in_a_rewrite_in_other_partitions_loses_and_doubles_nothing(
+    inline: str, step: int
+) -> None:
+    stories = list(crashes_of_a_rewrite(inline, step))
+    failures = [found for story in stories if (found := wrong(story))]
+    assert failures == []
+    judges = [story.world.judge for story in stories]
+    decided = {d.partitions for judge in judges for d in judge.decisions() if d.batch.batch == 0}
+    assert decided == {1, 3, 5}
+
+
+def test_a_kill_needs_no_old_partitions_if_nothing_is_visible() -> None:
+    lost = play(inline="0").gates.index(Gate("control.end", Moment.BEFORE))
+    story = play(Strike(Fault.KILL_RUN, lost), Strike(Fault.TIME_OUT, lost + 1), inline="0")
+    assert story.errors == []
+    assert story.world.visible() == [b"a", b"b", b"c", b"d", b"last"]
