@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.cpu import Account, CpuClock, Part
 from bench.jars import class_path
-from eos_sink.bench.cpu import Account, CpuClock, Part
-from eos_sink.bench.shape import Shape
+from bench.shape import Shape
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.testing.jar_cache import Artifact
 from eos_sink.testing.java import find_java

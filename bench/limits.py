@@ -21,8 +21,8 @@ from itertools import chain, repeat
 from pathlib import Path
 
 from bench.jars import kafka_tools
+from bench.shape import Shape
 from bench.shapes import SHAPES
-from eos_sink.bench.shape import Shape
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.testing.java import find_java
 

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from bench import RESULTS
 from bench.memory_worker import MB, Case, Query, Worker, audited
-from eos_sink.bench.result import Label, Notebook
+from bench.result import Label, Notebook
 from eos_sink.testing import KafkaCluster, start_kafka
 from eos_sink.testing.waiting import to_stderr
 

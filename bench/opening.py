@@ -26,7 +26,7 @@ from typing import Any
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from bench import RESULTS
-from eos_sink.bench.result import Notebook, Result
+from bench.result import Notebook, Result
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Transaction
 from eos_sink.kafka.transaction_control import KafkaPythonControl

@@ -16,7 +16,7 @@ from bench.pages import eos_performance, opening, scale, sinks, small_batches
 from bench.pages.memory import MEMORY
 from bench.pages.publication import Publication, Results
 from bench.pages.restart import RESTART
-from eos_sink.bench.result import Result
+from bench.result import Result
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"

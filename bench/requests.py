@@ -24,7 +24,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from bench import RESULTS
-from eos_sink.bench.result import Notebook
+from bench.result import Notebook
 from eos_sink.driver.committer import Committer
 from eos_sink.driver.planner import Planner
 from eos_sink.kafka.cluster import ConfluentKafka

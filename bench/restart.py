@@ -36,8 +36,8 @@ import pyspark
 
 from bench import RESULTS
 from bench.arrivals import Arrivals
-from eos_sink.bench.cpu import Account, CpuClock
-from eos_sink.bench.result import Notebook
+from bench.cpu import Account, CpuClock
+from bench.result import Notebook
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.testing import KafkaCluster, start_kafka
 from eos_sink.testing.faults import TIMELINE_VARIABLE, Action, FaultPoint, Faults, read_timeline

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from eos_sink.bench.result import Result
+from bench.result import Result
 from eos_sink.kafka.log_topic import LOG_PARTITIONS
 
 HEARTBEAT = "HEARTBEAT"

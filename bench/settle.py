@@ -18,10 +18,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from bench import RESULTS
+from bench.cpu import Account, CpuClock, Part
+from bench.result import Notebook
 from bench.stopwatch import Stopwatch, WatchedKafka
 from bench.transactions import Opened, open_transactions
-from eos_sink.bench.cpu import Account, CpuClock, Part
-from eos_sink.bench.result import Notebook
 from eos_sink.decision_log.codec import encode
 from eos_sink.driver.committer import Committer
 from eos_sink.driver.planner import Planner

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from eos_sink.bench.shape import Shape
+from bench.shape import Shape
 
 MAIN = Shape("100 B", 1_000_000, 5, 2)
 KEYS = Shape("100 B, keys", 1_000_000, 5, 2, key_bytes=9, partitions=4)

@@ -21,15 +21,15 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from bench import RESULTS
+from bench.broker import start_broker, topic_for
+from bench.cpu import Account, CpuClock, Part
 from bench.flink import CHECKPOINT_MS, VERSION, run_flink
 from bench.limits import LIMITS
 from bench.pages.sinks import lines
+from bench.result import Notebook, spread
+from bench.shape import Shape
 from bench.shapes import MAIN, SHAPES, SHORT
-from eos_sink.bench.bench_cluster import BenchCluster, start_broker
-from eos_sink.bench.cpu import Account, CpuClock, Part
-from eos_sink.bench.result import Notebook, spread
-from eos_sink.bench.shape import Shape
-from eos_sink.bench.spark_turns import Bench, TurnFailedError, find_kafka_jars
+from bench.spark_turns import Bench, TurnFailedError, find_kafka_jars
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.testing.local_cluster import LocalCluster
 from eos_sink.testing.waiting import to_stderr
@@ -50,7 +50,6 @@ class Scene:
     """The values that every turn needs."""
 
     kafka: LocalCluster
-    cluster: BenchCluster
     bench: Bench | None
     notebook: Notebook
 
@@ -72,8 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if set(peers) & set(STREAMS):
             bench = Bench(TASKS, find_kafka_jars(to_stderr), kafka)
             stack.callback(bench.close)
-        cluster = BenchCluster({"bootstrap.servers": kafka.bootstrap_servers})
-        scene = Scene(kafka, cluster, bench, Notebook(NAME, kafka.version, parameters))
+        scene = Scene(kafka, bench, Notebook(NAME, kafka.version, parameters))
         _warm_up(scene)
         began = time.monotonic()
         for number in range(parsed.rounds):
@@ -101,7 +99,7 @@ def _parser() -> argparse.ArgumentParser:
 def _warm_up(scene: Scene) -> None:
     """Warm up the broker's compiler, so that it does not slow down the first peer."""
     topic = "bench-warm-up"
-    with scene.cluster.topic(topic, MAIN.partitions):
+    with topic_for(scene.kafka, topic, MAIN.partitions):
         LIMITS["librdkafka"](scene.kafka.bootstrap_servers, topic, MAIN)
 
 
@@ -122,7 +120,7 @@ def _turn(scene: Scene, peer: str, shape: Shape, where: str) -> None:
     run = _stream if peer in STREAMS else _flink if peer == FLINK else _limit
     topic = f"bench-{uuid.uuid4().hex[:8]}"
     try:
-        with scene.cluster.topic(topic, shape.partitions):
+        with topic_for(scene.kafka, topic, shape.partitions):
             told = run(scene, peer, shape, topic)
     except (RuntimeError, TurnFailedError, subprocess.SubprocessError) as failed:
         # The other peers' figures are worth having.
@@ -132,7 +130,8 @@ def _turn(scene: Scene, peer: str, shape: Shape, where: str) -> None:
 
 def _stream(scene: Scene, peer: str, shape: Shape, topic: str) -> str:
     assert scene.bench is not None
-    options = {**scene.cluster.options, **shape.options, "topic": topic}
+    servers = {"kafka.bootstrap.servers": scene.kafka.bootstrap_servers}
+    options = {**servers, **shape.options, "topic": topic}
     turn = scene.bench.turn(peer, shape, options, Deadline(_TURN_S))
     note = scene.notebook.note
     labels = {"peer": peer, "shape": shape.name}

@@ -20,12 +20,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench import RESULTS
+from bench.broker import start_broker, topic_for
+from bench.floor import FORMAT as FLOOR
 from bench.pages.small_batches import lines, over_tcp
-from eos_sink.bench.bench_cluster import BenchCluster, start_broker
-from eos_sink.bench.floor import FORMAT as FLOOR
-from eos_sink.bench.result import Label, Notebook, spread
-from eos_sink.bench.shape import Shape
-from eos_sink.bench.spark_turns import Bench, find_kafka_jars
+from bench.result import Label, Notebook, spread
+from bench.shape import Shape
+from bench.spark_turns import Bench, find_kafka_jars
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.testing.local_cluster import LocalCluster
 from eos_sink.testing.waiting import to_stderr
@@ -66,16 +66,17 @@ PEERS = (
 class Scene:
     """The values that every turn needs."""
 
-    cluster: BenchCluster
+    kafka: LocalCluster
     notebook: Notebook
     out: Path
     ours: Mapping[str, str]
 
     def turn(self, bench: Bench, peer: Peer, tasks: int, sockets: bool) -> None:
         shape = SHAPES[tasks]
-        with self.cluster.topic(f"bench-{uuid.uuid4().hex[:8]}", shape.partitions) as topic:
+        with topic_for(self.kafka, f"bench-{uuid.uuid4().hex[:8]}", shape.partitions) as topic:
             ours = self.ours if peer.sink == _OURS else {}
-            options = {**self.cluster.options, **ours, **peer.options, "topic": topic}
+            servers = {"kafka.bootstrap.servers": self.kafka.bootstrap_servers}
+            options = {**servers, **ours, **peer.options, "topic": topic}
             turn = bench.turn(peer.sink, shape, options, Deadline(_TURN_S), tasks)
         labels: dict[str, Label] = {"peer": peer.name, "tasks": tasks, "sockets": sockets}
         self.notebook.note("addBatch", "ms", *turn.add_batch_ms, **labels)
@@ -98,11 +99,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add("--out", type=Path, default=RESULTS / f"{NAME}.json")
     parsed = parser.parse_args(arguments)
     with start_broker(parsed.version, to_stderr) as kafka:
-        cluster = BenchCluster({"bootstrap.servers": kafka.bootstrap_servers})
         ours = dict(option.split("=", 1) for option in parsed.option)
         parameters = {"rounds": parsed.rounds, "cores": CORES, "options": ours}
         notebook = Notebook(NAME, kafka.version, parameters)
-        scene = Scene(cluster, notebook, parsed.out, ours)
+        scene = Scene(kafka, notebook, parsed.out, ours)
         with _session(kafka, sockets=True) as bench:
             for number in range(parsed.rounds):
                 for tasks in parsed.tasks or SHAPES:

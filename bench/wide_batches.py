@@ -25,7 +25,7 @@ from typing import Any
 import pyarrow as pa
 
 from bench import RESULTS
-from eos_sink.bench.result import Label, Notebook
+from bench.result import Label, Notebook
 from eos_sink.decision_log.codec import encode
 from eos_sink.driver.committer import Committer
 from eos_sink.driver.planner import Planner

@@ -8,10 +8,10 @@ from dataclasses import asdict
 from importlib.metadata import version
 from typing import Any
 
+from bench.result import machine, spread
 from chaos.kinds import DRIVER_DIES, Kind
 from chaos.result import Outcome, Result
 from chaos.schedule import Fault
-from eos_sink.bench.result import machine, spread
 from eos_sink.testing import FaultPoint
 
 _PACKAGES = ("eos-sink", "pyspark", "confluent-kafka", "kafka-python")

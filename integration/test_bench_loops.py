@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from bench.eos.feed import feeding, fill
 from bench.eos.loops import INPUT_PARTITIONS, RATE, Output, new_topic
 from bench.eos.players import librdkafka_player
 from bench.opening import VARIATIONS, measure
+from bench.result import Result
 from eos_sink.testing import KafkaCluster
 from integration.checker import read_topic
 
 RECORDS = 300
+TIMEOUT_S = 300
 
 
 @pytest.mark.long
@@ -29,6 +35,19 @@ def test_a_loop_writes_what_it_says_with_declared_partitions_and_as_they_come(
             assert played.records == len(visible) > 0
             assert played.ends_ms
             assert played.requests["AddPartitionsToTxn"] >= 1
+
+
+@pytest.mark.long
+@pytest.mark.timeout(TIMEOUT_S + 30)
+def test_queries_of_several_sinks_take_turns_on_a_broker_of_their_own(tmp_path: Path) -> None:
+    out = tmp_path / "found.json"
+    words = ["--rounds", "1", "--tasks", "2", "--without-tcp", "--out", str(out)]
+    # Its Spark session is not that of other tests.
+    subprocess.run(
+        [sys.executable, "-m", "bench.small_batches", *words], check=True, timeout=TIMEOUT_S
+    )
+    peers = {each.labels["peer"] for each in Result.read(out).having("addBatch")}
+    assert {"kafka", "kafka-eos"} < peers
 
 
 def test_every_variation_of_a_tasks_producer_runs(kafka: KafkaCluster) -> None:

@@ -14,11 +14,13 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
 
 from eos_sink import cli
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.testing import KafkaCluster
 from eos_sink.testing.faults import FaultPoint
+from eos_sink.testing.topic_scan import Offsets, Source
 from integration.query import PARTITIONS, PATIENCE_S, ROWS, Query
 from tests.snippets import ROOT, snippets_of
 from tests.test_imports import FOR_ROWS, imported
@@ -257,6 +259,48 @@ def test_the_commands_of_the_page_run(kafka: KafkaCluster, on_call: OnCall, tmp_
     orders.finish()
     orders.check()
     orders.close()
+
+
+@pytest.mark.long
+def test_commands_that_look_change_nothing(
+    kafka: KafkaCluster, on_call: OnCall, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    query, topic = on_call.query, on_call.query.topic
+    query.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
+    monkeypatch.setenv("EOS_SINK_BOOTSTRAP_SERVER", kafka.bootstrap_servers)
+    monkeypatch.setenv("EOS_SINK_LOG_TOPIC", query.options.log_topic)
+
+    def state() -> tuple[object, ...]:
+        client = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
+        topics = client.list_topics(timeout=30).topics
+        written = (topic, query.options.log_topic)
+        ends = [Offsets(Source(kafka.bootstrap_servers, each)).find_high() for each in written]
+        groups = client.list_consumer_groups().result().valid
+        return (
+            set(topics),
+            ends,
+            {group.group_id for group in groups},
+            {name: (each["state"], each["epoch"]) for name, each in on_call.listed().items()},
+        )
+
+    before = state()
+    for words in (
+        ["status"],
+        ["watch", "--looks", "1"],
+        ["transactions", "list"],
+        ["transactions", "describe", on_call.id(0, 0)],
+        ["explain", on_call.name, "0"],
+        ["resolve", on_call.name],
+        ["doctor", "--topic", topic, "--query", on_call.name],
+        ["doctor", "--topic", "nowhere", "--log-topic", "nowhere"],
+        ["exporter", "--once"],
+        ["verify", topic],
+        ["migrate", f"topic={topic}", f"kafka.bootstrap.servers={kafka.bootstrap_servers}"],
+    ):
+        with redirect_stdout(StringIO()) as out, redirect_stderr(StringIO()) as err:
+            code = cli.main(words)
+        assert code in (FINE, LOOK), (words, out.getvalue(), err.getvalue())
+    assert state() == before
 
 
 def test_a_cluster_that_does_not_answer_is_one_line(on_call: OnCall) -> None:

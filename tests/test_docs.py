@@ -77,9 +77,6 @@ def test_each_command_is_one_that_works(snippet: Snippet) -> None:
         words = shlex.split(command)
         if words[0] == "make":
             assert {word for word in words[1:] if "=" not in word} <= make_targets(), command
-        elif words[:2] == ["eos-sink", "bench"]:
-            # integration/test_bench_command.py runs it.
-            assert cli.parser().parse_args(words[1:]).rows, command
         elif words[:2] == ["eos-sink", "exporter"]:
             # integration/test_metrics.py and integration/test_runbook.py run them.
             assert cli.parser().parse_args(words[1:]).port, command

@@ -9,11 +9,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.cpu import Account, CpuClock
 from bench.eos.feed import feeding, fill, reading, thinned
 from bench.eos.players import Player, players
 from bench.eos.turns import Turn
-from eos_sink.bench.cpu import Account, CpuClock
-from eos_sink.bench.result import Label, Notebook, Result
+from bench.result import Label, Notebook, Result
 from eos_sink.testing import KafkaCluster
 from eos_sink.testing.waiting import to_stderr
 

@@ -16,7 +16,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from bench.eos.feed import BYTES, feeding, fill, reading, thinned
 from bench.eos.loops import new_topic
-from eos_sink.bench.result import Label, Notebook, Result
+from bench.result import Label, Notebook, Result
 from eos_sink.testing import KafkaCluster, java_home
 from eos_sink.testing.spark_jars import spark_kafka_jars
 from eos_sink.testing.waiting import to_stderr

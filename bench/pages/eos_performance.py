@@ -16,7 +16,7 @@ from bench.pages.publication import (
     spread_text,
     table,
 )
-from eos_sink.bench.result import Label, Result
+from bench.result import Label, Result
 from eos_sink.verify.pages import (
     BLUE,
     GREEN,

@@ -8,7 +8,7 @@ import matplotlib as mpl
 from matplotlib import pyplot as plt
 
 from bench.pages.publication import Publication, Results, measured_on, number, table
-from eos_sink.bench.result import Label, Result
+from bench.result import Label, Result
 from eos_sink.verify.pages import BLUE, INK, ORANGE, STYLE, WIDTH, render_svg
 
 _MB = 2**20

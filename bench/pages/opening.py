@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from bench.opening import STEPS, VARIATIONS
 from bench.pages.eos_performance import PAGE, measured
 from bench.pages.publication import Publication, Results, number, table
-from eos_sink.bench.result import Result
+from bench.result import Result
 
 _RESULTS = ("opening-1", "opening-3")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from eos_sink.bench.result import Result, Spread
+from bench.result import Result, Spread
 
 Results = Mapping[str, Result]
 """By name."""

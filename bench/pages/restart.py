@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from bench.pages.publication import Publication, Results, measured_on, number, spread_text, table
-from eos_sink.bench.result import spread
+from bench.result import spread
 
 _PEERS = {
     "kafka-eos": "`kafka-eos`",

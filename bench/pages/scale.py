@@ -9,8 +9,8 @@ from matplotlib import pyplot as plt
 
 from bench import scale
 from bench.pages.publication import Publication, Results, measured_on, number, spread_text, table
+from bench.result import Label, Result, spread
 from bench.scale import Fit, fit, medians
-from eos_sink.bench.result import Label, Result, spread
 from eos_sink.verify.pages import (
     BLUE,
     GREEN,

@@ -17,7 +17,7 @@ from bench.pages.publication import (
     spread_text,
     table,
 )
-from eos_sink.bench.result import Result, Series, Spread, ratio
+from bench.result import Result, Series, Spread, ratio
 from eos_sink.verify.pages import (
     BLUE,
     FAINT,

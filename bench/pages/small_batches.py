@@ -12,7 +12,7 @@ from bench.pages.publication import (
     spread_text,
     table,
 )
-from eos_sink.bench.result import Result, Series, ratio, spread
+from bench.result import Result, Series, ratio, spread
 
 _NAME = "small-batches"
 _FLOOR = "floor"

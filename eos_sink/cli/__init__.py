@@ -17,7 +17,6 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import NoReturn
 
 from eos_sink.cli import (
-    bench,
     completion,
     demo,
     doctor,
@@ -37,7 +36,6 @@ from eos_sink.ops import RefusedChoice
 
 COMMANDS = (
     demo,
-    bench,
     doctor,
     status,
     watch,

@@ -6,7 +6,7 @@ import pytest
 
 from bench.eos.feed import BYTES, age_ms, born, thinned
 from bench.eos.turns import Played, Turn
-from eos_sink.bench.result import spread
+from bench.result import spread
 
 
 @pytest.mark.parametrize("partitions", [0, 1, 200])

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from eos_sink.bench.cpu import Account, CpuClock, Part
-from eos_sink.bench.result import Notebook, Result, Spread, ratio, spread, surroundings
+from bench.cpu import Account, CpuClock, Part
+from bench.result import Notebook, Result, Spread, ratio, spread, surroundings
 
 
 def test_a_spread_is_of_the_ordered_samples() -> None:

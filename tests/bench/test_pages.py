@@ -8,7 +8,7 @@ import pytest
 
 from bench.pages.publication import Publication, Results, number, spread_text, table
 from bench.publish import DOCS, PLOTS, PUBLICATIONS, results_of
-from eos_sink.bench.result import Result, Spread
+from bench.result import Result, Spread
 
 NOTHING = Result("x", "2026-01-31T12:00Z", {}, {})
 

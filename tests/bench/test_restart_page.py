@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bench.pages.restart import RESTART
-from eos_sink.bench.result import Result, Series
+from bench.result import Result, Series
 
 MACHINE = {
     "cores": 2,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from bench.result import Label, Notebook
 from bench.scale import (
     Line,
     fit,
@@ -13,7 +14,6 @@ from bench.scale import (
     total,
     transactional_ids,
 )
-from eos_sink.bench.result import Label, Notebook
 from eos_sink.decision_log.codec import encode
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.interfaces import Witness

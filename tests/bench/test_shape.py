@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eos_sink.bench.shape import Shape
+from bench.shape import Shape
 
 
 def test_a_shape_without_measured_batches_is_none() -> None:

@@ -6,8 +6,8 @@ from dataclasses import asdict
 from typing import Any
 
 from bench.pages.sinks import SINKS, TARGETS, lines, times_the_rows
-from eos_sink.bench.result import Result, Series
-from eos_sink.bench.shape import Shape
+from bench.result import Result, Series
+from bench.shape import Shape
 
 LARGE, SMALL = Shape("100 B", 1_000_000, 4, 2), Shape("1,000 rows", 1_000, 4, 2)
 MACHINE: dict[str, Any] = {

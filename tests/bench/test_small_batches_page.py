@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bench.pages.small_batches import lines, over_tcp
-from eos_sink.bench.result import Label, Result, Series
+from bench.result import Label, Result, Series
 from tests.bench.test_sinks_page import MACHINE
 
 

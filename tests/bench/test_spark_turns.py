@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from eos_sink.bench.shape import Shape
-from eos_sink.bench.spark_turns import read_turn
+from bench.shape import Shape
+from bench.spark_turns import read_turn
 
 SHAPE = Shape("x", 1_000, batches=4, warm_up=2)
 

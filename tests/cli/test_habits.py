@@ -102,6 +102,19 @@ def test_the_environment_stands_for_options_that_are_not_given(
     assert given.prefix == "q-"
 
 
+@pytest.mark.parametrize("command", cli.COMMANDS, ids=lambda command: command.NAME)
+def test_a_command_that_starts_a_broker_does_not_take_one_from_the_environment(
+    command: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if "started for it" not in command.EXAMPLES:
+        return
+    for variable in ENVIRONMENT.values():
+        monkeypatch.setenv(variable, "7")
+    parsed = vars(cli.parser().parse_args([command.NAME]))
+    assert parsed["bootstrap_server"] is None
+    assert parsed.get("command_config") is None
+
+
 def test_settings_come_from_a_properties_file(tmp_path: Path) -> None:
     file = tmp_path / "client.properties"
     file.write_text("# comment\nsecurity.protocol SASL_SSL\nsasl.password=a=\\\n  b#c\n")

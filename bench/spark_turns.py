@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from eos_sink.bench.cpu import Account, CpuClock, Part
-from eos_sink.bench.floor import FloorDataSource
-from eos_sink.bench.shape import Shape
+from bench.cpu import Account, CpuClock, Part
+from bench.floor import FloorDataSource
+from bench.shape import Shape
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.testing import java_home
 from eos_sink.testing.cluster_errors import DownloadError
@@ -161,7 +161,7 @@ def _start_spark(tasks: int, jars: Path | None, sockets: bool) -> SparkSession:
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ.setdefault("JAVA_HOME", str(java_home()))
     builder = (
-        SparkSession.builder.appName("eos-sink bench")
+        SparkSession.builder.appName("bench")
         .master(f"local[{tasks}]")
         .config("spark.ui.enabled", "false")
         # On in conf/spark-defaults.conf. Spark's own Kafka sink does not use Python.

@@ -1,1 +1,0 @@
-"""`eos-sink bench`, and what all measurements share."""
