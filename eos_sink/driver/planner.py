@@ -233,16 +233,17 @@ class Planner:
 
     def _read_rules(self, entry: Entry, deadline: Deadline) -> dict[str, TopicRules]:
         """The rules of the topics that are known here, so that tasks need not ask for them. A task
-        asks again before it rejects a row."""
+        asks again before it rejects a row. Without dead letters they only bound record batches: as
+        far as they may be seen, and once, since a batch that is refused is repeated by a new plan.
+        """
         options = self._options
-        if options.dead_letter_topic is None:
-            return {}
-        if self._rules is None or self._rules[1].passed:
+        letters = options.dead_letter_topic
+        if self._rules is None or (letters is not None and self._rules[1].passed):
             written = entry.decision.topics if entry.decision else []
             declared = options.destinations.topics if options.destinations else []
             topics = [options.topic] if options.topic else [*declared, *written]
-            names = list(dict.fromkeys([options.dead_letter_topic, *topics]))
-            found = read_topic_rules(self._kafka, names, deadline)
+            names = list(dict.fromkeys([*filter(None, [letters]), *topics]))
+            found = read_topic_rules(self._kafka, names, deadline, hidden=letters is None)
             there = {name: rules for name, rules in found.items() if rules is not None}
             self._rules = there, Deadline(_RULES_AGE_S)
         return self._rules[0]

@@ -79,11 +79,9 @@ class ConfluentKafka:
             # A batch is not larger than the settings allow a record to be.
             given = [settings.get("batch.size"), settings.get("message.max.bytes")]
             least = min(int(each or _BATCH_BYTES) for each in given)
-            settings = {
-                **settings,
-                "message.max.bytes": str(sizes.record),
-                "batch.size": str(min(least, sizes.batch)),
-            }
+            settings = {**settings, "batch.size": str(min(least, sizes.batch))}
+            if sizes.record is not None:
+                settings["message.max.bytes"] = str(sizes.record)
         return ConfluentProducer(
             settings,
             transactional_id,

@@ -236,12 +236,12 @@ class Sizes:
     """What a producer sends at most, in bytes, in place of what its settings say.
 
     Attributes:
-        record: the largest record, before compression.
+        record: the largest record, before compression; None: as the settings say.
         batch: the largest batch of several records, before compression, if the settings do not say
             less.
     """
 
-    record: int
+    record: int | None
     batch: int
 
 

@@ -11,9 +11,12 @@ from eos_sink.kafka_config.topic_rules import TopicRules
 
 
 def read_topic_rules(
-    kafka: Kafka, topics: Sequence[str], deadline: Deadline
+    kafka: Kafka, topics: Sequence[str], deadline: Deadline, *, hidden: bool = False
 ) -> dict[str, TopicRules | None]:
     """What each topic takes; None: it does not exist.
+
+    Args:
+        hidden: one that cannot be seen is None, too.
 
     Raises:
         ClusterError: one cannot be seen; names the permission that is missing.
@@ -23,12 +26,15 @@ def read_topic_rules(
         if view is None:
             found[name] = None
             continue
-        hidden = view if isinstance(view, Unseen) else view.settings
-        if isinstance(hidden, Unseen):
+        settings = view if isinstance(view, Unseen) else view.settings
+        if isinstance(settings, Unseen):
+            if hidden:
+                found[name] = None
+                continue
             what = f"Which rows topic {name} takes cannot be seen"
             needed = Permissions.topic(name, settings=True)
             shown = needed if isinstance(view, Unseen) else needed[-1:]
-            raise permission_error(what, shown) if hidden.missing else hidden.error(what)
+            raise permission_error(what, shown) if settings.missing else settings.error(what)
         assert not isinstance(view, Unseen)
-        found[name] = TopicRules.of(len(view.partitions), hidden)
+        found[name] = TopicRules.of(len(view.partitions), settings)
     return found

@@ -17,6 +17,11 @@ _FOREVER = 2**63 - 1
 _BEFORE, _AFTER = "message.timestamp.before.max.ms", "message.timestamp.after.max.ms"
 # Before Kafka 4 it stands for each of the two that is not set.
 _EITHER = "message.timestamp.difference.max.ms"
+# What a codec adds at most to content that it cannot compress: one byte for so many, and some. From
+# zlib's deflateBound, LZ4_compressBound, ZSTD_compressBound, and snappy's literals in blocks of
+# 32 KB (SnappyOutputStream), each rounded up.
+_GROWS_BY_ONE_IN = {"gzip": 1_000, "snappy": 50, "lz4": 250, "zstd": 250}
+_GROWS_BY = 128
 
 
 def is_topic_name(name: str) -> bool:
@@ -32,7 +37,9 @@ class TopicRules:
         partitions: their number.
         max_bytes: the largest record batch, in bytes as it is stored.
         compression: `compression.type` of the topic: the brokers compress anew if it is neither
-            "producer" nor that of the batch.
+            "producer" nor that of the batch. librdkafka sends a batch without compression where
+            that makes it smaller.
+        level: `compression.<codec>.level` of that codec; None: the default.
         keyed: it is compacted, so each record needs a key.
         before_ms, after_ms: how far a record's time may be from the broker's.
     """
@@ -40,9 +47,24 @@ class TopicRules:
     partitions: int
     max_bytes: int
     compression: str = "producer"
+    level: int | None = None
     keyed: bool = False
     before_ms: int = _FOREVER
     after_ms: int = _FOREVER
+
+    @property
+    def sure_bytes(self) -> int:
+        """A record batch that is not larger before compression is taken, whatever the topic's own
+        codec makes of it (LogValidator and UnifiedLog compare the size with `max_bytes` again)."""
+        one_in = _GROWS_BY_ONE_IN.get(self.compression)
+        if one_in is None:
+            return self.max_bytes
+        return max((self.max_bytes - _GROWS_BY) * one_in // (one_in + 1), 1)
+
+    def grown(self, plain: int) -> int:
+        """The largest size of a batch of so many bytes after the topic's own codec."""
+        one_in = _GROWS_BY_ONE_IN.get(self.compression)
+        return plain if one_in is None else plain + plain // one_in + _GROWS_BY
 
     @staticmethod
     def of(partitions: int, settings: Mapping[str, str]) -> TopicRules:
@@ -59,10 +81,13 @@ class TopicRules:
         )
         if settings.get("message.timestamp.type") == "LogAppendTime":
             before = after = _FOREVER
+        compression = settings.get("compression.type", "producer")
+        level = settings.get(f"compression.{compression}.level")
         return TopicRules(
             partitions=partitions,
             max_bytes=min(number("max.message.bytes"), number("segment.bytes")),
-            compression=settings.get("compression.type", "producer"),
+            compression=compression,
+            level=None if level is None else int(level),
             keyed="compact" in settings.get("cleanup.policy", "delete"),
             before_ms=before,
             after_ms=after,

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka, Sizes
@@ -23,7 +22,7 @@ from eos_sink.kafka_config import translate
 from eos_sink.kafka_config.topic_rules import TopicRules, is_topic_name
 from eos_sink.options import SinkOptions
 from eos_sink.task.dead_letters import Fault, to_dead_letters
-from eos_sink.task.record_sizes import BATCH_BYTES, RecordSizes
+from eos_sink.task.record_sizes import Codec, RecordSizes, find_largest
 
 _TOO_LARGE = "org.apache.kafka.common.errors.RecordTooLargeException"
 _UNKNOWN = "org.apache.kafka.common.errors.UnknownTopicOrPartitionException"
@@ -34,8 +33,6 @@ _BAD_ARGUMENT = "java.lang.IllegalArgumentException"
 
 # librdkafka's defaults of `message.max.bytes` and of `batch.size`, and its limit of the former.
 _CLIENT_BYTES, _MOST_BYTES = 1_000_000, 1_000_000_000
-# librdkafka's default levels; snappy has none.
-_LEVELS = {"gzip": 6, "lz4": 1, "zstd": 3}
 # A row may be on its way for some time, and clocks differ: at most a tenth of what a topic allows.
 _CLOCKS_MS, _CLOCKS_SHARE = 10_000, 10
 # A new topic is not known to all brokers at once.
@@ -82,8 +79,8 @@ class RejectedRows:
         self._now_ms = now_ms
         settings = translate(options.kafka).settings
         self._client_bytes = int(settings.get("message.max.bytes", _CLIENT_BYTES))
-        self._codec = settings.get("compression.type", "none")
-        self._level = int(settings.get("compression.level", -1))
+        level = int(settings.get("compression.level", -1))
+        self._codec = Codec(settings.get("compression.type", "none"), level)
         propagation_ms = int(settings.get("topic.metadata.propagation.max.ms", _MISSING_S * 1000))
         self._missing_s = min(_MISSING_S, propagation_ms / 1000)
 
@@ -92,11 +89,11 @@ class RejectedRows:
         self._learn(rows.topics[0])
 
     def sizes(self) -> Sizes:
-        """What a producer of these rows may send. No batch of several records is larger than the
-        smallest one that a known topic takes."""
+        """What a producer of these rows may send. Each known topic takes any batch of several
+        records."""
         rules = [each for each in self._known.values() if each is not None]
         record = max(self._client_bytes, self._dead_letter_rules().max_bytes)
-        least = min((each.max_bytes for each in rules), default=_MOST_BYTES)
+        least = min((each.sure_bytes for each in rules), default=_MOST_BYTES)
         return Sizes(min(record, _MOST_BYTES), max(1, min(least, _MOST_BYTES)))
 
     def sort_out(self, rows: Rows) -> tuple[Rows, Rows | None]:
@@ -123,7 +120,7 @@ class RejectedRows:
 
     def _to_letters(self, rows: Rows, faults: Mapping[int, Fault]) -> Rows:
         reasons = [faults[number] for number in sorted(faults)]
-        most = min(self._dead_letter_rules().max_bytes, _MOST_BYTES)
+        most = min(self._dead_letter_rules().sure_bytes, _MOST_BYTES)
         return to_dead_letters(
             rows, reasons, self._topic, most, self._options.names.query, self._task
         )
@@ -288,11 +285,14 @@ class RejectedRows:
     def _find_too_large(self, rows: Rows, rules: list[TopicRules]) -> Found:
         names, topics = rows.topics
         content = RecordSizes(rows)
-        least = min(self._client_bytes, *(each.max_bytes for each in rules))
+        least = min(self._client_bytes, *(each.sure_bytes for each in rules))
         if content.bound <= least:
             return
         sent, stored = content.sizes()
-        limits = np.array([each.max_bytes for each in rules], np.int64)[topics]
+        limits, sure = (
+            np.array(each, np.int64)[topics]
+            for each in zip(*((each.max_bytes, each.sure_bytes) for each in rules), strict=True)
+        )
         yield (
             sent > self._client_bytes,
             lambda n: Fault(
@@ -300,40 +300,20 @@ class RejectedRows:
                 f"The row has {sent[n]} bytes, and kafka.max.request.size is {self._client_bytes}.",
             ),
         )
-        mask = stored > limits
-        for number in np.flatnonzero(mask & (sent <= self._client_bytes)).tolist():
+        unsure = (stored > sure) & (sent <= self._client_bytes)
+        for number in np.flatnonzero(unsure).tolist():
             # It is sent in a batch of its own.
-            record = rows.slice(number, 1)
-            stored[number] = self._compressed(record, rules[topics[number]], int(stored[number]))
+            record, plain = rows.slice(number, 1), int(stored[number])
+            stored[number] = find_largest(record, plain, self._codec, rules[topics[number]])
         yield (
             stored > limits,
             lambda n: Fault(
                 _TOO_LARGE,
-                f"A record batch of this row alone has {stored[n]} bytes, and max.message.bytes "
-                f"of topic {names[topics[n]]} is {limits[n]}.",
+                f"A record batch of this row alone has {stored[n]} bytes, and topic "
+                f"{names[topics[n]]} has max.message.bytes={limits[n]}, "
+                f"compression.type={rules[topics[n]].compression}.",
             ),
         )
-
-    def _compressed(self, record: Rows, rules: TopicRules, plain: int) -> int:
-        """The size of the record's batch as it is sent, or as the brokers compress it anew, if that
-        is larger."""
-        codecs = {self._codec}
-        if rules.compression != "producer":
-            codecs.add(rules.compression)
-        if codecs & {"none", "uncompressed"}:
-            return plain
-        ((value, key, _, headers, _, _),) = record
-        parts = [value, key]
-        for name, more in headers or ():
-            parts += [(name or "").encode(), more]
-        content = b"".join(part or b"" for part in parts)
-        return max(BATCH_BYTES + self._compress(content, codec) for codec in codecs)
-
-    def _compress(self, content: bytes, codec: str) -> int:
-        level = _LEVELS.get(codec)
-        if level is not None and codec == self._codec and self._level > 0:
-            level = self._level
-        return len(pa.Codec(codec, level).compress(content, asbytes=True))
 
 
 def _always(fault: Fault) -> Callable[[int], Fault]:

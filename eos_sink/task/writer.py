@@ -163,7 +163,10 @@ class TaskWriter:
         return self._rejected is not None and self._options.topic is None
 
     def _sizes(self) -> Sizes | None:
-        return None if self._rejected is None else self._rejected.sizes()
+        if self._rejected is not None:
+            return self._rejected.sizes()
+        sure = [rules.sure_bytes for rules in self._plan.rules.values()]
+        return Sizes(None, min(sure)) if sure else None
 
     def _share(self, partition: int, sizes: Sizes | None) -> int:
         """The largest Arrow batch whose rows the driver writes."""
@@ -264,7 +267,8 @@ class TaskWriter:
                 data={"kind": FailureKind.TRANSACTION_FAILED.value},
             ) from error
         except ProduceFailed as error:
-            raise rows_not_taken(transactional_id, error) from error
+            rules = self._plan.rules.get(error.topic or "")
+            raise rows_not_taken(transactional_id, error, rules) from error
 
     def _read_latest(self) -> Entry | None:
         register = DecisionRegister(self._kafka, self._plan.token.names)

@@ -260,7 +260,7 @@ class FakeKafka:
     def producer(
         self, transactional_id: str, timeout_ms: int, sizes: Sizes | None = None
     ) -> FakeProducer:
-        largest = sizes.record if sizes else MAX_MESSAGE_BYTES
+        largest = (sizes and sizes.record) or MAX_MESSAGE_BYTES
         return FakeProducer(
             self.cluster, self.process, "producer", transactional_id, timeout_ms, largest
         )
