@@ -226,6 +226,12 @@ class SinkOptions:
     metrics_log: bool = False
     inline_bytes: int = 0
 
+    @property
+    def named_topics(self) -> frozenset[str]:
+        """The topics for rows that are known before there is one."""
+        declared = self.destinations.topics if self.destinations else ()
+        return frozenset(filter(None, [self.topic, self.dead_letter_topic, *declared]))
+
 
 @dataclass(frozen=True)
 class Version:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from typing import Any
 
 import pyarrow as pa
@@ -144,3 +145,66 @@ def test_a_row_for_the_decision_log_is_a_dead_letter_if_there_is_a_topic_for_the
     assert read_topic(kafka.bootstrap_servers, topic).values() == ["b"]
     assert read_topic(kafka.bootstrap_servers, letters).values() == ["c"]
     assert "c" not in read_topic(kafka.bootstrap_servers, log).values()
+
+
+def foreign_log(kafka: KafkaCluster, run: MakeRun) -> str:
+    """A topic with the decisions of another sink, which has its own eos.log.topic."""
+    log = f"foreign-{uuid.uuid4().hex[:8]}"
+    run(kafka, eos_log_topic=log, topic=new_topic(kafka, "foreign")).write(value=["x"])
+    return log
+
+
+@pytest.mark.parametrize("option", ["topic", "eos_destinations", "eos_dead_letter_topic"])
+def test_an_option_that_names_the_log_of_another_sink_is_refused(
+    kafka: KafkaCluster, run: MakeRun, option: str
+) -> None:
+    log = foreign_log(kafka, run)
+    before = read_topic(kafka.bootstrap_servers, log)
+    given = {"topic": new_topic(kafka, "readings"), option: log}
+    if option == "eos_destinations":
+        del given["topic"]
+    with pytest.raises(ConfigurationError) as error:
+        run(kafka, **given).plan()
+    assert error.value.data == {"topic": log}
+    assert read_topic(kafka.bootstrap_servers, log) == before
+
+
+@pytest.mark.parametrize("inline", ["0", "65536"])
+def test_a_row_for_the_log_of_another_sink_does_not_become_visible(
+    kafka: KafkaCluster, run: MakeRun, inline: str
+) -> None:
+    topic, log = new_topic(kafka, "readings"), foreign_log(kafka, run)
+    before = read_topic(kafka.bootstrap_servers, log).values()
+    query = run(kafka, eos_inline_bytes=inline)
+    # The log is not the topic of the first row, by which a transaction is looked up.
+    with pytest.raises(ConfigurationError) as error:
+        query.write(value=["b", "c"], topic=[topic, log], key=["k", "victim-0123456789"])
+    assert error.value.data == {"topic": log}
+    query.write(value=["d"], topic=[topic])
+    assert read_topic(kafka.bootstrap_servers, topic).values() == ["d"]
+    assert read_topic(kafka.bootstrap_servers, log).values() == before
+
+
+@pytest.mark.parametrize("inline", ["0", "65536"])
+def test_a_row_for_the_log_of_another_sink_is_a_dead_letter(
+    kafka: KafkaCluster, run: MakeRun, inline: str
+) -> None:
+    topic, log, letters = new_topic(kafka, "t"), foreign_log(kafka, run), new_topic(kafka, "dead")
+    before = read_topic(kafka.bootstrap_servers, log).values()
+    query = run(kafka, eos_dead_letter_topic=letters, eos_inline_bytes=inline)
+    report = query.write(value=["b", "c"], topic=[topic, log], key=["k", "victim-0123456789"])
+    assert report.dead_letters == {"InvalidTopicException": 1}
+    assert read_topic(kafka.bootstrap_servers, letters).values() == ["c"]
+    assert read_topic(kafka.bootstrap_servers, log).values() == before
+
+
+def test_a_compacted_topic_with_the_partitions_of_a_log_takes_rows(
+    kafka: KafkaCluster, run: MakeRun
+) -> None:
+    topic = new_topic(kafka, "table", 8, cleanup_policy="compact")
+    value = ['{"format": 1}', '{"format": 1, "seq": 1}', "[]", "null", "", "\x00"]
+    keys = [str(number) for number in range(len(value))]
+    query = run(kafka, eos_destinations=topic)
+    query.write(value=value, key=keys, topic=[topic] * len(value))
+    run(kafka, topic=topic).plan()
+    assert sorted(read_topic(kafka.bootstrap_servers, topic).values()) == sorted(value)

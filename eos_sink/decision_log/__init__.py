@@ -1,6 +1,7 @@
 """The decision log: a compare-and-swap register on a compacted topic, and its record format."""
 
 from eos_sink.decision_log.driver_id import explain_wait, is_ending
+from eos_sink.decision_log.other_logs import check_no_logs, find_logs
 from eos_sink.decision_log.register import DecisionRegister, check_forward, undecided
 from eos_sink.protocol.model import Entry
 
@@ -8,7 +9,9 @@ __all__ = [
     "DecisionRegister",
     "Entry",
     "check_forward",
+    "check_no_logs",
     "explain_wait",
+    "find_logs",
     "is_ending",
     "undecided",
 ]

@@ -10,6 +10,7 @@ import contextlib
 import json
 from typing import Any, TypeVar
 
+from eos_sink.errors import OperatorNeededError
 from eos_sink.identity import Origin, QueryNames
 from eos_sink.kafka.interfaces import Witness
 from eos_sink.metrics.names import Count, Step
@@ -122,6 +123,14 @@ def is_moved(value: bytes) -> bool:
         return bool(document["format"] == _MOVED_FORMAT and _MOVED in document)
     except (ValueError, KeyError, TypeError, RecursionError):
         return False
+
+
+def is_record(value: bytes) -> bool:
+    """Whether a record is one of the sink's, in a format that this version knows."""
+    with contextlib.suppress(OperatorNeededError):
+        decode(value, "")
+        return True
+    return is_moved(value)
 
 
 def _encode_decision(decision: Decision) -> dict[str, Any]:

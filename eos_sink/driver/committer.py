@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from eos_sink.decision_log import DecisionRegister, check_forward, undecided
+from eos_sink.decision_log import DecisionRegister, check_forward, check_no_logs, undecided
 from eos_sink.driver.abort import abort_all, fence_plans, list_undecided, settle_without_id
 from eos_sink.driver.batch_metrics import BatchMetrics, log_superseded
 from eos_sink.driver.lost_write import give_up
@@ -82,6 +82,7 @@ class Committer:
         self._clock = clock
         self._metrics = BatchMetrics(options.names)
         self._checked = {options.topic}
+        self._no_logs = set(options.named_topics)
         self._tasks_wrote = False
         if options.metrics_log:
             events.log_to_stderr()
@@ -194,7 +195,7 @@ class Committer:
             # The stream's first decision here: has the query written under another identity?
             others = self._register.read_other_queries(deadline)
             check_unmoved(self._names, self._log, decision, others)
-        self._check_topics(decision, deadline)
+        self._check_topics(decision, reports, deadline)
         clock = StepClock(self._clock)
         figures = self._metrics.count_decision(decision, reports, rewritten, clock, self._now_ms())
         prepared = self._transactions(reports)
@@ -309,12 +310,18 @@ class Committer:
     def _transactions(self, reports: Sequence[TaskReport]) -> list[Transaction]:
         return [r.prepared.transaction(self._names, r.slot) for r in reports if r.prepared]
 
-    def _check_topics(self, decision: Decision, deadline: Deadline) -> None:
+    def _check_topics(
+        self, decision: Decision, reports: Sequence[TaskReport], deadline: Deadline
+    ) -> None:
         """Topics of the column are known only now. A batch that may not be read back is not
-        decided; inlined rows never need to be."""
+        decided; inlined rows never need to be. Nor is one with rows in a decision log."""
         for topic in {entry.witness.topic for entry in decision.prepared} - self._checked:
             self._kafka.check_topic(topic, deadline)
             self._checked.add(topic)
+        named = (name for report in reports for name in report.topics)
+        new = {*decision.topics, *named} - self._no_logs
+        check_no_logs(self._kafka, new, deadline)
+        self._no_logs |= new
 
     def _vote(self, prepared: Sequence[Transaction], begun: float, deadline: Deadline) -> float:
         """Called within the driver's own transaction. Its start is the brokers' time, like the

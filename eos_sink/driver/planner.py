@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import logging
 
-from eos_sink.decision_log import DecisionRegister, explain_wait
+from eos_sink.decision_log import DecisionRegister, check_no_logs, explain_wait
 from eos_sink.driver.abort import abort_all, fence_plans, list_undecided, settle_without_id
 from eos_sink.driver.batch_metrics import log_superseded
 from eos_sink.driver.processes import current_run, uses_tcp_to_spark
@@ -209,6 +209,8 @@ class Planner:
                 _LOGGER.warning("%s", warning)
         elif self._options.topic is not None:
             self._kafka.check_topic(self._options.topic, deadline)
+        # First, since nobody should be told to change the cleanup.policy of a log.
+        check_no_logs(self._kafka, self._options.named_topics, deadline)
         self._check_dead_letter_topic(deadline)
         self._kafka.producer(self._names.driver, timeout_ms).close()
         self._check_unrecorded(deadline)

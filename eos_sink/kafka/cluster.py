@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from confluent_kafka import KafkaError, KafkaException
@@ -176,6 +176,23 @@ class ConfluentKafka:
                 )
                 found[name] = unseen(topic, *needed)
         return found
+
+    def newest_values(
+        self, topics: Collection[str], deadline: Deadline
+    ) -> Mapping[str, Sequence[bytes]]:
+        client = self.clients.admin(deadline)
+        described = describe_topics(client, topics, deadline, settings=False)
+        places = [
+            (name, number)
+            for name, topic in described.items()
+            if isinstance(topic, TopicDescription) and len(topic.partitions) == LOG_PARTITIONS
+            for number in topic.partitions
+        ]
+        if not places:
+            return {}
+        from eos_sink.kafka.log_scan import read_newest_values
+
+        return read_newest_values(self.clients, places, deadline)
 
     def close(self) -> None:
         self.clients.close()

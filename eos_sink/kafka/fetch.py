@@ -60,8 +60,14 @@ class Fetched:
             yield from read_records(batch)
 
 
-async def fetch(
-    wire: Wire, place: Place, at: int, deadline: Deadline, *, committed: bool
+async def fetch(  # noqa: PLR0913
+    wire: Wire,
+    place: Place,
+    at: int,
+    deadline: Deadline,
+    *,
+    committed: bool,
+    most_bytes: int = _FETCH_BYTES,
 ) -> Fetched | KafkaError:
     """What a partition has from an offset on, as much as one response holds; does not wait for
     records. After an error, the next call looks up the leader.
@@ -73,6 +79,7 @@ async def fetch(
         deadline: for the answer.
         committed: up to the last stable offset, with the aborted transactions; else all that is
             there up to the high watermark.
+        most_bytes: of a response; a single record batch may be larger.
     """
 
     def make(leader: Leader) -> Any:
@@ -80,12 +87,12 @@ async def fetch(
             partition=place[1],
             current_leader_epoch=leader.epoch,
             fetch_offset=at,
-            partition_max_bytes=_FETCH_BYTES,
+            partition_max_bytes=most_bytes,
         )
         return FetchRequest(
             max_wait_ms=0,
             min_bytes=0,
-            max_bytes=_FETCH_BYTES,
+            max_bytes=most_bytes,
             isolation_level=int(committed),
             topics=[FetchRequest.FetchTopic(topic=place[0], partitions=[partition])],
             max_version=_FETCH_VERSION,

@@ -7,7 +7,7 @@ Each call may block, but not past its deadline. Unless a method says otherwise i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Protocol
@@ -468,6 +468,12 @@ class Kafka(Protocol):
         self, topics: Sequence[str], deadline: Deadline
     ) -> Mapping[str, TopicDescription | Unseen | None]:
         """Each topic as it is now; None: it does not exist. Creates none of them."""
+
+    def newest_values(
+        self, topics: Collection[str], deadline: Deadline
+    ) -> Mapping[str, Sequence[bytes]]:
+        """A few of the newest values of each partition, committed or not, as far as they can be
+        read, and only of topics with as many partitions as a decision log."""
 
     def close(self) -> None:
         """Close what the process shares; the next call that needs it makes it again."""

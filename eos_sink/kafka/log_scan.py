@@ -5,7 +5,8 @@ Consumers do not say which producer wrote a record, but the batches on the wire 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -25,6 +26,8 @@ from eos_sink.kafka.wire import Wire
 
 # How far behind a witness its marker is searched: a task's rows of one partition lie between.
 _MARKER_OFFSETS = 10_000_000
+# A response has at least one batch, however large it is.
+_NEWEST, _NEWEST_BYTES = 32, 64 * 1024
 
 
 def scan_topic(  # noqa: PLR0913, PLR0917 - see `Admin.scan_topic`
@@ -96,6 +99,34 @@ def find_markers(
         # Repeated, since the partition may have found another leader meanwhile.
         retry_until(deadline, partial(search.read, deadline), bool)
         found |= search.found
+    return found
+
+
+def read_newest_values(
+    clients: SharedClients, places: Sequence[Place], deadline: Deadline
+) -> dict[str, list[bytes]]:
+    """The first value of each of the newest batches, as many as one small response has; see
+    `eos_sink.kafka.interfaces.Kafka.newest_values`."""
+    wire, found = clients.control().wire, dict[str, list[bytes]]()
+    offsets = list_offsets(clients.admin(deadline), places, deadline)
+    for place in places:
+        wire.forget_leader(place)
+    # One request instead of one for each partition.
+    wire.run(wire.find_leaders, places, deadline)
+    for place, known in offsets.items():
+        if isinstance(known, KafkaError) or known.start == known.end:
+            continue
+        start, values = max(known.start, known.end - _NEWEST), found.setdefault(place[0], [])
+        step = partial(fetch, committed=False, most_bytes=_NEWEST_BYTES)
+        with suppress(ClusterError):
+            fetched = wire.run(step, wire, place, start, deadline)
+            if isinstance(fetched, KafkaError):
+                continue
+            for batch in fetched.batches:
+                # A task's batch may have thousands, and decoding them would take a second.
+                first = None if batch.is_control_batch else next(read_records(batch), None)
+                if first is not None and first.value is not None:
+                    values.append(first.value)
     return found
 
 

@@ -436,7 +436,8 @@ class TaskReport:
     `eos_sink.kafka.rows.pack` makes it. `digest` is of all rows of the partition, written or not.
     `lost` is the plan's, `spark_run` as in a decision. `took` has the seconds of the task's steps,
     for figures only. `dead_letters` counts the rows for the dead letter topic by their error;
-    `inline_dead_letters` has them, if the driver has to write them too.
+    `inline_dead_letters` has them, if the driver has to write them too. `topics` has the topics of
+    the column `topic` that rows were written to.
     """
 
     token: PlanToken
@@ -453,6 +454,7 @@ class TaskReport:
     inline: bytes = field(default=b"", repr=False)
     inline_dead_letters: bytes = field(default=b"", repr=False)
     dead_letters: Mapping[str, int] = field(default_factory=dict)
+    topics: frozenset[str] = frozenset()
 
     @property
     def dead_letter_rows(self) -> int:

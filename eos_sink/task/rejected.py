@@ -14,8 +14,10 @@ from collections.abc import Callable, Iterator, Mapping
 import numpy as np
 import numpy.typing as npt
 
+from eos_sink.decision_log import find_logs
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka, Sizes
+from eos_sink.kafka.log_topic import LOG_PARTITIONS
 from eos_sink.kafka.rows import Int64s, Rows, find_valid, find_wrong_keys, split_headers
 from eos_sink.kafka.topic_rules import read_topic_rules
 from eos_sink.kafka_config import translate
@@ -75,6 +77,7 @@ class RejectedRows:
         self._topic = options.dead_letter_topic
         self._known: dict[str, TopicRules | None] = dict(rules)
         self._read: set[str] = set()
+        self._logs: frozenset[str] = frozenset()
         self._task = task
         self._now_ms = now_ms
         settings = translate(options.kafka).settings
@@ -149,6 +152,10 @@ class RejectedRows:
         if len(_missing) > _MOST_MISSING:
             _missing.clear()
         _missing.update(name for name, rules in found.items() if rules is None)
+        if self._options.topic is None:
+            asked_first = found.keys() - self._known.keys()
+            like_logs = [name for name in asked_first if _is_like_log(found[name])]
+            self._logs |= find_logs(self._kafka, like_logs, deadline)
         self._known |= found
         self._read.update(asked)
 
@@ -194,7 +201,7 @@ class RejectedRows:
             if not is_topic_name(name):
                 what = f"cannot be written: {name!r}" if name else "is null or empty"
                 fault = Fault(_BAD_NAME, f"The topic {what}.")
-            elif name == self._options.log_topic:
+            elif name == self._options.log_topic or name in self._logs:
                 # As the topics that only Kafka writes: the row is wrong, the others are not.
                 fault = Fault(_BAD_NAME, f"Topic {name} is the decision log, which has no rows.")
             elif not self._is_declared(name):
@@ -314,6 +321,10 @@ class RejectedRows:
                 f"compression.type={rules[topics[n]].compression}.",
             ),
         )
+
+
+def _is_like_log(rules: TopicRules | None) -> bool:
+    return rules is not None and rules.keyed and rules.partitions == LOG_PARTITIONS
 
 
 def _always(fault: Fault) -> Callable[[int], Fault]:

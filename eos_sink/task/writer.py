@@ -60,6 +60,7 @@ class TaskWriter:
         self._plan = plan
         self._clock = StepClock(clock)
         self._rejected: RejectedRows | None = None
+        self._topics: set[str] = set()
         if options.metrics_log:
             events.log_to_stderr()
 
@@ -110,6 +111,7 @@ class TaskWriter:
             inline=inline,
             inline_dead_letters=b"".join(inline_dead_letters),
             dead_letters={} if self._rejected is None else dict(self._rejected.counts),
+            topics=frozenset(self._topics),
         )
 
     def _write(
@@ -225,10 +227,12 @@ class TaskWriter:
                 check_destinations_of(part, options.topic, options.destinations)
         # Of all rows, whichever topic they are in: a repeated batch has the same ones.
         digester.add(rows)
-        if self._rejected is None:
-            return [rows]
-        taken, dead_letters = self._rejected.sort_out(rows)
-        return [taken] if dead_letters is None else [taken, dead_letters]
+        dead_letters = None
+        if self._rejected is not None:
+            rows, dead_letters = self._rejected.sort_out(rows)
+        if options.topic is None:
+            self._topics.update(rows.topics[0])
+        return [rows] if dead_letters is None else [rows, dead_letters]
 
     def _send_offset(self, producer: TransactionalProducer) -> None:
         token, deadline = self._plan.token, Deadline(self._options.step_timeout)

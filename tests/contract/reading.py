@@ -6,6 +6,7 @@ import pytest
 
 from eos_sink.errors import ClusterError, OutcomeUnknownError
 from eos_sink.kafka.interfaces import TopicDescription, Visibility, Witness
+from eos_sink.kafka.log_topic import LOG_PARTITIONS
 from tests.contract.harness import TIMEOUT_MS, Harness, Task
 
 KEY, FORMER = "team-query-0123456789", "query-0123456789"
@@ -456,3 +457,22 @@ class TopicContract:
         assert view.allowed is not None
         assert view.allowed >= {"READ", "WRITE", "DESCRIBE", "DESCRIBE_CONFIGS"}
         assert harness.kafka().describe_topics([], harness.deadline()) == {}
+
+    def test_the_newest_values_are_those_of_topics_with_the_partitions_of_a_log(
+        self, harness: Harness
+    ) -> None:
+        small, missing = harness.create_topic(), f"missing-{harness.names.query}"
+        log = harness.create_topic(partitions=LOG_PARTITIONS)
+        topics = [small, missing, log]
+        assert not any(harness.kafka().newest_values(topics, harness.deadline()).values())
+        for number, end in enumerate((Task.commit, Task.abort)):
+            task = Task.start(harness, number)
+            task.write(small, b"a")
+            task.write(log, b"%d" % number, partition=number)
+            end(task)
+        Task.start(harness, 2).write(log, b"2", partition=2)
+        newest = harness.kafka().newest_values(topics, harness.deadline())
+        assert newest.keys() == {log}
+        # Committed, aborted and open.
+        assert newest[log] == [b"0", b"1", b"2"]
+        assert harness.kafka().newest_values([], harness.deadline()) == {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from eos_sink.errors import ClusterError, ConfigurationError, OutcomeUnknownError
@@ -22,12 +22,14 @@ from eos_sink.kafka.interfaces import (
     Visibility,
     Witness,
 )
+from eos_sink.kafka.log_topic import LOG_PARTITIONS
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.group import Membership
 from tests.fakes.log import PartitionLog, Topic
 from tests.fakes.process import Process, port
 from tests.fakes.producer import MAX_MESSAGE_BYTES, FakeProducer
 
+_NEWEST = 32
 LOG_TOPIC = "__eos_sink_log"
 EVERYTHING = frozenset({"READ", "WRITE", "DESCRIBE", "DESCRIBE_CONFIGS"})
 
@@ -324,6 +326,22 @@ class FakeKafka:
         self, topics: Sequence[str], deadline: Deadline
     ) -> Mapping[str, TopicDescription | Unseen | None]:
         return {name: self._describe(name) for name in topics}
+
+    @port("newest_values")
+    def newest_values(
+        self, topics: Collection[str], deadline: Deadline
+    ) -> Mapping[str, Sequence[bytes]]:
+        there = [self.cluster.topics[name] for name in topics if name in self.cluster.topics]
+        return {
+            topic.name: [
+                entry.value
+                for log in topic.partitions
+                for entry in log.all_from(log.end - _NEWEST)
+                if entry.value is not None
+            ]
+            for topic in there
+            if len(topic.partitions) == LOG_PARTITIONS
+        }
 
     def close(self) -> None:
         pass

@@ -314,7 +314,7 @@ GUARDS = (
                 "                check_topics(rows, options.log_topic)\n",
                 "                pass\n",
             ),
-            Removal(_REJECTING, "name == self._options.log_topic:", "False:"),
+            Removal(_REJECTING, "name == self._options.log_topic or", "False or"),
         ),
         proofs(
             "tests/test_options.py::test_the_decision_log_takes_no_rows[given0-topic]",
@@ -322,6 +322,24 @@ GUARDS = (
             "tests/protocol/test_destinations.py::"
             "test_a_row_for_the_decision_log_is_a_dead_letter[-0]",
             _BAD + "test_a_row_for_the_decision_log_does_not_get_there[4.3.0-65536]",
+        ),
+        outside="the model has no topics",
+    ),
+    Guard(
+        "the logs of other sinks take no rows",
+        "A row in one would stop a query that has nothing to do with it.",
+        (
+            Removal(
+                "eos_sink/driver/planner.py",
+                "        check_no_logs(self._kafka, self._options.named_topics, deadline)\n",
+            ),
+            Removal(_COMMITTER, "        check_no_logs(self._kafka, new, deadline)\n"),
+            Removal(_REJECTING, "or name in self._logs:", "or False:"),
+        ),
+        proofs(
+            _BAD + "test_an_option_that_names_the_log_of_another_sink_is_refused[4.3.0-topic]",
+            _BAD + "test_a_row_for_the_log_of_another_sink_does_not_become_visible[4.3.0-65536]",
+            _BAD + "test_a_row_for_the_log_of_another_sink_is_a_dead_letter[4.3.0-65536]",
         ),
         outside="the model has no topics",
     ),
@@ -494,14 +512,13 @@ GUARDS = (
             Removal(
                 _WRITER,
                 "        digester.add(rows)\n"
-                "        if self._rejected is None:\n"
-                "            return [rows]\n"
-                "        taken, dead_letters = self._rejected.sort_out(rows)\n",
-                "        if self._rejected is None:\n"
-                "            digester.add(rows)\n"
-                "            return [rows]\n"
-                "        taken, dead_letters = self._rejected.sort_out(rows)\n"
-                "        digester.add(taken)\n",
+                "        dead_letters = None\n"
+                "        if self._rejected is not None:\n"
+                "            rows, dead_letters = self._rejected.sort_out(rows)\n",
+                "        dead_letters = None\n"
+                "        if self._rejected is not None:\n"
+                "            rows, dead_letters = self._rejected.sort_out(rows)\n"
+                "        digester.add(rows)\n",
             ),
         ),
         proofs(_REJECTED + "test_a_replay_compares_all_rows_whichever_topic_they_are_in[0]"),

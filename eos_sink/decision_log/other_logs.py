@@ -1,0 +1,34 @@
+"""Topics that are the decision log of other queries, with an `eos.log.topic` of their own.
+
+A row there would stop one of them, or be read as a decision of it. The configured log is known by
+its name; any other one by its records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from eos_sink.decision_log.codec import is_record
+from eos_sink.errors import ConfigurationError
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.interfaces import Kafka
+
+
+def find_logs(kafka: Kafka, topics: Collection[str], deadline: Deadline) -> frozenset[str]:
+    """Those of the topics in which decisions are, as far as they can be read: this protects from
+    mistakes, and the permissions on a log from everything else."""
+    if not topics:
+        return frozenset()
+    newest = kafka.newest_values(topics, deadline)
+    return frozenset(topic for topic, values in newest.items() if any(map(is_record, values)))
+
+
+def check_no_logs(kafka: Kafka, topics: Collection[str], deadline: Deadline) -> None:
+    """Raises ConfigurationError if decisions are in one of the topics."""
+    for topic in sorted(find_logs(kafka, topics, deadline)):
+        raise ConfigurationError(
+            f"Topic {topic!r} is the decision log of queries that have their own eos.log.topic: a "
+            "row in it would stop them.",
+            remedy="Write to another topic. Nothing of the batch is visible.",
+            data={"topic": topic},
+        )
