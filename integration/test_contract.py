@@ -101,6 +101,8 @@ class KafkaHarness:
             "eos.id": f"contract-{uuid.uuid4().hex[:8]}",
             "eos.log.topic": f"log-{uuid.uuid4().hex[:8]}",
             "eos.native": str(native),
+            # Not among the transactions that the tests of the commands list.
+            "eos.transactional.id.prefix": "contract-",
         }
         self._options = parse_options(self._given)
 

@@ -16,11 +16,10 @@ from eos_sink.decision_log import DecisionRegister
 from eos_sink.decision_log.codec import decode, encode, is_moved
 from eos_sink.errors import CommitFailedError, ConfigurationError, SupersededError
 from eos_sink.kafka import log_reader
-from eos_sink.kafka.admin_requests import Place
 from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.fetch import Fetched, fetch
-from eos_sink.kafka.interfaces import LogPosition, Visibility, Witness
+from eos_sink.kafka.interfaces import LogPosition, Place, Visibility, Witness
 from eos_sink.kafka.log_topic import LOG_PARTITIONS
 from eos_sink.kafka.wire import Wire
 from eos_sink.options import SinkOptions, parse_options

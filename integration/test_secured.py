@@ -8,7 +8,7 @@ from confluent_kafka import KafkaError, Producer
 from eos_sink.errors import ClusterError
 from eos_sink.kafka.connection.settings import librdkafka_settings
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.shared_clients import connected_admin
+from eos_sink.kafka.shared_clients import check_login
 from eos_sink.kafka_config.acls import Acl, Resource
 from eos_sink.testing import KafkaCluster
 
@@ -43,7 +43,7 @@ def test_a_user_may_do_what_was_allowed_until_it_is_not(
 def test_a_client_without_tls_learns_that_the_port_may_expect_it(secured: KafkaCluster) -> None:
     servers = secured.access.options("ann", "TLS")["kafka.bootstrap.servers"]
     with pytest.raises(ClusterError, match="SASL_SSL"):
-        connected_admin({"bootstrap.servers": servers}, "any", Deadline(2))
+        check_login({"bootstrap.servers": servers}, "any", Deadline(2))
     with pytest.raises(ClusterError, match="Connection refused") as refused:
-        connected_admin({"bootstrap.servers": "127.0.0.1:1"}, "any", Deadline(2))
+        check_login({"bootstrap.servers": "127.0.0.1:1"}, "any", Deadline(2))
     assert "SASL_SSL" not in str(refused.value)

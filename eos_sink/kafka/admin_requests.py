@@ -1,55 +1,37 @@
-"""Requests about topics, offsets and settings, with confluent-kafka's admin client.
+"""Requests about topics, offsets, brokers and settings, over the control connections.
 
 The sink and the operator commands share them. An error about one thing of many is that thing's
 answer. None of them creates a topic, whatever the brokers' `auto.create.topics.enable` says.
+librdkafka's admin client is not used: it sends them to the controller that it knows, which in KRaft
+is any broker (KIP-590), and waits up to five minutes for that one after it has died
+(`rd_kafka_broker_controller_async`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from concurrent.futures import Future
-from concurrent.futures import TimeoutError as FuturesTimeoutError
-from typing import TYPE_CHECKING, Any, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
-from confluent_kafka import (
-    IsolationLevel,
-    KafkaError,
-    KafkaException,
-    Node,
-    TopicCollection,
-    TopicPartition,
-)
-from confluent_kafka.admin import AdminClient, ConfigResource, OffsetSpec, ResourceType
+from confluent_kafka import KafkaError, KafkaException
+from kafka.protocol.admin.acl import ACLOperation
+from kafka.protocol.admin.configs import DescribeConfigsRequest
+from kafka.protocol.admin.topics import CreateTopicsRequest
 
+from eos_sink.kafka.calls import retry_until
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.error_codes import Meaning, get_meaning
-from eos_sink.kafka.interfaces import PartitionState, TopicDescription, Unseen
+from eos_sink.kafka.error_codes import Meaning, get_meaning, is_transient
+from eos_sink.kafka.fetch import EARLIEST, LATEST, find_offsets
+from eos_sink.kafka.interfaces import PartitionState, Place, TopicDescription, Unseen
+from eos_sink.kafka.wire import Wire
 from eos_sink.kafka_config.acls import Acl, Resource, permission_error
 
 if TYPE_CHECKING:
     from eos_sink.kafka.admin_interface import PartitionOffsets
 
-K = TypeVar("K")
-Place = tuple[str, int]
-"""Topic and partition."""
-
 # One broker that does not answer must not take the time of all questions of a command.
 ANSWER_S = 5.0
-# librdkafka keeps the request's own timeout, nearly always.
-_GRACE_S = 1.0
-
-
-def results(futures: Mapping[K, Future[Any]], deadline: Deadline) -> dict[K, Any]:
-    """The result of each, or its KafkaError."""
-    found: dict[K, Any] = {}
-    for key, future in futures.items():
-        try:
-            found[key] = future.result(timeout=deadline.left + _GRACE_S)
-        except KafkaException as raised:
-            found[key] = raised.args[0]
-        except FuturesTimeoutError:
-            found[key] = KafkaError(KafkaError._TIMED_OUT)
-    return found
+TOPIC, BROKER = 2, 4  # ConfigResource.Type
 
 
 def is_denied(error: KafkaError) -> bool:
@@ -63,74 +45,111 @@ def unseen(error: KafkaError, *needed: Acl) -> Unseen:
     return Unseen(error.str().rstrip("."))
 
 
-def list_nodes(client: AdminClient, deadline: Deadline) -> list[Node]:
-    """All live brokers.
+def list_brokers(wire: Wire, deadline: Deadline) -> dict[int, tuple[str, int]]:
+    """Host and port of each live broker.
 
     Raises:
         KafkaException: the cluster does not answer.
     """
-    asked = client.describe_cluster(request_timeout=deadline.left)
-    found = results({"": asked}, deadline)[""]
-    if isinstance(found, KafkaError):
-        raise KafkaException(found)
-    nodes: list[Node] = found.nodes
-    return nodes
+    found = retry_until(deadline, lambda: wire.run(wire.list_brokers, deadline), bool)
+    if not found:
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+    return {node: wire.address(node) for node in found}
+
+
+def list_topics(wire: Wire, deadline: Deadline) -> list[str]:
+    """All topics that this principal may describe.
+
+    Raises:
+        KafkaException: the cluster does not answer.
+    """
+    rows = retry_until(
+        deadline, lambda: wire.run(wire.fetch_metadata, None, deadline), lambda it: it is not None
+    )
+    if rows is None:
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+    return sorted(row.name for row in rows)
 
 
 def describe_configs(
-    client: AdminClient, kind: ResourceType, names: Iterable[str], deadline: Deadline
-) -> dict[str, Any]:
-    """The ConfigEntry of each setting of each topic or broker, or a KafkaError."""
-    futures: dict[str, Future[Any]] = {}
-    for name in names:
-        resource = ConfigResource(kind, name)
-        asked = client.describe_configs([resource], request_timeout=deadline.left)
-        futures[name] = asked[resource]
-    return results(futures, deadline)
+    wire: Wire, kind: int, names: Iterable[str], deadline: Deadline
+) -> dict[str, dict[str, Any] | KafkaError]:
+    """Each setting of each TOPIC or BROKER, with `value` and `read_only`."""
+
+    def ask(name: str) -> Any:
+        resource = DescribeConfigsRequest.DescribeConfigsResource(
+            resource_type=kind, resource_name=name, configuration_keys=None
+        )
+        request = DescribeConfigsRequest(resources=[resource], max_version=4)
+        return wire.send(request, int(name) if kind == BROKER else None, deadline)
+
+    async def ask_all(names: list[str]) -> dict[str, Any]:
+        return await wire.gather({name: ask(name) for name in names}, deadline)
+
+    found: dict[str, dict[str, Any] | KafkaError] = {
+        name: KafkaError(KafkaError._TIMED_OUT) for name in names
+    }
+
+    def attempt() -> bool:
+        left = [name for name, it in found.items() if isinstance(it, KafkaError)]
+        for name, answer in (wire.run(ask_all, left) if left else {}).items():
+            if answer is not None:
+                result = answer.results[0]
+                found[name] = (
+                    KafkaError(result.error_code, result.error_message)
+                    if result.error_code
+                    else {entry.name: entry for entry in result.configs}
+                )
+        return not any(isinstance(it, KafkaError) and is_transient(it) for it in found.values())
+
+    retry_until(deadline, attempt, bool)
+    return found
 
 
 def describe_topics(
-    client: AdminClient, names: Iterable[str], deadline: Deadline, *, settings: bool = True
+    wire: Wire, names: Iterable[str], deadline: Deadline, *, settings: bool = True
 ) -> dict[str, TopicDescription | KafkaError]:
     """Each topic with its settings, if they are wanted."""
     names = list(dict.fromkeys(names))
     if not names:
         return {}
-    described = results(
-        client.describe_topics(
-            TopicCollection(names),
-            include_authorized_operations=True,
-            request_timeout=deadline.left,
-        ),
-        deadline,
-    )
-    there = [name for name in names if not isinstance(described[name], KafkaError)]
-    configs = describe_configs(client, ResourceType.TOPIC, there if settings else [], deadline)
+    ask = partial(wire.fetch_metadata, operations=True)
+    rows = retry_until(deadline, lambda: wire.run(ask, names, deadline), bool) or ()
+    described = {row.name: row for row in rows}
+    there = [name for name, row in described.items() if not row.error_code]
+    configs = describe_configs(wire, TOPIC, there if settings else [], deadline)
     found: dict[str, TopicDescription | KafkaError] = {}
-    for name, topic in described.items():
-        if isinstance(topic, KafkaError):
-            found[name] = topic
+    for name in names:
+        topic = described.get(name)
+        if topic is None or topic.error_code:
+            found[name] = KafkaError(topic.error_code if topic else KafkaError._TIMED_OUT)
             continue
-        entries, operations = configs.get(name, {}), topic.authorized_operations
+        entries = configs.get(name, {})
         found[name] = TopicDescription(
             name=name,
             partitions={
-                part.id: PartitionState(
-                    -1 if part.leader is None else part.leader.id, len(part.replicas), len(part.isr)
+                part.partition_index: PartitionState(
+                    part.leader_id, len(part.replica_nodes), len(part.isr_nodes)
                 )
-                for part in topic.partitions
+                for part in sorted(topic.partitions, key=lambda each: int(each.partition_index))
             },
             settings=unseen(entries, Acl("DescribeConfigs", Resource.TOPIC, name))
             if isinstance(entries, KafkaError)
             else {setting: str(entry.value) for setting, entry in entries.items()},
-            allowed=None if operations is None else frozenset(each.name for each in operations),
+            allowed=_name_operations(topic.authorized_operations),
             id=str(topic.topic_id),
         )
     return found
 
 
+def _name_operations(numbers: Iterable[int] | None) -> frozenset[str] | None:
+    """None: the broker did not say (KIP-430)."""
+    known = {int(each): each.name for each in ACLOperation}
+    return None if numbers is None else frozenset(known.get(n, str(n)) for n in numbers)
+
+
 def describe_usable_topic(
-    client: AdminClient,
+    wire: Wire,
     name: str,
     needs: Iterable[Acl],
     deadline: Deadline,
@@ -139,42 +158,75 @@ def describe_usable_topic(
 ) -> TopicDescription | KafkaError:
     """Raises ClusterError if this principal lacks one of the permissions, before the step that
     needs it, which may be a recovery (KIP-430)."""
-    found = describe_topics(client, [name], deadline, settings=settings)[name]
+    found = describe_topics(wire, [name], deadline, settings=settings)[name]
     missing = [] if isinstance(found, KafkaError) else found.lacking(needs)
     if missing:
         raise permission_error(f"Topic {name} cannot be used", missing)
     return found
 
 
+def create_topic(  # noqa: PLR0913, PLR0917 - the fields of the request
+    wire: Wire,
+    name: str,
+    partitions: int,
+    replication: int,
+    settings: Mapping[str, str],
+    deadline: Deadline,
+    *,
+    validate_only: bool = False,
+) -> KafkaError | None:
+    """Create a topic, or check if the brokers would. TOPIC_ALREADY_EXISTS may be the answer to a
+    repetition of this very request."""
+    topic = CreateTopicsRequest.CreatableTopic
+    configs = [topic.CreatableTopicConfig(name=key, value=value) for key, value in settings.items()]
+
+    def attempt() -> KafkaError | None:
+        wanted = topic(
+            name=name,
+            num_partitions=partitions,
+            replication_factor=replication,
+            assignments=[],
+            configs=configs,
+        )
+        request = CreateTopicsRequest(
+            topics=[wanted],
+            timeout_ms=int(deadline.left * 1000),
+            validate_only=validate_only,
+        )
+        answer = wire.run(wire.ask_controller, request, deadline)
+        if answer is None:
+            return KafkaError(KafkaError._TIMED_OUT)
+        result = answer.topics[0]
+        return KafkaError(result.error_code, result.error_message) if result.error_code else None
+
+    return retry_until(deadline, attempt, lambda error: error is None or not is_transient(error))
+
+
 def list_offsets(
-    client: AdminClient, places: Iterable[Place], deadline: Deadline
+    wire: Wire, places: Iterable[Place], deadline: Deadline
 ) -> dict[Place, PartitionOffsets | KafkaError]:
     """First, last stable and end offset of each partition."""
     # The interface of the operator commands, which the sink's processes do without.
     from eos_sink.kafka.admin_interface import PartitionOffsets
 
-    partitions = [TopicPartition(*place) for place in places]
-    if not partitions:
-        return {}
-    earliest: OffsetSpec = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
-    latest: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
-    asked = [
-        client.list_offsets(
-            dict.fromkeys(partitions, spec), isolation_level=level, request_timeout=deadline.left
+    found: dict[Place, PartitionOffsets | KafkaError] = {
+        place: KafkaError(KafkaError._TIMED_OUT) for place in places
+    }
+    soon = deadline.within(ANSWER_S)
+
+    def attempt() -> bool:
+        left = [place for place, it in found.items() if isinstance(it, KafkaError)]
+        earliest, stable, latest = (
+            wire.run(partial(find_offsets, committed=committed), wire, left, which, soon)
+            for which, committed in ((EARLIEST, False), (LATEST, True), (LATEST, False))
         )
-        for spec, level in (
-            (earliest, IsolationLevel.READ_UNCOMMITTED),
-            (latest, IsolationLevel.READ_COMMITTED),
-            (latest, IsolationLevel.READ_UNCOMMITTED),
-        )
-    ]
-    starts, stables, ends = (results(futures, deadline) for futures in asked)
-    found: dict[Place, PartitionOffsets | KafkaError] = {}
-    for place in starts:
-        answers = [starts[place], stables[place], ends[place]]
-        errors = [each for each in answers if isinstance(each, KafkaError)]
-        offsets = (each.offset for each in answers)
-        found[place.topic, place.partition] = (
-            errors[0] if errors else PartitionOffsets(place.partition, *offsets)
-        )
+        for place in left:
+            answers = (earliest[place], stable[place], latest[place])
+            errors = [each for each in answers if isinstance(each, KafkaError)]
+            offsets = (each[1] for each in answers if not isinstance(each, KafkaError))
+            found[place] = errors[0] if errors else PartitionOffsets(place[1], *offsets)
+        return not any(isinstance(it, KafkaError) and is_transient(it) for it in found.values())
+
+    if found:
+        retry_until(soon, attempt, bool)
     return found

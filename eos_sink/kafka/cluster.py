@@ -6,16 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import ResourceType
 
 from eos_sink.errors import ClusterError
-from eos_sink.kafka.admin_requests import (
-    describe_configs,
-    describe_topics,
-    describe_usable_topic,
-    list_nodes,
-    unseen,
-)
 from eos_sink.kafka.confluent_client import ConfluentClient
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.error_codes import convert_error
@@ -108,14 +100,15 @@ class ConfluentKafka:
         return ConfluentMember(self.clients, self._home, group, instance_id, session_ms)
 
     def longest_session(self, deadline: Deadline) -> int | None:
-        soon = deadline.within(_SETTINGS_S)
+        from eos_sink.kafka.admin_requests import BROKER, describe_configs, list_brokers
+
+        soon, wire = deadline.within(_SETTINGS_S), self.clients.control().wire
         try:
-            client = self.clients.admin(deadline)
-            brokers = [str(node.id) for node in list_nodes(client, soon)]
+            brokers = map(str, list_brokers(wire, soon))
         except KafkaException:
             return None
         values: list[str] = []
-        for entries in describe_configs(client, ResourceType.BROKER, brokers, soon).values():
+        for entries in describe_configs(wire, BROKER, brokers, soon).values():
             entry = None if isinstance(entries, KafkaError) else entries.get(_LONGEST_SESSION)
             # Brokers of a hosted Kafka may hide settings.
             values.append((entry.value if entry is not None else None) or "")
@@ -149,8 +142,10 @@ class ConfluentKafka:
         return find_markers(self.clients, asked, deadline)
 
     def check_topic(self, topic: str, deadline: Deadline) -> None:
-        needs = self.clients.permissions.topic(topic)
-        found = describe_usable_topic(self.clients.admin(deadline), topic, needs, deadline)
+        from eos_sink.kafka.admin_requests import describe_usable_topic
+
+        needs, wire = self.clients.permissions.topic(topic), self.clients.control().wire
+        found = describe_usable_topic(wire, topic, needs, deadline)
         if not isinstance(found, KafkaError):
             return
         if found.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
@@ -164,8 +159,11 @@ class ConfluentKafka:
     def describe_topics(
         self, topics: Sequence[str], deadline: Deadline
     ) -> Mapping[str, TopicDescription | Unseen | None]:
+        from eos_sink.kafka.admin_requests import describe_topics, unseen
+
         found: dict[str, TopicDescription | Unseen | None] = {}
-        for name, topic in describe_topics(self.clients.admin(deadline), topics, deadline).items():
+        wire = self.clients.control().wire
+        for name, topic in describe_topics(wire, topics, deadline).items():
             if not isinstance(topic, KafkaError):
                 found[name] = topic
             elif topic.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
@@ -180,8 +178,9 @@ class ConfluentKafka:
     def newest_values(
         self, topics: Collection[str], deadline: Deadline
     ) -> Mapping[str, Sequence[bytes]]:
-        client = self.clients.admin(deadline)
-        described = describe_topics(client, topics, deadline, settings=False)
+        from eos_sink.kafka.admin_requests import describe_topics
+
+        described = describe_topics(self.clients.control().wire, topics, deadline, settings=False)
         places = [
             (name, number)
             for name, topic in described.items()

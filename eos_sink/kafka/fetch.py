@@ -6,7 +6,7 @@ record; the batches on the wire do (KIP-98).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,9 +17,9 @@ from kafka.protocol.consumer.offsets import ListOffsetsRequest
 from kafka.record import MemoryRecords
 
 from eos_sink.errors import ClusterError
-from eos_sink.kafka.admin_requests import Place
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.decompress import decompress
+from eos_sink.kafka.interfaces import Place
 from eos_sink.kafka.wire import Leader, Wire
 
 LATEST, EARLIEST = -1, -2  # ListOffsetsRequest.java
@@ -98,10 +98,16 @@ async def fetch(  # noqa: PLR0913
             max_version=_FETCH_VERSION,
         )
 
-    asked = await _ask_leader(wire, place, make, lambda response: response.responses, deadline)
-    if isinstance(asked, KafkaError):
-        return asked
-    leader, answer = asked
+    leader = (await wire.find_leaders([place], deadline)).get(place)
+    if not isinstance(leader, Leader):
+        return KafkaError(KafkaError._TIMED_OUT if leader is None else leader)
+    response = await wire.ask(make(leader), leader.node, deadline)
+    # A broker whose quota is used up answers without any partition.
+    answers = [part for row in (response.responses if response else ()) for part in row.partitions]
+    if not answers or answers[0].error_code:
+        wire.forget_leader(place)
+        return KafkaError(answers[0].error_code if answers else KafkaError._TIMED_OUT)
+    (answer,) = answers
     records, batches = MemoryRecords(answer.records or b""), []
     while (batch := records.next_batch()) is not None:
         batches.append(batch)
@@ -124,46 +130,69 @@ async def fetch(  # noqa: PLR0913
 async def find_offset(
     wire: Wire, place: Place, which: int, deadline: Deadline
 ) -> tuple[Leader, int] | KafkaError:
-    """The partition's LATEST (high watermark) or EARLIEST offset, and who said so.
+    """See `find_offsets`, for one partition."""
+    return (await find_offsets(wire, [place], which, deadline))[place]
+
+
+async def find_offsets(
+    wire: Wire,
+    places: Collection[Place],
+    which: int,
+    deadline: Deadline,
+    *,
+    committed: bool = False,
+) -> dict[Place, tuple[Leader, int] | KafkaError]:
+    """Each partition's LATEST or EARLIEST offset, and who said so; one request for each leader.
+    After an error, the next call looks up the leader.
 
     A new leader refuses to answer until it knows how far its predecessor came (KIP-207). A Fetch
     response of it may contain an earlier high watermark.
-    """
 
-    def make(leader: Leader) -> Any:
-        topic = ListOffsetsRequest.ListOffsetsTopic
-        partition = topic.ListOffsetsPartition(
-            partition_index=place[1], current_leader_epoch=leader.epoch, timestamp=which
-        )
+    Args:
+        wire: to the brokers.
+        places: topics and partitions.
+        which: LATEST or EARLIEST.
+        deadline: for the answers.
+        committed: LATEST is the last stable offset; else it is the high watermark.
+    """
+    topic = ListOffsetsRequest.ListOffsetsTopic
+
+    def make(asked: Collection[Place]) -> Any:
+        by_topic: dict[str, list[Any]] = {}
+        for name, number in asked:
+            epoch = leaders[name, number].epoch
+            partition = topic.ListOffsetsPartition(
+                partition_index=number, current_leader_epoch=epoch, timestamp=which
+            )
+            by_topic.setdefault(name, []).append(partition)
         return ListOffsetsRequest(
             replica_id=_NO_REPLICA,
-            isolation_level=0,
-            topics=[topic(name=place[0], partitions=[partition])],
+            isolation_level=int(committed),
+            topics=[topic(name=name, partitions=parts) for name, parts in by_topic.items()],
             max_version=_LIST_OFFSETS_VERSION,
         )
 
-    asked = await _ask_leader(wire, place, make, lambda response: response.topics, deadline)
-    return asked if isinstance(asked, KafkaError) else (asked[0], int(asked[1].offset))
-
-
-async def _ask_leader(
-    wire: Wire, place: Place, make: Any, read_topics: Any, deadline: Deadline
-) -> tuple[Leader, Any] | KafkaError:
-    """The answer of the leader about its partition, without an error code."""
-    found = (await wire.find_leaders([place], deadline)).get(place)
-    if found is None:
-        return KafkaError(KafkaError._TIMED_OUT)
-    if not isinstance(found, Leader):
-        return KafkaError(found)
-    sent = {"": wire.send(make(found), found.node, deadline)}
-    response = (await wire.gather(sent, deadline))[""]
-    # A broker whose quota is used up answers without any partition.
-    topics = read_topics(response) if response is not None else ()
-    if topics and not topics[0].partitions[0].error_code:
-        return found, topics[0].partitions[0]
-    wire.forget_leader(place)
-    code = topics[0].partitions[0].error_code if topics else KafkaError._TIMED_OUT
-    return KafkaError(code)
+    found: dict[Place, tuple[Leader, int] | KafkaError] = {
+        place: KafkaError(KafkaError._TIMED_OUT) for place in places
+    }
+    leaders, by_node = dict[Place, Leader](), dict[int, list[Place]]()
+    for place, leader in (await wire.find_leaders(places, deadline)).items():
+        if isinstance(leader, Leader):
+            leaders[place] = leader
+            by_node.setdefault(leader.node, []).append(place)
+        else:
+            found[place] = KafkaError(leader)
+    sent = {node: wire.send(make(asked), node, deadline) for node, asked in by_node.items()}
+    for response in (await wire.gather(sent, deadline)).values():
+        # A broker whose quota is used up answers without any partition.
+        for row in response.topics if response is not None else ():
+            for part in row.partitions:
+                place, code = (row.name, part.partition_index), part.error_code
+                found[place] = KafkaError(code) if code else (leaders[place], int(part.offset))
+    for place, answer in found.items():
+        if isinstance(answer, KafkaError):
+            wire.forget_leader(place)
+    return found
 
 
 def read_records(batch: Any) -> Iterator[Any]:

@@ -44,6 +44,10 @@ class Transaction:
     epoch: int
 
 
+Place = tuple[str, int]
+"""Topic and partition."""
+
+
 @dataclass(frozen=True)
 class LogPosition:
     """Where a query's record lies in the decision log: the offset that its group commits."""

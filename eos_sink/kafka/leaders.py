@@ -10,10 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from eos_sink.kafka.admin_requests import Place
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.error_codes import LOGGER
-from eos_sink.kafka.interfaces import Transaction
+from eos_sink.kafka.interfaces import Place, Transaction
 from eos_sink.kafka.wire import Wire
 
 

@@ -15,12 +15,12 @@ from confluent_kafka import KafkaError
 
 from eos_sink.errors import ClusterError
 from eos_sink.kafka.admin_interface import OnRow, PartitionTail, Trace
-from eos_sink.kafka.admin_requests import Place, describe_topics, list_offsets
+from eos_sink.kafka.admin_requests import describe_topics, list_offsets
 from eos_sink.kafka.calls import retry_until
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.error_codes import is_transient
 from eos_sink.kafka.fetch import fetch, read_records
-from eos_sink.kafka.interfaces import Headers, ProducerIdentity, Transaction, Witness
+from eos_sink.kafka.interfaces import Headers, Place, ProducerIdentity, Transaction, Witness
 from eos_sink.kafka.shared_clients import SharedClients
 from eos_sink.kafka.wire import Wire
 
@@ -39,13 +39,13 @@ def scan_topic(  # noqa: PLR0913, PLR0917 - see `Admin.scan_topic`
     deadline: Deadline,
 ) -> list[PartitionTail]:
     """See `eos_sink.kafka.admin_interface.Admin.scan_topic`."""
-    client = clients.admin(deadline)
-    described = describe_topics(client, [topic], deadline, settings=False)[topic]
+    wire = clients.control().wire
+    described = describe_topics(wire, [topic], deadline, settings=False)[topic]
     if isinstance(described, KafkaError):
         return []
     places = [(topic, number) for number in sorted(described.partitions)]
     found = []
-    for place, offsets in sorted(list_offsets(client, places, deadline).items()):
+    for place, offsets in sorted(list_offsets(wire, places, deadline).items()):
         if isinstance(offsets, KafkaError):
             return []
         first = max(offsets.start, offsets.end - most)
@@ -53,7 +53,7 @@ def scan_topic(  # noqa: PLR0913, PLR0917 - see `Admin.scan_topic`
         scan = _TailScan(tail, producers, on_row)
         unread = ""
         try:
-            for batch in _batches(clients.control().wire, place, first, tail.end, deadline):
+            for batch in _batches(wire, place, first, tail.end, deadline):
                 scan.add(batch)
         except (_StoppedError, ClusterError) as stopped:
             unread = str(stopped)
@@ -108,7 +108,7 @@ def read_newest_values(
     """The first value of each of the newest batches, as many as one small response has; see
     `eos_sink.kafka.interfaces.Kafka.newest_values`."""
     wire, found = clients.control().wire, dict[str, list[bytes]]()
-    offsets = list_offsets(clients.admin(deadline), places, deadline)
+    offsets = list_offsets(wire, places, deadline)
     for place in places:
         wire.forget_leader(place)
     # One request instead of one for each partition.
@@ -146,18 +146,17 @@ class _MarkerSearch:
         """Read on from the first witness, or from the first offset that is kept. False: the leader
         did not answer or has changed, so that another attempt may find more."""
         topic, number = self._place
-        client = self._clients.admin(deadline)
-        described = describe_topics(client, [topic], deadline, settings=False)[topic]
+        wire = self._clients.control().wire
+        described = describe_topics(wire, [topic], deadline, settings=False)[topic]
         if isinstance(described, KafkaError):
             return not is_transient(described)
         if number not in described.partitions:
             return True
-        offsets = list_offsets(client, [self._place], deadline)[self._place]
+        offsets = list_offsets(wire, [self._place], deadline)[self._place]
         if isinstance(offsets, KafkaError):
             return not is_transient(offsets)
         start = max(min(self._open).offset, offsets.start)
         end = min(offsets.end, start + _MARKER_OFFSETS)
-        wire = self._clients.control().wire
         try:
             for batch in _batches(wire, self._place, start, end, deadline):
                 self._add(batch)

@@ -5,10 +5,8 @@ from __future__ import annotations
 import zlib
 
 from confluent_kafka import KafkaError
-from confluent_kafka.admin import NewTopic
 
 from eos_sink.errors import ClusterError, ConfigurationError
-from eos_sink.kafka.admin_requests import describe_usable_topic, list_nodes, results
 from eos_sink.kafka.calls import retry_until
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.error_codes import LOGGER, convert_error, convert_errors
@@ -59,12 +57,15 @@ class LogTopic:
             ClusterError: it may not be seen, used or created.
             ConfigurationError: it has another shape than the sink needs.
         """
+        # Tasks know the log's name and need none of its requests.
+        from eos_sink.kafka.admin_requests import describe_usable_topic
+
         permissions = self._clients.permissions
         needs = (permissions.log_read, permissions.log_write)
 
         def describe() -> TopicDescription | KafkaError:
-            client, settings = self._clients.admin(deadline), not self._policy_checked
-            return describe_usable_topic(client, self._name, needs, deadline, settings=settings)
+            wire, settings = self._clients.control().wire, not self._policy_checked
+            return describe_usable_topic(wire, self._name, needs, deadline, settings=settings)
 
         topic = describe()
         existed = isinstance(topic, TopicDescription)
@@ -111,22 +112,19 @@ class LogTopic:
             )
 
     def _create(self, deadline: Deadline) -> None:
+        from eos_sink.kafka.admin_requests import create_topic, list_brokers
+
         what = f"The decision log {self._name} does not exist and could not be created"
         needs = [self._clients.permissions.log_create]
-        client = self._clients.admin(deadline)
+        wire = self._clients.control().wire
         with convert_errors(what, lambda: needs):
-            brokers = len(list_nodes(client, deadline))
+            brokers = len(list_brokers(wire, deadline))
         replication = min(self._clients.options.log_replication, brokers)
         in_sync = 2 if replication > 2 else 1
         wanted = {**LOG_CONFIGURATION, "min.insync.replicas": str(in_sync)}
 
         def create(settings: dict[str, str]) -> KafkaError | None:
-            new = NewTopic(self._name, LOG_PARTITIONS, replication, config=settings)
-            futures = client.create_topics(
-                [new], operation_timeout=deadline.left, request_timeout=deadline.left
-            )
-            refusal: KafkaError | None = results(futures, deadline)[self._name]
-            return refusal
+            return create_topic(wire, self._name, LOG_PARTITIONS, replication, settings, deadline)
 
         error = create(wanted)
         if error is not None and error.code() in _SETTING_REFUSED:

@@ -46,23 +46,16 @@ class SharedClients:
         self.connection = {**_PROMPT, **connection_settings(self.producer_settings)}
         self.permissions = Permissions(options.names.prefix, options.log_topic)
         self._first_answer_s = first_answer_s
-        self._admin: AdminClient | None = None
         self._control: KafkaPythonControl | None = None
-
-    def admin(self, deadline: Deadline) -> AdminClient:
-        if self._admin is None:
-            first = deadline.within(self._first_answer_s)
-            self._admin = connected_admin(self.connection, self.options.log_topic, first)
-        return self._admin
 
     def control(self) -> KafkaPythonControl:
         if self._control is None:
             # Tasks never need kafka-python, whose import takes longer than their transaction.
             from eos_sink.kafka.transaction_control import KafkaPythonControl
 
-            deadline = Deadline(min(FIRST_ANSWER_S, self.options.step_timeout))
+            deadline = Deadline(min(self._first_answer_s, self.options.step_timeout))
             # librdkafka says why a login is refused; kafka-python only says that no broker answers.
-            self.admin(deadline)
+            check_login(self.connection, self.options.log_topic, deadline)
             settings = kafka_python_settings(self.connection)
             self._control = KafkaPythonControl(settings, self.permissions.transactions, deadline)
         return self._control
@@ -70,11 +63,11 @@ class SharedClients:
     def close(self) -> None:
         if self._control is not None:
             self._control.close()
-        self._control = self._admin = None
+        self._control = None
 
 
-def connected_admin(settings: dict[str, str], topic: str, deadline: Deadline) -> AdminClient:
-    """A client that has received a topic's metadata from a broker. Does not create the topic.
+def check_login(settings: dict[str, str], topic: str, deadline: Deadline) -> None:
+    """Wait until a broker answers a client about a topic, which is not created.
 
     Raises:
         ClusterError: the login or a certificate was refused, or no broker answered in time.
@@ -94,7 +87,7 @@ def connected_admin(settings: dict[str, str], topic: str, deadline: Deadline) ->
     while True:
         try:
             client.list_topics(topic=topic, timeout=max(_POLL_S, min(_TRY_S, deadline.left)))
-            return client
+            return
         except KafkaException as raised:
             client.poll(0)
             # By now no other broker of the list has answered either.

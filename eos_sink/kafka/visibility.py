@@ -8,10 +8,9 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from eos_sink.kafka.admin_requests import Place
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.error_codes import LOGGER, Meaning, convert_error, get_meaning, is_missing
-from eos_sink.kafka.interfaces import Visibility, Witness
+from eos_sink.kafka.interfaces import Place, Visibility, Witness
 from eos_sink.kafka.shared_clients import SharedClients
 
 _POLL_S = 0.1

@@ -177,6 +177,20 @@ class Wire:
             return None
         return [broker.node_id for broker in self._manager.cluster.brokers()]
 
+    def address(self, node: int) -> tuple[str, int]:
+        """Host and port of a broker that is known."""
+        broker = self._manager.cluster.broker_metadata(node)
+        return broker.host, broker.port
+
+    async def ask_controller(self, request: Any, deadline: Deadline) -> Any:
+        """The answer of the controller, or of a broker that forwards to it (KIP-590); None: send it
+        again."""
+        await self.list_brokers(deadline)
+        controller = self._manager.cluster.controller
+        if controller is None:
+            return None
+        return await self.ask(request, controller.node_id, deadline)
+
     async def _refresh(self) -> bool:
         await self._manager.cluster.refresh_metadata()
         return True
@@ -198,16 +212,25 @@ class Wire:
         )
 
     @staticmethod
-    def find_coordinators_request(ids: list[str]) -> Any:
-        """One request for all ids (KIP-699, Kafka 3.0 and later)."""
-        return FindCoordinatorRequest(
-            key_type=CoordinatorType.TRANSACTION.value, coordinator_keys=ids, min_version=4
-        )
+    def find_coordinators_request(
+        names: list[str], kind: CoordinatorType = CoordinatorType.TRANSACTION
+    ) -> Any:
+        """One request for all transactional ids or groups (KIP-699, Kafka 3.0 and later)."""
+        return FindCoordinatorRequest(key_type=kind.value, coordinator_keys=names, min_version=4)
 
-    async def fetch_metadata(self, topics: Iterable[str], deadline: Deadline) -> Any:
+    async def fetch_metadata(
+        self, topics: Iterable[str] | None, deadline: Deadline, *, operations: bool = False
+    ) -> Any:
         """The topics in a response to Metadata, whose brokers are known from then on; None: ask
-        again. Creates no topic."""
-        response = await self.ask(self._metadata_request(topics), None, deadline)
+        again. Creates no topic.
+
+        Args:
+            topics: None: all.
+            deadline: for the answer.
+            operations: whether the principal's permissions for each topic are asked for.
+        """
+        request = self._metadata_request(topics, operations=operations)
+        response = await self.ask(request, None, deadline)
         if response is None or not response.brokers:
             return None
         self._manager.cluster.update_metadata(response)
@@ -260,12 +283,13 @@ class Wire:
             self._leaders[place] = max(leaders, key=lambda leader: leader.epoch)
 
     @staticmethod
-    def _metadata_request(topics: Iterable[str]) -> Any:
+    def _metadata_request(topics: Iterable[str] | None, *, operations: bool = False) -> Any:
+        topic = MetadataRequest.MetadataRequestTopic
         return MetadataRequest(
-            topics=[MetadataRequest.MetadataRequestTopic(name=topic) for topic in topics],
+            topics=None if topics is None else [topic(name=each) for each in topics],
             allow_auto_topic_creation=False,
             include_cluster_authorized_operations=False,
-            include_topic_authorized_operations=False,
+            include_topic_authorized_operations=operations,
         )
 
     def forget_leader(self, place: tuple[str, int]) -> None:

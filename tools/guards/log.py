@@ -192,7 +192,11 @@ GUARDS = (
         "the log and witnesses are read committed",
         "Records of aborted or open transactions do not count.",
         (
-            Removal(_FETCH, "isolation_level=int(committed)", "isolation_level=0"),
+            Removal(
+                _FETCH,
+                "max_bytes=_FETCH_BYTES,\n            isolation_level=int(committed)",
+                "max_bytes=_FETCH_BYTES,\n            isolation_level=0",
+            ),
             Removal(
                 _VISIBILITY,
                 '"read_committed" if committed else "read_uncommitted"',

@@ -18,8 +18,8 @@ def find_blocking_transactions(
     clients: SharedClients, topic: str, stable: Mapping[int, int], deadline: Deadline
 ) -> dict[int, str]:
     """See `eos_sink.kafka.admin_interface.Admin.blocking_transactions`."""
-    client = clients.admin(deadline)
-    described = describe_topics(client, [topic], deadline, settings=False)[topic]
+    wire = clients.control().wire
+    described = describe_topics(wire, [topic], deadline, settings=False)[topic]
     if isinstance(described, KafkaError):
         return {}
     by_leader: dict[int, list[int]] = {}
@@ -28,7 +28,6 @@ def find_blocking_transactions(
         if leader >= 0:
             by_leader.setdefault(leader, []).append(number)
     try:
-        wire = clients.control().wire
 
         async def ask_leaders() -> dict[int, Any]:
             asked = DescribeProducersRequest.TopicRequest

@@ -13,8 +13,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import ResourceType
+from confluent_kafka import KafkaError
 from kafka import errors as kafka_errors
 from kafka.protocol.admin.cluster import DescribeQuorumRequest
 from kafka.protocol.consumer.group import HeartbeatRequest
@@ -22,9 +21,15 @@ from kafka.protocol.metadata import ApiVersionsRequest
 from kafka.protocol.producer.transaction import EndTxnRequest
 
 from eos_sink.kafka.admin_interface import Broker, BrokerSetting, Clock, Quorum
-from eos_sink.kafka.admin_requests import ANSWER_S, describe_configs, list_nodes, unseen
+from eos_sink.kafka.admin_requests import (
+    ANSWER_S,
+    BROKER,
+    describe_configs,
+    list_brokers,
+    unseen,
+)
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.error_codes import Meaning, convert_error, get_meaning, proves_permission
+from eos_sink.kafka.error_codes import Meaning, convert_errors, get_meaning, proves_permission
 from eos_sink.kafka.interfaces import Unseen
 from eos_sink.kafka.shared_clients import SharedClients
 from eos_sink.kafka_config.acls import Acl, Resource
@@ -43,14 +48,11 @@ class BrokerAdmin:
         self._versions: dict[int, Any] = {}
 
     def describe_brokers(self, deadline: Deadline) -> Sequence[Broker]:
-        client = self._clients.admin(deadline)
-        try:
-            nodes = {node.id: node for node in list_nodes(client, deadline)}
-        except KafkaException as raised:
-            raise convert_error(raised.args[0], "The brokers cannot be listed") from raised
-        addresses = {number: (node.host, node.port) for number, node in nodes.items()}
+        wire = self._clients.control().wire
+        with convert_errors("The brokers cannot be listed"):
+            addresses = list_brokers(wire, deadline)
         unreachable = _find_unreachable(addresses, deadline)
-        reached = [number for number in nodes if not unreachable[number]]
+        reached = [number for number in addresses if not unreachable[number]]
         answers = self._ask(
             {
                 number: ApiVersionsRequest(
@@ -64,12 +66,12 @@ class BrokerAdmin:
         settings: dict[int, Mapping[str, BrokerSetting] | Unseen] = {}
         for number in reached:
             soon = deadline.within(ANSWER_S)
-            found = describe_configs(client, ResourceType.BROKER, [str(number)], soon)[str(number)]
+            found = describe_configs(wire, BROKER, [str(number)], soon)[str(number)]
             if isinstance(found, KafkaError):
                 settings[number] = unseen(found, Acl("DescribeConfigs", Resource.CLUSTER, _CLUSTER))
             else:
                 settings[number] = {
-                    name: BrokerSetting(str(entry.value), bool(entry.is_read_only))
+                    name: BrokerSetting(str(entry.value), bool(entry.read_only))
                     for name, entry in found.items()
                 }
         silent = "it takes connections, and answers no request"

@@ -10,7 +10,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import KafkaError
-from confluent_kafka.admin import NewTopic
 
 from eos_sink.errors import ClusterError
 from eos_sink.kafka import admin_requests
@@ -27,7 +26,13 @@ from eos_sink.kafka.admin_interface import (
 from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.error_codes import convert_error, convert_errors
-from eos_sink.kafka.interfaces import LogPosition, ProducerIdentity, TransactionState, Unseen
+from eos_sink.kafka.interfaces import (
+    LogPosition,
+    Place,
+    ProducerIdentity,
+    TransactionState,
+    Unseen,
+)
 from eos_sink.kafka.log_topic import LOG_PARTITIONS
 from eos_sink.kafka_config.acls import Acl, Resource, permission_error
 from eos_sink.options import SinkOptions
@@ -54,10 +59,10 @@ class ConfluentAdmin:
         self._log_id = ""
 
     def read_log(self, since: Mapping[int, int], deadline: Deadline) -> LogPage | None:
-        topic, client = self._log_topic, self._clients.admin(deadline)
+        topic, wire = self._log_topic, self._clients.control().wire
         what = f"The decision log {topic} cannot be seen"
         needed = self._clients.permissions.log_read
-        described = admin_requests.describe_topics(client, [topic], deadline, settings=False)[topic]
+        described = admin_requests.describe_topics(wire, [topic], deadline, settings=False)[topic]
         with _convert_denied(what, needed):
             if isinstance(described, KafkaError):
                 if described.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
@@ -89,17 +94,16 @@ class ConfluentAdmin:
             return self._clients.control().describe(ids, deadline)
 
     def topic_names(self, deadline: Deadline) -> list[str]:
-        client = self._clients.admin(deadline)
         with convert_errors("The topics cannot be listed"):
-            return sorted(client.list_topics(timeout=max(1.0, deadline.left)).topics)
+            return admin_requests.list_topics(self._clients.control().wire, deadline)
 
     def list_offsets(
         self, topics: Iterable[str], deadline: Deadline
     ) -> Mapping[str, tuple[PartitionOffsets, ...] | Unseen]:
-        client = self._clients.admin(deadline)
-        described = admin_requests.describe_topics(client, topics, deadline, settings=False)
+        wire = self._clients.control().wire
+        described = admin_requests.describe_topics(wire, topics, deadline, settings=False)
         found: dict[str, tuple[PartitionOffsets, ...] | Unseen] = {}
-        places: list[admin_requests.Place] = []
+        places: list[Place] = []
         for name, topic in described.items():
             if not isinstance(topic, KafkaError):
                 places += [(name, number) for number in topic.partitions]
@@ -108,7 +112,7 @@ class ConfluentAdmin:
                 found[name] = ()
             else:
                 found[name] = admin_requests.unseen(topic, Acl("Describe", Resource.TOPIC, name))
-        offsets = admin_requests.list_offsets(client, places, deadline)
+        offsets = admin_requests.list_offsets(wire, places, deadline)
         for (name, _), answer in sorted(offsets.items()):
             known = found[name]
             if isinstance(answer, KafkaError):
@@ -137,39 +141,17 @@ class ConfluentAdmin:
         return find_blocking_transactions(self._clients, topic, stable, deadline)
 
     def list_groups(self, prefix: str, deadline: Deadline) -> Sequence[str] | Unseen:
+        from eos_sink.kafka.admin.groups import list_groups
+
         soon = deadline.within(admin_requests.ANSWER_S)
-        asked = self._clients.admin(deadline).list_consumer_groups(request_timeout=soon.left)
-        listed = admin_requests.results({"": asked}, soon)[""]
-        if isinstance(listed, KafkaError):
-            return admin_requests.unseen(listed)
-        if listed.errors:
-            # Each broker lists its own groups, so the list would not be complete.
-            return Unseen(f"not all brokers answered: {listed.errors[0]}")
-        names = (str(group.group_id) for group in listed.valid)
-        return sorted(name for name in names if name.startswith(prefix))
+        return list_groups(self._clients.control().wire, prefix, soon)
 
     def describe_groups(
         self, groups: Iterable[str], deadline: Deadline
     ) -> Mapping[str, tuple[MemberDescription, ...] | Unseen]:
-        wanted = list(dict.fromkeys(groups))
-        if not wanted:
-            return {}
-        client = self._clients.admin(deadline)
-        asked = client.describe_consumer_groups(wanted, request_timeout=deadline.left)
-        found: dict[str, tuple[MemberDescription, ...] | Unseen] = {}
-        for name, group in admin_requests.results(asked, deadline).items():
-            if not isinstance(group, KafkaError):
-                found[name] = tuple(
-                    MemberDescription(
-                        str(each.group_instance_id or ""), str(each.client_id), str(each.host)
-                    )
-                    for each in group.members
-                )
-            elif group.code() == KafkaError.GROUP_ID_NOT_FOUND:
-                found[name] = ()
-            else:
-                found[name] = admin_requests.unseen(group, Acl("Describe", Resource.GROUP, name))
-        return found
+        from eos_sink.kafka.admin.groups import describe_groups
+
+        return describe_groups(self._clients.control().wire, groups, deadline)
 
     def describe_brokers(self, deadline: Deadline) -> Sequence[Broker]:
         return self._brokers.describe_brokers(deadline)
@@ -182,12 +164,10 @@ class ConfluentAdmin:
 
     def refusal_to_create_log(self, replicas: int, deadline: Deadline) -> str | Unseen:
         soon = deadline.within(admin_requests.ANSWER_S)
-        futures = self._clients.admin(deadline).create_topics(
-            [NewTopic(self._log_topic, LOG_PARTITIONS, replicas)],
-            validate_only=True,
-            request_timeout=soon.left,
+        wire = self._clients.control().wire
+        error = admin_requests.create_topic(
+            wire, self._log_topic, LOG_PARTITIONS, replicas, {}, soon, validate_only=True
         )
-        error = admin_requests.results(futures, soon)[self._log_topic]
         if error is None:
             return ""
         if admin_requests.is_denied(error):

@@ -125,13 +125,13 @@ def try_clients(kafka: Mapping[str, str] | None) -> dict[str, Any]:
     """Load the Kafka clients and log in; called by `look` where this package can be imported."""
     from eos_sink.kafka.connection.settings import connection_settings, librdkafka_settings
     from eos_sink.kafka.native.library import load_library
-    from eos_sink.kafka.shared_clients import connected_admin
+    from eos_sink.kafka.shared_clients import check_login
 
     login = ""
     if kafka is not None:
         try:
             settings = connection_settings(librdkafka_settings(kafka))
-            connected_admin(settings, "x", Deadline(_LOGIN_S))
+            check_login(settings, "x", Deadline(_LOGIN_S))
         except EosSinkError as error:
             login = str(error)
     version = importlib.import_module("confluent_kafka").libversion()[0]
