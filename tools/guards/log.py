@@ -194,8 +194,8 @@ GUARDS = (
         (
             Removal(
                 _FETCH,
-                "max_bytes=_FETCH_BYTES,\n            isolation_level=int(committed)",
-                "max_bytes=_FETCH_BYTES,\n            isolation_level=0",
+                "max_bytes=most_bytes,\n            isolation_level=int(committed)",
+                "max_bytes=most_bytes,\n            isolation_level=0",
             ),
             Removal(
                 _VISIBILITY,
