@@ -254,6 +254,8 @@ def _encode_run(run: Run) -> dict[str, Any]:
         "batch": run.origin.batch or None,
         "tool": run.tool,
         "session": run.session,
+        "boot": run.boot_id,
+        "pid_namespace": run.pid_namespace,
     }
     return {name: value for name, value in document.items() if value not in (None, "")}
 
@@ -268,6 +270,8 @@ def _decode_run(document: Any) -> Run:
         origin=Origin(eos_id, checkpoint, name, batch=document.get("batch") is True),
         tool=str(document.get("tool", "")),
         session=str(document.get("session", "")),
+        boot_id=str(document.get("boot", "")),
+        pid_namespace=str(document.get("pid_namespace", "")),
     )
 
 

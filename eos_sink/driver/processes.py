@@ -5,6 +5,7 @@ Imports next to nothing, since `eos-sink status` uses it too.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import sys
@@ -18,7 +19,25 @@ from eos_sink.protocol.model import Run
 def current_run(options: SinkOptions) -> Run:
     """This process's run, as records of the decision log name it."""
     now_ms = int(time.time() * 1000)
-    return Run(socket.gethostname(), os.getpid(), now_ms, options.origin, session=_session())
+    host, boot_id, pid_namespace = _place()
+    return Run(
+        host,
+        os.getpid(),
+        now_ms,
+        options.origin,
+        session=_session(),
+        boot_id=boot_id,
+        pid_namespace=pid_namespace,
+    )
+
+
+def _place() -> tuple[str, str, str]:
+    """`Run.place` of this process. A system without /proc tells its host name only."""
+    boot_id = pid_namespace = ""
+    with contextlib.suppress(OSError):
+        boot_id = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        pid_namespace = str(os.stat("/proc/self/ns/pid").st_ino)
+    return socket.gethostname(), boot_id, pid_namespace
 
 
 def _session() -> str:
@@ -50,13 +69,13 @@ def process_name(pid: int) -> str:
 
 
 def is_alive_here(run: Run) -> bool:
-    """Whether the run is known to be alive, on this machine."""
+    """Whether the run is known to be alive, in this PID namespace."""
     return _is_local(run) and _is_running(run.pid)
 
 
 def is_dead_here(run: Run) -> bool:
-    """Whether the run is known to have died, on this machine. Spark ends idle planner processes:
-    the run lives as long as the process that has started them."""
+    """Whether the run is known to have died, in this PID namespace. Spark ends idle planner
+    processes: the run lives as long as the process that has started them."""
     if not _is_local(run) or _is_running(run.pid):
         return False
     parent = run.session.partition("@")[0]
@@ -65,7 +84,9 @@ def is_dead_here(run: Run) -> bool:
 
 
 def _is_local(run: Run) -> bool:
-    return not run.tool and run.host == socket.gethostname()
+    """Whether the run's process numbers mean the same here. Containers may share a host name, and
+    virtual machines may; so a run of which not all is known counts as remote."""
+    return not run.tool and all(run.place) and run.place == _place()
 
 
 def _is_running(pid: int) -> bool:

@@ -234,7 +234,8 @@ class Run:
     replaced names this one in its error.
 
     `tool` is set for an operator's command. `session` is the same for all planner processes of one
-    Spark session, "" if unknown.
+    Spark session, "" if unknown. Within `pid_namespace`, since the machine's start `boot_id`, the
+    numbers of processes mean something; "" if unknown.
     """
 
     host: str
@@ -243,13 +244,20 @@ class Run:
     origin: Origin = field(default_factory=Origin)
     tool: str = ""
     session: str = ""
+    boot_id: str = ""
+    pid_namespace: str = ""
+
+    @property
+    def place(self) -> tuple[str, str, str]:
+        """Where `pid` and `session` name processes."""
+        return self.host, self.boot_id, self.pid_namespace
 
     def is_sibling_of(self, other: Run) -> bool:
         """Another planner process of the same run: Spark uses any of a session's processes."""
         return (
             self != other
             and bool(self.session)
-            and (self.host, self.session) == (other.host, other.session)
+            and (self.place, self.session) == (other.place, other.session)
             and not (self.tool or other.tool or self.origin.contradicts(other.origin))
         )
 

@@ -61,7 +61,7 @@ decisions = plain_decisions | st.builds(
 names = st.none() | st.text(st.characters(codec="utf-8"), min_size=1)
 texts = st.text(st.characters(codec="utf-8"))
 origins = st.builds(Origin, names, names, names, st.booleans())
-runs = st.builds(Run, texts, numbers, numbers, origins, texts, texts)
+runs = st.builds(Run, texts, numbers, numbers, origins, texts, texts, texts, texts)
 earlier = st.builds(
     OtherStream,
     st.builds(BatchId, st.text(st.characters(codec="utf-8")), numbers),
@@ -231,5 +231,14 @@ def test_a_record_of_before_rulings_and_owners_is_read_and_written_as_it_was() -
     later = replace(EXAMPLE, run=Run("h", 1, 2), decision=ruled)
     document = json.loads(encode(later))
     assert document.pop("owner") == {"host": "h", "pid": 1, "started": 2}
+    placed = replace(Run("h", 1, 2), boot_id="b", pid_namespace="4026531836")
+    owner = json.loads(encode(replace(later, run=placed)))["owner"]
+    assert owner == {
+        "host": "h",
+        "pid": 1,
+        "started": 2,
+        "boot": "b",
+        "pid_namespace": "4026531836",
+    }
     assert document["decision"].pop("ruling") == {"visible": [0], "lost": [], "accepted": False}
     assert json.dumps(document, separators=(",", ":")).encode() == encode(EXAMPLE)
