@@ -209,7 +209,7 @@ def test_resolve_needs_no_more_than_the_query(
     operator._bootstrap = login["kafka.bootstrap.servers"]
     seen = operator.types("--json", "--command-config", str(config))
     assert query.topic in seen
-    operator.types("--forget", "--yes", "--command-config", str(config))
+    operator.types("--forget", "--take-over", "--yes", "--command-config", str(config))
 
 
 @pytest.mark.long

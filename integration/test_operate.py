@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shlex
+import subprocess
+import sys
 import time
 import uuid
 from collections.abc import Iterator
@@ -21,7 +23,8 @@ from eos_sink.kafka.deadline import Deadline
 from eos_sink.testing import KafkaCluster
 from eos_sink.testing.faults import FaultPoint
 from eos_sink.testing.topic_scan import Offsets, Source
-from integration.query import PARTITIONS, PATIENCE_S, ROWS, Query
+from integration.query import PARTITIONS, PATIENCE_S, ROWS, Query, pause_at
+from tests.ops.test_processes import IN_ANOTHER_NAMESPACE, has_namespaces
 from tests.snippets import ROOT, snippets_of
 from tests.test_imports import FOR_ROWS, imported
 
@@ -32,14 +35,15 @@ class OnCall:
     """Types commands about one query, which has its own log."""
 
     def __init__(self, kafka: KafkaCluster, query: Query) -> None:
-        self._reach = ["--bootstrap-server", kafka.bootstrap_servers]
-        self._reach += ["--log-topic", query.options.log_topic]
+        self._kafka = kafka
+        self.reach = ["--bootstrap-server", kafka.bootstrap_servers]
+        self.reach += ["--log-topic", query.options.log_topic]
         self.query = query
         self.name = query.options.names.query
 
     def types(self, *words: str, expect: int = FINE) -> str:
         with redirect_stdout(StringIO()) as out, redirect_stderr(StringIO()) as err:
-            code = cli.main([*words, *self._reach])
+            code = cli.main([*words, *self.reach])
         said = out.getvalue() + err.getvalue()
         assert code == expect, said
         return said
@@ -66,6 +70,10 @@ class OnCall:
     def fates(self, batch: int, expect: int = FINE) -> list[str]:
         document = self.reads("explain", self.name, str(batch), expect=expect)
         return [each["fate"] for each in document["tasks"]]
+
+    def end_session(self) -> None:
+        """The driver that ended is no longer the group's member."""
+        self._kafka.end_session(self._group, self.query.options.names.driver)
 
     @property
     def _group(self) -> str:
@@ -94,7 +102,7 @@ def test_a_query_that_runs_well_needs_no_action(on_call: OnCall) -> None:
     assert status["prefix"] == on_call.query.options.names.prefix
     assert status["batch"]["number"] == 2
     assert (status["rows"], status["partitions"]) == (PARTITIONS * ROWS, PARTITIONS)
-    assert (status["outcome"], status["driver"], status["open"]) == ("committed", "gone", [])
+    assert (status["outcome"], status["driver"], status["open"]) == ("committed", "live", [])
     assert began <= status["decided_at_ms"] <= time.time() * 1000
     assert "No action needed" in on_call.types("status", on_call.name)
     said = on_call.types("status", f"{on_call.name[:-11]}x", expect=REFUSED)
@@ -114,27 +122,60 @@ def test_what_was_prepared_is_aborted_and_the_batch_comes_once(on_call: OnCall) 
     query = on_call.query
     query.run_killed_at(FaultPoint.TASK_PREPARED_AFTER)
     status = on_call.status(expect=LOOK)
-    assert status["driver"] == "gone"
+    assert status["driver"] == "live"
     assert status["batch"]["number"] == 0
     assert [each["decided"] for each in status["open"]] == [False] * PARTITIONS
     assert all(0 < each["left_ms"] <= 90_000 for each in status["open"])
     first, *others = on_call.ids(1)
     assert set(on_call.listed("--open")) == {first, *others}
-    command = f"eos-sink transactions abort {first} --bootstrap-server"
-    assert command in on_call.types("status", expect=LOOK)
-    assert command in on_call.types("transactions", "describe", first)
     assert on_call.fates(1, expect=LOOK) == ["open, undecided"] * PARTITIONS
     # The dead driver is the group's member for a while.
+    command = f"eos-sink transactions abort {first} --bootstrap-server"
+    for words in (("status",), ("transactions", "describe", first)):
+        said = on_call.types(*words, expect=LOOK if words == ("status",) else FINE)
+        assert command not in said
     said = on_call.types("transactions", "abort", first, "--yes", expect=REFUSED)
     assert "died within its session" in said
+    assert "it has ended" in said
     said = on_call.types("transactions", "abort", first, "--take-over", expect=REFUSED)
     assert "add --yes" in said
-    on_call.types("transactions", "abort", first, "--take-over", "--yes")
+    on_call.end_session()
+    assert on_call.status(expect=LOOK)["driver"] == "gone"
+    assert command in on_call.types("status", expect=LOOK)
+    assert command in on_call.types("transactions", "describe", first)
+    on_call.types("transactions", "abort", first, "--yes")
     assert set(on_call.listed("--open")) == set(others)
     assert on_call.listed()[first]["state"] in ("PrepareAbort", "CompleteAbort")
     query.finish()
     query.check()
     assert on_call.status()["batch"]["number"] == 2
+
+
+@pytest.mark.skipif(not has_namespaces(), reason="this user cannot make PID namespaces")
+def test_a_sidecar_in_another_pid_namespace_does_not_take_a_live_driver_for_dead(
+    on_call: OnCall,
+) -> None:
+    query = on_call.query
+    live = query.run(pause_at(FaultPoint.TASK_PREPARED_AFTER, batch=1, partition=2))
+    live.paused_at(FaultPoint.TASK_PREPARED_AFTER)
+    program = [*IN_ANOTHER_NAMESPACE, sys.executable, "-m", "eos_sink"]
+    first = on_call.id(1, 0)
+
+    def types(*words: str) -> tuple[int, str]:
+        done = subprocess.run(
+            [*program, *words, *on_call.reach], capture_output=True, text=True, check=False
+        )
+        return done.returncode, done.stdout + done.stderr
+
+    code, said = types("status", "--json")
+    (seen,) = json.loads(said)["queries"]
+    assert (code, seen["driver"], len(seen["open"])) == (FINE, "live", PARTITIONS), said
+    code, said = types("transactions", "abort", first, "--yes")
+    assert code == REFUSED
+    assert "it has ended" not in said
+    live.wake()
+    live.finished()
+    query.check()
 
 
 def test_what_was_decided_is_committed_and_never_aborted(on_call: OnCall) -> None:
@@ -304,7 +345,7 @@ def test_commands_that_look_change_nothing(
 
 
 def test_a_cluster_that_does_not_answer_is_one_line(on_call: OnCall) -> None:
-    on_call._reach = ["--bootstrap-server", "127.0.0.1:1", "--timeout", "1"]
+    on_call.reach = ["--bootstrap-server", "127.0.0.1:1", "--timeout", "1"]
     for words in (("status",), ("transactions", "list"), ("explain", "x", "1")):
         said = on_call.types(*words, expect=REFUSED)
         assert said.count("\n") == 1, said

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import socket
 import subprocess
 import sys
 import uuid
@@ -56,8 +57,10 @@ class Operator:
         return evidence
 
     def chooses(self, choice: str, *more: str) -> None:
+        """The run that ended is the group's member for a while."""
         before = self._query.log().seq
-        assert f"--{choice} is carried out" in self.types(f"--{choice}", "--yes", *more)
+        said = self.types(f"--{choice}", "--yes", "--take-over", *more)
+        assert f"--{choice} is carried out" in said
         assert self._query.log().seq == before + 1
 
     def is_refused(self, choice: str, *more: str) -> str:
@@ -117,7 +120,7 @@ def test_what_was_there_is_not_written_again(
     assert {t["at_the_end"]["rows"] for t in seen["transactions"]} == {0}
     assert all(topic["start"] == topic["end"] for topic in seen["topics"])
     assert seen["owner"]["alive_here"] is False
-    assert "add --yes" in operator.is_refused("visible")
+    assert "add --yes" in operator.is_refused("visible", "--take-over")
     operator.chooses("visible")
     assert operator.sees()["decision"]["ruling"]["visible"] == [0, 1, 2]
     assert query.finish().written(1) == []
@@ -289,7 +292,7 @@ def test_a_query_whose_log_was_deleted_starts_again(kafka: KafkaCluster, own_log
     assert "no topic" in operator.types(expect=WAITING)
     for choice in ("visible", "lost", "accept"):
         assert "no decision" in operator.types(f"--{choice}", "--yes", expect=REFUSED)
-    assert "--forget is carried out" in operator.types("--forget", "--yes")
+    assert "--forget is carried out" in operator.types("--forget", "--yes", "--take-over")
     query.finish()
     query.check()
 
@@ -313,12 +316,39 @@ def test_a_run_that_is_alive_is_noticed_and_refused_from_then_on(
     live = pause(query, point)
     assert operator.sees()["owner"]["alive_here"] is True
     assert f"process {live.pid} on" in operator.is_refused("forget", "--yes")
-    operator.chooses("forget", "--take-over")
+    operator.chooses("forget")
     live.wake()
     text = live.stopped(SupersededError)["text"]
     assert "An operator has used eos-sink resolve" in text
     query.finish()
     query.check()
+
+
+def test_from_another_machine_a_run_is_noticed_by_its_group_member(
+    kafka: KafkaCluster, query: Query, operator: Operator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever is chosen; once its session has ended, it may be chosen."""
+    live = query.run(pause_at(FaultPoint.COMMITTER_SETTLE_AFTER, batch=1, partition=2))
+    live.paused_at(FaultPoint.COMMITTER_SETTLE_AFTER)
+    take_all_ids(query)
+    delete_all_records(kafka, query.topic)
+    monkeypatch.setattr(socket, "gethostname", lambda: "elsewhere")
+    seen = operator.sees(expect=WAITING)
+    assert (seen["owner"]["alive_here"], len(seen["members"])) == (False, 1)
+    for choice in ("visible", "lost", "accept", "forget"):
+        said = operator.is_refused(choice, "--yes")
+        for part in (
+            f"group {query.options.names.group} lists a member from {seen['members'][0]}",
+            f"written by process {live.pid} on",
+            "--take-over",
+        ):
+            assert part in said
+    live.kill()
+    operator.is_refused("visible", "--yes")
+    kafka.end_session(query.options.names.group, query.options.names.driver)
+    assert "--visible is carried out" in operator.types("--visible", "--yes")
+    assert query.finish().written(1) == []
+    later_batches(query)
 
 
 def pause(query: Query, point: FaultPoint = FaultPoint.COMMITTER_VOTE_AFTER) -> Process:
@@ -349,7 +379,8 @@ def test_the_example_of_the_page_goes_on(kafka: KafkaCluster, query: Query) -> N
     page = ROOT / "docs" / "resolve.md"
     blocks = [s for s in snippets_of(page) if s.language == "sh" and s.not_run is None]
     commands = [shlex.split(command) for block in blocks for command in block.commands]
-    assert [command[5:] for command in commands] == [[], [], ["--json"], ["--visible", "--yes"]]
+    chosen = ["--visible", "--take-over", "--yes"]
+    assert [command[5:] for command in commands] == [[], [], ["--json"], chosen]
     (example,) = {command[2] for command in commands}
     name = query.options.names.query
     replaced = {example: name, "localhost:9092": kafka.bootstrap_servers}

@@ -9,11 +9,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from eos_sink.cli.arguments import add_connection, sink_options
-from eos_sink.cli.output import Cell, CommandError, Mood, Report
+from eos_sink.cli.live_run import check_driver
+from eos_sink.cli.output import Cell, Mood, Report
 from eos_sink.cli.query_name import confirm, find_query, list_queries
 from eos_sink.cli.status import describe_places, places_document
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.interfaces import Visibility
+from eos_sink.kafka.interfaces import Unseen, Visibility
 from eos_sink.protocol.outcome import Outcome
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--partitions", type=_numbers, default=(), metavar="P,P", help="with --visible or --lost")
     add("--stream", metavar="ID", help="with --accept or --forget: its batch, not the latest one")
     add("--yes", action="store_true", help="do not ask for the query's name to confirm a choice")
-    add("--take-over", action="store_true", help="choose although the last run is alive here")
+    add("--take-over", action="store_true", help="end a run of the query that may be alive")
 
 
 def run(arguments: argparse.Namespace) -> Report:
@@ -86,24 +87,16 @@ def run(arguments: argparse.Namespace) -> Report:
             return make_report(options, evidence)
         choice = Choice(arguments.choice)
         decision, earlier = apply_choice(evidence, choice, arguments.partitions, arguments.stream)
-        check_choice(arguments, options, evidence)
+        take_over = arguments.take_over
+        check_driver(options.names, evidence.run, evidence.hosts, take_over=take_over)
+        confirm_choice(arguments, options)
         deadline = Deadline(arguments.timeout)
         written = write_choice(admin.kafka, options, evidence, decision, deadline, earlier)
         return make_report(options, evidence, choice, written)
 
 
-def check_choice(
-    arguments: argparse.Namespace, options: SinkOptions, evidence: QueryEvidence
-) -> None:
-    """Raises CommandError: the last run is alive here, or the choice is not confirmed."""
-    from eos_sink.driver.processes import is_alive_here
-
-    run = evidence.run
-    if run is not None and not arguments.take_over and is_alive_here(run):
-        raise CommandError(
-            f"the run that wrote last is alive: {run}. Stop the query first; if that process is "
-            "another one by now, or is to be replaced, add --take-over"
-        )
+def confirm_choice(arguments: argparse.Namespace, options: SinkOptions) -> None:
+    """Raises CommandError: the choice is not confirmed."""
     if arguments.yes:
         return
     query = options.names.query
@@ -181,8 +174,14 @@ def _list_notes(options: SinkOptions, evidence: QueryEvidence) -> Iterator[str]:
     if evidence.run is not None:
         alive = ", alive" if is_alive_here(evidence.run) else ""
         yield f"Last written by {evidence.run}{alive}."
-    if evidence.members:
-        yield f"Group member, alive or recently ended: {', '.join(evidence.members)}."
+    if evidence.hosts:
+        yield (
+            f"Group member, alive or recently ended: {', '.join(evidence.hosts)}. While it is "
+            "listed, a choice needs --take-over: stop the query first."
+        )
+    elif isinstance(evidence.members, Unseen):
+        what = f"The group {names.group} cannot be seen, so a choice needs --take-over"
+        yield str(evidence.members.error(what))
     if evidence.decision is not None:
         yield from _describe_decision(evidence.decision)
     for each in evidence.in_doubt:
@@ -253,7 +252,7 @@ def _document(
             "known_as": run.tool or str(run.origin),
             "alive_here": is_alive_here(run),
         },
-        "members": evidence.members,
+        "members": evidence.hosts,
         "decision": decision
         and {
             "stream": decision.batch.stream,

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from eos_sink.cli.arguments import add_connection, command_line, sink_options
+from eos_sink.cli.live_run import check_driver
 from eos_sink.cli.output import Cell, CommandError, Mood, Report, printable, span
 from eos_sink.cli.query_name import confirm
 from eos_sink.cli.status import transaction_document
@@ -133,7 +134,7 @@ def _end(
     for each in chosen:
         _check_decision(each, arguments)
     if not commit or force:
-        _check_driver(status, arguments)
+        check_driver(status.names, status.run, status.hosts, take_over=arguments.take_over)
     if force:
         _confirm_force(arguments, chosen[0].transactional_id)
     elif not arguments.yes:
@@ -222,26 +223,6 @@ def _check_decision(each: QueryTransaction, arguments: argparse.Namespace) -> No
         )
 
 
-def _check_driver(status: QueryStatus, arguments: argparse.Namespace) -> None:
-    """Do not stop a live run by mistake; it would be safe, but the run would end."""
-    from eos_sink.driver.processes import is_alive_here
-    from eos_sink.ops.status import Driver
-
-    run = status.run
-    alive = run is not None and is_alive_here(run)
-    member = bool(status.hosts) and not (run and run.tool)
-    if arguments.take_over or not (alive or member or status.driver is Driver.UNKNOWN):
-        return
-    who = f" {run}" if run else ""
-    ended = " Its process on this machine has ended." if status.driver is Driver.GONE else ""
-    raise CommandError(
-        f"a run of {status.query} is alive, or died within its session (half an hour unless the "
-        f"brokers' group.max.session.timeout.ms says otherwise):{who}.{ended} Stop it, and its "
-        "next start aborts what is undecided; or add --take-over, after which that run can decide "
-        "nothing any more"
-    )
-
-
 def _confirm_force(arguments: argparse.Namespace, name: str) -> None:
     """Ask for the whole id, typed or as --confirm: scripts add --yes as a matter of routine."""
     warning = (
@@ -279,12 +260,20 @@ def _report_list(snapshot: Snapshot, listed: Sequence[QueryTransaction]) -> Repo
 
 def _report_one(snapshot: Snapshot, each: QueryTransaction, reach: str) -> Report:
     """All that is known of one id, and the command that ends it."""
+    from eos_sink.ops.status import Driver
+
     columns = _columns(each, snapshot.at_ms)
     notes = [*_describe(snapshot, each), *(problem.what for problem in snapshot.problems)]
     if each.open and each.task:
         action, why = ("commit", "make it visible") if each.decided else ("abort", "end it")
         command = f"eos-sink transactions {action} {each.transactional_id} {reach}".rstrip()
-        notes.append(f"To {why}: start the query, or {command}")
+        status = snapshot.query(each.query)
+        runs = status is not None and status.driver is Driver.LIVE
+        notes.append(
+            "It ends with its batch, or at the query's next start."
+            if runs and not each.decided
+            else f"To {why}: start the query, or {command}"
+        )
     document = _document(each, snapshot.at_ms)
     return Report(tuple(columns), (tuple(columns.values()),), tuple(notes), True, document)
 

@@ -92,15 +92,25 @@ def _hidden(status: QueryStatus) -> Alert:
 
 def _check_undecided(status: QueryStatus, now_ms: int, options: str) -> Iterator[Alert]:
     undecided = status.undecided
-    if undecided and status.driver is Driver.GONE:
+    if undecided and status.last_run_ended:
+        gone = status.driver is Driver.GONE
+        first = undecided[0].transactional_id
+        # Never against a member that is listed: it may be a run that has just begun.
+        who, start, abort = (
+            (
+                "no driver runs the query",
+                "Start",
+                f"; or abort each now: eos-sink transactions abort {first} {options}".rstrip(),
+            )
+            if gone
+            else ("the process that wrote last has ended", "Unless that was done, start", ".")
+        )
         yield Alert(
             AlertKind.UNDECIDED,
             status.query,
-            f"{_count(undecided)} open and undecided, and no driver runs the query: they hold up "
-            f"read_committed readers for {_seconds(max(t.left_ms(now_ms) for t in undecided))} "
-            "more.",
-            "Start the query, which aborts them and writes the batch again; or abort each now: "
-            f"eos-sink transactions abort {undecided[0].transactional_id} {options}".rstrip(),
+            f"{_count(undecided)} open and undecided, and {who}: they hold up read_committed "
+            f"readers for {_seconds(max(t.left_ms(now_ms) for t in undecided))} more.",
+            f"{start} the query, which aborts them and writes the batch again{abort}",
         )
     elif near := [each for each in undecided if _is_near(each, now_ms)]:
         left = _seconds(min(each.left_ms(now_ms) for each in near))
@@ -118,7 +128,7 @@ def _check_decision(status: QueryStatus, now_ms: int, options: str) -> Iterator[
     query, outcome = status.query, status.outcome
     open_ = [each for each in status.open if each.decided]
     stalled = (
-        status.driver is Driver.GONE
+        status.last_run_ended
         or now_ms - (status.decided_at_ms or now_ms) > _LONG_MS
         or any(_is_near(each, now_ms) for each in open_)
     )

@@ -5,19 +5,35 @@ Every older run of the query is refused from the command's first record on.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
 from eos_sink.decision_log import DecisionRegister, Entry
-from eos_sink.driver.processes import current_run
+from eos_sink.driver.processes import current_run, is_alive_here
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka, MemberRefused
 from eos_sink.ops import RefusedChoice
 from eos_sink.options import SinkOptions
-from eos_sink.protocol.model import PlanToken
+from eos_sink.protocol.model import PlanToken, Run
 
 _SESSION_MS = 30_000
+
+
+def may_be_alive(run: Run | None, hosts: Collection[str] | None) -> bool:
+    """Whether a run of the query may be alive, which a command's record would end.
+
+    A member may be a newer run's than the one that wrote last, so it counts even if that one is
+    known to have died.
+
+    Args:
+        run: the one that wrote last, if the log names it.
+        hosts: of the group's members; None if the group could not be read.
+    """
+    if hosts is None or (run is not None and is_alive_here(run)):
+        return True
+    # A command's own membership outlives it.
+    return bool(hosts) and not (run and run.tool)
 
 
 def read_log(

@@ -13,7 +13,7 @@ from enum import Enum
 from eos_sink.decision_log import Entry
 from eos_sink.driver.abort import list_undecided
 from eos_sink.driver.evidence import ask_all
-from eos_sink.kafka.admin_interface import Admin, PartitionTail, Trace
+from eos_sink.kafka.admin_interface import Admin, MemberDescription, PartitionTail, Trace
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import (
     EndOutcome,
@@ -94,7 +94,7 @@ class QueryEvidence:
         transactions: those of the decision.
         undecided: open transactions that the decision does not name.
         committed: ids that were committed although the log has no record.
-        members: hosts of the group's members.
+        members: of the group.
     """
 
     entry: Entry | None
@@ -102,7 +102,7 @@ class QueryEvidence:
     tails: tuple[PartitionTail, ...] = ()
     undecided: tuple[Transaction, ...] = ()
     committed: tuple[str, ...] = ()
-    members: tuple[str, ...] = ()
+    members: tuple[MemberDescription, ...] | Unseen = ()
 
     @property
     def seq(self) -> int:
@@ -115,6 +115,13 @@ class QueryEvidence:
     @property
     def run(self) -> Run | None:
         return self.entry.record.run if self.entry else None
+
+    @property
+    def hosts(self) -> tuple[str, ...] | None:
+        """Those of the group's members; None if the group could not be read."""
+        if isinstance(self.members, Unseen):
+            return None
+        return tuple(sorted(member.host for member in self.members))
 
     @property
     def in_doubt(self) -> list[TransactionEvidence]:
@@ -145,14 +152,13 @@ def gather_evidence(
         known = evidence_in_log(names, decision, settled=entry.record.settled)
         known = ask_all(kafka, known, deadline)
         found, tails = _read_tails(admin, known, most, deadline)
-    members = admin.describe_groups([names.group], deadline)[names.group]
     return QueryEvidence(
         entry=entry,
         transactions=tuple(found),
         tails=tuple(tails),
         undecided=tuple(list_undecided(kafka, names, decision, deadline)),
         committed=tuple(sorted(committed)),
-        members=() if isinstance(members, Unseen) else tuple(sorted(m.host for m in members)),
+        members=admin.describe_groups([names.group], deadline)[names.group],
     )
 
 

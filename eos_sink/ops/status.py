@@ -23,7 +23,7 @@ _TRANSACTIONAL_ID = re.compile(
 
 class Driver(Enum):
     """Whether a driver runs the query. A driver that died counts as live until its group session
-    ends, half an hour by default, unless it died on this machine."""
+    ends, half an hour by default."""
 
     LIVE = "live"
     GONE = "gone"
@@ -165,12 +165,17 @@ class QueryStatus:
 
     @property
     def driver(self) -> Driver:
-        # The run of a command has ended: a run of the query begins with a record.
-        if self.dead or (self.run and self.run.tool):
-            return Driver.GONE
         if self.hosts is None:
             return Driver.UNKNOWN
-        return Driver.LIVE if self.hosts else Driver.GONE
+        # The run of a command has ended: a run of the query begins with a record. Even if the run
+        # that wrote last is dead, a member may be a newer one that has not written yet.
+        gone = not self.hosts or (self.run is not None and bool(self.run.tool))
+        return Driver.GONE if gone else Driver.LIVE
+
+    @property
+    def last_run_ended(self) -> bool:
+        """Whether the run that wrote last is known to have ended."""
+        return self.dead or self.driver is Driver.GONE
 
     @property
     def undecided(self) -> tuple[QueryTransaction, ...]:

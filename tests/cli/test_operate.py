@@ -31,7 +31,7 @@ from tests.protocol.world import TOPIC, World, options
 def world(monkeypatch: pytest.MonkeyPatch) -> World:
     world = World([])
     # The process of the tests is the run's, and lives on.
-    monkeypatch.setattr(processes, "is_alive_here", lambda _: False)
+    monkeypatch.setattr(processes, "_is_local", lambda _: False)
     monkeypatch.setattr(Observer.__init__, "__defaults__", (lambda: world.cluster.clock.ms,))
     monkeypatch.setattr(sys.stdin, "isatty", lambda: False, raising=False)
     return world

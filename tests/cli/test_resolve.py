@@ -6,22 +6,22 @@ import argparse
 import io
 import json
 import os
-import socket
 from dataclasses import replace
 
 import pytest
 
 from eos_sink import cli
 from eos_sink.cli import resolve
+from eos_sink.cli.live_run import check_driver
 from eos_sink.cli.output import CommandError, render
 from eos_sink.cli.query_name import find_query, list_queries
 from eos_sink.cli.resolve import make_report
-from eos_sink.decision_log import Entry
 from eos_sink.decision_log.codec import encode, encode_moved
+from eos_sink.driver.processes import current_run
 from eos_sink.identity import DEFAULT_PREFIX, QueryNames, query_identity
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.interfaces import LogPosition
-from eos_sink.ops.resolve import Choice, QueryEvidence, gather_evidence
+from eos_sink.kafka_config.acls import Resource
+from eos_sink.ops.resolve import Choice, gather_evidence
 from eos_sink.protocol.model import LogRecord, Run
 from tests.fakes.admin import FakeAdmin
 from tests.ops.test_resolve import Operator, bring_into_doubt
@@ -105,13 +105,8 @@ def test_only_one_choice_is_made() -> None:
 # --- confirmation
 
 
-def evidence(run: Run | None) -> QueryEvidence:
-    entry = Entry(LogRecord(3, None, "w", run=run), LogPosition("log", 0, 7))
-    return QueryEvidence(entry)
-
-
-def confirm(*words: str, run: Run | None = None) -> None:
-    resolve.check_choice(typed("--forget", *words), options(), evidence(run))
+def confirm(*words: str) -> None:
+    resolve.confirm_choice(typed("--forget", *words), options())
 
 
 def test_a_script_confirms_with_yes() -> None:
@@ -134,12 +129,56 @@ def test_an_operator_types_the_querys_name(
             confirm()
 
 
-def test_a_run_that_is_alive_here_has_to_be_taken_over() -> None:
-    alive = Run(socket.gethostname(), os.getpid(), 0)
-    with pytest.raises(CommandError, match=f"process {os.getpid()} on .* --take-over"):
-        confirm("--yes", run=alive)
-    confirm("--yes", "--take-over", run=alive)
-    confirm("--yes", run=replace(alive, host="elsewhere"))
+# --- a run that may be alive
+
+HERE = current_run(options())
+ELSEWHERE = replace(HERE, host="elsewhere")
+ENDED = replace(HERE, pid=2**30)
+TOOL = replace(HERE, tool="eos-sink resolve")
+
+
+@pytest.mark.parametrize(
+    ("run", "hosts", "says"),
+    [
+        (HERE, (), ("that wrote last is alive", f"process {os.getpid()} on", "it is alive")),
+        (ELSEWHERE, ("/10.0.0.5",), ("lists a member from /10.0.0.5", "on elsewhere since")),
+        (ENDED, ("/10.0.0.5",), ("lists a member from /10.0.0.5", "it has ended")),
+        (None, ("/10.0.0.5",), ("lists a member from /10.0.0.5",)),
+        (ENDED, None, ("cannot be read", "Describe on the group")),
+        (TOOL, None, ("cannot be read",)),
+    ],
+    ids=["alive here", "elsewhere", "ended here", "unnamed", "group unreadable", "after a command"],
+)
+def test_a_run_that_may_be_alive_has_to_be_taken_over(
+    run: Run | None, hosts: tuple[str, ...] | None, says: tuple[str, ...]
+) -> None:
+    names = options().names
+    with pytest.raises(CommandError) as refused:
+        check_driver(names, run, hosts, take_over=False)
+    for part in (*says, "Stop the query", "--take-over"):
+        assert part in str(refused.value)
+    check_driver(names, run, hosts, take_over=True)
+
+
+@pytest.mark.parametrize(
+    ("run", "hosts"), [(ELSEWHERE, ()), (ENDED, ()), (None, ()), (TOOL, ("/10.0.0.5",))]
+)
+def test_without_a_member_a_choice_is_free(run: Run | None, hosts: tuple[str, ...]) -> None:
+    check_driver(options().names, run, hosts, take_over=False)
+
+
+def test_a_group_that_may_not_be_read_is_unknown(world: World) -> None:
+    Driver(world).run(0, [b"a"])
+    admin = FakeAdmin(world.cluster)
+    assert gather_evidence(admin, world.options, 10, Deadline(5)).hosts == ("fake-host",)
+    admin.denied.add(Resource.GROUP)
+    seen = gather_evidence(admin, world.options, 10, Deadline(5))
+    assert seen.hosts is None
+    text = render(make_report(world.options, seen))
+    assert "cannot be seen, so a choice needs --take-over" in text
+    assert "Describe on group" in text
+    world.cluster.groups.end_session(world.options.names.group)
+    assert gather_evidence(FakeAdmin(world.cluster), world.options, 10, Deadline(5)).hosts == ()
 
 
 # --- what is shown

@@ -90,6 +90,19 @@ def test_what_needs_an_operator(query: QueryStatus, expected: list[AlertKind]) -
     assert kinds(query) == expected
 
 
+def test_nothing_is_aborted_against_a_member_that_is_listed() -> None:
+    """The run that wrote last is dead, but a new one may have begun."""
+    dead = replace(status(open_=(UNDECIDED,)), dead=True)
+    (alert,) = find_alerts(snapshot(dead), REACH)
+    assert alert.kind is AlertKind.UNDECIDED
+    assert "the process that wrote last has ended" in alert.text
+    assert alert.action.startswith("Unless that was done, start the query")
+    assert "eos-sink" not in alert.action
+    assert kinds(replace(status(Outcome.OPEN, open_=(DECIDED,)), dead=True)) == [
+        AlertKind.UNSETTLED
+    ]
+
+
 @pytest.mark.parametrize(
     ("query", "command"),
     [

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import socket
-import subprocess
-import sys
 from dataclasses import replace
 
 import pytest
 
-from eos_sink.driver.processes import is_dead_here, process_name
 from eos_sink.identity import QueryNames, TaskId
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import LogPosition, Transaction, TransactionState, TransactionStatus
@@ -20,7 +15,7 @@ from eos_sink.ops.history import History, Written
 from eos_sink.ops.observer import Observer
 from eos_sink.ops.status import Driver as Driving
 from eos_sink.ops.status import QueryStatus, Snapshot, find_names, group_by_query
-from eos_sink.protocol.model import BatchId, LogRecord, Run
+from eos_sink.protocol.model import BatchId, LogRecord
 from eos_sink.protocol.outcome import Outcome
 from tests.fakes.admin import FakeAdmin
 from tests.protocol.test_stories import Driver, decide_and_die, late_attempt
@@ -259,23 +254,13 @@ def test_who_may_see_one_prefix_only_sees_that(world: World) -> None:
     assert len(found.queries[0].open) == 2
 
 
-def test_a_run_that_died_on_this_machine_is_gone_at_once() -> None:
-    here = Run(socket.gethostname(), os.getpid(), 0)
-    process = subprocess.Popen([sys.executable, "-c", ""])
-    process.wait()
-    dead = replace(here, pid=process.pid)
-    assert not is_dead_here(here)
-    assert is_dead_here(dead)
-    assert not is_dead_here(replace(dead, host="elsewhere"))
-    assert not is_dead_here(replace(dead, tool="eos-sink resolve"))
-    assert is_dead_here(replace(dead, session=f"{os.getpid()}@1"))
-
-
-def test_an_idle_planner_process_that_was_ended_is_no_death() -> None:
-    process = subprocess.Popen([sys.executable, "-c", ""])
-    process.wait()
-    session = process_name(os.getpid())
-    assert not is_dead_here(Run(socket.gethostname(), process.pid, 0, session=session))
+def test_a_member_wins_over_a_dead_process(world: World) -> None:
+    """A new run joins before its first record; the one that wrote last may be dead by then."""
+    Driver(world).run(0, [b"a"])
+    status = replace(Eye(world).sees(), dead=True)
+    assert (status.driver, status.last_run_ended) == (Driving.LIVE, True)
+    assert replace(status, hosts=None).driver is Driving.UNKNOWN
+    assert replace(status, hosts=()).driver is Driving.GONE
 
 
 def test_a_witness_that_does_not_answer_is_asked_again_later_only(world: World) -> None:

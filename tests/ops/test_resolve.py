@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 from dataclasses import replace
 
 import pytest
 
 from eos_sink.decision_log import Entry
-from eos_sink.driver.processes import is_alive_here
 from eos_sink.errors import OperatorNeededError, SupersededError
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import TransactionStatus, Visibility
-from eos_sink.ops import RefusedChoice, resolve
+from eos_sink.ops import RefusedChoice
 from eos_sink.ops.resolve import (
     Choice,
     QueryEvidence,
@@ -22,7 +20,7 @@ from eos_sink.ops.resolve import (
     gather_evidence,
     write_choice,
 )
-from eos_sink.protocol.model import BatchId, Override, RowDigest, Run
+from eos_sink.protocol.model import BatchId, Override, RowDigest
 from eos_sink.protocol.outcome import Outcome
 from tests.fakes.admin import FakeAdmin
 from tests.fakes.process import Killed, Moment
@@ -93,7 +91,7 @@ def test_the_evidence_of_a_doubt_is_gathered(world: World, ops: Operator) -> Non
     }
     assert [a.trace.rows for a in seen.transactions] == [0, 0]
     assert not any(account.same_rows for account in seen.transactions)
-    assert seen.members == ("fake-host",)
+    assert seen.hosts == ("fake-host",)
     assert seen.run is not None
     assert seen.run.pid == os.getpid()
     assert seen.committed == ()
@@ -444,24 +442,6 @@ def test_a_choice_from_old_evidence_is_refused_and_fences_no_run(
         ops.chooses(Choice.FORGET, seen=seen)
     live.run(2, [b"c"])
     assert world.visible() == [b"a", b"b", b"c"]
-
-
-def test_a_run_is_alive_if_its_process_is_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    here = Run(socket.gethostname(), os.getpid(), 0)
-    assert is_alive_here(here)
-    assert not is_alive_here(replace(here, host="elsewhere"))
-    assert not is_alive_here(replace(here, tool=resolve.TOOL))
-
-    def gone(pid: int, signal: int) -> None:
-        raise ProcessLookupError
-
-    def anothers(pid: int, signal: int) -> None:
-        raise PermissionError
-
-    monkeypatch.setattr(os, "kill", gone)
-    assert not is_alive_here(here)
-    monkeypatch.setattr(os, "kill", anothers)
-    assert is_alive_here(here)
 
 
 def test_the_fingerprint_of_other_rows_is_not_the_decided_one(world: World, ops: Operator) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tools.guards import batch, commit, log, plan, task
+from tools.guards import batch, commit, log, operate, plan, task
 from tools.guards.guard import Guard
 
 CHAPTERS: dict[str, tuple[Guard, ...]] = {
@@ -11,6 +11,7 @@ CHAPTERS: dict[str, tuple[Guard, ...]] = {
     "Commit and abort": commit.GUARDS,
     "Tasks and repeated batches": task.GUARDS,
     "Batch writes": batch.GUARDS,
+    "Operators' commands": operate.GUARDS,
 }
 GUARDS = tuple(guard for chapter in CHAPTERS.values() for guard in chapter)
 

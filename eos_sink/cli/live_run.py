@@ -1,0 +1,55 @@
+"""A command that would end a run of the query refuses while one may be alive."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from eos_sink.cli.output import CommandError
+
+if TYPE_CHECKING:
+    from eos_sink.identity import QueryNames
+    from eos_sink.protocol.model import Run
+
+
+def check_driver(
+    names: QueryNames, run: Run | None, hosts: Sequence[str] | None, *, take_over: bool
+) -> None:
+    """Do not end a live run by mistake: it would be safe, but the run would stop.
+
+    Args:
+        run: the one that wrote last, if the log names it.
+        hosts: of the group's members; None if the group could not be read.
+        take_over: the operator has accepted that.
+
+    Raises:
+        CommandError: a run of the query is alive, or may be.
+    """
+    from eos_sink.driver.processes import is_alive_here, is_dead_here
+    from eos_sink.ops.operator_run import may_be_alive
+
+    if take_over or not may_be_alive(run, hosts):
+        return
+    if hosts:
+        why = (
+            f"group {names.group} lists a member from {', '.join(hosts)}, so a run of "
+            f"{names.query} is alive, or died within its session (half an hour unless the brokers' "
+            "group.max.session.timeout.ms says otherwise, an hour at most)"
+        )
+    elif hosts is None:
+        why = (
+            f"group {names.group} cannot be read, so a run of {names.query} may be alive (its "
+            "members are shown to who has Describe on the group)"
+        )
+    else:
+        why = f"the run of {names.query} that wrote last is alive"
+    last = ""
+    if run is not None:
+        known = "; it is alive" if is_alive_here(run) else ""
+        known = "; it has ended" if is_dead_here(run) else known
+        last = f" The last record was written by {run}{known}."
+    raise CommandError(
+        f"{why}.{last} Stop the query. Then wait until the group lists no member; or add "
+        "--take-over, after which a run that is alive all the same can decide nothing any more, "
+        "and stops"
+    )
