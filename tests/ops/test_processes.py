@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -67,10 +68,14 @@ def test_numbers_of_processes_say_nothing_of_another_place(known_by: str, other:
 
 
 def test_without_proc_nothing_is_known_of_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(path: str) -> None:
-        raise OSError(path)
+    known = os.stat
 
-    monkeypatch.setattr(os, "stat", refuse)
+    def without_proc(path: Any, *rest: Any, **more: Any) -> os.stat_result:
+        if str(path).startswith("/proc/"):
+            raise FileNotFoundError(path)
+        return known(path, *rest, **more)
+
+    monkeypatch.setattr(os, "stat", without_proc)
     here = current_run(options())
     assert here.pid_namespace == ""
     assert not is_alive_here(here)
