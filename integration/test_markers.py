@@ -13,10 +13,14 @@ import pytest
 from eos_sink.decision_log import DecisionRegister
 from eos_sink.driver.committer import Committer
 from eos_sink.driver.planner import Planner
+from eos_sink.errors import CommitFailedError
 from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.interfaces import EndOutcome, TransactionState, TransactionStatus
+from eos_sink.kafka.producer import ConfluentProducer
+from eos_sink.kafka.transaction_control import KafkaPythonControl
 from eos_sink.options import parse_options
-from eos_sink.protocol.model import BatchId, TaskReport
+from eos_sink.protocol.model import BatchId, Plan, TaskReport
 from eos_sink.task.writer import TaskWriter
 from eos_sink.testing import KafkaCluster
 from eos_sink.testing.cluster_errors import TestClusterError
@@ -32,14 +36,15 @@ ROWS = [b"a", b"b", b"c"]
 
 @pytest.fixture(scope="module")
 def brokers() -> Iterator[KafkaCluster]:
-    with start_own_kafka(brokers=3) as cluster:
+    looks = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": 200}
+    with start_own_kafka(brokers=3, properties=looks) as cluster:
         yield cluster
 
 
 class Batches:
     """A query of one task, in steps. Its topic has one copy, on the broker `home`."""
 
-    def __init__(self, cluster: KafkaCluster) -> None:
+    def __init__(self, cluster: KafkaCluster, **more: str) -> None:
         self.cluster = cluster
         self.topic = f"single-{uuid.uuid4().hex[:8]}"
         cluster.create_topic(self.topic, replication=1)
@@ -50,16 +55,45 @@ class Batches:
             "topic": self.topic,
             "eos.inline.bytes": "0",
         }
-        self.options = parse_options(given)
+        self.options = parse_options({**given, **more})
+        self.start()
+
+    def start(self) -> None:
         self.kafka = ConfluentKafka(self.options)
         self.planner = Planner(self.kafka, self.options)
         self.committer = Committer(self.kafka, self.options)
         self.register = DecisionRegister(self.kafka, self.options.names)
 
-    def write(self) -> list[TaskReport]:
-        task = TaskWriter(self.kafka, self.options, self.planner.plan())
+    def restart(self) -> None:
+        self.close()
+        self.start()
+
+    def write(self, plan: Plan | None = None, batch: int = 0, attempt: int = 0) -> list[TaskReport]:
+        plan = plan or self.planner.plan()
+        task = TaskWriter(self.kafka, self.options, plan, attempt=attempt)
         rows = [pa.RecordBatch.from_pydict({"value": ROWS})]
-        return [task.write(BatchId("stream", 0), 0, rows)]
+        return [task.write(BatchId("stream", batch), 0, rows)]
+
+    def describe(self, reports: list[TaskReport]) -> TransactionState:
+        (report,) = reports
+        assert report.prepared is not None
+        name = report.prepared.transaction(self.options.names, report.slot).transactional_id
+        return self.kafka.control().describe([name], Deadline(LONG_S))[name]
+
+    def stop_home(self) -> None:
+        self.home.stop()
+        assert self.cluster.leader_of(self.topic, 0) == -1
+
+    def restart_home(self) -> None:
+        self.home.restart()
+        wait_until(
+            lambda: self.cluster.leader_of(self.topic, 0) >= 0,
+            Deadline(LONG_S),
+            f"{self.topic} has a leader",
+        )
+
+    def read(self) -> list[bytes | None]:
+        return [each.value for each in read_topic(self.cluster.bootstrap_servers, self.topic)]
 
     def lose_leader(self) -> None:
         self.read_seq()
@@ -108,8 +142,7 @@ def test_a_decided_transaction_is_ended_when_its_partitions_have_leaders(batches
     reports = batches.write()
     batches.lose_leader()
     batches.during(batches.committer.commit, reports)
-    seen = read_topic(batches.cluster.bootstrap_servers, batches.topic)
-    assert [each.value for each in seen] == ROWS
+    assert batches.read() == ROWS
 
 
 def test_an_aborted_transaction_does_not_come_back_with_the_next_one(batches: Batches) -> None:
@@ -118,5 +151,137 @@ def test_an_aborted_transaction_does_not_come_back_with_the_next_one(batches: Ba
     batches.lose_leader()
     batches.during(batches.committer.abort, reports)
     batches.committer.commit(batches.write())
-    seen = read_topic(batches.cluster.bootstrap_servers, batches.topic)
-    assert [each.value for each in seen] == ROWS
+    assert batches.read() == ROWS
+
+
+# --- The end comes from the brokers, or from a client.
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("restarts", [True, False], ids=["a new process", "the same process"])
+def test_a_transaction_that_times_out_without_a_leader_does_not_come_back(
+    brokers: KafkaCluster, restarts: bool
+) -> None:
+    batches = Batches(brokers, **{"eos.transaction.timeout.ms": "15000"})
+    reports = batches.write()
+    batches.stop_home()
+    wait_until(
+        lambda: batches.describe(reports).status is TransactionStatus.COMPLETE_ABORT,
+        Deadline(LONG_S),
+        "the transaction has timed out",
+    )
+    batches.restart_home()
+    if restarts:
+        batches.restart()
+    batches.committer.commit(batches.write())
+    assert batches.read() == ROWS
+    batches.close()
+    brokers.repair()
+
+
+@pytest.mark.long
+def test_a_decided_transaction_that_times_out_without_a_leader_is_written_again(
+    brokers: KafkaCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batches = Batches(brokers, **{"eos.transaction.timeout.ms": "15000"})
+    reports = batches.write()
+    with monkeypatch.context() as patched:
+        patched.setattr(KafkaPythonControl, "end", die)
+        with pytest.raises(Died):
+            batches.committer.commit(reports)
+    batches.stop_home()
+    wait_until(
+        lambda: batches.describe(reports).status is TransactionStatus.COMPLETE_ABORT,
+        Deadline(LONG_S),
+        "the transaction has timed out",
+    )
+    batches.restart_home()
+    batches.restart()
+    batches.committer.commit(batches.write())
+    assert batches.read() == ROWS
+    batches.close()
+    brokers.repair()
+
+
+@pytest.mark.long
+def test_a_committed_transaction_whose_marker_was_dropped_becomes_visible_at_the_next_start(
+    batches: Batches, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The leader goes between the look for it and the marker."""
+    reports = batches.write()
+    end = KafkaPythonControl._end
+
+    def struck(*given: Any) -> dict[str, EndOutcome]:
+        batches.stop_home()
+        return end(*given)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(KafkaPythonControl, "_end", struck)
+        batches.committer.commit(reports)
+    batches.restart_home()
+    batches.restart()
+    batches.planner.plan()
+    assert batches.read() == ROWS
+
+
+@pytest.mark.long
+def test_a_later_attempt_of_a_task_ends_what_the_earlier_one_has_left(batches: Batches) -> None:
+    """InitProducerId aborts the earlier attempt's transaction while there is no leader."""
+    plan = batches.planner.plan()
+    reports = batches.write(plan)
+    name = batches.describe(reports).transaction.transactional_id
+    batches.stop_home()
+    producer = batches.kafka.producer(name, 60_000)
+    producer.init(Deadline(LONG_S))
+    producer.close()
+    batches.restart_home()
+    batches.committer.commit(batches.write(plan, attempt=1))
+    assert batches.read() == ROWS
+
+
+# --- The driver's own transaction.
+
+
+class Died(BaseException):
+    """The driver's process, in place of SIGKILL."""
+
+
+def die(*_: object, **__: object) -> None:
+    raise Died
+
+
+def die_in_commit(batches: Batches, monkeypatch: pytest.MonkeyPatch, *, carried_out: bool) -> None:
+    reports, commit = batches.write(), ConfluentProducer.commit
+
+    def struck(producer: ConfluentProducer, deadline: Deadline) -> None:
+        batches.stop_home()
+        if carried_out:
+            commit(producer, deadline)
+        raise Died
+
+    with monkeypatch.context() as patched:
+        patched.setattr(ConfluentProducer, "commit", struck)
+        with pytest.raises(Died):
+            batches.committer.commit(reports)
+    batches.restart()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("carried_out", [True, False], ids=["committed", "aborted"])
+def test_rows_of_the_driver_end_as_its_transaction_did(
+    brokers: KafkaCluster, monkeypatch: pytest.MonkeyPatch, carried_out: bool
+) -> None:
+    batches = Batches(brokers, **{"eos.inline.bytes": "65536"})
+    die_in_commit(batches, monkeypatch, carried_out=carried_out)
+    # The driver's id is initialised while there is no leader.
+    plan = batches.planner.plan()
+    assert plan.token.unchecked == {(batches.topic, 0)}
+    batches.restart_home()
+    if not carried_out:
+        # Its commit would make the earlier rows visible.
+        with pytest.raises(CommitFailedError):
+            batches.committer.commit(batches.write(plan))
+    batches.committer.commit(batches.write())
+    assert batches.read() == ROWS
+    batches.close()
+    brokers.repair()

@@ -122,18 +122,23 @@ def test_a_task_that_comes_after_the_session_reports_how_long_a_plan_may_last(
 
 @pytest.mark.long
 def test_the_driver_reports_it_if_the_rows_were_few_enough_to_come_through_it(
-    options: SinkOptions, strict: KafkaCluster, tmp_path: Path
+    options: SinkOptions,
+    strict: KafkaCluster,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     options = replace(options, inline_bytes=65_536)
     plan = plan_of_a_killed_process(options, tmp_path)
     await_no_member(options, options.names.group)
     kafka = ConfluentKafka(options)
     report = TaskWriter(kafka, options, plan).write(BatchId("stream", 0), 0, [late_row()])
-    with (
-        closing(Committer(kafka, options)) as committer,
-        pytest.raises(CommitFailedError) as failed,
-    ):
-        committer.commit([report])
+    with closing(Committer(kafka, options)) as committer:
+        with pytest.raises(CommitFailedError) as failed:
+            committer.commit([report])
+        # What cannot be given up without the member is left to the next start, which is no error.
+        with caplog.at_level("WARNING", logger="eos_sink.driver"):
+            committer.abort([report])
+    assert "is aborted at the query's next start" in caplog.text
     assert failed.value.data["session_ms"] == MOST_MS
     assert options.topic is not None
     assert read_topic(strict.bootstrap_servers, options.topic).values() == []

@@ -19,9 +19,9 @@ from eos_sink.kafka.interfaces import Kafka, TransactionState, TransactionStatus
 _EXPLAIN_S = 5.0
 
 
-def is_ending(kafka: Kafka, names: QueryNames, deadline: Deadline) -> bool:
-    """Whether the driver's last transaction still waits for markers."""
-    return kafka.control().describe([names.driver], deadline)[names.driver].is_ending
+def describe_driver(kafka: Kafka, names: QueryNames, deadline: Deadline) -> TransactionState:
+    """The state of the driver's id, which `DecisionRegister.open` changes."""
+    return kafka.control().describe([names.driver], deadline)[names.driver]
 
 
 @contextlib.contextmanager
@@ -50,7 +50,7 @@ def names_partitions(error: BaseException) -> TypeGuard[OutcomeUnknownError]:
 
 def _explain(kafka: Kafka, names: QueryNames) -> OutcomeUnknownError | None:
     control, soon = kafka.control(), Deadline(_EXPLAIN_S)
-    state = control.describe([names.driver], soon)[names.driver]
+    state = describe_driver(kafka, names, soon)
     if not state.is_ending or not state.partitions:
         return None
     without = control.find_leaderless(state.partitions, soon)

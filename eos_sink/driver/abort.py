@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from eos_sink.decision_log import DecisionRegister, check_forward, is_ending
+from eos_sink.decision_log import DecisionRegister, check_forward, describe_driver
 from eos_sink.driver.settle import settle
 from eos_sink.errors import OutcomeUnknownError
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.interfaces import Kafka, Transaction
+from eos_sink.kafka.interfaces import Kafka, Transaction, TransactionState
 from eos_sink.metrics.stats import Stats
 from eos_sink.protocol.fenced_errors import superseded
 from eos_sink.protocol.model import Decision, Entry, PlanToken
@@ -39,7 +39,7 @@ def settle_without_id(
     register: DecisionRegister,
     deadline: Deadline,
     token: PlanToken | None = None,
-) -> None:
+) -> TransactionState:
     """Settle what the log says is decided, if the driver's id cannot be initialised yet: that may
     wait for a partition without a leader, and readers of other partitions need not. A decided
     transaction may be committed at any time, by anyone.
@@ -47,11 +47,16 @@ def settle_without_id(
     Args:
         token: of a plan whose record has to be in the log.
 
+    Returns:
+        The state of the driver's id.
+
     Raises:
         UnfinishedError: as `settle`.
     """
-    if is_ending(kafka, names, deadline):
+    driver = describe_driver(kafka, names, deadline)
+    if driver.is_ending:
         settle(kafka, names, register.read(deadline, token).record, deadline, just_decided=False)
+    return driver
 
 
 def fence_plans(  # noqa: PLR0913

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from math import inf
 from typing import TYPE_CHECKING
 
 from eos_sink.decision_log import DecisionRegister, check_forward, check_no_logs, undecided
@@ -20,6 +21,7 @@ from eos_sink.driver.batch_metrics import BatchMetrics, log_superseded
 from eos_sink.driver.lost_write import give_up
 from eos_sink.driver.settle import settle
 from eos_sink.errors import (
+    CommitFailedError,
     EosSinkError,
     OutcomeUnknownError,
     SupersededError,
@@ -34,6 +36,7 @@ from eos_sink.metrics.stats import Stats, StepClock
 from eos_sink.options import SinkOptions
 from eos_sink.protocol import operator_errors
 from eos_sink.protocol.fenced_errors import superseded
+from eos_sink.protocol.hanging_errors import unchecked
 from eos_sink.protocol.model import (
     BatchId,
     DeadLetters,
@@ -173,6 +176,9 @@ class Committer:
                 fence_plans(self._register, token, entry, deadline, figures, gives_up=True)
         except SupersededError:
             return  # A newer driver owns the query; its recovery cleans up.
+        except CommitFailedError as refused:
+            self._leave_open(refused)
+            return
         abort_all(self._kafka, given_up, deadline)
         self._metrics.aborted(reports, len(given_up))
 
@@ -203,7 +209,7 @@ class Committer:
 
         def vote(begun: float) -> float:
             with clock.inner(Step.VOTE):
-                return self._vote(prepared, begun, deadline)
+                return self._vote(token, prepared, begun, deadline)
 
         clock.begin()
         entry = self._register.write(
@@ -211,7 +217,7 @@ class Committer:
             decision,
             deadline,
             figures,
-            vote=vote if prepared else None,
+            vote=vote if prepared or token.unchecked else None,
             settled=not decision.prepared,
             rows=rows,
         )
@@ -276,6 +282,15 @@ class Committer:
                 batch,
             )
 
+    def _leave_open(self, refused: CommitFailedError) -> None:
+        """The plan has expired: it can be decided no more, but what is open may be a newer one's."""
+        _LOGGER.warning(
+            "Query %s: the batch is given up. What is open of it is aborted at the query's next "
+            "start, or when it times out: %s",
+            self._names.query,
+            refused.message,
+        )
+
     def _note_settled(self, token: PlanToken, entry: Entry, deadline: Deadline) -> None:
         """Note in the log that the batch is visible: the next batch may be another stream's, after
         Kafka has forgotten these transactions."""
@@ -323,17 +338,27 @@ class Committer:
         check_no_logs(self._kafka, new, deadline)
         self._no_logs |= new
 
-    def _vote(self, prepared: Sequence[Transaction], begun: float, deadline: Deadline) -> float:
+    def _vote(
+        self, token: PlanToken, prepared: Sequence[Transaction], begun: float, deadline: Deadline
+    ) -> float:
         """Called within the driver's own transaction. Its start is the brokers' time, like the
         starts of the tasks' transactions; since then the rows may have waited, so the time that has
         passed here counts too. This machine's time of day may be wrong.
 
         Returns:
             Seconds until the first of the prepared transactions times out.
+
+        Raises:
+            CommitFailedError: nothing is decided.
         """
         driver = self._names.driver
         ids = [transaction.transactional_id for transaction in prepared]
         states = self._kafka.control().describe([driver, *ids], deadline)
+        written = {place for state in states.values() for place in state.partitions}
+        if written & token.unchecked:
+            raise unchecked(self._names, written & token.unchecked)
+        if not prepared:
+            return inf
         own = states.pop(driver)
         if own.status is not TransactionStatus.ONGOING:
             raise ProducerFenced(f"The transaction of {driver} is {own.status.value}.")

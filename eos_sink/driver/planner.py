@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import contextlib
 import logging
+from dataclasses import replace
 
 from eos_sink.decision_log import DecisionRegister, check_no_logs, explain_wait
+from eos_sink.decision_log.hanging import Place, end_hanging, topics_of
 from eos_sink.driver.abort import abort_all, fence_plans, list_undecided, settle_without_id
 from eos_sink.driver.batch_metrics import log_superseded
 from eos_sink.driver.processes import current_run, uses_tcp_to_spark
@@ -24,7 +26,7 @@ from eos_sink.errors import (
     SupersededError,
 )
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.interfaces import Kafka, MemberRefused, MemberState
+from eos_sink.kafka.interfaces import Kafka, MemberRefused, MemberState, TransactionState
 from eos_sink.kafka.topic_rules import read_topic_rules
 from eos_sink.kafka_config.topic_rules import TopicRules
 from eos_sink.metrics import events
@@ -60,6 +62,8 @@ class Planner:
         self._rules: tuple[dict[str, TopicRules], Deadline] | None = None
         self._planned: Entry | None = None
         self._settled: tuple[Decision, Settlement] | None = None
+        self._driver: TransactionState | None = None
+        self._unchecked: frozenset[Place] = frozenset()
         if options.metrics_log:
             events.log_to_stderr()
         for warning in options.warnings:
@@ -96,7 +100,8 @@ class Planner:
             self._planned = entry
             found = self._settle(entry, deadline)
             self._check_former_write(entry, found, deadline)
-            token, rules = self._session.token(entry), self._read_rules(entry, deadline)
+            token = replace(self._session.token(entry), unchecked=self._unchecked)
+            rules = self._read_rules(entry, deadline)
             given_up = entry.record.given_up
             return Plan(token, entry.decision, found.lost, found.doubtful, rules, given_up)
 
@@ -153,6 +158,8 @@ class Planner:
             return self._recover(deadline)
         planned = self._planned
         if planned and entry.seq == planned.seq + 1 and entry.decision != planned.decision:
+            if self._unchecked:
+                self._end_hanging(entry, deadline)
             return entry
         # The last plan came to nothing. Its abort() may not have known of it, or may have died.
         return self._abort_undecided(entry, deadline)
@@ -171,7 +178,7 @@ class Planner:
             self._check(deadline)
             self._checked = True
         else:
-            settle_without_id(self._kafka, self._names, self._register, deadline)
+            self._settle_without_id(deadline)
         try:
             member = self._session.join(deadline)
             try:
@@ -214,7 +221,7 @@ class Planner:
         self._check_dead_letter_topic(deadline)
         self._kafka.producer(self._names.driver, timeout_ms).close()
         self._check_unrecorded(deadline)
-        settle_without_id(self._kafka, self._names, self._register, deadline)
+        self._settle_without_id(deadline)
         with explain_wait(self._kafka, self._names):
             control.check_timeout(self._names.driver, timeout_ms, deadline)
 
@@ -284,6 +291,8 @@ class Planner:
         """
         # The last batch may have failed because a topic has other rules now.
         self._rules = None
+        # First: a decision may be settled only if its rows can be read.
+        self._end_hanging(entry, deadline)
         seen = self._settle(entry, deadline).seen
         listed = list_undecided(self._kafka, self._names, entry.decision, deadline)
         if not listed and not recovers:
@@ -299,6 +308,9 @@ class Planner:
             self._register, token, entry, deadline, figures, settled=seen, gives_up=failed
         )
         abort_all(self._kafka, listed, deadline)
+        if listed:
+            # What is open in one partition may hang in another one, from an earlier attempt.
+            self._end_hanging(entry, deadline)
         if recovers:
             run = str(self._run) if new_run else None
             events.emit(Event.RECOVERED, self._names.query, run=run, transactions=len(listed))
@@ -307,6 +319,21 @@ class Planner:
         if listed:
             events.emit(Event.ABORTED, self._names.query, transactions=len(listed))
         return entry
+
+    def _end_hanging(self, entry: Entry, deadline: Deadline) -> None:
+        """What a transaction of a plan that came to nothing has left open."""
+        self._unchecked = end_hanging(
+            self._kafka,
+            self._names,
+            topics_of(self._options, entry.decision),
+            entry.decision,
+            deadline,
+            settled=entry.record.settled,
+            driver=self._driver,
+        )
+
+    def _settle_without_id(self, deadline: Deadline) -> None:
+        self._driver = settle_without_id(self._kafka, self._names, self._register, deadline)
 
     def _settle(self, entry: Entry, deadline: Deadline) -> Settlement:
         """The outcome of the latest decision, which one process settles once."""

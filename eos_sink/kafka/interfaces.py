@@ -166,6 +166,32 @@ class TransactionState:
 
 
 @dataclass(frozen=True)
+class Hanging:
+    """A transaction that its coordinator has ended, and a partition's leader has not (KAFKA-20734).
+
+    Attributes:
+        transaction: with the epoch of its records in this partition.
+        start: offset of its first record there.
+        coordinator_epoch: of the last marker of the producer there; -1: none.
+        state: of its transactional id now.
+    """
+
+    transaction: Transaction
+    topic: str
+    partition: int
+    start: int
+    coordinator_epoch: int
+    state: TransactionState
+
+    def __str__(self) -> str:
+        ended = self.transaction
+        return (
+            f"{self.topic}[{self.partition}]: transaction {ended.transactional_id} (producer id "
+            f"{ended.producer_id}, epoch {ended.epoch}) from offset {self.start} on"
+        )
+
+
+@dataclass(frozen=True)
 class ProducerIdentity:
     """Producer id and epoch that a coordinator gave to a transactional producer."""
 
@@ -380,6 +406,25 @@ class TransactionControl(Protocol):
         self, partitions: Iterable[tuple[str, int]], deadline: Deadline
     ) -> list[tuple[str, int]]:
         """Those of these topics and partitions that have no leader, as far as a broker says."""
+
+    def find_hanging(
+        self, topics: Iterable[str], prefix: str, deadline: Deadline
+    ) -> tuple[list[Hanging], frozenset[tuple[str, int]]]:
+        """The hanging transactions in these topics of ids that start with `prefix`, and the
+        partitions that nobody answers for, since they have no leader, for example. A topic that
+        does not exist has none. Read only.
+
+        Raises:
+            ClusterError: Read on a topic is missing.
+        """
+
+    def end_hanging(self, hanging: Hanging, commit: bool, deadline: Deadline) -> bool:
+        """Write the marker that is missing (WriteTxnMarkers, KIP-664). False: the leader refuses it
+        or does not answer.
+
+        Raises:
+            ClusterError: Alter on the cluster is missing.
+        """
 
     def close(self) -> None: ...
 

@@ -18,11 +18,14 @@ from kafka.protocol.metadata import ApiVersionsRequest
 from kafka.protocol.producer.transaction import EndTxnRequest, InitProducerIdRequest
 
 from eos_sink.errors import ClusterError, ConfigurationError, OutcomeUnknownError
+from eos_sink.kafka import hanging
+from eos_sink.kafka.admin_requests import Place
 from eos_sink.kafka.calls import retry_until
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.error_codes import Answer, classify_control_answer
 from eos_sink.kafka.interfaces import (
     EndOutcome,
+    Hanging,
     Transaction,
     TransactionState,
     TransactionStatus,
@@ -208,6 +211,22 @@ class KafkaPythonControl:
         }
         return sorted(place for place in asked & found.keys() if found[place].leader_id < 0)
 
+    def find_hanging(
+        self, topics: Iterable[str], prefix: str, deadline: Deadline
+    ) -> tuple[list[Hanging], frozenset[Place]]:
+        def find_ids(producers: Iterable[int], deadline: Deadline) -> dict[int, str]:
+            found = self._list_rows(deadline, producers=producers)
+            return {
+                row.producer_id: row.transactional_id
+                for row in found
+                if row.transactional_id.startswith(prefix)
+            }
+
+        return hanging.find_hanging(self.wire, find_ids, self.describe, topics, deadline)
+
+    def end_hanging(self, ended: Hanging, commit: bool, deadline: Deadline) -> bool:
+        return hanging.end_hanging(self.wire, ended, commit, deadline)
+
     def list_open(self, prefix: str, deadline: Deadline) -> list[str]:
         return self._list(prefix, [TransactionStatus.ONGOING], deadline)
 
@@ -220,20 +239,28 @@ class KafkaPythonControl:
         return self._list(prefix, [], deadline)
 
     def _list(self, prefix: str, states: list[TransactionStatus], deadline: Deadline) -> list[str]:
-        # A broker answers for the coordinators that it hosts, so all of them have to answer.
+        found = [row.transactional_id for row in self._list_rows(deadline, states)]
+        # Kafka silently leaves out ids that may not be described. Describing one raises an error.
+        self.describe([f"{prefix}{_PROBE}"], deadline)
+        return [name for name in found if name.startswith(prefix)]
+
+    def _list_rows(
+        self,
+        deadline: Deadline,
+        states: Iterable[TransactionStatus] = (),
+        producers: Iterable[int] = (),
+    ) -> list[Any]:
+        """A broker answers for the coordinators that it hosts, so all of them have to answer."""
         answers = self._ask_brokers(
             "ListTransactions",
             lambda _: ListTransactionsRequest(
                 state_filters=[state.value for state in states],
-                producer_id_filters=[],
+                producer_id_filters=sorted(producers),
                 max_version=0,
             ),
             deadline,
         )
-        found = [row.transactional_id for a in answers.values() for row in a.transaction_states]
-        # Kafka silently leaves out ids that may not be described. Describing one raises an error.
-        self.describe([f"{prefix}{_PROBE}"], deadline)
-        return [name for name in found if name.startswith(prefix)]
+        return [row for answer in answers.values() for row in answer.transaction_states]
 
     def close(self) -> None:
         self.wire.close()

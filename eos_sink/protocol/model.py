@@ -402,7 +402,9 @@ class PlanToken:
     """What makes a plan current: the driver's group metadata and the log as the plan read it.
 
     `member` is opaque consumer group metadata (KIP-447), which the group accepts until `session_ms`
-    after the planner's process has ended; `run` is the run that plans.
+    after the planner's process has ended; `run` is the run that plans. In partitions that are
+    `unchecked` an earlier transaction of the query may be open that Kafka has forgotten to end
+    (KAFKA-20734): no batch that writes there is decided.
     """
 
     names: QueryNames
@@ -411,6 +413,7 @@ class PlanToken:
     member: bytes = field(repr=False)
     run: Run | None = None
     session_ms: int = 0
+    unchecked: frozenset[tuple[str, int]] = frozenset()
 
 
 @dataclass(frozen=True)

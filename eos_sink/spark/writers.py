@@ -127,7 +127,8 @@ class SinkWriter:
                 remedy="Start the session with spark.speculation=false. Nothing was written.",
             )
         with contextlib.closing(self._connect(self._options)) as kafka:
-            task = TaskWriter(kafka, self._options, self._plan)
+            attempt = context.attemptNumber()
+            task = TaskWriter(kafka, self._options, self._plan, attempt=attempt)
             return Report(task.write(batch, context.partitionId(), rows, spark_run))
 
     def _commit(self, messages: list[WriterCommitMessage | None]) -> None:

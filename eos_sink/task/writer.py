@@ -17,6 +17,7 @@ from itertools import islice
 import pyarrow as pa
 
 from eos_sink.decision_log import DecisionRegister
+from eos_sink.decision_log.hanging import end_hanging, topics_of
 from eos_sink.errors import FailureKind, ProduceFailedError
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import (
@@ -54,11 +55,16 @@ class TaskWriter:
         options: SinkOptions,
         plan: Plan,
         clock: Callable[[], float] = time.monotonic,
+        attempt: int = 0,
     ) -> None:
+        """Args:
+        attempt: Spark's number of this attempt of the task; 0: the first.
+        """
         self._kafka = kafka
         self._options = options
         self._plan = plan
         self._clock = StepClock(clock)
+        self._attempt = attempt
         self._rejected: RejectedRows | None = None
         self._topics: set[str] = set()
         if options.metrics_log:
@@ -183,11 +189,32 @@ class TaskWriter:
         producer = self._kafka.producer(transactional_id, timeout_ms, sizes)
         try:
             producer.init(Deadline(self._options.step_timeout))
+            if self._attempt:
+                self._end_former_attempt(transactional_id)
         except BaseException:
             producer.close()
             raise
         self._clock.end(Step.OPEN)
         return producer
+
+    def _end_former_attempt(self, transactional_id: str) -> None:
+        """Its transaction has ended when it failed, or was ended just now: everywhere?"""
+        plan, options = self._plan, self._options
+        unchecked = end_hanging(
+            self._kafka,
+            plan.token.names,
+            topics_of(options, plan.decision),
+            plan.decision,
+            Deadline(options.step_timeout),
+            only=transactional_id,
+        )
+        for topic, partition in sorted(unchecked):
+            raise ProduceFailed(
+                f"{topic}[{partition}] has no leader, and an earlier attempt's transaction may be "
+                "open there.",
+                FailureKind.DELIVERY_FAILED,
+                topic,
+            )
 
     def _produce(
         self,

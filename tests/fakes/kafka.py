@@ -9,6 +9,7 @@ from eos_sink.errors import ClusterError, ConfigurationError, OutcomeUnknownErro
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import (
     EndOutcome,
+    Hanging,
     Kafka,
     LogPosition,
     MemberRefused,
@@ -146,6 +147,15 @@ class FakeControl:
             for topic, number in sorted(partitions)
             if not topics[topic].partitions[number].has_leader
         ]
+
+    def find_hanging(
+        self, topics: Iterable[str], prefix: str, deadline: Deadline
+    ) -> tuple[list[Hanging], frozenset[tuple[str, int]]]:
+        """This Kafka forgets no marker."""
+        return [], frozenset()
+
+    def end_hanging(self, hanging: Hanging, commit: bool, deadline: Deadline) -> bool:
+        raise AssertionError(f"nothing hangs, but {hanging}")
 
     @port("close")
     def close(self) -> None:

@@ -37,6 +37,9 @@ class Task:
     def partitionId(self) -> int:  # noqa: N802 - Spark's name
         return 0
 
+    def attemptNumber(self) -> int:  # noqa: N802 - Spark's name
+        return 0
+
 
 @pytest.fixture
 def write(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Report]:

@@ -35,6 +35,9 @@ _FENCE_OR_LEAVE = (
     + _FENCE
     + "        except SupersededError:\n"
     + "            return  # A newer driver owns the query; its recovery cleans up.\n"
+    + "        except CommitFailedError as refused:\n"
+    + "            self._leave_open(refused)\n"
+    + "            return\n"
 )
 _ABORT = "        abort_all(self._kafka, given_up, deadline)\n"
 _WRITE = (
@@ -43,7 +46,7 @@ _WRITE = (
     "            decision,\n"
     "            deadline,\n"
     "            figures,\n"
-    "            vote=vote if prepared else None,\n"
+    "            vote=vote if prepared or token.unchecked else None,\n"
     "            settled=not decision.prepared,\n"
     "            rows=rows,\n"
     "        )\n"
@@ -80,12 +83,44 @@ GUARDS = (
         outside="the model's transactions end in all partitions at once",
     ),
     Guard(
+        "no batch commits what may hang",
+        "Where nobody could look for a transaction that Kafka has forgotten to end, a commit of "
+        "the same producer makes its aborted rows visible.",
+        (
+            Removal(
+                _COMMITTER,
+                "        if written & token.unchecked:\n",
+                "        if False:\n",
+            ),
+        ),
+        proofs(
+            "integration/test_markers.py::test_rows_of_the_driver_end_as_its_transaction_did[aborted]"
+        ),
+        outside="the model's transactions end in all partitions at once",
+    ),
+    Guard(
+        "abort leaves an expired plan to the next start",
+        "Giving up what can be decided no more is not a second error.",
+        (
+            Removal(
+                _COMMITTER,
+                "        except CommitFailedError as refused:\n",
+                "        except MemoryError as refused:\n",
+            ),
+        ),
+        proofs(
+            "integration/test_slow_plans.py::"
+            "test_the_driver_reports_it_if_the_rows_were_few_enough_to_come_through_it"
+        ),
+        outside="it concerns an error, not a state",
+    ),
+    Guard(
         "vote",
         "A batch is decided only if each of its transactions is open.",
         (
             Removal(
                 _COMMITTER,
-                "                return self._vote(prepared, begun, deadline)\n",
+                "                return self._vote(token, prepared, begun, deadline)\n",
                 "                return deadline.left\n",
             ),
         ),

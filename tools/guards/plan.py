@@ -11,6 +11,7 @@ _STORY = "tests/protocol/test_stories.py::"
 _GUARD = "tests/protocol/test_guards.py::"
 _LOST = "tests/protocol/test_lost_log.py::"
 _LEADERLESS = "tests/protocol/test_leaderless.py::"
+_MARKERS = "integration/test_markers.py::"
 _WEEK = "tests/protocol/test_quiet_week.py::"
 _ZOMBIE = "integration/test_zombies.py::"
 _CRASH = "integration/test_crash_points.py::"
@@ -176,7 +177,7 @@ GUARDS = (
         (
             Removal(
                 _ABORT_MODULE,
-                "    if is_ending(kafka, names, deadline):\n",
+                "    if driver.is_ending:\n",
                 "    if False:\n",
             ),
         ),
@@ -185,6 +186,44 @@ GUARDS = (
             _LEADERLESS + "test_what_is_decided_is_settled_before_the_drivers_id_is_free[abort]",
         ),
         outside="the model's transactions end in one step",
+    ),
+    Guard(
+        "hanging transactions are ended before a plan",
+        "What Kafka has forgotten to end in a partition ends there with the next transaction of "
+        "the same producer: aborted rows appear, committed ones are lost.",
+        (
+            Removal(
+                _PLANNER,
+                "        self._end_hanging(entry, deadline)\n"
+                "        seen = self._settle(entry, deadline).seen\n",
+                "        seen = self._settle(entry, deadline).seen\n",
+            ),
+        ),
+        proofs(
+            _MARKERS + "test_a_transaction_that_times_out_without_a_leader_does_not_come_back"
+            "[a new process]",
+            _MARKERS
+            + "test_a_committed_transaction_whose_marker_was_dropped_becomes_visible_at_the_"
+            "next_start",
+        ),
+        outside="the model's transactions end in all partitions at once",
+    ),
+    Guard(
+        "a hanging transaction ends as it has ended elsewhere",
+        "If nothing tells whether rows are decided, they are neither committed nor aborted.",
+        (
+            Removal(
+                "eos_sink/decision_log/hanging.py",
+                "        return None if may_be_decided and not aborts else False\n",
+                "        return False\n",
+            ),
+        ),
+        proofs(
+            "tests/decision_log/test_hanging.py::"
+            "test_the_state_of_the_drivers_id_before_it_was_initialised_tells_how_its_transaction_has_"
+            "ended[None-decision7-None]"
+        ),
+        outside="the model's transactions end in all partitions at once",
     ),
     Guard(
         "only the log tells who has replaced a planner",

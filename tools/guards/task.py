@@ -33,6 +33,22 @@ _LAST = (
 
 GUARDS = (
     Guard(
+        "a later attempt ends what the earlier one has left",
+        "Its transaction may be open in a partition that had no leader when it was aborted.",
+        (
+            Removal(
+                _WRITER,
+                "            if self._attempt:\n"
+                "                self._end_former_attempt(transactional_id)\n",
+            ),
+        ),
+        proofs(
+            "integration/test_markers.py::"
+            "test_a_later_attempt_of_a_task_ends_what_the_earlier_one_has_left"
+        ),
+        outside="the model's transactions end in all partitions at once",
+    ),
+    Guard(
         "a witness has a known offset",
         "A record acknowledged without an offset has no known position.",
         (

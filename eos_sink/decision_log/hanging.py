@@ -1,0 +1,115 @@
+"""End what Kafka has forgotten to end, before the next transaction of the same producer does.
+
+Looked for only where it can have happened: at the first plan of a process, after a plan that came
+to nothing, and in a later attempt of a task.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+
+from eos_sink.identity import QueryNames
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.interfaces import Hanging, Kafka, TransactionState, TransactionStatus
+from eos_sink.options import SinkOptions
+from eos_sink.protocol.hanging_errors import outcome_unknown
+from eos_sink.protocol.model import Decision
+
+_LOGGER = logging.getLogger("eos_sink.driver")
+_COMMITTED = (TransactionStatus.PREPARE_COMMIT, TransactionStatus.COMPLETE_COMMIT)
+
+Place = tuple[str, int]
+
+
+def topics_of(options: SinkOptions, decision: Decision | None) -> frozenset[str]:
+    """The topics that the query is known to write. A column may name more."""
+    given = [each for each in (options.topic, options.dead_letter_topic) if each]
+    declared = options.destinations.topics if options.destinations else ()
+    return frozenset([*given, *declared, *(decision.topics if decision else ())])
+
+
+def end_hanging(  # noqa: PLR0913
+    kafka: Kafka,
+    names: QueryNames,
+    topics: frozenset[str],
+    decision: Decision | None,
+    deadline: Deadline,
+    *,
+    settled: bool = False,
+    driver: TransactionState | None = None,
+    only: str = "",
+) -> frozenset[Place]:
+    """End the query's hanging transactions as they ended elsewhere.
+
+    Args:
+        topics: where to look.
+        decision: the latest one.
+        settled: it was seen visible as a whole.
+        driver: the state of the driver's id before this process initialised it.
+        only: look for transactions of this id, not of all ids.
+
+    Returns:
+        The partitions that could not be looked at. No batch may be decided that writes there.
+
+    Raises:
+        OperatorNeededError: nothing tells how one has ended.
+        ClusterError: a permission is missing.
+    """
+    control = kafka.control()
+    found, unknown = control.find_hanging(topics, only or f"{names.group}-", deadline)
+    for each in found:
+        name = each.transaction.transactional_id
+        if name != (only or name) or (name != names.driver and names.parse_task(name) is None):
+            continue
+        commit = was_committed(names, each, decision, settled=settled, driver=driver)
+        if commit is None:
+            raise outcome_unknown(names, each)
+        if control.end_hanging(each, commit, deadline):
+            _LOGGER.warning(
+                "%s was %s, and Kafka forgot it there because the partition had no leader "
+                "(KAFKA-20734). It is ended there now.",
+                each,
+                "committed" if commit else "aborted",
+            )
+        else:
+            unknown |= {(each.topic, each.partition)}
+    if unknown:
+        _LOGGER.warning(
+            "Query %s: %s: no leader, or no answer. Kafka may have forgotten to end an earlier "
+            "transaction of the query there (KAFKA-20734), which holds readers up. It is ended "
+            "when there is a leader; until then no batch is decided that writes there.",
+            names.query,
+            ", ".join(f"{topic}[{number}]" for topic, number in sorted(unknown)),
+        )
+    return unknown
+
+
+def was_committed(
+    names: QueryNames,
+    hanging: Hanging,
+    decision: Decision | None,
+    *,
+    settled: bool = False,
+    driver: TransactionState | None = None,
+) -> bool | None:
+    """How a hanging transaction has ended where Kafka did not forget it; None: nothing tells."""
+    transaction = hanging.transaction
+    is_driver = transaction.transactional_id == names.driver
+    state = driver if is_driver and driver is not None else hanging.state
+    is_latest = state.transaction == transaction
+    if is_latest and state.status in _COMMITTED:
+        return True
+    # Where the brokers abort, the id has the next epoch.
+    expired = replace(transaction, epoch=transaction.epoch + 1)
+    aborted = state.status is TransactionStatus.COMPLETE_ABORT
+    if aborted and (state.transaction == expired or (is_latest and not is_driver)):
+        return False
+    if is_driver:
+        # The same producer has written the decided rows, under the same epoch perhaps.
+        may_be_decided = decision is not None and hanging.topic in decision.inlined_topics
+        aborts = is_latest and state.status is TransactionStatus.ONGOING
+        return None if may_be_decided and not aborts else False
+    if decision is None or transaction not in decision.transactions(names):
+        return False
+    return True if settled else None

@@ -1,0 +1,194 @@
+"""Finds and ends transactions that Kafka has ended everywhere but in a partition.
+
+Kafka 4 drops the marker for a partition that has no leader when a transaction ends (KAFKA-20734).
+The partition's next leader still has the transaction open: readers wait behind it, no timeout ends
+it, and the next transaction of the same producer that writes there ends it with its own outcome.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+from kafka import errors as kafka_errors
+from kafka.protocol.admin.transactions import DescribeProducersRequest
+from kafka.protocol.producer.transaction import WriteTxnMarkersRequest
+
+from eos_sink.kafka.admin_requests import Place
+from eos_sink.kafka.calls import retry_until
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.interfaces import Hanging, Transaction, TransactionState, TransactionStatus
+from eos_sink.kafka.wire import Leader, Wire
+from eos_sink.kafka_config.acls import Acl, Permissions, Resource, permission_error
+
+# A broker that died is known to be dead within its session, 9 s by default.
+_ANSWER_S = 12.0
+_MARKERS_S = 5.0
+_DENIED = (
+    kafka_errors.TopicAuthorizationFailedError.errno,
+    kafka_errors.ClusterAuthorizationFailedError.errno,
+)
+# No later transaction can be among these, and no marker is under way.
+_ENDED = (
+    TransactionStatus.EMPTY,
+    TransactionStatus.COMPLETE_COMMIT,
+    TransactionStatus.COMPLETE_ABORT,
+)
+
+Describe = Callable[[Iterable[str], Deadline], Mapping[str, TransactionState]]
+FindIds = Callable[[Iterable[int], Deadline], Mapping[int, str]]
+"""The transactional ids of producer ids."""
+
+
+class _Open(NamedTuple):
+    """An open transaction as the leader of a partition knows it."""
+
+    place: Place
+    producer_id: int
+    epoch: int
+    start: int
+    coordinator_epoch: int
+
+
+def find_hanging(
+    wire: Wire, find_ids: FindIds, describe: Describe, topics: Iterable[str], deadline: Deadline
+) -> tuple[list[Hanging], frozenset[Place]]:
+    """See `eos_sink.kafka.interfaces.TransactionControl.find_hanging`."""
+    wanted = frozenset(topics)
+    opened, unknown = _find_open(wire, wanted, deadline)
+    ids = find_ids({each.producer_id for each in opened}, deadline) if opened else {}
+    opened = {each for each in opened if each.producer_id in ids}
+    soon = deadline.within(_MARKERS_S)
+    while opened:
+        states = describe(sorted({ids[each.producer_id] for each in opened}), deadline)
+        opened = {
+            each
+            for each in opened
+            if (state := states[ids[each.producer_id]]).status is not TransactionStatus.ONGOING
+            and state.transaction.producer_id == each.producer_id
+        }
+        # Asked again after the coordinators: a marker may have been under way before.
+        now, still = _find_open(wire, {each.place[0] for each in opened}, deadline)
+        opened, unknown = opened & now, unknown | still
+        ending = {each for each in opened if states[ids[each.producer_id]].status not in _ENDED}
+        if not ending or soon.passed:
+            hanging = [
+                Hanging(
+                    Transaction(ids[each.producer_id], each.producer_id, each.epoch),
+                    *each.place,
+                    each.start,
+                    each.coordinator_epoch,
+                    states[ids[each.producer_id]],
+                )
+                for each in sorted(opened - ending)
+            ]
+            return hanging, unknown | {each.place for each in ending}
+    return [], unknown
+
+
+def end_hanging(wire: Wire, hanging: Hanging, commit: bool, deadline: Deadline) -> bool:
+    """See `eos_sink.kafka.interfaces.TransactionControl.end_hanging`."""
+    transaction, place = hanging.transaction, (hanging.topic, hanging.partition)
+    marker = WriteTxnMarkersRequest.WritableTxnMarker
+    topic = marker.WritableTxnMarkerTopic(name=hanging.topic, partition_indexes=[hanging.partition])
+    request = WriteTxnMarkersRequest(
+        markers=[
+            marker(
+                producer_id=transaction.producer_id,
+                producer_epoch=transaction.epoch,
+                transaction_result=commit,
+                topics=[topic],
+                coordinator_epoch=max(hanging.coordinator_epoch, 0),
+            )
+        ],
+        max_version=1,
+    )
+
+    async def write() -> int | None:
+        leader = (await wire.find_leaders([place], deadline)).get(place)
+        if not isinstance(leader, Leader):
+            return None
+        answer = await wire.ask(request, leader.node, deadline)
+        if answer is None:
+            wire.forget_leader(place)
+            return None
+        code: int = answer.markers[0].topics[0].partitions[0].error_code
+        return code
+
+    def is_final(code: int | None) -> bool:
+        if code is not None and kafka_errors.for_code(code).retriable:
+            wire.forget_leader(place)
+            return False
+        return code is not None
+
+    code = retry_until(deadline, lambda: wire.run(write), is_final)
+    if code in _DENIED:
+        raise permission_error(
+            f"{hanging} is not ended, because Kafka forgot that when the partition had no leader "
+            "(KAFKA-20734), and its marker may not be written",
+            [Acl("Alter", Resource.CLUSTER, "kafka-cluster")],
+        )
+    return code == 0
+
+
+def _find_open(
+    wire: Wire, topics: Iterable[str], deadline: Deadline
+) -> tuple[set[_Open], frozenset[Place]]:
+    """The open transactions of all partitions, and the partitions that nobody answers for. It waits
+    for brokers, but for no leader."""
+
+    async def ask() -> tuple[set[_Open], frozenset[Place], bool]:
+        rows = await wire.fetch_metadata(topics, deadline)
+        if rows is None:
+            return set(), frozenset(), False
+        leaders = {(r.name, p.partition_index): p.leader_id for r in rows for p in r.partitions}
+        silent = {place for place, leader in leaders.items() if leader < 0}
+        requests = {
+            leader: wire.send(_describe_request(leaders, leader), leader, deadline)
+            for leader in {each for each in leaders.values() if each >= 0}
+        }
+        found: set[_Open] = set()
+        answered = set(silent)
+        for answer in (await wire.gather(requests, deadline)).values():
+            for topic in answer.topics if answer else ():
+                for part in topic.partitions:
+                    place = topic.name, part.partition_index
+                    if part.error_code in _DENIED:
+                        raise permission_error(
+                            f"DescribeProducers for {topic.name} is refused",
+                            [Permissions.witness(topic.name)],
+                        )
+                    if part.error_code == 0:
+                        answered.add(place)
+                        found |= {_read(place, each) for each in part.active_producers}
+        missing = leaders.keys() - answered
+        return found, frozenset(silent | missing), not missing
+
+    asked = frozenset(topics)
+    if not asked:
+        return set(), frozenset()
+    found, unknown, _ = retry_until(
+        deadline.within(_ANSWER_S), lambda: wire.run(ask), lambda result: result[2]
+    )
+    return {each for each in found if each.start >= 0}, unknown
+
+
+def _describe_request(leaders: Mapping[Place, int], leader: int) -> Any:
+    by_topic: dict[str, list[int]] = {}
+    for (topic, number), its in leaders.items():
+        if its == leader:
+            by_topic.setdefault(topic, []).append(number)
+    row = DescribeProducersRequest.TopicRequest
+    return DescribeProducersRequest(
+        topics=[row(name=name, partition_indexes=numbers) for name, numbers in by_topic.items()]
+    )
+
+
+def _read(place: Place, row: Any) -> _Open:
+    return _Open(
+        place,
+        row.producer_id,
+        row.producer_epoch,
+        row.current_txn_start_offset,
+        row.coordinator_epoch,
+    )
