@@ -283,7 +283,7 @@ class Committer:
             )
 
     def _leave_open(self, refused: CommitFailedError) -> None:
-        """The plan has expired: it can be decided no more, but what is open may be a newer one's."""
+        """The plan has expired, and can be decided no more; what is open may be a newer one's."""
         _LOGGER.warning(
             "Query %s: the batch is given up. What is open of it is aborted at the query's next "
             "start, or when it times out: %s",
