@@ -11,15 +11,13 @@ from dataclasses import replace
 
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.interfaces import Hanging, Kafka, TransactionState, TransactionStatus
+from eos_sink.kafka.interfaces import Hanging, Kafka, Place, TransactionState, TransactionStatus
 from eos_sink.options import SinkOptions
 from eos_sink.protocol.hanging_errors import outcome_unknown
 from eos_sink.protocol.model import Decision
 
 _LOGGER = logging.getLogger("eos_sink.driver")
 _COMMITTED = (TransactionStatus.PREPARE_COMMIT, TransactionStatus.COMPLETE_COMMIT)
-
-Place = tuple[str, int]
 
 
 def topics_of(options: SinkOptions, decision: Decision | None) -> frozenset[str]:

@@ -12,7 +12,7 @@ import logging
 from dataclasses import replace
 
 from eos_sink.decision_log import DecisionRegister, check_no_logs, explain_wait
-from eos_sink.decision_log.hanging import Place, end_hanging, topics_of
+from eos_sink.decision_log.hanging import end_hanging, topics_of
 from eos_sink.driver.abort import abort_all, fence_plans, list_undecided, settle_without_id
 from eos_sink.driver.batch_metrics import log_superseded
 from eos_sink.driver.processes import current_run, uses_tcp_to_spark
@@ -26,7 +26,7 @@ from eos_sink.errors import (
     SupersededError,
 )
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.interfaces import Kafka, MemberRefused, MemberState, TransactionState
+from eos_sink.kafka.interfaces import Kafka, MemberRefused, MemberState, Place, TransactionState
 from eos_sink.kafka.topic_rules import read_topic_rules
 from eos_sink.kafka_config.topic_rules import TopicRules
 from eos_sink.metrics import events

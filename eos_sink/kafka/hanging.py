@@ -14,10 +14,15 @@ from kafka import errors as kafka_errors
 from kafka.protocol.admin.transactions import DescribeProducersRequest
 from kafka.protocol.producer.transaction import WriteTxnMarkersRequest
 
-from eos_sink.kafka.admin_requests import Place
 from eos_sink.kafka.calls import retry_until
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.interfaces import Hanging, Transaction, TransactionState, TransactionStatus
+from eos_sink.kafka.interfaces import (
+    Hanging,
+    Place,
+    Transaction,
+    TransactionState,
+    TransactionStatus,
+)
 from eos_sink.kafka.wire import Leader, Wire
 from eos_sink.kafka_config.acls import Acl, Permissions, Resource, permission_error
 

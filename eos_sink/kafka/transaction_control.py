@@ -19,13 +19,13 @@ from kafka.protocol.producer.transaction import EndTxnRequest, InitProducerIdReq
 
 from eos_sink.errors import ClusterError, ConfigurationError, OutcomeUnknownError
 from eos_sink.kafka import hanging
-from eos_sink.kafka.admin_requests import Place
 from eos_sink.kafka.calls import retry_until
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.error_codes import Answer, classify_control_answer
 from eos_sink.kafka.interfaces import (
     EndOutcome,
     Hanging,
+    Place,
     Transaction,
     TransactionState,
     TransactionStatus,
