@@ -34,6 +34,7 @@ class Case:
 
     Attributes:
         buffer_mb: `kafka.buffer.memory`, 0 for the default.
+        rejected: all rows are too large and go to a dead letter topic that takes up to 900 MB.
         arrow_rows: how many Spark hands over at a time (spark.sql.execution.arrow.
             maxRecordsPerBatch), fewer where they come to 64 MB (...maxBytesPerBatch).
     """
@@ -42,6 +43,7 @@ class Case:
     size: int
     buffer_mb: int = 0
     arrow_rows: int = 10_000
+    rejected: bool = False
 
     @staticmethod
     def from_text(text: str) -> Case:
@@ -109,6 +111,13 @@ class Query:
             "kafka.linger.ms": "5",
             "eos.step.timeout.ms": "120000",
         }
+        if case.rejected:
+            self.letters = f"{self.topic}-dead"
+            kafka.create_topic(self.letters, config={"max.message.bytes": 900 * MB})
+            self.options |= {
+                "eos.dead.letter.topic": self.letters,
+                "kafka.max.request.size": str(max(case.size, 1_000)),
+            }
         if case.buffer_mb:
             self.options["kafka.buffer.memory"] = str(case.buffer_mb * MB)
         parsed = parse_options(self.options)

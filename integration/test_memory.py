@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -52,6 +53,32 @@ def test_a_broker_that_does_not_answer_holds_the_task_in_bounded_memory(
     assert cut
     assert worker.told[-1]["peak"] - worker.base["rss"] < GROWTH
     assert audited(slow, query.topic, case.rows).perfect
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("size", "most"), [(100_000, 80 * MB), (2_000, 128 * MB)])
+def test_rows_that_are_all_rejected_take_about_their_batch_once_more(
+    kafka: KafkaCluster, tmp_path: Path, size: int, most: int
+) -> None:
+    """Compared with the same rows in their own topic: with Arrow batches of 64 MB, and a dead
+    letter topic that takes almost a gigabyte. Small rows have 1 KB of headers each in the queue.
+    """
+    more = []
+    for rejected in (False, True):
+        (tmp_path / str(rejected)).mkdir()
+        case = Case(192 * MB // size, size, arrow_rows=100_000, rejected=rejected)
+        query = Query(kafka, case, tmp_path / str(rejected))
+        worker = Worker.start(case, query.options, tmp_path / str(rejected))
+        for _ in worker.write(query.plan()):
+            pass
+        query.commit()
+        query.close()
+        worker.close()
+        found = audited(kafka, query.letters if rejected else query.topic, case.rows)
+        assert found.perfect
+        more.append(worker.told[-1]["peak"] - worker.base["rss"])
+    print(json.dumps({"size": size, "taken": more[0], "rejected": more[1]}))
+    assert more[1] - more[0] < most
 
 
 @pytest.mark.long

@@ -7,11 +7,13 @@ here.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import pyarrow as pa
 
 from eos_sink.errors import FailureKind, ProduceFailedError
+from eos_sink.kafka.interfaces import Sizes
 from eos_sink.kafka.rows import HEADERS, Rows
 from eos_sink.task.record_sizes import RecordSizes
 
@@ -26,7 +28,7 @@ class Fault(NamedTuple):
 
 
 def to_dead_letters(  # noqa: PLR0913, PLR0917
-    rows: Rows, faults: Sequence[Fault], topic: str, most: int, query: str, task: int
+    rows: Rows, faults: Sequence[Fault], topic: str, most: Sizes, query: str, task: int
 ) -> Rows:
     """The dead letters of rows.
 
@@ -34,27 +36,41 @@ def to_dead_letters(  # noqa: PLR0913, PLR0917
         rows: that Kafka would refuse.
         faults: of each row.
         topic: the dead letter topic.
-        most: the largest record batch that it takes, in bytes.
+        most: the largest record of the client, and the largest record batch of the topic.
         query: the query.
         task: the number of the task.
 
     Raises:
-        ProduceFailedError: the dead letter topic does not take one.
+        ProduceFailedError: the dead letter topic does not take one, or the client has no room.
     """
+    # Without the values, which may be large.
+    others = replace(rows, value=pa.nulls(len(rows), pa.binary()), key=None)
     headers = [
         [*_mended(row[3]), *_describe(row[2], row[4], row[5], fault, query, task)]
-        for row, fault in zip(rows, faults, strict=True)
+        for row, fault in zip(others, faults, strict=True)
     ]
     letters = Rows(rows.value, rows.key, topic, pa.array(headers, HEADERS))
-    size = int(RecordSizes(letters).sizes()[1].max())
-    if size > most:
+    record, size = (int(sizes.max()) for sizes in RecordSizes(letters).sizes())
+    if most.record is not None and record > most.record:
+        raise ProduceFailedError(
+            f"A row that Kafka would refuse has {record} bytes, and the client has room for "
+            f"{most.record} at a time. Nothing of the batch is visible.",
+            remedy=f"Set kafka.buffer.memory to {2 * record} or more, then start the query again: "
+            "Spark replays the batch.",
+            data={
+                "kind": FailureKind.MESSAGE_REJECTED.value,
+                "bytes": record,
+                "limit": most.record,
+            },
+        )
+    if size > most.batch:
         raise ProduceFailedError(
             f"A row that Kafka would refuse has {size} bytes, more than the dead letter topic "
-            f"{topic} takes ({most}). Nothing of the batch is visible.",
+            f"{topic} takes ({most.batch}). Nothing of the batch is visible.",
             remedy="Raise max.message.bytes of that topic (kafka-configs --alter --entity-type "
             f"topics --entity-name {topic} --add-config max.message.bytes={2 * size}), then start "
             "the query again: Spark replays the batch.",
-            data={"kind": FailureKind.MESSAGE_REJECTED.value, "bytes": size, "limit": most},
+            data={"kind": FailureKind.MESSAGE_REJECTED.value, "bytes": size, "limit": most.batch},
         )
     return letters
 

@@ -35,6 +35,11 @@ _BAD_ARGUMENT = "java.lang.IllegalArgumentException"
 
 # librdkafka's defaults of `message.max.bytes` and of `batch.size`, and its limit of the former.
 _CLIENT_BYTES, _MOST_BYTES = 1_000_000, 1_000_000_000
+# The largest dead letter, whatever its topic takes: the room that the queue of a task has anyway.
+# With more of it librdkafka would keep more small ones, too.
+_LETTER_BYTES = 48 * 1024 * 1024
+# Dead letters are made and sent in slices, so that they take no second Arrow batch of memory.
+_SLICE_BYTES, _SLICE_ROWS = 1024 * 1024, 1_000
 # A row may be on its way for some time, and clocks differ: at most a tenth of what a topic allows.
 _CLOCKS_MS, _CLOCKS_SHARE = 10_000, 10
 # A new topic is not known to all brokers at once.
@@ -84,6 +89,8 @@ class RejectedRows:
         self._client_bytes = int(settings.get("message.max.bytes", _CLIENT_BYTES))
         level = int(settings.get("compression.level", -1))
         self._codec = Codec(settings.get("compression.type", "none"), level)
+        room = int(settings.get("queue.buffering.max.kbytes", _LETTER_BYTES // 1024)) * 1024
+        self._letter_bytes = max(self._client_bytes, min(room, _MOST_BYTES))
         propagation_ms = int(settings.get("topic.metadata.propagation.max.ms", _MISSING_S * 1000))
         self._missing_s = min(_MISSING_S, propagation_ms / 1000)
 
@@ -95,16 +102,20 @@ class RejectedRows:
         """What a producer of these rows may send. Each known topic takes any batch of several
         records."""
         rules = [each for each in self._known.values() if each is not None]
-        record = max(self._client_bytes, self._dead_letter_rules().max_bytes)
+        record = max(
+            self._client_bytes, min(self._dead_letter_rules().max_bytes, self._letter_bytes)
+        )
         least = min((each.sure_bytes for each in rules), default=_MOST_BYTES)
-        return Sizes(min(record, _MOST_BYTES), max(1, min(least, _MOST_BYTES)))
+        return Sizes(record, max(1, min(least, _MOST_BYTES)))
 
-    def sort_out(self, rows: Rows) -> tuple[Rows, Rows | None]:
-        """The rows that Kafka takes, and the dead letters of the others.
+    def sort_out(self, rows: Rows) -> tuple[Rows, Iterator[Rows]]:
+        """The rows that Kafka takes, and the dead letters of the others, in slices that are made
+        when they are asked for.
 
         Raises:
             ClusterError: the rules of a topic cannot be read.
-            ProduceFailedError: the dead letter topic does not take one of them.
+            ProduceFailedError: from a slice: the dead letter topic does not take one of them, or
+                the client has no room for it.
         """
         names, topics = rows.topics
         self._learn(names)
@@ -115,18 +126,22 @@ class RejectedRows:
                 self._learn(sorted(suspects - self._read), again=True)
                 faults = self._find_all(rows)
         if not faults:
-            return rows, None
+            return rows, iter(())
         self.counts.update(fault.error.rpartition(".")[2] for fault in faults.values())
         rejected = np.array(sorted(faults), np.int64)
         kept = np.delete(np.arange(len(rows), dtype=np.int64), rejected)
-        return rows.take(kept), self._to_letters(rows.take(rejected), faults)
+        return rows.take(kept), self._to_letters(rows, rejected, faults)
 
-    def _to_letters(self, rows: Rows, faults: Mapping[int, Fault]) -> Rows:
-        reasons = [faults[number] for number in sorted(faults)]
-        most = min(self._dead_letter_rules().sure_bytes, _MOST_BYTES)
-        return to_dead_letters(
-            rows, reasons, self._topic, most, self._options.names.query, self._task
-        )
+    def _to_letters(
+        self, rows: Rows, rejected: Int64s, faults: Mapping[int, Fault]
+    ) -> Iterator[Rows]:
+        ends = np.cumsum(RecordSizes(rows).sizes()[0][rejected])
+        slices = ends // _SLICE_BYTES + np.arange(len(rejected)) // _SLICE_ROWS
+        most = Sizes(self._letter_bytes, self._dead_letter_rules().sure_bytes)
+        for some in np.split(rejected, np.flatnonzero(np.diff(slices)) + 1):
+            reasons = [faults[number] for number in some.tolist()]
+            query = self._options.names.query
+            yield to_dead_letters(rows.take(some), reasons, self._topic, most, query, self._task)
 
     # What is known of topics.
 

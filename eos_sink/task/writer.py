@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 
 import pyarrow as pa
 
@@ -44,6 +44,8 @@ from eos_sink.task.fingerprint import RowDigester
 from eos_sink.task.rejected import RejectedRows
 
 _ABORT_S = 10.0
+# Rows, and one slice of dead letters among them.
+_WITH_LETTERS = 2
 
 
 class TaskWriter:
@@ -146,10 +148,10 @@ class TaskWriter:
             share, first = self._share(partition, sizes), None
             if len(waiting) == 1 and waiting[0].nbytes <= share:
                 left = share - waiting[0].nbytes
-                first = self._take(waiting.pop(), digester)
-                packed = [pack(rows) for rows in first]
+                first = list(self._take(waiting.pop(), digester))
                 # A dead letter may be many times as large as its row.
-                if all(len(letters) <= left for letters in packed[1:]):
+                packed = [pack(rows) for rows in first[:3]]
+                if len(packed) == 1 or (len(packed) == _WITH_LETTERS and len(packed[1]) <= left):
                     return packed
             producer = opening.end()
         self._clock.begin()
@@ -244,8 +246,8 @@ class TaskWriter:
             raise ProduceFailed("No record is known to be there.", FailureKind.DELIVERY_FAILED)
         return sender.witness
 
-    def _take(self, part: pa.RecordBatch, digester: RowDigester) -> list[Rows]:
-        """Check and count rows that will be written: the rows, and dead letters among them."""
+    def _take(self, part: pa.RecordBatch, digester: RowDigester) -> Iterable[Rows]:
+        """Check and count rows that will be written: the rows, and slices of dead letters."""
         rows, options = self._rows(part, checked=self._rejected is None), self._options
         if self._rejected is None:
             if options.topic is None:
@@ -254,12 +256,12 @@ class TaskWriter:
                 check_destinations_of(part, options.topic, options.destinations)
         # Of all rows, whichever topic they are in: a repeated batch has the same ones.
         digester.add(rows)
-        dead_letters = None
+        dead_letters: Iterator[Rows] = iter(())
         if self._rejected is not None:
             rows, dead_letters = self._rejected.sort_out(rows)
         if options.topic is None:
             self._topics.update(rows.topics[0])
-        return [rows] if dead_letters is None else [rows, dead_letters]
+        return chain([rows], dead_letters)
 
     def _send_offset(self, producer: TransactionalProducer) -> None:
         token, deadline = self._plan.token, Deadline(self._options.step_timeout)
@@ -350,9 +352,10 @@ class _Sender:
         self._known: dict[int, list[Witness]] = {}
 
     def send(self, taken: Iterable[Rows]) -> None:
-        for kind, rows in enumerate(taken):
+        for number, rows in enumerate(taken):
             if not len(rows):
                 continue
+            kind = min(number, 1)
             on_offset = None if kind in self._known else partial(self._note, kind)
             self._known.setdefault(kind, [])
             self._producer.produce_rows(rows, on_offset)

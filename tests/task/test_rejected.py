@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from kafka.record.default_records import DefaultRecordBatchBuilder
 
-from eos_sink.errors import ConfigurationError
+from eos_sink.errors import ConfigurationError, ProduceFailedError
 from eos_sink.kafka.rows import Rows
 from eos_sink.kafka_config.topic_rules import TopicRules, is_topic_name
 from eos_sink.options import SinkOptions
@@ -61,7 +61,8 @@ def sort(rows: Rows, cluster: FakeCluster, **rules: TopicRules) -> tuple[Rows, R
     kafka = FakeKafka(cluster)
     known = {LETTERS: TopicRules(1, 10**6), **rules}
     rejected = RejectedRows(kafka, given_options(), known, 0, lambda: NOW_MS)
-    return rejected.sort_out(rows)
+    taken, letters = rejected.sort_out(rows)
+    return taken, next(letters, None)
 
 
 def test_rows_that_are_all_right_are_not_copied() -> None:
@@ -315,6 +316,37 @@ def test_the_rows_and_the_dead_letters_of_a_task_share_the_limit() -> None:
     assert len(letters(world)) == 2
 
 
+def test_dead_letters_are_made_in_slices() -> None:
+    """Of 1 MB, or of 1000 rows."""
+    for count, size, slices in ((2_500, 10, 3), (10, 250_000, 3), (1, 9_000_000, 1)):
+        rows = Rows(pa.array([b"x" * size] * count), topic="missing")
+        cluster = FakeCluster()
+        cluster.create_topic(LETTERS, settings={"max.message.bytes": "10000000"})
+        rejected = RejectedRows(FakeKafka(cluster), given_options(topic=""), {}, 0)
+        made = list(rejected.sort_out(rows)[1])
+        assert (len(made), sum(map(len, made))) == (slices, count)
+
+
+@pytest.mark.parametrize(
+    ("given", "most"),
+    [({}, 48 * 2**20), ({"kafka.buffer.memory": str(2**27)}, 2**27)],
+    ids=["default", "buffer.memory"],
+)
+def test_a_dead_letter_topic_that_takes_very_much_does_not_let_the_queue_grow(
+    given: dict[str, str], most: int
+) -> None:
+    cluster = FakeCluster()
+    cluster.create_topic(LETTERS, settings={"max.message.bytes": "1000000000"})
+    rejected = RejectedRows(FakeKafka(cluster), given_options(topic="", **given), {}, 0)
+    assert rejected.sizes().record == most
+    fits = Rows(pa.array([b"x" * (most - 1_000)]), topic="missing")
+    assert len(list(rejected.sort_out(fits)[1])) == 1
+    beyond = Rows(pa.array([b"x" * most]), topic="missing")
+    with pytest.raises(ProduceFailedError, match="has room for") as raised:
+        list(rejected.sort_out(beyond)[1])
+    assert "kafka.buffer.memory" in raised.value.remedy
+
+
 def test_a_large_row_with_a_header_without_a_key_is_one_dead_letter() -> None:
     kind = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
     rows = Rows(pa.array([b"x" * 5000]), topic=TOPIC, headers=pa.array([[(None, b"h")]], kind))
@@ -323,5 +355,5 @@ def test_a_large_row_with_a_header_without_a_key_is_one_dead_letter() -> None:
     cluster.create_topic(TOPIC, settings={"max.message.bytes": "1000"})
     options = given_options(**{"kafka.compression.type": "zstd"})
     rejected = RejectedRows(FakeKafka(cluster), options, {}, 0)
-    assert rejected.sort_out(rows)[1] is not None
+    assert len(list(rejected.sort_out(rows)[1])) == 1
     assert rejected.counts == {"IllegalArgumentException": 1}

@@ -528,10 +528,10 @@ GUARDS = (
             Removal(
                 _WRITER,
                 "        digester.add(rows)\n"
-                "        dead_letters = None\n"
+                "        dead_letters: Iterator[Rows] = iter(())\n"
                 "        if self._rejected is not None:\n"
                 "            rows, dead_letters = self._rejected.sort_out(rows)\n",
-                "        dead_letters = None\n"
+                "        dead_letters: Iterator[Rows] = iter(())\n"
                 "        if self._rejected is not None:\n"
                 "            rows, dead_letters = self._rejected.sort_out(rows)\n"
                 "        digester.add(rows)\n",
@@ -642,6 +642,36 @@ GUARDS = (
             _RECOMPRESSED + "test_a_row_that_only_fits_before_it_is_compressed_is_refused_by_name_"
             "or_a_dead_letter[4.3.0-none-native-gzip]"
         ),
+        outside="the model's rows have no size",
+    ),
+    Guard(
+        "dead letters do not make the queue of a task larger",
+        "A topic that takes a gigabyte would let each task keep one.",
+        (
+            Removal(
+                _REJECTING,
+                "            self._client_bytes, "
+                "min(self._dead_letter_rules().max_bytes, self._letter_bytes)\n",
+                "            self._client_bytes, self._dead_letter_rules().max_bytes\n",
+            ),
+        ),
+        proofs(
+            _REJECTED + "test_a_dead_letter_topic_that_takes_very_much_does_not_let_the_queue_grow"
+            "[default]"
+        ),
+        outside="the model's rows have no size",
+    ),
+    Guard(
+        "dead letters are made in slices",
+        "They would take the memory of their rows two times more.",
+        (
+            Removal(
+                _REJECTING,
+                "        slices = ends // _SLICE_BYTES + np.arange(len(rejected)) // _SLICE_ROWS\n",
+                "        slices = 0 * ends\n",
+            ),
+        ),
+        proofs(_REJECTED + "test_dead_letters_are_made_in_slices"),
         outside="the model's rows have no size",
     ),
 )
