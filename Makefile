@@ -132,7 +132,7 @@ chaos: $(VENV)/.setup-dev kafka ## Inject every fault, for minutes or HOURS=...,
 
 # MINUTES=60, SEED=7 for other stories than the clock chooses.
 .PHONY: explore
-explore: $(VENV)/.setup-dev ## Play stories of batch writes and obedient users, on a Kafka in memory
+explore: $(VENV)/.setup-dev ## Play stories of queries, jobs and obedient users, on a Kafka in memory
 	@$(BIN)/python -m tests.protocol.explore_jobs $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED))
 
 # CELL=4.2.1-3.12-3.9.1 for Spark 4.2.1, Python 3.12 and Kafka 3.9.1; it may contain a *.

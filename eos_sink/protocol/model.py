@@ -370,7 +370,9 @@ class LogRecord:
         stats = self.stats if figures is None else self.stats + figures
         repeats = decision is not None and decision.repeats(self.decision)
         settled = settled or (self.settled and repeats)
-        given_up = self.given_up + gives_up if repeats or gives_up else 0
+        # Before the first decision there is none to repeat.
+        undecided = decision is None and self.decision is None
+        given_up = self.given_up + gives_up if repeats or undecided else 0
         return LogRecord(
             self.seq + 1, decision, writer, others, run, prefix, stats, settled, given_up
         )

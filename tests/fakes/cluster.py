@@ -4,14 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 
 from eos_sink.errors import OutcomeUnknownError
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.interfaces import ProducerIdentity
+from eos_sink.kafka.interfaces import EndOutcome, ProducerIdentity, Transaction
 from tests.fakes.clock import FakeClock
 from tests.fakes.coordinator import Coordinator
 from tests.fakes.group import Groups
 from tests.fakes.log import Entry, Topic
+
+
+class Coordinators(Enum):
+    """Which requests to coordinators are answered, and carried out, only when that is over."""
+
+    TRANSACTIONS = "all to the transaction coordinator, whose broker stands still"
+    WRITES = "those that write to __transaction_state, whose partition has too few replicas in sync"
+    GROUP = "all to the group coordinator"
+
+
+WRITING = (Coordinators.TRANSACTIONS, Coordinators.WRITES)
 
 
 @dataclass
@@ -22,8 +34,9 @@ class FakeCluster:
         max_timeout_ms: the brokers' `transaction.max.timeout.ms`.
         max_session_ms: their `group.max.session.timeout.ms`.
         tells_settings: whether a query may see that one.
-        mute_until: before this time no EndTxn is carried out or answered.
-        leaders_return_at: from this time on, if it is not 0, each partition has a leader.
+        silent_until: the times before which coordinators do not answer.
+        leaders_return_at: from this time on, if it is not 0, each partition has a leader and its
+            replicas.
     """
 
     clock: FakeClock = field(default_factory=FakeClock)
@@ -31,13 +44,38 @@ class FakeCluster:
     max_session_ms: int = 1_800_000
     tells_settings: bool = True
     topics: dict[str, Topic] = field(default_factory=dict)
-    mute_until: float = 0.0
+    silent_until: dict[Coordinators, float] = field(default_factory=dict)
     leaders_return_at: float = 0.0
 
     def __post_init__(self) -> None:
-        self.clock.listen(self._return_leaders)
         self.groups = Groups(self.clock)
         self.coordinator = Coordinator(self.clock, self.groups)
+        self._unanswered: list[tuple[Transaction, bool]] = []
+        self.clock.listen(self._recover)
+
+    def answers(self, *needed: Coordinators) -> bool:
+        now = self.clock()
+        return all(self.silent_until.get(each, 0.0) <= now for each in needed)
+
+    def await_answer(self, deadline: Deadline, *needed: Coordinators) -> None:
+        """Raises:
+        OutcomeUnknownError: they do not answer by the deadline.
+        """
+        if not self.clock.wait(lambda: self.answers(*needed), deadline.left):
+            names = ", ".join(each.name for each in needed)
+            raise OutcomeUnknownError(f"No answer ({names}).", remedy="Try again.")
+
+    def end(self, transaction: Transaction, commit: bool) -> EndOutcome | None:
+        """EndTxn; None: it is not answered. A broker that stands still carries it out later."""
+        if self.answers(*WRITING):
+            return self.coordinator.end(transaction, commit)
+        if not self.answers(Coordinators.TRANSACTIONS):
+            self._unanswered.append((transaction, commit))
+        return None
+
+    def has_leaders(self, transaction: Transaction) -> bool:
+        """Whether each partition has one to which the transaction, if it is open, has written."""
+        return all(log.has_leader for log in self.coordinator.find_logs(transaction))
 
     def init_producer(self, name: str, timeout_ms: int, deadline: Deadline) -> ProducerIdentity:
         """InitProducerId: aborts an open transaction, and waits for the markers of the last one.
@@ -45,6 +83,7 @@ class FakeCluster:
         Raises:
             OutcomeUnknownError: they were not written by the deadline.
         """
+        self.await_answer(deadline, *WRITING)
         coordinator = self.coordinator
         identity = None if coordinator.is_ending(name) else coordinator.init(name, timeout_ms)
         if not self.clock.wait(lambda: not coordinator.is_ending(name), deadline.left):
@@ -57,14 +96,18 @@ class FakeCluster:
         return self.topics.setdefault(name, Topic(name, partitions, settings))
 
     def elect_leaders(self) -> None:
-        """Each partition has a leader again, and gets the markers that it lacks."""
+        """Each partition takes records again, and gets the markers that it lacks."""
         self.leaders_return_at = 0.0
         for topic in self.topics.values():
             for log in topic.partitions:
-                log.has_leader = True
+                log.has_leader = log.in_sync = True
         self.coordinator.write_markers()
 
-    def _return_leaders(self) -> None:
+    def _recover(self) -> None:
+        if self._unanswered and self.answers(*WRITING):
+            late, self._unanswered = self._unanswered, []
+            for transaction, commit in late:
+                self.coordinator.end(transaction, commit)
         if self.leaders_return_at and self.clock() >= self.leaders_return_at:
             self.elect_leaders()
 

@@ -16,7 +16,7 @@ from eos_sink.kafka.interfaces import (
 )
 from tests.fakes.clock import FakeClock
 from tests.fakes.group import Groups
-from tests.fakes.log import Outcome, Txn
+from tests.fakes.log import Outcome, PartitionLog, Txn
 
 _ENDING = {
     True: TransactionStatus.PREPARE_COMMIT,
@@ -115,6 +115,12 @@ class Coordinator:
             self._finish(known, commit)
             return EndOutcome.DONE
         return EndOutcome.DONE if known.status is _ENDED[commit][0] else EndOutcome.REFUSED
+
+    def find_logs(self, transaction: Transaction) -> list[PartitionLog]:
+        """Where an open transaction has records."""
+        known = self._ids.get(transaction.transactional_id)
+        txn = known and known.txn
+        return txn.logs if txn and txn.identity == transaction else []
 
     def expire(self) -> None:
         """Abort what is older than its timeout, and fence its producer."""

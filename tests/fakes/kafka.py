@@ -24,7 +24,7 @@ from eos_sink.kafka.interfaces import (
     Witness,
 )
 from eos_sink.kafka.log_topic import LOG_PARTITIONS
-from tests.fakes.cluster import FakeCluster
+from tests.fakes.cluster import WRITING, Coordinators, FakeCluster
 from tests.fakes.group import Membership
 from tests.fakes.log import PartitionLog, Topic
 from tests.fakes.process import Process, port
@@ -54,6 +54,10 @@ class FakeMember:
             raise ConfigurationError(
                 f"{self._session_ms} ms is above group.max.session.timeout.ms.", remedy="Lower it."
             )
+        if not self._cluster.clock.wait(
+            lambda: self._cluster.answers(Coordinators.GROUP), deadline.left
+        ):
+            raise ClusterError(f"{self._group} cannot be joined.", remedy="Start a broker.")
         self._membership = self._cluster.groups.join(self._group, self._session_ms)
         return self._membership.metadata
 
@@ -66,7 +70,8 @@ class FakeMember:
         def settled() -> bool:
             # In this order: a member hears of its successor from a heartbeat, an answer may
             # come first.
-            if not self._cluster.coordinator.pending(self._group):
+            there = self._cluster.answers(Coordinators.GROUP)
+            if there and not self._cluster.coordinator.pending(self._group):
                 return True
             if self._state() is MemberState.REPLACED:
                 raise MemberRefused(f"a newer member of {self._group} has joined", replaced=True)
@@ -112,30 +117,44 @@ class FakeControl:
     def end(
         self, transactions: Iterable[Transaction], commit: bool, deadline: Deadline
     ) -> dict[Transaction, EndOutcome]:
-        wanted = list(transactions)
-        cluster = self._cluster
-        # The client tries again until the deadline, and leaves out what has no answer by then.
-        if wanted and not cluster.clock.wait(
-            lambda: cluster.clock() >= cluster.mute_until, deadline.left
-        ):
-            return {}
-        return {each: self._end_one(each, commit) for each in wanted}
+        """The client tries again until the deadline, and leaves out what has no answer by then. It
+        waits for the leaders of a transaction's partitions before it ends that."""
+        outcomes: dict[Transaction, EndOutcome] = {}
+        # In the same order in each run.
+        left = sorted(set(transactions), key=lambda each: (each.transactional_id, each.epoch))
+        sent: set[Transaction] = set()
+
+        def end_some() -> bool:
+            for each in [each for each in left if self._cluster.has_leaders(each)]:
+                if each not in sent or self._cluster.answers(*WRITING):
+                    outcome = self._end_one(each, commit)
+                    sent.add(each)
+                    if outcome is not None:
+                        outcomes[each] = outcome
+                        left.remove(each)
+            return not left
+
+        self._cluster.clock.wait(end_some, deadline.left)
+        return outcomes
 
     @port("end")
-    def _end_one(self, transaction: Transaction, commit: bool) -> EndOutcome:
+    def _end_one(self, transaction: Transaction, commit: bool) -> EndOutcome | None:
         """A gate for each: a crash may come between two transactions of one call."""
-        return self._cluster.coordinator.end(transaction, commit)
+        return self._cluster.end(transaction, commit)
 
     @port("list_open")
     def list_open(self, prefix: str, deadline: Deadline) -> list[str]:
+        self._cluster.await_answer(deadline, Coordinators.TRANSACTIONS)
         return self._cluster.coordinator.list_open(prefix)
 
     @port("list_committed")
     def list_committed(self, prefix: str, deadline: Deadline) -> list[str]:
+        self._cluster.await_answer(deadline, Coordinators.TRANSACTIONS)
         return self._cluster.coordinator.list_committed(prefix)
 
     @port("describe")
     def describe(self, ids: Iterable[str], deadline: Deadline) -> dict[str, TransactionState]:
+        self._cluster.await_answer(deadline, Coordinators.TRANSACTIONS)
         return {name: self._cluster.coordinator.describe(name) for name in ids}
 
     def find_leaderless(
@@ -187,7 +206,7 @@ class FakeLogReader:
     def latest(
         self, keys: Sequence[str], deadline: Deadline, known: int = 0
     ) -> Mapping[str, tuple[LogPosition, bytes]]:
-        log = self._log
+        log = self._await_leader(deadline)
         end = log.end if self.stale_end is None else max(self.stale_end, self._at_least)
         self._at_least = 0
         if end < known:
@@ -202,14 +221,18 @@ class FakeLogReader:
         self, keys: Sequence[str], start: int, end: int, last: int, deadline: Deadline
     ) -> bool:
         self._at_least = last + 1
-        between = [e for e in self._log.all_from(start) if e.offset < end and not e.marker]
+        between = [
+            e
+            for e in self._await_leader(deadline).all_from(start)
+            if e.offset < end and not e.marker
+        ]
         return any((entry.key or b"").decode() in keys for entry in between)
 
     @port("records")
     def records(
         self, key: str, start: int, deadline: Deadline
     ) -> Sequence[tuple[LogPosition, bytes]]:
-        log = self._log
+        log = self._await_leader(deadline)
         self.stale_end, end = None, log.end
         if not self._cluster.clock.wait(lambda: log.last_stable >= end, deadline.left):
             raise OutcomeUnknownError("The log ends in an open transaction.", remedy="Wait.")
@@ -230,6 +253,11 @@ class FakeLogReader:
             if entry.offset < end and (entry.key or b"").decode() in keys
         }
 
+    def _await_leader(self, deadline: Deadline) -> PartitionLog:
+        if not self._cluster.clock.wait(lambda: self._log.has_leader, deadline.left):
+            raise OutcomeUnknownError("The log has no leader.", remedy="Start a broker.")
+        return self._log
+
     @property
     def _log(self) -> PartitionLog:
         """The fake's log has one partition."""
@@ -247,7 +275,7 @@ class FakeLogReader:
     def known(
         self, keys: Sequence[str], deadline: Deadline
     ) -> Mapping[str, tuple[LogPosition, bytes]]:
-        return self._found(keys, self._log.end)
+        return self._found(keys, self._await_leader(deadline).end)
 
     def position(self, query: str) -> LogPosition:
         return LogPosition(self._topic.name, self._topic.position(query.encode()), 0)

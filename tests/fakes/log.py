@@ -27,7 +27,7 @@ class Txn:
     outcome: Outcome = Outcome.OPEN
     logs: list[PartitionLog] = field(default_factory=list)
     unmarked: list[PartitionLog] = field(default_factory=list)
-    """Partitions without a leader, which get their markers later."""
+    """Partitions that take no records, and get their markers later."""
     offsets: dict[str, int] = field(default_factory=dict)
     """Group offsets that become the group's with a commit, by group."""
 
@@ -43,9 +43,9 @@ class Txn:
 
     def write_markers(self) -> None:
         for log in self.unmarked:
-            if log.has_leader:
+            if log.takes_records:
                 log.append_marker(self)
-        self.unmarked = [log for log in self.unmarked if not log.has_leader]
+        self.unmarked = [log for log in self.unmarked if not log.takes_records]
 
     def holds_up(self, log: PartitionLog) -> bool:
         """Whether readers of the partition wait for it."""
@@ -73,12 +73,18 @@ class PartitionLog:
         self.partition = partition
         self.start = 0
         self.has_leader = True
+        self.in_sync = True
+        """Whether as many replicas as `min.insync.replicas` are. Otherwise it is only read."""
         self._entries: list[Entry | None] = []
 
     @property
     def end(self) -> int:
         """The high watermark."""
         return len(self._entries)
+
+    @property
+    def takes_records(self) -> bool:
+        return self.has_leader and self.in_sync
 
     @property
     def last_stable(self) -> int:
@@ -117,10 +123,11 @@ class PartitionLog:
         return [e for e in kept if e.txn.outcome is Outcome.COMMITTED]
 
     def visibility(self, offset: int) -> Visibility | None:
-        """What is to be found at an offset; None while an open transaction keeps it back."""
+        """What is to be found at an offset; None while an open transaction keeps it back, or no
+        leader is there to read it from."""
         if offset > self.end:
             return Visibility.UNREADABLE  # out of range: the topic was made again
-        if offset >= self.last_stable:
+        if offset >= self.last_stable or not self.has_leader:
             return None
         entry = self._entries[offset] if offset >= self.start else None
         if entry is None:

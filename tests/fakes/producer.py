@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from eos_sink.errors import FailureKind
+from eos_sink.errors import FailureKind, OutcomeUnknownError
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import (
     EndOutcome,
@@ -17,7 +17,8 @@ from eos_sink.kafka.interfaces import (
     Transaction,
 )
 from eos_sink.kafka.rows import Rows
-from tests.fakes.cluster import FakeCluster
+from tests.fakes.cluster import WRITING, Coordinators, FakeCluster
+from tests.fakes.log import PartitionLog
 from tests.fakes.process import Process, port
 
 MAX_MESSAGE_BYTES = 1_000_000
@@ -26,8 +27,8 @@ MAX_MESSAGE_BYTES = 1_000_000
 class FakeProducer:
     """Implements `eos_sink.kafka.interfaces.TransactionalProducer`.
 
-    A record reaches its partition in `produce`; the callers hear of it, or of its failure, in
-    `flush` and later, as with librdkafka's queue.
+    A record reaches its partition in `produce`, or when that takes records; the callers hear of it,
+    or of its failure, in `flush` and later, as with librdkafka's queue.
     """
 
     def __init__(
@@ -50,6 +51,7 @@ class FakeProducer:
         self._closed = False
         self._failure: Exception | None = None
         self._reports: list[Callable[[], None]] = []
+        self._queue: list[tuple[PartitionLog, Callable[[], None]]] = []
 
     @port("init")
     def init(self, deadline: Deadline) -> None:
@@ -93,16 +95,16 @@ class FakeProducer:
             raise ProduceFailed(
                 f"{topic} has no partition {partition}", FailureKind.MESSAGE_REJECTED, topic
             ) from None
-        try:
-            txn = self._cluster.coordinator.open(self._id, self._current)
-        except ProducerFenced as fenced:
-            self._failure = fenced
-            return
         at_ms = self._cluster.clock.ms if timestamp is None else timestamp
-        offset = log.append(txn, key, value, headers or (), at_ms)
-        if on_offset is not None:
-            report = on_offset
-            self._reports.append(lambda: report(log.partition, offset))
+
+        def append() -> None:
+            txn = self._cluster.coordinator.open(self._id, self._current)
+            offset = log.append(txn, key, value, headers or (), at_ms)
+            if on_offset is not None:
+                self._reports.append(lambda: on_offset(log.partition, offset))
+
+        self._queue.append((log, append))
+        self._deliver()
 
     def produce_rows(
         self, rows: Rows, on_offset: Callable[[str, int, int], None] | None = None
@@ -120,13 +122,18 @@ class FakeProducer:
         self._within()
         self._raise_failure()
         # AddOffsetsToTxn comes first: a refused member leaves the transaction open.
+        self._cluster.await_answer(deadline, *WRITING)
         txn = self._cluster.coordinator.open(self._id, self._current)
+        self._cluster.await_answer(deadline, Coordinators.GROUP)
         group = self._cluster.groups.check(member)
         txn.offsets[group] = position.offset
 
     @port("flush")
     def flush(self, deadline: Deadline) -> None:
         self._usable()
+        if not self._cluster.clock.wait(self._deliver, deadline.left):
+            topic = self._queue[0][0].topic
+            raise ProduceFailed(f"not delivered to {topic}", FailureKind.DELIVERY_FAILED, topic)
         reports, self._reports = self._reports, []
         for report in reports:
             report()
@@ -143,9 +150,11 @@ class FakeProducer:
     @port("commit")
     def commit(self, deadline: Deadline) -> None:
         self._within()
+        if not self._cluster.clock.wait(self._deliver, deadline.left):
+            raise OutcomeUnknownError(f"{self._id} was not flushed.", remedy="Try again.")
         self._raise_failure()
         self._begun = False
-        if self._end(commit=True) is EndOutcome.REFUSED:
+        if self._end(True, deadline) is EndOutcome.REFUSED:
             self._raise_fenced()
             raise ProduceFailed(
                 f"the transaction of {self._id} is no longer open", FailureKind.TRANSACTION_FAILED
@@ -156,7 +165,8 @@ class FakeProducer:
         self._within()
         self._begun = False
         self._failure = None
-        if self._end(commit=False) is EndOutcome.REFUSED:
+        self._queue.clear()
+        if self._end(False, deadline) is EndOutcome.REFUSED:
             self._raise_fenced()
 
     @port("close")
@@ -168,9 +178,32 @@ class FakeProducer:
         assert self._identity is not None, "not inited"
         return self._identity
 
-    def _end(self, commit: bool) -> EndOutcome:
+    def _end(self, commit: bool, deadline: Deadline) -> EndOutcome:
         mine = Transaction(self._id, self._current.producer_id, self._current.epoch)
-        return self._cluster.coordinator.end(mine, commit)
+        outcome = self._cluster.end(mine, commit)
+        if outcome is None:
+            self._cluster.await_answer(deadline, *WRITING)
+            # It was repeated, or carried out by now; a repetition has the same answer.
+            outcome = self._cluster.end(mine, commit)
+        assert outcome is not None
+        return outcome
+
+    def _deliver(self) -> bool:
+        """Send what can be sent, in its order for each partition; whether nothing is left."""
+        stalled: list[PartitionLog] = []
+        queue, self._queue = self._queue, []
+        for log, append in queue:
+            if self._failure is not None:
+                break
+            if log in stalled or not (log.takes_records and self._cluster.answers(*WRITING)):
+                stalled.append(log)
+                self._queue.append((log, append))
+                continue
+            try:
+                append()
+            except ProducerFenced as fenced:
+                self._failure = fenced
+        return not self._queue
 
     def _usable(self) -> None:
         assert not self._closed, "the producer is closed"

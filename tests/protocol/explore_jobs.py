@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 
-from tests.protocol.jobs import Plot
+from tests.protocol.scene import Plot
 from tests.protocol.users import JobStory, Pair
 
 

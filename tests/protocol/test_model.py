@@ -101,6 +101,7 @@ def test_a_record_counts_the_plans_that_were_given_up_since_the_decision() -> No
     assert record.next(decided("b", 1), "v").given_up == 0
     first = LogRecord(0, None, "").next(None, "v", gives_up=True)
     assert first.next(None, "v", gives_up=True).given_up == 2
+    assert first.next(None, "v").given_up == 1
 
 
 def test_a_record_forgets_no_stream() -> None:

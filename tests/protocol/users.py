@@ -1,130 +1,308 @@
-"""The users of `tests.protocol.jobs`, who carry out the action of each error; and the verdict."""
+"""Users of jobs and queries under one identity, who do as errors say; and the verdict.
+
+After an error the user carries out its `Action`, so at the end every row of every write has to be
+visible once.
+"""
 
 from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from eos_sink.errors import Action, EosSinkError
+from eos_sink.errors import Action, ClusterError, EosSinkError
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.ops import RefusedChoice
-from eos_sink.ops.resolve import Choice, apply_choice, gather_evidence, write_choice
-from eos_sink.protocol.model import Numbering
+from eos_sink.ops.resolve import (
+    Choice,
+    QueryEvidence,
+    apply_choice,
+    gather_evidence,
+    write_choice,
+)
+from eos_sink.protocol.model import BatchId, Decision, Numbering
 from tests.fakes.admin import FakeAdmin
+from tests.fakes.kafka import FakeKafka
 from tests.fakes.process import Killed
-from tests.protocol.jobs import Plot, Scene, Session
+from tests.protocol.jobs import Session
+from tests.protocol.scene import LARGEST, Plot, Scene, Trouble, time_of
 
 MOST_TRIES = 20
+LOG_HELD_S = 2.0
+OF_ROWS = {Trouble.NO_LEADER, Trouble.TOO_FEW_REPLICAS}
 PROCESS_DIED = "a process died"
-NOTHING: Sequence[Sequence[bytes]] = ((),)
-Parts = Sequence[Sequence[bytes]]
+LAST = b"last"
+Rows = list[bytes]
 Pair = tuple[str, str, str]
 """Class of the error, kind of the write, action."""
+QUERIES = (Numbering.STREAM, Numbering.FOREACH)
 
 
 class Stuck(Exception):
     """Obeying leads to no end."""
 
 
+class Later(Exception):
+    """Another user has to act first, within one of whose calls this one writes."""
+
+
 @dataclass
-class User:
-    """A user with a session and some writes.
+class Known:
+    """What all users together know and have met.
 
     Attributes:
-        known: the rows of every single write of all users, by its name.
-        pairs: the errors met by all users.
+        written: the rows of every write and batch.
+        pairs: the errors.
+        reads: how many more checkpoints than one have read a row.
     """
+
+    pairs: Counter[Pair]
+    written: dict[tuple[str, int], Rows] = field(default_factory=dict)
+    reads: Counter[bytes] = field(default_factory=Counter)
+
+
+@dataclass
+class User:
+    """A user with a session of Spark and some writes."""
 
     name: str
     kind: Numbering
     scene: Scene
-    writes: list[Parts]
-    known: dict[str, Parts]
-    pairs: Counter[Pair]
-    busy: bool = False
+    writes: list[Rows]
+    known: Known
 
     def __post_init__(self) -> None:
+        self.done = 0
+        self.busy = False
         self._session = Session(self.scene)
-        self._number = self._tries = 0
+        self._tries = 0
+
+    @property
+    def has_work(self) -> bool:
+        return self.done < len(self.writes)
 
     def go_on(self) -> None:
         """Carry the next write through."""
         self.busy = True
         try:
-            self._carry_through(self.kind, self.writes.pop(0))
+            self._carry_on()
+        except Later:
+            if not self.scene.running:
+                raise
         finally:
             self.busy = False
-        self._number += 1
 
     def finish(self) -> None:
-        """A write without rows finishes what an earlier one has left."""
-        self._carry_through(Numbering.ONCE, NOTHING)
+        """No trouble comes any more: one more write finishes what was left."""
+        raise NotImplementedError
 
-    def _carry_through(self, kind: Numbering, parts: Parts) -> None:
+    def _carry_on(self) -> None:
+        raise NotImplementedError
+
+    def _try(self, kind: Numbering, source: str, number: int, rows: Rows) -> BaseException | None:
+        """Write; the error. When the user has read it the brokers answer again."""
+        self._tries += 1
+        if self._tries > MOST_TRIES * len(self.writes):
+            raise Stuck(f"{self.name} has written {self._tries} times")
+        self.known.written[_key(BatchId.numbered_by(kind, source, number))] = rows
+        self.scene.running += 1
+        try:
+            parts = self.scene.split(rows)
+            self._session.write(kind, source, number, parts, f"{self.name} {self._tries}")
+        except (EosSinkError, Killed) as error:
+            action = error.action.value if isinstance(error, EosSinkError) else "-"
+            self.known.pairs[_name(error), kind.name if rows else "EMPTY", action] += 1
+            self.scene.heal()
+            return error
+        finally:
+            self.scene.running -= 1
+        return None
+
+    def _fix(self, error: EosSinkError) -> None:
+        """Change what the error names; the cluster is repaired by now."""
+        if "decided_partitions" in error.data:
+            self.scene.parts = error.data["decided_partitions"]
+        elif error.data.get("kind") == "message rejected":
+            self.scene.reject(True)
+        elif not isinstance(error, ClusterError):
+            raise Stuck(f"nothing to fix: {error!r}") from error
+
+    def _resolve(self, error: EosSinkError) -> None:
+        """Choose as the error says. Then write a single write's rows, unless they are visible."""
+        former = error.data.get("former")
+        if former is not None:
+            self._choose(Choice.ACCEPT, stream=former)
+            lost: Rows | None = self._unseen(self.known.written[former, 0])
+        else:
+            lost = self._end_doubts()
+        if lost is None:
+            raise (Later if self.scene.running else Stuck)(f"nothing to choose: {error!r}")
+        if lost:
+            name = f"{self.name}-{self._tries}-"
+            writer = Writer(name, Numbering.ONCE, self.scene, [lost], self.known)
+            while writer.has_work:
+                writer.go_on()
+
+    def _end_doubts(self) -> Rows | None:
+        """Choose by what is visible. The rows that nothing writes again but the user; None: nothing
+        is in doubt."""
+        evidence = self._gather()
+        if evidence.decision is None or not evidence.in_doubt:
+            return None
+        decision, rows = evidence.decision, self.known.written[_key(evidence.decision.batch)]
+        parts = self.scene.split(rows, decision.partitions)
+        doubtful = {each.entry.partition for each in evidence.in_doubt}
+        lost = {number for number in doubtful if self._unseen(parts[number])}
+        self._choose(Choice.VISIBLE, *(doubtful - lost))
+        if decision.batch.numbering is not Numbering.ONCE:
+            self._choose(Choice.LOST, *lost)
+            return []
+        if lost:
+            self._choose(Choice.ACCEPT)
+        return self._unseen(rows)
+
+    def _gather(self) -> QueryEvidence:
+        admin = FakeAdmin(self.scene.world.cluster)
+        return gather_evidence(admin, self.scene.world.options, 1000, Deadline(30))
+
+    def _choose(self, choice: Choice, *partitions: int, stream: str | None = None) -> None:
+        if choice in (Choice.VISIBLE, Choice.LOST) and not partitions:
+            return
+        evidence, kafka = self._gather(), FakeKafka(self.scene.world.cluster)
+        # It may have been done meanwhile.
+        with contextlib.suppress(RefusedChoice):
+            chosen, others = apply_choice(evidence, choice, partitions, stream)
+            write_choice(kafka, self.scene.world.options, evidence, chosen, Deadline(30), others)
+
+    def _unseen(self, rows: Rows) -> Rows:
+        seen = self.scene.visible()
+        return [row for row in rows if row not in seen]
+
+
+@dataclass
+class Writer(User):
+    """Runs `df.write`."""
+
+    def finish(self) -> None:
+        self._carry_through(Numbering.ONCE, [])
+
+    def _carry_on(self) -> None:
+        self._carry_through(self.kind, self.writes[self.done])
+        self.done += 1
+
+    def _carry_through(self, kind: Numbering, rows: Rows) -> None:
         """Write, and do what each error says, until the rows are visible or left to the next."""
         while True:
-            error = self._write(kind, parts)
+            self.scene.begin()
+            error = self._write(kind, rows)
             if error is None:
                 return
             action = error.action if isinstance(error, EosSinkError) else Action.LOOK
-            self.pairs[_name(error), kind.name if any(parts) else "EMPTY", action.value] += 1
-            self.scene.heal()
-            if action is Action.RESOLVE:
+            if isinstance(error, EosSinkError) and action is Action.RESOLVE:
                 self._resolve(error)
-            elif not any(parts) or (kind is Numbering.VERSION and action is Action.LOOK):
+            elif isinstance(error, EosSinkError) and action is Action.FIX:
+                self._fix(error)
+            elif not rows or (kind is Numbering.VERSION and action is Action.LOOK):
                 continue
             elif action is Action.LEAVE:
                 return
             elif action is Action.LOOK:
-                parts = self._look(error, parts)
-                if not any(parts):
+                rows = self.writes[self.done] = self._look(error, rows)
+                if not rows:
                     return
 
-    def _write(self, kind: Numbering, parts: Parts) -> BaseException | None:
-        self._tries += 1
-        if self._tries > MOST_TRIES:
-            raise Stuck(f"{self.name} has written {MOST_TRIES} times")
-        name = self.name
-        if kind is Numbering.ONCE:
-            name = f"{self.name}-{self._tries}"
-            self.known[name] = parts
-        try:
-            self._session.write(kind, name, self._number, parts)
-        except (EosSinkError, Killed) as error:
-            return error
-        return None
+    def _write(self, kind: Numbering, rows: Rows) -> BaseException | None:
+        once = kind is Numbering.ONCE
+        name = f"{self.name}-{self._tries}" if once else self.name
+        return self._try(kind, name, self.done, rows)
 
-    def _look(self, error: BaseException, parts: Parts) -> Parts:
+    def _look(self, error: BaseException, rows: Rows) -> Rows:
         """The rows that are not visible, when nothing is open that could make them visible."""
         if isinstance(error, EosSinkError) and error.data.get("stream"):
-            self._acknowledge(error.data["stream"])
+            self._choose(Choice.ACCEPT, stream=error.data["stream"])
         self.finish()
-        return self._unseen(parts)
+        return self._unseen(rows)
 
-    def _resolve(self, error: BaseException) -> None:
-        """Run the printed command. Then write a former write's rows, unless they are visible."""
-        assert isinstance(error, EosSinkError)
-        former = error.data.get("former")
-        if former is None:
-            raise Stuck(f"nothing to choose: {error!r}") from error
-        self._acknowledge(former)
-        lost = self._unseen(self.known[former.partition(":")[2]])
-        if any(lost):
-            self._carry_through(Numbering.ONCE, lost)
 
-    def _acknowledge(self, stream: str) -> None:
-        options, admin = self.scene.world.options, FakeAdmin(self.scene.world.cluster)
-        evidence = gather_evidence(admin, options, 1000, Deadline(30))
-        # It may have been done meanwhile.
-        with contextlib.suppress(RefusedChoice):
-            chosen, others = apply_choice(evidence, Choice.ACCEPT, (), stream)
-            write_choice(admin.kafka, options, evidence, chosen, Deadline(30), others)
+@dataclass(frozen=True)
+class Checkpoint:
+    """The stream of a query, and which of its writes is batch 0."""
 
-    def _unseen(self, parts: Parts) -> Parts:
-        seen = set(self.scene.world.visible())
-        return [[row for row in rows if row not in seen] for rows in parts]
+    stream: str
+    first: int = 0
+
+    def wrote(self, kind: Numbering, decision: Decision) -> bool:
+        return BatchId.numbered_by(kind, self.stream, 0).stream == decision.batch.stream
+
+
+@dataclass
+class Query(User):
+    """Runs a query, whose batches are the writes."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._checkpoints = [Checkpoint(self.name)]
+        self._others: list[Session] = []
+
+    def restart(self) -> None:
+        """Start the query in another session, which goes on with it."""
+        self._others.append(self._session)
+        self._session = Session(self.scene)
+        self._carry_on()
+
+    def finish(self) -> None:
+        self.writes.append([LAST])
+        self._carry_on()
+
+    def _carry_on(self) -> None:
+        if len(self.scene.plot.kinds) > 1 and self.kind is Numbering.STREAM:
+            # A planner that Spark has kept from before another query's turn stops once.
+            self._session = Session(self.scene)
+        number = self.done
+        while self.done == number:
+            if self.scene.begin():
+                self._start_anew(number)
+            if self._run(self._checkpoints[-1], number):
+                self.done = number + 1
+
+    def _start_anew(self, number: int) -> None:
+        """A new checkpoint reads again what the old one has not noted as done."""
+        self._checkpoints.append(Checkpoint(f"{self.name}-{self._tries}", number))
+        self.known.reads.update(self.writes[number])
+
+    def _run(self, checkpoint: Checkpoint, number: int) -> bool:
+        """Whether the batch has succeeded; else the error's action has been carried out."""
+        batch, rows = number - checkpoint.first, self.writes[number]
+        error = self._try(self.kind, checkpoint.stream, batch, rows)
+        if error is None or self.done != number:
+            # Another run may have done it.
+            return True
+        # Spark itself, or whoever starts it, starts a query again whose process has died.
+        action = error.action if isinstance(error, EosSinkError) else Action.RUN_AGAIN
+        if isinstance(error, EosSinkError) and action is Action.FIX:
+            self._fix(error)
+        elif isinstance(error, EosSinkError) and action is Action.RESOLVE:
+            self._resolve(error)
+        elif action is not Action.RUN_AGAIN:
+            # The run that has taken over goes on.
+            if action is not Action.LEAVE or not self._others:
+                raise Stuck(f"no run goes on: {error!r}") from error
+            self._session = self._others.pop()
+        return False
+
+    def _resolve(self, error: EosSinkError) -> None:
+        try:
+            super()._resolve(error)
+        except (Stuck, Later):
+            last, known = self._gather().decision, self._checkpoints[:-1]
+            former = [each for each in known if last and each.wrote(self.kind, last)]
+            if not former:
+                raise
+            # What a former checkpoint has left is for that to finish.
+            number = self.done
+            while self.done == number and not self._run(former[-1], number):
+                pass
 
 
 @dataclass
@@ -137,50 +315,63 @@ class JobStory:
 
     def play(self) -> JobStory:
         self.scene = Scene(self.plot)
-        known: dict[str, Parts] = {}
+        self._known = Known(self.pairs)
         self._users = [
-            User(f"user{n}", kind, self.scene, list(_rows(n, self.plot.writes)), known, self.pairs)
+            (Query if kind in QUERIES else Writer)(
+                f"user{n}", kind, self.scene, list(_rows(n, self.plot)), self._known
+            )
             for n, kind in enumerate(self.plot.kinds)
         ]
         self.scene.rival = self._rival
+        expected = [row for user in self._users for rows in user.writes for row in rows]
         try:
-            while any(user.writes for user in self._users):
-                for user in self._users:
-                    if user.writes:
-                        user.go_on()
-            self.scene.calm()
-            self._users[0].finish()
+            with time_of(self.scene):
+                while any(user.has_work for user in self._users):
+                    for user in self._users:
+                        if user.has_work:
+                            user.go_on()
+                self.scene.calm()
+                self._users[0].finish()
         except (Stuck, EosSinkError) as error:
             self.violations.append(repr(error))
         else:
-            self._judge()
+            self._judge(expected)
         return self
 
     def _rival(self) -> None:
-        free = [user for user in self._users if user.writes and not user.busy]
+        query = self._users[0]
+        if isinstance(query, Query) and query.busy and query.has_work:
+            query.restart()
+            return
+        free = [user for user in self._users if user.has_work and not user.busy]
         if free:
             free[0].go_on()
 
-    def _judge(self) -> None:
-        """Each row of each write is visible once."""
-        seen = Counter(self.scene.world.visible())
-        expected = [
-            row
-            for n in range(len(self._users))
-            for parts in _rows(n, self.plot.writes)
-            for rows in parts
-            for row in rows
-        ]
-        wrong = {row: seen[row] for row in expected if seen[row] != 1}
+    def _judge(self, expected: Rows) -> None:
+        """Each row of each write is visible once; one that a new checkpoint has read again, at
+        least once. No transaction was ended against the log. And as long as only partitions of
+        rows are in trouble, the log keeps no other query waiting."""
+        seen, reads = self.scene.visible(), self._known.reads
+        wrong = {row: seen[row] for row in expected if not 1 <= seen[row] <= 1 + reads[row]}
         if wrong:
             self.violations.append(f"rows and how often they are visible: {wrong}")
+        self.violations += self.scene.world.judge.violations
+        only_rows = {blow.trouble for blow in self.plot.blows} <= OF_ROWS
+        if only_rows and self.scene.log_held_s > LOG_HELD_S:
+            self.violations.append(f"the log was held up for {self.scene.log_held_s} s")
+
+
+def _key(batch: BatchId) -> tuple[str, int]:
+    """Of a single write its name alone: its number is that of its record."""
+    return batch.stream, 0 if batch.numbering is Numbering.ONCE else batch.batch
 
 
 def _name(error: BaseException) -> str:
     return type(error).__name__ if isinstance(error, EosSinkError) else PROCESS_DIED
 
 
-def _rows(user: int, writes: int) -> Iterator[Parts]:
-    for number in range(writes):
+def _rows(user: int, plot: Plot) -> Iterator[Rows]:
+    for number in range(plot.writes):
         row = f"{user}.{number}"
-        yield [[f"{row}a".encode(), f"{row}b".encode().ljust(100)], [f"{row}c".encode()]]
+        rows = [f"{row}a".encode(), f"{row}b".encode().ljust(100), f"{row}c".encode()]
+        yield [*rows, f"{row}d".encode().ljust(2 * LARGEST)] if plot.rejects else rows

@@ -137,6 +137,7 @@ class Judge:
     def decisions(self) -> list[Decision]:
         """Every decision that the log ever held, in order."""
         log = self._world.cluster.topics.get(self._world.options.log_topic)
-        values = [entry.value or b"" for entry in log.committed()] if log else []
-        records = [decode(value, "") for value in values if not is_moved(value)]
+        # Also while its partition, or another transaction in it, keeps readers waiting.
+        values = [entry.value or b"" for entry in log.settled()] if log else []
+        records = [decode(value, "") for value in values if value and not is_moved(value)]
         return [record.decision for record in records if record.decision is not None]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tools.guards.guard import Guard, Removal, proofs
 
+_MODEL = "eos_sink/protocol/model.py"
 _WRITER = "eos_sink/task/writer.py"
 _PRODUCER = "eos_sink/kafka/producer.py"
 _VERDICTS = "eos_sink/protocol/rules.py"
@@ -590,6 +591,22 @@ GUARDS = (
         "A batch that the driver cannot take does not fail for ever.",
         (Removal(_COMMITTER, "figures, gives_up=True)\n", "figures)\n"),),
         proofs(_INLINED + "test_a_batch_that_fails_again_and_again_is_written_by_its_tasks"),
+        outside="the model's rows have no size",
+    ),
+    Guard(
+        "failed attempts before the first decision count",
+        "A first batch that the driver cannot take does not fail for ever.",
+        (
+            Removal(
+                _MODEL,
+                "        undecided = decision is None and self.decision is None\n",
+                "        undecided = gives_up\n",
+            ),
+        ),
+        proofs(
+            "tests/protocol/test_model.py::"
+            "test_a_record_counts_the_plans_that_were_given_up_since_the_decision"
+        ),
         outside="the model's rows have no size",
     ),
     Guard(
