@@ -92,7 +92,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
             )
         if parsed.json:
             print(json.dumps({"error": said}, indent=2))
-        print(f"eos-sink: {printable(said, lines=True)}", file=sys.stderr)
+        shown = printable(said, lines=isinstance(error, CommandError) and error.lines)
+        if isinstance(error, EosSinkError):
+            # Only its remedy has lines of its own: commands.
+            shown = said.removeprefix(error.message)
+            shown = printable(error.message) + printable(shown, lines=True)
+        print(f"eos-sink: {shown}", file=sys.stderr)
         return _CANNOT_RUN
     except KeyboardInterrupt:
         print("eos-sink: interrupted", file=sys.stderr)

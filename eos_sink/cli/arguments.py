@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
-import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from eos_sink.cli.output import CommandError
 from eos_sink.identity import DEFAULT_LOG, DEFAULT_PREFIX, QueryNames
 from eos_sink.kafka_config.properties_file import read_properties
+from eos_sink.shell import quote
 
 if TYPE_CHECKING:
     from eos_sink.options import SinkOptions
@@ -158,4 +158,4 @@ def command_line(arguments: argparse.Namespace) -> str:
         given["--log-topic"] = arguments.log_topic
     if getattr(arguments, "prefix", DEFAULT_PREFIX) != DEFAULT_PREFIX:
         given["--prefix"] = arguments.prefix
-    return " ".join(f"{name} {shlex.quote(str(value))}" for name, value in given.items() if value)
+    return " ".join(f"{name} {quote(value)}" for name, value in given.items() if value)

@@ -67,7 +67,7 @@ def run(arguments: argparse.Namespace) -> Report:
         with Progress(sys.stderr if arguments.json else sys.stdout, _PROGRESS_S) as progress:
             return report_of(run_demo(options, progress))
     except (DemoError, TestClusterError) as error:
-        raise CommandError(str(error)) from error
+        raise CommandError(str(error), lines=True) from error
 
 
 def report_of(result: DemoResult) -> Report:

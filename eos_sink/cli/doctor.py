@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eos_sink.cli.arguments import add_connection, positive, read_settings, sink_options
-from eos_sink.cli.output import Cell, CommandError, Mood, Report, require_libraries
+from eos_sink.cli.output import Cell, CommandError, Mood, Report, printable, require_libraries
 from eos_sink.kafka.deadline import Deadline
 
 if TYPE_CHECKING:
@@ -184,12 +184,17 @@ def _explain(findings: Sequence[Finding]) -> Iterator[str]:
     for level in ("failure", "warning"):
         for found in findings:
             if found.level.value == level:
-                lines = [f"\n{level}, {found.check.value}: {found.what}", found.meaning]
-                yield "\n".join([*lines, *(f"  {line}" for line in found.remedy)])
+                lines = [f"{level}, {found.check.value}: {found.what}", found.meaning]
+                yield _join([*lines, *(f"  {line}" for line in found.remedy)])
     hidden: dict[tuple[str, ...], list[str]] = {}
     for found in findings:
         if found.level.value == "not seen" and found.remedy:
             hidden.setdefault(found.remedy, []).append(found.check.value)
     for remedy, checks in hidden.items():
-        lines = [f"\nnot seen, {', '.join(dict.fromkeys(checks))}: this shows it to the principal"]
-        yield "\n".join([*lines, *(f"  {line}" for line in remedy)])
+        lines = [f"not seen, {', '.join(dict.fromkeys(checks))}: this shows it to the principal"]
+        yield _join([*lines, *(f"  {line}" for line in remedy)])
+
+
+def _join(lines: Sequence[str]) -> str:
+    """A paragraph. Names in a line have no line breaks of their own."""
+    return "\n".join(["", *map(printable, lines)])

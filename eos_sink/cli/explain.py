@@ -15,6 +15,7 @@ from eos_sink.cli.status import describe_places, places_document
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.protocol.model import BatchId, Numbering
 from eos_sink.protocol.outcome import Outcome
+from eos_sink.shell import sink_command
 
 if TYPE_CHECKING:
     from eos_sink.kafka.admin_interface import Admin
@@ -159,7 +160,8 @@ def _list_notes(status: QueryStatus, batch: Explanation, reach: str) -> Iterator
         yield "The log has no decided batch of this stream, so nothing of it is visible."
     if outcomes & {Outcome.IN_DOUBT, Outcome.UNKNOWN}:
         options = options_for(status.names, reach)
-        yield f"See also: eos-sink resolve {status.names.query} {options}".rstrip()
+        command = sink_command("resolve", status.names.query, options=options)
+        yield f"See also: {command}"
 
 
 def _explain_single(batch: Explanation) -> str:

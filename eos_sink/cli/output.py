@@ -23,7 +23,15 @@ _FIRST_PROGRESS_S = 1.0
 
 
 class CommandError(Exception):
-    """The command cannot run; the message gives the reason and the remedy."""
+    """The command cannot run; the message gives the reason and the remedy.
+
+    Args:
+        lines: the message has line breaks of its own.
+    """
+
+    def __init__(self, message: str, *, lines: bool = False) -> None:
+        super().__init__(message)
+        self.lines = lines
 
 
 @contextlib.contextmanager

@@ -16,6 +16,7 @@ from eos_sink.cli.output import Cell, CommandError, Mood, Report, printable, spa
 from eos_sink.cli.query_name import confirm
 from eos_sink.cli.status import transaction_document
 from eos_sink.kafka.deadline import Deadline
+from eos_sink.shell import quote, sink_command
 
 if TYPE_CHECKING:
     from eos_sink.kafka.admin_interface import Admin
@@ -216,7 +217,8 @@ def _check_decision(each: QueryTransaction, arguments: argparse.Namespace) -> No
     if force and each.decided:
         raise CommandError(f"{name} is decided: commit it without --force")
     if not commit and each.decided:
-        command = f"eos-sink transactions commit {name} {command_line(arguments)}".rstrip()
+        reach = command_line(arguments)
+        command = sink_command("transactions", "commit", name, options=reach)
         raise CommandError(
             f"{name} is decided: it must become visible, and is never aborted. To commit it: "
             f"{command}"
@@ -230,9 +232,9 @@ def _confirm_force(arguments: argparse.Namespace, name: str) -> None:
         "other tasks may not, and they come a second time when the query replays the batch."
     )
     if not arguments.yes:
-        confirm([warning], name, "the transactional id", f"--yes --confirm {name}")
+        confirm([warning], name, "the transactional id", f"--yes --confirm {quote(name)}")
     elif arguments.confirm != name:
-        raise CommandError(f"--force needs --confirm {name} with --yes; nothing was changed")
+        raise CommandError(f"--force needs --confirm {quote(name)} with --yes; nothing was changed")
     else:
         print(printable(warning), file=sys.stderr)
 
@@ -266,7 +268,7 @@ def _report_one(snapshot: Snapshot, each: QueryTransaction, reach: str) -> Repor
     notes = [*_describe(snapshot, each), *(problem.what for problem in snapshot.problems)]
     if each.open and each.task:
         action, why = ("commit", "make it visible") if each.decided else ("abort", "end it")
-        command = f"eos-sink transactions {action} {each.transactional_id} {reach}".rstrip()
+        command = sink_command("transactions", action, each.transactional_id, options=reach)
         status = snapshot.query(each.query)
         runs = status is not None and status.driver is Driver.LIVE
         notes.append(

@@ -27,6 +27,7 @@ from eos_sink.kafka.shared_clients import FIRST_ANSWER_S, SharedClients
 from eos_sink.kafka.visibility import find_visibility
 from eos_sink.kafka_config.acls import Acl, Resource
 from eos_sink.options import SinkOptions
+from eos_sink.shell import quote
 
 if TYPE_CHECKING:
     from eos_sink.kafka.log_reader import DecisionLogReader
@@ -151,8 +152,8 @@ class ConfluentKafka:
         if found.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
             raise ClusterError(
                 f"Topic {topic!r} does not exist on {self._options.kafka['bootstrap.servers']}.",
-                remedy=f"Create it (kafka-topics --create --topic {topic} --partitions ...) or "
-                "correct the option that names it. Nothing was written.",
+                remedy=f"Create it (kafka-topics --create --topic {quote(topic)} "
+                "--partitions ...) or correct the option that names it. Nothing was written.",
             )
         raise convert_error(found, f"Topic {topic} cannot be seen", needs)
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
 from eos_sink.errors import ClusterError
+from eos_sink.shell import quote
 
 _CONNECTION = "--bootstrap-server HOST:PORT --command-config admin.properties"
 
@@ -123,10 +123,10 @@ def kafka_acls(
     return [
         " ".join(
             [
-                f"kafka-acls {connection} --add --allow-principal {shlex.quote(principal)}",
+                f"kafka-acls {connection} --add --allow-principal {quote(principal)}",
                 *(f"--operation {operation}" for operation in wanted),
                 f"--{resource.value}",
-                *([shlex.quote(name)] if resource is not Resource.CLUSTER else []),
+                *([quote(name)] if resource is not Resource.CLUSTER else []),
                 *(["--resource-pattern-type prefixed"] if prefixed else []),
             ]
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -12,6 +11,7 @@ from eos_sink.ops.status import Driver, QueryStatus, QueryTransaction, Snapshot
 from eos_sink.protocol.lost_writes import ACKNOWLEDGE
 from eos_sink.protocol.model import Numbering
 from eos_sink.protocol.outcome import Outcome, proves_commit
+from eos_sink.shell import quote, sink_command
 
 # A driver settles a batch within seconds, and tries again until its step's timeout (2 minutes).
 _LONG_MS = 120_000
@@ -73,7 +73,7 @@ def find_alerts(snapshot: Snapshot, reach: str = "") -> tuple[Alert, ...]:
 
 def options_for(names: QueryNames, reach: str) -> str:
     """The options of a command about one query: `reach`, and the query's prefix if it differs."""
-    option = f"--prefix {shlex.quote(names.prefix)}"
+    option = f"--prefix {quote(names.prefix)}"
     named = names.prefix != DEFAULT_PREFIX or "--prefix" in reach
     return f"{reach} {option}".strip() if named and not reach.endswith(option) else reach
 
@@ -100,7 +100,8 @@ def _check_undecided(status: QueryStatus, now_ms: int, options: str) -> Iterator
             (
                 "no driver runs the query",
                 "Start",
-                f"; or abort each now: eos-sink transactions abort {first} {options}".rstrip(),
+                "; or abort each now: "
+                + sink_command("transactions", "abort", first, options=options),
             )
             if gone
             else ("the process that wrote last has ended", "Unless that was done, start", ".")
@@ -140,7 +141,7 @@ def _check_decision(status: QueryStatus, now_ms: int, options: str) -> Iterator[
             f"of {status.batch}, partitions {partitions} may be committed or not: neither the "
             "coordinator nor the topic can tell.",
             f"{_spark_commit_log(status)}See the evidence and choose: "
-            f"eos-sink resolve {status.names.query} {options}".rstrip(),
+            + sink_command("resolve", status.names.query, options=options),
         )
     elif outcome is Outcome.OPEN and stalled:
         first, left = "ID", ""
@@ -156,7 +157,7 @@ def _check_decision(status: QueryStatus, now_ms: int, options: str) -> Iterator[
             f"{status.batch} is decided, and {len(open_) or 'some'} of its transactions are not "
             f"committed: readers wait for them.{left}",
             "Start the query, which commits them first; or commit each now: "
-            f"eos-sink transactions commit {first} {options}".rstrip(),
+            + sink_command("transactions", "commit", first, options=options),
         )
     elif outcome is Outcome.LOST and stalled:
         partitions = status.partitions_that_are(Outcome.LOST)
@@ -174,10 +175,11 @@ def _repair(status: QueryStatus, options: str) -> str:
     batch = status.batch
     numbering = batch.numbering if batch else Numbering.STREAM
     if batch is not None and numbering is Numbering.ONCE:
-        command = f"eos-sink resolve {status.names.query} {ACKNOWLEDGE} --stream {batch.stream}"
+        words = [*ACKNOWLEDGE.split(), "--stream", batch.stream]
+        command = sink_command("resolve", status.names.query, *words, options=options)
         return (
             "Nothing repeats it, and it stops the next write: write these rows again, and "
-            f"acknowledge that: {command} {options}".rstrip()
+            f"acknowledge that: {command}"
         )
     if numbering is Numbering.VERSION:
         return "Write that version again, with the same rows: only these partitions are written."

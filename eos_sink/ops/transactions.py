@@ -31,6 +31,7 @@ from eos_sink.ops.status import (
     group_by_query,
 )
 from eos_sink.options import SinkOptions
+from eos_sink.shell import sink_command
 
 TOOL = "eos-sink transactions"
 
@@ -127,7 +128,7 @@ def end_undecided(  # noqa: PLR0913
     if not entry.seq and kafka.control().list_committed(f"{options.names.group}-", deadline):
         raise RefusedChoice(
             "The log has no record of the query, but transactions of it were committed before: see "
-            f"eos-sink resolve {options.names.query}."
+            f"{sink_command('resolve', options.names.query)}."
         )
     _check_undecided(entry, options, transactions)
     _check_open(kafka, transactions, deadline)

@@ -6,7 +6,6 @@ names the command that shows the evidence and carries out the choice.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Collection, Sequence
 from typing import Any
 
@@ -14,6 +13,7 @@ from eos_sink.errors import Action, OperatorNeededError
 from eos_sink.identity import DEFAULT_LOG, DEFAULT_PREFIX, QueryNames
 from eos_sink.kafka.interfaces import LogPosition
 from eos_sink.protocol.model import BatchId, Decision, Entry, Numbering, OtherStream, RowDigest
+from eos_sink.shell import quote, sink_command
 
 VISIBLE, LOST, ACCEPT, FORGET = "--visible", "--lost", "--accept", "--forget"
 STREAM = "--stream"
@@ -55,25 +55,25 @@ def resolve_command(names: QueryNames, log: str, choice: str = "", stream: str =
         stream: the stream that the choice is about, if it is not the latest decision's.
     """
     words = [choice] if choice else []
-    return _command(f"resolve {names.query}", names, log, stream, words)
+    return _command(["resolve", names.query], names, log, stream, words)
 
 
 def explain_command(names: QueryNames, log: str, batch: BatchId) -> str:
     """The command that shows whether a batch was decided, and what became of it."""
-    return _command(f"explain {names.query} {batch.batch}", names, log, batch.stream)
+    return _command(["explain", names.query, batch.batch], names, log, batch.stream)
 
 
 def _command(
-    what: str, names: QueryNames, log: str, stream: str, options: Sequence[str] = ()
+    what: Sequence[object], names: QueryNames, log: str, stream: str, options: Sequence[str] = ()
 ) -> str:
-    words = [f"eos-sink {what} --bootstrap-server HOST:PORT"]
+    words = [sink_command(*what, "--bootstrap-server", "HOST:PORT")]
     if log != DEFAULT_LOG:
-        words.append(f"--log-topic {shlex.quote(log)}")
+        words.append(f"--log-topic {quote(log)}")
     if names.prefix != DEFAULT_PREFIX:
-        words.append(f"--prefix {shlex.quote(names.prefix)}")
+        words.append(f"--prefix {quote(names.prefix)}")
     words += options
     if stream:
-        words.append(f"{STREAM} {shlex.quote(stream)}")
+        words.append(f"{STREAM} {quote(stream)}")
     return " ".join(words)
 
 

@@ -10,7 +10,12 @@ from contextlib import redirect_stdout
 
 import pytest
 
+from eos_sink import cli
+from eos_sink.cli import completion
+from eos_sink.cli.doctor import report_of
 from eos_sink.cli.output import Cell, Mood, Progress, Report, print_report, render, span
+from eos_sink.kafka_config.acls import Acl, Resource, permission_error
+from eos_sink.ops.doctor.findings import Check
 
 
 class Terminal(io.StringIO):
@@ -150,6 +155,7 @@ def test_a_duration_has_one_unit(ms: int, text: str) -> None:
 
 
 HOSTILE = "a\x1b[2Jb\nc\x07[bold]d[/bold]"
+ESCAPED = r"a\x1b[2Jb\nc\x07[bold]d[/bold]"
 
 
 def test_what_comes_from_kafka_cannot_change_a_terminal() -> None:
@@ -163,3 +169,26 @@ def test_what_comes_from_kafka_cannot_change_a_terminal() -> None:
 def test_notes_with_lines_of_their_own_keep_them() -> None:
     report = Report((), (), ("one\n\ttwo\x1b[2J",), ok=True, document={}, lines=True)
     assert render(report) == "one\n\ttwo\\x1b[2J"
+
+
+def test_a_name_in_a_line_of_doctor_begins_no_line() -> None:
+    found = Check.RECORDS.failure(f"the record of {HOSTILE}", f"It is {HOSTILE}.", f"do {HOSTILE}")
+    text = render(report_of([found], secured=False))
+    assert "\x1b" not in text
+    assert not [line for line in text.splitlines() if line.lstrip().startswith("c\\x07")]
+    assert text.splitlines()[-4:-2] == [rf"It is {ESCAPED}.", rf"  do {ESCAPED}"]
+
+
+def test_a_name_in_an_error_begins_no_line_and_a_command_of_its_remedy_does(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(_: object) -> None:
+        raise permission_error(
+            f"Group {HOSTILE} cannot be used", [Acl("Read", Resource.GROUP, "g")]
+        )
+
+    monkeypatch.setattr(completion, "run", fail)
+    assert cli.main(["completion", "bash"]) == 2
+    first, second, _ = capsys.readouterr().err.splitlines()
+    assert first.startswith(f"eos-sink: Group {ESCAPED} cannot be used")
+    assert second.startswith("kafka-acls ")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -10,6 +9,7 @@ from typing import TypeVar
 
 from eos_sink.kafka.interfaces import Unseen
 from eos_sink.kafka_config.acls import Acl, kafka_acls
+from eos_sink.shell import quote
 
 T = TypeVar("T")
 
@@ -130,14 +130,14 @@ class Commands:
     @property
     def connection(self) -> str:
         login = " --command-config admin.properties" if self.secured else ""
-        return f"--bootstrap-server {shlex.quote(self.servers)}{login}"
+        return f"--bootstrap-server {quote(self.servers)}{login}"
 
     def grant(self, acls: Iterable[Acl]) -> list[str]:
         """One command for each resource."""
         return kafka_acls(acls, self.connection, self.principal)
 
     def set_topic(self, topic: str, name: str, value: object) -> str:
-        return self._alter(f"topics --entity-name {shlex.quote(topic)}", name, value)
+        return self._alter(f"topics --entity-name {quote(topic)}", name, value)
 
     def set_brokers(self, name: str, value: object, *, restart: bool) -> str:
         """Set all brokers at once, or say what to do for a setting that needs a restart."""
@@ -148,7 +148,7 @@ class Commands:
 
     def _alter(self, entity: str, name: str, value: object) -> str:
         # kafka-configs splits a value at its commas unless it is in brackets.
-        setting = shlex.quote(f"{name}=[{value}]" if "," in str(value) else f"{name}={value}")
+        setting = quote(f"{name}=[{value}]" if "," in str(value) else f"{name}={value}")
         return (
             f"kafka-configs {self.connection} --alter --entity-type {entity} --add-config {setting}"
         )
@@ -156,15 +156,17 @@ class Commands:
     def create_topic(
         self, topic: str, partitions: int, copies: int, settings: Mapping[str, object]
     ) -> str:
-        configs = "".join(f" --config {name}={value}" for name, value in settings.items())
+        configs = "".join(
+            f" --config {quote(f'{name}={value}')}" for name, value in settings.items()
+        )
         return (
-            f"kafka-topics {self.connection} --create --topic {shlex.quote(topic)} "
+            f"kafka-topics {self.connection} --create --topic {quote(topic)} "
             f"--partitions {partitions} --replication-factor {copies}{configs}"
         )
 
     def add_partitions(self, topic: str, partitions: int) -> str:
-        name = shlex.quote(topic)
+        name = quote(topic)
         return f"kafka-topics {self.connection} --alter --topic {name} --partitions {partitions}"
 
     def describe_topic(self, topic: str) -> str:
-        return f"kafka-topics {self.connection} --describe --topic {shlex.quote(topic)}"
+        return f"kafka-topics {self.connection} --describe --topic {quote(topic)}"
