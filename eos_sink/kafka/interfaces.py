@@ -390,7 +390,8 @@ class TransactionControl(Protocol):
         self, transactions: Iterable[Transaction], commit: bool, deadline: Deadline
     ) -> dict[Transaction, EndOutcome]:
         """EndTxn for each, pipelined to each coordinator, repeated while retriable. What has no
-        answer at the deadline is left out of the result."""
+        answer at the deadline is left out of the result, and so is what may have been forgotten in
+        a partition that has lost its leader meanwhile (KAFKA-20734)."""
 
     def list_open(self, prefix: str, deadline: Deadline) -> list[str]:
         """Transactional ids that start with `prefix` and have an open transaction, cluster-wide."""

@@ -45,17 +45,22 @@ class Leaders:
         self._warn(without)
         return frozenset(each for each, of_one in places.items() if of_one & without)
 
-    def warn_of_markers(self, ended: Iterable[Transaction], deadline: Deadline) -> None:
-        """Look at transactions that were just ended: a leader may have gone meanwhile."""
-        places = frozenset().union(*(self._places.get(each, frozenset()) for each in ended))
-        if without := self._find_places(places, deadline):
-            LOGGER.error(
-                "%s: no leader since transactions that have written there were ended. Kafka 4 may "
-                "have forgotten to end them there. If readers are held up when there is a leader "
-                "again, stop the query and see 'Readers stuck' in docs/runbook.md: rows that were "
-                "aborted may become visible, and a decided transaction must not be aborted.",
-                _name(without),
-            )
+    def find_doubtful(
+        self, ended: Iterable[Transaction], deadline: Deadline
+    ) -> frozenset[Transaction]:
+        """Those that were just ended whose partitions have lost their leader meanwhile: Kafka may
+        have forgotten to end them there."""
+        known = {each: self._places.get(each, frozenset()) for each in ended}
+        without = self._find_places(frozenset().union(*known.values()), deadline)
+        if not without:
+            return frozenset()
+        LOGGER.error(
+            "%s: no leader since transactions that have written there were ended. Kafka 4 may have "
+            "forgotten to end them there. The query's next start looks, and ends them as they were "
+            "ended elsewhere.",
+            _name(without),
+        )
+        return frozenset(each for each, places in known.items() if places & without)
 
     def _find_places(self, places: frozenset[Place], deadline: Deadline) -> frozenset[Place] | None:
         """Those without a leader; None: no broker answers."""

@@ -128,9 +128,11 @@ class KafkaPythonControl:
             by_id = {t.transactional_id: t for t in reversed(remaining) if t not in waiting}
             begun = time.monotonic()
             found = self._end(by_id, commit, deadline)
+            doubtful: frozenset[Transaction] = frozenset()
             if time.monotonic() - begun > _LONG_S:
-                self._leaders.warn_of_markers(by_id.values(), deadline)
-            outcomes |= {by_id[name]: outcome for name, outcome in found.items()}
+                doubtful = self._leaders.find_doubtful(by_id.values(), deadline)
+            answered = {by_id[name]: outcome for name, outcome in found.items()}
+            outcomes |= {each: answered[each] for each in answered.keys() - doubtful}
             remaining = [t for t in remaining if t not in by_id.values()]
             if waiting and not by_id:
                 if deadline.passed:
