@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 import uuid
 from collections.abc import Iterator, Mapping
@@ -38,7 +39,7 @@ from tests.contract.reading import (
     VisibilityContract,
 )
 from tests.contract.rows import RowsContract
-from tests.contract.transactions import ControlContract, ProducerContract
+from tests.contract.transactions import ControlContract, ProducerContract, StandstillContract
 
 pytestmark = pytest.mark.kafka("4.3.0", "3.9.1")
 
@@ -183,6 +184,15 @@ class KafkaHarness:
         finally:
             consumer.close()
 
+    @contextlib.contextmanager
+    def standstill(self) -> Iterator[None]:
+        (node,) = self._cluster.nodes
+        node.pause()
+        try:
+            yield
+        finally:
+            node.resume()
+
     def idle_member(self) -> ConfluentMember:
         kafka = self.kafka()
         kafka.log_reader(self.deadline())
@@ -318,6 +328,11 @@ class TestPlainRows(RowsContract):
 
 
 class TestControl(ControlContract):
+    pass
+
+
+@pytest.mark.long
+class TestStandstill(StandstillContract):
     pass
 
 

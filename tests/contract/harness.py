@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -88,6 +89,9 @@ class Harness(Protocol):
 
     def expire_session(self, group: str) -> None:
         """Return when the group's member, which is closed already, has lost its session."""
+
+    def standstill(self) -> AbstractContextManager[None]:
+        """The broker of the transaction coordinator stands still inside, and goes on afterwards."""
 
     def idle_member(self) -> GroupMember:
         """The query's member, joined in a process that lives on without calling it for longer than

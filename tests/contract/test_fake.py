@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+import math
+from collections.abc import Iterator, Mapping
 
 import pytest
 
@@ -19,9 +21,9 @@ from tests.contract.reading import (
     VisibilityContract,
 )
 from tests.contract.rows import RowsContract
-from tests.contract.transactions import ControlContract, ProducerContract
+from tests.contract.transactions import ControlContract, ProducerContract, StandstillContract
 from tests.fakes.admin import FakeAdmin
-from tests.fakes.cluster import FakeCluster
+from tests.fakes.cluster import Coordinators, FakeCluster
 from tests.fakes.group import POLL_INTERVAL_MS
 from tests.fakes.kafka import FakeKafka, FakeMember
 from tests.fakes.log import Outcome, Txn
@@ -73,6 +75,14 @@ class FakeHarness:
             for entry in log.committed()
         ]
 
+    @contextlib.contextmanager
+    def standstill(self) -> Iterator[None]:
+        silent = self.cluster.silent_until
+        silent[Coordinators.TRANSACTIONS] = math.inf
+        yield
+        silent.clear()
+        self.cluster.clock.advance(0)
+
     def idle_member(self) -> FakeMember:
         member = self.kafka().member(self.names.group, self.names.driver, SESSION_MS)
         member.join(self.deadline())
@@ -100,6 +110,10 @@ class TestRows(RowsContract):
 
 
 class TestControl(ControlContract):
+    pass
+
+
+class TestStandstill(StandstillContract):
     pass
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from eos_sink.errors import ConfigurationError
+from eos_sink.errors import ConfigurationError, OutcomeUnknownError
 from eos_sink.kafka.interfaces import (
     EndOutcome,
     ProduceFailed,
@@ -338,3 +338,33 @@ class ControlContract:
         with pytest.raises(ProducerFenced):
             task.commit()
         assert values(harness, topic) == []
+
+
+class StandstillContract:
+    @pytest.mark.parametrize("commit", [True, False])
+    def test_an_end_without_an_answer_is_carried_out_when_the_coordinator_goes_on(
+        self, harness: Harness, commit: bool
+    ) -> None:
+        topic = harness.create_topic()
+        task = Task.start(harness)
+        task.write(topic, b"a")
+        end_it = task.producer.commit if commit else task.producer.abort
+        with harness.standstill(), pytest.raises(OutcomeUnknownError):
+            end_it(harness.deadline(2))
+        task.producer.close()
+        done = TransactionStatus.COMPLETE_COMMIT if commit else TransactionStatus.COMPLETE_ABORT
+        deadline = harness.deadline()
+        while task.state().status is not done:
+            assert not deadline.passed
+        assert values(harness, topic) == ([b"a"] if commit else [])
+
+    def test_a_coordinator_that_stands_still_answers_nothing(self, harness: Harness) -> None:
+        control, name = harness.kafka().control(), harness.names.task(0, 0)
+        control.describe([name], harness.deadline())
+        with harness.standstill():
+            for ask in (
+                lambda: control.describe([name], harness.deadline(1)),
+                lambda: control.list_open(name, harness.deadline(1)),
+            ):
+                with pytest.raises(OutcomeUnknownError):
+                    ask()
