@@ -8,19 +8,12 @@ missing permission has the permission's name in `data["missing"]`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.interfaces import (
-    Headers,
-    Kafka,
-    LogPosition,
-    ProducerIdentity,
-    TransactionState,
-    Unseen,
-)
+from eos_sink.kafka.interfaces import Kafka, LogPosition, TransactionState, Unseen
 
 
 @dataclass(frozen=True)
@@ -74,48 +67,6 @@ class PartitionOffsets:
     start: int
     stable: int
     end: int
-
-
-OnRow = Callable[[ProducerIdentity, str, "bytes | None", "bytes | None", "Headers | None"], None]
-"""Producer, topic, value, key and headers of a row."""
-
-
-@dataclass(frozen=True)
-class Trace:
-    """What a partition still shows of one producer's transaction.
-
-    Attributes:
-        rows: its records that are there.
-        committed: the outcome in its marker; None: no marker was found.
-    """
-
-    rows: int = 0
-    committed: bool | None = None
-
-    def more(self, rows: int) -> Trace:
-        return replace(self, rows=self.rows + rows)
-
-    def ended(self, *, committed: bool) -> Trace:
-        return replace(self, committed=committed)
-
-
-@dataclass(frozen=True)
-class PartitionTail:
-    """A partition, and the traces found in it from `read_from` on.
-
-    Attributes:
-        start, stable, end: see `PartitionOffsets`.
-        unread: why a part of it could not be read; empty: all was read.
-    """
-
-    topic: str
-    partition: int
-    start: int
-    stable: int
-    end: int
-    read_from: int
-    traces: Mapping[ProducerIdentity, Trace] = field(default_factory=dict)
-    unread: str = ""
 
 
 @dataclass(frozen=True)
@@ -206,18 +157,6 @@ class Admin(Protocol):
         self, topics: Iterable[str], deadline: Deadline
     ) -> Mapping[str, tuple[PartitionOffsets, ...] | Unseen]:
         """Of each topic's partitions, by number; empty if there is no such topic."""
-
-    def scan_topic(
-        self,
-        topic: str,
-        producers: frozenset[ProducerIdentity],
-        most: int,
-        on_row: OnRow,
-        deadline: Deadline,
-    ) -> list[PartitionTail]:
-        """What the last `most` offsets of each partition show of the producers' transactions,
-        committed or not. Each of their rows is passed to `on_row`. Empty if the topic cannot be
-        seen."""
 
     def blocking_transactions(
         self, topic: str, stable: Mapping[int, int], deadline: Deadline

@@ -13,6 +13,7 @@ from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.error_codes import convert_error
 from eos_sink.kafka.interfaces import (
     LogPosition,
+    ProducerIdentity,
     Sizes,
     TopicDescription,
     Transaction,
@@ -32,6 +33,7 @@ from eos_sink.shell import quote
 if TYPE_CHECKING:
     from eos_sink.kafka.log_reader import DecisionLogReader
     from eos_sink.kafka.native.client import NativeClient
+    from eos_sink.kafka.topic_traces import OnRow, PartitionTail
     from eos_sink.kafka.transaction_control import KafkaPythonControl
 
 _LONGEST_SESSION = "group.max.session.timeout.ms"
@@ -141,6 +143,18 @@ class ConfluentKafka:
         from eos_sink.kafka.log_scan import find_markers
 
         return find_markers(self.clients, asked, deadline)
+
+    def scan_topic(
+        self,
+        topic: str,
+        producers: frozenset[ProducerIdentity],
+        most: int,
+        on_row: OnRow,
+        deadline: Deadline,
+    ) -> list[PartitionTail]:
+        from eos_sink.kafka.log_scan import scan_topic
+
+        return scan_topic(self.clients, topic, producers, most, on_row, deadline)
 
     def check_topic(self, topic: str, deadline: Deadline) -> None:
         from eos_sink.kafka.admin_requests import describe_usable_topic

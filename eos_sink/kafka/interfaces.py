@@ -19,6 +19,7 @@ from eos_sink.kafka_config.acls import Acl, operation_name, permission_error
 if TYPE_CHECKING:
     # Only tasks need pyarrow.
     from eos_sink.kafka.rows import Rows
+    from eos_sink.kafka.topic_traces import OnRow, PartitionTail
 
 Headers = Sequence[tuple[str, bytes | None]]
 
@@ -510,6 +511,18 @@ class Kafka(Protocol):
     ) -> Mapping[Witness, bool]:
         """Whether the marker behind each witness commits or aborts its transaction, as far as one
         is found by the deadline; the witness itself may be gone."""
+
+    def scan_topic(
+        self,
+        topic: str,
+        producers: frozenset[ProducerIdentity],
+        most: int,
+        on_row: OnRow,
+        deadline: Deadline,
+    ) -> list[PartitionTail]:
+        """What the last `most` offsets of each partition show of the producers' transactions,
+        committed or not. Each of their rows is passed to `on_row`. Empty if the topic cannot be
+        seen."""
 
     def check_topic(self, topic: str, deadline: Deadline) -> None:
         """Raises ClusterError if the topic does not exist or may not be seen."""

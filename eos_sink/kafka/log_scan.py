@@ -14,7 +14,6 @@ from typing import Any
 from confluent_kafka import KafkaError
 
 from eos_sink.errors import ClusterError
-from eos_sink.kafka.admin_interface import OnRow, PartitionTail, Trace
 from eos_sink.kafka.admin_requests import describe_topics, list_offsets
 from eos_sink.kafka.calls import retry_until
 from eos_sink.kafka.deadline import Deadline
@@ -22,6 +21,7 @@ from eos_sink.kafka.error_codes import is_transient
 from eos_sink.kafka.fetch import fetch, read_records
 from eos_sink.kafka.interfaces import Headers, Place, ProducerIdentity, Transaction, Witness
 from eos_sink.kafka.shared_clients import SharedClients
+from eos_sink.kafka.topic_traces import OnRow, PartitionTail, Trace
 from eos_sink.kafka.wire import Wire
 
 # How far behind a witness its marker is searched: a task's rows of one partition lie between.
@@ -30,7 +30,7 @@ _MARKER_OFFSETS = 10_000_000
 _NEWEST, _NEWEST_BYTES = 32, 64 * 1024
 
 
-def scan_topic(  # noqa: PLR0913, PLR0917 - see `Admin.scan_topic`
+def scan_topic(  # noqa: PLR0913, PLR0917 - see `Kafka.scan_topic`
     clients: SharedClients,
     topic: str,
     producers: frozenset[ProducerIdentity],
@@ -38,7 +38,7 @@ def scan_topic(  # noqa: PLR0913, PLR0917 - see `Admin.scan_topic`
     on_row: OnRow,
     deadline: Deadline,
 ) -> list[PartitionTail]:
-    """See `eos_sink.kafka.admin_interface.Admin.scan_topic`."""
+    """See `eos_sink.kafka.interfaces.Kafka.scan_topic`."""
     wire = clients.control().wire
     described = describe_topics(wire, [topic], deadline, settings=False)[topic]
     if isinstance(described, KafkaError):

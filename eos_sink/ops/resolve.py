@@ -13,7 +13,7 @@ from enum import Enum
 from eos_sink.decision_log import Entry
 from eos_sink.driver.abort import list_undecided
 from eos_sink.driver.evidence import ask_all
-from eos_sink.kafka.admin_interface import Admin, MemberDescription, PartitionTail, Trace
+from eos_sink.kafka.admin_interface import Admin, MemberDescription
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import (
     EndOutcome,
@@ -23,9 +23,11 @@ from eos_sink.kafka.interfaces import (
     Transaction,
     Unseen,
 )
+from eos_sink.kafka.topic_traces import PartitionTail, Trace
 from eos_sink.ops import RefusedChoice
 from eos_sink.ops.operator_run import read_log, take_over
 from eos_sink.options import SinkOptions
+from eos_sink.protocol.fingerprint import RowDigester
 from eos_sink.protocol.model import (
     Decision,
     Numbering,
@@ -35,7 +37,6 @@ from eos_sink.protocol.model import (
     Run,
 )
 from eos_sink.protocol.outcome import Evidence, Outcome, evidence_in_log, outcome
-from eos_sink.task.fingerprint import RowDigester
 
 TOOL = "eos-sink resolve"
 
@@ -151,7 +152,7 @@ def gather_evidence(
     if entry and decision:
         known = evidence_in_log(names, decision, settled=entry.record.settled)
         known = ask_all(kafka, known, deadline)
-        found, tails = _read_tails(admin, known, most, deadline)
+        found, tails = _read_tails(kafka, known, most, deadline)
     return QueryEvidence(
         entry=entry,
         transactions=tuple(found),
@@ -163,7 +164,7 @@ def gather_evidence(
 
 
 def _read_tails(
-    admin: Admin, known: Sequence[Evidence], most: int, deadline: Deadline
+    kafka: Kafka, known: Sequence[Evidence], most: int, deadline: Deadline
 ) -> tuple[list[TransactionEvidence], list[PartitionTail]]:
     """Read the ends of topics, and digest the rows of the decision's producers."""
     producers = {
@@ -189,7 +190,7 @@ def _read_tails(
 
     tails: list[PartitionTail] = []
     for topic in sorted({each.entry.witness.topic for each in known}):
-        tails += admin.scan_topic(topic, frozenset(digesters), most, add_row, deadline)
+        tails += kafka.scan_topic(topic, frozenset(digesters), most, add_row, deadline)
     found = []
     for each, producer in producers.items():
         traces = [tail.traces[producer] for tail in tails if producer in tail.traces]

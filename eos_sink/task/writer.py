@@ -35,12 +35,12 @@ from eos_sink.metrics.names import Step
 from eos_sink.metrics.stats import StepClock
 from eos_sink.options import SinkOptions
 from eos_sink.protocol.fenced_errors import refused_member, superseded
+from eos_sink.protocol.fingerprint import RowDigester
 from eos_sink.protocol.inline import NOTHING_INLINE, inline_share
 from eos_sink.protocol.model import BatchId, Entry, Plan, Prepared, TaskReport
 from eos_sink.protocol.produce_errors import rows_not_taken
 from eos_sink.protocol.rules import Role, assign, second_frame
 from eos_sink.task.columns import check_destinations_of, check_topics, to_rows
-from eos_sink.task.fingerprint import RowDigester
 from eos_sink.task.rejected import RejectedRows
 
 _ABORT_S = 10.0

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from eos_sink.kafka.admin_interface import PartitionTail, Quorum, Trace
+from eos_sink.kafka.admin_interface import Quorum
 from eos_sink.kafka.interfaces import Headers, ProducerIdentity, TransactionStatus
+from eos_sink.kafka.topic_traces import PartitionTail, Trace
 from tests.contract.harness import SESSION_MS, TIMEOUT_MS, Harness, Task
 from tests.contract.reading import KEY, append
 
@@ -20,7 +21,7 @@ class Look:
         self.values: dict[ProducerIdentity, list[bytes | None]] = defaultdict(list)
         self.keys: list[bytes | None] = []
         self.headers: list[Headers | None] = []
-        self.tails: list[PartitionTail] = harness.admin().scan_topic(
+        self.tails: list[PartitionTail] = harness.admin().kafka.scan_topic(
             topic, frozenset(map(identity, tasks)), most, self._on_row, harness.deadline()
         )
 

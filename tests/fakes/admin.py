@@ -13,14 +13,11 @@ from eos_sink.kafka.admin_interface import (
     LogLine,
     LogPage,
     MemberDescription,
-    OnRow,
     PartitionOffsets,
-    PartitionTail,
     Quorum,
-    Trace,
 )
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.interfaces import LogPosition, ProducerIdentity, TransactionState, Unseen
+from eos_sink.kafka.interfaces import LogPosition, TransactionState, Unseen
 from eos_sink.kafka_config.acls import Acl, Resource, permission_error
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.kafka import LOG_TOPIC, FakeKafka
@@ -107,16 +104,6 @@ class FakeAdmin:
             for name in topics
         }
 
-    def scan_topic(
-        self,
-        topic: str,
-        producers: frozenset[ProducerIdentity],
-        most: int,
-        on_row: OnRow,
-        deadline: Deadline,
-    ) -> list[PartitionTail]:
-        return [_scan(log, producers, most, on_row) for log in self._partitions(topic)]
-
     def blocking_transactions(
         self, topic: str, stable: Mapping[int, int], deadline: Deadline
     ) -> Mapping[int, str]:
@@ -194,26 +181,6 @@ class FakeAdmin:
 
 def _lacks(acl: Acl) -> Unseen:
     return Unseen(f"this principal lacks {acl}", (acl,))
-
-
-def _scan(
-    log: PartitionLog, producers: frozenset[ProducerIdentity], most: int, on_row: OnRow
-) -> PartitionTail:
-    first = max(log.start, log.end - most)
-    traces: dict[ProducerIdentity, Trace] = {}
-    for entry in log.all_from(first):
-        producer = ProducerIdentity(entry.txn.producer_id, entry.txn.epoch)
-        if producer not in producers:
-            continue
-        trace = traces.get(producer, Trace())
-        if entry.marker:
-            traces[producer] = trace.ended(committed=entry.txn.outcome is Outcome.COMMITTED)
-        else:
-            traces[producer] = trace.more(1)
-            on_row(producer, log.topic, entry.value, entry.key, entry.headers or None)
-    return PartitionTail(
-        log.topic, log.partition, log.start, log.last_stable, log.end, first, traces
-    )
 
 
 if TYPE_CHECKING:

@@ -15,6 +15,7 @@ from eos_sink.kafka.interfaces import (
     MemberRefused,
     MemberState,
     PartitionState,
+    ProducerIdentity,
     Sizes,
     TopicDescription,
     Transaction,
@@ -24,9 +25,10 @@ from eos_sink.kafka.interfaces import (
     Witness,
 )
 from eos_sink.kafka.log_topic import LOG_PARTITIONS
+from eos_sink.kafka.topic_traces import OnRow, PartitionTail, Trace
 from tests.fakes.cluster import WRITING, Coordinators, FakeCluster
 from tests.fakes.group import Membership
-from tests.fakes.log import PartitionLog, Topic
+from tests.fakes.log import Outcome, PartitionLog, Topic
 from tests.fakes.process import Process, port
 from tests.fakes.producer import MAX_MESSAGE_BYTES, FakeProducer
 
@@ -354,6 +356,19 @@ class FakeKafka:
         found = {witness: self._marker(witness, asked[witness]) for witness in asked}
         return {witness: marker for witness, marker in found.items() if marker is not None}
 
+    @port("scan_topic")
+    def scan_topic(
+        self,
+        topic: str,
+        producers: frozenset[ProducerIdentity],
+        most: int,
+        on_row: OnRow,
+        deadline: Deadline,
+    ) -> list[PartitionTail]:
+        found = self.cluster.topics.get(topic)
+        logs = found.partitions if found else []
+        return [_scan(log, producers, most, on_row) for log in logs]
+
     @port("check_topic")
     def check_topic(self, topic: str, deadline: Deadline) -> None:
         if topic not in self.cluster.topics:
@@ -402,6 +417,26 @@ class FakeKafka:
         if topic is None or witness.partition >= len(topic.partitions):
             return None
         return topic.partitions[witness.partition].marker(witness.offset, transaction)
+
+
+def _scan(
+    log: PartitionLog, producers: frozenset[ProducerIdentity], most: int, on_row: OnRow
+) -> PartitionTail:
+    first = max(log.start, log.end - most)
+    traces: dict[ProducerIdentity, Trace] = {}
+    for entry in log.all_from(first):
+        producer = ProducerIdentity(entry.txn.producer_id, entry.txn.epoch)
+        if producer not in producers:
+            continue
+        trace = traces.get(producer, Trace())
+        if entry.marker:
+            traces[producer] = trace.ended(committed=entry.txn.outcome is Outcome.COMMITTED)
+        else:
+            traces[producer] = trace.more(1)
+            on_row(producer, log.topic, entry.value, entry.key, entry.headers or None)
+    return PartitionTail(
+        log.topic, log.partition, log.start, log.last_stable, log.end, first, traces
+    )
 
 
 if TYPE_CHECKING:

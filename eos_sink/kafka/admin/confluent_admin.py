@@ -18,21 +18,13 @@ from eos_sink.kafka.admin_interface import (
     LogLine,
     LogPage,
     MemberDescription,
-    OnRow,
     PartitionOffsets,
-    PartitionTail,
     Quorum,
 )
 from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.error_codes import convert_error, convert_errors
-from eos_sink.kafka.interfaces import (
-    LogPosition,
-    Place,
-    ProducerIdentity,
-    TransactionState,
-    Unseen,
-)
+from eos_sink.kafka.interfaces import LogPosition, Place, TransactionState, Unseen
 from eos_sink.kafka.log_topic import LOG_PARTITIONS
 from eos_sink.kafka_config.acls import Acl, Resource, permission_error
 from eos_sink.options import SinkOptions
@@ -120,18 +112,6 @@ class ConfluentAdmin:
             elif isinstance(known, tuple):
                 found[name] = (*known, answer)
         return found
-
-    def scan_topic(
-        self,
-        topic: str,
-        producers: frozenset[ProducerIdentity],
-        most: int,
-        on_row: OnRow,
-        deadline: Deadline,
-    ) -> list[PartitionTail]:
-        from eos_sink.kafka.log_scan import scan_topic
-
-        return scan_topic(self._clients, topic, producers, most, on_row, deadline)
 
     def blocking_transactions(
         self, topic: str, stable: Mapping[int, int], deadline: Deadline

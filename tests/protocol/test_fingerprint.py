@@ -11,9 +11,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from eos_sink.kafka.rows import Row, Rows
+from eos_sink.protocol.fingerprint import RowDigester
 from eos_sink.protocol.model import RowDigest
 from eos_sink.task.columns import to_rows
-from eos_sink.task.fingerprint import RowDigester
 
 START = 0x243F6A8885A308D3
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))

@@ -47,10 +47,13 @@ class RowDigester:
         self._rows = self._bytes = self._sum = 0
         self._waiting: list[Row] = []
 
-    def add(self, rows: Rows) -> None:
+    def add(self, rows: Rows) -> Hashes:
+        """Returns the hash of each row."""
+        found = hashes(rows, topic_varies=self._topic_varies)
         self._rows += len(rows)
         self._bytes += _size(rows.value) + _size(rows.key)
-        self._sum += int(hashes(rows, topic_varies=self._topic_varies).sum())
+        self._sum += int(found.sum())
+        return found
 
     def add_row(self, row: Row) -> None:
         """Add a single row."""
