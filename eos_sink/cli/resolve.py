@@ -39,6 +39,8 @@ _TAIL = 100_000
 _CHOICES = {
     "visible": "what is in doubt is in Kafka: it is not written again",
     "lost": "what is in doubt is not in Kafka: the replay of the batch writes it again",
+    "complete": "of a batch that is lost in part, the next start reads back the visible rows, and "
+    "the replay writes the others, in whichever partitions it has them",
     "accept": "the decided batch stands as it is in Kafka: a replay writes nothing, whatever rows "
     "it has, and partitions that were lost stay lost",
     "forget": "the decision is dropped: what Spark runs next is written, even if Kafka has it",
@@ -131,6 +133,11 @@ def make_report(
             "Nothing repeats a write without a number. To continue: --accept, and write what it "
             "has lost again."
         )
+    elif evidence.lost:
+        notes.append(
+            "A part is lost: a replay writes it again. If the query stops because its partitions "
+            "are others now, and the old ones cannot be had: --complete."
+        )
     elif evidence.committed:
         notes.append("To continue: the right --log-topic; or restore the topic; or --forget.")
     else:
@@ -208,6 +215,10 @@ def _describe_decision(decision: Decision) -> Iterator[str]:
     override = decision.override
     if override.accepted:
         yield "An operator has accepted it as it is."
+    if override.complete:
+        yield "An operator lets the next start complete it."
+    if decision.completed:
+        yield "It was completed by a replay in other partitions, which are numbered last."
     if override.visible:
         yield f"Visible by an operator's choice: partitions {sorted(override.visible)}."
     if override.lost:

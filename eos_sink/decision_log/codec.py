@@ -164,6 +164,11 @@ def _encode_decision(decision: Decision) -> dict[str, Any]:
             "lost": sorted(override.lost),
             "accepted": override.accepted,
         }
+        if override.complete:
+            document["ruling"]["complete"] = True
+    if decision.completed:
+        # A version without completions ignores both. It stops, since no replay has the partitions.
+        document["completed"] = True
     if decision.spark_run:
         document["run"] = decision.spark_run
     if decision.inlined:
@@ -192,6 +197,7 @@ def _decode_decision(document: Any) -> Decision:
             visible=frozenset(map(_number, document["ruling"]["visible"])),
             lost=frozenset(map(_number, document["ruling"]["lost"])),
             accepted=_typed(bool, document["ruling"]["accepted"]),
+            complete=document["ruling"].get("complete") is True,
         )
     inline = document.get("inline", {"topics": [], "partitions": []})
     refused = document.get("dead_letters", {"topic": "", "partitions": []})
@@ -222,6 +228,7 @@ def _decode_decision(document: Any) -> Decision:
             for partition, rows in refused["partitions"]
         ),
         dead_letter_topic=_typed(str, refused["topic"]),
+        completed=document.get("completed") is True,
     )
 
 

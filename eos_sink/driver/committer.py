@@ -56,6 +56,7 @@ from eos_sink.protocol.rules import (
     check_streams,
     check_unmoved,
     check_vote,
+    completes,
     is_already_visible,
     vote_margin_ms,
 )
@@ -387,24 +388,47 @@ class Committer:
                 repeated = replace(decision, spark_run=spark_run)
                 self._register.write(token, repeated, deadline, self._metrics.take_pending())
             return
-        check_rewrite(self._names, self._log, decision, lost, reports)
+        completing = decision.needs_completion(lost)
+        if completing:
+            self._check_completion(token, decision, lost, reports, deadline)
+        else:
+            check_rewrite(self._names, self._log, decision, lost, reports)
         kept = [entry for entry in decision.prepared if entry.partition not in lost]
         entries = sorted([*kept, *_prepared(reports)], key=lambda entry: entry.partition)
         chosen = decision.override
-        override = replace(chosen, visible=chosen.visible - lost, lost=chosen.lost - lost)
+        override = replace(
+            chosen, visible=chosen.visible - lost, lost=chosen.lost - lost, complete=False
+        )
         rows = self._unpack(reports)
         rewritten = replace(
             decision,
-            # Another number only if all of them were lost.
-            partitions=len(reports),
+            # Another number only if all of them were lost, or by a completion.
+            partitions=len(reports) + (decision.partitions if completing else 0),
             prepared=tuple(entries),
             override=override,
             spark_run=spark_run,
             inlined=(*decision.inlined, *_inlined(reports)),
             inlined_topics=tuple(sorted({*decision.inlined_topics, *self._topics(rows)})),
+            completed=completing,
         )
         rewritten = self._with_dead_letters(rewritten, reports, lost)
         self._decide(reports, rewritten, rows, deadline, lost)
+
+    def _check_completion(
+        self,
+        token: PlanToken,
+        decision: Decision,
+        lost: frozenset[int],
+        reports: Sequence[TaskReport],
+        deadline: Deadline,
+    ) -> None:
+        check_replay(self._names, self._log, decision, reports)
+        if not completes(decision, lost, reports):
+            # numpy and pyarrow are for rows only.
+            from eos_sink.driver.completion import TWINS, RefusedCompletion, withdraw
+
+            refused = RefusedCompletion(TWINS)
+            raise withdraw(self._register, token, decision, lost, refused, deadline)
 
     def _unpack(self, reports: Sequence[TaskReport]) -> list[Rows]:
         """The rows that tasks have handed over, by destination."""

@@ -35,7 +35,7 @@ from eos_sink.metrics.stats import Stats
 from eos_sink.options import SinkOptions
 from eos_sink.protocol.fenced_errors import refused_member, replaced
 from eos_sink.protocol.lost_writes import former_write
-from eos_sink.protocol.model import Decision, Entry, Numbering, Plan, Run
+from eos_sink.protocol.model import Decision, Entry, Numbering, Plan, PlanToken, Run
 from eos_sink.protocol.rules import check_unrecorded
 
 _STABLE_TRY_S = 2.0
@@ -101,9 +101,15 @@ class Planner:
             found = self._settle(entry, deadline)
             self._check_former_write(entry, found, deadline)
             token = replace(self._session.token(entry), unchecked=self._unchecked)
-            rules = self._read_rules(entry, deadline)
-            given_up = entry.record.given_up
-            return Plan(token, entry.decision, found.lost, found.doubtful, rules, given_up)
+            return Plan(
+                token,
+                entry.decision,
+                found.lost,
+                found.doubtful,
+                self._read_rules(entry, deadline),
+                entry.record.given_up,
+                self._read_back(token, entry.decision, found, deadline),
+            )
 
     def close(self) -> None:
         """Leave no client behind, and no member that would go on with its heartbeats."""
@@ -355,6 +361,22 @@ class Planner:
             decided = next((each for each in kept if decision.repeats(each.decision)), None)
         names, log = self._names, self._options.log_topic
         raise former_write(names, log, decision, found.lost, decided)
+
+    def _read_back(
+        self, token: PlanToken, decision: Decision | None, found: Settlement, deadline: Deadline
+    ) -> bytes | None:
+        """The hashes of the visible rows, if a replay completes the batch."""
+        if decision is None or found.doubtful or not decision.needs_completion(found.lost):
+            return None
+        # numpy and pyarrow are for rows only.
+        from eos_sink.driver import completion
+
+        try:
+            return completion.read_back(self._kafka, self._options, decision, found.lost, deadline)
+        except completion.RefusedCompletion as refused:
+            raise completion.withdraw(
+                self._register, token, decision, found.lost, refused, deadline
+            ) from refused
 
     def _forget(self) -> None:
         self._session.close()

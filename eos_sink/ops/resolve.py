@@ -12,6 +12,7 @@ from enum import Enum
 
 from eos_sink.decision_log import Entry
 from eos_sink.driver.abort import list_undecided
+from eos_sink.driver.completion import RefusedCompletion, check_completion
 from eos_sink.driver.evidence import ask_all
 from eos_sink.kafka.admin_interface import Admin, MemberDescription
 from eos_sink.kafka.deadline import Deadline
@@ -46,6 +47,7 @@ class Choice(Enum):
 
     VISIBLE = "visible"
     LOST = "lost"
+    COMPLETE = "complete"
     ACCEPT = "accept"
     FORGET = "forget"
 
@@ -130,11 +132,16 @@ class QueryEvidence:
         return [each for each in self.transactions if each.outcome is Outcome.IN_DOUBT]
 
     @property
+    def lost(self) -> list[TransactionEvidence]:
+        """Those that a replay of the batch writes again."""
+        return [each for each in self.transactions if each.outcome is Outcome.LOST]
+
+    @property
     def unrepeated(self) -> list[TransactionEvidence]:
         """Those of a write without a number that are lost: it stops the next write."""
         if self.decision is None or self.decision.batch.numbering is not Numbering.ONCE:
             return []
-        return [each for each in self.transactions if each.outcome is Outcome.LOST]
+        return self.lost
 
 
 def gather_evidence(
@@ -224,7 +231,7 @@ def apply_choice(
         known = entry.record.other_stream(stream) if entry else None
         if entry is None or known is None:
             raise RefusedChoice(f"The log has no decided batch of stream {stream}.")
-        if partitions or about_partitions:
+        if partitions or about_partitions or choice is Choice.COMPLETE:
             raise RefusedChoice(f"--{choice.value} concerns the latest decision, not a stream.")
         accepted = replace(known, accepted=True, dropped=False)
         changed = accepted if choice is Choice.ACCEPT else None
@@ -236,6 +243,9 @@ def apply_choice(
     if decision is None:
         raise RefusedChoice("The log has no decision of this query to choose about.")
     override = decision.override
+    if choice is Choice.COMPLETE:
+        _check_completion(evidence, decision)
+        return replace(decision, override=replace(override, complete=True)), None
     if choice is Choice.ACCEPT:
         return replace(decision, override=replace(override, accepted=True)), None
     chosen = frozenset(partitions or (each.entry.partition for each in evidence.in_doubt))
@@ -248,6 +258,37 @@ def apply_choice(
     else:
         lost |= chosen
     return replace(decision, override=replace(override, visible=visible, lost=lost)), None
+
+
+def _check_completion(evidence: QueryEvidence, decision: Decision) -> None:
+    """The next start checks it again, with all of the topics."""
+    lost = frozenset(each.entry.partition for each in evidence.lost)
+    if decision.batch.numbering is Numbering.ONCE:
+        raise RefusedChoice("Nothing repeats a write without a number, so nothing completes it.")
+    if not lost:
+        raise RefusedChoice("No partition of the decision is lost: there is nothing to complete.")
+    if evidence.in_doubt:
+        raise RefusedChoice("Some partitions are in doubt: choose --visible or --lost first.")
+    if decision.is_invisible(lost):
+        raise RefusedChoice(
+            "Nothing of the batch is visible: the next start writes it, in whichever partitions."
+        )
+    try:
+        check_completion(decision, lost)
+    except RefusedCompletion as refused:
+        raise RefusedChoice(f"The batch cannot be completed: {refused}.") from refused
+    unseen = [
+        each.entry.partition
+        for each in evidence.transactions
+        if each.outcome is not Outcome.LOST and not each.same_rows
+    ]
+    if unseen:
+        raise RefusedChoice(
+            f"The rows of partitions {sorted(unseen)} are visible, but the ends of their topics do "
+            "not have exactly these: look further back with --tail. If that does not help, they "
+            "were deleted, or written with a column partition or eos.timestamp.column, or to "
+            "further topics, and the batch cannot be completed."
+        )
 
 
 _REFUSALS = {

@@ -136,11 +136,13 @@ class Override:
         visible: partitions that count as committed if Kafka has no evidence.
         lost: partitions that count as aborted then, so that a replay writes them again.
         accepted: the decision stands as it is: a replay writes nothing, whatever rows it has.
+        complete: a replay writes the rows that are not visible, in whichever partitions.
     """
 
     visible: frozenset[int] = frozenset()
     lost: frozenset[int] = frozenset()
     accepted: bool = False
+    complete: bool = False
 
 
 @dataclass(frozen=True)
@@ -154,6 +156,8 @@ class Decision:
         inlined: the partitions that the driver has written together with the decision.
         inlined_topics: the topics of their rows.
         dead_letters: of the partitions that have some; all are in `dead_letter_topic`.
+        completed: a replay in other partitions has written the rows that were not visible. Its
+            partitions are numbered behind the others, so no replay has the same ones.
     """
 
     batch: BatchId
@@ -167,6 +171,7 @@ class Decision:
     inlined_topics: tuple[str, ...] = ()
     dead_letters: tuple[DeadLetters, ...] = ()
     dead_letter_topic: str = ""
+    completed: bool = False
 
     @property
     def dead_letter_rows(self) -> int:
@@ -191,6 +196,12 @@ class Decision:
     def is_invisible(self, lost: frozenset[int]) -> bool:
         """Whether nothing of it is visible, if these partitions are lost."""
         return bool(lost) and lost == self.digests.keys()
+
+    def needs_completion(self, lost: frozenset[int]) -> bool:
+        """Whether a replay writes exactly the rows that are not visible, in whichever partitions,
+        if these partitions are lost."""
+        chosen = self.override.complete or self.completed
+        return chosen and bool(lost) and not self.is_invisible(lost)
 
     def transactions(self, names: QueryNames) -> dict[Transaction, Prepared]:
         return {entry.transaction(names, self.slot): entry for entry in self.prepared}
@@ -424,7 +435,9 @@ class Plan:
 
     `decision` is the latest one; `lost` are its partitions that were aborted after it, and
     `doubtful` those whose outcome Kafka no longer knows. `rules` has topics whose rules the driver
-    knows, if the query has a dead letter topic. `given_up` is the latest record's.
+    knows, if the query has a dead letter topic. `given_up` is the latest record's. `visible` has
+    the sorted hashes of the visible rows, eight bytes each, if a replay writes the others in
+    whichever partitions.
     """
 
     token: PlanToken
@@ -433,6 +446,7 @@ class Plan:
     doubtful: frozenset[int] = frozenset()
     rules: Mapping[str, TopicRules] = field(default_factory=dict)
     given_up: int = 0
+    visible: bytes | None = field(default=None, repr=False)
 
     def wrote(self, partition: int) -> bool:
         """Whether the partition had a transaction in the decided batch."""

@@ -16,6 +16,7 @@ from eos_sink.protocol.model import BatchId, Decision, Entry, Numbering, OtherSt
 from eos_sink.shell import quote, sink_command
 
 VISIBLE, LOST, ACCEPT, FORGET = "--visible", "--lost", "--accept", "--forget"
+COMPLETE = "--complete"
 STREAM = "--stream"
 
 _REPLAY = "Start the query with the checkpoint of that stream, so that Spark replays the batch."
@@ -243,23 +244,19 @@ def other_partitions(  # noqa: PLR0913
         moved: the partitions that hold other rows than before.
         now: how many partitions the replay has.
     """
-    partitions, digests = sorted({*lost, *moved}), decision.digests
-    missing = sum(digests[partition].rows for partition in lost)
-    is_version = decision.batch.numbering is Numbering.VERSION
-    again = "Write that version again" if is_version else "Start the query"
+    partitions, missing = sorted({*lost, *moved}), _rows(decision, lost)
     return _needed(
         f"Query {names.query}: {decision.batch} is decided, and Spark replays its "
         f"{decision.total.rows} rows in other partitions: the replay has {now} partitions, the "
         f"decision {decision.partitions}, and partitions {partitions} were lost or hold other rows "
         f"than before. {missing} rows are to be written again and the others are visible; only the "
         "decided partitions tell which. Nothing of this replay becomes visible.",
-        f"{again} with the settings that it had when the batch was decided: {_SETTINGS}. With the "
-        f"{decision.partitions} partitions of the decision exactly the lost rows are written "
-        "again, which loses and doubles nothing, and the batches after it may have any settings. "
-        "With other partitions it stops here again. Only if the old ones cannot be had: "
-        f"{resolve_command(names, log)} shows what is in Kafka; add {ACCEPT} to keep that (the "
-        f"{missing} rows are not written) or {FORGET} to write the whole replay (rows that are "
-        "visible are there twice).",
+        f"{_old_settings(decision)} With other partitions it stops here again. If the old ones "
+        f"cannot be had: {resolve_command(names, log, COMPLETE)} lets the next start read back "
+        "which rows are visible and write the others, in whichever partitions, which loses and "
+        f"doubles nothing either. Only if it refuses: {ACCEPT} keeps what is in Kafka (the "
+        f"{missing} rows are not written), {FORGET} writes the whole replay (rows that are visible "
+        "are there twice).",
         decision.batch.batch,
         partitions,
         decision.total.rows,
@@ -267,6 +264,47 @@ def other_partitions(  # noqa: PLR0913
         decided_partitions=decision.partitions,
         replay_partitions=now,
     )
+
+
+def not_completable(
+    names: QueryNames, log: str, decision: Decision, lost: frozenset[int], reason: str
+) -> OperatorNeededError:
+    """Which rows of the replay are visible cannot be told.
+
+    Args:
+        decision: as it was when the completion was chosen.
+    """
+    remedy = f"The choice is withdrawn. {_old_settings(decision)} Only if they cannot be had: "
+    if decision.completed:
+        remedy = "A part of the completion is decided, so the old partitions do not help. "
+    missing = _rows(decision, lost)
+    return _needed(
+        f"Query {names.query}: {decision.batch} is decided, {missing} of its "
+        f"{decision.total.rows} rows are lost and the others are visible, but it cannot be "
+        f"completed: {reason}. Nothing of this replay becomes visible.",
+        f"{remedy}{resolve_command(names, log)} shows what is in Kafka; add {ACCEPT} to keep that "
+        f"(the {missing} rows are not written) or {FORGET} to write the whole replay (rows that "
+        "are visible are there twice).",
+        decision.batch.batch,
+        sorted(lost),
+        decision.total.rows,
+        completable=False,
+    )
+
+
+def _old_settings(decision: Decision) -> str:
+    is_version = decision.batch.numbering is Numbering.VERSION
+    again = "Write that version again" if is_version else "Start the query"
+    return (
+        f"{again} with the settings that it had when the batch was decided: {_SETTINGS}. With the "
+        f"{decision.partitions} partitions of the decision exactly the lost rows are written "
+        "again, which loses and doubles nothing, and the batches after it may have any settings."
+    )
+
+
+def _rows(decision: Decision, partitions: Collection[int]) -> int:
+    digests = decision.digests
+    return sum(digests[partition].rows for partition in partitions)
 
 
 def compare_rows(replay: RowDigest, decided: RowDigest) -> str:

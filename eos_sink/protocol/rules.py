@@ -36,6 +36,8 @@ class Role(Enum):
     WRITE = auto()
     COUNT = auto()
     """The rows are visible already: only count and fingerprint them."""
+    COMPLETE = auto()
+    """Some of the rows are visible already: write the others."""
     SKIP = auto()
     """A version lower than the decided one: only count the rows, for a warning."""
     REFUSE = auto()
@@ -44,8 +46,11 @@ class Role(Enum):
 
 @dataclass(frozen=True)
 class Assignment:
+    """`first` is the number that the first partition has in the decision."""
+
     role: Role
     slot: int
+    first: int = 0
 
 
 def assign(plan: Plan, batch: BatchId, partition: int, spark_run: str = "") -> Assignment:
@@ -69,6 +74,9 @@ def assign(plan: Plan, batch: BatchId, partition: int, spark_run: str = "") -> A
             return Assignment(Role.REFUSE, decision.slot)
         if plan.doubtful:
             raise operator_errors.in_doubt(names, log, decision, plan.doubtful)
+        if plan.visible is not None:
+            # The ids of the decided partitions may have later attempts.
+            return Assignment(Role.COMPLETE, decision.slot, decision.partitions)
         # If nothing is visible, the replay may have its rows in any partitions.
         writes = partition in plan.lost or decision.is_invisible(plan.lost)
         return Assignment(Role.WRITE if writes else Role.COUNT, decision.slot)
@@ -321,6 +329,14 @@ def check_rewrite(
             f"partitions {sorted(wanted)} had to be written again, and {sorted(written)} were",
             sorted(wanted | written),
         )
+
+
+def completes(decision: Decision, lost: frozenset[int], reports: Sequence[TaskReport]) -> bool:
+    """Whether a replay has written exactly the lost rows. It has not if a lost row has the same
+    content as a visible one."""
+    written = RowDigest.total(report.prepared.digest for report in reports if report.prepared)
+    digests = decision.digests
+    return written == RowDigest.total(digests[partition] for partition in lost)
 
 
 def _moved(decision: Decision, reports: Sequence[TaskReport]) -> list[int]:

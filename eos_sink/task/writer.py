@@ -41,6 +41,7 @@ from eos_sink.protocol.model import BatchId, Entry, Plan, Prepared, TaskReport
 from eos_sink.protocol.produce_errors import rows_not_taken
 from eos_sink.protocol.rules import Role, assign, second_frame
 from eos_sink.task.columns import check_destinations_of, check_topics, to_rows
+from eos_sink.task.missing_rows import MissingRows
 from eos_sink.task.rejected import RejectedRows
 
 _ABORT_S = 10.0
@@ -86,11 +87,17 @@ class TaskWriter:
             OperatorNeededError: the decision does not allow this batch.
         """
         todo = assign(self._plan, batch, partition, spark_run)
+        partition += todo.first
         digester = RowDigester(topic_varies=self._options.topic is None)
         # An Arrow batch may have 64 MB: keep none when Spark is asked for the next one.
         filled = filter(len, data)
+        missing: MissingRows | None = None
+        if todo.role is Role.COMPLETE and self._plan.visible is not None:
+            varies = self._options.topic is None
+            missing = MissingRows(self._plan.visible, self._rows, topic_varies=varies)
+            filled = filter(len, missing.select(filled))
         written: Prepared | list[bytes] | None = None
-        if todo.role is Role.WRITE:
+        if todo.role in (Role.WRITE, Role.COMPLETE):
             if self._options.dead_letter_topic is not None:
                 rules = self._plan.rules
                 self._rejected = RejectedRows(self._kafka, self._options, rules, partition)
@@ -103,6 +110,7 @@ class TaskWriter:
                 digester.add(self._rows(part))
                 del part
         decision = self._plan.decision
+        counted = digester if missing is None else missing
         inline, *inline_dead_letters = written if isinstance(written, list) else [b""]
         return TaskReport(
             token=self._plan.token,
@@ -110,7 +118,7 @@ class TaskWriter:
             partition=partition,
             slot=todo.slot,
             replayed=decision is not None and decision.batch == batch,
-            digest=digester.digest,
+            digest=counted.digest,
             prepared=written if isinstance(written, Prepared) else None,
             lost=self._plan.lost,
             skipped=todo.role is Role.SKIP,
@@ -183,7 +191,10 @@ class TaskWriter:
         most = self._options.inline_bytes
         # The driver's record batches may have so many bytes.
         too_narrow = sizes is not None and sizes.batch < most
-        return NOTHING_INLINE if too_narrow else inline_share(most, partition, self._plan)
+        # Another completion could not read back what the driver writes.
+        if too_narrow or self._plan.visible is not None:
+            return NOTHING_INLINE
+        return inline_share(most, partition, self._plan)
 
     def _open(self, transactional_id: str, sizes: Sizes | None) -> TransactionalProducer:
         self._clock.begin()

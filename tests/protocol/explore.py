@@ -56,11 +56,13 @@ class Scenario:
         same_jvm: a run after one that failed uses its worker processes again.
         acts: what happens each time that the query has come to the end of its input, before it
             goes on.
+        obey: what a user does about an error before the query is started again.
     """
 
     strikes: tuple[Strike, ...] = ()
     same_jvm: bool = False
     acts: tuple[Act, ...] = ()
+    obey: Callable[[World, BaseException], None] | None = None
 
 
 @dataclass
@@ -128,6 +130,8 @@ class Story:
                 kept = self.scenario.same_jvm and isinstance(error.error, SupersededError)
                 if alone and len(self._left) == strikes and not kept:
                     self.groundless.append(error.error)
+                if self.scenario.obey is not None:
+                    self.scenario.obey(self.world, error.error)
 
     def _step(self, run: Run, gate: Gate, process: Process) -> None:
         number = len(self.gates)

@@ -1,0 +1,271 @@
+"""A batch of which a part is lost, completed by a replay in other partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from eos_sink.driver import completion
+from eos_sink.errors import ClusterError, OperatorNeededError, UnfinishedError
+from eos_sink.kafka.topic_traces import PartitionTail
+from eos_sink.ops import RefusedChoice
+from eos_sink.ops.resolve import Choice
+from eos_sink.protocol.model import Numbering
+from tests.fakes.kafka import FakeKafka
+from tests.fakes.process import Moment
+from tests.ops.test_resolve import Operator
+from tests.protocol.explore import Fault, Scenario, Story, Strike
+from tests.protocol.spark import Gate
+from tests.protocol.test_other_partitions import (
+    BATCHES,
+    OTHERS,
+    Repartitioned,
+    latest,
+    lose_a_part,
+    stops_for_partitions,
+    wrong,
+)
+from tests.protocol.test_stories import At, Driver, decide_and_die, late_attempt, log
+from tests.protocol.world import TOPIC, World, options
+
+
+@pytest.fixture
+def world() -> World:
+    return World([[[b"a"], [b"b"]], [[b"c"]]])
+
+
+def complete(world: World) -> None:
+    Operator(world).chooses(Choice.COMPLETE)
+
+
+def lose_last(world: World, *parts: list[bytes]) -> None:
+    """Of a decided batch, the last partition is aborted and the others are committed."""
+    driver = Driver(world)
+    reports = driver.write(driver.planner.plan(), 0, *parts)
+    last = len(parts) - 1
+    At(
+        driver.commits.process,
+        "log_producer.commit",
+        Moment.AFTER,
+        lambda: late_attempt(world, reports[0].slot, last),
+    )
+    with pytest.raises(UnfinishedError):
+        driver.committer.commit(reports)
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_a_replay_in_other_partitions_writes_what_is_not_visible(world: World, name: str) -> None:
+    lose_a_part(world)
+    complete(world)
+    reports = Driver(world).run(0, *OTHERS[name])
+    assert world.visible() == [b"a", b"b"]
+    decision = latest(world)
+    assert decision.completed
+    assert not decision.override.complete
+    assert decision.partitions == 2 + len(OTHERS[name])
+    assert [report.partition for report in reports] == list(range(2, decision.partitions))
+    # Whatever the partitions of a later replay, all is visible.
+    assert not any(report.has_written for report in Driver(world).run(0, [b"b", b"a"]))
+    Driver(world).run(1, [b"c"])
+    world.judge.at_the_end()
+    assert world.judge.violations == []
+    assert world.visible() == [b"a", b"b", b"c"]
+
+
+def test_the_error_names_the_choice(world: World) -> None:
+    lose_a_part(world)
+    with pytest.raises(OperatorNeededError) as stop:
+        Driver(world).run(0, [b"a", b"b"])
+    query = world.options.names.query
+    assert f"eos-sink resolve {query} --bootstrap-server HOST:PORT --complete" in stop.value.remedy
+
+
+def test_rows_that_are_there_several_times_are_completed_if_they_stayed_together(
+    world: World,
+) -> None:
+    lose_last(world, [b"a", b"a"], [b"c"], [b"b", b"b"])
+    complete(world)
+    Driver(world).run(0, [b"b", b"a", b"c"], [], [b"a", b"b"])
+    assert world.visible() == [b"a", b"a", b"b", b"b", b"c"]
+
+
+def test_a_lost_row_with_the_content_of_a_visible_one_leaves_the_old_partitions(
+    world: World,
+) -> None:
+    lose_last(world, [b"a"], [b"a", b"b"])
+    complete(world)
+    driver = Driver(world)
+    reports = driver.write(driver.planner.plan(), 0, [b"a", b"b"], [b"a"])
+    with pytest.raises(OperatorNeededError, match="same content as a visible one") as stop:
+        driver.committer.commit(reports)
+    assert "spark.sql.shuffle.partitions" in stop.value.remedy
+    driver.committer.abort(reports)
+    assert world.visible() == [b"a"]
+    assert not latest(world).override.complete
+    Driver(world).run(0, [b"a"], [b"a", b"b"])
+    assert world.visible() == [b"a", b"a", b"b"]
+
+
+def test_a_replay_with_other_rows_is_not_written(world: World) -> None:
+    lose_a_part(world)
+    complete(world)
+    for other in ([b"a", b"x"], [b"a"], [b"a", b"b", b"c"], [b"b"]):
+        with pytest.raises(OperatorNeededError, match="with other rows"):
+            Driver(world).run(0, other)
+    assert world.visible() == [b"a"]
+    Driver(world).run(0, [b"b", b"a"])
+    assert world.visible() == [b"a", b"b"]
+
+
+def test_a_completion_that_is_lost_in_part_too_is_completed_without_another_choice(
+    world: World,
+) -> None:
+    lose_last(world, [b"a"], [b"b", b"c", b"d"])
+    complete(world)
+    driver = Driver(world)
+    reports = driver.write(driver.planner.plan(), 0, [b"d", b"a"], [b"c"], [b"b"])
+    slot = reports[0].slot
+    process = driver.commits.process
+    At(process, "log_producer.commit", Moment.AFTER, lambda: late_attempt(world, slot, 3))
+    with pytest.raises(UnfinishedError) as lost:
+        driver.committer.commit(reports)
+    assert lost.value.data["partitions"] == [3]
+    assert world.visible() == [b"a", b"b", b"d"]
+    Driver(world).run(0, [b"a", b"b"], [b"c", b"d"])
+    assert world.visible() == [b"a", b"b", b"c", b"d"]
+    assert latest(world).partitions == 2 + 3 + 2
+
+
+# --- what cannot be completed
+
+
+def test_a_choice_that_leads_nowhere_is_refused(world: World) -> None:
+    operator = Operator(world)
+    with pytest.raises(RefusedChoice, match="no decision"):
+        operator.chooses(Choice.COMPLETE)
+    Driver(world).run(0, [b"a"], [b"b"])
+    with pytest.raises(RefusedChoice, match="nothing to complete"):
+        operator.chooses(Choice.COMPLETE)
+    with pytest.raises(RefusedChoice, match="the whole batch"):
+        operator.chooses(Choice.COMPLETE, 0)
+    Driver(world, "stream-2").run(0, [b"c"])
+    with pytest.raises(RefusedChoice, match="the latest decision"):
+        operator.chooses_about("stream-1", Choice.COMPLETE)
+    assert [each.stream for each in log(world)[-1].decided] == ["stream-1", "stream-2"]
+
+
+def test_a_batch_that_is_lost_as_a_whole_needs_no_completion(world: World) -> None:
+    decide_and_die(world)
+    world.cluster.coordinator.time_out()
+    with pytest.raises(RefusedChoice, match="Nothing of the batch is visible"):
+        Operator(world).chooses(Choice.COMPLETE)
+
+
+def test_a_single_write_is_not_completed(world: World) -> None:
+    lose_a_part(world)
+    operator = Operator(world)
+    seen = operator.looks()
+    assert seen.entry is not None
+    assert seen.decision is not None
+    batch = replace(seen.decision.batch, stream=f"{Numbering.ONCE.value}1")
+    record = replace(seen.entry.record, decision=replace(seen.decision, batch=batch))
+    seen = replace(seen, entry=replace(seen.entry, record=record))
+    with pytest.raises(RefusedChoice, match="Nothing repeats"):
+        operator.chooses(Choice.COMPLETE, seen=seen)
+
+
+def test_deleted_rows_cannot_be_told_from_lost_ones(world: World) -> None:
+    """Neither by the command nor by a start, if they are deleted between the two."""
+    lose_last(world, [b"a", b"b"], [b"c"])
+    complete(world)
+    for partition in world.cluster.topics[TOPIC].partitions:
+        rows = [entry for entry in partition.all_from(0) if entry.value == b"a"]
+        for entry in rows:
+            partition.delete_before(entry.offset + 1)
+    with pytest.raises(OperatorNeededError, match="retention or compaction") as stop:
+        Driver(world).run(0, [b"c", b"b", b"a"])
+    assert stop.value.data["partitions"] == [1]
+    assert world.visible() == [b"b"]
+    with pytest.raises(RefusedChoice, match="--tail"):
+        complete(world)
+    # The choice is withdrawn, so the old partitions are a way out.
+    Driver(world).run(0, [b"a", b"b"], [b"c"])
+    assert world.visible() == [b"b", b"c"]
+
+
+def test_rows_of_the_driver_are_not_recognised() -> None:
+    world = World([], options=options(**{"eos.inline.bytes": "4096"}))
+    decide_and_die(world, [b"a", b"b"], [b"c"], [b"d", b"e"])
+    late_attempt(world, 0, 2)
+    assert Driver(world).planner.plan().lost == {2}
+    with pytest.raises(RefusedChoice, match="the driver has written partitions"):
+        complete(world)
+
+
+def test_too_many_visible_rows_are_refused(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    lose_a_part(world)
+    monkeypatch.setattr(completion, "MOST_ROWS", 0)
+    with pytest.raises(RefusedChoice, match="more than 0"):
+        complete(world)
+
+
+def test_a_topic_that_cannot_be_read_now_is_read_by_the_next_start(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lose_a_part(world)
+    complete(world)
+    for unread in ([], [PartitionTail(TOPIC, 0, 0, 0, 0, 0, unread="no leader")]):
+        with monkeypatch.context() as patched:
+            patched.setattr(FakeKafka, "scan_topic", lambda *_, found=unread: found)
+            with pytest.raises(ClusterError, match="could not be read"):
+                Driver(world).planner.plan()
+    assert latest(world).override.complete
+    Driver(world).run(0, [b"b", b"a"])
+    assert world.visible() == [b"a", b"b"]
+
+
+def test_the_topic_is_read_further_back_until_all_rows_are_found(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lose_last(world, [b"%d" % n for n in range(20)], [b"b"])
+    complete(world)
+    monkeypatch.setattr(completion, "_TAIL", 1)
+    Driver(world).run(0, [b"b"], [b"%d" % n for n in range(20)])
+    assert world.visible() == sorted([b"b", *(b"%d" % n for n in range(20))])
+
+
+# --- crashes
+
+
+def obey(world: World, error: BaseException) -> None:
+    if stops_for_partitions(error):
+        complete(world)
+
+
+def play(*strikes: Strike) -> Story:
+    """A user who completes, and never has the old partitions again."""
+    return Story(World(Repartitioned(BATCHES)), Scenario(strikes, obey=obey)).play()
+
+
+def crashes(step: int) -> Iterator[Story]:
+    """The batch is decided and one of its transactions is committed, the others expire. Then a run
+    dies at any of the gates that follow, and what it has left open times out there, or not."""
+    first = play().gates.index(Gate("control.end", Moment.AFTER))
+    start = (Strike(Fault.KILL_RUN, first), Strike(Fault.TIME_OUT, first + 1))
+    last = len(play(*start).gates)
+    for at in range(first + 2, last, step):
+        for expires in (False, True):
+            more = [Strike(Fault.KILL_RUN, at)]
+            more += [Strike(Fault.TIME_OUT, at + 1)] * expires
+            yield play(*start, *more)
+
+
+@pytest.mark.parametrize("step", [9, pytest.param(1, marks=pytest.mark.long)])
+def test_a_crash_in_a_completion_loses_and_doubles_nothing(step: int) -> None:
+    stories = list(crashes(step))
+    assert [found for story in stories if (found := wrong(story))] == []
+    decided = [d for story in stories for d in story.world.judge.decisions()]
+    assert any(each.completed for each in decided)
+    assert {each.override.complete for each in decided} == {True, False}
