@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import signal
 from collections import Counter
@@ -15,6 +16,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 import eos_sink
+from eos_sink import cli
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import TransactionStatus
 from eos_sink.protocol.model import Decision
@@ -412,6 +414,24 @@ def test_another_number_of_tasks_cannot_write_a_lost_partition_again(query: Spar
     assert f"the replay has {TASKS + 1} partitions, the decision {TASKS}" in error
     query.tasks = TASKS
     query.finish()
+    query.assert_exactly_once()
+
+
+@pytest.mark.long
+def test_another_number_of_tasks_completes_a_batch_that_is_visible_in_part(
+    query: SparkQuery,
+) -> None:
+    query.add_batch()
+    query.crash(FaultPoint.COMMITTER_WRITE_AFTER)
+    query.take_id(slot=0, partition=1)
+    query.tasks = TASKS + 1
+    printed = re.search(r"eos-sink (resolve \S+ .*? --complete) lets", query.fail())
+    assert printed is not None
+    words = shlex.split(printed[1].replace("HOST:PORT", query.kafka.bootstrap_servers))
+    # The run of the query that has failed is this process.
+    assert cli.main([*words, "--yes", "--take-over"]) == 0
+    query.finish()
+    assert query.decision().completed
     query.assert_exactly_once()
 
 

@@ -123,6 +123,11 @@ def make_report(
     notes = [*_list_notes(options, evidence)]
     if choice is not None and written is not None:
         notes.append(f"--{choice.value} is carried out: seq {written.seq}. Start the query again.")
+        if choice.value == "complete":
+            notes.append(
+                "If the start cannot tell which rows are visible, it stops before it writes one, "
+                "says why, and withdraws the choice."
+            )
     elif evidence.in_doubt:
         notes.append(
             "To continue: --visible if what is in doubt is or was there, --lost if it never was, "

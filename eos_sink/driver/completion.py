@@ -93,8 +93,8 @@ def read_back(
             partitions = sorted(each.partition for each in wrong)
             raise RefusedCompletion(
                 f"the rows of partitions {partitions} in {topics} are not those that were decided: "
-                "retention or compaction has deleted some, or they were written with a column "
-                "partition or eos.timestamp.column, or to further topics"
+                "retention or compaction has deleted some, or they had a column partition or "
+                "eos.timestamp.column, or went to other topics, which eos.destinations could name"
             )
         most *= _WIDER
 

@@ -261,7 +261,7 @@ def apply_choice(
 
 
 def _check_completion(evidence: QueryEvidence, decision: Decision) -> None:
-    """The next start checks it again, with all of the topics."""
+    """What the log and Kafka's answers tell. The next start reads the rows, and refuses too."""
     lost = frozenset(each.entry.partition for each in evidence.lost)
     if decision.batch.numbering is Numbering.ONCE:
         raise RefusedChoice("Nothing repeats a write without a number, so nothing completes it.")
@@ -277,18 +277,6 @@ def _check_completion(evidence: QueryEvidence, decision: Decision) -> None:
         check_completion(decision, lost)
     except RefusedCompletion as refused:
         raise RefusedChoice(f"The batch cannot be completed: {refused}.") from refused
-    unseen = [
-        each.entry.partition
-        for each in evidence.transactions
-        if each.outcome is not Outcome.LOST and not each.same_rows
-    ]
-    if unseen:
-        raise RefusedChoice(
-            f"The rows of partitions {sorted(unseen)} are visible, but the ends of their topics do "
-            "not have exactly these: look further back with --tail. If that does not help, they "
-            "were deleted, or written with a column partition or eos.timestamp.column, or to "
-            "further topics, and the batch cannot be completed."
-        )
 
 
 _REFUSALS = {

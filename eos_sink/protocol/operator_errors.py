@@ -279,15 +279,16 @@ def not_completable(
         remedy = "A part of the completion is decided, so the old partitions do not help. "
     missing = _rows(decision, lost)
     return _needed(
-        f"Query {names.query}: {decision.batch} is decided, {missing} of its "
-        f"{decision.total.rows} rows are lost and the others are visible, but it cannot be "
-        f"completed: {reason}. Nothing of this replay becomes visible.",
+        f"Query {names.query}: {decision.batch} is decided. Its partitions {sorted(lost)} "
+        f"({missing} of its {decision.total.rows} rows) are lost and the others are visible, but "
+        f"it cannot be completed: {reason}. Nothing of this replay becomes visible.",
         f"{remedy}{resolve_command(names, log)} shows what is in Kafka; add {ACCEPT} to keep that "
         f"(the {missing} rows are not written) or {FORGET} to write the whole replay (rows that "
         "are visible are there twice).",
         decision.batch.batch,
         sorted(lost),
         decision.total.rows,
+        action=Action.RESOLVE if decision.completed else Action.FIX,
         completable=False,
     )
 

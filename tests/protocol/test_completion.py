@@ -12,7 +12,7 @@ from eos_sink.errors import ClusterError, OperatorNeededError, UnfinishedError
 from eos_sink.kafka.topic_traces import PartitionTail
 from eos_sink.ops import RefusedChoice
 from eos_sink.ops.resolve import Choice
-from eos_sink.protocol.model import Numbering
+from eos_sink.protocol.model import DeadLetters, Numbering
 from tests.fakes.kafka import FakeKafka
 from tests.fakes.process import Moment
 from tests.ops.test_resolve import Operator
@@ -177,7 +177,6 @@ def test_a_single_write_is_not_completed(world: World) -> None:
 
 
 def test_deleted_rows_cannot_be_told_from_lost_ones(world: World) -> None:
-    """Neither by the command nor by a start, if they are deleted between the two."""
     lose_last(world, [b"a", b"b"], [b"c"])
     complete(world)
     for partition in world.cluster.topics[TOPIC].partitions:
@@ -188,8 +187,6 @@ def test_deleted_rows_cannot_be_told_from_lost_ones(world: World) -> None:
         Driver(world).run(0, [b"c", b"b", b"a"])
     assert stop.value.data["partitions"] == [1]
     assert world.visible() == [b"b"]
-    with pytest.raises(RefusedChoice, match="--tail"):
-        complete(world)
     # The choice is withdrawn, so the old partitions are a way out.
     Driver(world).run(0, [b"a", b"b"], [b"c"])
     assert world.visible() == [b"b", b"c"]
@@ -202,6 +199,27 @@ def test_rows_of_the_driver_are_not_recognised() -> None:
     assert Driver(world).planner.plan().lost == {2}
     with pytest.raises(RefusedChoice, match="the driver has written partitions"):
         complete(world)
+
+
+def test_dead_letters_are_not_recognised(world: World) -> None:
+    lose_a_part(world)
+    decision = replace(
+        latest(world), dead_letters=(DeadLetters(0, 1),), dead_letter_topic="letters"
+    )
+    with pytest.raises(completion.RefusedCompletion, match="topic letters"):
+        completion.check_completion(decision, {1})
+    # The lost partition's dead letters are written again like its other rows.
+    completion.check_completion(decision, {0})
+
+
+def test_the_driver_writes_no_rows_of_a_completion(world: World) -> None:
+    """It could not be completed if it was lost in part."""
+    lose_a_part(world)
+    complete(world)
+    inline = options(**{"eos.inline.bytes": "4096"})
+    Driver(World([], options=inline, cluster=world.cluster)).run(0, [b"b", b"a"])
+    assert world.visible() == [b"a", b"b"]
+    assert latest(world).inlined == ()
 
 
 def test_too_many_visible_rows_are_refused(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -39,6 +39,9 @@ KNOWN = {
     "other_partitions": operator_errors.other_partitions(
         NAMES, LOG, DECISION, frozenset({31}), moved=[31, 32], now=8
     ),
+    "not_completable": operator_errors.not_completable(
+        NAMES, LOG, DECISION, frozenset({31, 32}), "its rows were deleted"
+    ),
     "went_back": operator_errors.went_back(
         NAMES,
         5,

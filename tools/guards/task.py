@@ -11,10 +11,12 @@ _VERDICTS = "eos_sink/protocol/rules.py"
 _COMMITTER = "eos_sink/driver/committer.py"
 _REJECTING = "eos_sink/task/rejected.py"
 _INLINE = "eos_sink/protocol/inline.py"
+_COMPLETER = "eos_sink/driver/completion.py"
 _STORY = "tests/protocol/test_stories.py::"
 _GUARD = "tests/protocol/test_guards.py::"
 _VERDICT = "tests/protocol/test_rules.py::"
 _OTHERS = "tests/protocol/test_other_partitions.py::"
+_COMPLETION = "tests/protocol/test_completion.py::"
 _JOBS = "tests/protocol/test_batch.py::"
 _ZOMBIE = "integration/test_zombies.py::"
 _REPLAY = "integration/test_replays.py::"
@@ -31,6 +33,8 @@ _LAST = (
     "        # later sees all of the transaction. And librdkafka reports a failed record here.\n"
     "        self._send_offset(producer)\n"
 )
+
+_WITHOUT_COMPLETION = "the model has no operator"
 
 GUARDS = (
     Guard(
@@ -509,7 +513,8 @@ GUARDS = (
         (
             Removal(
                 _COMMITTER,
-                "            partitions=len(reports),\n            prepared=tuple(entries),\n",
+                "            partitions=len(reports) + (decision.partitions if completing else 0)"
+                ",\n            prepared=tuple(entries),\n",
                 "            prepared=tuple(entries),\n",
             ),
             Removal(_COMMITTER, "visible=chosen.visible - lost, ", ""),
@@ -521,6 +526,140 @@ GUARDS = (
             _OTHERS + "test_an_operators_choices_end_with_the_partitions_that_they_are_about",
         ),
         outside="the model's batch keeps its two partitions",
+    ),
+    Guard(
+        "a completion writes only rows that are not visible",
+        "The others would be there twice.",
+        (
+            Removal(
+                "eos_sink/task/missing_rows.py",
+                "self._visible[places] != hashes",
+                "hashes == hashes",
+            ),
+        ),
+        proofs(
+            _COMPLETION + "test_a_replay_in_other_partitions_writes_what_is_not_visible[fewer]",
+            "integration/test_completion.py::"
+            "test_a_replay_in_other_partitions_writes_what_is_not_visible[4.3.0-1]",
+        ),
+        outside=_WITHOUT_COMPLETION,
+    ),
+    Guard(
+        "a completion has written exactly the lost rows",
+        "A lost row with the content of a visible one would be missing.",
+        (
+            Removal(
+                _COMMITTER,
+                "        if not completes(decision, lost, reports):\n",
+                "        if False:\n",
+            ),
+        ),
+        proofs(
+            _COMPLETION
+            + "test_a_lost_row_with_the_content_of_a_visible_one_leaves_the_old_partitions"
+        ),
+        outside=_WITHOUT_COMPLETION,
+    ),
+    Guard(
+        "a completion is of the decided rows",
+        "Rows that only this replay has would be written.",
+        (
+            Removal(
+                _COMMITTER,
+                "        check_replay(self._names, self._log, decision, reports)\n"
+                "        if not completes(",
+                "        if not completes(",
+            ),
+        ),
+        proofs(_COMPLETION + "test_a_replay_with_other_rows_is_not_written"),
+        outside=_WITHOUT_COMPLETION,
+    ),
+    Guard(
+        "the partitions of a completion have numbers of their own",
+        "The decision names its old and its new transactions, and each has its id.",
+        (
+            Removal(
+                _VERDICTS,
+                "Role.COMPLETE, decision.slot, decision.partitions)",
+                "Role.COMPLETE, decision.slot)",
+            ),
+        ),
+        proofs(
+            _COMPLETION + "test_a_replay_in_other_partitions_writes_what_is_not_visible[more]",
+            _COMPLETION + "test_a_completion_that_is_lost_in_part_too_is_completed_without_"
+            "another_choice",
+        ),
+        outside=_WITHOUT_COMPLETION,
+    ),
+    Guard(
+        "a completion that is lost in part is completed",
+        "No replay has its partitions.",
+        (
+            Removal(
+                "eos_sink/protocol/model.py",
+                "self.override.complete or self.completed",
+                "self.override.complete",
+            ),
+        ),
+        proofs(
+            _COMPLETION + "test_a_completion_that_is_lost_in_part_too_is_completed_without_"
+            "another_choice"
+        ),
+        outside=_WITHOUT_COMPLETION,
+    ),
+    Guard(
+        "the driver writes no rows of a completion",
+        "They could not be read back if a part of it was lost.",
+        (
+            Removal(
+                _WRITER,
+                "        if too_narrow or self._plan.visible is not None:\n",
+                "        if too_narrow:\n",
+            ),
+        ),
+        proofs(_COMPLETION + "test_the_driver_writes_no_rows_of_a_completion"),
+        outside=_WITHOUT_COMPLETION,
+    ),
+    Guard(
+        "rows are read back until they are the decided ones",
+        "A visible row that is not found would be written again.",
+        (Removal(_COMPLETER, "        if not wrong:\n", "        if True:\n"),),
+        proofs(
+            _COMPLETION + "test_the_topic_is_read_further_back_until_all_rows_are_found",
+            _COMPLETION + "test_deleted_rows_cannot_be_told_from_lost_ones",
+        ),
+        outside=_WITHOUT_COMPLETION,
+    ),
+    Guard(
+        "a batch of which the driver wrote a part is not completed",
+        "Its transaction has no number in the log, so its rows cannot be told from others.",
+        (Removal(_COMPLETER, "    if decision.inlined:\n", "    if False:\n"),),
+        proofs(_COMPLETION + "test_rows_of_the_driver_are_not_recognised"),
+        outside=_WITHOUT_COMPLETION,
+    ),
+    Guard(
+        "a completion that is refused is withdrawn",
+        "With the old partitions the query goes on.",
+        (Removal(_COMPLETER, "    if not decision.completed:\n", "    if False:\n"),),
+        proofs(
+            _COMPLETION
+            + "test_a_lost_row_with_the_content_of_a_visible_one_leaves_the_old_partitions",
+            _COMPLETION + "test_deleted_rows_cannot_be_told_from_lost_ones",
+        ),
+        outside=_WITHOUT_COMPLETION,
+    ),
+    Guard(
+        "a topic that could not be read refuses no completion",
+        "The next start reads it.",
+        (
+            Removal(
+                _COMPLETER,
+                "        if not seen or any(each.unread for each in seen):\n",
+                "        if False:\n",
+            ),
+        ),
+        proofs(_COMPLETION + "test_a_topic_that_cannot_be_read_now_is_read_by_the_next_start"),
+        outside=_WITHOUT_COMPLETION,
     ),
     Guard(
         "the fingerprint covers dead letters",

@@ -1,0 +1,160 @@
+"""A batch of which a part is lost, completed by a replay in other partitions, on a real Kafka."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from eos_sink.errors import OperatorNeededError
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.interfaces import TransactionStatus
+from eos_sink.testing import KafkaCluster
+from eos_sink.testing.faults import FaultPoint
+from eos_sink.testing.waiting import wait_until
+from integration.checker import Rows, assert_each_once, read_topic
+from integration.query import PARTITIONS, Query, rows_of
+from integration.test_replays import VERSIONS, delete_all_records, flat, replan, spread_over
+from integration.test_resolve import Operator
+
+SHORT_MS = 10_000
+
+
+@pytest.fixture
+def operator(kafka: KafkaCluster, query: Query) -> Operator:
+    return Operator(kafka, query)
+
+
+@pytest.fixture
+def impatient(kafka: KafkaCluster, tmp_path: Path) -> Iterator[Query]:
+    query = Query(kafka, tmp_path, eos_transaction_timeout_ms=str(SHORT_MS))
+    try:
+        yield query
+    finally:
+        query.close()
+
+
+def stops_for_partitions(query: Query, count: int) -> None:
+    data = query.run().stopped(OperatorNeededError)["data"]
+    assert (data["decided_partitions"], data["replay_partitions"]) == (PARTITIONS, count)
+
+
+def check(query: Query) -> None:
+    expected = [row for batch in range(len(query.batches)) for row in flat(rows_of(batch))]
+    assert_each_once(query.visible(), expected)
+
+
+@VERSIONS
+@pytest.mark.parametrize("count", [1, pytest.param(5, marks=pytest.mark.long)])
+def test_a_replay_in_other_partitions_writes_what_is_not_visible(
+    query: Query, operator: Operator, count: int
+) -> None:
+    query.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
+    query.take_id(query.slot(), 1)
+    # The others are committed.
+    replan(query, 1, spread_over(count, rows_of(1)))
+    stops_for_partitions(query, count)
+    operator.chooses("complete")
+    # Spark brings the rows of each former partition to all tasks.
+    written = query.finish().written(1)
+    assert written == [PARTITIONS + task for task in range(count)]
+    check(query)
+
+
+@pytest.mark.long
+def test_rows_in_several_topics_are_found_in_the_declared_ones(
+    kafka: KafkaCluster, query: Query, operator: Operator
+) -> None:
+    query.spread()
+    query.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
+    query.take_id(query.slot(), 1)
+    first, second, third = rows_of(1)
+    replan(query, 1, [third, second, [], first])
+    stops_for_partitions(query, 4)
+    operator.chooses("complete")
+    error = query.run().stopped(OperatorNeededError)
+    assert error["data"]["completable"] is False
+    assert "eos.destinations" in error["text"]
+    query.change({"eos.destinations": ",".join(query.topics)})
+    operator.chooses("complete")
+    assert query.finish().written(1) == [PARTITIONS + 1]
+    found = [row for topic in query.topics for row in read_topic(kafka.bootstrap_servers, topic)]
+    assert_each_once(Rows(found), [row for batch in range(3) for row in flat(rows_of(batch))])
+
+
+@pytest.mark.long
+def test_deleted_rows_are_not_written_again(
+    kafka: KafkaCluster, query: Query, operator: Operator
+) -> None:
+    """Whether a row was deleted or lost is not known: the old partitions tell."""
+    query.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
+    query.take_id(query.slot(), 1)
+    first, second, third = rows_of(1)
+    replan(query, 1, [third, second, first])
+    assert query.run().stopped(OperatorNeededError)["data"]["decided_partitions"] == PARTITIONS
+    operator.chooses("complete")
+    delete_all_records(kafka, query.topic)
+    query.run().stopped(OperatorNeededError)
+    operator.chooses("lost", "--partitions", "1")
+    text = query.run().stopped(OperatorNeededError)["text"]
+    assert "retention or compaction has deleted some" in text
+    assert "The choice is withdrawn" in text
+    replan(query, 1, [first, second, third])
+    assert query.finish().written(1) == [1]
+    assert_each_once(query.visible(), [*second, *flat(rows_of(2))])
+
+
+@pytest.mark.long
+@VERSIONS
+def test_transactions_that_have_really_expired(kafka: KafkaCluster, impatient: Query) -> None:
+    query = impatient
+    query.run_killed_at(FaultPoint.COMMITTER_SETTLE_AMID)
+    wait_until_expired(query)
+    replan(query, 1, spread_over(4, rows_of(1)))
+    stops_for_partitions(query, 4)
+    Operator(kafka, query).chooses("complete")
+    # And again, in the completion: it needs no other choice.
+    query.run_killed_at(FaultPoint.COMMITTER_SETTLE_AMID, partition=-1)
+    wait_until_expired(query)
+    replan(query, 1, spread_over(2, rows_of(1)))
+    assert query.finish().written(1) == [PARTITIONS + 4, PARTITIONS + 5]
+    check(query)
+
+
+def wait_until_expired(query: Query) -> None:
+    """Each decided transaction is committed or, after its timeout, aborted."""
+    decision = query.log().decision
+    assert decision is not None
+    ids = [each.transactional_id for each in decision.transactions(query.options.names)]
+
+    def ended() -> bool:
+        states = query.kafka.control().describe(ids, Deadline(30)).values()
+        return TransactionStatus.ONGOING not in {state.status for state in states}
+
+    wait_until(ended, Deadline(60), "the decided transactions have expired")
+
+
+@pytest.mark.parametrize(
+    "point",
+    [
+        FaultPoint.PLANNER_STABLE_AFTER,
+        FaultPoint.TASK_PREPARED_AFTER,
+        FaultPoint.COMMITTER_VOTE_AFTER,
+        FaultPoint.COMMITTER_WRITE_AFTER,
+        FaultPoint.COMMITTER_SETTLE_AMID,
+    ],
+)
+@pytest.mark.long
+def test_a_completion_that_is_killed_is_finished_by_the_next_start(
+    query: Query, operator: Operator, point: FaultPoint
+) -> None:
+    query.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
+    query.take_id(query.slot(), 1)
+    replan(query, 1, spread_over(2, rows_of(1)))
+    stops_for_partitions(query, 2)
+    operator.chooses("complete")
+    query.run_killed_at(point, partition=-1)
+    replan(query, 1, spread_over(4, rows_of(1)))
+    query.finish()
+    check(query)
