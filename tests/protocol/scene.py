@@ -151,6 +151,7 @@ class Scene:
         turns: which of a session's processes Spark uses.
         pending: what happens when the next write or query begins.
         running: how many writes there are now, each within a call of the one before.
+        rivals: how many have written within a call of another.
         log_held_s: for how long other queries waited for the driver's transaction in the log.
     """
 
@@ -162,6 +163,7 @@ class Scene:
     turns: int = 0
     pending: list[Trouble] = field(default_factory=list)
     running: int = 0
+    rivals: int = 0
     log_held_s: float = 0.0
 
     def __post_init__(self) -> None:
@@ -274,6 +276,7 @@ class Scene:
             self.pending.append(trouble)
         elif self._rivals < MOST_RIVALS:
             self._rivals += 1
+            self.rivals += 1
             try:
                 self.rival()
             finally:

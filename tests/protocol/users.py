@@ -77,6 +77,7 @@ class User:
         self.busy = False
         self._session = Session(self.scene)
         self._tries = 0
+        self._interrupted = False
 
     @property
     def has_work(self) -> bool:
@@ -107,6 +108,7 @@ class User:
             raise Stuck(f"{self.name} has written {self._tries} times")
         self.known.written[_key(BatchId.numbered_by(kind, source, number))] = rows
         self.scene.running += 1
+        rivals = self.scene.rivals
         try:
             parts = self.scene.split(rows)
             self._session.write(kind, source, number, parts, f"{self.name} {self._tries}")
@@ -117,6 +119,7 @@ class User:
             return error
         finally:
             self.scene.running -= 1
+            self._interrupted = self.scene.rivals != rivals
         return None
 
     def _fix(self, error: EosSinkError) -> None:
@@ -136,6 +139,9 @@ class User:
             lost: Rows | None = self._unseen(self.known.written[former, 0])
         else:
             lost = self._end_doubts()
+        if lost is None and self._interrupted:
+            # Whoever wrote within the call has chosen.
+            return
         if lost is None:
             raise (Later if self.scene.running else Stuck)(f"nothing to choose: {error!r}")
         if lost:
