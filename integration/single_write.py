@@ -47,6 +47,9 @@ class Task:
     def partitionId(self) -> int:  # noqa: N802 - Spark's name
         return self.number
 
+    def attemptNumber(self) -> int:  # noqa: N802 - Spark's name
+        return 0
+
 
 class Session:
     """A Spark session: the clients that its processes keep between writes.

@@ -13,7 +13,7 @@ import pytest
 from eos_sink.decision_log import DecisionRegister
 from eos_sink.driver.committer import Committer
 from eos_sink.driver.planner import Planner
-from eos_sink.errors import CommitFailedError
+from eos_sink.errors import CommitFailedError, UnfinishedError
 from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import EndOutcome, TransactionState, TransactionStatus
@@ -217,7 +217,8 @@ def test_a_committed_transaction_whose_marker_was_dropped_becomes_visible_at_the
 
     with monkeypatch.context() as patched:
         patched.setattr(KafkaPythonControl, "_end", struck)
-        batches.committer.commit(reports)
+        with pytest.raises(UnfinishedError):
+            batches.committer.commit(reports)
     batches.restart_home()
     batches.restart()
     batches.planner.plan()

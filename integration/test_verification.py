@@ -4,7 +4,7 @@ transaction was aborted from outside, under the same epoch."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 
 import pytest
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
@@ -86,6 +86,9 @@ class Attempts:
         while offsets.find_high()[0] < end:
             assert not deadline.passed, "the marker is not written"
 
+    def close(self) -> None:
+        self._kafka.close()
+
     def visible(self) -> list[str]:
         return read_topic(self._cluster.bootstrap_servers, "t").values()
 
@@ -95,29 +98,29 @@ def test_without_verification_an_aborted_row_is_committed_by_the_next_attempt(
     start: Start, version: str, verifies: str | None
 ) -> None:
     cluster = start(version, **({VERIFICATION: verifies} if verifies else {}))
-    attempts = Attempts(cluster)
-    zombie = attempts.write(b"first")
-    attempts.end(zombie, commit=False)
-    attempts.wait_marker(2)
-    attempts.write_on(zombie, b"late")
-    attempts.wait_marker(3)
-    attempts.end(attempts.write(b"repeated"), commit=True)
-    attempts.wait_marker(5)
-    assert attempts.visible() == ["late", "repeated"]
+    with closing(Attempts(cluster)) as attempts:
+        zombie = attempts.write(b"first")
+        attempts.end(zombie, commit=False)
+        attempts.wait_marker(2)
+        attempts.write_on(zombie, b"late")
+        attempts.wait_marker(3)
+        attempts.end(attempts.write(b"repeated"), commit=True)
+        attempts.wait_marker(5)
+        assert attempts.visible() == ["late", "repeated"]
 
 
 @pytest.mark.parametrize("version", ["3.6.2", "3.9.1", "4.3.0"])
 def test_with_verification_the_late_row_is_refused(start: Start, version: str) -> None:
-    attempts = Attempts(start(version))
-    zombie = attempts.write(b"first")
-    attempts.end(zombie, commit=False)
-    attempts.wait_marker(2)
-    attempts.write_on(zombie, b"late")
-    with pytest.raises((ProduceFailed, ProducerFenced)):
-        zombie.commit(Deadline(PATIENCE_S))
-    attempts.end(attempts.write(b"repeated"), commit=True)
-    attempts.wait_marker(4)
-    assert attempts.visible() == ["repeated"]
+    with closing(Attempts(start(version))) as attempts:
+        zombie = attempts.write(b"first")
+        attempts.end(zombie, commit=False)
+        attempts.wait_marker(2)
+        attempts.write_on(zombie, b"late")
+        with pytest.raises((ProduceFailed, ProducerFenced)):
+            zombie.commit(Deadline(PATIENCE_S))
+        attempts.end(attempts.write(b"repeated"), commit=True)
+        attempts.wait_marker(4)
+        assert attempts.visible() == ["repeated"]
 
 
 def test_a_broker_before_3_6_is_refused_before_anything_is_written(start: Start) -> None:
