@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings
@@ -23,6 +22,7 @@ from tests.fakes.cluster import FakeCluster
 from tests.fakes.kafka import FakeKafka
 from tests.protocol.test_stories import STREAM, Driver
 from tests.protocol.world import TOPIC, World, options
+from tests.task.random_rows import ROWS, Given, columns, is_good
 
 LETTERS = "dead"
 NOW_MS = 1_700_000_000_000
@@ -209,43 +209,6 @@ def test_the_witness_is_a_row_in_its_own_topic_however_late_it_comes(
 
 
 # --- Rows of all kinds.
-
-NAMES = st.sampled_from([TOPIC.encode()] * 4 + [None, b"", b"a b", b"t\xff", b"__consumer_offsets"])
-NAMES |= st.just(b"__eos_sink_log")
-KEYS = st.sampled_from([b"k", "ü".encode(), b"", None, b"a\0b", b"k\xff", b"\xed\xa0\x80"])
-PAIRS = st.lists(st.none() | st.tuples(KEYS, st.none() | st.just(b"h")), max_size=2)
-NUMBERS = st.sampled_from([None, None, 0, 1, -1])
-ROWS = st.lists(st.tuples(NAMES, st.none() | PAIRS, NUMBERS), min_size=1, max_size=5)
-Given = tuple[bytes | None, list[tuple[bytes | None, bytes | None] | None] | None, int | None]
-
-
-def is_good(row: Given) -> bool:
-    name, pairs, number = row
-    keys = [b"\0" if each is None or each[0] is None else each[0] for each in pairs or ()]
-    texts = all(key.decode(errors="replace").encode() == key and b"\0" not in key for key in keys)
-    return name == TOPIC.encode() and texts and (number is None or number >= 0)
-
-
-def columns(rows: list[Given]) -> pa.RecordBatch:
-    """As Spark may make them: its strings need not be UTF-8."""
-    names, lists, numbers = zip(*rows, strict=True)
-    pairs = [pair for each in lists for pair in each or ()]
-    text, content = ([pair and pair[n] for pair in pairs] for n in (0, 1))
-    pair = pa.StructArray.from_arrays(
-        [pa.array(text, pa.binary()).view(pa.string()), pa.array(content, pa.binary())],
-        ["key", "value"],
-        mask=pa.array([each is None for each in pairs], pa.bool_()),
-    )
-    ends = np.cumsum([0, *(len(each or ()) for each in lists)])
-    starts = pa.array(ends, pa.int32(), mask=np.array([*(each is None for each in lists), False]))
-    return pa.RecordBatch.from_pydict(
-        {
-            "value": [b"%d" % number for number in range(len(rows))],
-            "topic": pa.array(names, pa.binary()).view(pa.string()),
-            "headers": pa.ListArray.from_arrays(starts, pair),
-            "partition": pa.array(numbers, pa.int32()),
-        }
-    )
 
 
 @settings(max_examples=50)
