@@ -30,7 +30,7 @@ from eos_sink.cli import (
     watch,
 )
 from eos_sink.cli.arguments import ENVIRONMENT
-from eos_sink.cli.output import CommandError, print_report, printable, signals_within_calls
+from eos_sink.cli.output import CommandError, Report, print_report, printable, signals_within_calls
 from eos_sink.errors import EosSinkError
 from eos_sink.ops import RefusedChoice
 
@@ -75,6 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     logging.basicConfig(level=logging.INFO, handlers=[handler])
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _exit_on_signal)
+    report: Report | None = None
     try:
         with signals_within_calls():
             report = parsed.run(parsed)
@@ -105,7 +106,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         # The reader of the pipe is gone. Python would report that again when it closes stdout.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return _CANNOT_RUN
+        if report is None:
+            return _CANNOT_RUN
     if report.interrupted:
         return _INTERRUPTED
     return _OK if report.ok else _FAILED

@@ -31,8 +31,8 @@ examples:
   eos-sink resolve readings --bootstrap-server kafka:9092 --visible   what is in doubt is there
   eos-sink resolve readings --bootstrap-server kafka:9092 --lost --partitions 0,2 --yes
 
-exit code: 0 no choice is needed, or it is carried out; 1 a choice is needed; 2 the choice is
-refused, or Kafka reports an error
+exit code: 0 no choice is needed, or it is carried out; 1 a choice is needed, or there is no trace
+of the query; 2 the choice is refused, or Kafka reports an error
 """
 
 _TAIL = 100_000
@@ -145,6 +145,10 @@ def make_report(
         )
     elif evidence.committed:
         notes.append("To continue: the right --log-topic; or restore the topic; or --forget.")
+    elif evidence.untraced:
+        from eos_sink.ops.resolve import UNTRACED
+
+        notes.append(UNTRACED)
     else:
         notes.append("Nothing is in doubt. If the query still stops: --accept or --forget.")
     return Report(
@@ -152,7 +156,9 @@ def make_report(
         tuple(map(_make_row, evidence.transactions)),
         tuple(notes),
         ok=written is not None
-        or not (evidence.in_doubt or evidence.unrepeated or evidence.committed),
+        or not (
+            evidence.in_doubt or evidence.unrepeated or evidence.committed or evidence.untraced
+        ),
         document=_document(options, evidence, choice, written),
     )
 

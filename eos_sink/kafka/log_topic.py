@@ -12,6 +12,7 @@ from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.error_codes import LOGGER, convert_error, convert_errors
 from eos_sink.kafka.interfaces import TopicDescription, Unseen
 from eos_sink.kafka.shared_clients import SharedClients
+from eos_sink.shell import quote
 
 # Fixed, since a query's key is searched in one partition: with another number it would be searched
 # in another one, and a decision would seem never to have been made.
@@ -106,8 +107,10 @@ class LogTopic:
             raise ConfigurationError(
                 f"The decision log {topic.name} has {_POLICY}={policy} instead of {wanted}: "
                 "decisions would be deleted with time.",
-                remedy=f"kafka-configs --bootstrap-server HOST:PORT --alter --entity-type topics "
-                f"--entity-name {topic.name} --add-config {_POLICY}={wanted}. Nothing was written.",
+                remedy="If it has anything but decisions, name another topic (eos.log.topic, "
+                "--log-topic): compaction would delete its rows. Nothing was written. If it is the "
+                "log:\nkafka-configs --bootstrap-server HOST:PORT --alter --entity-type topics "
+                f"--entity-name {quote(topic.name)} --add-config {_POLICY}={wanted}",
                 data={"topic": topic.name, _POLICY: policy},
             )
 

@@ -211,7 +211,9 @@ def _check_log(snapshot: Snapshot) -> Iterator[Alert]:
             f"The decision log has {len(foreign)} records that this version cannot read: "
             f"{places}{more}.",
             "The sink skips them, but no other program should write to this topic: find the "
-            "writer, or use a newer version of eos-sink.",
+            "writer, or use a newer version of eos-sink."
+            if snapshot.queries
+            else "It has no query either: check that --log-topic is the queries' eos.log.topic.",
         )
     if snapshot.unrecorded:
         more = " ..." if len(snapshot.unrecorded) > _SHOWN else ""

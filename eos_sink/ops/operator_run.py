@@ -54,6 +54,24 @@ def read_log(
         register.close()
 
 
+def moved(seq: int, entry: Entry) -> RefusedChoice:
+    """The error of a command whose operator has seen another record than the latest one.
+
+    Args:
+        seq: of the record that was seen.
+    """
+    run = entry.record.run
+    return RefusedChoice(
+        f"The log has moved from seq {seq} to {entry.seq} meanwhile"
+        + (f", by {run}" if run else "")
+        + (
+            ". Look again."
+            if run and run.tool
+            else ". If a run of the query is alive, stop it. Then look again."
+        )
+    )
+
+
 @contextmanager
 def take_over(
     kafka: Kafka, options: SinkOptions, entry: Entry, tool: str, deadline: Deadline

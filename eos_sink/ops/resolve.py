@@ -26,13 +26,14 @@ from eos_sink.kafka.interfaces import (
 )
 from eos_sink.kafka.topic_traces import PartitionTail, Trace
 from eos_sink.ops import RefusedChoice
-from eos_sink.ops.operator_run import read_log, take_over
+from eos_sink.ops.operator_run import moved, read_log, take_over
 from eos_sink.options import SinkOptions
 from eos_sink.protocol.fingerprint import RowDigester
 from eos_sink.protocol.model import (
     Decision,
     Numbering,
     OtherStream,
+    Override,
     Prepared,
     RowDigest,
     Run,
@@ -40,6 +41,10 @@ from eos_sink.protocol.model import (
 from eos_sink.protocol.outcome import Evidence, Outcome, evidence_in_log, outcome
 
 TOOL = "eos-sink resolve"
+UNTRACED = (
+    "The log has no record of the query, and Kafka knows no committed transaction of it: check "
+    "that --bootstrap-server, --log-topic and --prefix are the query's own."
+)
 
 
 class Choice(Enum):
@@ -125,6 +130,11 @@ class QueryEvidence:
         if isinstance(self.members, Unseen):
             return None
         return tuple(sorted(member.host for member in self.members))
+
+    @property
+    def untraced(self) -> bool:
+        """Whether neither the log nor Kafka has a trace of the query."""
+        return not (self.seq or self.committed)
 
     @property
     def in_doubt(self) -> list[TransactionEvidence]:
@@ -239,6 +249,8 @@ def apply_choice(
     if partitions and not about_partitions:
         raise RefusedChoice(f"--{choice.value} concerns the whole batch, not partitions.")
     if choice is Choice.FORGET:
+        if evidence.untraced:
+            raise RefusedChoice(f"There is nothing to drop. {UNTRACED}")
         return None, None
     if decision is None:
         raise RefusedChoice("The log has no decision of this query to choose about.")
@@ -248,9 +260,7 @@ def apply_choice(
         return replace(decision, override=replace(override, complete=True)), None
     if choice is Choice.ACCEPT:
         return replace(decision, override=replace(override, accepted=True)), None
-    chosen = frozenset(partitions or (each.entry.partition for each in evidence.in_doubt))
-    if not chosen:
-        raise RefusedChoice("Nothing is in doubt: the query can be started without a choice.")
+    chosen = frozenset(partitions) or _find_doubts(evidence, override, choice)
     _check_doubts(evidence, decision, chosen)
     visible, lost = override.visible - chosen, override.lost - chosen
     if choice is Choice.VISIBLE:
@@ -286,6 +296,20 @@ _REFUSALS = {
     "without a number is accepted instead, as nothing repeats it",
     Outcome.UNKNOWN: "has not been seen yet: an open transaction may hide its witness. Look again",
 }
+
+
+def _find_doubts(evidence: QueryEvidence, override: Override, choice: Choice) -> frozenset[int]:
+    """What a choice without partitions is about: never what an earlier one was about."""
+    found = frozenset(each.entry.partition for each in evidence.in_doubt)
+    if not found and (override.visible or override.lost):
+        raise RefusedChoice(
+            f"An earlier choice stands, and the next start acts on it: partitions "
+            f"{sorted(override.visible)} are visible, {sorted(override.lost)} lost. To change it, "
+            f"name the partitions: --{choice.value} --partitions P,P."
+        )
+    if not found:
+        raise RefusedChoice("Nothing is in doubt: the query can be started without a choice.")
+    return found
 
 
 def _check_doubts(evidence: QueryEvidence, decision: Decision, chosen: Iterable[int]) -> None:
@@ -325,10 +349,7 @@ def write_choice(  # noqa: PLR0913, PLR0917
     entry = read_log(kafka, options, deadline, create=True)
     assert entry is not None
     if entry.seq != evidence.seq:
-        raise RefusedChoice(
-            f"The log has moved from seq {evidence.seq} to {entry.seq} meanwhile, so a run of the "
-            "query is alive. Stop it, then look again."
-        )
+        raise moved(evidence.seq, entry)
     with take_over(kafka, options, entry, TOOL, deadline) as (register, token):
         register.expect(token, deadline)
         if decision is None:

@@ -22,7 +22,7 @@ from eos_sink.kafka.interfaces import (
     TransactionStatus,
 )
 from eos_sink.ops import RefusedChoice
-from eos_sink.ops.operator_run import read_log, take_over
+from eos_sink.ops.operator_run import moved, read_log, take_over
 from eos_sink.ops.status import (
     QueryStatus,
     QueryTransaction,
@@ -31,7 +31,7 @@ from eos_sink.ops.status import (
     group_by_query,
 )
 from eos_sink.options import SinkOptions
-from eos_sink.shell import sink_command
+from eos_sink.protocol.operator_errors import resolve_command
 
 TOOL = "eos-sink transactions"
 
@@ -120,15 +120,12 @@ def end_undecided(  # noqa: PLR0913
             "the query's own --log-topic; or let the transactions time out."
         )
     if entry.seq != seq:
-        raise RefusedChoice(
-            f"The log has moved from seq {seq} to {entry.seq} meanwhile, so a run of the query is "
-            "alive. Look again."
-        )
+        raise moved(seq, entry)
     # A new record in a log that has lost the query's records would hide the loss.
     if not entry.seq and kafka.control().list_committed(f"{options.names.group}-", deadline):
         raise RefusedChoice(
             "The log has no record of the query, but transactions of it were committed before: see "
-            f"{sink_command('resolve', options.names.query)}."
+            f"{resolve_command(options.names, options.log_topic)}"
         )
     _check_undecided(entry, options, transactions)
     _check_open(kafka, transactions, deadline)

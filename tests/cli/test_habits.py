@@ -187,6 +187,20 @@ def test_a_reader_that_has_seen_enough_ends_it_without_noise() -> None:
     assert done.stderr == ""
 
 
+def test_without_a_reader_the_exit_code_is_of_what_was_done() -> None:
+    """A script must not take for refused what was carried out."""
+    program = (
+        "from eos_sink import cli; from eos_sink.cli import status; from eos_sink.cli.output "
+        "import Report; status.run = lambda _: Report((), (), ('done',) * 9999, True, {}); "
+        "import sys; sys.exit(cli.main(['status', '--bootstrap-server', 'x:1']))"
+    )
+    command = f"{sys.executable} -c {shlex.quote(program)} | true; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(
+        ["bash", "-c", command], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_ctrl_c_ends_a_command_with_one_line(tmp_path: Path) -> None:
     fifo = tmp_path / "never.py"
     os.mkfifo(fifo)

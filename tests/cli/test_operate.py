@@ -169,6 +169,18 @@ def test_foreign_and_newer_records_are_listed_and_the_rest_is_shown(
         ops.types("commit", ops.id(0, 0), "--yes")
 
 
+def test_a_topic_of_rows_is_not_taken_for_a_log_with_a_strange_writer(
+    world: World, ops: Operator
+) -> None:
+    Driver(world).run(0, [b"a"])
+    (partition,) = world.cluster.topics["__eos_sink_log"].partitions
+    partition.start = partition.end
+    put(world, "key", b"row")
+    found = render(ops.status())
+    assert "check that --log-topic is the queries' eos.log.topic" in found
+    assert "find the writer" not in found
+
+
 def put(world: World, key: str, value: bytes) -> None:
     (partition,) = world.cluster.topics["__eos_sink_log"].partitions
     foreign = Txn("foreign", 1, 0, Outcome.COMMITTED)

@@ -252,3 +252,11 @@ def test_a_missing_record_is_shown_with_its_traces(world: World) -> None:
     assert not report.ok
     assert "there is no topic __eos_sink_log" in render(report)
     assert world.options.names.task(0, 0) in render(report)
+
+
+def test_a_query_without_a_trace_is_not_said_to_be_well(world: World) -> None:
+    seen = gather_evidence(FakeAdmin(world.cluster), world.options, 10, Deadline(5))
+    report = make_report(world.options, seen)
+    assert not report.ok
+    assert "--bootstrap-server, --log-topic and --prefix are the query's own" in render(report)
+    assert "--forget" not in render(report)

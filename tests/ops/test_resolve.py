@@ -176,6 +176,18 @@ def test_a_ruling_can_be_changed_while_the_doubt_lasts(world: World, ops: Operat
     assert Driver(world).planner.plan().lost == {1}
 
 
+def test_a_choice_after_another_one_is_not_told_that_none_is_needed(
+    world: World, ops: Operator
+) -> None:
+    """The next start acts on the first one."""
+    bring_into_doubt(world, committed=False)
+    ops.chooses(Choice.LOST)
+    with pytest.raises(RefusedChoice, match=r"\[0, 1\] lost.* --visible --partitions"):
+        ops.chooses(Choice.VISIBLE)
+    ops.chooses(Choice.VISIBLE, 0, 1)
+    assert Driver(world).planner.plan().lost == frozenset()
+
+
 def test_evidence_goes_before_a_ruling(world: World, ops: Operator) -> None:
     """The permission to read was missing, and is there again."""
     bring_into_doubt(world)
@@ -332,6 +344,15 @@ def test_forget_starts_a_new_log_where_the_old_one_is_gone(world: World, ops: Op
     assert world.visible() == [b"a", b"b"]
 
 
+def test_nothing_is_dropped_where_there_is_no_trace_of_the_query(
+    world: World, ops: Operator
+) -> None:
+    """It may be the wrong cluster or log, which gets no record, and no log."""
+    with pytest.raises(RefusedChoice, match="--bootstrap-server, --log-topic and --prefix"):
+        ops.chooses(Choice.FORGET)
+    assert world.options.log_topic not in world.cluster.topics
+
+
 def test_a_run_that_is_still_alive_is_refused_with_the_reason(world: World, ops: Operator) -> None:
     live = Driver(world)
     reports = live.write(live.planner.plan(), 0, [b"a"])
@@ -442,6 +463,17 @@ def test_a_choice_from_old_evidence_is_refused_and_fences_no_run(
         ops.chooses(Choice.FORGET, seen=seen)
     live.run(2, [b"c"])
     assert world.visible() == [b"a", b"b", b"c"]
+
+
+def test_of_two_operators_the_second_is_told_what_the_first_has_done(
+    world: World, ops: Operator
+) -> None:
+    Driver(world).run(0, [b"a"])
+    seen = ops.looks()
+    ops.chooses(Choice.ACCEPT)
+    with pytest.raises(RefusedChoice, match=r"seq 2 to 3 meanwhile, by .*eos-sink resolve") as told:
+        ops.chooses(Choice.FORGET, seen=seen)
+    assert "a run of the query is alive" not in str(told.value)
 
 
 def test_the_fingerprint_of_other_rows_is_not_the_decided_one(world: World, ops: Operator) -> None:

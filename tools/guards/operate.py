@@ -5,6 +5,7 @@ from __future__ import annotations
 from tools.guards.guard import Guard, Removal, proofs
 
 _OPERATOR_RUN = "eos_sink/ops/operator_run.py"
+_RESOLVE = "eos_sink/ops/resolve.py"
 _PROCESSES = "eos_sink/driver/processes.py"
 _PROCESS = "tests/ops/test_processes.py::"
 _TAKEN_OVER = "tests/cli/test_resolve.py::test_a_run_that_may_be_alive_has_to_be_taken_over"
@@ -127,5 +128,31 @@ GUARDS = (
         ),
         proofs(_PROCESS + "test_a_process_of_another_place_is_no_sibling[pid_namespace]"),
         outside="in the model a run has one planner process",
+    ),
+    Guard(
+        "a choice does not change an earlier one unasked",
+        "An operator who chooses after another one learns what the next start does.",
+        (
+            Removal(
+                _RESOLVE,
+                "    if not found and (override.visible or override.lost):\n",
+                "    if False:\n",
+            ),
+        ),
+        proofs(
+            "tests/ops/test_resolve.py::"
+            "test_a_choice_after_another_one_is_not_told_that_none_is_needed"
+        ),
+        outside=_NO_OPERATOR,
+    ),
+    Guard(
+        "nothing is dropped without a trace",
+        "On another cluster a command creates no log, and does not say that it has helped.",
+        (Removal(_RESOLVE, "        if evidence.untraced:\n", "        if False:\n"),),
+        proofs(
+            "tests/ops/test_resolve.py::"
+            "test_nothing_is_dropped_where_there_is_no_trace_of_the_query"
+        ),
+        outside=_NO_OPERATOR,
     ),
 )

@@ -68,7 +68,10 @@ def _check_settings(topic: TopicDescription, facts: Facts) -> Findings:
     commands, settings = facts.commands, {**LOG_CONFIGURATION, **topic.settings}
     name, wanted = "cleanup.policy", LOG_CONFIGURATION["cleanup.policy"]
     if settings[name] != wanted:
-        meaning = "Decisions would be deleted after a time: the query is refused at its start."
+        meaning = (
+            "Decisions would be deleted after a time: the query is refused at its start. If it has "
+            "anything else, name another topic as the log: compaction would delete its rows."
+        )
         yield Check.LOG.failure(*fix_setting(topic, name, wanted, meaning, commands))
     name, wanted = "max.message.bytes", LOG_CONFIGURATION["max.message.bytes"]
     if int(settings[name]) < int(wanted):
