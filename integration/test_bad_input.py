@@ -198,6 +198,28 @@ def test_a_row_for_the_log_of_another_sink_is_a_dead_letter(
     assert read_topic(kafka.bootstrap_servers, log).values() == before
 
 
+DECISION = '{"format": 1, "seq": 1, "writer": "x"}'
+
+
+@pytest.mark.parametrize("policy", ["delete", "compact"])
+def test_a_row_that_looks_like_a_decision_does_not_stop_the_queries_of_its_topic(
+    kafka: KafkaCluster, run: MakeRun, policy: str
+) -> None:
+    topic = new_topic(kafka, "orders", 8, cleanup_policy=policy)
+    # In a table it is one of several rows.
+    before = ["first", "second"] if policy == "compact" else []
+    values = [*before, DECISION, "restarted", "last"]
+    for number, value in enumerate(values):
+        # A process asks once about a topic: by the option, and of the column before it decides.
+        given = {"topic": topic} if number % 2 else {}
+        query = run(kafka, eos_id=topic, **given)
+        query._batches = number
+        query.write(
+            value=[value], key=[value], topic=[topic], partition=pa.array([number], pa.int32())
+        )
+    assert read_topic(kafka.bootstrap_servers, topic).values() == values
+
+
 def test_a_compacted_topic_with_the_partitions_of_a_log_takes_rows(
     kafka: KafkaCluster, run: MakeRun
 ) -> None:

@@ -94,6 +94,25 @@ def test_a_row_that_only_fits_before_it_is_compressed_is_refused_by_name_or_a_de
     assert f"compression.type={codec}" in reason.decode()
 
 
+@pytest.mark.parametrize(
+    ("client", "level", "codec", "theirs"),
+    [("gzip", "0", "producer", {}), ("gzip", "9", "zstd", {"compression_zstd_level": "-100000"})],
+    ids=["the client's", "the topic's"],
+)
+def test_a_level_that_compresses_less_than_the_default_is_not_taken_for_it(
+    kafka: KafkaCluster, run: MakeRun, client: str, level: str, codec: str, theirs: dict[str, str]
+) -> None:
+    most = 100_000
+    topic = new_topic(kafka, "main", 1, max_message_bytes=most, compression_type=codec, **theirs)
+    letters = new_topic(kafka, "dead", 1, max_message_bytes=1_000_000)
+    given = {"kafka_compression_type": client, "kafka_compression_level": level}
+    query = run(kafka, topic=topic, eos_dead_letter_topic=letters, **given)
+    words = random.Random(0).choices([b"order", b"customer", b"amount", b"day", b"17"], k=40_000)
+    report = query.write(value=[b" ".join(words), b"good"])
+    assert report.dead_letters == {"RecordTooLargeException": 1}
+    assert [each.value for each in read_topic(kafka.bootstrap_servers, topic)] == [b"good"]
+
+
 def find_edge(content: bytes, client: str, topic: TopicRules) -> int:
     """The largest start of the content that the topic is sure to take; the next one is not."""
     low, high = 1, len(content)

@@ -1,7 +1,8 @@
 """Topics that are the decision log of other queries, with an `eos.log.topic` of their own.
 
 A row there would stop one of them, or be read as a decision of it. The configured log is known by
-its name; any other one by its records.
+its name; any other one by its records. A single row with the content of a decision must not stop
+the queries that write a topic: applications may forward whatever they get.
 """
 
 from __future__ import annotations
@@ -15,16 +16,18 @@ from eos_sink.kafka.interfaces import Kafka
 
 
 def find_logs(kafka: Kafka, topics: Collection[str], deadline: Deadline) -> frozenset[str]:
-    """Those of the topics in which decisions are, as far as they can be read: this protects from
-    mistakes, and the permissions on a log from everything else."""
+    """Those of the topics of whose newest records most are decisions, as far as they can be read:
+    this protects from mistakes, and the permissions on a log from everything else."""
     if not topics:
         return frozenset()
     newest = kafka.newest_values(topics, deadline)
-    return frozenset(topic for topic, values in newest.items() if any(map(is_record, values)))
+    return frozenset(
+        topic for topic, values in newest.items() if 2 * sum(map(is_record, values)) > len(values)
+    )
 
 
 def check_no_logs(kafka: Kafka, topics: Collection[str], deadline: Deadline) -> None:
-    """Raises ConfigurationError if decisions are in one of the topics."""
+    """Raises ConfigurationError if `find_logs` finds one of the topics."""
     for topic in sorted(find_logs(kafka, topics, deadline)):
         raise ConfigurationError(
             f"Topic {topic!r} is the decision log of queries that have their own eos.log.topic: a "

@@ -21,7 +21,13 @@ from eos_sink.kafka.interfaces import (
     Visibility,
     Witness,
 )
-from eos_sink.kafka.log_topic import LOG_CONFIGURATION, LOG_PARTITIONS, LogTopic, home_of
+from eos_sink.kafka.log_topic import (
+    LOG_CONFIGURATION,
+    LOG_PARTITIONS,
+    LogTopic,
+    home_of,
+    may_be_log,
+)
 from eos_sink.kafka.member import ConfluentMember
 from eos_sink.kafka.producer import ConfluentProducer
 from eos_sink.kafka.shared_clients import FIRST_ANSWER_S, SharedClients
@@ -195,11 +201,11 @@ class ConfluentKafka:
     ) -> Mapping[str, Sequence[bytes]]:
         from eos_sink.kafka.admin_requests import describe_topics
 
-        described = describe_topics(self.clients.control().wire, topics, deadline, settings=False)
+        described = describe_topics(self.clients.control().wire, topics, deadline)
         places = [
             (name, number)
             for name, topic in described.items()
-            if isinstance(topic, TopicDescription) and len(topic.partitions) == LOG_PARTITIONS
+            if isinstance(topic, TopicDescription) and may_be_log(topic)
             for number in topic.partitions
         ]
         if not places:

@@ -536,7 +536,8 @@ class Kafka(Protocol):
         self, topics: Collection[str], deadline: Deadline
     ) -> Mapping[str, Sequence[bytes]]:
         """A few of the newest values of each partition, committed or not, as far as they can be
-        read, and only of topics with as many partitions as a decision log."""
+        read, and only of topics with as many partitions as a decision log and, as far as it can be
+        seen, its cleanup.policy."""
 
     def close(self) -> None:
         """Close what the process shares; the next call that needs it makes it again."""

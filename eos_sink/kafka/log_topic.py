@@ -39,6 +39,12 @@ def home_of(query: str) -> int:
     return zlib.crc32(query.encode()) % LOG_PARTITIONS
 
 
+def may_be_log(topic: TopicDescription) -> bool:
+    """Whether `LogTopic.ensure` would take the topic, as far as it can be seen."""
+    policy = topic.setting(_POLICY)
+    return len(topic.partitions) == LOG_PARTITIONS and policy in (None, LOG_CONFIGURATION[_POLICY])
+
+
 class LogTopic:
     """The topic of one query's decision log.
 

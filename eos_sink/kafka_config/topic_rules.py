@@ -10,7 +10,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-_NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
+_NAME_LENGTH = 249
+_NAME = re.compile(rf"[A-Za-z0-9._-]{{1,{_NAME_LENGTH}}}")
 # Only Kafka itself writes them.
 _INTERNAL = ("__consumer_offsets", "__transaction_state", "__share_group_state")
 _FOREVER = 2**63 - 1
@@ -27,6 +28,11 @@ _GROWS_BY = 128
 def is_topic_name(name: str) -> bool:
     """Whether there can be a topic of this name that applications write."""
     return bool(_NAME.fullmatch(name)) and name not in (".", "..", *_INTERNAL)
+
+
+def quote_name(name: str) -> str:
+    """For messages: what a row has in place of a topic's name may be as large as the row."""
+    return repr(name if len(name) <= _NAME_LENGTH else f"{name[:_NAME_LENGTH]}...")
 
 
 @dataclass(frozen=True)
@@ -83,6 +89,9 @@ class TopicRules:
             before = after = _FOREVER
         compression = settings.get("compression.type", "producer")
         level = settings.get(f"compression.{compression}.level")
+        # The default of gzip, as Deflater.DEFAULT_COMPRESSION; zstd's is 3, and -1 a level.
+        if compression == "gzip" and level == "-1":
+            level = None
         return TopicRules(
             partitions=partitions,
             max_bytes=min(number("max.message.bytes"), number("segment.bytes")),

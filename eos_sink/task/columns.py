@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from eos_sink.errors import ConfigurationError
 from eos_sink.kafka.rows import Rows, find_wrong_keys, to_bytes
 from eos_sink.kafka_config.destinations import Destinations
-from eos_sink.kafka_config.topic_rules import is_topic_name
+from eos_sink.kafka_config.topic_rules import is_topic_name, quote_name
 
 # Its name in SparkThrowable.getCondition of Spark's own sink.
 _NULL_TOPIC = "KAFKA_NULL_TOPIC_IN_DATA"
@@ -113,8 +113,8 @@ def check_topics(rows: Rows, log: str) -> None:
     wrong = next((name for name in names if not is_topic_name(name)), None)
     if wrong is not None:
         raise ConfigurationError(
-            f"A row has {wrong!r} in column 'topic', which cannot be the name of a topic that "
-            "applications write.",
+            f"A row has {quote_name(wrong)} in column 'topic', which cannot be the name of a topic "
+            "that applications write.",
             remedy="Give the row another topic, or filter such rows. Nothing of the batch is "
             "visible.",
             data={"topic": wrong},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -60,10 +61,18 @@ class RecordSizes:
 
 
 class Codec(NamedTuple):
-    """How the client compresses: `compression.type` and `compression.level`."""
+    """`compression.type` of a client or a topic, and the level; None: the default."""
 
     name: str
     level: int | None
+
+    @staticmethod
+    def of_client(settings: Mapping[str, str]) -> Codec:
+        """Args:
+        settings: librdkafka's, whose default level is -1.
+        """
+        level = int(settings.get("compression.level", -1))
+        return Codec(settings.get("compression.type", "none"), None if level == -1 else level)
 
 
 def find_largest(record: Rows, plain: int, client: Codec, topic: TopicRules) -> int:
@@ -95,8 +104,9 @@ def find_largest(record: Rows, plain: int, client: Codec, topic: TopicRules) -> 
 def _compress(content: bytes, plain: int, codec: Codec, blocks: dict[str, int]) -> int:
     """The size of a batch of this content, or a little more."""
     name, level = codec
-    level = level if level is not None and level > 0 else _LEVELS.get(name)
-    how = pa.Codec(name, level if name in _LEVELS else None)
+    usual = _LEVELS.get(name)
+    # Below the default, gzip has a level that compresses nothing, and zstd has negative ones.
+    how = pa.Codec(name, usual if level is None or usual is None else level)
     step = blocks.get(name, len(content)) or 1
     starts = range(0, len(content), step)
     found = sum(len(how.compress(content[at : at + step], asbytes=True)) for at in starts)

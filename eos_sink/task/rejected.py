@@ -21,7 +21,7 @@ from eos_sink.kafka.log_topic import LOG_PARTITIONS
 from eos_sink.kafka.rows import Int64s, Rows, find_valid, find_wrong_keys, split_headers
 from eos_sink.kafka.topic_rules import read_topic_rules
 from eos_sink.kafka_config import translate
-from eos_sink.kafka_config.topic_rules import TopicRules, is_topic_name
+from eos_sink.kafka_config.topic_rules import TopicRules, is_topic_name, quote_name
 from eos_sink.options import SinkOptions
 from eos_sink.task.dead_letters import Fault, to_dead_letters
 from eos_sink.task.record_sizes import Codec, RecordSizes, find_largest
@@ -87,8 +87,7 @@ class RejectedRows:
         self._now_ms = now_ms
         settings = translate(options.kafka).settings
         self._client_bytes = int(settings.get("message.max.bytes", _CLIENT_BYTES))
-        level = int(settings.get("compression.level", -1))
-        self._codec = Codec(settings.get("compression.type", "none"), level)
+        self._codec = Codec.of_client(settings)
         room = int(settings.get("queue.buffering.max.kbytes", _LETTER_BYTES // 1024)) * 1024
         self._letter_bytes = max(self._client_bytes, min(room, _MOST_BYTES))
         propagation_ms = int(settings.get("topic.metadata.propagation.max.ms", _MISSING_S * 1000))
@@ -135,7 +134,10 @@ class RejectedRows:
     def _to_letters(
         self, rows: Rows, rejected: Int64s, faults: Mapping[int, Fault]
     ) -> Iterator[Rows]:
-        ends = np.cumsum(RecordSizes(rows).sizes()[0][rejected])
+        names, topics = rows.topics
+        # The name of the topic becomes a header, and may be larger than all the rest.
+        sizes = RecordSizes(rows).sizes()[0] + np.array([len(name) for name in names])[topics]
+        ends = np.cumsum(sizes[rejected])
         slices = ends // _SLICE_BYTES + np.arange(len(rejected)) // _SLICE_ROWS
         most = Sizes(self._letter_bytes, self._dead_letter_rules().sure_bytes)
         for some in np.split(rejected, np.flatnonzero(np.diff(slices)) + 1):
@@ -214,7 +216,7 @@ class RejectedRows:
     def _find_wrong_topics(self, names: list[str], topics: Int64s) -> Found:
         for index, name in enumerate(names):
             if not is_topic_name(name):
-                what = f"cannot be written: {name!r}" if name else "is null or empty"
+                what = f"cannot be written: {quote_name(name)}" if name else "is null or empty"
                 fault = Fault(_BAD_NAME, f"The topic {what}.")
             elif name == self._options.log_topic or name in self._logs:
                 # As the topics that only Kafka writes: the row is wrong, the others are not.

@@ -127,13 +127,16 @@ class Task:
     def state(self) -> TransactionState:
         return state(self.harness, self.transactional_id)
 
-    def write(self, topic: str, *values: bytes, partition: int = 0) -> list[int]:
+    def write(
+        self, topic: str, *values: bytes, partition: int = 0, key: bytes | None = None
+    ) -> list[int]:
         """Produce and flush; the offsets."""
         offsets: list[int] = []
         for value in values:
             self.producer.produce(
                 topic,
                 value,
+                key,
                 partition=partition,
                 on_offset=lambda _, offset: offsets.append(offset),
             )

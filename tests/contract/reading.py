@@ -458,19 +458,21 @@ class TopicContract:
         assert view.allowed >= {"READ", "WRITE", "DESCRIBE", "DESCRIBE_CONFIGS"}
         assert harness.kafka().describe_topics([], harness.deadline()) == {}
 
-    def test_the_newest_values_are_those_of_topics_with_the_partitions_of_a_log(
+    def test_the_newest_values_are_those_of_topics_that_may_be_a_log(
         self, harness: Harness
     ) -> None:
         small, missing = harness.create_topic(), f"missing-{harness.names.query}"
-        log = harness.create_topic(partitions=LOG_PARTITIONS)
-        topics = [small, missing, log]
+        log = harness.create_topic(LOG_PARTITIONS, settings={"cleanup.policy": "compact"})
+        deleted = harness.create_topic(LOG_PARTITIONS, settings={"cleanup.policy": "delete"})
+        topics = [small, missing, log, deleted]
         assert not any(harness.kafka().newest_values(topics, harness.deadline()).values())
         for number, end in enumerate((Task.commit, Task.abort)):
             task = Task.start(harness, number)
             task.write(small, b"a")
-            task.write(log, b"%d" % number, partition=number)
+            task.write(deleted, b"a")
+            task.write(log, b"%d" % number, partition=number, key=b"k")
             end(task)
-        Task.start(harness, 2).write(log, b"2", partition=2)
+        Task.start(harness, 2).write(log, b"2", partition=2, key=b"k")
         newest = harness.kafka().newest_values(topics, harness.deadline())
         assert newest.keys() == {log}
         # Committed, aborted and open.

@@ -24,7 +24,7 @@ from eos_sink.kafka.interfaces import (
     Visibility,
     Witness,
 )
-from eos_sink.kafka.log_topic import LOG_PARTITIONS
+from eos_sink.kafka.log_topic import may_be_log
 from eos_sink.kafka.topic_traces import OnRow, PartitionTail, Trace
 from tests.fakes.cluster import WRITING, Coordinators, FakeCluster
 from tests.fakes.group import Membership
@@ -384,16 +384,16 @@ class FakeKafka:
     def newest_values(
         self, topics: Collection[str], deadline: Deadline
     ) -> Mapping[str, Sequence[bytes]]:
-        there = [self.cluster.topics[name] for name in topics if name in self.cluster.topics]
+        views = {name: self._describe(name) for name in topics}
         return {
-            topic.name: [
+            name: [
                 entry.value
-                for log in topic.partitions
+                for log in self.cluster.topics[name].partitions
                 for entry in log.all_from(log.end - _NEWEST)
                 if entry.value is not None
             ]
-            for topic in there
-            if len(topic.partitions) == LOG_PARTITIONS
+            for name, view in views.items()
+            if isinstance(view, TopicDescription) and may_be_log(view)
         }
 
     def close(self) -> None:

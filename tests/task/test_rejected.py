@@ -279,6 +279,27 @@ def test_the_rows_and_the_dead_letters_of_a_task_share_the_limit() -> None:
     assert len(letters(world)) == 2
 
 
+def test_dead_letters_with_long_topics_are_made_in_slices() -> None:
+    rows = Rows(pa.array([b"x"] * 10), topic=pa.array([f"{n}{'?' * 250_000}" for n in range(10)]))
+    cluster = FakeCluster()
+    cluster.create_topic(LETTERS, settings={"max.message.bytes": "10000000"})
+    rejected = RejectedRows(FakeKafka(cluster), given_options(topic=""), {}, 0)
+    assert list(map(len, rejected.sort_out(rows)[1])) == [4, 4, 2]
+
+
+def test_the_reason_of_a_dead_letter_does_not_repeat_a_long_topic() -> None:
+    """Otherwise the letter would be several times as large as its row."""
+    name = "\0" * 300_000
+    rows = Rows(pa.array([b"x"]), topic=pa.array([name]))
+    cluster = FakeCluster()
+    cluster.create_topic(LETTERS)
+    (letters,) = RejectedRows(FakeKafka(cluster), given_options(topic=""), {}, 0).sort_out(rows)[1]
+    ((_, _, _, headers, _, _),) = letters
+    found = dict(headers or ())
+    assert found["__connect.errors.topic"] == name.encode()
+    assert len(found["__connect.errors.exception.message"] or b"") < 1_100
+
+
 def test_dead_letters_are_made_in_slices() -> None:
     """Of 1 MB, or of 1000 rows."""
     for count, size, slices in ((2_500, 10, 3), (10, 250_000, 3), (1, 9_000_000, 1)):

@@ -365,6 +365,30 @@ GUARDS = (
         outside="the model has no topics",
     ),
     Guard(
+        "a row that looks like a decision stops no query",
+        "Applications forward what they get: one such row would stop each query that writes the "
+        "topic, at each restart.",
+        (
+            Removal(
+                "eos_sink/kafka/log_topic.py",
+                "LOG_PARTITIONS and policy in (None, LOG_CONFIGURATION[_POLICY])\n",
+                "LOG_PARTITIONS\n",
+            ),
+            Removal(
+                "eos_sink/decision_log/other_logs.py",
+                "if 2 * sum(map(is_record, values)) > len(values)\n",
+                "if any(map(is_record, values))\n",
+            ),
+        ),
+        proofs(
+            _BAD + "test_a_row_that_looks_like_a_decision_does_not_stop_the_queries_of_its_topic"
+            "[4.3.0-delete]",
+            _BAD + "test_a_row_that_looks_like_a_decision_does_not_stop_the_queries_of_its_topic"
+            "[4.3.0-compact]",
+        ),
+        outside="the model has no topics",
+    ),
+    Guard(
         "the keys of headers are UTF-8",
         "Java clients read U+FFFD otherwise, and confluent-kafka cannot read the headers at all.",
         (
@@ -797,6 +821,41 @@ GUARDS = (
         proofs(
             _RECOMPRESSED + "test_a_row_that_only_fits_before_it_is_compressed_is_refused_by_name_"
             "or_a_dead_letter[4.3.0-none-native-gzip]"
+        ),
+        outside="the model's rows have no size",
+    ),
+    Guard(
+        "a codec's level counts where it compresses less than the default",
+        "A row is a dead letter and does not stop the query at each restart.",
+        (
+            Removal(
+                "eos_sink/task/record_sizes.py",
+                "    how = pa.Codec(name, usual if level is None or usual is None else level)\n",
+                "    how = pa.Codec(name, usual)\n",
+            ),
+        ),
+        proofs(
+            _RECOMPRESSED + "test_a_level_that_compresses_less_than_the_default_is_not_taken_for_it"
+            "[4.3.0-the client's]",
+            _RECOMPRESSED + "test_a_level_that_compresses_less_than_the_default_is_not_taken_for_it"
+            "[4.3.0-the topic's]",
+        ),
+        outside="the model's rows have no size",
+    ),
+    Guard(
+        "long topics of dead letters are limited in each slice, and are not repeated",
+        "They would take gigabytes, or be larger than the dead letter topic takes.",
+        (
+            Removal(
+                _REJECTING,
+                " + np.array([len(name) for name in names])[topics]\n",
+                "\n",
+            ),
+            Removal(_REJECTING, "{quote_name(name)}", "{name!r}"),
+        ),
+        proofs(
+            _REJECTED + "test_dead_letters_with_long_topics_are_made_in_slices",
+            _REJECTED + "test_the_reason_of_a_dead_letter_does_not_repeat_a_long_topic",
         ),
         outside="the model's rows have no size",
     ),
