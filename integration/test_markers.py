@@ -13,7 +13,8 @@ import pytest
 from eos_sink.decision_log import DecisionRegister
 from eos_sink.driver.committer import Committer
 from eos_sink.driver.planner import Planner
-from eos_sink.errors import CommitFailedError, UnfinishedError
+from eos_sink.errors import CommitFailedError, OperatorNeededError, UnfinishedError
+from eos_sink.kafka import transaction_control
 from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import EndOutcome, TransactionState, TransactionStatus
@@ -42,12 +43,13 @@ def brokers() -> Iterator[KafkaCluster]:
 
 
 class Batches:
-    """A query of one task, in steps. Its topic has one copy, on the broker `home`."""
+    """A query of one task, in steps. Its topic has one copy, that of partition 0 on the broker
+    `home`."""
 
     def __init__(self, cluster: KafkaCluster, **more: str) -> None:
         self.cluster = cluster
         self.topic = f"single-{uuid.uuid4().hex[:8]}"
-        cluster.create_topic(self.topic, replication=1)
+        cluster.create_topic(self.topic, partitions=2, replication=1)
         self.home = cluster.node(cluster.leader_of(self.topic, 0))
         given = {
             "kafka.bootstrap.servers": cluster.bootstrap_servers,
@@ -68,10 +70,18 @@ class Batches:
         self.close()
         self.start()
 
-    def write(self, plan: Plan | None = None, batch: int = 0, attempt: int = 0) -> list[TaskReport]:
+    def write(
+        self,
+        plan: Plan | None = None,
+        batch: int = 0,
+        attempt: int = 0,
+        partition: int = 0,
+        values: list[bytes] = ROWS,
+    ) -> list[TaskReport]:
         plan = plan or self.planner.plan()
         task = TaskWriter(self.kafka, self.options, plan, attempt=attempt)
-        rows = [pa.RecordBatch.from_pydict({"value": ROWS})]
+        columns = {"value": values, "partition": pa.array([partition] * len(values), pa.int32())}
+        rows = [pa.RecordBatch.from_pydict(columns)]
         return [task.write(BatchId("stream", batch), 0, rows)]
 
     def describe(self, reports: list[TaskReport]) -> TransactionState:
@@ -93,7 +103,9 @@ class Batches:
         )
 
     def read(self) -> list[bytes | None]:
-        return [each.value for each in read_topic(self.cluster.bootstrap_servers, self.topic)]
+        """The rows of partition 0."""
+        rows = read_topic(self.cluster.bootstrap_servers, self.topic)
+        return [each.value for each in rows if each.partition == 0]
 
     def lose_leader(self) -> None:
         self.read_seq()
@@ -203,11 +215,35 @@ def test_a_decided_transaction_that_times_out_without_a_leader_is_written_again(
     brokers.repair()
 
 
+def commit_without_leader(
+    batches: Batches, monkeypatch: pytest.MonkeyPatch, reports: list[TaskReport]
+) -> None:
+    """The leader goes between the look for it and the marker, which takes no time."""
+    end, commit = KafkaPythonControl._end, ConfluentProducer.commit
+
+    def end_struck(*given: Any) -> dict[str, EndOutcome]:
+        batches.stop_home()
+        return end(*given)
+
+    def commit_struck(producer: ConfluentProducer, deadline: Deadline) -> None:
+        batches.stop_home()
+        commit(producer, deadline)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(transaction_control, "_LONG_S", LONG_S)
+        if any(report.prepared for report in reports):
+            patched.setattr(KafkaPythonControl, "_end", end_struck)
+        else:
+            patched.setattr(ConfluentProducer, "commit", commit_struck)
+        batches.committer.commit(reports)
+    batches.restart_home()
+
+
 @pytest.mark.long
 def test_a_committed_transaction_whose_marker_was_dropped_becomes_visible_at_the_next_start(
     batches: Batches, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The leader goes between the look for it and the marker."""
+    """The leader goes between the look for it and the marker, which takes long."""
     reports = batches.write()
     end = KafkaPythonControl._end
 
@@ -223,6 +259,29 @@ def test_a_committed_transaction_whose_marker_was_dropped_becomes_visible_at_the
     batches.restart()
     batches.planner.plan()
     assert batches.read() == ROWS
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("inline", ["0", "2000"], ids=["of a task", "of the driver"])
+def test_rows_of_an_earlier_batch_are_not_aborted_because_the_latest_one_has_none_there(
+    brokers: KafkaCluster, monkeypatch: pytest.MonkeyPatch, inline: str
+) -> None:
+    batches = Batches(brokers, **{"eos.inline.bytes": inline})
+    commit_without_leader(batches, monkeypatch, batches.write())
+    # Its ids take turns, and the one of the first batch writes elsewhere now.
+    for batch in (1, 2):
+        batches.committer.commit(batches.write(batch=batch, partition=1, values=[b"x" * 4000]))
+    batches.committer.abort(batches.write(batch=3, partition=1))
+    batches.restart()
+    if inline == "0":
+        batches.planner.plan()
+        assert batches.read() == ROWS
+    else:
+        # An aborted transaction of the driver would look the same.
+        with pytest.raises(OperatorNeededError, match=batches.topic):
+            batches.planner.plan()
+    batches.close()
+    brokers.repair()
 
 
 @pytest.mark.long

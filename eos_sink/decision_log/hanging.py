@@ -7,14 +7,16 @@ to nothing, and in a later attempt of a task.
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import replace
 
+from eos_sink.decision_log.register import DecisionRegister
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Hanging, Kafka, Place, TransactionState, TransactionStatus
 from eos_sink.options import SinkOptions
 from eos_sink.protocol.hanging_errors import outcome_unknown
-from eos_sink.protocol.model import Decision
+from eos_sink.protocol.model import Decision, LogRecord, Numbering, Override
 
 _LOGGER = logging.getLogger("eos_sink.driver")
 _COMMITTED = (TransactionStatus.PREPARE_COMMIT, TransactionStatus.COMPLETE_COMMIT)
@@ -30,20 +32,18 @@ def topics_of(options: SinkOptions, decision: Decision | None) -> frozenset[str]
 def end_hanging(  # noqa: PLR0913
     kafka: Kafka,
     names: QueryNames,
+    register: DecisionRegister,
     topics: frozenset[str],
-    decision: Decision | None,
     deadline: Deadline,
     *,
-    settled: bool = False,
     driver: TransactionState | None = None,
     only: str = "",
 ) -> frozenset[Place]:
     """End the query's hanging transactions as they ended elsewhere.
 
     Args:
+        register: read if something hangs.
         topics: where to look.
-        decision: the latest one.
-        settled: it was seen visible as a whole.
         driver: the state of the driver's id before this process initialised it.
         only: look for transactions of this id, not of all ids.
 
@@ -56,11 +56,12 @@ def end_hanging(  # noqa: PLR0913
     """
     control = kafka.control()
     found, unknown = control.find_hanging(topics, only or f"{names.group}-", deadline)
+    records = [each.record for each in register.records(deadline)] if found else []
     for each in found:
         name = each.transaction.transactional_id
         if name != (only or name) or (name != names.driver and names.parse_task(name) is None):
             continue
-        commit = was_committed(names, each, decision, settled=settled, driver=driver)
+        commit = was_committed(names, each, records, driver)
         if commit is None:
             raise outcome_unknown(names, each)
         if control.end_hanging(each, commit, deadline):
@@ -86,12 +87,16 @@ def end_hanging(  # noqa: PLR0913
 def was_committed(
     names: QueryNames,
     hanging: Hanging,
-    decision: Decision | None,
-    *,
-    settled: bool = False,
+    records: Sequence[LogRecord],
     driver: TransactionState | None = None,
 ) -> bool | None:
-    """How a hanging transaction has ended where Kafka did not forget it; None: nothing tells."""
+    """How a hanging transaction has ended where Kafka did not forget it; None: nothing tells.
+
+    Args:
+        records: those that the log still has, oldest first. Later batches may have been decided
+            since the transaction ended.
+        driver: see `end_hanging`.
+    """
     transaction = hanging.transaction
     is_driver = transaction.transactional_id == names.driver
     state = driver if is_driver and driver is not None else hanging.state
@@ -103,11 +108,36 @@ def was_committed(
     aborted = state.status is TransactionStatus.COMPLETE_ABORT
     if aborted and (state.transaction == expired or (is_latest and not is_driver)):
         return False
+    decisions = [each.decision for each in records if each.decision]
     if is_driver:
         # The same producer has written the decided rows, under the same epoch perhaps.
-        may_be_decided = decision is not None and hanging.topic in decision.inlined_topics
+        may_be_decided = any(hanging.topic in _topics_of_driver(each) for each in decisions)
         aborts = is_latest and state.status is TransactionStatus.ONGOING
         return None if may_be_decided and not aborts else False
-    if decision is None or transaction not in decision.transactions(names):
+    batches = [each.batch for each in decisions if transaction in each.transactions(names)]
+    if not batches:
         return False
-    return True if settled else None
+    last = next(each for each in reversed(decisions) if each.batch == batches[-1])
+    if transaction not in last.transactions(names):
+        # It was lost, and its rows were written again.
+        return False
+    return True if _is_settled(last, records) else None
+
+
+def _topics_of_driver(decision: Decision) -> frozenset[str]:
+    return frozenset([*decision.inlined_topics, decision.dead_letter_topic])
+
+
+def _is_settled(decision: Decision, records: Sequence[LogRecord]) -> bool:
+    """Whether the log shows that all transactions which the decision names were committed."""
+    batch = decision.batch
+    same = [each for each in records if each.decision and each.decision.repeats(decision)]
+    overridden = any(each.decision and each.decision.override != Override() for each in same)
+    # A stream's next batch is planned when the one before is visible.
+    follows = batch.numbering is Numbering.STREAM and any(
+        each.decision
+        and each.decision.batch.stream == batch.stream
+        and each.decision.batch.batch > batch.batch
+        for each in records
+    )
+    return any(each.settled for each in same) or (follows and not overridden)

@@ -331,10 +331,9 @@ class Planner:
         self._unchecked = end_hanging(
             self._kafka,
             self._names,
+            self._register,
             topics_of(self._options, entry.decision),
-            entry.decision,
             deadline,
-            settled=entry.record.settled,
             driver=self._driver,
         )
 

@@ -18,8 +18,8 @@ def outcome_unknown(names: QueryNames, hanging: Hanging) -> OperatorNeededError:
         "Nothing was written.",
         remedy=f"Copy its rows: kafka-console-consumer.sh {place} --offset {hanging.start} shows "
         f"them. Abort it: kafka-transactions.sh abort {place} --start-offset {hanging.start}. "
-        "Write the rows again with another producer if the latest decided batch has them (eos-sink "
-        "status names it), and only then. Then start the query again.",
+        "Write the rows again with another producer if they are of a decided batch (eos-sink "
+        "status names the latest one), and only then. Then start the query again.",
         data={
             "topic": hanging.topic,
             "partition": hanging.partition,

@@ -213,14 +213,15 @@ class TaskWriter:
     def _end_former_attempt(self, transactional_id: str) -> None:
         """Its transaction has ended when it failed, or was ended just now: everywhere?"""
         plan, options = self._plan, self._options
-        unchecked = end_hanging(
-            self._kafka,
-            plan.token.names,
-            topics_of(options, plan.decision),
-            plan.decision,
-            Deadline(options.step_timeout),
-            only=transactional_id,
-        )
+        with contextlib.closing(DecisionRegister(self._kafka, plan.token.names)) as register:
+            unchecked = end_hanging(
+                self._kafka,
+                plan.token.names,
+                register,
+                topics_of(options, plan.decision),
+                Deadline(options.step_timeout),
+                only=transactional_id,
+            )
         for topic, partition in sorted(unchecked):
             raise ProduceFailed(
                 f"{topic}[{partition}] has no leader, and an earlier attempt's transaction may be "

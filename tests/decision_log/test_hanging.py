@@ -16,7 +16,15 @@ from eos_sink.kafka.interfaces import (
     Witness,
 )
 from eos_sink.options import parse_options
-from eos_sink.protocol.model import BatchId, Decision, Prepared, RowDigest
+from eos_sink.protocol.model import (
+    BatchId,
+    Decision,
+    LogRecord,
+    Numbering,
+    Override,
+    Prepared,
+    RowDigest,
+)
 
 NAMES: QueryNames = parse_options(
     {"kafka.bootstrap.servers": "x:1", "eos.id": "q", "topic": "t"}
@@ -26,7 +34,11 @@ DRIVER = Transaction(NAMES.driver, 8, 5)
 WITNESS = Witness("t", 0, 0)
 PREPARED = Prepared(0, TASK.producer_id, TASK.epoch, RowDigest(), WITNESS)
 DECIDED = Decision(BatchId("s", 0), 1, 1, RowDigest(), (PREPARED,))
+NEXT = Decision(BatchId("s", 1), 0, 1, RowDigest(), ())
+ONCE = replace(DECIDED, batch=BatchId.numbered_by(Numbering.ONCE, "x", 0))
+ANOTHER = replace(NEXT, batch=BatchId.numbered_by(Numbering.ONCE, "y", 0))
 INLINED = replace(DECIDED, prepared=(), inlined_topics=("t",))
+LETTERS = replace(INLINED, inlined_topics=("other",), dead_letter_topic="t")
 
 COMMIT, ABORT = TransactionStatus.COMPLETE_COMMIT, TransactionStatus.COMPLETE_ABORT
 EMPTY, ONGOING = TransactionStatus.EMPTY, TransactionStatus.ONGOING
@@ -41,47 +53,60 @@ def hanging(now: TransactionState, transaction: Transaction = TASK) -> Hanging:
     return Hanging(transaction, "t", 0, 10, -1, now)
 
 
+def records(*decisions: Decision | None, settled: bool = False) -> list[LogRecord]:
+    """The last of them is noted as settled, or not."""
+    last = len(decisions) - 1
+    return [
+        LogRecord(number, decision, "w", settled=settled and number == last)
+        for number, decision in enumerate(decisions)
+    ]
+
+
 @pytest.mark.parametrize(
-    ("status", "epochs", "decision", "settled", "committed"),
+    ("status", "epochs", "kept", "committed"),
     [
-        (COMMIT, 0, None, False, True),
-        (COMMIT, 0, DECIDED, False, True),
-        (COMMIT, 2, None, False, False),
-        (ABORT, 0, None, False, False),
-        (ABORT, 0, DECIDED, False, False),
-        (ABORT, 1, DECIDED, False, False),
-        (EMPTY, 2, None, False, False),
-        (EMPTY, 2, DECIDED, False, None),
-        (EMPTY, 2, DECIDED, True, True),
+        (COMMIT, 0, [], True),
+        (COMMIT, 0, records(DECIDED), True),
+        (COMMIT, 2, [], False),
+        (ABORT, 0, [], False),
+        (ABORT, 0, records(DECIDED), False),
+        (ABORT, 1, records(DECIDED), False),
+        (EMPTY, 2, [], False),
+        (EMPTY, 2, records(DECIDED), None),
+        (EMPTY, 2, records(DECIDED, settled=True), True),
+        (COMMIT, 2, records(None, NEXT), False),
+        (COMMIT, 2, records(DECIDED, NEXT), True),
+        (COMMIT, 2, records(replace(DECIDED, override=Override(accepted=True)), NEXT), None),
+        (COMMIT, 2, records(ONCE, ANOTHER), None),
+        (COMMIT, 2, [*records(ONCE, settled=True), *records(ANOTHER)], True),
+        (COMMIT, 2, records(DECIDED, replace(DECIDED, prepared=()), NEXT), False),
     ],
 )
 def test_the_coordinator_and_the_log_tell_how_a_tasks_transaction_has_ended(
-    status: TransactionStatus,
-    epochs: int,
-    decision: Decision | None,
-    settled: bool,
-    committed: bool | None,
+    status: TransactionStatus, epochs: int, kept: list[LogRecord], committed: bool | None
 ) -> None:
     found = hanging(state(TASK, status, epochs))
-    assert was_committed(NAMES, found, decision, settled=settled) is committed
+    assert was_committed(NAMES, found, kept) is committed
 
 
 @pytest.mark.parametrize(
-    ("before", "decision", "committed"),
+    ("before", "kept", "committed"),
     [
-        (state(DRIVER, COMMIT), INLINED, True),
-        (state(DRIVER, TransactionStatus.PREPARE_COMMIT), None, True),
-        (state(DRIVER, ONGOING), INLINED, False),
-        (state(DRIVER, ABORT, 1), INLINED, False),
-        (state(DRIVER, ABORT), INLINED, None),
-        (state(DRIVER, COMMIT, 2), INLINED, None),
-        (state(DRIVER, COMMIT, 2), DECIDED, False),
-        (None, INLINED, None),
-        (None, None, False),
+        (state(DRIVER, COMMIT), records(INLINED), True),
+        (state(DRIVER, TransactionStatus.PREPARE_COMMIT), [], True),
+        (state(DRIVER, ONGOING), records(INLINED), False),
+        (state(DRIVER, ABORT, 1), records(INLINED), False),
+        (state(DRIVER, ABORT), records(INLINED), None),
+        (state(DRIVER, COMMIT, 2), records(INLINED), None),
+        (state(DRIVER, COMMIT, 2), records(DECIDED), False),
+        (state(DRIVER, COMMIT, 2), records(INLINED, NEXT), None),
+        (state(DRIVER, COMMIT, 2), records(LETTERS), None),
+        (None, records(INLINED), None),
+        (None, [], False),
     ],
 )
 def test_the_state_of_the_drivers_id_before_it_was_initialised_tells_how_its_transaction_has_ended(
-    before: TransactionState | None, decision: Decision | None, committed: bool | None
+    before: TransactionState | None, kept: list[LogRecord], committed: bool | None
 ) -> None:
     found = hanging(state(DRIVER, EMPTY, 2), DRIVER)
-    assert was_committed(NAMES, found, decision, driver=before) is committed
+    assert was_committed(NAMES, found, kept, before) is committed

@@ -221,7 +221,28 @@ GUARDS = (
         proofs(
             "tests/decision_log/test_hanging.py::"
             "test_the_state_of_the_drivers_id_before_it_was_initialised_tells_how_its_transaction_has_"
-            "ended[None-decision7-None]"
+            "ended[None-kept9-None]"
+        ),
+        outside="the model's transactions end in all partitions at once",
+    ),
+    Guard(
+        "a hanging transaction is looked for in all decisions",
+        "A committed one may be of a batch before the latest decided one. To abort it loses its "
+        "rows.",
+        (
+            Removal(
+                "eos_sink/decision_log/hanging.py",
+                "    decisions = [each.decision for each in records if each.decision]\n",
+                "    decisions = [each.decision for each in records[-1:] if each.decision]\n",
+            ),
+        ),
+        proofs(
+            "tests/decision_log/test_hanging.py::"
+            "test_the_coordinator_and_the_log_tell_how_a_tasks_transaction_has_ended"
+            "[TransactionStatus.COMPLETE_COMMIT-2-kept10-True]",
+            "tests/decision_log/test_hanging.py::"
+            "test_the_state_of_the_drivers_id_before_it_was_initialised_tells_how_its_transaction_has_"
+            "ended[before7-kept7-None]",
         ),
         outside="the model's transactions end in all partitions at once",
     ),
