@@ -157,6 +157,8 @@ _MIN_TIMEOUT_MS = 1_000
 # librdkafka's default of `message.max.bytes`.
 _CLIENTS_RECORD_BYTES = 1_000_000
 _PRINTABLE = re.compile(r"[ -~]+")
+# Kafka's largest int, as for its own settings.
+_MOST_NUMBER = 2**31 - 1
 _APP, _VERSION = "txnappid", "txnversion"
 _MOST = 2**63 - 1
 
@@ -336,7 +338,7 @@ def _sink_options(options: Mapping[str, str], query: str, origin: Origin) -> Sin
     translation = translate(kafka, transaction_timeout_ms)
     return SinkOptions(
         names=QueryNames(_prefix(options), query),
-        topic=_given(options, "topic"),
+        topic=_topic(options),
         timestamp_column=_given(options, "eos.timestamp.column"),
         log_topic=_log_topic(options),
         log_replication=_number(options, "eos.log.replication.factor", 1),
@@ -381,6 +383,13 @@ def _prefix(options: Mapping[str, str]) -> str:
             "Correct it.",
         )
     return prefix
+
+
+def _topic(options: Mapping[str, str]) -> str | None:
+    topic = _given(options, "topic")
+    if topic is not None and not is_topic_name(topic):
+        raise _wrong(f"Option topic is {topic!r}, which cannot be a topic's name.", "Correct it.")
+    return topic
 
 
 def _log_topic(options: Mapping[str, str]) -> str:
@@ -453,15 +462,15 @@ def _check_name(name: str, value: str) -> None:
 
 def _transaction_timeout(options: Mapping[str, str]) -> int:
     own = "eos.transaction.timeout.ms"
-    if _JAVA_TIMEOUT in options:
-        if options.get(own, options[_JAVA_TIMEOUT]) != options[_JAVA_TIMEOUT]:
-            raise _wrong(f"Options {own} and {_JAVA_TIMEOUT} differ.", f"Set only {own}.")
-        options = {**options, own: options[_JAVA_TIMEOUT]}
-    return _number(options, own, _MIN_TIMEOUT_MS)
+    if _JAVA_TIMEOUT not in options:
+        return _number(options, own, _MIN_TIMEOUT_MS)
+    if options.get(own, options[_JAVA_TIMEOUT]) != options[_JAVA_TIMEOUT]:
+        raise _wrong(f"Options {own} and {_JAVA_TIMEOUT} differ.", f"Set only {own}.")
+    return _number(options, _JAVA_TIMEOUT, _MIN_TIMEOUT_MS)
 
 
 def _text(options: Mapping[str, str], name: str) -> str:
-    value = options.get(name, _BY_NAME[name].default or "").strip()
+    value = (options[name] if name in options else _BY_NAME[name].default or "").strip()
     if not value:
         raise _wrong(f"Option {name} is empty.", "Give it a value or leave it out.")
     return value
@@ -475,6 +484,8 @@ def _number(options: Mapping[str, str], name: str, least: int) -> int:
         raise _wrong(f"Option {name} is {text!r}, not a whole number.", "Correct it.") from None
     if number < least:
         raise _wrong(f"Option {name} is {number}, less than {least}.", "Raise it.")
+    if number > _MOST_NUMBER:
+        raise _wrong(f"Option {name} is {number}, more than {_MOST_NUMBER}.", "Lower it.")
     return number
 
 

@@ -131,6 +131,9 @@ def test_a_blank_id_is_no_id(blank: str) -> None:
     [
         ("eos.transaction.timeout.ms", "soon"),
         ("eos.transaction.timeout.ms", "999"),
+        ("eos.transaction.timeout.ms", "2147483648"),
+        ("eos.step.timeout.ms", "9223372036854775808"),
+        ("topic", ".."),
         ("eos.transaction.timeout.ms", ""),
         ("eos.transaction.timeout.ms", "1.5"),
         ("kafka.transaction.timeout.ms", "999"),
@@ -142,6 +145,8 @@ def test_a_blank_id_is_no_id(blank: str) -> None:
         ("eos.transactional.id.prefix", ""),
         ("eos.transactional.id.prefix", "für-"),
         ("eos.transactional.id.prefix", "a\x1b[31m"),
+        ("kafka.metadata.recovery.rebootstrap.trigger.ms", "0"),
+        ("kafka.metadata.recovery.rebootstrap.trigger.ms", "99"),
         ("kafka.acks", "1"),
         ("kafka.acks", "0"),
         ("kafka.enable.idempotence", "false"),
@@ -153,8 +158,7 @@ def test_a_blank_id_is_no_id(blank: str) -> None:
 )
 def test_an_impossible_value_is_refused_by_name(name: str, value: str) -> None:
     message = refused({**ENOUGH, name: value})
-    shown = name.lower().replace("kafka.transaction.timeout", "eos.transaction.timeout")
-    assert shown in message
+    assert name.lower() in message
 
 
 def test_a_group_of_ones_own_changes_nothing() -> None:

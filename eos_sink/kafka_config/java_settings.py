@@ -99,7 +99,8 @@ max.request.size | translated librdkafka=message.max.bytes | librdkafka's defaul
 metadata.max.age.ms | translated librdkafka=topic.metadata.refresh.interval.ms instead=0:1 clamped
     | librdkafka's setting of this name is another thing.
 metadata.max.idle.ms | ignored | librdkafka keeps what it has been asked for.
-metadata.recovery.rebootstrap.trigger.ms | same clamped
+metadata.recovery.rebootstrap.trigger.ms | same takes=0*[1-9]\d{2,} clamped | 100 at least: with
+    0 or 1 librdkafka starts anew before it has connected.
 metric.reporters | ignored accepts= | It concerns the JVM's metrics; librdkafka's statistics take
     their place.
 partitioner.adaptive.partitioning.enable partitioner.availability.timeout.ms | ignored | Rows
