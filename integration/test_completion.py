@@ -14,7 +14,7 @@ from eos_sink.testing import KafkaCluster
 from eos_sink.testing.faults import FaultPoint
 from eos_sink.testing.waiting import wait_until
 from integration.checker import Rows, assert_each_once, read_topic
-from integration.query import PARTITIONS, Query, rows_of
+from integration.query import INLINE_BYTES, PARTITIONS, ROWS, Query, rows_of
 from integration.test_replays import VERSIONS, delete_all_records, flat, replan, spread_over
 from integration.test_resolve import Operator
 
@@ -60,6 +60,23 @@ def test_a_replay_in_other_partitions_writes_what_is_not_visible(
     written = query.finish().written(1)
     assert written == [PARTITIONS + task for task in range(count)]
     check(query)
+
+
+@VERSIONS
+def test_rows_that_the_driver_has_written_are_read_back(query: Query, operator: Operator) -> None:
+    """Among those of its other batches, and of epochs that its restarts have ended."""
+    query.change({"eos.inline.bytes": str(INLINE_BYTES)})
+    query.batches = [rows_of(batch, (ROWS,) * PARTITIONS + (1, 1)) for batch in range(3)]
+    query.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
+    query.take_id(query.slot(), 1)
+    replan(query, 1, spread_over(2, query.batches[1]))
+    query.run().stopped(OperatorNeededError)
+    decision = query.log().decision
+    assert decision is not None
+    assert [each.partition for each in decision.inlined] == [PARTITIONS, PARTITIONS + 1]
+    operator.chooses("complete")
+    query.finish()
+    assert_each_once(query.visible(), [row for batch in query.batches for row in flat(batch)])
 
 
 @pytest.mark.long

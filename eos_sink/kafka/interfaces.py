@@ -521,8 +521,8 @@ class Kafka(Protocol):
         deadline: Deadline,
     ) -> list[PartitionTail]:
         """What the last `most` offsets of each partition show of the producers' transactions,
-        committed or not. Each of their rows is passed to `on_row`. Empty if the topic cannot be
-        seen."""
+        committed or not; `topic_traces.ANY_EPOCH` stands for all epochs of a producer. Each of
+        their rows is passed to `on_row`. Empty if the topic cannot be seen."""
 
     def check_topic(self, topic: str, deadline: Deadline) -> None:
         """Raises ClusterError if the topic does not exist or may not be seen."""

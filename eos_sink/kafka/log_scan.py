@@ -21,7 +21,7 @@ from eos_sink.kafka.error_codes import is_transient
 from eos_sink.kafka.fetch import fetch, read_records
 from eos_sink.kafka.interfaces import Headers, Place, ProducerIdentity, Transaction, Witness
 from eos_sink.kafka.shared_clients import SharedClients
-from eos_sink.kafka.topic_traces import OnRow, PartitionTail, Trace
+from eos_sink.kafka.topic_traces import ANY_EPOCH, OnRow, PartitionTail, Trace
 from eos_sink.kafka.wire import Wire
 
 # How far behind a witness its marker is searched: a task's rows of one partition lie between.
@@ -80,11 +80,12 @@ class _TailScan:
         if batch.is_control_batch:
             if trace.committed is None and _ends(batch, producer.epoch, has_rows=trace.rows > 0):
                 self.traces[producer] = trace.ended(committed=next(iter(batch)).commit)
-        elif batch.producer_epoch == producer.epoch:
+        elif producer.epoch in {batch.producer_epoch, ANY_EPOCH}:
             for row in read_records(batch):
                 if row.offset >= self._tail.start:
                     headers: Headers = [(str(key), value) for key, value in row.headers or ()]
-                    self._on_row(producer, self._tail.topic, row.value, row.key, headers or None)
+                    topic, at_ms = self._tail.topic, int(row.timestamp)
+                    self._on_row(producer, topic, row.value, row.key, headers or None, at_ms)
             self.traces[producer] = trace.more(batch.records_count)
 
 

@@ -7,8 +7,12 @@ from dataclasses import dataclass, field, replace
 
 from eos_sink.kafka.interfaces import Headers, ProducerIdentity
 
-OnRow = Callable[[ProducerIdentity, str, "bytes | None", "bytes | None", "Headers | None"], None]
-"""Producer, topic, value, key and headers of a row."""
+OnRow = Callable[
+    [ProducerIdentity, str, "bytes | None", "bytes | None", "Headers | None", int], None
+]
+"""Producer, topic, value, key, headers and timestamp (ms) of a row."""
+ANY_EPOCH = -1
+"""The epoch of a producer whose rows are wanted whatever epoch they have."""
 
 
 @dataclass(frozen=True)

@@ -200,6 +200,7 @@ def _read_tails(
         value: bytes | None,
         key: bytes | None,
         headers: Headers | None,
+        _: int,
     ) -> None:
         row = (value, key, topic, list(headers) if headers else None, None, None)
         for digester in digesters[producer]:

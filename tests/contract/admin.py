@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import replace
 
 from eos_sink.kafka.admin_interface import Quorum
 from eos_sink.kafka.interfaces import Headers, ProducerIdentity, TransactionStatus
-from eos_sink.kafka.topic_traces import PartitionTail, Trace
+from eos_sink.kafka.topic_traces import ANY_EPOCH, PartitionTail, Trace
 from tests.contract.harness import SESSION_MS, TIMEOUT_MS, Harness, Task
 from tests.contract.reading import KEY, append
 
@@ -17,12 +18,22 @@ MOST = 1000
 class Look:
     """What was found in a topic."""
 
-    def __init__(self, harness: Harness, topic: str, *tasks: Task, most: int = MOST) -> None:
+    def __init__(
+        self,
+        harness: Harness,
+        topic: str,
+        *tasks: Task,
+        most: int = MOST,
+        epoch: int | None = None,
+    ) -> None:
         self.values: dict[ProducerIdentity, list[bytes | None]] = defaultdict(list)
         self.keys: list[bytes | None] = []
         self.headers: list[Headers | None] = []
+        self.times: list[int] = []
+        known = map(identity, tasks)
+        wanted = frozenset(each if epoch is None else replace(each, epoch=epoch) for each in known)
         self.tails: list[PartitionTail] = harness.admin().kafka.scan_topic(
-            topic, frozenset(map(identity, tasks)), most, self._on_row, harness.deadline()
+            topic, wanted, most, self._on_row, harness.deadline()
         )
 
     def trace(self, task: Task, partition: int = 0) -> Trace:
@@ -35,7 +46,9 @@ class Look:
         value: bytes | None,
         key: bytes | None,
         headers: Headers | None,
+        at_ms: int,
     ) -> None:
+        self.times.append(at_ms)
         self.values[producer].append(value)
         self.keys.append(key)
         self.headers.append(headers)
@@ -269,6 +282,21 @@ class TopicScanContract:
         assert look.tails[0].read_from == 2
         assert look.trace(first) == Trace()
         assert look.trace(second) == Trace(1, True)
+
+    def test_rows_of_all_epochs_of_a_producer_are_found_with_their_times(
+        self, harness: Harness
+    ) -> None:
+        topic = harness.create_topic()
+        before, other = Task.start(harness, 0), Task.start(harness, 1)
+        before.write_and_commit(topic, b"a")
+        other.write(topic, b"o")
+        before.state()
+        after = Task.start(harness, 0)
+        after.write(topic, b"b")
+        assert identity(after).epoch > identity(before).epoch
+        look = Look(harness, topic, after, epoch=ANY_EPOCH)
+        assert look.values == {replace(identity(after), epoch=ANY_EPOCH): [b"a", b"b"]}
+        assert min(look.times) > 1_600_000_000_000
 
     def test_key_and_headers_are_handed_over(self, harness: Harness) -> None:
         topic = harness.create_topic()

@@ -25,7 +25,7 @@ from eos_sink.kafka.interfaces import (
     Witness,
 )
 from eos_sink.kafka.log_topic import may_be_log
-from eos_sink.kafka.topic_traces import OnRow, PartitionTail, Trace
+from eos_sink.kafka.topic_traces import ANY_EPOCH, OnRow, PartitionTail, Trace
 from tests.fakes.cluster import WRITING, Coordinators, FakeCluster
 from tests.fakes.group import Membership
 from tests.fakes.log import Outcome, PartitionLog, Topic
@@ -425,15 +425,18 @@ def _scan(
     first = max(log.start, log.end - most)
     traces: dict[ProducerIdentity, Trace] = {}
     for entry in log.all_from(first):
-        producer = ProducerIdentity(entry.txn.producer_id, entry.txn.epoch)
-        if producer not in producers:
+        number = entry.txn.producer_id
+        known = (ProducerIdentity(number, epoch) for epoch in (entry.txn.epoch, ANY_EPOCH))
+        producer = next((each for each in known if each in producers), None)
+        if producer is None:
             continue
         trace = traces.get(producer, Trace())
         if entry.marker:
             traces[producer] = trace.ended(committed=entry.txn.outcome is Outcome.COMMITTED)
         else:
             traces[producer] = trace.more(1)
-            on_row(producer, log.topic, entry.value, entry.key, entry.headers or None)
+            headers = entry.headers or None
+            on_row(producer, log.topic, entry.value, entry.key, headers, entry.timestamp)
     return PartitionTail(
         log.topic, log.partition, log.start, log.last_stable, log.end, first, traces
     )

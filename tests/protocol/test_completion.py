@@ -9,6 +9,7 @@ import pytest
 
 from eos_sink.driver import completion
 from eos_sink.errors import ClusterError, OperatorNeededError, UnfinishedError
+from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.topic_traces import PartitionTail
 from eos_sink.ops import RefusedChoice
 from eos_sink.ops.resolve import Choice
@@ -138,6 +139,87 @@ def test_a_completion_that_is_lost_in_part_too_is_completed_without_another_choi
     assert latest(world).partitions == 2 + 3 + 2
 
 
+# --- rows that the driver has written
+
+
+def by_driver(world: World, batch: int, *parts: list[bytes]) -> None:
+    """A batch whose partitions of one row the driver writes; other times than the next one's."""
+    Driver(world).run(batch, *parts)
+    world.cluster.clock.advance(1)
+
+
+def lose_beside_inlined(world: World) -> None:
+    """Partition 1 has been written by the driver, of the others by tasks the last one is lost."""
+    decide_and_die(world, [b"a", b"b"], [b"c"], [b"d", b"e"], [b"f"])
+    late_attempt(world, latest(world).slot, 2)
+    assert Driver(world).planner.plan().lost == {2}
+    assert [each.partition for each in latest(world).inlined] == [1, 3]
+
+
+@pytest.fixture
+def small() -> World:
+    return World([], partitions=3, options=options(**{"eos.inline.bytes": "4096"}))
+
+
+def test_rows_that_the_driver_has_written_are_read_back(small: World) -> None:
+    lose_beside_inlined(small)
+    complete(small)
+    Driver(small).run(0, [b"e", b"c", b"a"], [b"f", b"d", b"b"])
+    assert small.visible() == [b"a", b"b", b"c", b"d", b"e", b"f"]
+    assert latest(small).completed
+
+
+def test_rows_of_the_drivers_other_transactions_are_no_rows_of_the_batch(small: World) -> None:
+    """Earlier batches, under earlier epochs, and an attempt that was aborted later."""
+    for batch in range(3):
+        by_driver(small, batch, [b"%d" % batch], [b"x%d" % batch])
+    decide_and_die(small, [b"a", b"b"], [b"c"], [b"d", b"0"], [b"f"], batch=3)
+    late_attempt(small, latest(small).slot, 2)
+    small.cluster.clock.advance(1)
+    producer = Driver(small).commits.log_producer(small.options.names.driver, 30_000)
+    producer.init(Deadline(10))
+    producer.begin()
+    producer.produce(TOPIC, b"d")
+    producer.flush(Deadline(10))
+    producer.abort(Deadline(10))
+    complete(small)
+    Driver(small).run(3, [b"0", b"c", b"a"], [b"f", b"d", b"b"])
+    earlier = [b"0", b"1", b"2", b"x0", b"x1", b"x2"]
+    assert small.visible() == sorted([*earlier, b"a", b"b", b"c", b"d", b"0", b"f"])
+
+
+def test_rows_of_the_driver_that_were_deleted_are_not_written_again(small: World) -> None:
+    by_driver(small, 0, [b"0"], [b"1"])
+    decide_and_die(small, [b"a", b"b"], [b"c"], [b"d", b"e"], [b"f"], batch=1)
+    late_attempt(small, latest(small).slot, 2)
+    assert Driver(small).planner.plan().lost == {2}
+    complete(small)
+    for partition in small.cluster.topics[TOPIC].partitions:
+        for entry in partition.all_from(0):
+            if entry.value == b"c":
+                partition.delete_before(entry.offset + 1)
+    visible = small.visible()
+    with pytest.raises(OperatorNeededError, match="retention or compaction") as stop:
+        Driver(small).run(1, [b"e", b"c", b"a"], [b"f", b"d", b"b"])
+    assert stop.value.data["partitions"] == [2]
+    assert small.visible() == visible
+    assert not latest(small).override.complete
+
+
+def test_too_many_rows_of_the_driver_are_refused(
+    small: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for batch in range(3):
+        by_driver(small, batch, [b"%d" % batch], [b"x%d" % batch])
+    decide_and_die(small, [b"a", b"b"], [b"c"], [b"d", b"e"], batch=3)
+    late_attempt(small, latest(small).slot, 2)
+    complete(small)
+    monkeypatch.setattr(completion, "MOST_ROWS", 4)
+    with pytest.raises(OperatorNeededError, match="more than 4 rows"):
+        Driver(small).run(3, [b"e", b"c", b"a", b"d", b"b"])
+    assert not latest(small).override.complete
+
+
 # --- what cannot be completed
 
 
@@ -190,15 +272,6 @@ def test_deleted_rows_cannot_be_told_from_lost_ones(world: World) -> None:
     # The choice is withdrawn, so the old partitions are a way out.
     Driver(world).run(0, [b"a", b"b"], [b"c"])
     assert world.visible() == [b"b", b"c"]
-
-
-def test_rows_of_the_driver_are_not_recognised() -> None:
-    world = World([], options=options(**{"eos.inline.bytes": "4096"}))
-    decide_and_die(world, [b"a", b"b"], [b"c"], [b"d", b"e"])
-    late_attempt(world, 0, 2)
-    assert Driver(world).planner.plan().lost == {2}
-    with pytest.raises(RefusedChoice, match="the driver has written partitions"):
-        complete(world)
 
 
 def test_dead_letters_are_not_recognised(world: World) -> None:

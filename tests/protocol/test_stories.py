@@ -99,10 +99,10 @@ class At:
             self.deed()
 
 
-def decide_and_die(world: World, *parts: list[bytes]) -> Driver:
+def decide_and_die(world: World, *parts: list[bytes], batch: int = 0) -> Driver:
     """A batch, by default of two partitions, whose driver is killed before it settles."""
     driver = Driver(world)
-    reports = driver.write(driver.planner.plan(), 0, *(parts or ([b"a"], [b"b"])))
+    reports = driver.write(driver.planner.plan(), batch, *(parts or ([b"a"], [b"b"])))
     process = driver.commits.process
     At(process, "control.end", Moment.BEFORE, process.kill)
     with pytest.raises(Killed):

@@ -655,10 +655,30 @@ GUARDS = (
         outside=_WITHOUT_COMPLETION,
     ),
     Guard(
-        "a batch of which the driver wrote a part is not completed",
-        "Its transaction has no number in the log, so its rows cannot be told from others.",
-        (Removal(_COMPLETER, "    if decision.inlined:\n", "    if False:\n"),),
-        proofs(_COMPLETION + "test_rows_of_the_driver_are_not_recognised"),
+        "what the driver has written is read back",
+        "A completion would write it again.",
+        (Removal(_COMPLETER, "visible = [inlined, *(", "visible = [*("),),
+        proofs(
+            _COMPLETION + "test_rows_that_the_driver_has_written_are_read_back",
+            "integration/test_completion.py::"
+            "test_rows_that_the_driver_has_written_are_read_back[4.3.0]",
+        ),
+        outside=_WITHOUT_COMPLETION,
+    ),
+    Guard(
+        "the driver's rows of a batch are those with its digest",
+        "Rows of its other transactions would pass for them, and their twins not be written.",
+        (
+            Removal(
+                _COMPLETER,
+                "windows == np.uint64(wanted.fingerprint)",
+                "windows == windows",
+            ),
+        ),
+        proofs(
+            _COMPLETION + "test_rows_of_the_drivers_other_transactions_are_no_rows_of_the_batch",
+            _COMPLETION + "test_rows_of_the_driver_that_were_deleted_are_not_written_again",
+        ),
         outside=_WITHOUT_COMPLETION,
     ),
     Guard(
