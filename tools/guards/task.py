@@ -647,7 +647,7 @@ GUARDS = (
     Guard(
         "rows are read back until they are the decided ones",
         "A visible row that is not found would be written again.",
-        (Removal(_COMPLETER, "        if not wrong:\n", "        if True:\n"),),
+        (Removal(_COMPLETER, "        elif not wrong:\n", "        else:\n"),),
         proofs(
             _COMPLETION + "test_the_topic_is_read_further_back_until_all_rows_are_found",
             _COMPLETION + "test_deleted_rows_cannot_be_told_from_lost_ones",
@@ -676,8 +676,7 @@ GUARDS = (
             ),
         ),
         proofs(
-            _COMPLETION + "test_rows_of_the_drivers_other_transactions_are_no_rows_of_the_batch",
-            _COMPLETION + "test_rows_of_the_driver_that_were_deleted_are_not_written_again",
+            _COMPLETION + "test_rows_of_the_drivers_other_transactions_are_no_rows_of_the_batch"
         ),
         outside=_WITHOUT_COMPLETION,
     ),
