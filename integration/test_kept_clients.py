@@ -42,6 +42,9 @@ class Frame:
     def getLocalProperty(self, name: str) -> str | None:  # noqa: N802 - Spark's name
         return self._properties.get(name)
 
+    def attemptNumber(self) -> int:  # noqa: N802 - Spark's name
+        return 0
+
     def partitionId(self) -> int:  # noqa: N802 - Spark's name
         return 0
 

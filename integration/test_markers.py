@@ -150,6 +150,7 @@ def batches(brokers: KafkaCluster) -> Iterator[Batches]:
     brokers.repair()
 
 
+@pytest.mark.long
 def test_a_decided_transaction_is_ended_when_its_partitions_have_leaders(batches: Batches) -> None:
     reports = batches.write()
     batches.lose_leader()
@@ -157,6 +158,7 @@ def test_a_decided_transaction_is_ended_when_its_partitions_have_leaders(batches
     assert batches.read() == ROWS
 
 
+@pytest.mark.long
 def test_an_aborted_transaction_does_not_come_back_with_the_next_one(batches: Batches) -> None:
     """Its producer id goes on, and what it has left open would end with its next transaction."""
     reports = batches.write()

@@ -257,6 +257,7 @@ def test_a_checkpoint_restored_one_batch_back_is_refused(query: SparkQuery) -> N
     query.assert_exactly_once()
 
 
+@pytest.mark.long
 def test_a_checkpoint_that_was_moved_goes_on_or_says_why_not(query: SparkQuery) -> None:
     query.add_batch()
     query.finish()

@@ -330,6 +330,8 @@ for line in sys.stdin:
 """
 
 IGNORED = {
+    "decision.complete": "a release stops again, since the replay has other partitions",
+    "decision.completed": "a release stops, since no replay has these partitions",
     "decision.dead_letters": "the digests, by which a replay is compared, count these rows",
     "given_up": "only how many rows the driver takes; a release hands over as many as before",
     "owner.boot": "a release writes a run of its own, whose process is not known here then",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from eos_sink.errors import OperatorNeededError
@@ -156,7 +157,7 @@ def _encode_decision(decision: Decision) -> dict[str, Any]:
         ],
     }
     override = decision.override
-    if override != Override():
+    if override != Override(complete=override.complete):
         # A version without overrides ignores it and stops, in doubt: it doubles or loses nothing.
         # So the format keeps its number.
         document["ruling"] = {
@@ -164,10 +165,10 @@ def _encode_decision(decision: Decision) -> dict[str, Any]:
             "lost": sorted(override.lost),
             "accepted": override.accepted,
         }
-        if override.complete:
-            document["ruling"]["complete"] = True
+    # A version without completions ignores both. It stops, since no replay has the partitions.
+    if override.complete:
+        document["complete"] = True
     if decision.completed:
-        # A version without completions ignores both. It stops, since no replay has the partitions.
         document["completed"] = True
     if decision.spark_run:
         document["run"] = decision.spark_run
@@ -191,13 +192,13 @@ def _encode_decision(decision: Decision) -> dict[str, Any]:
 
 def _decode_decision(document: Any) -> Decision:
     topics = [str(topic) for topic in document["topics"]]
-    override = Override()
+    override = Override(complete=document.get("complete") is True)
     if "ruling" in document:
-        override = Override(
+        override = replace(
+            override,
             visible=frozenset(map(_number, document["ruling"]["visible"])),
             lost=frozenset(map(_number, document["ruling"]["lost"])),
             accepted=_typed(bool, document["ruling"]["accepted"]),
-            complete=document["ruling"].get("complete") is True,
         )
     inline = document.get("inline", {"topics": [], "partitions": []})
     refused = document.get("dead_letters", {"topic": "", "partitions": []})
