@@ -97,7 +97,7 @@ max.in.flight.requests.per.connection | same takes=[1-5] | 1 to 5, as for every 
 max.request.size | translated librdkafka=message.max.bytes | librdkafka's default is 1000000
     instead of 1048576.
 metadata.max.age.ms | translated librdkafka=topic.metadata.refresh.interval.ms instead=0:1 clamped
-    | librdkafka's setting of this name is another thing.
+    | At most 715827 is used. librdkafka's setting of this name is another thing.
 metadata.max.idle.ms | ignored | librdkafka keeps what it has been asked for.
 metadata.recovery.rebootstrap.trigger.ms | same takes=0*[1-9]\d{2,} clamped | 100 at least: with
     0 or 1 librdkafka starts anew before it has connected.

@@ -116,7 +116,13 @@ def check_value(name: str, value: str) -> str:
     raise ValueError(f"one of {takes} is needed")
 
 
+# Three times this many microseconds still fit into 32 bits. Above, librdkafka 2.16 takes the topics
+# that it knows for expired, with some values (rd_kafka_metadata_cache_topic_update), and a first
+# subscription ends with "Subscribed topic not available".
+_LOWERED = {"topic.metadata.refresh.interval.ms": "-1..715827"}
+
+
 def get_range(name: str) -> tuple[int, int] | None:
     """The lowest and the highest value; None: the setting is not a number."""
-    low, dots, high = PROPERTIES[name].partition("..")
+    low, dots, high = _LOWERED.get(name, PROPERTIES[name]).partition("..")
     return (int(low), int(high)) if dots else None
