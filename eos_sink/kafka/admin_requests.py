@@ -9,9 +9,9 @@ is any broker (KIP-590), and waits up to five minutes for that one after it has 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException
 from kafka.protocol.admin.acl import ACLOperation
@@ -29,6 +29,9 @@ from eos_sink.kafka_config.acls import Acl, Resource, permission_error
 if TYPE_CHECKING:
     from eos_sink.kafka.admin_interface import PartitionOffsets
 
+K = TypeVar("K")
+V = TypeVar("V")
+
 # One broker that does not answer must not take the time of all questions of a command.
 ANSWER_S = 5.0
 TOPIC, BROKER = 2, 4  # ConfigResource.Type
@@ -43,6 +46,27 @@ def unseen(error: KafkaError, *needed: Acl) -> Unseen:
     if is_denied(error) and needed:
         return Unseen(f"this principal lacks {needed[0]}", needed)
     return Unseen(error.str().rstrip("."))
+
+
+def ask_until_final(
+    things: Iterable[K],
+    ask: Callable[[list[K]], Mapping[K, V | KafkaError]],
+    deadline: Deadline,
+) -> dict[K, V | KafkaError]:
+    """Ask about several things, and again about those whose answer is missing or transient."""
+    found: dict[K, V | KafkaError] = dict.fromkeys(things, KafkaError(KafkaError._TIMED_OUT))
+
+    def is_open(thing: K) -> bool:
+        answer = found[thing]
+        return isinstance(answer, KafkaError) and is_transient(answer)
+
+    def attempt() -> bool:
+        found.update(ask(list(filter(is_open, found))))
+        return not any(map(is_open, found))
+
+    if found:
+        retry_until(deadline, attempt, bool)
+    return found
 
 
 def list_brokers(wire: Wire, deadline: Deadline) -> dict[int, tuple[str, int]]:
@@ -76,34 +100,30 @@ def describe_configs(
 ) -> dict[str, dict[str, Any] | KafkaError]:
     """Each setting of each TOPIC or BROKER, with `value` and `read_only`."""
 
-    def ask(name: str) -> Any:
+    def request(name: str) -> Any:
         resource = DescribeConfigsRequest.DescribeConfigsResource(
             resource_type=kind, resource_name=name, configuration_keys=None
         )
         request = DescribeConfigsRequest(resources=[resource], max_version=4)
         return wire.send(request, int(name) if kind == BROKER else None, deadline)
 
-    async def ask_all(names: list[str]) -> dict[str, Any]:
-        return await wire.gather({name: ask(name) for name in names}, deadline)
+    async def request_all(names: list[str]) -> dict[str, Any]:
+        return await wire.gather({name: request(name) for name in names}, deadline)
 
-    found: dict[str, dict[str, Any] | KafkaError] = {
-        name: KafkaError(KafkaError._TIMED_OUT) for name in names
-    }
+    def ask(names: list[str]) -> dict[str, dict[str, Any] | KafkaError]:
+        results = {
+            name: answer.results[0]
+            for name, answer in wire.run(request_all, names).items()
+            if answer is not None
+        }
+        return {
+            name: KafkaError(result.error_code, result.error_message)
+            if result.error_code
+            else {entry.name: entry for entry in result.configs}
+            for name, result in results.items()
+        }
 
-    def attempt() -> bool:
-        left = [name for name, it in found.items() if isinstance(it, KafkaError)]
-        for name, answer in (wire.run(ask_all, left) if left else {}).items():
-            if answer is not None:
-                result = answer.results[0]
-                found[name] = (
-                    KafkaError(result.error_code, result.error_message)
-                    if result.error_code
-                    else {entry.name: entry for entry in result.configs}
-                )
-        return not any(isinstance(it, KafkaError) and is_transient(it) for it in found.values())
-
-    retry_until(deadline, attempt, bool)
-    return found
+    return ask_until_final(names, ask, deadline)
 
 
 def describe_topics(
@@ -209,24 +229,19 @@ def list_offsets(
     # The interface of the operator commands, which the sink's processes do without.
     from eos_sink.kafka.admin_interface import PartitionOffsets
 
-    found: dict[Place, PartitionOffsets | KafkaError] = {
-        place: KafkaError(KafkaError._TIMED_OUT) for place in places
-    }
     soon = deadline.within(ANSWER_S)
 
-    def attempt() -> bool:
-        left = [place for place, it in found.items() if isinstance(it, KafkaError)]
+    def ask(places: list[Place]) -> dict[Place, PartitionOffsets | KafkaError]:
         earliest, stable, latest = (
-            wire.run(partial(find_offsets, committed=committed), wire, left, which, soon)
+            wire.run(partial(find_offsets, committed=committed), wire, places, which, soon)
             for which, committed in ((EARLIEST, False), (LATEST, True), (LATEST, False))
         )
-        for place in left:
+        found: dict[Place, PartitionOffsets | KafkaError] = {}
+        for place in places:
             answers = (earliest[place], stable[place], latest[place])
             errors = [each for each in answers if isinstance(each, KafkaError)]
             offsets = (each[1] for each in answers if not isinstance(each, KafkaError))
             found[place] = errors[0] if errors else PartitionOffsets(place[1], *offsets)
-        return not any(isinstance(it, KafkaError) and is_transient(it) for it in found.values())
+        return found
 
-    if found:
-        retry_until(soon, attempt, bool)
-    return found
+    return ask_until_final(places, ask, soon)

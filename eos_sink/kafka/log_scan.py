@@ -109,12 +109,7 @@ def read_newest_values(
     """The first value of each of the newest batches, as many as one small response has; see
     `eos_sink.kafka.interfaces.Kafka.newest_values`."""
     wire, found = clients.control().wire, dict[str, list[bytes]]()
-    offsets = list_offsets(wire, places, deadline)
-    for place in places:
-        wire.forget_leader(place)
-    # One request instead of one for each partition.
-    wire.run(wire.find_leaders, places, deadline)
-    for place, known in offsets.items():
+    for place, known in list_offsets(wire, places, deadline).items():
         if isinstance(known, KafkaError) or known.start == known.end:
             continue
         start, values = max(known.start, known.end - _NEWEST), found.setdefault(place[0], [])

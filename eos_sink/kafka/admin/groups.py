@@ -10,10 +10,8 @@ from kafka.protocol.admin.groups import DescribeGroupsRequest, ListGroupsRequest
 from kafka.protocol.metadata import CoordinatorType
 
 from eos_sink.kafka.admin_interface import MemberDescription
-from eos_sink.kafka.admin_requests import unseen
-from eos_sink.kafka.calls import retry_until
+from eos_sink.kafka.admin_requests import ask_until_final, unseen
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.error_codes import is_transient
 from eos_sink.kafka.interfaces import Unseen
 from eos_sink.kafka.wire import Wire
 from eos_sink.kafka_config.acls import Acl, Resource
@@ -48,13 +46,11 @@ def describe_groups(
     wire: Wire, groups: Iterable[str], deadline: Deadline
 ) -> Mapping[str, Members | Unseen]:
     """See `eos_sink.kafka.admin_interface.Admin.describe_groups`."""
-    found: dict[str, Members | KafkaError] = {
-        name: KafkaError(KafkaError._TIMED_OUT) for name in groups
-    }
 
-    async def ask(left: list[str]) -> None:
-        request = wire.find_coordinators_request(left, CoordinatorType.GROUP)
+    async def request(names: list[str]) -> dict[str, Members | KafkaError]:
+        request = wire.find_coordinators_request(names, CoordinatorType.GROUP)
         response = await wire.ask(request, None, deadline)
+        found: dict[str, Members | KafkaError] = {}
         by_node: dict[int, list[str]] = {}
         for row in response.coordinators if response else ():
             if row.error_code:
@@ -72,14 +68,9 @@ def describe_groups(
                 found[group.group_id] = (
                     KafkaError(group.error_code) if group.error_code else _read_members(group)
                 )
+        return found
 
-    def attempt() -> bool:
-        failed = {name: it for name, it in found.items() if isinstance(it, KafkaError)}
-        wire.run(ask, [name for name, error in failed.items() if is_transient(error)])
-        return not any(isinstance(it, KafkaError) and is_transient(it) for it in found.values())
-
-    if found:
-        retry_until(deadline, attempt, bool)
+    found = ask_until_final(groups, lambda names: wire.run(request, names), deadline)
     return {
         name: unseen(answer, Acl("Describe", Resource.GROUP, name))
         if isinstance(answer, KafkaError)
