@@ -231,8 +231,13 @@ class SinkOptions:
     @property
     def named_topics(self) -> frozenset[str]:
         """The topics for rows that are known before there is one."""
-        declared = self.destinations.topics if self.destinations else ()
-        return frozenset(filter(None, [self.topic, self.dead_letter_topic, *declared]))
+        given = [self.topic, self.dead_letter_topic, *self.declared_topics]
+        return frozenset(filter(None, given))
+
+    @property
+    def declared_topics(self) -> list[str]:
+        """The topics of `eos.destinations`."""
+        return self.destinations.topics if self.destinations else []
 
 
 @dataclass(frozen=True)

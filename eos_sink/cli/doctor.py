@@ -78,9 +78,7 @@ def run(arguments: argparse.Namespace) -> Report:
         require_libraries("--spark (without spark-submit)", "spark", "pyspark")
     deadline = Deadline(arguments.timeout)
     options = _read_options(arguments)
-    declared = options.destinations.topics if options.destinations else []
-    topics = [*arguments.topic, *([options.topic] if options.topic else declared)]
-    topics += [options.dead_letter_topic] if options.dead_letter_topic else []
+    topics = [*arguments.topic, *sorted(options.named_topics)]
     here = this_python()
     with closing(ConfluentAdmin(options)) as admin:
         names = _find_query(arguments, options, admin, deadline)

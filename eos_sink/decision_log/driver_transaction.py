@@ -74,25 +74,18 @@ def send_record(
     """
     place, names, sent = token.position, token.names, SentRecord()
 
+    def produce(key: str, value: bytes, on_offset: Callable[[int, int], None]) -> None:
+        producer.produce(
+            place.topic, value, key=key.encode(), partition=place.partition, on_offset=on_offset
+        )
+
     def note(_: int, offset: int) -> None:
         sent.at = sent.last = offset
 
     def note_marker(_: int, offset: int) -> None:
         sent.last = offset
 
-    producer.produce(
-        place.topic,
-        encode(record),
-        key=names.log_key.encode(),
-        partition=place.partition,
-        on_offset=note,
-    )
+    produce(names.log_key, encode(record), note)
     if unmarked:
-        producer.produce(
-            place.topic,
-            encode_moved(names),
-            key=names.query.encode(),
-            partition=place.partition,
-            on_offset=note_marker,
-        )
+        produce(names.query, encode_moved(names), note_marker)
     return sent

@@ -80,8 +80,7 @@ def read_back(
         for each in decision.prepared
         if each.partition not in lost
     }
-    declared = options.destinations.topics if options.destinations else []
-    topics = sorted({*decision.topics, *declared})
+    topics = sorted({*decision.topics, *options.declared_topics})
     varies, most = options.topic is None, _TAIL
     number = describe_driver(kafka, options.names, deadline).transaction.producer_id
     driver = ProducerIdentity(number, ANY_EPOCH)

@@ -255,8 +255,7 @@ class Planner:
         letters = options.dead_letter_topic
         if self._rules is None or (letters is not None and self._rules[1].passed):
             written = entry.decision.topics if entry.decision else []
-            declared = options.destinations.topics if options.destinations else []
-            topics = [options.topic] if options.topic else [*declared, *written]
+            topics = [options.topic] if options.topic else [*options.declared_topics, *written]
             names = list(dict.fromkeys([*filter(None, [letters]), *topics]))
             found = read_topic_rules(self._kafka, names, deadline, hidden=letters is None)
             there = {name: rules for name, rules in found.items() if rules is not None}
