@@ -321,6 +321,24 @@ def test_a_write_that_is_given_up_does_not_outlast_its_step(
     assert [seconds < 10 for seconds in allowed] == [True]
 
 
+def test_a_write_whose_answer_was_lost_is_found_behind_the_record_of_another_driver(
+    cluster: FakeCluster,
+) -> None:
+    one, other = Writer(cluster), Writer(cluster)
+    member = one.join()
+    one.write(member, 0)
+
+    def lose(name: str, moment: Moment) -> None:
+        if (name, moment) == ("log_producer.commit", Moment.AFTER):
+            one.kafka.process.hook = None
+            other.write(member, 2, batch=2)
+            raise OutcomeUnknownError("No answer from the transaction coordinator.", remedy="")
+
+    one.kafka.process.hook = lose
+    mine = one.write(member, 1, batch=1)
+    assert (mine.seq, mine.decision) == (2, decision(1))
+
+
 def test_a_record_that_was_committed_at_an_unknown_offset_is_read_back(
     cluster: FakeCluster,
 ) -> None:

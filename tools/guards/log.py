@@ -137,8 +137,27 @@ GUARDS = (
                 "                    return entry\n",
             ),
         ),
-        proofs(_STORY + "test_a_decision_whose_answer_was_lost_is_read_back_and_not_sent_twice"),
+        proofs(
+            _STORY + "test_a_decision_whose_answer_was_lost_is_read_back_and_not_sent_twice",
+            without="a write of unknown outcome is looked for behind later records",
+        ),
         rows=("NO_WRITER",),
+    ),
+    Guard(
+        "a write of unknown outcome is looked for behind later records",
+        "That another driver has written since does not mean that nothing was decided.",
+        (
+            Removal(
+                _REGISTER,
+                "                    if self._maybe_written and isinstance(error, Exception):\n",
+                "                    if False:\n",
+            ),
+        ),
+        proofs(
+            _IN_REGISTER + "test_a_write_whose_answer_was_lost_is_found_behind_the_record_of_"
+            "another_driver"
+        ),
+        outside="the model compares with the latest record only",
     ),
     Guard(
         "a refused write aborts its transaction",
