@@ -20,6 +20,8 @@ from eos_sink.driver.planner import Planner
 from eos_sink.errors import ClusterError, OperatorNeededError
 from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.hanging import find_open
+from eos_sink.kafka.interfaces import Hanging
 from eos_sink.kafka_config.acls import Acl, Resource
 from eos_sink.kafka_config.properties_file import read_properties
 from eos_sink.options import parse_options
@@ -176,6 +178,32 @@ def test_kafka_leaves_ids_out_in_silence_and_the_sink_does_not(start: Start) -> 
     with pytest.raises(ClusterError) as caught:
         control.list_open(prefix, Deadline(SOON_S))
     assert caught.value.data["missing"] == [str(query.need(TRANSACTIONS))]
+
+
+def test_what_kafka_forgot_to_end_is_ended_with_a_permission_that_the_error_names(
+    start: Start,
+) -> None:
+    """Here the coordinator has not forgotten it: the broker only looks at the permission."""
+    query = start()
+    control, name = query.kafka.control(), query.options.names.task(0, 0)
+    producer = query.kafka.producer(name, 60_000)
+    producer.init(Deadline(SOON_S))
+    producer.begin()
+    producer.produce(query.topic, b"row", partition=0)
+    producer.flush(Deadline(SOON_S))
+    state = control.describe([name], Deadline(SOON_S))[name]
+    hanging = Hanging(state.transaction, query.topic, 0, 0, -1, state)
+    with pytest.raises(ClusterError) as raised:
+        control.end_hanging(hanging, False, Deadline(SOON_S))
+    missing = Acl("Alter", Resource.CLUSTER, "kafka-cluster")
+    assert raised.value.data["missing"] == [str(missing)]
+    assert query.topic in str(raised.value)
+    assert name in str(raised.value)
+    query.grant_as_told(str(raised.value))
+    assert control.end_hanging(hanging, False, Deadline(SOON_S))
+    assert find_open(control.wire, [query.topic], Deadline(SOON_S)) == (set(), frozenset())
+    query.revoke(missing)
+    producer.close()
 
 
 def test_a_topic_of_the_column_that_cannot_be_read_back_is_not_decided(start: Start) -> None:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import redirect_stdout
+from io import StringIO
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from confluent_kafka import Producer
 
+from eos_sink import cli
 from eos_sink.decision_log import DecisionRegister
 from eos_sink.driver.committer import Committer
 from eos_sink.driver.planner import Planner
@@ -23,7 +28,7 @@ from eos_sink.kafka.transaction_control import KafkaPythonControl
 from eos_sink.options import parse_options
 from eos_sink.protocol.model import BatchId, Plan, TaskReport
 from eos_sink.task.writer import TaskWriter
-from eos_sink.testing import KafkaCluster
+from eos_sink.testing import KafkaCluster, KafkaNode
 from eos_sink.testing.cluster_errors import TestClusterError
 from eos_sink.testing.waiting import wait_until
 from integration.checker import read_topic
@@ -259,8 +264,21 @@ def test_a_committed_transaction_whose_marker_was_dropped_becomes_visible_at_the
             batches.committer.commit(reports)
     batches.restart_home()
     batches.restart()
+    (said,) = doctor(batches)
+    assert said["level"] == "warning"
+    assert batches.describe(reports).transaction.transactional_id in said["what"]
+    assert f"{batches.topic}[0]" in said["what"]
     batches.planner.plan()
     assert batches.read() == ROWS
+    assert [each["level"] for each in doctor(batches)] == ["ok"]
+
+
+def doctor(batches: Batches) -> list[dict[str, str]]:
+    """What it says about the readers of the topic."""
+    words = ["--bootstrap-server", batches.cluster.bootstrap_servers, "--topic", batches.topic]
+    with redirect_stdout(StringIO()) as out:
+        cli.main(["doctor", *words, "--json"])
+    return [each for each in json.loads(out.getvalue())["findings"] if each["check"] == "readers"]
 
 
 @pytest.mark.long
@@ -299,6 +317,85 @@ def test_a_later_attempt_of_a_task_ends_what_the_earlier_one_has_left(batches: B
     batches.restart_home()
     batches.committer.commit(batches.write(plan, attempt=1))
     assert batches.read() == ROWS
+
+
+# --- The coordinator of a task's id has no leader while the driver looks.
+
+
+@pytest.fixture(scope="module")
+def uncopied() -> Iterator[KafkaCluster]:
+    """Each transactional id has a coordinator on one broker only."""
+    copies = {"transaction.state.log.replication.factor": 1, "transaction.state.log.min.isr": 1}
+    with start_own_kafka(brokers=3, properties=copies) as cluster:
+        # The topic of the coordinators is created with the first transactional id.
+        options = {"bootstrap.servers": cluster.bootstrap_servers, "transactional.id": "first"}
+        Producer(options).init_transactions(LONG_S)
+        yield cluster
+
+
+class Coordinated(Batches):
+    """Its first task's id is coordinated by a broker, `away`, that neither has partition 0 nor
+    coordinates the other ids of the query."""
+
+    def __init__(self, cluster: KafkaCluster, **more: str) -> None:
+        super().__init__(cluster, **more)
+        self.away = self._choose()
+        self.restart()
+
+    def _choose(self) -> KafkaNode:
+        given = {"kafka.bootstrap.servers": self.cluster.bootstrap_servers, "topic": self.topic}
+        while True:
+            more = {"eos.id": f"q-{uuid.uuid4().hex[:8]}", "eos.inline.bytes": "0"}
+            self.options = parse_options({**given, **more})
+            names = self.options.names
+            ids = [names.task(0, 0), names.task(1, 0), names.driver]
+            away, *others = map(self.cluster.transaction_coordinator, ids)
+            if self.home.id not in (away, *others) and away not in others:
+                return self.cluster.node(away)
+
+    def plan_without_coordinator(self) -> Plan:
+        """A new process plans while nobody answers for the first task's id."""
+        self.away.stop()
+        self.restart()
+        plan = self.planner.plan()
+        self.away.restart()
+        return plan
+
+
+@pytest.fixture
+def coordinated(uncopied: KafkaCluster) -> Iterator[Coordinated]:
+    made = Coordinated(uncopied)
+    yield made
+    made.close()
+    uncopied.repair()
+
+
+@pytest.mark.long
+def test_aborted_rows_of_an_id_that_no_coordinator_tells_do_not_appear(
+    coordinated: Coordinated,
+) -> None:
+    transaction = coordinated.describe(coordinated.write()).transaction
+    coordinated.stop_home()
+    name, deadline = transaction.transactional_id, Deadline(LONG_S)
+    coordinated.kafka.control()._end({name: transaction}, False, deadline)
+    coordinated.restart_home()
+    plan = coordinated.plan_without_coordinator()
+    assert plan.token.unnamed == {transaction.producer_id}
+    coordinated.committer.commit(coordinated.write(plan))
+    assert coordinated.read() == ROWS
+    coordinated.committer.commit(coordinated.write(batch=1, partition=1))
+    assert not coordinated.planner.plan().token.unnamed
+
+
+@pytest.mark.long
+def test_committed_rows_of_an_id_that_no_coordinator_tells_are_not_lost(
+    coordinated: Coordinated, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit_without_leader(coordinated, monkeypatch, coordinated.write())
+    coordinated.committer.commit(coordinated.write(batch=1, partition=1))
+    plan = coordinated.plan_without_coordinator()
+    coordinated.committer.abort(coordinated.write(plan, batch=2))
+    assert coordinated.read() == ROWS
 
 
 # --- The driver's own transaction.

@@ -24,9 +24,7 @@ _COMMITTED = (TransactionStatus.PREPARE_COMMIT, TransactionStatus.COMPLETE_COMMI
 
 def topics_of(options: SinkOptions, decision: Decision | None) -> frozenset[str]:
     """The topics that the query is known to write. A column may name more."""
-    given = [each for each in (options.topic, options.dead_letter_topic) if each]
-    declared = options.destinations.topics if options.destinations else ()
-    return frozenset([*given, *declared, *(decision.topics if decision else ())])
+    return options.named_topics | frozenset(decision.topics if decision else ())
 
 
 def end_hanging(  # noqa: PLR0913
@@ -38,7 +36,7 @@ def end_hanging(  # noqa: PLR0913
     *,
     driver: TransactionState | None = None,
     only: str = "",
-) -> frozenset[Place]:
+) -> tuple[frozenset[Place], frozenset[int]]:
     """End the query's hanging transactions as they ended elsewhere.
 
     Args:
@@ -48,18 +46,22 @@ def end_hanging(  # noqa: PLR0913
         only: look for transactions of this id, not of all ids.
 
     Returns:
-        The partitions that could not be looked at. No batch may be decided that writes there.
+        The partitions that could not be looked at: no batch may be decided that writes there. And
+        the producer ids of open transactions that may be the query's: its tasks have to look for
+        those of their own id.
 
     Raises:
+        OutcomeUnknownError: no answer about the driver's id or `only`, or from a broker.
         OperatorNeededError: nothing tells how one has ended.
         ClusterError: a permission is missing.
     """
     control = kafka.control()
-    found, unknown = control.find_hanging(topics, only or f"{names.group}-", deadline)
+    ids, prefix = ([only], "") if only else ([names.driver], f"{names.group}-")
+    found, unknown, unnamed = control.find_hanging(topics, ids, prefix, deadline)
     records = [each.record for each in register.records(deadline)] if found else []
     for each in found:
         name = each.transaction.transactional_id
-        if name != (only or name) or (name != names.driver and names.parse_task(name) is None):
+        if name != names.driver and names.parse_task(name) is None:
             continue
         commit = was_committed(names, each, records, driver)
         if commit is None:
@@ -81,7 +83,7 @@ def end_hanging(  # noqa: PLR0913
             names.query,
             ", ".join(f"{topic}[{number}]" for topic, number in sorted(unknown)),
         )
-    return unknown
+    return unknown, unnamed
 
 
 def was_committed(

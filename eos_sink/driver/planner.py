@@ -64,6 +64,7 @@ class Planner:
         self._settled: tuple[Decision, Settlement] | None = None
         self._driver: TransactionState | None = None
         self._unchecked: frozenset[Place] = frozenset()
+        self._unnamed: frozenset[int] = frozenset()
         if options.metrics_log:
             events.log_to_stderr()
         for warning in options.warnings:
@@ -100,7 +101,9 @@ class Planner:
             self._planned = entry
             found = self._settle(entry, deadline)
             self._check_former_write(entry, found, deadline)
-            token = replace(self._session.token(entry), unchecked=self._unchecked)
+            token = replace(
+                self._session.token(entry), unchecked=self._unchecked, unnamed=self._unnamed
+            )
             return Plan(
                 token,
                 entry.decision,
@@ -164,7 +167,7 @@ class Planner:
             return self._recover(deadline)
         planned = self._planned
         if planned and entry.seq == planned.seq + 1 and entry.decision != planned.decision:
-            if self._unchecked:
+            if self._unchecked or self._unnamed:
                 self._end_hanging(entry, deadline)
             return entry
         # The last plan came to nothing. Its abort() may not have known of it, or may have died.
@@ -327,7 +330,7 @@ class Planner:
 
     def _end_hanging(self, entry: Entry, deadline: Deadline) -> None:
         """What a transaction of a plan that came to nothing has left open."""
-        self._unchecked = end_hanging(
+        self._unchecked, self._unnamed = end_hanging(
             self._kafka,
             self._names,
             self._register,

@@ -18,6 +18,7 @@ from eos_sink.kafka.calls import retry_until
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import (
     Hanging,
+    HangingLook,
     Place,
     Transaction,
     TransactionState,
@@ -41,11 +42,11 @@ _ENDED = (
 )
 
 Describe = Callable[[Iterable[str], Deadline], Mapping[str, TransactionState]]
-FindIds = Callable[[Iterable[int], Deadline], Mapping[int, str]]
-"""The transactional ids of producer ids."""
+FindIds = Callable[[frozenset[int], Deadline], Mapping[int, str]]
+"""The transactional ids of producer ids, without those that no coordinator tells."""
 
 
-class _Open(NamedTuple):
+class OpenTransaction(NamedTuple):
     """An open transaction as the leader of a partition knows it."""
 
     place: Place
@@ -55,14 +56,21 @@ class _Open(NamedTuple):
     coordinator_epoch: int
 
 
-def find_hanging(
-    wire: Wire, find_ids: FindIds, describe: Describe, topics: Iterable[str], deadline: Deadline
-) -> tuple[list[Hanging], frozenset[Place]]:
+def find_hanging(  # noqa: PLR0913, PLR0917 - what it asks with, and what for
+    wire: Wire,
+    find_ids: FindIds,
+    describe: Describe,
+    is_own: Callable[[str], bool],
+    topics: Iterable[str],
+    deadline: Deadline,
+) -> HangingLook:
     """See `eos_sink.kafka.interfaces.TransactionControl.find_hanging`."""
     wanted = frozenset(topics)
-    opened, unknown = _find_open(wire, wanted, deadline)
-    ids = find_ids({each.producer_id for each in opened}, deadline) if opened else {}
-    opened = {each for each in opened if each.producer_id in ids}
+    opened, unknown = find_open(wire, wanted, deadline)
+    producers = frozenset(each.producer_id for each in opened)
+    ids = find_ids(producers, deadline) if producers else {}
+    unnamed = producers - ids.keys()
+    opened = {each for each in opened if is_own(ids.get(each.producer_id, ""))}
     soon = deadline.within(_MARKERS_S)
     while opened:
         states = describe(sorted({ids[each.producer_id] for each in opened}), deadline)
@@ -73,7 +81,7 @@ def find_hanging(
             and state.transaction.producer_id == each.producer_id
         }
         # Asked again after the coordinators: a marker may have been under way before.
-        now, still = _find_open(wire, {each.place[0] for each in opened}, deadline)
+        now, still = find_open(wire, {each.place[0] for each in opened}, deadline)
         opened, unknown = opened & now, unknown | still
         ending = {each for each in opened if states[ids[each.producer_id]].status not in _ENDED}
         if not ending or soon.passed:
@@ -87,8 +95,8 @@ def find_hanging(
                 )
                 for each in sorted(opened - ending)
             ]
-            return hanging, unknown | {each.place for each in ending}
-    return [], unknown
+            return HangingLook(hanging, unknown | {each.place for each in ending}, unnamed)
+    return HangingLook([], unknown, unnamed)
 
 
 def end_hanging(wire: Wire, hanging: Hanging, commit: bool, deadline: Deadline) -> bool:
@@ -136,13 +144,13 @@ def end_hanging(wire: Wire, hanging: Hanging, commit: bool, deadline: Deadline) 
     return code == 0
 
 
-def _find_open(
+def find_open(
     wire: Wire, topics: Iterable[str], deadline: Deadline
-) -> tuple[set[_Open], frozenset[Place]]:
+) -> tuple[set[OpenTransaction], frozenset[Place]]:
     """The open transactions of all partitions, and the partitions that nobody answers for. It waits
     for brokers, but for no leader."""
 
-    async def ask() -> tuple[set[_Open], frozenset[Place], bool]:
+    async def ask() -> tuple[set[OpenTransaction], frozenset[Place], bool]:
         rows = await wire.fetch_metadata(topics, deadline)
         if rows is None:
             return set(), frozenset(), False
@@ -152,7 +160,7 @@ def _find_open(
             leader: wire.send(_describe_request(leaders, leader), leader, deadline)
             for leader in {each for each in leaders.values() if each >= 0}
         }
-        found: set[_Open] = set()
+        found: set[OpenTransaction] = set()
         answered = set(silent)
         for answer in (await wire.gather(requests, deadline)).values():
             for topic in answer.topics if answer else ():
@@ -189,8 +197,8 @@ def _describe_request(leaders: Mapping[Place, int], leader: int) -> Any:
     )
 
 
-def _read(place: Place, row: Any) -> _Open:
-    return _Open(
+def _read(place: Place, row: Any) -> OpenTransaction:
+    return OpenTransaction(
         place,
         row.producer_id,
         row.producer_epoch,

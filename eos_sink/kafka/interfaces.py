@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from eos_sink.errors import ClusterError, FailureKind
 from eos_sink.kafka.deadline import Deadline
@@ -154,7 +154,7 @@ class TransactionState:
     started_ms: int
     """Start of the open transaction, broker's clock, milliseconds since the epoch; -1: none."""
     timeout_ms: int
-    partitions: tuple[tuple[str, int], ...] = ()
+    partitions: tuple[Place, ...] = ()
 
     @property
     def is_ending(self) -> bool:
@@ -190,6 +190,21 @@ class Hanging:
             f"{self.topic}[{self.partition}]: transaction {ended.transactional_id} (producer id "
             f"{ended.producer_id}, epoch {ended.epoch}) from offset {self.start} on"
         )
+
+
+class HangingLook(NamedTuple):
+    """The hanging transactions of some transactional ids in some topics.
+
+    Attributes:
+        hanging: those that were found.
+        unknown: the partitions that nobody answers for, since they have no leader, for example.
+        unnamed: the producer ids of open transactions whose transactional id no coordinator tells.
+            It may be hidden from this principal; or its coordinator has no leader, or is moving.
+    """
+
+    hanging: list[Hanging]
+    unknown: frozenset[Place]
+    unnamed: frozenset[int]
 
 
 @dataclass(frozen=True)
@@ -404,19 +419,23 @@ class TransactionControl(Protocol):
     def describe(self, ids: Iterable[str], deadline: Deadline) -> dict[str, TransactionState]:
         """The coordinator's state of each id; MISSING for an unknown one."""
 
-    def find_leaderless(
-        self, partitions: Iterable[tuple[str, int]], deadline: Deadline
-    ) -> list[tuple[str, int]]:
+    def find_leaderless(self, partitions: Iterable[Place], deadline: Deadline) -> list[Place]:
         """Those of these topics and partitions that have no leader, as far as a broker says."""
 
     def find_hanging(
-        self, topics: Iterable[str], prefix: str, deadline: Deadline
-    ) -> tuple[list[Hanging], frozenset[tuple[str, int]]]:
-        """The hanging transactions in these topics of ids that start with `prefix`, and the
-        partitions that nobody answers for, since they have no leader, for example. A topic that
-        does not exist has none. Read only.
+        self, topics: Iterable[str], ids: Collection[str], prefix: str, deadline: Deadline
+    ) -> HangingLook:
+        """Look for hanging transactions in these topics. A topic that does not exist has none.
+        Read only.
+
+        Args:
+            topics: where to look.
+            ids: transactional ids whose coordinators have to answer.
+            prefix: of other ids; empty: there are none.
+            deadline: for all answers.
 
         Raises:
+            OutcomeUnknownError: no answer about one of `ids`, or from a broker.
             ClusterError: Read on a topic is missing.
         """
 

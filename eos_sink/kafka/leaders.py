@@ -39,7 +39,7 @@ class Leaders:
         """Those with a partition that has no leader now, or all if no broker says so. A topic that
         was deleted or may not be described, and a transaction that is not known, need none."""
         places = {each: self._places.get(each, frozenset()) for each in transactions}
-        without = self._find_places(frozenset().union(*places.values()), deadline)
+        without = self.find_places(frozenset().union(*places.values()), deadline)
         if without is None:
             return frozenset(places)
         self._warn(without)
@@ -51,7 +51,7 @@ class Leaders:
         """Those that were just ended whose partitions have lost their leader meanwhile: Kafka may
         have forgotten to end them there."""
         known = {each: self._places.get(each, frozenset()) for each in ended}
-        without = self._find_places(frozenset().union(*known.values()), deadline)
+        without = self.find_places(frozenset().union(*known.values()), deadline)
         if not without:
             return frozenset()
         LOGGER.error(
@@ -62,7 +62,7 @@ class Leaders:
         )
         return frozenset(each for each, places in known.items() if places & without)
 
-    def _find_places(self, places: frozenset[Place], deadline: Deadline) -> frozenset[Place] | None:
+    def find_places(self, places: frozenset[Place], deadline: Deadline) -> frozenset[Place] | None:
         """Those without a leader; None: no broker answers."""
         if not places:
             return frozenset()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from kafka import errors as kafka_errors
@@ -25,6 +25,7 @@ from eos_sink.kafka.error_codes import Answer, classify_control_answer
 from eos_sink.kafka.interfaces import (
     EndOutcome,
     Hanging,
+    HangingLook,
     Place,
     Transaction,
     TransactionState,
@@ -186,45 +187,47 @@ class KafkaPythonControl:
                 missing = Transaction(name, -1, -1)
                 return TransactionState(missing, TransactionStatus.MISSING, -1, -1)
             transaction = Transaction(name, row.producer_id, row.producer_epoch)
-            places = [(each.topic, number) for each in row.topics for number in each.partitions]
+            places = tuple((each.topic, part) for each in row.topics for part in each.partitions)
             self._leaders.remember(transaction, places)
             return TransactionState(
                 transaction,
                 TransactionStatus(row.transaction_state),
                 row.transaction_start_time_ms,
                 row.transaction_timeout_ms,
-                tuple((topic.topic, number) for topic in row.topics for number in topic.partitions),
+                places,
             )
 
         return self._ask_coordinators(list(ids), request, read, deadline)
 
-    def find_leaderless(
-        self, partitions: Iterable[tuple[str, int]], deadline: Deadline
-    ) -> list[tuple[str, int]]:
-        asked = set(partitions)
-        names = {name for name, _ in asked}
-
-        def ask() -> Any:
-            return self.wire.run(self.wire.fetch_metadata, names, deadline)
-
-        rows = retry_until(deadline, ask, lambda answer: answer is not None) if asked else None
-        found = {
-            (row.name, part.partition_index): part for row in rows or () for part in row.partitions
-        }
-        return sorted(place for place in asked & found.keys() if found[place].leader_id < 0)
+    def find_leaderless(self, partitions: Iterable[Place], deadline: Deadline) -> list[Place]:
+        asked = frozenset(partitions)
+        found = retry_until(
+            deadline,
+            lambda: self._leaders.find_places(asked, deadline),
+            lambda answer: answer is not None,
+        )
+        return sorted(found or ())
 
     def find_hanging(
-        self, topics: Iterable[str], prefix: str, deadline: Deadline
-    ) -> tuple[list[Hanging], frozenset[Place]]:
-        def find_ids(producers: Iterable[int], deadline: Deadline) -> dict[int, str]:
-            found = self._list_rows(deadline, producers=producers)
-            return {
-                row.producer_id: row.transactional_id
-                for row in found
-                if row.transactional_id.startswith(prefix)
-            }
+        self, topics: Iterable[str], ids: Collection[str], prefix: str, deadline: Deadline
+    ) -> HangingLook:
+        def find_ids(producers: frozenset[int], deadline: Deadline) -> dict[int, str]:
+            states = self.describe(ids, deadline)
+            found = {state.transaction.producer_id: name for name, state in states.items()}
+            others = producers - found.keys() if prefix else ()
+            return found | (self.name_producers(others, deadline) if others else {})
 
-        return hanging.find_hanging(self.wire, find_ids, self.describe, topics, deadline)
+        def is_own(name: str) -> bool:
+            return name in ids or (bool(prefix) and name.startswith(prefix))
+
+        return hanging.find_hanging(self.wire, find_ids, self.describe, is_own, topics, deadline)
+
+    def name_producers(self, producers: Iterable[int], deadline: Deadline) -> dict[int, str]:
+        """The transactional ids of producer ids. A coordinator without a leader says nothing, one
+        that is moving may say nothing, and Kafka leaves out in silence what may not be described.
+        """
+        rows = self._list_rows(deadline, producers=producers)
+        return {row.producer_id: row.transactional_id for row in rows}
 
     def end_hanging(self, ended: Hanging, commit: bool, deadline: Deadline) -> bool:
         return hanging.end_hanging(self.wire, ended, commit, deadline)

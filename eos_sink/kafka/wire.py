@@ -25,6 +25,7 @@ from kafka.protocol.metadata import (
 
 from eos_sink.errors import ClusterError
 from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.interfaces import Place
 
 K = TypeVar("K")
 T = TypeVar("T")
@@ -108,7 +109,7 @@ class Wire:
             logging.getLogger(name).addFilter(_has_no_secret)
         self._client = _connect(settings, deadline)
         self._manager = self._client._manager
-        self._leaders: dict[tuple[str, int], Leader] = {}
+        self._leaders: dict[Place, Leader] = {}
 
     def run(self, step: Callable[..., Coroutine[Any, Any, T]], *given: Any) -> T:
         """Run a coroutine on the client's event loop and wait for it.
@@ -237,8 +238,8 @@ class Wire:
         return response.topics
 
     async def find_leaders(
-        self, places: Collection[tuple[str, int]], deadline: Deadline
-    ) -> dict[tuple[str, int], Leader | int]:
+        self, places: Collection[Place], deadline: Deadline
+    ) -> dict[Place, Leader | int]:
         """The leader of each partition, or the error code of its topic or partition. Leaders are
         remembered until `forget_leader`.
 
@@ -251,7 +252,7 @@ class Wire:
         unknown = [place for place in places if place not in self._leaders]
         topics = {topic for topic, _ in unknown}
         rows = await self.fetch_metadata(topics, deadline) if topics else None
-        found: dict[tuple[str, int], Leader | int] = {}
+        found: dict[Place, Leader | int] = {}
         for row in rows or ():
             missing = row.error_code or _UNKNOWN_TOPIC_OR_PARTITION
             found |= {place: missing for place in unknown if place[0] == row.name}
@@ -264,7 +265,7 @@ class Wire:
         found |= {place: self._leaders[place] for place in places if place in self._leaders}
         return {place: found[place] for place in places if place in found}
 
-    async def find_newest_leader(self, place: tuple[str, int], deadline: Deadline) -> None:
+    async def find_newest_leader(self, place: Place, deadline: Deadline) -> None:
         """Ask all brokers for the leader, and remember the one of the latest epoch. Waits for the
         slowest broker, at most until the deadline."""
         requests = {
@@ -292,7 +293,7 @@ class Wire:
             include_topic_authorized_operations=operations,
         )
 
-    def forget_leader(self, place: tuple[str, int]) -> None:
+    def forget_leader(self, place: Place) -> None:
         """After an error: the next `find_leaders` asks for it."""
         self._leaders.pop(place, None)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from eos_sink.errors import CommitFailedError, OperatorNeededError
 from eos_sink.identity import QueryNames
-from eos_sink.kafka.interfaces import Hanging
+from eos_sink.kafka.interfaces import Hanging, Place
 
 
 def outcome_unknown(names: QueryNames, hanging: Hanging) -> OperatorNeededError:
@@ -29,7 +29,7 @@ def outcome_unknown(names: QueryNames, hanging: Hanging) -> OperatorNeededError:
     )
 
 
-def unchecked(names: QueryNames, places: Iterable[tuple[str, int]]) -> CommitFailedError:
+def unchecked(names: QueryNames, places: Iterable[Place]) -> CommitFailedError:
     """A batch has written where an earlier transaction may be open."""
     named = [f"{topic}[{partition}]" for topic, partition in sorted(places)]
     return CommitFailedError(

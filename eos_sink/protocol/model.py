@@ -8,7 +8,7 @@ from datetime import datetime, timezone
 from enum import Enum
 
 from eos_sink.identity import Origin, QueryNames
-from eos_sink.kafka.interfaces import LogPosition, Transaction, Witness
+from eos_sink.kafka.interfaces import LogPosition, Place, Transaction, Witness
 from eos_sink.kafka_config.topic_rules import TopicRules
 from eos_sink.metrics.names import Step
 from eos_sink.metrics.stats import Stats
@@ -417,7 +417,8 @@ class PlanToken:
     `member` is opaque consumer group metadata (KIP-447), which the group accepts until `session_ms`
     after the planner's process has ended; `run` is the run that plans. In partitions that are
     `unchecked` an earlier transaction of the query may be open that Kafka has forgotten to end
-    (KAFKA-20734): no batch that writes there is decided.
+    (KAFKA-20734): no batch that writes there is decided. The producer ids that are `unnamed` have
+    open transactions, and no coordinator told the driver whose: a task that has one of them looks.
     """
 
     names: QueryNames
@@ -426,7 +427,8 @@ class PlanToken:
     member: bytes = field(repr=False)
     run: Run | None = None
     session_ms: int = 0
-    unchecked: frozenset[tuple[str, int]] = frozenset()
+    unchecked: frozenset[Place] = frozenset()
+    unnamed: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True)

@@ -199,22 +199,35 @@ class TaskWriter:
     def _open(self, transactional_id: str, sizes: Sizes | None) -> TransactionalProducer:
         self._clock.begin()
         timeout_ms = self._options.transaction_timeout_ms
+        unnamed = self._is_unnamed(transactional_id)
+        if unnamed:
+            # Before the id is initialised: its coordinator still knows how the last one ended.
+            self._end_hanging(transactional_id)
         producer = self._kafka.producer(transactional_id, timeout_ms, sizes)
         try:
             producer.init(Deadline(self._options.step_timeout))
-            if self._attempt:
-                self._end_former_attempt(transactional_id)
+            if self._attempt or unnamed:
+                # What the id has left has ended before, or was ended just now: everywhere?
+                self._end_hanging(transactional_id)
         except BaseException:
             producer.close()
             raise
         self._clock.end(Step.OPEN)
         return producer
 
-    def _end_former_attempt(self, transactional_id: str) -> None:
-        """Its transaction has ended when it failed, or was ended just now: everywhere?"""
+    def _is_unnamed(self, transactional_id: str) -> bool:
+        """Whether the driver has seen an open transaction of this id, and was not told whose."""
+        unnamed = self._plan.token.unnamed
+        if not unnamed:
+            return False
+        deadline = Deadline(self._options.step_timeout)
+        states = self._kafka.control().describe([transactional_id], deadline)
+        return states[transactional_id].transaction.producer_id in unnamed
+
+    def _end_hanging(self, transactional_id: str) -> None:
         plan, options = self._plan, self._options
         with contextlib.closing(DecisionRegister(self._kafka, plan.token.names)) as register:
-            unchecked = end_hanging(
+            unchecked, _ = end_hanging(
                 self._kafka,
                 plan.token.names,
                 register,
@@ -224,8 +237,8 @@ class TaskWriter:
             )
         for topic, partition in sorted(unchecked):
             raise ProduceFailed(
-                f"{topic}[{partition}] has no leader, and an earlier attempt's transaction may be "
-                "open there.",
+                f"{topic}[{partition}] has no leader, and an earlier transaction of "
+                f"{transactional_id} may be open there.",
                 FailureKind.DELIVERY_FAILED,
                 topic,
             )

@@ -10,11 +10,13 @@ from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import (
     EndOutcome,
     Hanging,
+    HangingLook,
     Kafka,
     LogPosition,
     MemberRefused,
     MemberState,
     PartitionState,
+    Place,
     ProducerIdentity,
     Sizes,
     TopicDescription,
@@ -159,9 +161,7 @@ class FakeControl:
         self._cluster.await_answer(deadline, Coordinators.TRANSACTIONS)
         return {name: self._cluster.coordinator.describe(name) for name in ids}
 
-    def find_leaderless(
-        self, partitions: Iterable[tuple[str, int]], deadline: Deadline
-    ) -> list[tuple[str, int]]:
+    def find_leaderless(self, partitions: Iterable[Place], deadline: Deadline) -> list[Place]:
         topics = self._cluster.topics
         return [
             (topic, number)
@@ -170,10 +170,10 @@ class FakeControl:
         ]
 
     def find_hanging(
-        self, topics: Iterable[str], prefix: str, deadline: Deadline
-    ) -> tuple[list[Hanging], frozenset[tuple[str, int]]]:
+        self, topics: Iterable[str], ids: Collection[str], prefix: str, deadline: Deadline
+    ) -> HangingLook:
         """This Kafka forgets no marker."""
-        return [], frozenset()
+        return HangingLook([], frozenset(), frozenset())
 
     def end_hanging(self, hanging: Hanging, commit: bool, deadline: Deadline) -> bool:
         raise AssertionError(f"nothing hangs, but {hanging}")

@@ -43,8 +43,8 @@ GUARDS = (
         (
             Removal(
                 _WRITER,
-                "            if self._attempt:\n"
-                "                self._end_former_attempt(transactional_id)\n",
+                "            if self._attempt or unnamed:\n",
+                "            if unnamed:\n",
             ),
         ),
         proofs(
