@@ -6,7 +6,7 @@ A fact that cannot be seen is an `Unseen` and hides no other.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeVar
@@ -23,7 +23,12 @@ from eos_sink.kafka.admin_interface import (
     Quorum,
 )
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.interfaces import TopicDescription, TransactionState, Unseen
+from eos_sink.kafka.interfaces import (
+    TopicDescription,
+    TransactionState,
+    TransactionStatus,
+    Unseen,
+)
 from eos_sink.kafka_config import translate
 from eos_sink.kafka_config.acls import Acl, Permissions, Resource
 from eos_sink.ops.doctor.findings import Commands
@@ -113,6 +118,31 @@ class LogFacts:
 
 
 @dataclass(frozen=True)
+class Holder:
+    """The transaction behind which read_committed readers of a partition wait.
+
+    Attributes:
+        offset: its first one there.
+        name: its transactional id, or its producer id where the id may not be seen.
+        state: of its transactional id; None: it is not the query's.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    name: str
+    state: TransactionState | None
+
+    @property
+    def hangs(self) -> bool:
+        return self.state is not None and self.state.status in (
+            TransactionStatus.EMPTY,
+            TransactionStatus.COMPLETE_COMMIT,
+            TransactionStatus.COMPLETE_ABORT,
+        )
+
+
+@dataclass(frozen=True)
 class Facts:
     """The cluster.
 
@@ -123,6 +153,7 @@ class Facts:
         refusal: why the missing decision log cannot be created; empty: it can.
         members: of the consumer groups of the log's queries.
         transactions: of every id with the query's prefix, in whatever state.
+        holders: of the topics of the query.
         now_ms: this machine's clock when they had been listed.
     """
 
@@ -139,6 +170,7 @@ class Facts:
     groups: Sequence[str] | Unseen
     members: Mapping[str, Sequence[MemberDescription] | Unseen]
     transactions: Sequence[TransactionState] | Unseen
+    holders: Sequence[Holder] | Unseen = ()
     now_ms: int = 0
 
     @property
@@ -214,7 +246,37 @@ def gather(admin: Admin, subject: Subject, deadline: Deadline) -> Facts:
         groups=_seen(lambda: admin.list_groups(subject.prefix, soon())),
         members=members,
         transactions=transactions,
+        holders=_seen(lambda: _find_holders(admin, subject, named, soon())),
     )
+
+
+def _find_holders(
+    admin: Admin, subject: Subject, topics: Iterable[str], deadline: Deadline
+) -> list[Holder]:
+    stable = {
+        topic: {each.partition: each.stable for each in found if each.stable < each.end}
+        for topic, found in admin.list_offsets(topics, deadline).items()
+        if isinstance(found, tuple)
+    }
+
+    def look() -> dict[tuple[str, int], str]:
+        return {
+            (topic, partition): name
+            for topic, places in stable.items()
+            if places
+            for partition, name in admin.blocking_transactions(topic, places, deadline).items()
+        }
+
+    found = look()
+    own = {name for name in found.values() if name.startswith(subject.start)}
+    states = admin.describe_transactions(own, deadline) if own else {}
+    # Asked again after the coordinators: one that has ended meanwhile holds nobody up.
+    still = look() if found else {}
+    return [
+        Holder(*place, stable[place[0]][place[1]], name, states.get(name))
+        for place, name in sorted(found.items())
+        if still.get(place) == name
+    ]
 
 
 def read_log(page: LogPage | None) -> LogFacts | None:

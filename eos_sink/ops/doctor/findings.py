@@ -34,6 +34,7 @@ class Check(Enum):
     PERMISSIONS = "permissions"
     TOPIC = "topic"
     WITNESS = "reading back"
+    READERS = "readers"
     INTERNAL = "internal topics"
     LOG = "decision log"
     RECORDS = "log records"

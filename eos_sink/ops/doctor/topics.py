@@ -231,6 +231,22 @@ def _check_read_back(topic: TopicDescription, facts: Facts) -> Findings:
         yield Check.WITNESS.warning(*fix_setting(topic, "retention.bytes", -1, meaning, commands))
 
 
+def check_readers(facts: Facts) -> Findings:
+    holders = Check.READERS.require(facts.holders, "what holds readers up")
+    hanging = [each for each in holders if each.hangs]
+    for each in hanging:
+        yield Check.READERS.warning(
+            f"{each.topic}[{each.partition}]: transaction {each.name} has ended, and is open there "
+            f"from offset {each.offset} on",
+            "Kafka has forgotten to end it there, because the partition had no leader "
+            "(KAFKA-20734). It holds read_committed readers up, and no timeout ends it.",
+            "Start the query, which ends it as it was ended elsewhere "
+            "(docs/runbook.md#readers-stuck).",
+        )
+    if facts.named and not hanging:
+        yield Check.READERS.ok("no transaction of the query that has ended holds readers up")
+
+
 def fix_setting(
     topic: TopicDescription, name: str, value: object, meaning: str, commands: Commands
 ) -> tuple[str, str, str]:
@@ -255,5 +271,6 @@ def _describe(topic: TopicDescription) -> str:
 
 CHECKS = (
     check_topics,
+    check_readers,
     check_internal_topics,
 )

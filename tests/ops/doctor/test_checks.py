@@ -12,7 +12,7 @@ from eos_sink.kafka.interfaces import LogPosition, PartitionState, TransactionSt
 from eos_sink.kafka_config.acls import Acl, Resource
 from eos_sink.kafka_config.destinations import Destinations
 from eos_sink.metrics.stats import Stats
-from eos_sink.ops.doctor.facts import Facts, LogFacts, Subject
+from eos_sink.ops.doctor.facts import Facts, Holder, LogFacts, Subject
 from eos_sink.ops.doctor.findings import Check, Level
 from eos_sink.ops.history import Unreadable
 from eos_sink.protocol.model import BatchId, Inlined, RowDigest
@@ -51,6 +51,17 @@ def test_without_faults_every_check_is_ok() -> None:
     assert {each.level for each in found} == {Level.OK}
     assert {each.check for each in found} == set(Check) - SPARK
     assert all(each.what and not each.meaning and not each.remedy for each in found)
+
+
+def holder(status: TransactionStatus) -> dict[str, Any]:
+    name = f"eos-sink-{QUERY}-0-3"
+    return {"holders": [Holder("readings", 2, 40, name, state(name, status))]}
+
+
+def test_an_open_transaction_of_a_batch_that_is_written_is_no_fault() -> None:
+    for status in (TransactionStatus.ONGOING, TransactionStatus.PREPARE_COMMIT):
+        found = findings(facts(**holder(status)))
+        assert {each.level for each in found} == {Level.OK}
 
 
 def clocks(ahead_ms: int) -> Quorum:
@@ -290,6 +301,14 @@ CASES: list[tuple[Check, Level, dict[str, Any], str, str]] = [
         f"{TRANSACTIONS} is not there yet and wants 3 copies; there are 1 brokers",
         "transaction.state.log.replication.factor=1",
     ),
+    (
+        Check.READERS,
+        WARNING,
+        holder(TransactionStatus.COMPLETE_COMMIT),
+        f"readings[2]: transaction eos-sink-{QUERY}-0-3 has ended, and is open there from",
+        "Start the query",
+    ),
+    (Check.READERS, UNSEEN, {"holders": Unseen("no answer")}, "what holds readers up", ""),
     (Check.INTERNAL, UNSEEN, {"topics": {TRANSACTIONS: NO_CONFIGS}}, TRANSACTIONS, "kafka-acls"),
     (
         Check.LOG,
