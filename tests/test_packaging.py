@@ -160,7 +160,7 @@ def test_the_command_line_is_installed(wheel: Path) -> None:
         (name,) = (n for n in archive.namelist() if n.endswith("/entry_points.txt"))
         scripts = configparser.ConfigParser()
         scripts.read_string(archive.read(name).decode())
-    assert dict(scripts["console_scripts"]) == {"eos-sink": "eos_sink.cli:main"}
+    assert dict(scripts["console_scripts"]) == {"eos-sink": "eos_sink.__main__:main"}
 
 
 def test_the_changelog_knows_the_version(metadata: email.message.Message) -> None:

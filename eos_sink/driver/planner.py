@@ -15,7 +15,7 @@ from eos_sink.decision_log import DecisionRegister, check_no_logs, explain_wait
 from eos_sink.decision_log.hanging import end_hanging, topics_of
 from eos_sink.driver.abort import abort_all, fence_plans, list_undecided, settle_without_id
 from eos_sink.driver.batch_metrics import log_superseded
-from eos_sink.driver.processes import current_run, uses_tcp_to_spark
+from eos_sink.driver.processes import current_run, is_dead_here, uses_tcp_to_spark
 from eos_sink.driver.session import DriverSession
 from eos_sink.driver.settle import Settlement, settle
 from eos_sink.errors import (
@@ -128,11 +128,11 @@ class Planner:
             return True
         self._forget()
         if state is MemberState.REPLACED and not self._options.origin.batch:
-            # Joining again is never right: the newer run would be replaced in turn.
+            # Joining again would replace the newer run in turn, unless that one has ended.
             latest = self._read_successor(deadline)
-            if latest is None or not self._takes_turns_with(latest.record.run):
+            self._checked = latest is not None and self._takes_turns_with(latest.record.run)
+            if not self._checked and not (latest and _has_ended(latest.record.run)):
                 raise replaced(self._names, self._run, latest)
-            self._checked = True
         return False
 
     def _read_successor(self, deadline: Deadline) -> Entry | None:
@@ -160,7 +160,10 @@ class Planner:
             return self._recover(deadline)
         if entry.record.run not in (None, self._run):
             # A newer run has joined: this one learns it before its tasks are refused.
-            raise replaced(self._names, self._run, entry)
+            if not _has_ended(entry.record.run):
+                raise replaced(self._names, self._run, entry)
+            self._forget()
+            return self._recover(deadline)
         if self._options.origin.batch and self._may_be_running(entry):
             # Its tasks have this member's metadata: only a new member makes Kafka refuse them.
             self._session.close()
@@ -382,3 +385,9 @@ class Planner:
     def _forget(self) -> None:
         self._session.close()
         self._checked = False
+
+
+def _has_ended(run: Run | None) -> bool:
+    """Whether the run is known to have ended, so that a start of the query replaces nobody. Spark
+    keeps a planner over a restart of its query, and another run may have come and gone between."""
+    return run is not None and is_dead_here(run)

@@ -86,7 +86,8 @@ def _rival(mine: Run | None, latest: Entry | None) -> tuple[str, str, Action]:
     if theirs is None:
         return (
             "Another run of the query has taken over; it has not said which one.",
-            "If two applications run this query, stop one; if this is the old one, let it end.",
+            "If two applications run this query, stop one; if this is the old one, let it end. If "
+            "no other one runs, start this query again.",
             Action.LEAVE,
         )
     if theirs == mine:
@@ -112,7 +113,8 @@ def _rival(mine: Run | None, latest: Entry | None) -> tuple[str, str, Action]:
         )
     return (
         f"The same query was started again: {theirs} has taken over.{this}",
-        "Let the newer run go on. If it was not started on purpose, stop one of the two.",
+        "Let the newer run go on; if it has ended, start this query again. If it was not started "
+        "on purpose, stop one of the two.",
         Action.LEAVE,
     )
 

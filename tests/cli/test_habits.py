@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import configparser
 import json
 import os
 import re
@@ -28,6 +29,7 @@ from eos_sink.cli.arguments import (
     sink_options,
 )
 from eos_sink.cli.output import CommandError
+from tests.snippets import ROOT
 
 NAMES = [command.NAME for command in cli.COMMANDS]
 
@@ -217,6 +219,41 @@ def test_ctrl_c_ends_a_command_with_one_line(tmp_path: Path) -> None:
         os.close(writer)
     assert (process.returncode, said) == (130, "")
     assert errors == "eos-sink: interrupted\n"
+
+
+# Sends itself Ctrl-C when the module that $EOS_TEST_AT names is about to be imported.
+SITECUSTOMIZE = """
+import os, signal, sys
+
+class Interrupt:
+    def find_spec(self, name, path=None, target=None):
+        if name == os.environ["EOS_TEST_AT"]:
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupt())
+"""
+
+
+@pytest.mark.parametrize("module", ["eos_sink.cli", "eos_sink.cli.watch", "eos_sink.ops.doctor"])
+def test_an_interrupted_import_ends_quietly(module: str, tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(SITECUSTOMIZE)
+    setup = configparser.ConfigParser()
+    setup.read(ROOT / "setup.cfg")
+    entry = setup["options.entry_points"]["console_scripts"].strip().split(" = ")[1]
+    path, function = entry.split(":")
+    # What pip writes into the script.
+    script = f"import sys; from {path} import {function}; sys.exit({function}())"
+    for start in (["-m", "eos_sink"], ["-c", script]):
+        done = subprocess.run(
+            [sys.executable, *start, "doctor", "--bootstrap-server", "127.0.0.1:1"],
+            env={**os.environ, "EOS_TEST_AT": module, "PYTHONPATH": f"{tmp_path}:{ROOT}"},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert (done.returncode, done.stdout) == (130, "")
+        assert done.stderr == "eos-sink: interrupted\n"
 
 
 def test_the_package_runs_as_a_module_and_as_a_file() -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import logging
+import os
+import subprocess
+import sys
 from dataclasses import replace
 
 import pyarrow as pa
@@ -11,6 +14,7 @@ import pytest
 from eos_sink.decision_log import DecisionRegister
 from eos_sink.driver.committer import Committer
 from eos_sink.driver.planner import Planner
+from eos_sink.driver.processes import current_run
 from eos_sink.errors import (
     Action,
     BatchFailedError,
@@ -248,6 +252,47 @@ def test_a_planner_that_cannot_read_who_has_replaced_it_says_that_and_may_try_ag
     world.cluster.coordinator.time_out("stranger")
     one.run(2, [b"c"])
     assert world.visible() == [b"a", b"b", b"c"]
+
+
+@pytest.mark.parametrize("told", [True, False], ids=["told by the group", "not told yet"])
+@pytest.mark.parametrize("checkpoint", ["/x", "/y"])
+def test_a_planner_that_was_kept_while_another_run_came_and_went_recovers(
+    told: bool,
+    checkpoint: str,
+    world: World,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Spark keeps planner processes between the queries of a session."""
+    if not told:
+        monkeypatch.setattr(FakeMember, "state", lambda _: MemberState.CURRENT)
+    child = subprocess.run(
+        [sys.executable, "-c", "import os; print(os.getpid())"], check=True, capture_output=True
+    )
+    gone = int(child.stdout)
+    kept, other = here(world, os.getpid(), "/x"), here(world, gone, checkpoint)
+    kept.run(0, [b"a"])
+    other.run(1, [b"b"])
+    kept.run(2, [b"c"])
+    assert world.visible() == [b"a", b"b", b"c"]
+
+
+def test_a_planner_that_was_kept_leaves_a_run_alone_that_goes_on(world: World) -> None:
+    kept, other = here(world, os.getpid(), "/x"), here(world, os.getppid(), "/x")
+    kept.run(0, [b"a"])
+    other.run(1, [b"b"])
+    with pytest.raises(SupersededError, match="if it has ended, start this query again"):
+        kept.planner.plan()
+    other.run(2, [b"c"])
+    assert world.visible() == [b"a", b"b", b"c"]
+
+
+def here(world: World, pid: int, checkpoint: str) -> Named:
+    """A run of a process of this machine."""
+    run = Named(world, pid, checkpoint)
+    options = replace(world.options, origin=run.identity.origin)
+    run.identity = replace(current_run(options), pid=pid, started_ms=NOON_MS)
+    run.planner = Planner(run.plans, options, run.identity)
+    return run
 
 
 @pytest.mark.parametrize("session", ["", "8@1"])
