@@ -28,6 +28,7 @@ from eos_sink.testing import KafkaCluster
 from eos_sink.testing.faults import FaultPoint
 from eos_sink.testing.waiting import wait_until
 from integration.cluster_query import SITES, ClusterQuery, Site
+from integration.in_process import Run, new_topic
 from integration.own_kafka import start_own_kafka
 from integration.query import PATIENCE_S, Process, Query, rows_of
 
@@ -96,6 +97,20 @@ def test_what_times_out_while_the_driver_is_down_is_written_again(query: Cluster
     query.wait_timed_out()
     assert query.finish().written(1) == [0, 1, 2]
     query.check()
+
+
+# There is no coordinator.
+
+
+def test_a_start_without_a_coordinator_says_what_its_topic_needs() -> None:
+    """One broker cannot create the topic of the coordinators with three replicas."""
+    properties = {"transaction.state.log.replication.factor": 3}
+    with start_own_kafka(properties=properties) as alone:
+        options = {"topic": new_topic(alone, "out"), "eos.step.timeout.ms": "5000"}
+        with closing(Run(alone, options)) as run, pytest.raises(OutcomeUnknownError) as told:
+            run.plan()
+    assert "COORDINATOR_NOT_AVAILABLE" in told.value.message
+    assert "transaction.state.log.replication.factor" in told.value.remedy
 
 
 # Brokers forget ids.

@@ -46,7 +46,7 @@ def check_driver(
     last = ""
     if run is not None:
         known = "; it is alive" if is_alive_here(run) else ""
-        known = "; it has ended" if is_dead_here(run) else known
+        known = "; it has ended" if run.tool or is_dead_here(run) else known
         last = f" The last record was written by {run}{known}."
     raise CommandError(
         f"{why}.{last} Stop the query. Then wait until the group lists no member; or add "

@@ -180,6 +180,7 @@ def _make_row(each: TransactionEvidence) -> tuple[Cell, ...]:
 
 def _list_notes(options: SinkOptions, evidence: QueryEvidence) -> Iterator[str]:
     from eos_sink.driver.processes import is_alive_here
+    from eos_sink.ops.operator_run import may_be_alive
 
     names, entry = options.names, evidence.entry
     yield f"Query {names.query}, group {names.group}"
@@ -192,7 +193,12 @@ def _list_notes(options: SinkOptions, evidence: QueryEvidence) -> Iterator[str]:
     if evidence.run is not None:
         alive = ", alive" if is_alive_here(evidence.run) else ""
         yield f"Last written by {evidence.run}{alive}."
-    if evidence.hosts:
+    if evidence.hosts and not may_be_alive(evidence.run, evidence.hosts):
+        yield (
+            f"Group member: {', '.join(evidence.hosts)}. It is that command's, which has ended, "
+            "unless a run has started since."
+        )
+    elif evidence.hosts:
         yield (
             f"Group member, alive or recently ended: {', '.join(evidence.hosts)}. While it is "
             "listed, a choice needs --take-over: stop the query first."

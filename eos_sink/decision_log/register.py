@@ -415,7 +415,11 @@ class DecisionRegister:
     def _explained(self, token: PlanToken, error: BaseException) -> BaseException | None:
         """The error with a remedy for the user; None if the error has one itself."""
         if isinstance(error, MemberRefused):
-            return refused_member(token.names, error, token.run, self.try_read(), token.session_ms)
+            latest = self.try_read()
+            if latest and latest.seq <= token.seq and latest.record.run != token.run:
+                # The run that the plan has followed, not the one that has joined since.
+                latest = None
+            return refused_member(token.names, error, token.run, latest, token.session_ms)
         if isinstance(error, ProduceFailed):
             if _is_of_row(error, token):
                 return rows_not_taken(self._names.driver, error)

@@ -189,6 +189,15 @@ _CORRECTIONS = {
     "transaction: lower eos.transaction.timeout.ms or raise group.max.session.timeout.ms on the "
     "brokers.",
 }
+NO_COORDINATOR = (
+    "A coordinator has no usable log: its partition of __transaction_state (of a group: "
+    "__consumer_offsets) has no leader or too few replicas in sync, or Kafka cannot create the "
+    "topic, since the cluster has fewer brokers than transaction.state.log.replication.factor (of "
+    "a group: offsets.topic.replication.factor). Start the missing brokers. If there are none, "
+    "lower that setting and transaction.state.log.min.isr on the brokers. Then start the query "
+    "again."
+)
+"""The remedy where a broker answers COORDINATOR_NOT_AVAILABLE until the deadline."""
 _UNLISTED = _Code()
 
 
@@ -217,6 +226,11 @@ def proves_permission(error_code: int) -> bool:
         or row.meaning in (Meaning.EXPIRED, Meaning.REPLACED)
         or error_code == KafkaError.GROUP_ID_NOT_FOUND
     )
+
+
+def lacks_coordinator(error_code: int) -> bool:
+    """Whether there is no coordinator, rather than one that has moved."""
+    return error_code == KafkaError.COORDINATOR_NOT_AVAILABLE
 
 
 def classify_control_answer(error_code: int) -> Answer:
@@ -262,6 +276,8 @@ def _error_for_user(
     if missing:
         return permission_error(text.removesuffix("."), missing)
     remedy = "Correct what the error names, then start the query again."
+    if lacks_coordinator(code):
+        remedy = NO_COORDINATOR
     return ClusterError(text, remedy=_REMEDIES.get(meaning, remedy) if meaning else remedy)
 
 

@@ -21,7 +21,12 @@ from eos_sink.errors import ClusterError, ConfigurationError, OutcomeUnknownErro
 from eos_sink.kafka import hanging
 from eos_sink.kafka.calls import retry_until
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.error_codes import Answer, classify_control_answer
+from eos_sink.kafka.error_codes import (
+    NO_COORDINATOR,
+    Answer,
+    classify_control_answer,
+    lacks_coordinator,
+)
 from eos_sink.kafka.interfaces import (
     EndOutcome,
     Hanging,
@@ -66,6 +71,8 @@ class KafkaPythonControl:
         self.wire = Wire(settings, deadline)
         self._leaders = Leaders(self.wire)
         self._needs = needs
+        # Ids whose last answer was that no coordinator is available.
+        self._without: set[str] = set()
 
     def check_brokers(self, deadline: Deadline) -> None:
         versions = self._ask_brokers(
@@ -338,7 +345,9 @@ class KafkaPythonControl:
 
         if ids and not retry_until(deadline, attempt, bool) and not each:
             missing = [name for name in ids if name not in results]
-            raise _no_answer("the transaction coordinator", missing, deadline)
+            raise _no_answer(
+                "the transaction coordinator", missing, deadline, none=self._without & {*missing}
+            )
         return results
 
     async def _find_coordinators(
@@ -367,6 +376,10 @@ class KafkaPythonControl:
             ClusterError: a permission is missing, or the code is not listed.
         """
         answer = classify_control_answer(code)
+        if lacks_coordinator(code):
+            self._without.add(name)
+        else:
+            self._without.discard(name)
         if answer is Answer.REDISCOVER:
             self.wire.forget_coordinator(name)
         if answer in (Answer.REDISCOVER, Answer.RETRY):
@@ -382,10 +395,18 @@ class KafkaPythonControl:
         return answer
 
 
-def _no_answer(what: str, names: list[str], deadline: Deadline) -> OutcomeUnknownError:
+def _no_answer(
+    what: str, names: list[str], deadline: Deadline, none: Collection[str] = ()
+) -> OutcomeUnknownError:
+    """Args:
+    none: the names for which no coordinator is available.
+    """
+    shown = f"{', '.join(sorted(names)[:5])}{' ...' if len(names) > 5 else ''}"
     return OutcomeUnknownError(
-        f"No answer from {what} within {deadline.seconds:.0f} s for {', '.join(sorted(names)[:5])}"
-        f"{' ...' if len(names) > 5 else ''}.",
-        remedy="Check that the brokers and the topic __transaction_state are available, then start "
+        f"No answer from {what} within {deadline.seconds:.0f} s for {shown}"
+        f"{': COORDINATOR_NOT_AVAILABLE' if none else ''}.",
+        remedy=NO_COORDINATOR
+        if none
+        else "Check that the brokers and the topic __transaction_state are available, then start "
         "the query again; it finishes decided batches first.",
     )

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from eos_sink.decision_log import DecisionRegister, Entry
 from eos_sink.driver.processes import current_run, is_alive_here
+from eos_sink.errors import SupersededError
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka, MemberRefused
 from eos_sink.ops import RefusedChoice
@@ -79,7 +80,7 @@ def take_over(
     """Join the query's group, with what is needed to write the record after `entry`.
 
     Raises:
-        RefusedChoice: a run of the query joins at the same time.
+        RefusedChoice: a run of the query or another operator's command has taken over meanwhile.
     """
     names = options.names
     register = DecisionRegister(kafka, names)
@@ -88,8 +89,14 @@ def take_over(
         run = replace(current_run(options), tool=tool)
         metadata = member.join(deadline)
         yield register, PlanToken(names, entry.seq, entry.position, metadata, run, _SESSION_MS)
-    except MemberRefused as refused:
-        raise RefusedChoice(f"A run of the query has started meanwhile: {refused}") from refused
+    except (MemberRefused, SupersededError) as refused:
+        latest = register.try_read()
+        if latest is not None and latest.seq > entry.seq:
+            raise moved(entry.seq, latest) from refused
+        raise RefusedChoice(
+            f"Another member has joined group {names.group} meanwhile, and has not written yet: a "
+            "run of the query, or another operator's command. Nothing was written. Look again."
+        ) from refused
     finally:
         member.close()
         register.close()

@@ -345,7 +345,6 @@ def write_choice(  # noqa: PLR0913, PLR0917
 
     Raises:
         RefusedChoice: the log or a transaction has changed since the evidence was gathered.
-        SupersededError: the log has changed during the call.
     """
     entry = read_log(kafka, options, deadline, create=True)
     assert entry is not None

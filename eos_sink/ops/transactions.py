@@ -111,7 +111,6 @@ def end_undecided(  # noqa: PLR0913
 
     Raises:
         RefusedChoice: one is decided, or the log or a transaction has changed.
-        SupersededError: the log has changed during the call.
     """
     entry = read_log(kafka, options, deadline)
     if entry is None:

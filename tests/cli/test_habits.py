@@ -230,6 +230,8 @@ class Interrupt:
         if name == os.environ["EOS_TEST_AT"]:
             os.kill(os.getpid(), signal.SIGINT)
 
+# A background job of a shell ignores it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.meta_path.insert(0, Interrupt())
 """
 

@@ -145,7 +145,7 @@ TOOL = replace(HERE, tool="eos-sink resolve")
         (ENDED, ("/10.0.0.5",), ("lists a member from /10.0.0.5", "it has ended")),
         (None, ("/10.0.0.5",), ("lists a member from /10.0.0.5",)),
         (ENDED, None, ("cannot be read", "Describe on the group")),
-        (TOOL, None, ("cannot be read",)),
+        (TOOL, None, ("cannot be read", "it has ended")),
     ],
     ids=["alive here", "elsewhere", "ended here", "unnamed", "group unreadable", "after a command"],
 )

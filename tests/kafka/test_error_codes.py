@@ -69,6 +69,13 @@ def test_an_abortable_error_says_what_failed(meaning: Meaning, kind: FailureKind
         assert raised.kind is kind
 
 
+def test_a_missing_coordinator_is_explained_by_its_topic() -> None:
+    raised = convert_error(KafkaError(KafkaError.COORDINATOR_NOT_AVAILABLE), "It failed")
+    assert isinstance(raised, ClusterError)
+    assert "transaction.state.log.replication.factor" in raised.remedy
+    assert "has no leader or too few replicas in sync" in raised.remedy
+
+
 def test_a_producer_that_the_broker_has_forgotten_is_not_fenced() -> None:
     """KIP-360: both were fatal once; the next init bumps the epoch or gives a new id."""
     for code in (KafkaError.UNKNOWN_PRODUCER_ID, KafkaError.INVALID_PRODUCER_ID_MAPPING):

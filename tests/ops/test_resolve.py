@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
+from eos_sink.cli.resolve import make_report
 from eos_sink.decision_log import Entry
 from eos_sink.errors import OperatorNeededError, SupersededError
 from eos_sink.kafka.deadline import Deadline
@@ -23,6 +25,7 @@ from eos_sink.ops.resolve import (
 from eos_sink.protocol.model import BatchId, Override, RowDigest
 from eos_sink.protocol.outcome import Outcome
 from tests.fakes.admin import FakeAdmin
+from tests.fakes.kafka import FakeKafka
 from tests.fakes.process import Killed, Moment
 from tests.protocol.test_stories import At, Driver, decide_and_die, late_attempt, log, open_ids
 from tests.protocol.world import TOPIC, World, options
@@ -39,6 +42,12 @@ class Operator:
     def __init__(self, world: World) -> None:
         self._world = world
         self._admin = FakeAdmin(world.cluster)
+
+    def meanwhile(self, call: str, deed: Callable[[], object]) -> None:
+        def do() -> None:
+            deed()
+
+        At(self._admin.kafka.process, call, Moment.AFTER, do)
 
     def looks(self, most: int = 1000) -> QueryEvidence:
         return gather_evidence(self._admin, self._world.options, most, Deadline(30))
@@ -474,6 +483,42 @@ def test_of_two_operators_the_second_is_told_what_the_first_has_done(
     with pytest.raises(RefusedChoice, match=r"seq 2 to 3 meanwhile, by .*eos-sink resolve") as told:
         ops.chooses(Choice.FORGET, seen=seen)
     assert "a run of the query is alive" not in str(told.value)
+
+
+def test_an_operator_is_told_of_another_ones_choice_that_comes_between(
+    world: World, ops: Operator
+) -> None:
+    Driver(world).run(0, [b"a"])
+    other = Operator(world)
+    ops.meanwhile("member.join", lambda: other.chooses(Choice.ACCEPT))
+    with pytest.raises(RefusedChoice, match=r"seq 2 to 3 meanwhile, by .*eos-sink resolve") as told:
+        ops.chooses(Choice.FORGET)
+    assert "run of the query" not in str(told.value)
+
+
+def test_the_member_of_another_operators_command_is_not_taken_for_a_run(
+    world: World, ops: Operator
+) -> None:
+    driver = Driver(world)
+    driver.run(0, [b"a"])
+    assert "needs --take-over" in "".join(make_report(world.options, ops.looks()).notes)
+    ops.chooses(Choice.ACCEPT)
+    said = "".join(make_report(world.options, ops.looks()).notes)
+    assert "Group member" in said
+    assert "--take-over" not in said
+
+
+def test_a_member_that_comes_between_and_has_written_nothing_is_not_taken_for_the_last_run(
+    world: World, ops: Operator
+) -> None:
+    """The latest record's run has ended long ago."""
+    Driver(world).run(0, [b"a"])
+    names = world.options.names
+    newer = FakeKafka(world.cluster).member(names.group, names.driver, 60_000)
+    ops.meanwhile("member.join", lambda: newer.join(Deadline(5)))
+    with pytest.raises(RefusedChoice, match=r"has not written yet: a run .* or another operator's"):
+        ops.chooses(Choice.ACCEPT)
+    assert [record.seq for record in log(world)] == [1, 2]
 
 
 def test_the_fingerprint_of_other_rows_is_not_the_decided_one(world: World, ops: Operator) -> None:

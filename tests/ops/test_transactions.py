@@ -149,7 +149,7 @@ def test_a_log_that_moves_before_the_fence_stops_it(world: World, ops: Operator)
 
     seen = ops.sees(0)
     At(ops.kafka.process, "member.join", Moment.BEFORE, begin)
-    with pytest.raises(SupersededError):
+    with pytest.raises(RefusedChoice, match="seq 1 to 2"):
         ops.aborts(seen)
     assert ops.sees(0) != seen
     assert open_ids(world) == [world.options.names.task(0, 0)]

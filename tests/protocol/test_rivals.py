@@ -312,6 +312,21 @@ def test_two_queries_under_one_identity_in_one_session_are_stopped(world: World)
         one.run(1, [b"b"])
 
 
+def test_a_member_that_has_not_written_yet_is_not_taken_for_the_run_before(world: World) -> None:
+    """The record that the plan was made from names the run before."""
+    old, new = Named(world, 123, "/x"), Named(world, 99, "/x")
+    old.run(0, [b"a"])
+    names = world.options.names
+    other = FakeKafka(world.cluster).member(names.group, names.driver, 60_000)
+
+    def join() -> None:
+        other.join(Deadline(5))
+
+    At(new.plans.process, "member.join", Moment.AFTER, join)
+    with pytest.raises(SupersededError, match="has not said which one"):
+        new.planner.plan()
+
+
 QUERY, OTHER = Origin("story", "/x"), Origin("story", "/y")
 WRITE = Origin("story", batch=True)
 MINE = Run("host-a", 1, NOON_MS, QUERY)
