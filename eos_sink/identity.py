@@ -63,10 +63,8 @@ class QueryNames:
         """The names by a record's key and prefix.
 
         Args:
-            key: `log_key`; or the query alone, as `shown` or as older versions wrote it.
-            prefix: the record's, "" in the oldest ones.
+            key: `log_key`, or `shown`.
         """
-        prefix = prefix or DEFAULT_PREFIX
         query = key.removeprefix(prefix)
         is_new = query != key and QUERY_NAME.fullmatch(query)
         return QueryNames(prefix, query if is_new else key)

@@ -13,7 +13,6 @@ from confluent_kafka.admin import AdminClient
 from kafka.partitioner.default import murmur2
 
 from eos_sink.decision_log import DecisionRegister
-from eos_sink.decision_log.codec import decode, encode, is_moved
 from eos_sink.errors import CommitFailedError, ConfigurationError, SupersededError
 from eos_sink.kafka import log_reader
 from eos_sink.kafka.cluster import ConfluentKafka
@@ -23,7 +22,7 @@ from eos_sink.kafka.interfaces import LogPosition, Place, Visibility, Witness
 from eos_sink.kafka.log_topic import LOG_PARTITIONS
 from eos_sink.kafka.wire import Wire
 from eos_sink.options import SinkOptions, parse_options
-from eos_sink.protocol.model import BatchId, Decision, LogRecord, PlanToken, RowDigest
+from eos_sink.protocol.model import BatchId, Decision, PlanToken, RowDigest
 from eos_sink.testing import KafkaCluster
 from eos_sink.testing.faults import FaultPoint
 from integration.checker import read_topic
@@ -185,23 +184,3 @@ def test_a_query_that_writes_behind_others_records_opens_the_log_once(query: Que
     other.close()
     register.close()
     member.close()
-
-
-def test_a_query_goes_on_from_a_record_of_the_version_before(query: Query) -> None:
-    """Which finds a marker in its place from then on, in the same partition."""
-    names, reader = query.options.names, query.kafka.log_reader(deadline())
-    place = reader.position(names.query)
-    reader.close()
-    former = query.kafka.log_producer(names.driver, 30_000)
-    former.init(deadline())
-    former.begin()
-    record = encode(LogRecord(5, None, "w", prefix=names.prefix))
-    former.produce(place.topic, record, key=names.query.encode(), partition=place.partition)
-    former.commit(deadline())
-    former.close()
-    query.finish()
-    query.check()
-    assert query.log().seq > 5
-    records = query.kafka.log_records(deadline())
-    assert is_moved(records[names.query])
-    assert decode(records[names.log_key], "log").seq == query.log().seq

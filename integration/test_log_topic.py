@@ -79,8 +79,9 @@ def test_a_log_is_read_whatever_its_records_are_compressed_with(
     for row in rows:
         producer.produce(log, row, key=b"key", partition=place.partition)
     producer.flush(30)
-    position, value = reader.latest(["key"], Deadline(30))["key"]
-    assert (position.offset, value) == (len(rows) - 1, rows[-1])
+    latest = reader.latest("key", Deadline(30))
+    assert latest is not None
+    assert (latest[0].offset, latest[1]) == (len(rows) - 1, rows[-1])
     assert clients.log_records(Deadline(30)) == {"key": rows[-1]}
     clients.close()
 

@@ -25,7 +25,7 @@ def list_queries(records: Mapping[str, bytes] | None) -> list[QueryNames] | None
         return None
     found = set()
     for key, value in records.items():
-        prefix = ""
+        prefix = DEFAULT_PREFIX
         with contextlib.suppress(EosSinkError):
             prefix = decode(value, key).prefix
         if not is_moved(value):

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from eos_sink.errors import OperatorNeededError
-from eos_sink.identity import Origin, QueryNames
+from eos_sink.identity import Origin
 from eos_sink.kafka.interfaces import Witness
 from eos_sink.metrics.names import Count, Step
 from eos_sink.metrics.stats import Stats, StepTime
@@ -38,9 +38,13 @@ T = TypeVar("T", str, bool, int)
 
 
 def encode(record: LogRecord) -> bytes:
-    document: dict[str, Any] = {"format": FORMAT, "seq": record.seq, "writer": record.writer}
+    document: dict[str, Any] = {
+        "format": FORMAT,
+        "seq": record.seq,
+        "writer": record.writer,
+        "prefix": record.prefix,
+    }
     if record.other_streams:
-        # Two fields: older versions read the pairs and ignore the other one.
         document["earlier"] = [
             [each.batch.stream, each.batch.batch] for each in record.other_streams
         ]
@@ -55,8 +59,6 @@ def encode(record: LogRecord) -> bytes:
         ]
     if record.run is not None:
         document["owner"] = _encode_run(record.run)
-    if record.prefix:
-        document["prefix"] = record.prefix
     if record.stats != Stats():
         document["stats"] = _encode_stats(record.stats)
     if record.settled:
@@ -81,9 +83,9 @@ def decode(value: bytes, where: str) -> LogRecord:
             seq=_number(document["seq"]),
             decision=_decode_decision(document["decision"]) if "decision" in document else None,
             writer=str(document["writer"]),
-            other_streams=_decode_streams(document.get("earlier", []), document.get("totals")),
+            other_streams=_decode_streams(document.get("earlier", []), document.get("totals", [])),
             run=_decode_run(document["owner"]) if "owner" in document else None,
-            prefix=_typed(str, document.get("prefix", "")),
+            prefix=_typed(str, document["prefix"]),
             stats=_decode_stats(document["stats"]) if "stats" in document else Stats(),
             settled=document.get("settled") is True,
             given_up=_number(document.get("given_up", 0)),
@@ -110,15 +112,9 @@ def newer_format(value: bytes) -> int | None:
     return None
 
 
-def encode_moved(names: QueryNames) -> bytes:
-    """The marker under the key of older versions, the query without its prefix, once the query has
-    a record under its own key. Older versions stop at its format: they neither read an outdated
-    decision nor begin at number 1."""
-    return json.dumps({"format": _MOVED_FORMAT, _MOVED: names.log_key}).encode()
-
-
 def is_moved(value: bytes) -> bool:
-    """Whether a record is only the marker that its query has its records under another key."""
+    """Return True for the marker that 0.1.0 writes under a query's name without its prefix, so that
+    versions before it stop there."""
     try:
         document = json.loads(value)
         return bool(document["format"] == _MOVED_FORMAT and _MOVED in document)
@@ -234,9 +230,6 @@ def _decode_decision(document: Any) -> Decision:
 
 
 def _decode_streams(batches: Any, totals: Any) -> tuple[OtherStream, ...]:
-    if totals is None:
-        # An older version wrote the record: only the batches are known.
-        totals = [["", False, False]] * len(batches)
     return tuple(
         OtherStream(
             BatchId(str(stream), _number(batch)),

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from eos_sink.decision_log.codec import encode, encode_moved
+from eos_sink.decision_log.codec import encode
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import ProduceFailed, TransactionalProducer
 from eos_sink.protocol.model import LogRecord, PlanToken
@@ -34,10 +34,9 @@ the seconds within which it has to be committed."""
 
 @dataclass
 class SentRecord:
-    """Offsets in the log, once they are known: of the record, and of the last one that was sent."""
+    """The record's offset in the log, once it is known."""
 
     at: int | None = None
-    last: int = 0
 
 
 def send_rows(
@@ -64,28 +63,18 @@ def send_rows(
         raise
 
 
-def send_record(
-    producer: TransactionalProducer, token: PlanToken, record: LogRecord, *, unmarked: bool
-) -> SentRecord:
-    """Queue the record.
-
-    Args:
-        unmarked: older versions have to be stopped by a marker under their key.
-    """
-    place, names, sent = token.position, token.names, SentRecord()
-
-    def produce(key: str, value: bytes, on_offset: Callable[[int, int], None]) -> None:
-        producer.produce(
-            place.topic, value, key=key.encode(), partition=place.partition, on_offset=on_offset
-        )
+def send_record(producer: TransactionalProducer, token: PlanToken, record: LogRecord) -> SentRecord:
+    """Queue the record."""
+    place, sent = token.position, SentRecord()
 
     def note(_: int, offset: int) -> None:
-        sent.at = sent.last = offset
+        sent.at = offset
 
-    def note_marker(_: int, offset: int) -> None:
-        sent.last = offset
-
-    produce(names.log_key, encode(record), note)
-    if unmarked:
-        produce(names.query, encode_moved(names), note_marker)
+    producer.produce(
+        place.topic,
+        encode(record),
+        key=token.names.log_key.encode(),
+        partition=place.partition,
+        on_offset=note,
+    )
     return sent

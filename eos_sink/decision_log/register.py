@@ -12,7 +12,7 @@ import contextlib
 import logging
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -26,7 +26,7 @@ from eos_sink.decision_log.driver_transaction import (
     send_rows,
 )
 from eos_sink.errors import ClusterError, FailureKind, OperatorNeededError, OutcomeUnknownError
-from eos_sink.identity import DEFAULT_PREFIX, QueryNames
+from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import (
     Kafka,
@@ -74,10 +74,6 @@ class DecisionRegister:
 
     While this process's producer holds the driver's id no other process has written, so it need not
     open and compare again; a write that is fenced does both.
-
-    Older versions wrote under the query's name without its prefix. A query without a record of its
-    own continues from the record there. Its first write puts a marker there, at which those
-    versions stop, unless a query of another prefix has its record there.
     """
 
     def __init__(
@@ -90,7 +86,6 @@ class DecisionRegister:
         self._producer: TransactionalProducer | None = None
         self._held: Entry | None = None
         self._seen: Entry | None = None
-        self._keys = (names.log_key, names.query)
         # How far the log was read when it was opened; None once an append has shown that this end
         # did not come from a deposed leader.
         self._unproven: int | None = None
@@ -106,7 +101,8 @@ class DecisionRegister:
     def has_record(self, deadline: Deadline) -> bool:
         """Whether the query has a record. Fences no one, and does not wait for a transaction that a
         dead driver may have left open, so there may be a newer record behind it."""
-        return self._entry(self.connect(deadline).known(self._keys, deadline)) is not None
+        found = self.connect(deadline).known(self._names.log_key, deadline)
+        return found is not None
 
     def read(self, deadline: Deadline, token: PlanToken | None = None) -> Entry:
         """The latest record. Fences no one.
@@ -121,11 +117,8 @@ class DecisionRegister:
         before = self._seen
         places = [known.position for known in (before, token) if known is not None and known.seq]
         known = max((place.offset + 1 for place in places), default=0)
-        query = self._names.query
-        found = reader.latest(self._keys, deadline, known)
-        entry = self._entry(found) or Entry(
-            _NO_RECORD, reader.position(query), unmarked=query not in found
-        )
+        found = reader.latest(self._names.log_key, deadline, known)
+        entry = _read(found) if found else Entry(_NO_RECORD, reader.position(self._names.query))
         if before is not None and _is_behind(entry, before):
             raise operator_errors.went_back(self._names, before.seq, before.position, entry)
         self._seen = entry
@@ -345,14 +338,13 @@ class DecisionRegister:
         vote: Vote | None,
         deadline: Deadline,
     ) -> Entry:
-        producer, held = self._producer, self._held
+        producer = self._producer
         assert producer is not None
-        assert held is not None
         begun, place = self._clock(), token.position
         # Only a part of the time: a client that hangs is replaced, and the write tried again.
         answer = deadline.within(deadline.seconds / _TRIES)
         send_rows(producer, token, rows, answer)
-        sent = send_record(producer, token, record, unmarked=held.unmarked)
+        sent = send_record(producer, token, record)
         if vote is not None or self._unproven is not None:
             producer.flush(answer)
             producer.check()
@@ -380,7 +372,7 @@ class DecisionRegister:
         if (
             sent.at is None
             or sent.at < reached
-            or reader.written(self._keys, reached, sent.at, sent.last, deadline)
+            or reader.written(self._names.log_key, reached, sent.at, deadline)
         ):
             # Opening again aborts this write and reads at least up to it: an aborted marker behind
             # that end would look like another record of the query.
@@ -401,16 +393,6 @@ class DecisionRegister:
         if self._producer is not None:
             self._producer.close()
         self._producer = self._held = None
-
-    def _entry(self, found: Mapping[str, tuple[LogPosition, bytes]]) -> Entry | None:
-        names = self._names
-        if names.log_key in found:
-            return _read(found[names.log_key])
-        if names.query not in found or is_moved(found[names.query][1]):
-            return None
-        former = _read(found[names.query])
-        is_own = (former.record.prefix or DEFAULT_PREFIX) == names.prefix
-        return replace(former, unmarked=True) if is_own else None
 
     def _explained(self, token: PlanToken, error: BaseException) -> BaseException | None:
         """The error with a remedy for the user; None if the error has one itself."""

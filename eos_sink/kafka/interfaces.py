@@ -451,30 +451,26 @@ class TransactionControl(Protocol):
 
 
 class LogReader(Protocol):
-    """Reads the decision log for one query, whose `keys` are the same in every call."""
+    """Reads the decision log for one query, whose `key` is the same in every call."""
 
     @property
     def reached(self) -> int:
         """The offset up to which it has read."""
 
     def latest(
-        self, keys: Sequence[str], deadline: Deadline, known: int = 0
-    ) -> Mapping[str, tuple[LogPosition, bytes]]:
-        """The latest committed record under each key, up to the high watermark at the call. An end
+        self, key: str, deadline: Deadline, known: int = 0
+    ) -> tuple[LogPosition, bytes] | None:
+        """The latest committed record under the key, up to the high watermark at the call. An end
         before `known` is a deposed leader's or that of a log that lost records: it is asked for
         again, and believed if it does not change within seconds."""
 
-    def known(
-        self, keys: Sequence[str], deadline: Deadline
-    ) -> Mapping[str, tuple[LogPosition, bytes]]:
+    def known(self, key: str, deadline: Deadline) -> tuple[LogPosition, bytes] | None:
         """The same up to the first open transaction, which is not waited for."""
 
-    def written(
-        self, keys: Sequence[str], start: int, end: int, last: int, deadline: Deadline
-    ) -> bool:
-        """Whether a record under one of the keys lies from `start` to before `end`, whatever became
-        of its transaction. There are records at `end` and at `last`, so the next `latest` reads
-        past them, whatever end a deposed leader returns."""
+    def written(self, key: str, start: int, end: int, deadline: Deadline) -> bool:
+        """Return True if a record under the key lies from `start` to before `end`, whatever became
+        of its transaction. There is a record at `end`, so the next `latest` reads past it, whatever
+        end a deposed leader returns."""
 
     def records(
         self, key: str, start: int, deadline: Deadline

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -180,7 +180,7 @@ class DecisionLogReader:
     def __init__(self, clients: SharedClients, home: LogPosition) -> None:
         self._clients = clients
         self._home = home
-        self._keys: frozenset[str] = frozenset()
+        self._key = b""
         self._at_least = 0
         self._restart()
 
@@ -192,11 +192,11 @@ class DecisionLogReader:
         return self._home
 
     def latest(
-        self, keys: Sequence[str], deadline: Deadline, known: int = 0
-    ) -> Mapping[str, tuple[LogPosition, bytes]]:
+        self, key: str, deadline: Deadline, known: int = 0
+    ) -> tuple[LogPosition, bytes] | None:
         """The target is the high watermark, not the last stable offset: a record of this query
         may lie behind another query's open transaction, and is waited for."""
-        self._keys = frozenset(keys)
+        self._key = key.encode()
         at_least, self._at_least = self._at_least, 0
         before = self._log.reached
         end = max(self._log.read(deadline).end, at_least)
@@ -205,28 +205,24 @@ class DecisionLogReader:
         if end < before:
             self._restart()
         self._log.read_to(end, deadline)
-        return dict(self._latest)
+        return self._latest
 
-    def known(
-        self, keys: Sequence[str], deadline: Deadline
-    ) -> Mapping[str, tuple[LogPosition, bytes]]:
-        self._keys = frozenset(keys)
+    def known(self, key: str, deadline: Deadline) -> tuple[LogPosition, bytes] | None:
+        self._key = key.encode()
         before = self._log.reached
         fetched = self._log.read(deadline)
         if fetched.end < before:
             self._restart()
             fetched = self._log.read(deadline)
         self._log.read_to(fetched.stable, deadline)
-        return dict(self._latest)
+        return self._latest
 
-    def written(
-        self, keys: Sequence[str], start: int, end: int, last: int, deadline: Deadline
-    ) -> bool:
-        self._at_least = last + 1
-        wanted, found = {key.encode() for key in keys}, list[int]()
+    def written(self, key: str, start: int, end: int, deadline: Deadline) -> bool:
+        self._at_least = end + 1
+        wanted, found = key.encode(), list[int]()
 
         def take(record: Any) -> None:
-            if record.key in wanted and record.offset < end:
+            if record.key == wanted and record.offset < end:
                 found.append(record.offset)
 
         reader = PartitionReader(
@@ -255,14 +251,12 @@ class DecisionLogReader:
 
     def _restart(self) -> None:
         """The topic was deleted and created again: nothing that was read holds."""
-        self._latest: dict[str, tuple[LogPosition, bytes]] = {}
+        self._latest: tuple[LogPosition, bytes] | None = None
         self._log = PartitionReader(self._clients, self._home.partition, self._take)
 
     def _take(self, record: Any) -> None:
-        key = (record.key or b"").decode(errors="replace")
-        if key in self._keys:
-            position = replace(self._home, offset=record.offset)
-            self._latest[key] = position, record.value or b""
+        if record.key == self._key:
+            self._latest = replace(self._home, offset=record.offset), record.value or b""
 
     def _read_again(self, known: int, deadline: Deadline) -> int:
         """The log has a record before `known`, unless it has lost records. A deposed leader learns

@@ -120,7 +120,7 @@ class Scraper(Collector):
         connect: makes clients of the cluster. They are replaced after a scrape in which a part of
             it did not answer: librdkafka (2.16) may wait for a coordinator long after its broker
             has restarted.
-        prefix: of queries whose records do not have it.
+        prefix: of queries whose records cannot be read.
         timeout: seconds that one scrape may take.
         interval: seconds for which a scrape serves all requests.
         clock: seconds of a monotonic clock.

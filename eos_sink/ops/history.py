@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from eos_sink.decision_log.codec import decode, is_moved
 from eos_sink.errors import OperatorNeededError
-from eos_sink.identity import QueryNames
+from eos_sink.identity import DEFAULT_PREFIX, QueryNames
 from eos_sink.kafka.admin_interface import LogLine
 from eos_sink.kafka.interfaces import LogPosition
 from eos_sink.protocol.model import BatchId, Decision, LogRecord
@@ -88,8 +88,7 @@ class History:
 
 
 def read_records(lines: Iterable[LogLine]) -> tuple[list[Written], list[Unreadable]]:
-    """Decode lines of the log, in their order. Markers of moved queries are skipped: a query that
-    has moved to its own key keeps the records that older versions wrote for it."""
+    """Decode lines of the log, in their order, without the markers of 0.1.0."""
     records: list[Written] = []
     unreadable: list[Unreadable] = []
     for line in lines:
@@ -115,7 +114,7 @@ def histories(records: Iterable[Written], unreadable: Iterable[Unreadable]) -> d
     for written in records:
         kept.setdefault(written.query, []).append(written)
     for each in sorted(unreadable, key=lambda each: each.position.offset):
-        query = QueryNames.of_record(each.key, "").shown
+        query = QueryNames.of_record(each.key, DEFAULT_PREFIX).shown
         if query in kept or QueryNames.of_shown(query):
             hidden[query] = each
     found: dict[str, History] = {}

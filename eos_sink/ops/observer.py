@@ -49,7 +49,7 @@ class Observer:
 
     def __init__(self, admin: Admin, prefix: str, clock_ms: Callable[[], int] = now_ms) -> None:
         """Args:
-        prefix: `eos.transactional.id.prefix` of queries whose records do not have it.
+        prefix: `eos.transactional.id.prefix` of queries whose records cannot be read.
         clock_ms: now, milliseconds since the epoch.
         """
         self._admin = admin
@@ -75,11 +75,8 @@ class Observer:
         self._problems = []
         log, new = self._read_log(keep, deadline)
         known = histories(chain.from_iterable(self._records.values()), self._unreadable)
-        states = group_by_query(self._list_open(deadline), known)
-        names = {
-            query: find_names(history, states.get(query, ()), self._prefix)
-            for query, history in known.items()
-        }
+        names = {query: find_names(history, self._prefix) for query, history in known.items()}
+        states = group_by_query(self._list_open(deadline), names)
         evidence = self._gather_evidence(known, names, deadline)
         at_ms = self._clock_ms()
         hosts = self._list_hosts(names, deadline)

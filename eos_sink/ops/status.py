@@ -223,41 +223,26 @@ class Snapshot:
 
 
 def group_by_query(
-    states: Iterable[TransactionState], known: Mapping[str, History]
+    states: Iterable[TransactionState], names: Mapping[str, QueryNames]
 ) -> dict[str | None, list[TransactionState]]:
-    """Group transactions by owning query; ids of no known query are under None. Where the record of
-    a query does not have its prefix, an id under any prefix matches."""
-    groups: dict[str, str] = {}
-    for query, history in known.items():
-        # Another log may have the same query under another prefix.
-        prefix = history.latest.record.prefix if history.latest else ""
-        groups[query] = QueryNames.of_record(query, prefix).group if prefix else ""
+    """Group transactions by owning query; ids of no known query are under None."""
+    queries = {each.group: query for query, each in names.items()}
     by_query: dict[str | None, list[TransactionState]] = {}
     for state in states:
         match = _TRANSACTIONAL_ID.fullmatch(state.transaction.transactional_id)
-        fitting = [
-            query
-            for query, group in groups.items()
-            if match and (match[1] == group if group else match[1].endswith(query))
-        ]
-        by_query.setdefault(max(fitting, key=len, default=None), []).append(state)
+        query = queries.get(match[1]) if match else None
+        by_query.setdefault(query, []).append(state)
     return by_query
 
 
-def find_names(history: History, states: Iterable[TransactionState], prefix: str) -> QueryNames:
-    """The names of a query in Kafka. The prefix is that of its record; records of older versions
-    have none, then it is that of its open transactions, else the given one."""
-    if history.latest and history.latest.record.prefix:
+def find_names(history: History, prefix: str) -> QueryNames:
+    """The names of a query in Kafka.
+
+    Args:
+        prefix: tried first if no record can be read.
+    """
+    if history.latest:
         return QueryNames.of_record(history.query, history.latest.record.prefix)
-    if prefix and history.query.startswith(prefix):
+    if history.query.startswith(prefix):
         return QueryNames.of_record(history.query, prefix)
-    shown = QueryNames.of_shown(history.query)
-    if shown and shown.shown != shown.query:
-        return shown
-    ids = [state.transaction.transactional_id for state in states]
-    given = QueryNames(prefix, history.query)
-    if any(each.startswith(f"{given.group}-") for each in ids):
-        return given
-    matches = (_TRANSACTIONAL_ID.fullmatch(each) for each in ids)
-    prefixes = {match[1].removesuffix(history.query) for match in matches if match}
-    return QueryNames(prefixes.pop(), history.query) if len(prefixes) == 1 else given
+    return QueryNames.of_shown(history.query) or QueryNames(prefix, history.query)

@@ -23,13 +23,7 @@ from eos_sink.kafka.interfaces import (
 )
 from eos_sink.ops import RefusedChoice
 from eos_sink.ops.operator_run import moved, read_log, take_over
-from eos_sink.ops.status import (
-    QueryStatus,
-    QueryTransaction,
-    Snapshot,
-    find_names,
-    group_by_query,
-)
+from eos_sink.ops.status import QueryStatus, QueryTransaction, Snapshot, group_by_query
 from eos_sink.options import SinkOptions
 from eos_sink.protocol.operator_errors import resolve_command
 
@@ -49,14 +43,15 @@ def list_transactions(
     for prefix in prefixes:
         states += admin.list_transactions(prefix, deadline, ended=not open_only)
     found: list[QueryTransaction] = []
-    histories = {status.query: status.history for status in snapshot.queries}
-    for query, mine in group_by_query(states, histories).items():
+    names = {status.query: status.names for status in snapshot.queries}
+    for query, mine in group_by_query(states, names).items():
         status = snapshot.query(query) if query is not None else None
         if status is None:
             found += map(QueryTransaction, mine)
             continue
-        names = find_names(status.history, mine, status.names.prefix)
-        found += (_look_up(QueryTransaction(each, status.query, names), status) for each in mine)
+        found += (
+            _look_up(QueryTransaction(each, status.query, status.names), status) for each in mine
+        )
     return sorted(found, key=lambda each: each.transactional_id)
 
 

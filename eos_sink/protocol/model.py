@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from enum import Enum
 
-from eos_sink.identity import Origin, QueryNames
+from eos_sink.identity import DEFAULT_PREFIX, Origin, QueryNames
 from eos_sink.kafka.interfaces import LogPosition, Place, Transaction, Witness
 from eos_sink.kafka_config.topic_rules import TopicRules
 from eos_sink.metrics.names import Step
@@ -219,7 +219,7 @@ class OtherStream:
     while partitions of the latest decision are lost (`rules.assign`). Single writes are not kept.
 
     Attributes:
-        total: None if unknown: an older version wrote the record, or the decision was dropped.
+        total: None if the decision was dropped.
         spark_run: as in a decision.
         accepted: any rows count as a replay of it.
         dropped: an operator has dropped the decision; the batch is written if it comes again
@@ -289,7 +289,7 @@ class LogRecord:
             deleted checkpoint, frames of several queries to one topic, or a second application by
             mistake), the latest last.
         run: the run that wrote it; None in records of older versions.
-        prefix: what the query's names begin with; "" in the oldest records.
+        prefix: what the query's names begin with.
         stats: figures; nothing of the protocol depends on them.
         settled: the decision was seen visible as a whole. Kafka forgets that, the log does not.
         given_up: how many plans were given up since the decision, as far as the log knows.
@@ -300,7 +300,7 @@ class LogRecord:
     writer: str
     other_streams: tuple[OtherStream, ...] = ()
     run: Run | None = None
-    prefix: str = field(default="", compare=False)
+    prefix: str = field(default=DEFAULT_PREFIX, compare=False)
     stats: Stats = field(default_factory=Stats, compare=False)
     settled: bool = False
     given_up: int = 0
@@ -362,7 +362,7 @@ class LogRecord:
         decision: Decision | None,
         writer: str,
         run: Run | None = None,
-        prefix: str = "",
+        prefix: str = DEFAULT_PREFIX,
         figures: Stats | None = None,
         *,
         settled: bool = False,
@@ -391,15 +391,10 @@ class LogRecord:
 
 @dataclass(frozen=True)
 class Entry:
-    """A query's latest record and its position in the decision log; seq 0 if there is none yet.
-
-    `unmarked`: no marker stops older versions yet. Their key, the query without its prefix, has
-    this record or none.
-    """
+    """A query's latest record and its position in the decision log; seq 0 if there is none yet."""
 
     record: LogRecord
     position: LogPosition
-    unmarked: bool = False
 
     @property
     def seq(self) -> int:

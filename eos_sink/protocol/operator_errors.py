@@ -142,9 +142,8 @@ def unknown_earlier(names: QueryNames, log: str, batch: BatchId) -> OperatorNeed
     """Spark replays a batch that another stream has followed and whose rows are not known."""
     return _needed(
         f"Query {names.query}: Spark replays {batch}, which was decided before another stream "
-        "wrote under this identity. Which rows its partitions had is not known (an older version "
-        "of eos-sink did not keep them, or the decision was dropped), so they could be written "
-        "twice.",
+        "wrote under this identity. Which rows its partitions had is not known (its decision was "
+        "dropped by an operator), so they could be written twice.",
         "Look for the batch's rows in the topic. If they are there: "
         f"{resolve_command(names, log, ACCEPT, batch.stream)}, then start the query again. "
         f"{_write_anyway(names, log, batch)}",

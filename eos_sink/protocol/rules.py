@@ -126,7 +126,7 @@ def is_already_visible(names: QueryNames, log: str, record: LogRecord, decision:
 
     Raises:
         OperatorNeededError: the stream has decided a later batch, or this one with other rows, or
-            with rows that an older version did not keep.
+            and an operator has dropped its decision.
         ConfigurationError: the same run of the query has written it.
     """
     batch, total, spark_run = decision.batch, decision.total, decision.spark_run

@@ -22,7 +22,6 @@ from tests.fakes.admin import FakeAdmin
 from tests.fakes.log import Outcome, Txn
 from tests.fakes.process import Killed, Moment
 from tests.protocol.test_batch import Job, world_of
-from tests.protocol.test_prefixes import as_before
 from tests.protocol.test_stories import At, Driver, decide_and_die, late_attempt, log, open_ids
 from tests.protocol.world import TOPIC, World, options
 
@@ -547,16 +546,3 @@ def test_a_query_of_another_log_is_not_taken_for_the_one_with_its_name_here(worl
     assert described["query"] is None
     with pytest.raises(CommandError, match="--log-topic"):
         ops.types("abort", theirs, "--yes", "--take-over")
-
-
-def test_a_query_that_was_upgraded_is_one_row(world: World) -> None:
-    """What the version before wrote under the query's name, and the marker there, are its own."""
-    Driver(world).run(0, [b"a"])
-    as_before(world)
-    Driver(world).run(1, [b"b"])
-    ops = Operator(world)
-    found = ops.status()
-    assert found.document is not None
-    assert [q["batch"]["number"] for q in found.document["queries"]] == [1]
-    assert found.document["unreadable"] == []
-    assert ops.explains(0).ok

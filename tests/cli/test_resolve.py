@@ -16,7 +16,7 @@ from eos_sink.cli.live_run import check_driver
 from eos_sink.cli.output import CommandError, render
 from eos_sink.cli.query_name import find_query, list_queries
 from eos_sink.cli.resolve import make_report
-from eos_sink.decision_log.codec import encode, encode_moved
+from eos_sink.decision_log.codec import encode
 from eos_sink.driver.processes import current_run
 from eos_sink.identity import DEFAULT_PREFIX, QueryNames, query_identity
 from eos_sink.kafka.deadline import Deadline
@@ -85,7 +85,7 @@ def test_a_query_is_found_under_its_prefix(prefix: str) -> None:
         with pytest.raises(CommandError):
             find_query(given, [*KNOWN, theirs])
     record = LogRecord(1, None, "w", prefix=prefix)
-    log = {theirs.log_key: encode(record), BY_ID: encode_moved(theirs), "x": b"?"}
+    log = {theirs.log_key: encode(record), BY_ID: b'{"format": 2, "moved": "team-"}', "x": b"?"}
     assert list_queries(log) == [theirs, QueryNames(DEFAULT_PREFIX, "x")]
 
 

@@ -9,7 +9,7 @@ from eos_sink.kafka.interfaces import TopicDescription, Visibility, Witness
 from eos_sink.kafka.log_topic import LOG_PARTITIONS
 from tests.contract.harness import TIMEOUT_MS, Harness, Task
 
-KEY, FORMER = "team-query-0123456789", "query-0123456789"
+KEY, OTHER = "team-query-0123456789", "another-0123456789"
 
 
 def append(
@@ -46,7 +46,7 @@ def append(
 def latest(harness: Harness, key: str = KEY) -> tuple[int, bytes] | None:
     """Offset and value of the latest record, read by a separate reader."""
     reader = harness.kafka().log_reader(harness.deadline())
-    found = reader.latest([key], harness.deadline()).get(key)
+    found = reader.latest(key, harness.deadline())
     expected = reader.position(key)
     reader.close()
     if found is None:
@@ -58,7 +58,7 @@ def latest(harness: Harness, key: str = KEY) -> tuple[int, bytes] | None:
 
 class LogContract:
     def test_a_key_without_records_has_no_latest(self, harness: Harness) -> None:
-        append(harness, b"other", "another-0123456789")
+        append(harness, b"other", OTHER)
         assert latest(harness) is None
 
     def test_the_latest_of_several_writes_is_read(self, harness: Harness) -> None:
@@ -73,20 +73,8 @@ class LogContract:
 
     def test_other_keys_do_not_count(self, harness: Harness) -> None:
         offset = append(harness, b"1")
-        append(harness, b"other", "another-0123456789")
+        append(harness, b"other", OTHER)
         assert latest(harness) == (offset, b"1")
-
-    def test_the_latest_of_each_key_is_read_and_no_other_ones(self, harness: Harness) -> None:
-        offsets = [append(harness, value, key) for value, key in ((b"1", KEY), (b"2", FORMER))]
-        append(harness, b"other", "another-0123456789")
-        reader = harness.kafka().log_reader(harness.deadline())
-        found = reader.latest([KEY, FORMER], harness.deadline())
-        assert {key: (at.offset, value) for key, (at, value) in found.items()} == {
-            KEY: (offsets[0], b"1"),
-            FORMER: (offsets[1], b"2"),
-        }
-        assert reader.reached > offsets[1]
-        reader.close()
 
     def test_what_lies_before_a_record_is_read_whatever_became_of_it(
         self, harness: Harness
@@ -94,9 +82,9 @@ class LogContract:
         """Markers and other keys are passed over; what is open is not waited for."""
         kafka = harness.kafka()
         reader = kafka.log_reader(harness.deadline())
-        reader.latest([KEY, FORMER], harness.deadline())
+        reader.latest(KEY, harness.deadline())
         start, home = reader.reached, reader.position(KEY)
-        append(harness, b"other", "another-0123456789")
+        append(harness, b"other", OTHER)
         mine = kafka.log_producer(f"{harness.names.driver}-mine", TIMEOUT_MS)
         mine.init(harness.deadline())
         mine.begin()
@@ -104,18 +92,18 @@ class LogContract:
         mine.produce(
             home.topic,
             b"2",
-            key=FORMER.encode(),
+            key=KEY.encode(),
             partition=home.partition,
             on_offset=lambda _, offset: at.append(offset),
         )
         mine.flush(harness.deadline())
-        end = append(harness, b"other", "another-0123456789")
-        assert not reader.written([KEY, FORMER], start, at[0], at[0], harness.deadline())
-        assert reader.written([KEY, FORMER], start, end, end, harness.deadline())
-        assert not reader.written([KEY], start, end, end, harness.deadline())
+        end = append(harness, b"other", OTHER)
+        assert not reader.written(KEY, start, at[0], harness.deadline())
+        assert reader.written(KEY, start, end, harness.deadline())
         mine.abort(harness.deadline())
-        assert reader.written([KEY, FORMER], start, end, end, harness.deadline())
-        assert reader.latest([KEY, FORMER], harness.deadline()) == {}
+        assert reader.written(KEY, start, end, harness.deadline())
+        assert reader.latest(KEY, harness.deadline()) is None
+        assert reader.reached > end
         mine.close()
         reader.close()
 
@@ -123,10 +111,10 @@ class LogContract:
         """Those of committed transactions, oldest first; a reader may have read on before."""
         first = append(harness, b"1")
         append(harness, b"aborted", commit=False)
-        append(harness, b"other", FORMER)
+        append(harness, b"other", OTHER)
         second = append(harness, b"2")
         reader = harness.kafka().log_reader(harness.deadline())
-        reader.latest([KEY], harness.deadline())
+        reader.latest(KEY, harness.deadline())
         for start, expected in (
             (0, [(first, b"1"), (second, b"2")]),
             (first + 1, [(second, b"2")]),
@@ -139,10 +127,10 @@ class LogContract:
     def test_all_records_are_the_latest_of_each_key(self, harness: Harness) -> None:
         append(harness, b"1")
         append(harness, b"2")
-        append(harness, b"other", "another-0123456789")
+        append(harness, b"other", OTHER)
         append(harness, b"aborted", commit=False)
         records = harness.kafka().log_records(harness.deadline())
-        assert records == {KEY: b"2", "another-0123456789": b"other"}
+        assert records == {KEY: b"2", OTHER: b"other"}
 
     def test_all_records_are_those_behind_an_open_transaction_too(self, harness: Harness) -> None:
         """It ends by its timeout; what stands behind it may be a decision of the same batch."""
@@ -162,13 +150,13 @@ class LogContract:
 
     def test_one_reader_reads_what_was_written_since_it_last_read(self, harness: Harness) -> None:
         reader = harness.kafka().log_reader(harness.deadline())
-        assert reader.latest([KEY], harness.deadline()) == {}
+        assert reader.latest(KEY, harness.deadline()) is None
         for value in (b"1", b"2"):
             append(harness, value)
-            found = reader.latest([KEY], harness.deadline()).get(KEY)
+            found = reader.latest(KEY, harness.deadline())
             assert found is not None
             assert found[1] == value
-        again = reader.latest([KEY], harness.deadline()).get(KEY)
+        again = reader.latest(KEY, harness.deadline())
         assert again == found
         reader.close()
 
@@ -176,8 +164,9 @@ class LogContract:
         """The log has lost records, which the caller has to learn."""
         offset = append(harness, b"1")
         reader = harness.kafka().log_reader(harness.deadline())
-        found = reader.latest([KEY], harness.deadline(4), known=offset + 1_000)
-        assert found[KEY][1] == b"1"
+        found = reader.latest(KEY, harness.deadline(4), known=offset + 1_000)
+        assert found is not None
+        assert found[1] == b"1"
         reader.close()
 
     def test_a_record_behind_the_open_transaction_of_another_query_is_waited_for(
@@ -195,9 +184,9 @@ class LogContract:
         other.flush(harness.deadline())
         offset = append(harness, b"2")
         with pytest.raises(OutcomeUnknownError):
-            reader.latest([KEY], harness.deadline(1))
+            reader.latest(KEY, harness.deadline(1))
         other.abort(harness.deadline())
-        found = reader.latest([KEY], harness.deadline()).get(KEY)
+        found = reader.latest(KEY, harness.deadline())
         assert found is not None
         assert (found[0].offset, found[1]) == (offset, b"2")
         other.close()
@@ -210,20 +199,20 @@ class LogContract:
         kafka = harness.kafka()
         reader = kafka.log_reader(harness.deadline())
         home = reader.position(KEY)
-        assert not reader.known([KEY], harness.deadline())
+        assert reader.known(KEY, harness.deadline()) is None
         append(harness, b"1", commit=False)
-        assert not reader.known([KEY], harness.deadline())
+        assert reader.known(KEY, harness.deadline()) is None
         for known in (False, True):
             other = kafka.log_producer(f"{harness.names.driver}-{known}", TIMEOUT_MS)
             other.init(harness.deadline())
             other.begin()
             other.produce(home.topic, b"2", key=KEY.encode(), partition=home.partition)
             other.flush(harness.deadline())
-            assert (KEY in reader.known([KEY], harness.deadline(5))) is known
+            assert (reader.known(KEY, harness.deadline(5)) is not None) is known
             other.commit(harness.deadline())
             other.close()
-        append(harness, b"other", "another-0123456789")
-        found = reader.latest([KEY], harness.deadline()).get(KEY)
+        append(harness, b"other", OTHER)
+        found = reader.latest(KEY, harness.deadline())
         assert found is not None
         assert found[1] == b"2"
         reader.close()

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eos_sink.decision_log.codec import decode, encode, encode_moved, is_moved
+from eos_sink.decision_log.codec import decode, encode, is_moved
 from eos_sink.errors import OperatorNeededError
-from eos_sink.identity import Origin, QueryNames
+from eos_sink.identity import Origin
 from eos_sink.kafka.interfaces import Witness
 from eos_sink.protocol.model import (
     BatchId,
@@ -100,24 +100,12 @@ def test_a_record_is_read_as_it_was_written(record: LogRecord) -> None:
 def test_the_format_stays_readable_for_ever() -> None:
     """A release that reads an older one's log finds its decision."""
     written = (
-        b'{"format":1,"seq":3,"writer":"w","decision":{"stream":"s","batch":2,"slot":1,'
+        b'{"format":1,"seq":3,"writer":"w","prefix":"eos-sink-","decision":{"stream":"s","batch":2,"slot":1,'
         b'"partitions":2,"total":[1,10,18446744073709551615],"topics":["t"],'
         b'"prepared":[[0,4000,1,1,10,18446744073709551615,0,5,6]]}}'
     )
     assert decode(written, "here") == EXAMPLE
     assert encode(EXAMPLE) == written
-
-
-def test_streams_that_an_older_version_kept_are_read_without_their_totals() -> None:
-    """And an older version reads the pairs past the totals."""
-    known = replace(
-        EXAMPLE, other_streams=(OtherStream(BatchId("a", 7), RowDigest(1, 2, 3), "run"),)
-    )
-    document = json.loads(encode(known))
-    assert document["earlier"] == [["a", 7]]
-    del document["totals"]
-    read = decode(json.dumps(document).encode(), "here")
-    assert read == replace(EXAMPLE, other_streams=(OtherStream(BatchId("a", 7)),))
 
 
 @pytest.mark.parametrize("total", [None, RowDigest(1, 2, 3)])
@@ -145,13 +133,10 @@ def test_a_thousand_streams_fit_into_a_record_that_has_room_for_the_decision() -
     assert len(encode(replace(EXAMPLE, other_streams=every))) < 262_144
 
 
-def test_what_lies_under_an_older_versions_key_stops_it_and_counts_as_no_record() -> None:
-    moved = encode_moved(QueryNames("team-", "q-0123456789"))
-    assert is_moved(moved)
+def test_a_marker_of_0_1_0_counts_as_no_record() -> None:
+    assert is_moved(b'{"format": 2, "moved": "team-q-0123456789"}')
     assert not is_moved(encode(EXAMPLE))
     assert not is_moved(b'{"format":2}')
-    with pytest.raises(OperatorNeededError):
-        decode(moved, "here")
 
 
 def test_ten_thousand_transactions_fit_into_a_megabyte() -> None:

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from eos_sink.decision_log import DecisionRegister, Entry
-from eos_sink.decision_log.codec import decode, is_moved
 from eos_sink.errors import (
     BatchFailedError,
     OperatorNeededError,
     OutcomeUnknownError,
     SupersededError,
 )
-from eos_sink.identity import DEFAULT_PREFIX, QueryNames
+from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import LogPosition
 from eos_sink.protocol.model import BatchId, Decision, PlanToken, RowDigest
@@ -26,6 +24,8 @@ from tests.fakes.process import Moment
 from tests.fakes.producer import FakeProducer
 
 NAMES = QueryNames("p-", "q-0123456789")
+# As 0.1.0 writes it under the query's name without its prefix.
+MARKER = b'{"format": 2, "moved": "p-q-0123456789"}'
 
 
 class Writer:
@@ -160,7 +160,7 @@ def test_a_plan_is_refused_by_a_log_that_has_lost_its_record(cluster: FakeCluste
         with pytest.raises(OperatorNeededError, match="has read seq 5 at offset 40"):
             Writer(cluster).register.expect(token, writer.deadline)
         writer.write(member, seq)
-    with pytest.raises(OperatorNeededError, match="is at seq 5, offset 9"):
+    with pytest.raises(OperatorNeededError, match="is at seq 5, offset 8"):
         Writer(cluster).register.write(token, None, writer.deadline)
     assert writer.register.read(writer.deadline).seq == 5
 
@@ -360,39 +360,7 @@ def test_a_record_that_was_committed_at_an_unknown_offset_is_read_back(
     assert keys(cluster).count(NAMES.log_key) == 2
 
 
-# --- records of the version before, under the query's name without its prefix
-
-
-class Former(DecisionRegister):
-    """The register as that version had it."""
-
-    def __init__(self, kafka: FakeKafka, names: QueryNames) -> None:
-        super().__init__(kafka, names)
-        self._keys = (names.query, names.query)
-
-    def _entry(self, found: Mapping[str, tuple[LogPosition, bytes]]) -> Entry | None:
-        for position, value in found.values():
-            return Entry(decode(value, "log"), position)
-        return None
-
-    def open(self, deadline: Deadline, token: PlanToken | None = None) -> Entry:
-        entry = super().open(deadline, token)
-        producer = self._producer
-        assert isinstance(producer, FakeProducer)
-        produce = producer.produce
-
-        def under_the_old_key(*given: Any, **named: Any) -> None:
-            if not is_moved(given[1]):
-                produce(*given, **{**named, "key": self._names.query.encode()})
-
-        producer.produce = under_the_old_key  # type: ignore[method-assign]
-        return entry
-
-
-class FormerWriter(Writer):
-    def __init__(self, cluster: FakeCluster, names: QueryNames = NAMES) -> None:
-        super().__init__(cluster, names)
-        self.register = Former(self.kafka, names)
+# --- other queries
 
 
 def keys(cluster: FakeCluster) -> list[str]:
@@ -400,94 +368,24 @@ def keys(cluster: FakeCluster) -> list[str]:
     return [(entry.key or b"").decode() for entry in entries]
 
 
-def test_a_record_of_the_version_before_is_gone_on_from(cluster: FakeCluster) -> None:
-    old, new = FormerWriter(cluster), Writer(cluster)
-    old.write(old.join(), 0, batch=4)
-    assert new.register.has_record(new.deadline)
-    entry = new.register.read(new.deadline)
-    assert (entry.seq, entry.decision, entry.unmarked) == (1, decision(4), True)
-    member = new.join()
-    assert new.write(member, 1, batch=5).seq == 2
-    assert new.write(member, 2, batch=6).seq == 3
-    assert keys(cluster) == [NAMES.query, NAMES.log_key, NAMES.query, NAMES.log_key]
-    again = Writer(cluster).register.read(new.deadline)
-    assert (again.seq, again.decision, again.unmarked) == (3, decision(6), False)
-
-
-def test_the_version_before_stops_once_its_record_was_gone_on_from(cluster: FakeCluster) -> None:
-    """A zombie that has planned before, and a downgrade."""
-    old, new = FormerWriter(cluster), Writer(cluster)
-    member = old.join()
-    old.write(member, 0)
-    new.write(new.join(), 1, batch=1)
-    for writer in (old, FormerWriter(cluster)):
-        with pytest.raises(OperatorNeededError):
-            writer.write(member, 1, batch=1)
-    assert Writer(cluster).register.read(new.deadline).decision == decision(1)
-
-
-def test_what_the_version_before_writes_between_open_and_first_write_is_not_lost(
-    cluster: FakeCluster,
-) -> None:
-    old, new = FormerWriter(cluster), Writer(cluster)
-    member = old.join()
-    old.write(member, 0)
-    new.register.open(new.deadline)
-    old.write(member, 1, batch=7)
-    with pytest.raises(SupersededError):
-        new.write(member, 1, batch=8)
-    assert Writer(cluster).register.read(new.deadline).decision == decision(7)
-
-
-def test_a_record_of_the_version_before_under_another_prefix_is_another_querys(
-    cluster: FakeCluster,
-) -> None:
-    old, new = FormerWriter(cluster, QueryNames("other-", NAMES.query)), Writer(cluster)
-    old.write(old.join(), 0, batch=4)
-    assert not new.register.has_record(new.deadline)
-    assert new.write(new.join(), 0).seq == 1
-    assert keys(cluster) == [NAMES.query, NAMES.log_key]
-    found = new.register.read_other_queries(new.deadline)
-    assert [(names, record.decision) for names, record in found] == [(old.names, decision(4))]
-
-
-def test_the_oldest_records_have_no_prefix_and_get_the_default_one(cluster: FakeCluster) -> None:
-    default = QueryNames(DEFAULT_PREFIX, NAMES.query)
-    old = FormerWriter(cluster, default)
-    old.names = replace(default, prefix="")
-    old.write(old.join(), 0, batch=4)
-    assert Writer(cluster, default).register.read(old.deadline).decision == decision(4)
-    assert Writer(cluster).register.read(old.deadline).seq == 0
-
-
 def test_other_queries_are_read_by_their_names_and_markers_are_skipped(
     cluster: FakeCluster,
 ) -> None:
-    old, new = FormerWriter(cluster), Writer(cluster)
-    old.write(old.join(), 0, batch=4)
-    new.write(new.join(), 1, batch=5)
-    other = Writer(cluster, QueryNames("team-", NAMES.query))
-    other.write(other.join(), 0)
-    found = Writer(cluster, QueryNames("p-", "r-0123456789")).register.read_other_queries(
-        new.deadline
-    )
+    mine, theirs = Writer(cluster), Writer(cluster, QueryNames("team-", NAMES.query))
+    mine.write(mine.join(), 0, batch=5)
+    append(mine, NAMES.query, MARKER)
+    theirs.write(theirs.join(), 0)
+    register = Writer(cluster, QueryNames("p-", "r-0123456789")).register
+    found = register.read_other_queries(mine.deadline)
     assert [(names, record.decision) for names, record in found] == [
         (NAMES, decision(5)),
-        (other.names, decision(0)),
+        (theirs.names, decision(0)),
     ]
 
 
-def test_the_version_before_stops_at_a_query_that_began_under_this_one(
-    cluster: FakeCluster,
-) -> None:
-    """It would begin at number 1 once Kafka has forgotten the transactional ids, and what it then
-    decided would be unknown to this version after it."""
-    new = Writer(cluster)
-    new.write(new.join(), 0, batch=4)
-    assert new.write(new.join(), 1, batch=5).seq == 2
-    assert keys(cluster) == [NAMES.log_key, NAMES.query, NAMES.log_key]
-    former = FormerWriter(cluster)
-    with pytest.raises(OperatorNeededError):
-        former.register.read(former.deadline)
-    again = Writer(cluster).register.read(new.deadline)
-    assert (again.seq, again.decision) == (2, decision(5))
+def test_a_query_of_another_prefix_is_another_query(cluster: FakeCluster) -> None:
+    one, other = Writer(cluster), Writer(cluster, QueryNames("team-", NAMES.query))
+    one.write(one.join(), 0, batch=4)
+    assert not other.register.has_record(other.deadline)
+    assert other.write(other.join(), 0).seq == 1
+    assert keys(cluster) == [NAMES.log_key, other.names.log_key]

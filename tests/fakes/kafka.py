@@ -206,8 +206,8 @@ class FakeLogReader:
 
     @port("latest")
     def latest(
-        self, keys: Sequence[str], deadline: Deadline, known: int = 0
-    ) -> Mapping[str, tuple[LogPosition, bytes]]:
+        self, key: str, deadline: Deadline, known: int = 0
+    ) -> tuple[LogPosition, bytes] | None:
         log = self._await_leader(deadline)
         end = log.end if self.stale_end is None else max(self.stale_end, self._at_least)
         self._at_least = 0
@@ -216,19 +216,17 @@ class FakeLogReader:
         if not self._cluster.clock.wait(lambda: log.last_stable >= end, deadline.left):
             raise OutcomeUnknownError("The log ends in an open transaction.", remedy="Wait.")
         self._reached = end
-        return self._found(keys, end)
+        return self._found(key, end)
 
     @port("written")
-    def written(
-        self, keys: Sequence[str], start: int, end: int, last: int, deadline: Deadline
-    ) -> bool:
-        self._at_least = last + 1
+    def written(self, key: str, start: int, end: int, deadline: Deadline) -> bool:
+        self._at_least = end + 1
         between = [
             e
             for e in self._await_leader(deadline).all_from(start)
             if e.offset < end and not e.marker
         ]
-        return any((entry.key or b"").decode() in keys for entry in between)
+        return any(entry.key == key.encode() for entry in between)
 
     @port("records")
     def records(
@@ -244,16 +242,13 @@ class FakeLogReader:
             if start <= entry.offset < end and entry.key == key.encode()
         ]
 
-    def _found(self, keys: Sequence[str], end: int) -> dict[str, tuple[LogPosition, bytes]]:
-        log = self._log
-        return {
-            (entry.key or b"").decode(): (
-                LogPosition(log.topic, log.partition, entry.offset),
-                entry.value or b"",
-            )
-            for entry in log.committed()
-            if entry.offset < end and (entry.key or b"").decode() in keys
-        }
+    def _found(self, key: str, end: int) -> tuple[LogPosition, bytes] | None:
+        log, found = self._log, None
+        for entry in log.committed():
+            if entry.offset < end and entry.key == key.encode():
+                position = LogPosition(log.topic, log.partition, entry.offset)
+                found = position, entry.value or b""
+        return found
 
     def _await_leader(self, deadline: Deadline) -> PartitionLog:
         if not self._cluster.clock.wait(lambda: self._log.has_leader, deadline.left):
@@ -274,10 +269,8 @@ class FakeLogReader:
         return self._cluster.topics[self._name]
 
     @port("known")
-    def known(
-        self, keys: Sequence[str], deadline: Deadline
-    ) -> Mapping[str, tuple[LogPosition, bytes]]:
-        return self._found(keys, self._await_leader(deadline).end)
+    def known(self, key: str, deadline: Deadline) -> tuple[LogPosition, bytes] | None:
+        return self._found(key, self._await_leader(deadline).end)
 
     def position(self, query: str) -> LogPosition:
         return LogPosition(self._topic.name, self._topic.position(query.encode()), 0)

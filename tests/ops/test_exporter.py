@@ -190,15 +190,14 @@ def test_names_and_help_are_as_prometheus_wants_them(world: World) -> None:
         assert set(each.labels) <= {"query", "topic", "step", "decided"}
 
 
-def test_a_record_of_an_older_version_has_no_counters_and_the_rest(world: World) -> None:
+def test_a_record_without_figures_has_no_counters_and_the_rest(world: World) -> None:
     driver = Timed(world)
     driver.run(0, [b"a"])
     scraped = Scraped(world)
 
     def older(value: bytes) -> bytes:
         document = json.loads(value)
-        for part in ("stats", "prefix"):
-            document.pop(part, None)
+        document.pop("stats", None)
         return json.dumps(document).encode()
 
     scraped.admin.instead = older
@@ -299,7 +298,7 @@ def test_foreign_records_are_counted(world: World) -> None:
     Timed(world).run(0, [b"a"])
     scraped = Scraped(world)
     scraped.admin.instead = lambda _: b"hello"
-    assert scraped.samples()["eos_sink_unreadable_records"][()] == 3
+    assert scraped.samples()["eos_sink_unreadable_records"][()] == 2
 
 
 def test_one_look_serves_all_who_ask_within_the_interval(world: World) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from eos_sink.decision_log.codec import encode, encode_moved
+from eos_sink.decision_log.codec import encode
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.admin_interface import LogLine
 from eos_sink.kafka.interfaces import LogPosition, Witness
@@ -76,15 +76,15 @@ def test_an_unreadable_record_hides_a_query_only_where_it_is_the_latest() -> Non
     assert history(line(0, b"?"), line(1, good)).hidden is None
 
 
-def test_a_query_keeps_what_was_written_before_it_had_a_key_of_its_own() -> None:
+def test_a_marker_of_0_1_0_is_no_record() -> None:
     names = QueryNames("team-", QUERY)
     one, two = (
         encode(LogRecord(seq, decision(seq), f"w{seq}", prefix=names.prefix)) for seq in (1, 2)
     )
     lines = [
-        line(0, one),
+        line(0, one, names.log_key),
         line(1, two, names.log_key),
-        line(2, encode_moved(names)),
+        line(2, b'{"format": 2, "moved": "team-q-0123456789"}'),
         line(3, b"?", "other-" + QUERY),
     ]
     found = histories(*read_records(lines))

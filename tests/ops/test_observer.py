@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from eos_sink.identity import QueryNames, TaskId
+from eos_sink.identity import DEFAULT_PREFIX, QueryNames, TaskId
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import LogPosition, Transaction, TransactionState, TransactionStatus
 from eos_sink.kafka_config.acls import Resource
@@ -29,9 +29,10 @@ OPEN = TransactionStatus.ONGOING
     ("transactional_id", "query"),
     [
         ("eos-sink-orders-0123456789-0-12", "orders-0123456789"),
-        ("team.orders-0123456789-1-0", "orders-0123456789"),
-        ("orders-0123456789-driver", "orders-0123456789"),
+        ("eos-sink-orders-0123456789-driver", "orders-0123456789"),
+        ("team.orders-0123456789-1-0", "team.orders-0123456789"),
         ("eos-sink-late_orders-0123456789-0-0", "late_orders-0123456789"),
+        ("other-orders-0123456789-0-0", None),
         ("eos-sink-orders-0123456789-2-0", None),
         ("eos-sink-orders-0123456789-0-01", None),
         ("eos-sink-orders-0123456789", None),
@@ -39,11 +40,14 @@ OPEN = TransactionStatus.ONGOING
         ("connect-cluster-7", None),
     ],
 )
-def test_an_id_is_placed_by_its_end(transactional_id: str, query: str | None) -> None:
+def test_an_id_is_placed_by_its_group(transactional_id: str, query: str | None) -> None:
     state = TransactionState(Transaction(transactional_id, 1, 0), OPEN, 0, 1)
-    known = ["orders-0123456789", "late_orders-0123456789"]
-    histories = {each: History(each, ()) for each in known}
-    assert group_by_query([state], histories) == {query: [state]}
+    known = [
+        QueryNames(DEFAULT_PREFIX, "orders-0123456789"),
+        QueryNames(DEFAULT_PREFIX, "late_orders-0123456789"),
+        QueryNames("team.", "orders-0123456789"),
+    ]
+    assert group_by_query([state], {each.shown: each for each in known}) == {query: [state]}
 
 
 # --- stories
@@ -176,24 +180,15 @@ def test_a_log_that_was_made_again_replaces_what_was_read(world: World) -> None:
     assert eye.snapshot().queries == ()
 
 
-@pytest.mark.parametrize(
-    ("told", "ids", "prefix"),
-    [
-        ("", [], "given-"),
-        ("team-", [], "team-"),
-        ("team-", ["other-orders-0123456789-0-0"], "team-"),
-        ("", ["other-orders-0123456789-0-0"], "other-"),
-        ("", ["other-orders-0123456789-0-0", "given-orders-0123456789-0-1"], "given-"),
-        ("", ["a-orders-0123456789-0-0", "b-orders-0123456789-0-1"], "given-"),
-    ],
-)
-def test_the_prefix_is_that_of_the_record_else_of_open_transactions(
-    told: str, ids: list[str], prefix: str
-) -> None:
-    record = LogRecord(1, None, "w", prefix=told)
-    written = Written(NAMES.query, record, LogPosition("log", 0, 0), 0)
-    states = [TransactionState(Transaction(name, 1, 0), OPEN, 0, 1) for name in ids]
-    assert find_names(History(NAMES.query, (written,)), states, "given-").prefix == prefix
+def test_the_prefix_is_that_of_the_record_or_of_the_key_of_an_unreadable_one() -> None:
+    for prefix in (DEFAULT_PREFIX, "team-", "team"):
+        names = QueryNames(prefix, NAMES.query)
+        record = LogRecord(1, None, "w", prefix=prefix)
+        written = Written(names.shown, record, LogPosition("log", 0, 0), 0)
+        assert find_names(History(names.shown, (written,)), "given-") == names
+        assert find_names(History(names.shown, ()), prefix) == names
+    unreadable = History(f"team-{NAMES.query}", ())
+    assert find_names(unreadable, "given-") == QueryNames("team-", NAMES.query)
 
 
 def test_a_query_under_another_prefix_is_found(world: World) -> None:

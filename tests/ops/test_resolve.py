@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable
 from dataclasses import replace
@@ -22,7 +21,7 @@ from eos_sink.ops.resolve import (
     gather_evidence,
     write_choice,
 )
-from eos_sink.protocol.model import BatchId, Override, RowDigest
+from eos_sink.protocol.model import Override, RowDigest
 from eos_sink.protocol.outcome import Outcome
 from tests.fakes.admin import FakeAdmin
 from tests.fakes.kafka import FakeKafka
@@ -284,28 +283,6 @@ def test_a_batch_whose_rows_are_not_known_may_be_accepted(world: World, ops: Ope
     ops.chooses_about("two", Choice.ACCEPT)
     Driver(world, stream="two").run(0, [b"two"])
     assert world.visible() == [b"one", b"two"]
-
-
-@pytest.mark.parametrize("latest", [BatchId("two", 0), BatchId("once:1", 0)])
-def test_a_dropped_decision_says_nothing_of_a_stream_whose_rows_an_older_version_did_not_keep(
-    world: World, ops: Operator, latest: BatchId
-) -> None:
-    Driver(world, stream="one").run(0, [b"one"])
-    Driver(world, stream=latest.stream).run(0, [b"two"])
-    without_totals(world)
-    ops.chooses(Choice.FORGET)
-    with pytest.raises(OperatorNeededError):
-        Driver(world, stream="one").run(0, [b"one"])
-    assert world.visible() == [b"one", b"two"]
-
-
-def without_totals(world: World) -> None:
-    """Let the log be as a version wrote it that kept of earlier streams their batches only."""
-    (log_,) = world.cluster.topics[world.options.log_topic].partitions
-    for entry in log_.committed():
-        document = json.loads(entry.value or b"")
-        document.pop("totals", None)
-        log_._entries[entry.offset] = replace(entry, value=json.dumps(document).encode())
 
 
 def test_a_choice_about_a_stream_may_name_the_latest_one(world: World, ops: Operator) -> None:

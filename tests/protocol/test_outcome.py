@@ -115,7 +115,7 @@ class Canned:
 
     def log_reader(self, deadline: Deadline) -> Any:
         return SimpleNamespace(
-            latest=lambda keys, *_: {keys[0]: (LogPosition("log", 0, 9), encode(self.record))},
+            latest=lambda *_: (LogPosition("log", 0, 9), encode(self.record)),
             position=lambda _: LogPosition("log", 0, 0),
             close=lambda: None,
         )
@@ -165,7 +165,7 @@ def resolved(kafka: Canned) -> Outcome:
 @pytest.mark.parametrize("settled", [False, True])
 @pytest.mark.parametrize("override", RULINGS, ids=str)
 def test_every_caller_says_the_same_of_every_evidence(override: Override, settled: bool) -> None:
-    record = LogRecord(3, replace(DECISION, override=override), "w", prefix="", settled=settled)
+    record = LogRecord(3, replace(DECISION, override=override), "w", settled=settled)
     for state, witness, marker in itertools.product(STATES, WITNESSES, TOLD):
         kafka = Canned(record, state, witness, marker)
         said = {status_of(kafka), explained(kafka), resolved(kafka)}

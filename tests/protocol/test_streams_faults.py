@@ -14,7 +14,6 @@ from eos_sink.protocol.model import Numbering
 from tests.protocol.explore import Act, Fault, Scenario, Story, Strike
 from tests.protocol.test_batch_faults import OPTIONS
 from tests.protocol.test_faults import SAMPLES
-from tests.protocol.test_prefixes import as_before
 from tests.protocol.world import Batch, Checkpoint, World, options
 
 # Two transactions and one of the first stream; one of the second.
@@ -45,8 +44,7 @@ WEEKS: tuple[Act, ...] = (
     World.a_week_passes,
     runs("one", first=3, end=None),
 )
-UPGRADE = (as_before, *STREAMS)
-ACTS = {"streams": STREAMS, "weeks": WEEKS, "upgrade": UPGRADE}
+ACTS = {"streams": STREAMS, "weeks": WEEKS}
 
 
 def play(

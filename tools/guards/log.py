@@ -434,37 +434,6 @@ GUARDS = (
         outside="the model's partitions have one row each",
     ),
     Guard(
-        "an older version's record gets a marker",
-        "The older version stops at the marker and decides nothing from an outdated record.",
-        (Removal(_TRANSACTION, "    if unmarked:\n", "    if False:\n"),),
-        proofs(_IN_REGISTER + "test_the_version_before_stops_once_its_record_was_gone_on_from"),
-        outside="the model has one version",
-    ),
-    Guard(
-        "a query's first record leaves a marker for older versions",
-        "After a downgrade, the query does not restart at number 1 when Kafka has forgotten "
-        "its ids.",
-        (Removal(_REGISTER, "unmarked=query not in found", "unmarked=False"),),
-        proofs(_IN_REGISTER + "test_the_version_before_stops_at_a_query_that_began_under_this_one"),
-        outside="the model has one version",
-    ),
-    Guard(
-        "an older version's record belongs to one query",
-        "A record under the same name may belong to a query with another prefix.",
-        (
-            Removal(
-                _REGISTER,
-                "        return replace(former, unmarked=True) if is_own else None\n",
-                "        return replace(former, unmarked=True)\n",
-            ),
-        ),
-        proofs(
-            _IN_REGISTER
-            + "test_a_record_of_the_version_before_under_another_prefix_is_another_querys"
-        ),
-        outside="the model has one version",
-    ),
-    Guard(
         "the first write reads the records before it",
         "The end offset may have come from a leader that was replaced.",
         (

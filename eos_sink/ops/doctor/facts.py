@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from eos_sink.decision_log.codec import newer_format
 from eos_sink.errors import EosSinkError
-from eos_sink.identity import QueryNames
+from eos_sink.identity import DEFAULT_PREFIX, QueryNames
 from eos_sink.kafka.admin_interface import (
     Admin,
     Broker,
@@ -109,10 +109,11 @@ class LogFacts:
     unreadable: Mapping[str, Unreadable] = field(default_factory=dict)
     newer: Mapping[str, int] = field(default_factory=dict)
 
-    def names(self, prefix: str) -> list[QueryNames]:
-        """The names of all queries; `prefix` is for records that contain none."""
+    @property
+    def names(self) -> list[QueryNames]:
+        """The names of all queries."""
         return [
-            QueryNames.of_record(shown, written.record.prefix or prefix)
+            QueryNames.of_record(shown, written.record.prefix)
             for shown, written in self.records.items()
         ]
 
@@ -219,7 +220,7 @@ def gather(admin: Admin, subject: Subject, deadline: Deadline) -> Facts:
         refusal = _seen(lambda: admin.refusal_to_create_log(replicas, soon()))
     groups = [subject.start]
     if subject.names is None:
-        known = log.names(subject.prefix) if isinstance(log, LogFacts) else []
+        known = log.names if isinstance(log, LogFacts) else []
         groups = sorted(names.group for names in known)[:_MAX_GROUPS]
     members: dict[str, Sequence[MemberDescription] | Unseen] = {}
     if topics[OFFSETS] is not None:  # Asking for a group's coordinator would create the topic.
@@ -288,7 +289,7 @@ def read_log(page: LogPage | None) -> LogFacts | None:
     hidden = {
         each.key: each
         for each in unreadable
-        if (written := latest.get(QueryNames.of_record(each.key, "").shown)) is None
+        if (written := latest.get(QueryNames.of_record(each.key, DEFAULT_PREFIX).shown)) is None
         or each.position.offset > written.position.offset
     }
     formats = {line.key: newer_format(line.value) for line in page.lines if line.key in hidden}

@@ -71,7 +71,7 @@ def _lack(*acls: Acl) -> Finding:
 def check_names(facts: Facts) -> Findings:
     subject = facts.subject
     log = Check.NAMES.require(facts.log, "the names of queries") or LogFacts()
-    known = {*log.names(subject.prefix), *filter(None, [subject.names])}
+    known = {*log.names, *filter(None, [subject.names])}
     checks = [
         _check_twins(log.records),
         _check_ids(facts, known),
