@@ -18,7 +18,12 @@ from eos_sink import cli
 from eos_sink.decision_log import DecisionRegister
 from eos_sink.driver.committer import Committer
 from eos_sink.driver.planner import Planner
-from eos_sink.errors import CommitFailedError, OperatorNeededError, UnfinishedError
+from eos_sink.errors import (
+    CommitFailedError,
+    OperatorNeededError,
+    ProduceFailedError,
+    UnfinishedError,
+)
 from eos_sink.kafka import transaction_control
 from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
@@ -305,6 +310,23 @@ def test_rows_of_an_earlier_batch_are_not_aborted_because_the_latest_one_has_non
 
 
 @pytest.mark.long
+def test_decided_rows_are_not_aborted_by_a_task_whose_partition_had_no_leader(
+    batches: Batches, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit_without_leader(batches, monkeypatch, batches.write())
+    batches.committer.commit(batches.write(batch=1, partition=1))
+    batches.stop_home()
+    batches.restart()
+    plan = batches.planner.plan()
+    assert plan.token.unchecked >= {(batches.topic, 0)}
+    with pytest.raises(ProduceFailedError, match="no leader"):
+        batches.write(plan, batch=2)
+    batches.restart_home()
+    batches.committer.abort(batches.write(plan, batch=2))
+    assert batches.read() == ROWS
+
+
+@pytest.mark.long
 def test_a_later_attempt_of_a_task_ends_what_the_earlier_one_has_left(batches: Batches) -> None:
     """InitProducerId aborts the earlier attempt's transaction while there is no leader."""
     plan = batches.planner.plan()
@@ -348,7 +370,9 @@ class Coordinated(Batches):
             more = {"eos.id": f"q-{uuid.uuid4().hex[:8]}", "eos.inline.bytes": "0"}
             self.options = parse_options({**given, **more})
             names = self.options.names
-            ids = [names.task(0, 0), names.task(1, 0), names.driver]
+            # With the last one a start asks for its permission.
+            probe = f"{names.group}-permission"
+            ids = [names.task(0, 0), names.task(1, 0), names.driver, probe]
             away, *others = map(self.cluster.transaction_coordinator, ids)
             if self.home.id not in (away, *others) and away not in others:
                 return self.cluster.node(away)
@@ -436,10 +460,9 @@ def test_rows_of_the_driver_end_as_its_transaction_did(
     plan = batches.planner.plan()
     assert plan.token.unchecked == {(batches.topic, 0)}
     batches.restart_home()
-    if not carried_out:
-        # Its commit would make the earlier rows visible.
-        with pytest.raises(CommitFailedError):
-            batches.committer.commit(batches.write(plan))
+    # It would end the earlier rows with its own outcome.
+    with pytest.raises(CommitFailedError):
+        batches.committer.commit(batches.write(plan, batch=1 if carried_out else 0))
     batches.committer.commit(batches.write())
     assert batches.read() == ROWS
     batches.close()

@@ -46,9 +46,8 @@ def end_hanging(  # noqa: PLR0913
         only: look for transactions of this id, not of all ids.
 
     Returns:
-        The partitions that could not be looked at: no batch may be decided that writes there. And
-        the producer ids of open transactions that may be the query's: its tasks have to look for
-        those of their own id.
+        The partitions that could not be looked at, and the producer ids of open transactions that
+        may be the query's. Nobody may write there, or with these, before another look.
 
     Raises:
         OutcomeUnknownError: no answer about the driver's id or `only`, or from a broker.
@@ -79,7 +78,7 @@ def end_hanging(  # noqa: PLR0913
         _LOGGER.warning(
             "Query %s: %s: no leader, or no answer. Kafka may have forgotten to end an earlier "
             "transaction of the query there (KAFKA-20734), which holds readers up. It is ended "
-            "when there is a leader; until then no batch is decided that writes there.",
+            "when there is a leader; until then no transaction of the query writes to the topic.",
             names.query,
             ", ".join(f"{topic}[{number}]" for topic, number in sorted(unknown)),
         )

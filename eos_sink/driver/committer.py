@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from math import inf
 from typing import TYPE_CHECKING
 
 from eos_sink.decision_log import DecisionRegister, check_forward, check_no_logs, undecided
@@ -203,6 +202,10 @@ class Committer:
             others = self._register.read_other_queries(deadline)
             check_unmoved(self._names, self._log, decision, others)
         self._check_topics(decision, reports, deadline)
+        topics = {topic for some in rows for topic in some.topics[0]}
+        places = {place for place in token.unchecked if place[0] in topics}
+        if places:
+            raise unchecked(self._names, places)
         clock = StepClock(self._clock)
         figures = self._metrics.count_decision(decision, reports, rewritten, clock, self._now_ms())
         prepared = self._transactions(reports)
@@ -210,7 +213,7 @@ class Committer:
 
         def vote(begun: float) -> float:
             with clock.inner(Step.VOTE):
-                return self._vote(token, prepared, begun, deadline)
+                return self._vote(prepared, begun, deadline)
 
         clock.begin()
         entry = self._register.write(
@@ -218,7 +221,7 @@ class Committer:
             decision,
             deadline,
             figures,
-            vote=vote if prepared or token.unchecked else None,
+            vote=vote if prepared else None,
             settled=not decision.prepared,
             rows=rows,
         )
@@ -339,9 +342,7 @@ class Committer:
         check_no_logs(self._kafka, new, deadline)
         self._no_logs |= new
 
-    def _vote(
-        self, token: PlanToken, prepared: Sequence[Transaction], begun: float, deadline: Deadline
-    ) -> float:
+    def _vote(self, prepared: Sequence[Transaction], begun: float, deadline: Deadline) -> float:
         """Called within the driver's own transaction. Its start is the brokers' time, like the
         starts of the tasks' transactions; since then the rows may have waited, so the time that has
         passed here counts too. This machine's time of day may be wrong.
@@ -355,11 +356,6 @@ class Committer:
         driver = self._names.driver
         ids = [transaction.transactional_id for transaction in prepared]
         states = self._kafka.control().describe([driver, *ids], deadline)
-        written = {place for state in states.values() for place in state.partitions}
-        if written & token.unchecked:
-            raise unchecked(self._names, written & token.unchecked)
-        if not prepared:
-            return inf
         own = states.pop(driver)
         if own.status is not TransactionStatus.ONGOING:
             raise ProducerFenced(f"The transaction of {driver} is {own.status.value}.")

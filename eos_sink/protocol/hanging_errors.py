@@ -30,12 +30,13 @@ def outcome_unknown(names: QueryNames, hanging: Hanging) -> OperatorNeededError:
 
 
 def unchecked(names: QueryNames, places: Iterable[Place]) -> CommitFailedError:
-    """A batch has written where an earlier transaction may be open."""
+    """The driver would write where an earlier transaction of it may be open."""
     named = [f"{topic}[{partition}]" for topic, partition in sorted(places)]
     return CommitFailedError(
         f"Query {names.query}: {', '.join(named)} had no leader when the batch was planned, so an "
         "earlier transaction of the query may be open there that Kafka has forgotten to end "
-        "(KAFKA-20734): this batch would commit its rows. Nothing of the batch is visible.",
+        "(KAFKA-20734): this batch would end it, with its own outcome. Nothing of the batch is "
+        "visible.",
         remedy="Start the query again when all partitions have leaders (kafka-topics.sh --describe "
         "--unavailable-partitions): it ends what is open.",
         data={"partitions": named},

@@ -412,8 +412,9 @@ class PlanToken:
     `member` is opaque consumer group metadata (KIP-447), which the group accepts until `session_ms`
     after the planner's process has ended; `run` is the run that plans. In partitions that are
     `unchecked` an earlier transaction of the query may be open that Kafka has forgotten to end
-    (KAFKA-20734): no batch that writes there is decided. The producer ids that are `unnamed` have
-    open transactions, and no coordinator told the driver whose: a task that has one of them looks.
+    (KAFKA-20734): each task looks again, and the driver writes no rows there. The producer ids that
+    are `unnamed` have open transactions, and no coordinator told the driver whose: a task that has
+    one of them looks.
     """
 
     names: QueryNames

@@ -199,14 +199,14 @@ class TaskWriter:
     def _open(self, transactional_id: str, sizes: Sizes | None) -> TransactionalProducer:
         self._clock.begin()
         timeout_ms = self._options.transaction_timeout_ms
-        unnamed = self._is_unnamed(transactional_id)
-        if unnamed:
+        may_hang = self._may_hang(transactional_id)
+        if may_hang:
             # Before the id is initialised: its coordinator still knows how the last one ended.
             self._end_hanging(transactional_id)
         producer = self._kafka.producer(transactional_id, timeout_ms, sizes)
         try:
             producer.init(Deadline(self._options.step_timeout))
-            if self._attempt or unnamed:
+            if self._attempt or may_hang:
                 # What the id has left has ended before, or was ended just now: everywhere?
                 self._end_hanging(transactional_id)
         except BaseException:
@@ -215,11 +215,12 @@ class TaskWriter:
         self._clock.end(Step.OPEN)
         return producer
 
-    def _is_unnamed(self, transactional_id: str) -> bool:
-        """Whether the driver has seen an open transaction of this id, and was not told whose."""
+    def _may_hang(self, transactional_id: str) -> bool:
+        """Whether the driver could not look at a partition, or has seen an open transaction of this
+        id and was not told whose."""
         unnamed = self._plan.token.unnamed
-        if not unnamed:
-            return False
+        if self._plan.token.unchecked or not unnamed:
+            return bool(self._plan.token.unchecked)
         deadline = Deadline(self._options.step_timeout)
         states = self._kafka.control().describe([transactional_id], deadline)
         return states[transactional_id].transaction.producer_id in unnamed

@@ -46,7 +46,7 @@ _WRITE = (
     "            decision,\n"
     "            deadline,\n"
     "            figures,\n"
-    "            vote=vote if prepared or token.unchecked else None,\n"
+    "            vote=vote if prepared else None,\n"
     "            settled=not decision.prepared,\n"
     "            rows=rows,\n"
     "        )\n"
@@ -100,22 +100,6 @@ GUARDS = (
         outside="the model's transactions end in all partitions at once",
     ),
     Guard(
-        "no batch commits what may hang",
-        "Where nobody could look for a transaction that Kafka has forgotten to end, a commit of "
-        "the same producer makes its aborted rows visible.",
-        (
-            Removal(
-                _COMMITTER,
-                "        if written & token.unchecked:\n",
-                "        if False:\n",
-            ),
-        ),
-        proofs(
-            "integration/test_markers.py::test_rows_of_the_driver_end_as_its_transaction_did[aborted]"
-        ),
-        outside="the model's transactions end in all partitions at once",
-    ),
-    Guard(
         "abort leaves an expired plan to the next start",
         "Giving up what can be decided no more is not a second error.",
         (
@@ -137,7 +121,7 @@ GUARDS = (
         (
             Removal(
                 _COMMITTER,
-                "                return self._vote(token, prepared, begun, deadline)\n",
+                "                return self._vote(prepared, begun, deadline)\n",
                 "                return deadline.left\n",
             ),
         ),

@@ -43,8 +43,8 @@ GUARDS = (
         (
             Removal(
                 _WRITER,
-                "            if self._attempt or unnamed:\n",
-                "            if unnamed:\n",
+                "            if self._attempt or may_hang:\n",
+                "            if may_hang:\n",
             ),
         ),
         proofs(
