@@ -135,6 +135,11 @@ class Holder:
     state: TransactionState | None
 
     @property
+    def nameless(self) -> bool:
+        """See `Admin.blocking_transactions`."""
+        return self.name.startswith("producer id ")
+
+    @property
     def hangs(self) -> bool:
         return self.state is not None and self.state.status in (
             TransactionStatus.EMPTY,

@@ -308,6 +308,13 @@ CASES: list[tuple[Check, Level, dict[str, Any], str, str]] = [
         f"readings[2]: transaction eos-sink-{QUERY}-0-3 has ended, and is open there from",
         "Start the query",
     ),
+    (
+        Check.READERS,
+        UNSEEN,
+        {"holders": [Holder("readings", 2, 40, "producer id 7", None)]},
+        "producer id 7, which holds readers up at readings[2] from offset 40 on",
+        "",
+    ),
     (Check.READERS, UNSEEN, {"holders": Unseen("no answer")}, "what holds readers up", ""),
     (Check.INTERNAL, UNSEEN, {"topics": {TRANSACTIONS: NO_CONFIGS}}, TRANSACTIONS, "kafka-acls"),
     (
