@@ -32,6 +32,8 @@ _LOCATION = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.-]*):(?://([^/]*)(?=/))?)?(/.*)
 _TASK_SUFFIX = re.compile(r"([01])-(0|[1-9][0-9]*)")
 _QUERY_PART = re.compile(r"[?#].*", re.DOTALL)
 _USER_PART = re.compile(r"(?<=://)[^/]*@")
+# A slip, or a slash in the secret, makes it no URL. What is like host:port/ stays.
+_STRAY_USER_PART = re.compile(r"(^|/)[^/:?#@]+:(?!/|\d*/)[^?#]*@")
 # Azure's file systems have the container there, which is no secret and part of the place.
 _CONTAINER = re.compile(r"(abfs|wasb)s?://[a-z0-9$-]+@", re.IGNORECASE)
 
@@ -146,7 +148,7 @@ def query_origin(
     """From the arguments of `query_identity`, without what a reader of the log must not see."""
     location = checkpoint_location
     if location:
-        location = _without_secrets(location)
+        location = shown_location(location)
         location = _normalised(location) if _ABSOLUTE.match(location) else location
     return Origin(explicit or None, location or None, query_name or None)
 
@@ -172,8 +174,8 @@ def query_identity(
     if checkpoint_location:
         if not _ABSOLUTE.match(checkpoint_location):
             raise ConfigurationError(
-                f"The checkpoint location {checkpoint_location!r} is relative, so it means another "
-                "query in another working directory.",
+                f"The checkpoint location {shown_location(checkpoint_location)!r} is relative, so "
+                "it means another query in another working directory.",
                 remedy="Give an absolute checkpointLocation, or name the query with option "
                 "eos.id. Nothing was written.",
             )
@@ -205,6 +207,11 @@ def batch_identity(explicit: str | None, app: str | None, topic: str | None) -> 
     given = [explicit, app, topic]
     readable = "_".join(part for part in given if part)
     return _identity("batch", json.dumps(given), readable or "batch")
+
+
+def shown_location(location: str) -> str:
+    """A checkpoint location without what may be secret, also one that is misspelt."""
+    return _STRAY_USER_PART.sub(r"\1", _without_secrets(location))
 
 
 def _without_secrets(location: str) -> str:

@@ -37,6 +37,8 @@ class Run:
         self._kafka = ConfluentKafka(self._options)
         self._planner = Planner(self._kafka, self._options)
         self._committer = Committer(self._kafka, self._options)
+        # Spark gives each checkpoint a stream of its own.
+        self._stream = f"stream-{self._options.origin.eos_id}"
         self._batches = 0
 
     def plan(self) -> None:
@@ -50,7 +52,7 @@ class Run:
     def write_tasks(self, *tasks: Sequence[dict[str, Any]]) -> list[TaskReport]:
         """One batch; of each task its Arrow batches."""
         plan = self._planner.plan()
-        batch = BatchId("stream", self._batches)
+        batch = BatchId(self._stream, self._batches)
         reports: list[TaskReport] = []
         try:
             for partition, parts in enumerate(tasks):

@@ -80,19 +80,19 @@ def test_lines_show_each_batch_as_it_is_decided_and_settled(
     kafka: KafkaCluster, run: MakeRun
 ) -> None:
     topic = new_topic(kafka, "watched")
-    query = run(kafka, topic=topic, eos_id=topic)
+    query, stream = run(kafka, topic=topic, eos_id=topic), f"stream-{topic}"
     query.write(value=["a", "b"])
     with subprocess.Popen(
         command(kafka, topic), stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     ) as process:
         assert process.stdout is not None
         output = Output(process.stdout.fileno())
-        output.wait_for(lambda text: "batch 0 of stream stream settled" in text)
+        output.wait_for(lambda text: f"batch 0 of stream {stream} settled" in text)
         query.write(value=["c", "d", "e"])
-        output.wait_for(lambda text: "batch 1 of stream stream settled" in text)
+        output.wait_for(lambda text: f"batch 1 of stream {stream} settled" in text)
         process.send_signal(signal.SIGINT)
         assert process.wait(PATIENCE_S) == 0
-    assert "batch 1 of stream stream decided, 3 rows" in output.text
+    assert f"batch 1 of stream {stream} decided, 3 rows" in output.text
     assert "\x1b" not in output.text
     assert "Traceback" not in output.text
 

@@ -230,6 +230,11 @@ def test_a_relative_checkpoint_is_an_error(location: str) -> None:
         ("abfss://c:SECRET@host/cp", "abfss://host/cp"),
         ("https://host/cp#SECRET", "https://host/cp"),
         ("relative?sig=SECRET", "relative"),
+        ("s3a//KEY:SECRET@bucket/cp", "s3a//bucket/cp"),
+        ("s3a:/KEY:SECRET@bucket/cp", "s3a:///bucket/cp"),
+        ("s3a://KEY:SE/SECRET@bucket/cp", "s3a://bucket/cp"),
+        ("//KEY:SECRET@bucket/cp", "/bucket/cp"),
+        ("hdfs://host:8020/a@b/cp", "hdfs://host:8020/a@b/cp"),
     ],
 )
 def test_no_secret_of_a_checkpoint_location_is_shown(location: str, shown: str) -> None:
@@ -248,6 +253,13 @@ def test_no_secret_of_a_checkpoint_location_is_shown(location: str, shown: str) 
 )
 def test_no_secret_of_a_checkpoint_location_is_in_a_name(location: str, readable: str) -> None:
     assert query_identity(None, location, None).startswith(f"{readable}-")
+
+
+@pytest.mark.parametrize("location", ["s3a//KEY:SECRET@bucket/cp", "cp?sig=SECRET"])
+def test_a_refused_checkpoint_location_shows_no_secret(location: str) -> None:
+    with pytest.raises(ConfigurationError, match="is relative") as refused:
+        query_identity(None, location, None)
+    assert "SECRET" not in str(refused.value)
 
 
 def test_origins_contradict_each_other_only_where_both_say_something() -> None:

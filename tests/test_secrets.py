@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import logging
+import threading
 import time
 import traceback
 from pathlib import Path
 
 import pytest
 
+from eos_sink import cli
+from eos_sink.cli import explain, resolve, status, transactions
+from eos_sink.cli.output import CommandError, Report, print_report
+from eos_sink.cli.query_name import find_query
 from eos_sink.errors import EosSinkError
 from eos_sink.kafka.connection.settings import (
     connection_settings,
@@ -22,7 +28,12 @@ from eos_sink.kafka.wire import Wire
 from eos_sink.kafka_config import SETTINGS, check_setting, is_secret
 from eos_sink.kafka_config.acls import Permissions
 from eos_sink.kafka_config.librdkafka_settings import PROPERTIES
+from eos_sink.ops.observer import Observer
+from eos_sink.ops.resolve import Choice, apply_choice, gather_evidence, write_choice
 from eos_sink.options import parse_options
+from tests.fakes.admin import FakeAdmin
+from tests.protocol.test_stories import Driver, decide_and_die, late_attempt
+from tests.protocol.world import World, options
 
 CANARY = "canary7f3a"
 SECRETS = sorted({n for n in [*PROPERTIES, *(row.name for row in SETTINGS)] if is_secret(n)})
@@ -128,3 +139,67 @@ def test_kafka_python_does_not_log_what_it_logs_in_with(caplog: pytest.LogCaptur
         Wire(arguments, Deadline(0.1))
     assert "Starting KafkaAdminClient with configuration" in caplog.text
     assert CANARY not in caplog.text
+
+
+@pytest.mark.parametrize("login", [LOGINS[2], LOGINS[4]], ids=name_login)
+def test_neither_a_query_nor_its_operator_shows_a_secret(
+    login: dict[str, str],
+    caplog: pytest.LogCaptureFixture,
+    capfd: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    """A batch of which a part is lost, completed by an operator; a run that is fenced."""
+    caplog.set_level(logging.DEBUG)
+    place = f"s3a://key:{CANARY}@bucket/clicks?sig={CANARY}"
+    given = {**login, "kafka.ssl.key.password": CANARY, "checkpointLocation": place, "eos.id": ""}
+    world = World([], options=options(**given))
+    old = Driver(world)
+    said = [repr(world.options), repr(old.planner.plan())]
+    decide_and_die(world)
+    late_attempt(world, 0, 1)
+    with pytest.raises(EosSinkError) as stop:
+        old.planner.plan()
+    said += [repr(stop.value), str(stop.value.data)]
+
+    config = tmp_path / "client.properties"
+    config.write_text(f"sasl.password={CANARY}\n")
+    admin, query = FakeAdmin(world.cluster), world.options.names.query
+
+    def parsed(*words: str) -> argparse.Namespace:
+        server = ("--bootstrap-server", "kafka:9092", "--command-config", str(config))
+        return cli.parser().parse_args([*words, *server])
+
+    def look() -> list[Report]:
+        found = Observer(admin, "eos-sink-", lambda: world.cluster.clock.ms).look(Deadline(30))
+        listed = parsed("transactions", "list")
+        return [
+            status.make_report(found, parsed("status")),
+            explain.explain(admin, parsed("explain", query, "0")),
+            transactions.carry_out(lambda _: admin, listed),
+            resolve.make_report(world.options, gather_evidence(admin, world.options, 9, soon())),
+        ]
+
+    reports = look()
+    evidence = gather_evidence(admin, world.options, 9, soon())
+    decision, _ = apply_choice(evidence, Choice.COMPLETE)
+    written = write_choice(admin.kafka, world.options, evidence, decision, soon())
+    reports += [resolve.make_report(world.options, evidence, Choice.COMPLETE, written), *look()]
+    for report in reports:
+        for as_json in (False, True):
+            print_report(report, as_json=as_json)
+    with pytest.raises(CommandError) as refused:
+        find_query(place.replace("clicks", "other"), [world.options.names])
+    printed = capfd.readouterr().out
+    records = world.cluster.read_committed(world.options.log_topic)
+    said += [str(refused.value), printed, caplog.text, *map(repr, records)]
+    said += [thread.name for thread in threading.enumerate()]
+    shown = "\n".join(said)
+    # It is looked for where it may be.
+    for there in ("s3a://bucket/clicks", str(config), "--complete is carried out"):
+        assert there in shown
+    assert len(records) > 2
+    assert CANARY not in shown
+
+
+def soon() -> Deadline:
+    return Deadline(30)

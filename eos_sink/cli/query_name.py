@@ -10,7 +10,13 @@ from collections.abc import Mapping, Sequence
 from eos_sink.cli.output import CommandError, printable
 from eos_sink.decision_log.codec import decode, is_moved
 from eos_sink.errors import EosSinkError
-from eos_sink.identity import DEFAULT_PREFIX, QUERY_NAME, QueryNames, query_identity
+from eos_sink.identity import (
+    DEFAULT_PREFIX,
+    QUERY_NAME,
+    QueryNames,
+    query_identity,
+    shown_location,
+)
 
 
 def list_queries(records: Mapping[str, bytes] | None) -> list[QueryNames] | None:
@@ -47,7 +53,7 @@ def find_query(
         return under[0]
     if len(found) > 1:
         groups = " or ".join(names.group for names in found)
-        raise CommandError(f"{given!r} may be {groups}: give the whole name")
+        raise CommandError(f"{shown_location(given)!r} may be {groups}: give the whole name")
     if found:
         return found[0]
     if QUERY_NAME.fullmatch(given):
@@ -55,12 +61,12 @@ def find_query(
     if known is None:
         raise CommandError(
             f"there is no such log topic (--log-topic), so give the query's whole name instead of "
-            f"{given!r}, as its error names it"
+            f"{shown_location(given)!r}, as its error names it"
         )
     shown = [names.shown for names in known]
     near = difflib.get_close_matches(given, shown, n=3, cutoff=0.3) or shown[:3]
     hint = f"; it has {', '.join(near)}" if near else ", nor any other"
-    raise CommandError(f"the decision log has no query {given!r}{hint}")
+    raise CommandError(f"the decision log has no query {shown_location(given)!r}{hint}")
 
 
 def _match(given: str, known: Sequence[QueryNames]) -> list[QueryNames]:

@@ -84,11 +84,11 @@ def translate(kafka: Mapping[str, str], transaction_timeout_ms: int | None = Non
         settings.setdefault(_LEVEL, levels[compression])
     if transaction_timeout_ms is not None:
         warnings += [
-            f"Option kafka.{name} is adjusted: {capped} is used, as long as the transaction lasts "
-            "(eos.transaction.timeout.ms)."
+            f"Option kafka.{given_as[name]} is adjusted: {capped} is used, as long as the "
+            "transaction lasts (eos.transaction.timeout.ms)."
             for name, capped in cap_timeouts(settings, transaction_timeout_ms).items()
         ]
-    _check_times(settings)
+    _check_times(settings, given_as)
     about_login, tokens = log_in(settings, kafka)
     stores = tuple(_stores(kafka)) if settings.get("security.protocol", "").endswith("ssl") else ()
     return Translation(settings, stores, (*warnings, *about_login), tokens)
@@ -103,23 +103,24 @@ def cap_timeouts(settings: Mapping[str, str], transaction_timeout_ms: int) -> di
     }
 
 
-def _check_times(settings: dict[str, str]) -> None:
+def _check_times(settings: dict[str, str], given_as: Mapping[str, str]) -> None:
     # librdkafka refuses a maximum below the first backoff; Java takes the longer one. The numbers
     # are librdkafka's defaults.
     backoff, longest = settings.get(_BACKOFF, "100"), settings.get(_MAX_BACKOFF, "10000")
     if int(longest) < int(backoff):
         settings[_BACKOFF] = settings[_MAX_BACKOFF] = backoff if _BACKOFF in settings else longest
     delivery = settings.get("delivery.timeout.ms")
+    own, linger = (given_as.get(each, each) for each in ("delivery.timeout.ms", "linger.ms"))
     if delivery and int(delivery) <= float(settings.get("linger.ms", 0)):
         raise make_error(
-            f"Option kafka.delivery.timeout.ms is {delivery}, not more than kafka.linger.ms: "
-            "every record would be late.",
+            f"Option kafka.{own} is {delivery}, not more than kafka.{linger}: every record would "
+            "be late.",
             "Raise the one or lower the other.",
         )
     if delivery and 0 < int(delivery) < _LEAST_DELIVERY_MS:
         raise make_error(
-            f"Option kafka.delivery.timeout.ms is {delivery}: no broker acknowledges a record "
-            "reliably in less than a second.",
+            f"Option kafka.{own} is {delivery}: no broker acknowledges a record reliably in less "
+            "than a second.",
             f"Raise it to {_LEAST_DELIVERY_MS} or more, or remove it.",
         )
 

@@ -65,6 +65,12 @@ def test_waits_that_outlast_the_transaction_are_reported() -> None:
     assert translate({"message.timeout.ms": "300000"}, 900_000).warnings == ()
 
 
+def test_times_that_contradict_each_other_are_named_as_the_user_names_them() -> None:
+    message = refused({"message.timeout.ms": "5000", "queue.buffering.max.ms": "6000"})
+    assert "kafka.message.timeout.ms is 5000" in message
+    assert "kafka.queue.buffering.max.ms" in message
+
+
 @pytest.mark.parametrize(("delivery", "linger"), [("0", "0"), ("100", "100"), ("100", "100.5")])
 def test_a_delivery_that_is_late_before_it_begins_is_refused(delivery: str, linger: str) -> None:
     message = refused({"delivery.timeout.ms": delivery, "linger.ms": linger})

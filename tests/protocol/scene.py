@@ -51,6 +51,7 @@ class Trouble(Enum):
     OTHER_PROCESSES = "Spark uses other processes of the session from now on"
     OTHER_PARTITIONS = "Spark splits rows into other partitions from now on"
     OTHER_OPTIONS = "the next write, or start of the query, has other options"
+    SECOND_FRAME = "foreachBatch writes a second frame with the same options from now on"
     GROW = "the topic gets another partition"
     NEW_CHECKPOINT = "the query is started with a new checkpoint, when it has stopped"
     WEEK = "when no write runs, coordinators forget the ids, and the topic its rows"
@@ -149,6 +150,7 @@ class Scene:
     Attributes:
         parts: into how many partitions Spark splits rows.
         turns: which of a session's processes Spark uses.
+        second_frame: whether the function of `foreachBatch` writes one more frame.
         pending: what happens when the next write or query begins.
         running: how many writes there are now, each within a call of the one before.
         rivals: how many have written within a call of another.
@@ -161,6 +163,7 @@ class Scene:
     rival: Callable[[], None] = lambda: None
     parts: int = 2
     turns: int = 0
+    second_frame: bool = False
     pending: list[Trouble] = field(default_factory=list)
     running: int = 0
     rivals: int = 0
@@ -269,6 +272,8 @@ class Scene:
             self.turns += 1
         elif trouble is Trouble.OTHER_PARTITIONS:
             self.parts = self.parts % 3 + 1
+        elif trouble is Trouble.SECOND_FRAME:
+            self.second_frame = True
         elif trouble is Trouble.GROW:
             partitions = cluster.topics[TOPIC].partitions
             partitions.append(PartitionLog(TOPIC, len(partitions)))

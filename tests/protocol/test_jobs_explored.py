@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from math import inf
 from typing import Any
 
 import pytest
@@ -14,10 +15,13 @@ from eos_sink.decision_log.driver_transaction import send_rows
 from eos_sink.driver.planner import Planner
 from eos_sink.errors import OperatorNeededError
 from eos_sink.identity import QueryNames
+from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import TransactionalProducer
 from eos_sink.protocol import operator_errors
-from eos_sink.protocol.model import Decision, LogRecord, Numbering
+from eos_sink.protocol.model import Decision, Entry, LogRecord, Numbering
 from eos_sink.spark import remedies
+from tests.fakes.producer import FakeProducer
+from tests.protocol import users
 from tests.protocol.explore_jobs import smallest
 from tests.protocol.scene import Blow, Plot, Trouble
 from tests.protocol.users import PROCESS_DIED, JobStory, Pair
@@ -38,6 +42,7 @@ REACHED = {
     (error, kind, action)
     for error, action, kinds in (
         ("ClusterError", "fix", "ONCE STREAM FOREACH"),
+        ("ConfigurationError", "fix", "FOREACH"),
         ("CommitFailedError", "run again", "ONCE VERSION STREAM FOREACH"),
         ("OperatorNeededError", "look", "ONCE"),
         ("OperatorNeededError", "resolve", "ONCE STREAM FOREACH"),
@@ -137,6 +142,33 @@ def send_the_record_before_the_rows_are_there(monkeypatch: pytest.MonkeyPatch) -
     return at_each_gate(Plot(kinds=(Numbering.STREAM,), inline=65_536), Trouble.NO_LEADER)
 
 
+def vote_before_the_rows_are_there(monkeypatch: pytest.MonkeyPatch) -> Iterator[Plot]:
+    """And give the commit, which waits for them, as long as a step."""
+    append = DecisionRegister._append
+
+    def poll(producer: FakeProducer, _: Deadline) -> None:
+        producer._deliver()
+        while producer._reports:
+            producer._reports.pop(0)()
+
+    def hasty(register: DecisionRegister, *given: Any) -> Entry:
+        token, record, rows, vote, deadline = given
+
+        def early(begun: float) -> float:
+            vote(begun)
+            return inf
+
+        with monkeypatch.context() as patch:
+            patch.setattr(FakeProducer, "flush", poll)
+            return append(register, token, record, rows, vote and early, deadline)
+
+    monkeypatch.setattr(DecisionRegister, "_append", hasty)
+    # The record waits for the rows too, which is another defect.
+    monkeypatch.setattr(users, "LOG_HELD_S", inf)
+    plain = Plot(kinds=(Numbering.STREAM,), inline=60, timeout_ms=15_000)
+    return at_each_gate(plain, Trouble.NO_LEADER)
+
+
 def read_a_successor_for_five_seconds(monkeypatch: pytest.MonkeyPatch) -> Iterator[Plot]:
     monkeypatch.setattr(Planner, "_read_successor", lambda self, _: self._register.try_read())
     for at in range(400):
@@ -183,6 +215,7 @@ def keep_the_decided_partitions(monkeypatch: pytest.MonkeyPatch) -> Iterator[Plo
         blame_the_next_write,
         trust_the_latest_record,
         send_the_record_before_the_rows_are_there,
+        vote_before_the_rows_are_there,
         read_a_successor_for_five_seconds,
         take_as_much_inline_after_a_failure,
         forget_failures_before_the_first_decision,

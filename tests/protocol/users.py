@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from eos_sink.errors import Action, ClusterError, EosSinkError
+from eos_sink.errors import Action, ClusterError, ConfigurationError, EosSinkError
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.ops import RefusedChoice
 from eos_sink.ops.resolve import (
@@ -33,6 +33,7 @@ LOG_HELD_S = 2.0
 OF_ROWS = {Trouble.NO_LEADER, Trouble.TOO_FEW_REPLICAS}
 PROCESS_DIED = "a process died"
 LAST = b"last"
+FRAME = b"another frame"
 Rows = list[bytes]
 Pair = tuple[str, str, str]
 """Class of the error, kind of the write, action."""
@@ -110,8 +111,10 @@ class User:
         self.scene.running += 1
         rivals = self.scene.rivals
         try:
-            parts = self.scene.split(rows)
-            self._session.write(kind, source, number, parts, f"{self.name} {self._tries}")
+            parts, spark_run = self.scene.split(rows), f"{self.name} {self._tries}"
+            self._session.write(kind, source, number, parts, spark_run)
+            if self.scene.second_frame and kind is Numbering.FOREACH:
+                self._session.write(kind, source, number, [[FRAME]], spark_run)
         except (EosSinkError, Killed) as error:
             action = error.action.value if isinstance(error, EosSinkError) else "-"
             self.known.pairs[_name(error), kind.name if rows else "EMPTY", action] += 1
@@ -128,6 +131,9 @@ class User:
             self.scene.parts = error.data["decided_partitions"]
         elif error.data.get("kind") == "message rejected":
             self.scene.reject(True)
+        elif isinstance(error, ConfigurationError):
+            # The second frame gets an eos.id of its own.
+            self.scene.second_frame = False
         elif not isinstance(error, ClusterError):
             raise Stuck(f"nothing to fix: {error!r}") from error
 
@@ -356,15 +362,19 @@ class JobStory:
     def _judge(self, expected: Rows) -> None:
         """Each row of each write is visible once; one that a new checkpoint has read again, at
         least once. No transaction was ended against the log. And as long as only partitions of
-        rows are in trouble, the log keeps no other query waiting."""
+        rows are in trouble, the log keeps no other query waiting, and no batch is decided late."""
         seen, reads = self.scene.visible(), self._known.reads
         wrong = {row: seen[row] for row in expected if not 1 <= seen[row] <= 1 + reads[row]}
         if wrong:
             self.violations.append(f"rows and how often they are visible: {wrong}")
+        if seen[FRAME]:
+            self.violations.append("a second frame under one identity is visible")
         self.violations += self.scene.world.judge.violations
         only_rows = {blow.trouble for blow in self.plot.blows} <= OF_ROWS
         if only_rows and self.scene.log_held_s > LOG_HELD_S:
             self.violations.append(f"the log was held up for {self.scene.log_held_s} s")
+        if only_rows:
+            self.violations += self.scene.world.judge.late
 
 
 def _key(batch: BatchId) -> tuple[str, int]:

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import pairwise
 
 from eos_sink.decision_log.codec import decode, is_moved
-from eos_sink.kafka.interfaces import Transaction
+from eos_sink.kafka.interfaces import Transaction, TransactionStatus
 from eos_sink.options import SinkOptions, parse_options
 from eos_sink.protocol.model import Decision
 from tests.fakes.cluster import FakeCluster
-from tests.fakes.log import Outcome
+from tests.fakes.log import Entry, Outcome
 
 Batch = list[list[bytes]]
 """Rows by Spark partition."""
 
 TOPIC = "out"
+ONGOING = TransactionStatus.ONGOING
 
 
 def options(**extra: str) -> SinkOptions:
@@ -96,6 +98,8 @@ class Judge:
     def __init__(self, world: World) -> None:
         self._world = world
         self.violations: list[str] = []
+        self.late: list[str] = []
+        """Transactions that had ended when a batch with them was decided."""
         world.cluster.coordinator.on_end = self._at_end_txn
 
     def batch_is_past(self, number: int) -> None:
@@ -127,6 +131,8 @@ class Judge:
 
     def _at_end_txn(self, transaction: Transaction, commit: bool) -> None:
         names = self._world.options.names
+        if commit and transaction.transactional_id == names.driver:
+            self._at_decision(transaction)
         if names.parse_task(transaction.transactional_id) is None:
             return
         decided = any(transaction in d.transactions(names) for d in self.decisions())
@@ -134,10 +140,24 @@ class Judge:
             when = "committed before its decision" if commit else "aborted after its decision"
             self.violations.append(f"{transaction} was {when}")
 
+    def _at_decision(self, transaction: Transaction) -> None:
+        names, coordinator = self._world.options.names, self._world.cluster.coordinator
+        log = self._world.cluster.topics[self._world.options.log_topic]
+        entries = [entry for part in log.partitions for entry in part.all_from(0)]
+        own = [e for e in entries if not e.marker and e.txn.identity == transaction]
+        known = {each for former in self.decisions() for each in former.transactions(names)}
+        for each in {t for new in _decisions_in(own) for t in new.transactions(names)} - known:
+            if coordinator.describe(each.transactional_id).status is not ONGOING:
+                self.late.append(f"{each} had ended when it was decided")
+
     def decisions(self) -> list[Decision]:
         """Every decision that the log ever held, in order."""
         log = self._world.cluster.topics.get(self._world.options.log_topic)
         # Also while its partition, or another transaction in it, keeps readers waiting.
-        values = [entry.value or b"" for entry in log.settled()] if log else []
-        records = [decode(value, "") for value in values if value and not is_moved(value)]
-        return [record.decision for record in records if record.decision is not None]
+        return _decisions_in(log.settled() if log else ())
+
+
+def _decisions_in(entries: Iterable[Entry]) -> list[Decision]:
+    values = [entry.value or b"" for entry in entries]
+    records = [decode(value, "") for value in values if value and not is_moved(value)]
+    return [record.decision for record in records if record.decision is not None]
