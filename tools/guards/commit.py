@@ -100,6 +100,22 @@ GUARDS = (
         outside="the model's transactions end in all partitions at once",
     ),
     Guard(
+        "the driver writes no rows where its earlier transaction may hang",
+        "Where nobody could look for a transaction that Kafka has forgotten to end, the next one "
+        "of the same producer ends it: aborted rows appear, committed ones are lost.",
+        (
+            Removal(
+                _COMMITTER,
+                "        if places:\n",
+                "        if False:\n",
+            ),
+        ),
+        proofs(
+            "integration/test_markers.py::test_rows_of_the_driver_end_as_its_transaction_did[aborted]"
+        ),
+        outside="the model's transactions end in all partitions at once",
+    ),
+    Guard(
         "abort leaves an expired plan to the next start",
         "Giving up what can be decided no more is not a second error.",
         (
