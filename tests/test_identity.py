@@ -289,9 +289,6 @@ def test_names_follow_from_key_and_prefix_and_from_how_a_query_is_shown(
 ) -> None:
     names = QueryNames(prefix, f"{readable}-{digest}")
     assert QueryNames.of_record(names.log_key, prefix) == names
-    # As versions before wrote it, the oldest without a prefix.
-    assert QueryNames.of_record(names.query, prefix) == names
-    assert (QueryNames.of_record(names.query, "") == names) == (prefix == DEFAULT_PREFIX)
     assert QueryNames.of_record(names.shown, prefix) == names
     assert QueryNames.of_shown(names.shown) == names
 
