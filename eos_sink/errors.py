@@ -10,7 +10,7 @@
     │                         finished before anything else
     ├── OutcomeUnknownError   the broker did not answer in time: start the query again, what was
     │                         decided is read back first
-    ├── SupersededError       a newer run of the query has taken over: let that one live
+    ├── SupersededError       a newer run of the query has taken over: keep that one
     └── OperatorNeededError   the evidence does not allow an automatic answer: compare and choose
 
 Every message says what happened, what it means for the data, and what to do. The two kinds of
@@ -93,8 +93,9 @@ _Result = TypeVar("_Result")
 def without_frames(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
     """Let an entry point raise its EosSinkErrors without the calls and causes behind them.
 
-    Spark shows the traceback of a Python source several times and amid its own: the message, which
-    says all that a user needs, would be hard to find. Other errors are defects and keep theirs.
+    Spark shows the traceback of a Python source several times, mixed with its own: the message,
+    which says all that a user needs, would be hard to find. Other errors are defects and keep
+    theirs.
     """
 
     @functools.wraps(function)

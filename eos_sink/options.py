@@ -93,7 +93,7 @@ OPTIONS = (
         "A task whose whole partition has at most this many bytes opens no transaction: its rows "
         "become part of the decision's transaction. With `0` every task opens one.",
     ),
-    Option("eos.log.topic", DEFAULT_LOG, "The decision log, one a cluster; made if missing."),
+    Option("eos.log.topic", DEFAULT_LOG, "The decision log, one per cluster; created if missing."),
     Option(
         "eos.log.replication.factor",
         "3",
@@ -102,8 +102,8 @@ OPTIONS = (
     Option(
         "eos.transaction.timeout.ms",
         "900000",
-        "Timeout of a task's transaction in ms. A batch must be shorter; the brokers' "
-        "`transaction.max.timeout.ms` must not be.",
+        "Timeout of a task's transaction in ms. Must exceed your longest batch and not exceed the "
+        "brokers' `transaction.max.timeout.ms`.",
     ),
     Option(
         "eos.step.timeout.ms",

@@ -38,7 +38,7 @@ def query(kafka: KafkaCluster, tmp_path: Path) -> Iterator[Query]:
 
 
 @pytest.fixture
-def strangers(kafka: KafkaCluster, query: Query) -> Iterator[str]:
+def unknown(kafka: KafkaCluster, query: Query) -> Iterator[str]:
     """An open transaction under the prefix, and a record in the log, both of such a name."""
     name = f"{PREFIX}{EVIL}"
     plain = {"bootstrap.servers": kafka.bootstrap_servers}
@@ -58,7 +58,7 @@ def strangers(kafka: KafkaCluster, query: Query) -> Iterator[str]:
 
 @pytest.mark.long
 def test_hostile_names_are_shown_and_commands_about_them_are_right(
-    kafka: KafkaCluster, query: Query, strangers: str, tmp_path: Path
+    kafka: KafkaCluster, query: Query, unknown: str, tmp_path: Path
 ) -> None:
     environment = {
         **os.environ,
@@ -103,7 +103,7 @@ def test_hostile_names_are_shown_and_commands_about_them_are_right(
         ["status"],
         ["watch", "--looks", "1", "--lines"],
         ["transactions", "list"],
-        ["transactions", "describe", strangers],
+        ["transactions", "describe", unknown],
         ["explain", name, "0"],
         ["resolve", name],
         ["doctor", "--topic", query.topic],
@@ -113,8 +113,8 @@ def test_hostile_names_are_shown_and_commands_about_them_are_right(
         if words[0] != "exporter":
             json.loads(types(*words, "--json"))
     listed = json.loads(types("transactions", "list", "--json"))["transactions"]
-    assert strangers in [each["transactional_id"] for each in listed]
-    types("transactions", "abort", strangers, "--yes", expect=(2,))
+    assert unknown in [each["transactional_id"] for each in listed]
+    types("transactions", "abort", unknown, "--yes", expect=(2,))
     types("transactions", "describe", EVIL, expect=(2,))
 
     for task in range(PARTITIONS):

@@ -169,7 +169,7 @@ def make_status(spark: SparkSide, options: SinkOptions, found: Snapshot) -> Sink
     own = replace(
         found,
         queries=(status,),
-        strangers=(),
+        unknown=(),
         unreadable=(hidden,) if hidden else (),
         unrecorded=tuple(each for each in found.unrecorded if each.startswith(f"{names.group}-")),
     )

@@ -120,7 +120,7 @@ def require_libraries(purpose: str, extra: str, *names: str) -> None:
 
 
 def is_rich_terminal(out: TextIO) -> bool:
-    """Whether rich can draw on `out`."""
+    """True if rich can draw on `out`."""
     return out.isatty() and importlib.util.find_spec("rich") is not None
 
 

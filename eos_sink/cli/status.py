@@ -88,7 +88,7 @@ def make_report(found: Snapshot, arguments: argparse.Namespace) -> Report:
         "at_ms": found.at_ms,
         "log": found.log,
         "queries": [query_document(each, found.at_ms) for each in found.queries],
-        "open_of_no_query": [transaction_document(each, found.at_ms) for each in found.strangers],
+        "open_of_no_query": [transaction_document(each, found.at_ms) for each in found.unknown],
         "unreadable": [
             {"key": each.key, "at": str(each.position), "why": each.why}
             for each in found.unreadable
@@ -120,7 +120,7 @@ def select_queries(found: Snapshot, queries: Sequence[str], prefix: str) -> Snap
         raise CommandError(f"the decision log has no query {', '.join(missing)}")
     wanted = tuple(each for each in found.queries if each.names in named)
     hidden = tuple(each.history.hidden for each in wanted if each.history.hidden)
-    return replace(found, queries=wanted, strangers=(), unreadable=hidden)
+    return replace(found, queries=wanted, unknown=(), unreadable=hidden)
 
 
 def _columns(status: QueryStatus, now_ms: int) -> dict[str, Cell]:

@@ -123,7 +123,7 @@ def is_moved(value: bytes) -> bool:
 
 
 def is_record(value: bytes) -> bool:
-    """Whether a record is one of the sink's, in a format that this version knows."""
+    """True if a record is one of the sink's, in a format that this version knows."""
     with contextlib.suppress(OperatorNeededError):
         decode(value, "")
         return True

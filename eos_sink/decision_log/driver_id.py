@@ -44,7 +44,7 @@ def explain_wait(kafka: Kafka, names: QueryNames) -> Iterator[None]:
 
 
 def names_partitions(error: BaseException) -> TypeGuard[OutcomeUnknownError]:
-    """Whether this is an error of `explain_wait`."""
+    """True if this is an error of `explain_wait`."""
     return isinstance(error, OutcomeUnknownError) and "partitions" in error.data
 
 

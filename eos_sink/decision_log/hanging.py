@@ -130,7 +130,7 @@ def _topics_of_driver(decision: Decision) -> frozenset[str]:
 
 
 def _is_settled(decision: Decision, records: Sequence[LogRecord]) -> bool:
-    """Whether the log shows that all transactions which the decision names were committed."""
+    """True if the log shows that all transactions which the decision names were committed."""
     batch = decision.batch
     same = [each for each in records if each.decision and each.decision.repeats(decision)]
     overridden = any(each.decision and each.decision.override != Override() for each in same)

@@ -99,7 +99,7 @@ class DecisionRegister:
         return self._reader
 
     def has_record(self, deadline: Deadline) -> bool:
-        """Whether the query has a record. Fences no one, and does not wait for a transaction that a
+        """True if the query has a record. Fences no one, and does not wait for a transaction that a
         dead driver may have left open, so there may be a newer record behind it."""
         found = self.connect(deadline).known(self._names.log_key, deadline)
         return found is not None
@@ -150,7 +150,7 @@ class DecisionRegister:
         return [_read(each) for each in found]
 
     def holds(self, entry: Entry) -> bool:
-        """Whether this process wrote the record, and may write the next one."""
+        """True if this process wrote the record, and may write the next one."""
         return self._held == entry
 
     def try_read(self) -> Entry | None:
@@ -443,7 +443,7 @@ def _repeatable(error: BaseException) -> bool:
 
 
 def _is_of_row(error: BaseException, token: PlanToken) -> bool:
-    """Whether Kafka did not take a row, rather than the log's record."""
+    """True if Kafka did not take a row, rather than the log's record."""
     return isinstance(error, ProduceFailed) and error.topic not in (None, token.position.topic)
 
 

@@ -73,5 +73,5 @@ class DemoResult:
 
     @property
     def perfect(self) -> bool:
-        """Whether the exactly-once run was perfect; the exit code says the same."""
+        """True if the exactly-once run was perfect; the exit code says the same."""
         return self.ours.perfect

@@ -98,7 +98,7 @@ class Watch:
 
     @property
     def decides(self) -> bool:
-        """Whether the sink has a decision log."""
+        """True if the sink has a decision log."""
         return self._log_topic is not None
 
     @property
@@ -130,11 +130,11 @@ class Watch:
         return self._by_driver.get(batch, 0)
 
     def whole(self, batch: int) -> bool:
-        """Whether all rows of the batch are on the brokers."""
+        """True if all rows of the batch are on the brokers."""
         return self.written(batch) >= self._batches[batch]
 
     def decided(self, batch: int) -> bool:
-        """Whether all rows are there and the sink, if it decides, has decided on them."""
+        """True if all rows are there and the sink, if it decides, has decided on them."""
         if self._log_topic is None:
             return self.whole(batch)
         before = self._decisions_before.get(batch, self._decisions)

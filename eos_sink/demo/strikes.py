@@ -105,7 +105,7 @@ class Aim:
 
     @property
     def in_commit(self) -> bool:
-        """Whether the strike shall fall into a commit, and that has not been given up."""
+        """True while still trying to strike during a commit."""
         wanted = self.strike.kind is Kind.WHILE_COMMITTING
         return wanted and self._missed < TRIES_FOR_A_COMMIT
 

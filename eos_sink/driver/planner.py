@@ -144,7 +144,7 @@ class Planner:
             return None
 
     def _takes_turns_with(self, other: Run | None) -> bool:
-        """Whether the run that planned last has finished its plan: it is another planner process
+        """True if the run that planned last has finished its plan: it is another planner process
         of this run. Or any other run of batch writes, which may come between two of this process.
         """
         if other is None or not self._options.origin.batch:
@@ -177,7 +177,7 @@ class Planner:
         return self._abort_undecided(entry, deadline)
 
     def _may_be_running(self, entry: Entry) -> bool:
-        """Whether the last batch write of this process may go on in another thread: it is neither
+        """True if the last batch write of this process may go on in another thread: it is neither
         decided nor given up, or the log does not say yet that its decision is settled."""
         if self._planned is not None and self._planned.seq == entry.seq:
             return True
@@ -388,6 +388,6 @@ class Planner:
 
 
 def _has_ended(run: Run | None) -> bool:
-    """Whether the run is known to have ended, so that a start of the query replaces nobody. Spark
+    """True if the run is known to have ended, so that a start of the query replaces nobody. Spark
     keeps a planner over a restart of its query, and another run may have come and gone between."""
     return run is not None and is_dead_here(run)

@@ -50,7 +50,7 @@ def _session() -> str:
 
 
 def uses_tcp_to_spark() -> bool:
-    """Whether Spark has started this process and exchanges data with it over TCP although this
+    """True if Spark has started this process and exchanges data with it over TCP although this
     Python has Unix domain sockets."""
     if not (_session() and hasattr(socket, "AF_UNIX")):
         return False
@@ -69,12 +69,12 @@ def process_name(pid: int) -> str:
 
 
 def is_alive_here(run: Run) -> bool:
-    """Whether the run is known to be alive, in this PID namespace."""
+    """True if the run is known to be alive, in this PID namespace."""
     return _is_local(run) and _is_running(run.pid)
 
 
 def is_dead_here(run: Run) -> bool:
-    """Whether the run is known to have died, in this PID namespace. Spark ends idle planner
+    """True if the run is known to have died, in this PID namespace. Spark ends idle planner
     processes: the run lives as long as the process that has started them."""
     if not _is_local(run) or _is_running(run.pid):
         return False
@@ -84,7 +84,7 @@ def is_dead_here(run: Run) -> bool:
 
 
 def _is_local(run: Run) -> bool:
-    """Whether the run's process numbers mean the same here. Containers may share a host name, and
+    """True if the run's process numbers mean the same here. Containers may share a host name, and
     virtual machines may; so a run of which not all is known counts as remote."""
     return not run.tool and all(run.place) and run.place == _place()
 

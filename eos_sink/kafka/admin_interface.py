@@ -191,7 +191,7 @@ class Admin(Protocol):
         would."""
 
     def may_write(self, transactional_id: str, deadline: Deadline) -> bool | Unseen:
-        """Whether this principal may begin and end transactions of an id, which must be unused."""
+        """True if this principal may begin and end transactions of an id, which must be unused."""
 
     def may_join(self, group: str, deadline: Deadline) -> bool | Unseen: ...
 

@@ -206,17 +206,17 @@ def get_meaning(error_code: int) -> Meaning | None:
 
 
 def is_transient(error: KafkaError) -> bool:
-    """Whether a read that failed may be repeated: a broker or a leader is about to come back."""
+    """True if a read that failed may be repeated: a broker or a leader is about to come back."""
     return error.retriable() or CODES.get(error.code(), _UNLISTED).transient
 
 
 def is_missing(error: KafkaError) -> bool:
-    """Whether a topic or a partition does not exist."""
+    """True if a topic or a partition does not exist."""
     return get_meaning(error.code()) is Meaning.MISSING or error.code() == _E._UNKNOWN_PARTITION
 
 
 def proves_permission(error_code: int) -> bool:
-    """Whether a broker answers so only after it has checked the permission for the request.
+    """True if a broker answers so only after it has checked the permission for the request.
 
     It is not the coordinator, or does not know the transactional id, the group or the member.
     """
@@ -229,7 +229,7 @@ def proves_permission(error_code: int) -> bool:
 
 
 def lacks_coordinator(error_code: int) -> bool:
-    """Whether there is no coordinator, rather than one that has moved."""
+    """True if there is no coordinator, rather than one that has moved."""
     return error_code == KafkaError.COORDINATOR_NOT_AVAILABLE
 
 

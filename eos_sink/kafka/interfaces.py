@@ -162,7 +162,7 @@ class TransactionState:
         return self.status in _ENDING
 
     def is_not(self, transaction: Transaction) -> bool:
-        """Whether the id now belongs to another transaction. A missing id belongs to none."""
+        """True if the id now belongs to another transaction. A missing id belongs to none."""
         return self.status is not TransactionStatus.MISSING and self.transaction != transaction
 
 
@@ -524,7 +524,7 @@ class Kafka(Protocol):
     def markers(
         self, asked: Mapping[Witness, Transaction], deadline: Deadline
     ) -> Mapping[Witness, bool]:
-        """Whether the marker behind each witness commits or aborts its transaction, as far as one
+        """True if the marker behind each witness commits or aborts its transaction, as far as one
         is found by the deadline; the witness itself may be gone."""
 
     def scan_topic(

@@ -175,7 +175,7 @@ class _MarkerSearch:
 
 
 def _ends(marker: Any, epoch: int, *, has_rows: bool) -> bool:
-    """Whether a marker of the same producer id belongs to the transaction with this epoch.
+    """True if a marker of the same producer id belongs to the transaction with this epoch.
 
     With transaction version 2 (KIP-890), and where the coordinator itself aborts, a marker has the
     next epoch. So has the marker of the next transaction. Rows of the transaction before it tell

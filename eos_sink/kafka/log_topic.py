@@ -40,7 +40,7 @@ def home_of(query: str) -> int:
 
 
 def may_be_log(topic: TopicDescription) -> bool:
-    """Whether `LogTopic.ensure` would take the topic, as far as it can be seen."""
+    """True if `LogTopic.ensure` would take the topic, as far as it can be seen."""
     policy = topic.setting(_POLICY)
     return len(topic.partitions) == LOG_PARTITIONS and policy in (None, LOG_CONFIGURATION[_POLICY])
 

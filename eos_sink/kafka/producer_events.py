@@ -47,7 +47,7 @@ class ProducerEvents:
 
     @property
     def trouble(self) -> bool:
-        """Whether the next call of the protocol will fail."""
+        """True if the next call of the protocol will fail."""
         return bool(self.lost or self.failure or self.fatal)
 
     def log(self, level: int, text: str, facility: str, *more: str) -> None:

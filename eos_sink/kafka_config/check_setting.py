@@ -50,7 +50,7 @@ def find_setting(name: str) -> Setting | None:
 
 
 def is_known(name: str) -> bool:
-    """Whether the Java clients or librdkafka have a setting of this name.
+    """True if the Java clients or librdkafka have a setting of this name.
 
     Args:
         name: without `kafka.` in front, in any case.
@@ -61,7 +61,7 @@ def is_known(name: str) -> bool:
 
 
 def is_secret(name: str) -> bool:
-    """Whether the value of a setting must never be shown."""
+    """True if the value of a setting must never be shown."""
     return bool(_SECRET.search(name.lower()))
 
 

@@ -31,7 +31,7 @@ class Destinations:
         return sorted(self.ranges)
 
     def allow(self, topic: str, partition: int | None) -> bool:
-        """Whether a row may go there; `partition` is None if the partitioner would choose it."""
+        """True if a row may go there; `partition` is None if the partitioner would choose it."""
         declared = self.ranges.get(topic)
         if not declared:
             return declared is not None

@@ -100,7 +100,7 @@ metadata.max.age.ms | translated librdkafka=topic.metadata.refresh.interval.ms i
     | At most 715827 is used. librdkafka's setting of this name is another thing.
 metadata.max.idle.ms | ignored | librdkafka keeps what it has been asked for.
 metadata.recovery.rebootstrap.trigger.ms | same takes=0*[1-9]\d{2,} clamped | 100 at least: with
-    0 or 1 librdkafka starts anew before it has connected.
+    0 or 1 librdkafka starts again before it has connected.
 metric.reporters | ignored accepts= | It concerns the JVM's metrics; librdkafka's statistics take
     their place.
 partitioner.adaptive.partitioning.enable partitioner.availability.timeout.ms | ignored | Rows

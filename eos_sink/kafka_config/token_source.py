@@ -55,7 +55,7 @@ class TokenSource:
 
 
 def is_provider(text: str) -> bool:
-    """Whether a value of `eos.oauth.token.provider` is well-formed."""
+    """True if a value of `eos.oauth.token.provider` is well-formed."""
     return text in (MSK, AZURE, GCP) or _FUNCTION.fullmatch(text) is not None
 
 

@@ -26,7 +26,7 @@ _GROWS_BY = 128
 
 
 def is_topic_name(name: str) -> bool:
-    """Whether there can be a topic of this name that applications write."""
+    """True if there can be a topic of this name that applications write."""
     return bool(_NAME.fullmatch(name)) and name not in (".", "..", *_INTERNAL)
 
 
@@ -42,7 +42,7 @@ class TopicRules:
     Attributes:
         partitions: their number.
         max_bytes: the largest record batch, in bytes as it is stored.
-        compression: `compression.type` of the topic: the brokers compress anew if it is neither
+        compression: `compression.type` of the topic: the brokers compress again if it is neither
             "producer" nor that of the batch. librdkafka sends a batch without compression where
             that makes it smaller.
         level: `compression.<codec>.level` of that codec; None: the default.

@@ -165,7 +165,7 @@ class Gauge(_Named):
         "Records of the decision log that this version cannot read.",
         "",
     )
-    STRANGERS = (
+    UNKNOWN_OPEN = (
         "unknown_open_transactions",
         "Open transactions under the prefix that belong to no query of the log.",
         "",

@@ -65,7 +65,7 @@ class Stats:
 
     @staticmethod
     def of_counts(counts: Mapping[Count, int]) -> Stats:
-        """Without zeros."""
+        """Drop zero counts."""
         return Stats({count: int(number) for count, number in counts.items() if number})
 
     @staticmethod

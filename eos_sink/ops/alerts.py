@@ -226,7 +226,7 @@ def _check_log(snapshot: Snapshot) -> Iterator[Alert]:
             "deleted or emptied, and the next start of each query stops: see 'A decision log that "
             "is gone' in docs/resolve.md, and do not create the topic by hand.",
         )
-    near = [each for each in snapshot.strangers if _is_near(each, snapshot.at_ms)]
+    near = [each for each in snapshot.unknown if _is_near(each, snapshot.at_ms)]
     if near:
         ids = ", ".join(each.transactional_id for each in near[:_SHOWN])
         yield Alert(

@@ -182,7 +182,7 @@ def _find_record(history: History, number: int) -> Known:
 
 
 def _is_certainly_empty(history: History, number: int, stream: str) -> bool:
-    """Whether the log still has every record between the decisions around a batch."""
+    """True if the log still has every record between the decisions around a batch."""
     inside = False
     seq = 0
     for written in history.records:

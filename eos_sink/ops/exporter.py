@@ -99,7 +99,7 @@ class Scrape(Collector):
         if snapshot is not None:
             families.add(Gauge.UNSEEN, self.unseen)
             families.add(Gauge.UNREADABLE, len(snapshot.unreadable))
-            families.add(Gauge.STRANGERS, len(snapshot.strangers))
+            families.add(Gauge.UNKNOWN_OPEN, len(snapshot.unknown))
             for topic, (delay, held) in self.delays.items():
                 families.add(Gauge.READER_DELAY, delay, topic)
                 families.add(Gauge.READER_HELD, held, topic)

@@ -91,19 +91,17 @@ class Observer:
             )
             for query, history in known.items()
         )
-        strangers = tuple(
+        unknown = tuple(
             QueryTransaction(state)
             for state in states.get(None, ())
             if state.transaction.transactional_id.startswith(self._prefix)
         )
         unrecorded = () if known else self._list_unrecorded(deadline)
         unreadable, problems = tuple(self._unreadable), tuple(self._problems)
-        return Snapshot(
-            at_ms, log, queries, strangers, unreadable, problems, tuple(new), unrecorded
-        )
+        return Snapshot(at_ms, log, queries, unknown, unreadable, problems, tuple(new), unrecorded)
 
     def _read_log(self, keep: int, deadline: Deadline) -> tuple[bool, list[Written]]:
-        """Whether there is a log, and its new records."""
+        """Return True if there is a log, and its new records."""
         try:
             page = self._admin.read_log(self._ends, deadline)
         except EosSinkError as error:

@@ -22,7 +22,7 @@ _SESSION_MS = 30_000
 
 
 def may_be_alive(run: Run | None, hosts: Collection[str] | None) -> bool:
-    """Whether a run of the query may be alive, which a command's record would end.
+    """True if a run of the query may be alive, which a command's record would end.
 
     A member may be a newer run's than the one that wrote last, so it counts even if that one is
     known to have died.

@@ -84,12 +84,12 @@ class TransactionEvidence:
 
     @property
     def same_rows(self) -> bool:
-        """Whether the end of the topic holds exactly the rows that were decided."""
+        """True if the end of the topic holds exactly the rows that were decided."""
         return self.trace.rows > 0 and self.found == self.entry.digest
 
     @property
     def marker(self) -> bool | None:
-        """Whether its marker commits, behind the witness or at the end of the topic."""
+        """True if its marker commits, behind the witness or at the end of the topic."""
         return self.trace.committed if self.evidence.marker is None else self.evidence.marker
 
 
@@ -133,7 +133,7 @@ class QueryEvidence:
 
     @property
     def untraced(self) -> bool:
-        """Whether neither the log nor Kafka has a trace of the query."""
+        """True if neither the log nor Kafka has a trace of the query."""
         return not (self.seq or self.committed)
 
     @property

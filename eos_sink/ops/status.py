@@ -174,7 +174,7 @@ class QueryStatus:
 
     @property
     def last_run_ended(self) -> bool:
-        """Whether the run that wrote last is known to have ended."""
+        """True if the run that wrote last is known to have ended."""
         return self.dead or self.driver is Driver.GONE
 
     @property
@@ -191,7 +191,7 @@ class Snapshot:
         at_ms: milliseconds since the epoch, by the local clock.
         log: whether the log's topic exists.
         queries: by name.
-        strangers: open transactions under the prefix that no query of the log owns.
+        unknown: open transactions under the prefix that no query of the log owns.
         unreadable: all unreadable records, in the order of the log.
         problems: what could not be read; everything else is complete.
         records: new records since the previous snapshot, oldest first; in the first one, all.
@@ -202,7 +202,7 @@ class Snapshot:
     at_ms: int
     log: bool
     queries: tuple[QueryStatus, ...]
-    strangers: tuple[QueryTransaction, ...]
+    unknown: tuple[QueryTransaction, ...]
     unreadable: tuple[Unreadable, ...]
     problems: tuple[Problem, ...]
     records: tuple[Written, ...] = ()
@@ -210,7 +210,7 @@ class Snapshot:
 
     @property
     def silent(self) -> bool:
-        """Whether a part of the cluster did not answer; a missing permission is an answer."""
+        """True if a part of the cluster did not answer; a missing permission is an answer."""
         return not all(problem.missing for problem in self.problems)
 
     @property

@@ -92,9 +92,9 @@ def _rival(mine: Run | None, latest: Entry | None) -> tuple[str, str, Action]:
         )
     if theirs == mine:
         return (
-            "Another process of this very run has gone on, or a newer run that has not written to "
-            "the log yet.",
-            "Start the query again, unless a newer run of it goes on: then let that one live.",
+            "Another process of the same run has taken over, or a newer run that has not written "
+            "to the log yet.",
+            "Start the query again, unless a newer run of it goes on: then keep the newer run.",
             Action.RUN_AGAIN,
         )
     this = f" This one is {mine}." if mine else ""

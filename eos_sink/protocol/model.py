@@ -194,11 +194,11 @@ class Decision:
         return {entry.partition: entry.digest for entry in entries}
 
     def is_invisible(self, lost: frozenset[int]) -> bool:
-        """Whether nothing of it is visible, if these partitions are lost."""
+        """True if nothing of it is visible, if these partitions are lost."""
         return bool(lost) and lost == self.digests.keys()
 
     def needs_completion(self, lost: frozenset[int]) -> bool:
-        """Whether a replay writes exactly the rows that are not visible, in whichever partitions,
+        """True if a replay writes exactly the rows that are not visible, in whichever partitions,
         if these partitions are lost."""
         chosen = self.override.complete or self.completed
         return chosen and bool(lost) and not self.is_invisible(lost)
@@ -207,7 +207,7 @@ class Decision:
         return {entry.transaction(names, self.slot): entry for entry in self.prepared}
 
     def repeats(self, other: Decision | None) -> bool:
-        """Whether it names the same transactions: only a rewrite of lost partitions does not."""
+        """True if it names the same transactions: only a rewrite of lost partitions does not."""
         return other is not None and (self.batch, self.prepared) == (other.batch, other.prepared)
 
 
@@ -312,12 +312,12 @@ class LogRecord:
         return (*others, self.decision.batch) if self.decision else others
 
     def knows(self, stream: str) -> bool:
-        """Whether a batch of the stream was decided under this identity."""
+        """True if a batch of the stream was decided under this identity."""
         return any(batch.stream == stream for batch in self.decided)
 
     @property
     def needs_settled_note(self) -> bool:
-        """Whether another record has to say that the decision is settled. A stream's next batch
+        """True if another record has to say that the decision is settled. A stream's next batch
         proves it. Nothing does for a single write or a version, nor for a frame if the next one may
         be another query's."""
         numbering = self.decision and self.decision.batch.numbering
@@ -326,7 +326,7 @@ class LogRecord:
         return numbering in (Numbering.VERSION, Numbering.ONCE)
 
     def is_new_stream(self, batch: BatchId) -> bool:
-        """Whether a query writes with another checkpoint than all that have written before."""
+        """True if a query writes with another checkpoint than all that have written before."""
         known = {each.batch for each in (self.decision, *self.other_streams) if each is not None}
         streams = {each.stream for each in known if each.numbering is Numbering.STREAM}
         is_query = batch.numbering is Numbering.STREAM
@@ -447,7 +447,7 @@ class Plan:
     visible: bytes | None = field(default=None, repr=False)
 
     def wrote(self, partition: int) -> bool:
-        """Whether the partition had a transaction in the decided batch."""
+        """True if the partition had a transaction in the decided batch."""
         prepared = self.decision.prepared if self.decision else ()
         return any(entry.partition == partition for entry in prepared)
 
@@ -487,5 +487,5 @@ class TaskReport:
 
     @property
     def has_written(self) -> bool:
-        """Whether its rows become visible with the decision."""
+        """True if its rows become visible with the decision."""
         return self.prepared is not None or bool(self.inline)

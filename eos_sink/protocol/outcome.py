@@ -129,7 +129,7 @@ def batch_outcome(outcomes: Iterable[Outcome]) -> Outcome:
 
 
 def proves_commit(now: BatchId, decided: BatchId) -> bool:
-    """Whether a batch that is written now proves that `commit()` has returned for a decided one.
+    """True if a batch that is written now proves that `commit()` has returned for a decided one.
 
     Spark runs a stream's next batch only after it has written the one before into its commit log,
     and calls `foreachBatch` again only after it has returned. A program may write a later version,

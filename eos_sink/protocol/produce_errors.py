@@ -31,7 +31,7 @@ def rows_not_taken(
     data: dict[str, Any] = {"kind": failed.kind.value}
     if failed.kind is FailureKind.MESSAGE_REJECTED and rules and rules.sure_bytes < rules.max_bytes:
         what += (
-            f"The brokers compress what they get for topic {failed.topic} anew "
+            f"The brokers compress what they get for topic {failed.topic} again "
             f"(compression.type={rules.compression}), which makes larger what cannot be "
             f"compressed; then a batch may have {rules.max_bytes} bytes (max.message.bytes). "
         )

@@ -121,7 +121,7 @@ def check_unmoved(
 
 
 def is_already_visible(names: QueryNames, log: str, record: LogRecord, decision: Decision) -> bool:
-    """Whether the batch was decided before another stream wrote under this identity. It is visible
+    """True if the batch was decided before another stream wrote under this identity. It is visible
     then, so what the tasks have written has to be aborted.
 
     Raises:
@@ -332,7 +332,7 @@ def check_rewrite(
 
 
 def completes(decision: Decision, lost: frozenset[int], reports: Sequence[TaskReport]) -> bool:
-    """Whether a replay has written exactly the lost rows. It has not if a lost row has the same
+    """True if a replay has written exactly the lost rows. It has not if a lost row has the same
     content as a visible one."""
     written = RowDigest.total(report.prepared.digest for report in reports if report.prepared)
     digests = decision.digests

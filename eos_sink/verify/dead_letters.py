@@ -30,13 +30,13 @@ class Letters:
 
     Attributes:
         chunks: their numbers.
-        nameless: how many more have no identity.
+        unidentified: how many more have no identity.
         behind: offsets of the dead letter topic that readers wait for.
         interrupted: Ctrl-C ended the reading.
     """
 
     chunks: Sequence[Chunk] = ()
-    nameless: int = 0
+    unidentified: int = 0
     behind: int = 0
     interrupted: bool = False
 
@@ -80,7 +80,7 @@ def read_letters(options: VerifyOptions, meter: Meter) -> Letters:
     with closing(TopicReader(replace(own, order=None), meter, wanted)) as reader:
         reader.read(0)
         behind = sum(each.behind for each in reader.partitions)
-        return Letters(reader.columns.chunks(), reader.nameless, behind, reader.interrupted)
+        return Letters(reader.columns.chunks(), reader.unidentified, behind, reader.interrupted)
 
 
 def find_astray(

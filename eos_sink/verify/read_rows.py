@@ -60,7 +60,8 @@ class TopicReader:
         ends: high watermarks, all from one request.
         rows: number of rows by partition.
         columns, order, timeline: what is kept of the rows.
-        nameless: number of rows without an identity; `nameless_some`: places of the first ones.
+        unidentified: number of rows without an identity.
+        unidentified_at: places of the first ones.
         interrupted: Ctrl-C ended the reading.
     """
 
@@ -77,8 +78,8 @@ class TopicReader:
         self.columns = Columns(grouped=options.group is not None)
         self.order = KeyOrder(MOST_KEYS, _EXAMPLES)
         self.timeline = Timeline()
-        self.nameless = 0
-        self.nameless_some: list[tuple[int, int]] = []
+        self.unidentified = 0
+        self.unidentified_at: list[tuple[int, int]] = []
         self.interrupted = False
         self.ends = self._find_ends()
         earliest = self._offsets.find_earliest()
@@ -104,7 +105,7 @@ class TopicReader:
             self.interrupted = True
 
     def grows(self) -> bool:
-        """Whether the topic is being written."""
+        """True if the topic is being written."""
         return self._find_ends() != self.ends
 
     def count_aborted(self) -> dict[int, int]:
@@ -178,9 +179,9 @@ class TopicReader:
                 self.timeline.add(time_ms)
             found = number(row)
             if found is None:
-                self.nameless += 1
-                if len(self.nameless_some) < _EXAMPLES:
-                    self.nameless_some.append((partition, offset))
+                self.unidentified += 1
+                if len(self.unidentified_at) < _EXAMPLES:
+                    self.unidentified_at.append((partition, offset))
             else:
                 columns.add(partition, offset, *found)
             if ordered:

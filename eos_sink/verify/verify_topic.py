@@ -87,7 +87,7 @@ def verify_topic(options: VerifyOptions, meter: Meter, find_holders: FindHolders
             foreign,
             checks.check_order(options, reader.order, reader.rows.total()),
             checks.check_identities(
-                options, reader.nameless, reader.nameless_some, count.letters.nameless
+                options, reader.unidentified, reader.unidentified_at, count.letters.unidentified
             ),
             checks.check_held_up(options, partitions, interrupted=reader.interrupted),
             *checks.check_dead_letters(
@@ -177,14 +177,14 @@ def _check_rows(
     source: SourceFile | None,
 ) -> tuple[Check, Check]:
     """Check which rows are lost and which are foreign."""
-    foreign, strangers = 0, []
+    foreign, examples = 0, []
     if source is not None:
         missing, foreign = count.repeats.lost, count.repeats.foreign
         lines = source.count_lines(set(count.repeats.lost_some.tolist()))
         examples = [escape_text(line) for line in lines]
         if confirmed is not None:
             found = confirmed.foreign.items()
-            strangers = [f"{escape_text(name)}: {seen}" for name, seen in found]
+            examples = [f"{escape_text(name)}: {seen}" for name, seen in found]
     else:
         missing = count.gaps.missing
         names = confirmed.groups if confirmed is not None else {}
@@ -194,8 +194,8 @@ def _check_rows(
         ]
         if options.expected is not None:
             foreign, numbers = find_outside(count.chunks, options.expected - 1)
-            strangers = [f"{number}" for number in numbers.tolist()]
+            examples = [f"{number}" for number in numbers.tolist()]
     return (
         checks.check_lost(options, count.scope, missing, examples, reader.partitions),
-        checks.check_foreign(options, foreign, strangers),
+        checks.check_foreign(options, foreign, examples),
     )

@@ -148,8 +148,8 @@ def test_foreign_records_are_counted_and_placed_once() -> None:
 
 def test_transactions_of_no_query_matter_when_they_last() -> None:
     young, old = opened(decided=False, query=""), opened(decided=False, age_ms=50_000, query="")
-    assert find_alerts(replace(snapshot(), strangers=(young,))) == ()
-    (found,) = find_alerts(replace(snapshot(), strangers=(young, old)))
+    assert find_alerts(replace(snapshot(), unknown=(young,))) == ()
+    (found,) = find_alerts(replace(snapshot(), unknown=(young, old)))
     assert (found.kind, found.query) == (AlertKind.NEAR_TIMEOUT, "")
 
 

@@ -203,7 +203,7 @@ def test_open_transactions_of_no_query_under_the_prefix_are_shown(world: World) 
     coordinator = world.cluster.coordinator
     for name in ("eos-sink-lost-9999999999-0-0", "connect-1"):
         coordinator.open(name, coordinator.init(name, 60_000))
-    found = Eye(world).snapshot().strangers
+    found = Eye(world).snapshot().unknown
     assert [t.transaction.transactional_id for t in found] == ["eos-sink-lost-9999999999-0-0"]
 
 
@@ -229,7 +229,7 @@ def test_what_may_not_be_seen_is_named_and_the_rest_is_shown(
     assert problem.missing[0].startswith(missing)
     assert found.log
     if kind is Resource.TOPIC:
-        assert len(found.strangers) == 2
+        assert len(found.unknown) == 2
         return
     (status,) = found.queries
     assert (status.outcome, status.driver, len(status.open)) == (

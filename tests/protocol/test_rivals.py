@@ -145,7 +145,7 @@ def test_a_batch_that_its_own_run_has_aborted_names_no_other_run(world: World) -
     Driver(world).committer.abort(reports)
     with pytest.raises((SupersededError, BatchFailedError)) as stop:
         run.committer.commit(reports)
-    assert "this very run" in str(stop.value)
+    assert "of the same run" in str(stop.value)
     assert "identity" not in str(stop.value)
 
 

@@ -809,7 +809,7 @@ GUARDS = (
     ),
     Guard(
         "record batches leave room for the codec of their topic",
-        "The brokers compress them anew, which makes larger what cannot be compressed, and refuse "
+        "The brokers compress them again, which makes larger what cannot be compressed, and refuse "
         "what is then above the limit, at each restart.",
         (
             Removal(

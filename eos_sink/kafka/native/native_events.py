@@ -68,7 +68,7 @@ class Events:
 
     @property
     def served_here(self) -> bool:
-        """Whether the current thread is the one that serves the events."""
+        """True if the current thread is the one that serves the events."""
         return threading.current_thread() is self._thread
 
     def close(self, within: float) -> bool:

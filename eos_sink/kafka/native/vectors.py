@@ -82,7 +82,7 @@ def place_by_key(rows: Rows, count_partitions: Callable[[str], int]) -> Rows:
 
 
 def can_group(rows: Rows) -> bool:
-    """Whether the rows fit into rd_kafka_message_t, which has neither headers nor a timestamp, and
+    """True if the rows fit into rd_kafka_message_t, which has neither headers nor a timestamp, and
     can be sorted by partition: the partitioner may send rows without one to the same partition."""
     if rows.headers is not None and pc.sum(pc.list_value_length(rows.headers)).as_py():
         return False

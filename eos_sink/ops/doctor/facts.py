@@ -135,7 +135,7 @@ class Holder:
     state: TransactionState | None
 
     @property
-    def nameless(self) -> bool:
+    def unidentified(self) -> bool:
         """See `Admin.blocking_transactions`."""
         return self.name.startswith("producer id ")
 

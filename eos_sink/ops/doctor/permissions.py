@@ -128,7 +128,7 @@ def _check_ids(facts: Facts, known: set[QueryNames]) -> Findings:
 
 
 def _is_like_ours(name: str) -> bool:
-    """Whether it ends in `-driver`, or in a slot and a partition."""
+    """True if it ends in `-driver`, or in a slot and a partition."""
     head, _, tail = name.rpartition("-")
     if tail == "driver":
         return bool(head)
@@ -137,9 +137,9 @@ def _is_like_ours(name: str) -> bool:
 
 def _check_members(group: str, members: Sequence[MemberDescription] | Unseen) -> Findings:
     seen = Check.NAMES.require(members, f"the members of group {group}")
-    strangers = [each for each in seen if each.instance != f"{group}-driver"]
-    if strangers:
-        named = (f"{m.instance or m.client} on {m.host.lstrip('/')}" for m in strangers)
+    others = [each for each in seen if each.instance != f"{group}-driver"]
+    if others:
+        named = (f"{m.instance or m.client} on {m.host.lstrip('/')}" for m in others)
         yield Check.NAMES.warning(
             f"group {group} has members that are not the driver: {shorten(named)}",
             "A consumer uses the query's group: it takes part in its rebalances, and the driver "

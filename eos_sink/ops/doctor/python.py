@@ -182,7 +182,7 @@ def check_clients(python: Python) -> Findings:
 
 
 def is_supported(name: str, version: str) -> bool:
-    """Whether the sink is tested with it; an optional library may be missing."""
+    """True if the sink is tested with it; an optional library may be missing."""
     if not version:
         return name in OPTIONAL
     _, least, below = LIBRARIES[name]

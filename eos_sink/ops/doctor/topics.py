@@ -243,12 +243,12 @@ def check_readers(facts: Facts) -> Findings:
             "Start the query, which ends it as it was ended elsewhere "
             "(docs/runbook.md#readers-stuck).",
         )
-    nameless = [each for each in holders if each.nameless]
-    for each in nameless:
+    unidentified = [each for each in holders if each.unidentified]
+    for each in unidentified:
         why = Unseen("no coordinator names its transaction, or this principal may not see it")
         where = f"{each.topic}[{each.partition}] from offset {each.offset} on"
         yield Check.READERS.unseen(f"{each.name}, which holds readers up at {where}", why)
-    if facts.named and not hanging and not nameless:
+    if facts.named and not hanging and not unidentified:
         yield Check.READERS.ok("no transaction of the query that has ended holds readers up")
 
 
