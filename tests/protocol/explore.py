@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
+import pytest
+
 from eos_sink.errors import OutcomeUnknownError, SupersededError
 from tests.fakes.process import Killed, Moment, Process
 from tests.protocol.actor import Actor
@@ -13,6 +15,8 @@ from tests.protocol.spark import Gate, QueryFailed, Run
 from tests.protocol.world import Batch, World, options
 
 MOST_RUNS = 8
+# Of the gates at which a fault is tried: `make test` has every third one.
+STEPS = [3, pytest.param(1, marks=pytest.mark.long)]
 
 
 class Fault(Enum):

@@ -11,7 +11,7 @@ import pytest
 
 from eos_sink.options import parse_batch_options
 from eos_sink.protocol.model import Numbering
-from tests.protocol.explore import Fault, Scenario, Story, Strike
+from tests.protocol.explore import STEPS, Fault, Scenario, Story, Strike
 from tests.protocol.test_faults import BATCHES, SAMPLES
 from tests.protocol.world import TOPIC, Checkpoint, World
 
@@ -48,13 +48,14 @@ def test_without_a_fault_every_row_is_visible_once_and_nothing_stops(numbering: 
     [False, pytest.param(True, marks=pytest.mark.long)],
     ids=["new JVM", "same JVM"],
 )
+@pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("numbering", NUMBERINGS)
 def test_a_single_fault_at_each_gate_loses_and_doubles_nothing(
-    numbering: Numbering, fault: Fault, same_jvm: bool
+    numbering: Numbering, fault: Fault, same_jvm: bool, step: int
 ) -> None:
     wrong = {}
-    for at in range(len(play(numbering).gates)):
+    for at in range(0, len(play(numbering).gates), step):
         story = play(numbering, Strike(fault, at), same_jvm=same_jvm)
         if story.verdict:
             wrong[at, story.gates[at]] = story.verdict

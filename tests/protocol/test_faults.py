@@ -13,7 +13,7 @@ import pytest
 
 from eos_sink.errors import OperatorNeededError
 from tests.fakes.process import Moment
-from tests.protocol.explore import ZOMBIES, Fault, Strike, play
+from tests.protocol.explore import STEPS, ZOMBIES, Fault, Strike, play
 from tests.protocol.spark import Gate
 from tests.protocol.world import Batch
 
@@ -35,22 +35,24 @@ def test_without_a_fault_every_row_is_visible_once_and_nothing_stops() -> None:
     assert story.world.visible() == [b"a", b"b", b"c", b"d", b"last"]
 
 
+@pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("same_jvm", [False, True], ids=["new JVM", "same JVM"])
 @pytest.mark.parametrize("fault", list(Fault))
 def test_a_single_fault_at_each_gate_loses_and_doubles_nothing(
-    fault: Fault, same_jvm: bool
+    fault: Fault, same_jvm: bool, step: int
 ) -> None:
     wrong = {}
-    for at in range(gates()):
+    for at in range(list(Fault).index(fault) % step, gates(), step):
         story = play(BATCHES, Strike(fault, at), same_jvm=same_jvm)
         if story.verdict:
             wrong[at, story.gates[at]] = story.verdict
     assert wrong == {}
 
 
+@pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("fault", [Fault.KILL_RUN, Fault.KILL_PROCESS])
-def test_a_kill_alone_needs_one_restart_and_no_time_out(fault: Fault) -> None:
-    for at in range(gates()):
+def test_a_kill_alone_needs_one_restart_and_no_time_out(fault: Fault, step: int) -> None:
+    for at in range(0, gates(), step):
         story = play(BATCHES, Strike(fault, at))
         assert len(story.errors) <= 1, (at, story.gates[at], story.errors)
         assert story.waited == 0, (at, story.gates[at])
@@ -76,12 +78,13 @@ def test_a_zombie_that_wakes_at_any_later_gate_changes_nothing(fault: Fault, see
         ),
     ],
 )
+@pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("fault", ZOMBIES)
 def test_a_zombie_from_any_gate_that_wakes_around_a_decision_changes_nothing(
-    fault: Fault, until: Gate
+    fault: Fault, until: Gate, step: int
 ) -> None:
     wrong = {}
-    for at in range(gates()):
+    for at in range(0, gates(), step):
         story = play(BATCHES, Strike(fault, at, until=until))
         if story.verdict:
             wrong[at, story.gates[at]] = story.verdict

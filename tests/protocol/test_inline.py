@@ -23,7 +23,7 @@ from eos_sink.protocol.model import (
 )
 from tests.fakes.process import Moment
 from tests.fakes.producer import FakeProducer
-from tests.protocol.explore import Fault, Story, Strike, play
+from tests.protocol.explore import STEPS, Fault, Story, Strike, play
 from tests.protocol.spark import Gate
 from tests.protocol.test_stories import At, Driver, late_attempt, log, open_ids
 from tests.protocol.world import TOPIC, Batch, World, options
@@ -281,14 +281,15 @@ BATCHES = [
 ]
 
 
+@pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("batches", BATCHES)
 @pytest.mark.parametrize("same_jvm", [False, True], ids=["new JVM", "same JVM"])
 @pytest.mark.parametrize("fault", list(Fault))
 def test_a_single_fault_at_each_gate_loses_and_doubles_nothing(
-    fault: Fault, same_jvm: bool, batches: list[Batch]
+    fault: Fault, same_jvm: bool, batches: list[Batch], step: int
 ) -> None:
     wrong = {}
-    for at in range(len(playing(batches).gates)):
+    for at in range(list(Fault).index(fault) % step, len(playing(batches).gates), step):
         story = playing(batches, Strike(fault, at), same_jvm=same_jvm)
         if story.verdict:
             wrong[at, story.gates[at]] = story.verdict
@@ -303,16 +304,17 @@ def test_a_kill_alone_needs_one_restart_and_no_time_out(fault: Fault) -> None:
         assert story.waited == 0, (at, story.gates[at])
 
 
+@pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("batches", BATCHES)
 @pytest.mark.parametrize("fault", [Fault.LEAVE_CALL, Fault.LEAVE_RUN])
 def test_a_zombie_that_wakes_around_a_decision_changes_nothing(
-    fault: Fault, batches: list[Batch]
+    fault: Fault, batches: list[Batch], step: int
 ) -> None:
     for until in (
         Gate("log_producer.send_offset", Moment.AFTER),
         Gate("log_producer.commit", Moment.AFTER),
     ):
-        for at in range(len(playing(batches).gates)):
+        for at in range(0, len(playing(batches).gates), step):
             assert playing(batches, Strike(fault, at, until=until)).verdict == [], (at, until)
 
 

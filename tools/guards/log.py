@@ -404,7 +404,7 @@ GUARDS = (
         ),
         proofs(
             _INLINE + "test_a_single_fault_at_each_gate_loses_and_doubles_nothing"
-            "[Fault.KILL_RUN-new JVM-small]",
+            "[Fault.KILL_RUN-new JVM-small-3]",
             "integration/test_inline.py::"
             "test_every_row_is_visible_once_after_a_crash_at[4.3.0-committer.write.after]",
         ),
