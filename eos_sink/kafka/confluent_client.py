@@ -67,6 +67,10 @@ class ConfluentClient(Producer):
             # of records, in which any call of the client then fails like this.
             if isinstance(error.__cause__, KafkaException):
                 raise error.__cause__ from error
+            # Or it loses the error ("returned NULL without setting an exception", seen when a
+            # producer was fenced). The log has it, and the next call of the protocol raises it.
+            if error.__cause__ is None and self._events.trouble:
+                return len(self)
             raise
 
     def poll(self, timeout: float = -1) -> int:
