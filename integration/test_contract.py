@@ -258,7 +258,7 @@ def _read(consumer: Consumer, topic: str, partition: int) -> list[Record]:
     raise AssertionError(f"{topic}[{partition}] could not be read to its end")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def admin(kafka: KafkaCluster) -> Iterator[KafkaAdminClient]:
     client = KafkaAdminClient(bootstrap_servers=kafka.bootstrap_servers)
     yield client

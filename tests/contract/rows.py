@@ -13,6 +13,7 @@ from eos_sink.kafka.interfaces import ProduceFailed, Sizes, TransactionStatus
 from eos_sink.kafka.rows import Row, Rows
 from eos_sink.kafka.topic_rules import read_topic_rules
 from eos_sink.task.columns import to_rows
+from eos_sink.testing.waiting import wait_until
 from tests.contract.harness import TIMEOUT_MS, Harness, Record, Task
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
@@ -210,9 +211,10 @@ class RowsContract:
         # A commit says only that a record has failed.
         assert failed.value.kind is FailureKind.MESSAGE_REJECTED or not known
         task.abort()
-        assert task.state().status in (
-            TransactionStatus.COMPLETE_ABORT,
-            TransactionStatus.EMPTY,
+        # The answer to EndTxn comes before the markers are written.
+        ended = {TransactionStatus.COMPLETE_ABORT, TransactionStatus.EMPTY}
+        wait_until(
+            lambda: task.state().status in ended, harness.deadline(), "the transaction has ended"
         )
         assert harness.read_records(topic) == []
 
