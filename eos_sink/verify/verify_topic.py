@@ -177,14 +177,14 @@ def _check_rows(
     source: SourceFile | None,
 ) -> tuple[Check, Check]:
     """Check which rows are lost and which are foreign."""
-    foreign, examples = 0, []
+    foreign, foreign_rows = 0, []
     if source is not None:
         missing, foreign = count.repeats.lost, count.repeats.foreign
         lines = source.count_lines(set(count.repeats.lost_some.tolist()))
         examples = [escape_text(line) for line in lines]
         if confirmed is not None:
             found = confirmed.foreign.items()
-            examples = [f"{escape_text(name)}: {seen}" for name, seen in found]
+            foreign_rows = [f"{escape_text(name)}: {seen}" for name, seen in found]
     else:
         missing = count.gaps.missing
         names = confirmed.groups if confirmed is not None else {}
@@ -194,8 +194,8 @@ def _check_rows(
         ]
         if options.expected is not None:
             foreign, numbers = find_outside(count.chunks, options.expected - 1)
-            examples = [f"{number}" for number in numbers.tolist()]
+            foreign_rows = [f"{number}" for number in numbers.tolist()]
     return (
         checks.check_lost(options, count.scope, missing, examples, reader.partitions),
-        checks.check_foreign(options, foreign, examples),
+        checks.check_foreign(options, foreign, foreign_rows),
     )
