@@ -9,12 +9,16 @@ from __future__ import annotations
 
 import hashlib
 import os
+import threading
 from collections.abc import Iterator
 from pathlib import Path
+from traceback import StackSummary, walk_stack
 from typing import Any, Protocol
+from weakref import WeakKeyDictionary
 
 import pyspark
 import pytest
+from kafka.net.selector import NetworkSelector
 from pyspark.sql import SparkSession
 from xdist.scheduler import LoadFileScheduling
 
@@ -91,6 +95,38 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 def _file_of(item: pytest.Item) -> str:
     return item.nodeid.partition("::")[0]
+
+
+_Threads = WeakKeyDictionary[threading.Thread, StackSummary]
+
+
+@pytest.fixture(scope="session")
+def io_threads() -> _Threads:
+    """The threads of kafka-python's clients, and where each was started. They run until the client
+    is closed."""
+    threads, start = _Threads(), NetworkSelector.start
+
+    def start_and_note(selector: Any) -> None:
+        start(selector)
+        stack = StackSummary.extract(walk_stack(None), limit=20, lookup_lines=False)
+        threads[selector._io_thread] = stack
+
+    NetworkSelector.start = start_and_note
+    return threads
+
+
+@pytest.fixture(scope="module", autouse=True)
+def closed_clients(io_threads: _Threads) -> Iterator[None]:
+    """Fail a module that leaves a client of kafka-python open: its thread and connections stay
+    until the process ends. Clients in other processes are not seen."""
+    before = {thread for thread in io_threads if thread.is_alive()}
+    yield
+    left = [thread for thread in io_threads if thread.is_alive() and thread not in before]
+    stacks = (
+        [at for at in io_threads[thread] if "site-packages" not in at.filename] for thread in left
+    )
+    made = ["".join(StackSummary.from_list(reversed(stack)).format()) for stack in stacks]
+    assert not left, "\n\n".join(["Clients of kafka-python were not closed; made here:", *made])
 
 
 class MakeRun(Protocol):
