@@ -102,6 +102,7 @@ def test_the_java_of_pypi_runs_the_broker(monkeypatch: pytest.MonkeyPatch) -> No
     assert not any("fast starts" in line for line in shown)
 
 
+@pytest.mark.long
 def test_the_command_keeps_a_kafka_with_topics_until_ctrl_c() -> None:
     (port,) = free_ports(1)
     command = [sys.executable, "-m", "eos_sink.testing", "orders", "--port", str(port)]

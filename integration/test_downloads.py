@@ -90,6 +90,7 @@ def download(directory: Path, bundle: Path) -> Path:
     return target
 
 
+@pytest.mark.long
 def test_jars_come_through_a_proxy_whose_authority_pip_trusts(
     authority: trustme.CA, tmp_path: Path
 ) -> None:

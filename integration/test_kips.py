@@ -96,6 +96,7 @@ def test_a_commit_whose_answer_comes_late_is_sent_once(
     query.check()
 
 
+@pytest.mark.long
 def test_a_commit_without_an_answer_is_read_back_and_never_aborted_blindly(
     linked: KafkaCluster, query_on: Callable[..., Query]
 ) -> None:

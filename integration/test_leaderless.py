@@ -60,6 +60,7 @@ def to_all(value: str) -> dict[str, Any]:
     return {"value": [value] * COPIES, "partition": pa.array(range(COPIES), pa.int32())}
 
 
+@pytest.mark.long
 def test_a_query_whose_partition_has_no_leader_keeps_no_other_one_waiting(
     cluster: KafkaCluster, run: MakeRun, fragile: str
 ) -> None:

@@ -94,13 +94,14 @@ def test_the_topic_column_spreads_rows_over_topics(query: SparkQuery) -> None:
     assert Counter(query.seen().values() + elsewhere) == Counter(query.expected)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "point",
     [
-        pytest.param(FaultPoint.TASK_FLUSH_AFTER, marks=pytest.mark.long),
-        pytest.param(FaultPoint.COMMITTER_WRITE_BEFORE, marks=pytest.mark.long),
+        FaultPoint.TASK_FLUSH_AFTER,
+        FaultPoint.COMMITTER_WRITE_BEFORE,
         FaultPoint.COMMITTER_WRITE_AFTER,
-        pytest.param(FaultPoint.COMMITTER_SETTLE_AMID, marks=pytest.mark.long),
+        FaultPoint.COMMITTER_SETTLE_AMID,
     ],
     ids=lambda point: point.value,
 )
