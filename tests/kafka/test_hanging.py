@@ -1,0 +1,94 @@
+"""Which open transactions of a topic hang: the leaders' answers against the coordinators'."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, cast
+
+import pytest
+
+from eos_sink.kafka import hanging
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.hanging import OpenTransaction, find_hanging
+from eos_sink.kafka.interfaces import (
+    HangingLook,
+    Transaction,
+    TransactionState,
+    TransactionStatus,
+)
+from eos_sink.kafka.wire import Wire
+
+PLACE, OTHER = ("t", 0), ("t", 1)
+OWN, FOREIGN, NEW = "own-0-0", "foreign", 9
+
+
+def opened(producer_id: int) -> OpenTransaction:
+    return OpenTransaction(PLACE, producer_id, 3, 100, 7)
+
+
+class Cluster:
+    """Partition leaders that always answer the same, and coordinators that know `ids`."""
+
+    def __init__(self, ids: Mapping[int, str], status: TransactionStatus, now: int = 1) -> None:
+        self.ids = ids
+        self.state = TransactionState(Transaction(OWN, now, 3), status, 0, 1)
+
+    def look(self) -> HangingLook:
+        def name(producers: Iterable[int], _: Deadline) -> Mapping[int, str]:
+            return {each: self.ids[each] for each in producers if each in self.ids}
+
+        def describe(ids: Iterable[str], _: Deadline) -> Mapping[str, TransactionState]:
+            return dict.fromkeys(ids, self.state)
+
+        wire = cast(Wire, None)
+        return find_hanging(wire, name, describe, OWN.__eq__, ["t"], Deadline(5))
+
+
+@pytest.fixture(autouse=True)
+def leaders(monkeypatch: pytest.MonkeyPatch) -> list[OpenTransaction]:
+    """What the leader of `PLACE` has open; `OTHER` has no leader."""
+    found = [opened(1)]
+
+    def find_open(*_: Any) -> tuple[set[OpenTransaction], frozenset[tuple[str, int]]]:
+        return set(found), frozenset({OTHER})
+
+    monkeypatch.setattr(hanging, "find_open", find_open)
+    return found
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        TransactionStatus.EMPTY,
+        TransactionStatus.COMPLETE_COMMIT,
+        TransactionStatus.COMPLETE_ABORT,
+    ],
+    ids=lambda status: status.name,
+)
+def test_what_has_ended_elsewhere_hangs(status: TransactionStatus) -> None:
+    look = Cluster({1: OWN}, status).look()
+    (found,) = look.hanging
+    assert found.transaction == Transaction(OWN, 1, 3)
+    assert (found.topic, found.partition, found.start, found.coordinator_epoch) == ("t", 0, 100, 7)
+    assert (look.unknown, look.unnamed) == (frozenset({OTHER}), frozenset())
+
+
+def test_what_is_open_or_belongs_to_another_producer_by_now_does_not_hang() -> None:
+    assert Cluster({1: OWN}, TransactionStatus.ONGOING).look().hanging == []
+    assert Cluster({1: OWN}, TransactionStatus.COMPLETE_ABORT, now=NEW).look().hanging == []
+
+
+def test_another_programs_transaction_is_its_own(leaders: list[OpenTransaction]) -> None:
+    leaders[:] = [opened(2)]
+    look = Cluster({2: FOREIGN}, TransactionStatus.COMPLETE_ABORT).look()
+    assert (look.hanging, look.unnamed) == ([], frozenset())
+
+
+def test_a_producer_that_no_coordinator_names_may_be_the_querys(
+    leaders: list[OpenTransaction],
+) -> None:
+    """Its coordinator has no leader, or is moving."""
+    leaders[:] = [opened(1), opened(2)]
+    look = Cluster({1: OWN}, TransactionStatus.COMPLETE_ABORT).look()
+    assert [each.transaction.producer_id for each in look.hanging] == [1]
+    assert look.unnamed == {2}
