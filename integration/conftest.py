@@ -98,6 +98,7 @@ def _file_of(item: pytest.Item) -> str:
 
 
 _Threads = WeakKeyDictionary[threading.Thread, StackSummary]
+_CLOSES_S = 5.0
 
 
 @pytest.fixture(scope="session")
@@ -121,6 +122,9 @@ def closed_clients(io_threads: _Threads) -> Iterator[None]:
     until the process ends. Clients in other processes are not seen."""
     before = {thread for thread in io_threads if thread.is_alive()}
     yield
+    for thread in set(io_threads) - before:
+        # A client that was closed just now may not have waited for it.
+        thread.join(_CLOSES_S)
     left = [thread for thread in io_threads if thread.is_alive() and thread not in before]
     stacks = (
         [at for at in io_threads[thread] if "site-packages" not in at.filename] for thread in left
