@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import redirect_stdout
 from io import StringIO
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pytest
@@ -152,12 +152,18 @@ class Batches:
         self.committer.close()
 
 
-@pytest.fixture
-def batches(brokers: KafkaCluster) -> Iterator[Batches]:
-    made = Batches(brokers)
+B = TypeVar("B", bound=Batches)
+
+
+def closed_after(made: B) -> Iterator[B]:
     yield made
     made.close()
-    brokers.repair()
+    made.cluster.repair()
+
+
+@pytest.fixture
+def batches(brokers: KafkaCluster) -> Iterator[Batches]:
+    yield from closed_after(Batches(brokers))
 
 
 @pytest.mark.long
@@ -388,10 +394,7 @@ class Coordinated(Batches):
 
 @pytest.fixture
 def coordinated(uncopied: KafkaCluster) -> Iterator[Coordinated]:
-    made = Coordinated(uncopied)
-    yield made
-    made.close()
-    uncopied.repair()
+    yield from closed_after(Coordinated(uncopied))
 
 
 @pytest.mark.long

@@ -101,8 +101,7 @@ class DecisionRegister:
     def has_record(self, deadline: Deadline) -> bool:
         """True if the query has a record. Fences no one, and does not wait for a transaction that a
         dead driver may have left open, so there may be a newer record behind it."""
-        found = self.connect(deadline).known(self._names.log_key, deadline)
-        return found is not None
+        return self.connect(deadline).known(self._names.log_key, deadline) is not None
 
     def read(self, deadline: Deadline, token: PlanToken | None = None) -> Entry:
         """The latest record. Fences no one.

@@ -34,12 +34,6 @@ _DENIED = (
     kafka_errors.TopicAuthorizationFailedError.errno,
     kafka_errors.ClusterAuthorizationFailedError.errno,
 )
-# No later transaction can be among these, and no marker is under way.
-_ENDED = (
-    TransactionStatus.EMPTY,
-    TransactionStatus.COMPLETE_COMMIT,
-    TransactionStatus.COMPLETE_ABORT,
-)
 
 Describe = Callable[[Iterable[str], Deadline], Mapping[str, TransactionState]]
 FindIds = Callable[[frozenset[int], Deadline], Mapping[int, str]]
@@ -83,7 +77,7 @@ def find_hanging(  # noqa: PLR0913, PLR0917 - what it asks with, and what for
         # Asked again after the coordinators: a marker may have been under way before.
         now, still = find_open(wire, {each.place[0] for each in opened}, deadline)
         opened, unknown = opened & now, unknown | still
-        ending = {each for each in opened if states[ids[each.producer_id]].status not in _ENDED}
+        ending = {each for each in opened if not states[ids[each.producer_id]].has_ended}
         if not ending or soon.passed:
             hanging = [
                 Hanging(

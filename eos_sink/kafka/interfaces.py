@@ -138,6 +138,11 @@ _ENDING = (
     TransactionStatus.PREPARE_ABORT,
     TransactionStatus.PREPARE_EPOCH_FENCE,
 )
+_ENDED = (
+    TransactionStatus.EMPTY,
+    TransactionStatus.COMPLETE_COMMIT,
+    TransactionStatus.COMPLETE_ABORT,
+)
 
 
 @dataclass(frozen=True)
@@ -160,6 +165,11 @@ class TransactionState:
     def is_ending(self) -> bool:
         """The outcome is certain, but markers are missing, so the id takes no other transaction."""
         return self.status in _ENDING
+
+    @property
+    def has_ended(self) -> bool:
+        """No transaction of the id is open, and no marker is under way."""
+        return self.status in _ENDED
 
     def is_not(self, transaction: Transaction) -> bool:
         """True if the id now belongs to another transaction. A missing id belongs to none."""

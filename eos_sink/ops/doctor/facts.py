@@ -26,7 +26,6 @@ from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import (
     TopicDescription,
     TransactionState,
-    TransactionStatus,
     Unseen,
 )
 from eos_sink.kafka_config import translate
@@ -141,11 +140,7 @@ class Holder:
 
     @property
     def hangs(self) -> bool:
-        return self.state is not None and self.state.status in (
-            TransactionStatus.EMPTY,
-            TransactionStatus.COMPLETE_COMMIT,
-            TransactionStatus.COMPLETE_ABORT,
-        )
+        return self.state is not None and self.state.has_ended
 
 
 @dataclass(frozen=True)
