@@ -13,7 +13,7 @@ WORKERS ?= 3
 SIDE_BY_SIDE = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 export PYTHON
 
-SOURCES := eos_sink pyspark_kafka_eos tests integration
+SOURCES := eos_sink eos_sink_lab pyspark_kafka_eos tests integration
 
 # The set-up is repeated if one of these files is newer than its stamp.
 WANTS := setup.cfg pyproject.toml tools/setup
@@ -93,15 +93,15 @@ docs-serve: $(VENV)/.setup-dev ## Serve it at http://localhost:8000
 
 .PHONY: spec
 spec: ## Check the model of the protocol (needs spin and gcc)
-	@spec/run.sh
+	@proof/spec/run.sh
 
 .PHONY: spec-short
 spec-short: ## Check fewer rows of the model, in under a minute
-	@spec/run.sh short
+	@proof/spec/run.sh short
 
 .PHONY: guards
 guards: $(VENV)/.setup-dev kafka ## Remove each guard of the protocol; a test must fail
-	@nice $(BIN)/python -m tools.guards
+	@nice $(BIN)/python -m proof.guards
 
 # ROUNDS=3 for fewer rounds; `python -m bench.sinks --help` lists shapes and peers.
 # `python -m bench.publish` writes the results into docs/bench.md.
@@ -128,7 +128,7 @@ bench-scale: $(VENV)/.setup-dev kafka ## Measure the driver's steps by number of
 # HOURS=1.1 for a long run, SEED=7 to repeat one, OUT=... for another directory.
 .PHONY: chaos
 chaos: $(VENV)/.setup-dev kafka ## Inject every fault, for minutes or HOURS=..., and write a report
-	@$(BIN)/python -m chaos $(if $(HOURS),--hours $(HOURS)) $(if $(SEED),--seed $(SEED)) $(if $(OUT),--out $(OUT))
+	@$(BIN)/python -m proof.chaos $(if $(HOURS),--hours $(HOURS)) $(if $(SEED),--seed $(SEED)) $(if $(OUT),--out $(OUT))
 
 # MINUTES=60, SEED=7 for other stories than the clock chooses.
 .PHONY: explore
@@ -138,7 +138,7 @@ explore: $(VENV)/.setup-dev ## Play stories of queries, jobs and obedient users,
 # CELL=4.2.1-3.12-3.9.1 for Spark 4.2.1, Python 3.12 and Kafka 3.9.1; it may contain a *.
 .PHONY: matrix
 matrix: $(VENV)/.setup-dev kafka ## Test each Spark, Python and Kafka with the installed wheel, or CELL=...
-	@$(BIN)/python -m matrix $(if $(CELL),--cell '$(CELL)')
+	@$(BIN)/python -m proof.matrix $(if $(CELL),--cell '$(CELL)')
 
 .PHONY: clean
 clean: ## Remove files of builds and tests (not .venv)

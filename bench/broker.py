@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from confluent_kafka.admin import AdminClient
 
-from eos_sink.testing.local_cluster import LocalCluster, start_local
-from eos_sink.testing.owned_cluster import ClusterSpec
-from eos_sink.testing.waiting import Progress
+from eos_sink_lab.testing.local_cluster import LocalCluster, start_local
+from eos_sink_lab.testing.owned_cluster import ClusterSpec
+from eos_sink_lab.testing.waiting import Progress
 
 _ANSWERS_WITHIN_S = 20.0
 _SMALL_SEGMENTS = {"file.delete.delay.ms": "1000"}

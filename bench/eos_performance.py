@@ -16,7 +16,7 @@ from pathlib import Path
 
 from bench import RESULTS
 from bench.eos import loops, streams
-from eos_sink.testing import start_kafka
+from eos_sink_lab.testing import start_kafka
 
 
 def main() -> int:

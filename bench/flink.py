@@ -17,10 +17,10 @@ from bench.cpu import Account, CpuClock, Part
 from bench.jars import class_path
 from bench.shape import Shape
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.testing.jar_cache import Artifact
-from eos_sink.testing.java import find_java
-from eos_sink.testing.process_tree import ProcessTree
-from eos_sink.testing.topic_scan import Offsets, Source
+from eos_sink_lab.testing.jar_cache import Artifact
+from eos_sink_lab.testing.java import find_java
+from eos_sink_lab.testing.process_tree import ProcessTree
+from eos_sink_lab.testing.topic_scan import Offsets, Source
 
 _FLINK, _CONNECTOR = "2.2.1", "5.0.0-2.2"
 JARS = (

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from eos_sink.testing.cache import cache_root
-from eos_sink.testing.jar_cache import Artifact, download_jars, ensure_jars
-from eos_sink.testing.java import find_java
-from eos_sink.testing.kafka_files import DEFAULT_VERSION, ensure_kafka
-from eos_sink.testing.waiting import to_stderr
+from eos_sink_lab.testing.cache import cache_root
+from eos_sink_lab.testing.jar_cache import Artifact, download_jars, ensure_jars
+from eos_sink_lab.testing.java import find_java
+from eos_sink_lab.testing.kafka_files import DEFAULT_VERSION, ensure_kafka
+from eos_sink_lab.testing.waiting import to_stderr
 
 
 def kafka_tools() -> str:

@@ -24,7 +24,7 @@ from bench.jars import kafka_tools
 from bench.shape import Shape
 from bench.shapes import SHAPES
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.testing.java import find_java
+from eos_sink_lab.testing.java import find_java
 
 # As many batches as a turn of Spark's, so that a JVM has time to compile.
 _BATCHES = 3

@@ -21,8 +21,8 @@ from pathlib import Path
 from bench import RESULTS
 from bench.memory_worker import MB, Case, Query, Worker, audited
 from bench.result import Label, Notebook
-from eos_sink.testing import KafkaCluster, start_kafka
-from eos_sink.testing.waiting import to_stderr
+from eos_sink_lab.testing import KafkaCluster, start_kafka
+from eos_sink_lab.testing.waiting import to_stderr
 
 CASES = (
     "10000x100,100000x100,1000000x100,10000000x100,1000000x100/32,1000000x100/8,"

@@ -16,10 +16,10 @@ from eos_sink.driver.committer import Committer
 from eos_sink.driver.planner import Planner
 from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.options import parse_options
-from eos_sink.testing import KafkaCluster
-from eos_sink.testing.process_tree import ProcessTree
-from eos_sink.testing.topic_audit import Audit, Checker, audit
-from eos_sink.testing.topic_scan import Row, Source
+from eos_sink_lab.testing import KafkaCluster
+from eos_sink_lab.testing.process_tree import ProcessTree
+from eos_sink_lab.testing.topic_audit import Audit, Checker, audit
+from eos_sink_lab.testing.topic_scan import Row, Source
 
 MB = 2**20
 EVERY_S = 0.05

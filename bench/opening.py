@@ -31,7 +31,7 @@ from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Transaction
 from eos_sink.kafka.transaction_control import KafkaPythonControl
 from eos_sink.kafka_config.acls import Acl, Resource
-from eos_sink.testing import KafkaCluster, start_kafka
+from eos_sink_lab.testing import KafkaCluster, start_kafka
 
 AS_THE_SINK = {
     "acks": "all",

@@ -31,8 +31,8 @@ from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.options import parse_options
 from eos_sink.protocol.model import BatchId
 from eos_sink.task.writer import TaskWriter
-from eos_sink.testing import KafkaCluster, start_kafka
-from eos_sink.testing.local_cluster import LocalCluster
+from eos_sink_lab.testing import KafkaCluster, start_kafka
+from eos_sink_lab.testing.local_cluster import LocalCluster
 
 TASKS = (1, 2, 4, 8, 16)
 INLINE = (1, 2, 200)

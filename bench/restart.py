@@ -39,11 +39,11 @@ from bench.arrivals import Arrivals
 from bench.cpu import Account, CpuClock
 from bench.result import Notebook
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.testing import KafkaCluster, start_kafka
-from eos_sink.testing.faults import TIMELINE_VARIABLE, Action, FaultPoint, Faults, read_timeline
-from eos_sink.testing.process_tree import ProcessTree
-from eos_sink.testing.spark_jars import spark_kafka_jars
-from eos_sink.testing.waiting import to_stderr
+from eos_sink_lab.testing import KafkaCluster, start_kafka
+from eos_sink_lab.testing.faults import TIMELINE_VARIABLE, Action, FaultPoint, Faults, read_timeline
+from eos_sink_lab.testing.process_tree import ProcessTree
+from eos_sink_lab.testing.spark_jars import spark_kafka_jars
+from eos_sink_lab.testing.waiting import to_stderr
 
 OURS, THEIRS, LEAST = "kafka-eos", "kafka", "least"
 CLEAN, WRITING, DECIDED = "clean", "writing", "decided"

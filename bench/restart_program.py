@@ -41,7 +41,7 @@ def _start(spark: SparkSession, given: dict[str, Any]) -> StreamingQuery:
     """A query whose batches are the files of two numbers after each other, one for each task."""
     at = time.time()
     if given["watched"]:
-        from eos_sink.testing import FaultyDataSource
+        from eos_sink_lab.testing import FaultyDataSource
 
         spark.dataSource.register(FaultyDataSource)
     elif given["sink"] == LeastSink.name():

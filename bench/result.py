@@ -13,8 +13,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from eos_sink.testing import JavaNotFoundError
-from eos_sink.testing.java import find_java
+from eos_sink_lab.testing import JavaNotFoundError
+from eos_sink_lab.testing.java import find_java
 
 Label = str | int | float | bool
 

@@ -40,9 +40,9 @@ from eos_sink.protocol.model import (
     TaskReport,
 )
 from eos_sink.protocol.rules import assign
-from eos_sink.testing import KafkaCluster, start_kafka
-from eos_sink.testing.local_cluster import LocalCluster
-from eos_sink.testing.waiting import to_stderr
+from eos_sink_lab.testing import KafkaCluster, start_kafka
+from eos_sink_lab.testing.local_cluster import LocalCluster
+from eos_sink_lab.testing.waiting import to_stderr
 
 TASKS = (1, 2, 5, 10, 50, 200, 500, 1000)
 LOST = (1, 10, 100, 500)

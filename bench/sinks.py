@@ -31,8 +31,8 @@ from bench.shape import Shape
 from bench.shapes import MAIN, SHAPES, SHORT
 from bench.spark_turns import Bench, TurnFailedError, find_kafka_jars
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.testing.local_cluster import LocalCluster
-from eos_sink.testing.waiting import to_stderr
+from eos_sink_lab.testing.local_cluster import LocalCluster
+from eos_sink_lab.testing.waiting import to_stderr
 
 NAME = "sinks"
 OURS, THEIRS = "kafka-eos", "kafka"

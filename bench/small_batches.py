@@ -27,8 +27,8 @@ from bench.result import Label, Notebook, spread
 from bench.shape import Shape
 from bench.spark_turns import Bench, find_kafka_jars
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.testing.local_cluster import LocalCluster
-from eos_sink.testing.waiting import to_stderr
+from eos_sink_lab.testing.local_cluster import LocalCluster
+from eos_sink_lab.testing.waiting import to_stderr
 
 NAME = "small-batches"
 CORES = 2

@@ -16,11 +16,11 @@ from bench.cpu import Account, CpuClock, Part
 from bench.floor import FloorDataSource
 from bench.shape import Shape
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.testing import java_home
-from eos_sink.testing.cluster_errors import DownloadError
-from eos_sink.testing.local_cluster import LocalCluster
-from eos_sink.testing.spark_jars import spark_kafka_jars
-from eos_sink.testing.waiting import Progress
+from eos_sink_lab.testing import java_home
+from eos_sink_lab.testing.cluster_errors import DownloadError
+from eos_sink_lab.testing.local_cluster import LocalCluster
+from eos_sink_lab.testing.spark_jars import spark_kafka_jars
+from eos_sink_lab.testing.waiting import Progress
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

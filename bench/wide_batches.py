@@ -33,8 +33,8 @@ from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.options import parse_options
 from eos_sink.protocol.model import BatchId, LogRecord, Plan
 from eos_sink.task.writer import TaskWriter
-from eos_sink.testing import KafkaCluster, start_kafka
-from eos_sink.testing.waiting import to_stderr
+from eos_sink_lab.testing import KafkaCluster, start_kafka
+from eos_sink_lab.testing.waiting import to_stderr
 
 NAME = "wide-batches"
 TASKS = (10, 1_000, 10_000)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.testing.topic_scan import Offsets, Source, read_whole
+from eos_sink_lab.testing.topic_scan import Offsets, Source, read_whole
 
 _READERS_S = 20.0
 

@@ -20,9 +20,9 @@ from confluent_kafka.admin import (
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import LogPosition, TransactionStatus
 from eos_sink.options import parse_options
-from eos_sink.testing import KafkaCluster
-from eos_sink.testing.faults import FaultPoint
-from eos_sink.testing.waiting import wait_until
+from eos_sink_lab.testing import KafkaCluster
+from eos_sink_lab.testing.faults import FaultPoint
+from eos_sink_lab.testing.waiting import wait_until
 from integration.checker import Rows, read_topic
 from integration.minispark import DONE
 from integration.query import PATIENCE_S, Process, Query, pause_at

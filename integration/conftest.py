@@ -22,10 +22,10 @@ from kafka.net.selector import NetworkSelector
 from pyspark.sql import SparkSession
 from xdist.scheduler import LoadFileScheduling
 
-from eos_sink.testing import KafkaCluster, Security, start_kafka
-from eos_sink.testing.cache import cache_root
-from eos_sink.testing.java import find_java
-from eos_sink.testing.spark_jars import spark_kafka_jars
+from eos_sink_lab.testing import KafkaCluster, Security, start_kafka
+from eos_sink_lab.testing.cache import cache_root
+from eos_sink_lab.testing.java import find_java
+from eos_sink_lab.testing.spark_jars import spark_kafka_jars
 from integration.cluster_query import ClusterQuery
 from integration.in_process import Run
 from integration.own_kafka import start_own_kafka

@@ -17,7 +17,7 @@ from eos_sink.metrics.stats import Stats
 from eos_sink.options import parse_options
 from eos_sink.protocol.model import BatchId, Plan, Run, TaskReport
 from eos_sink.task.writer import TaskWriter
-from eos_sink.testing import KafkaCluster
+from eos_sink_lab.testing import KafkaCluster
 from integration.checker import read_topic
 from integration.in_process import new_topic
 

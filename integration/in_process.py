@@ -17,7 +17,7 @@ from eos_sink.kafka.interfaces import TopicDescription
 from eos_sink.options import parse_options
 from eos_sink.protocol.model import BatchId, TaskReport
 from eos_sink.task.writer import TaskWriter
-from eos_sink.testing import KafkaCluster
+from eos_sink_lab.testing import KafkaCluster
 
 
 class Run:

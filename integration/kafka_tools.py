@@ -12,8 +12,8 @@ import subprocess
 
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
-from eos_sink.testing.java import find_java
-from eos_sink.testing.kafka_files import DEFAULT_VERSION, ensure_kafka
+from eos_sink_lab.testing.java import find_java
+from eos_sink_lab.testing.kafka_files import DEFAULT_VERSION, ensure_kafka
 
 _PATIENCE_S = 60
 

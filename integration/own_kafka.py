@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from eos_sink.testing import Backend, KafkaCluster, start_kafka
-from eos_sink.testing.backends import choose_backend
+from eos_sink_lab.testing import Backend, KafkaCluster, start_kafka
+from eos_sink_lab.testing.backends import choose_backend
 
 
 def start_own_kafka(**arguments: Any) -> KafkaCluster:

@@ -18,8 +18,8 @@ import pytest
 import yaml
 
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.testing.network_links import HOST, free_ports
-from eos_sink.testing.waiting import wait_until
+from eos_sink_lab.testing.network_links import HOST, free_ports
+from eos_sink_lab.testing.waiting import wait_until
 from tests.prometheus.promtool import ALERTS, CONF
 
 _START_S = 60.0

@@ -22,15 +22,15 @@ from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.protocol.model import BatchId, TaskReport
 from eos_sink.task.writer import TaskWriter
-from eos_sink.testing import KafkaCluster
-from eos_sink.testing.faults import (
+from eos_sink_lab.testing import KafkaCluster
+from eos_sink_lab.testing.faults import (
     TIMELINE_VARIABLE,
     Action,
     FaultPoint,
     Faults,
     read_timeline,
 )
-from eos_sink.testing.process_tree import wait_stopped
+from eos_sink_lab.testing.process_tree import wait_stopped
 from integration import minispark
 from integration.checker import Rows, assert_each_once, read_topic
 from integration.minispark import (

@@ -13,8 +13,8 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.testing.cache import cache_root, exclusive
-from matrix.environments import build_wheel
+from eos_sink_lab.testing.cache import cache_root, exclusive
+from proof.matrix.environments import build_wheel
 from tests.snippets import ROOT
 
 RELEASES = {

@@ -10,7 +10,7 @@ from eos_sink.driver.planner import Planner
 from eos_sink.errors import ClusterError
 from eos_sink.kafka_config.acls import Acl, Resource
 from eos_sink.protocol.model import Plan
-from eos_sink.testing import KafkaCluster
+from eos_sink_lab.testing import KafkaCluster
 from integration.query import Query
 from tests.kafka_acls_command import parse_kafka_acls, run_kafka_acls
 from tests.snippets import ROOT, snippets_of

@@ -27,7 +27,7 @@ from eos_sink.spark import data_source, writers
 from eos_sink.spark.client_cache import ClientCache
 from eos_sink.spark.data_source import KafkaEosDataSource
 from eos_sink.spark.writers import BatchWriter
-from eos_sink.testing import KafkaCluster
+from eos_sink_lab.testing import KafkaCluster
 from integration.checker import read_topic
 
 SCHEMA = StructType([StructField("value", StringType())])

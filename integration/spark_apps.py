@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.testing import Faults
-from eos_sink.testing.process_tree import ProcessTree
+from eos_sink_lab.testing import Faults
+from eos_sink_lab.testing.process_tree import ProcessTree
 from integration import spark_program
 
 PATIENCE_S = 300.0

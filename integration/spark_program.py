@@ -4,7 +4,7 @@
 
 It takes one query or job a line of its standard input, as JSON, and writes into the file `result`
 of each how it ended: null, or the error's text. It ends with its input. Started in a session of its
-own (`setsid`), with the environment of `eos_sink.testing.Faults`, all of it can be struck at once.
+own (`setsid`), with the environment of `Faults`, all of it can be struck at once.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
-from eos_sink.testing import FaultyDataSource
+from eos_sink_lab.testing import FaultyDataSource
 
 LOCAL = "local[2]"
 # Names an archive of loaded classes, with which a session starts in half the time.

@@ -18,8 +18,8 @@ from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.options import SinkOptions, parse_options
 from eos_sink.protocol.model import Decision
-from eos_sink.testing import KafkaCluster
-from eos_sink.testing.faults import Action, FaultPoint
+from eos_sink_lab.testing import KafkaCluster
+from eos_sink_lab.testing.faults import Action, FaultPoint
 from integration import spark_program
 from integration.checker import Rows, read_topic
 from integration.spark_apps import PATIENCE_S, Application, Applications, Run

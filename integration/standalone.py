@@ -26,11 +26,11 @@ import psutil
 import pyspark
 
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.testing import java_home
-from eos_sink.testing.network_links import HOST, free_ports
-from eos_sink.testing.process_tree import ProcessTree
-from eos_sink.testing.waiting import wait_until
-from eos_sink.testing.watchdog import Watchdog
+from eos_sink_lab.testing import java_home
+from eos_sink_lab.testing.network_links import HOST, free_ports
+from eos_sink_lab.testing.process_tree import ProcessTree
+from eos_sink_lab.testing.waiting import wait_until
+from eos_sink_lab.testing.watchdog import Watchdog
 
 _PATIENCE_S = 120.0
 _QUIET_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"

@@ -27,8 +27,8 @@ from eos_sink.kafka_config.properties_file import read_properties
 from eos_sink.options import parse_options
 from eos_sink.protocol.model import BatchId
 from eos_sink.task.writer import TaskWriter
-from eos_sink.testing import KafkaCluster, Security
-from eos_sink.testing.faults import FaultPoint
+from eos_sink_lab.testing import KafkaCluster, Security
+from eos_sink_lab.testing.faults import FaultPoint
 from integration.minispark import TaskBrokeOffError
 from integration.own_kafka import start_own_kafka
 from integration.query import Query, pause_at
@@ -356,7 +356,7 @@ def test_each_login_of_the_page_works(start: Start, text: str) -> None:
 def test_a_refused_login_ends_the_start_within_seconds(
     start: Start, wrong: str, tmp_path: Path
 ) -> None:
-    from eos_sink.testing.security import Authority
+    from eos_sink_lab.testing.security import Authority
 
     query = start()
     tls = query.access.options(query.user, "TLS")

@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from eos_sink.kafka.log_topic import LOG_PARTITIONS
-from eos_sink.testing import KafkaCluster
+from eos_sink_lab.testing import KafkaCluster
 from integration.conftest import MakeRun
 from integration.own_kafka import start_own_kafka
 

@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from eos_sink.errors import ClusterError, ConfigurationError, FailureKind, ProduceFailedError
-from eos_sink.testing import KafkaCluster
+from eos_sink_lab.testing import KafkaCluster
 from integration.checker import read_topic
 from integration.conftest import MakeRun
 from integration.in_process import new_topic

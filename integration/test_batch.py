@@ -18,8 +18,8 @@ from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.options import parse_batch_options
 from eos_sink.protocol.model import Numbering
-from eos_sink.testing import KafkaCluster
-from eos_sink.testing.faults import Action, FaultPoint
+from eos_sink_lab.testing import KafkaCluster
+from eos_sink_lab.testing.faults import Action, FaultPoint
 from integration.checker import read_topic
 from integration.query import Query
 from integration.spark_apps import Applications

@@ -13,7 +13,7 @@ from bench.eos.loops import INPUT_PARTITIONS, RATE, Output, new_topic
 from bench.eos.players import librdkafka_player
 from bench.opening import VARIATIONS, measure
 from bench.result import Result
-from eos_sink.testing import KafkaCluster
+from eos_sink_lab.testing import KafkaCluster
 from integration.checker import read_topic
 
 RECORDS = 300

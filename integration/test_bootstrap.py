@@ -20,7 +20,7 @@ from eos_sink.kafka.transaction_control import KafkaPythonControl
 from eos_sink.kafka.wire import Wire
 from eos_sink.kafka_config.acls import Permissions
 from eos_sink.options import parse_options
-from eos_sink.testing import Backend, KafkaCluster, start_kafka
+from eos_sink_lab.testing import Backend, KafkaCluster, start_kafka
 
 pytestmark = pytest.mark.timeout(60)
 

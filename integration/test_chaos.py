@@ -21,7 +21,7 @@ def test_nothing_is_lost_or_doubled_under_any_fault(tmp_path: Path) -> None:
     home = tmp_path / "chaos"
     given = ["--seed", SEED, "--hours", HOURS, "--most", STEPS, "--masters", "local", "--out", home]
     run = subprocess.run(
-        [sys.executable, "-m", "chaos", *map(str, given)],
+        [sys.executable, "-m", "proof.chaos", *map(str, given)],
         cwd=ROOT,
         capture_output=True,
         text=True,

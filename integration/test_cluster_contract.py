@@ -10,7 +10,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.testing import (
+from eos_sink_lab.testing import (
     Backend,
     JavaNotFoundError,
     KafkaCluster,
@@ -21,10 +21,10 @@ from eos_sink.testing import (
     TestClusterError,
     start_kafka,
 )
-from eos_sink.testing.container_cluster import why_no_engine
-from eos_sink.testing.java import find_java
-from eos_sink.testing.topic_scan import Scan, Source
-from eos_sink.testing.waiting import wait_until
+from eos_sink_lab.testing.container_cluster import why_no_engine
+from eos_sink_lab.testing.java import find_java
+from eos_sink_lab.testing.topic_scan import Scan, Source
+from eos_sink_lab.testing.waiting import wait_until
 
 
 def why_not(backend: Backend) -> str | None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from eos_sink.testing import KafkaNode
+from eos_sink_lab.testing import KafkaNode
 from integration.cluster_query import SITES, ClusterQuery, wait_held_back
 from integration.query import Process
 

@@ -12,18 +12,18 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.testing import (
+from eos_sink_lab.testing import (
     JavaNotFoundError,
     NodeFailedError,
     owned_cluster,
     start_kafka,
     watchdog,
 )
-from eos_sink.testing.cluster_admin import port_answers
-from eos_sink.testing.java import find_java
-from eos_sink.testing.local_cluster import LocalCluster
-from eos_sink.testing.network_links import free_ports
-from eos_sink.testing.waiting import wait_until
+from eos_sink_lab.testing.cluster_admin import port_answers
+from eos_sink_lab.testing.java import find_java
+from eos_sink_lab.testing.local_cluster import LocalCluster
+from eos_sink_lab.testing.network_links import free_ports
+from eos_sink_lab.testing.waiting import wait_until
 from integration.own_kafka import start_own_kafka
 from integration.test_cluster_contract import received, send
 
@@ -105,7 +105,7 @@ def test_the_java_of_pypi_runs_the_broker(monkeypatch: pytest.MonkeyPatch) -> No
 @pytest.mark.long
 def test_the_command_keeps_a_kafka_with_topics_until_ctrl_c() -> None:
     (port,) = free_ports(1)
-    command = [sys.executable, "-m", "eos_sink.testing", "orders", "--port", str(port)]
+    command = [sys.executable, "-m", "eos_sink_lab.testing", "orders", "--port", str(port)]
     environ = {k: v for k, v in os.environ.items() if k not in ("EOS_BOOTSTRAP", "EOS_KAFKA")}
     with subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, text=True) as process:
         try:
@@ -138,7 +138,7 @@ def test_a_test_that_needs_nodes_has_them_also_beside_a_shared_broker(
 
 OWNER = """
 import os, sys
-from eos_sink.testing import start_kafka
+from eos_sink_lab.testing import start_kafka
 kafka = start_kafka(backend="local")
 kafka.nodes[0].pause()
 print(kafka._watchdog.token, kafka.directory, kafka.nodes[0].pid, flush=True)

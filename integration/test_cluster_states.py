@@ -24,9 +24,9 @@ from eos_sink.errors import (
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import TransactionStatus
 from eos_sink.protocol.model import Numbering
-from eos_sink.testing import KafkaCluster
-from eos_sink.testing.faults import FaultPoint
-from eos_sink.testing.waiting import wait_until
+from eos_sink_lab.testing import KafkaCluster
+from eos_sink_lab.testing.faults import FaultPoint
+from eos_sink_lab.testing.waiting import wait_until
 from integration.cluster_query import SITES, ClusterQuery, Site
 from integration.in_process import Run, new_topic
 from integration.own_kafka import start_own_kafka

@@ -10,9 +10,9 @@ import pytest
 from eos_sink.errors import OperatorNeededError
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import TransactionStatus
-from eos_sink.testing import KafkaCluster
-from eos_sink.testing.faults import FaultPoint
-from eos_sink.testing.waiting import wait_until
+from eos_sink_lab.testing import KafkaCluster
+from eos_sink_lab.testing.faults import FaultPoint
+from eos_sink_lab.testing.waiting import wait_until
 from integration.checker import Rows, assert_each_once, read_topic
 from integration.query import INLINE_BYTES, PARTITIONS, ROWS, Query, rows_of
 from integration.test_replays import VERSIONS, delete_all_records, flat, replan, spread_over

@@ -26,8 +26,8 @@ from eos_sink.kafka.member import ConfluentMember
 from eos_sink.kafka.producer import ConfluentProducer
 from eos_sink.kafka.rows import Rows
 from eos_sink.options import SinkOptions, parse_options
-from eos_sink.testing import KafkaCluster
-from eos_sink.testing.topic_scan import Offsets, Source
+from eos_sink_lab.testing import KafkaCluster
+from eos_sink_lab.testing.topic_scan import Offsets, Source
 from tests.contract.admin import AdminContract, TopicScanContract
 from tests.contract.harness import SESSION_MS, Record, Task
 from tests.contract.members import MemberContract

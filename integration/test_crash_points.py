@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from eos_sink.testing.faults import FaultPoint
+from eos_sink_lab.testing.faults import FaultPoint
 from integration.query import Process, Query, kill_at, rows_of
 
 Scenario = Callable[[Query, FaultPoint], Process]

@@ -26,9 +26,9 @@ from pyspark.sql import DataFrame, SparkSession
 from eos_sink import cli
 from eos_sink.errors import ClusterError, ConfigurationError, ProduceFailedError
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.testing import KafkaCluster
-from eos_sink.testing.faults import FaultPoint
-from eos_sink.testing.waiting import wait_until
+from eos_sink_lab.testing import KafkaCluster
+from eos_sink_lab.testing.faults import FaultPoint
+from eos_sink_lab.testing.waiting import wait_until
 from integration.checker import read_topic
 from integration.conftest import MakeRun
 from integration.in_process import Run, new_topic

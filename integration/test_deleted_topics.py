@@ -15,8 +15,8 @@ from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.options import parse_options
 from eos_sink.protocol.model import BatchId, TaskReport
 from eos_sink.task.writer import TaskWriter
-from eos_sink.testing import KafkaCluster
-from eos_sink.testing.faults import FaultPoint
+from eos_sink_lab.testing import KafkaCluster
+from eos_sink_lab.testing.faults import FaultPoint
 from integration.checker import assert_each_once, read_topic
 from integration.query import Query, pause_at
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from eos_sink.cli.output import Progress
-from eos_sink.demo.demo_result import DemoResult
-from eos_sink.demo.run_demo import DemoOptions, run_demo
-from eos_sink.testing import KafkaCluster
+from eos_sink_lab.demo.demo_result import DemoResult
+from eos_sink_lab.demo.run_demo import DemoOptions, run_demo
+from eos_sink_lab.testing import KafkaCluster
 
 # Twelve batches. The kill in mid-commit is planned for the seventh. It lets two go by if it finds
 # them not half visible, more if a loaded machine looks too late; the zombie needs a later batch.

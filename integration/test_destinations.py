@@ -8,8 +8,8 @@ import pytest
 from eos_sink.errors import ClusterError, ConfigurationError
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka_config.acls import Permissions
-from eos_sink.testing import KafkaCluster
-from eos_sink.testing.topic_scan import Offsets, Source
+from eos_sink_lab.testing import KafkaCluster
+from eos_sink_lab.testing.topic_scan import Offsets, Source
 from integration.checker import read_topic
 from integration.conftest import MakeRun
 from integration.in_process import new_topic

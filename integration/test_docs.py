@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer
 
-from eos_sink.testing import KafkaCluster, java_home
+from eos_sink_lab.testing import KafkaCluster, java_home
 from tests.snippets import PAGES, ROOT, Snippet, python_snippets, snippets_of
 
 TIMEOUT_S = 240

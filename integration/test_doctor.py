@@ -21,7 +21,7 @@ from confluent_kafka.admin import AdminClient
 
 from eos_sink import cli
 from eos_sink.kafka_config.acls import Acl, Resource
-from eos_sink.testing import KafkaCluster, java_home
+from eos_sink_lab.testing import KafkaCluster, java_home
 from integration.conftest import MakeRun
 from integration.kafka_tools import carry_out
 from integration.own_kafka import start_own_kafka

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 import trustme
 
-from eos_sink.testing import DownloadError
-from eos_sink.testing.jar_cache import Artifact, download_jars
-from eos_sink.testing.java import find_java
+from eos_sink_lab.testing import DownloadError
+from eos_sink_lab.testing.jar_cache import Artifact, download_jars
+from eos_sink_lab.testing.java import find_java
 
 MAVEN_CENTRAL = "repo1.maven.org"
 POM = (

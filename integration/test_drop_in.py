@@ -18,7 +18,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from eos_sink.testing import KafkaCluster
+from eos_sink_lab.testing import KafkaCluster
 from integration.checker import Seen, read_topic
 
 pytestmark = pytest.mark.timeout(300)

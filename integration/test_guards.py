@@ -23,8 +23,8 @@ from eos_sink.kafka.log_topic import LOG_PARTITIONS
 from eos_sink.kafka.wire import Wire
 from eos_sink.options import SinkOptions, parse_options
 from eos_sink.protocol.model import BatchId, Decision, PlanToken, RowDigest
-from eos_sink.testing import KafkaCluster
-from eos_sink.testing.faults import FaultPoint
+from eos_sink_lab.testing import KafkaCluster
+from eos_sink_lab.testing.faults import FaultPoint
 from integration.checker import read_topic
 from integration.query import PARTITIONS, PATIENCE_S, TRANSACTION_MS, Query, pause_at
 

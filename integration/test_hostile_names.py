@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 from confluent_kafka import KafkaException, Producer
 
-from eos_sink.testing import KafkaCluster
-from eos_sink.testing.faults import FaultPoint
+from eos_sink_lab.testing import KafkaCluster
+from eos_sink_lab.testing.faults import FaultPoint
 from integration.query import PARTITIONS, Query
 
 # A screen is cleared, a line begins, a command is run, a style begins, the direction changes.

@@ -19,8 +19,8 @@ from eos_sink.decision_log import DecisionRegister
 from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.options import SinkOptions, parse_batch_options
-from eos_sink.testing import KafkaCluster
-from eos_sink.testing.faults import Action, FaultPoint
+from eos_sink_lab.testing import KafkaCluster
+from eos_sink_lab.testing.faults import Action, FaultPoint
 from integration.spark_apps import Applications
 from integration.spark_query import PARTITIONS, TASKS, SparkQuery
 from integration.whole_batches import BatchReader

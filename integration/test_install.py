@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from eos_sink import cli
-from matrix.environments import build_wheel, install
+from proof.matrix.environments import build_wheel, install
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
 
@@ -57,7 +57,7 @@ def test_the_command_runs_under_both_its_names(clean: Path) -> None:
 
 
 def test_the_help_of_every_command_needs_nothing_else(clean: Path) -> None:
-    for command in cli.COMMANDS:
+    for command in cli.commands():
         told = run(clean / "eos-sink", command.NAME, "--help")
         assert (told.returncode, told.stderr) == (0, "")
         assert command.HELP.split()[0] in told.stdout

@@ -9,8 +9,8 @@ import pytest
 
 from eos_sink.kafka_config import SETTINGS
 from eos_sink.kafka_config.java_settings import CONSUMER_ONLY
-from eos_sink.testing.java import find_java
-from eos_sink.testing.kafka_files import ensure_kafka
+from eos_sink_lab.testing.java import find_java
+from eos_sink_lab.testing.kafka_files import ensure_kafka
 
 NEWEST, OLDEST = "4.3.0", "3.9.1"
 

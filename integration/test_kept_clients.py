@@ -23,7 +23,7 @@ from eos_sink.spark import data_source, writers
 from eos_sink.spark.client_cache import ClientCache
 from eos_sink.spark.data_source import KafkaEosDataSource
 from eos_sink.task.writer import TaskWriter
-from eos_sink.testing import KafkaCluster
+from eos_sink_lab.testing import KafkaCluster
 from integration.checker import read_topic
 from integration.in_process import Run, new_topic
 from integration.own_kafka import start_own_kafka

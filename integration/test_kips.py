@@ -28,10 +28,10 @@ from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.fetch import Fetched, fetch
 from eos_sink.kafka.interfaces import TransactionStatus
 from eos_sink.kafka.wire import Wire
-from eos_sink.testing import KafkaCluster
-from eos_sink.testing.faults import FaultPoint
-from eos_sink.testing.topic_scan import Offsets, Source
-from eos_sink.testing.waiting import wait_until
+from eos_sink_lab.testing import KafkaCluster
+from eos_sink_lab.testing.faults import FaultPoint
+from eos_sink_lab.testing.topic_scan import Offsets, Source
+from eos_sink_lab.testing.waiting import wait_until
 from integration.checker import read_topic
 from integration.own_kafka import start_own_kafka
 from integration.query import PATIENCE_S, Query, pause_at

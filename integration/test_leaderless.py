@@ -16,7 +16,7 @@ from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.log_topic import home_of
 from eos_sink.kafka.producer import ConfluentProducer
 from eos_sink.options import parse_options
-from eos_sink.testing import KafkaCluster
+from eos_sink_lab.testing import KafkaCluster
 from integration.checker import read_topic
 from integration.conftest import MakeRun
 from integration.in_process import Run, new_topic

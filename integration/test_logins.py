@@ -14,8 +14,8 @@ from eos_sink.kafka.connection.oauth import make_unsigned_token
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka_config.acls import Permissions
 from eos_sink.options import parse_options
-from eos_sink.testing import KafkaCluster
-from eos_sink.testing.topic_scan import Scan, Source, Span
+from eos_sink_lab.testing import KafkaCluster
+from eos_sink_lab.testing.topic_scan import Scan, Source, Span
 from integration import short_tokens
 from tests.kafka.token_server import TokenServer, serving
 from tests.key_stores import STORE_PASSWORD, encrypt_key, pkcs12_keystore, pkcs12_truststore

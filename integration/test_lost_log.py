@@ -15,8 +15,8 @@ from confluent_kafka.admin import AdminClient
 
 from eos_sink.errors import OperatorNeededError
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.testing import KafkaCluster
-from eos_sink.testing.faults import FaultPoint
+from eos_sink_lab.testing import KafkaCluster
+from eos_sink_lab.testing.faults import FaultPoint
 from integration.query import PARTITIONS, Process, Query, pause_at
 
 VERSIONS = pytest.mark.kafka("4.3.0", "3.9.1")

@@ -33,9 +33,9 @@ from eos_sink.kafka.transaction_control import KafkaPythonControl
 from eos_sink.options import parse_options
 from eos_sink.protocol.model import BatchId, Plan, TaskReport
 from eos_sink.task.writer import TaskWriter
-from eos_sink.testing import KafkaCluster, KafkaNode
-from eos_sink.testing.cluster_errors import TestClusterError
-from eos_sink.testing.waiting import wait_until
+from eos_sink_lab.testing import KafkaCluster, KafkaNode
+from eos_sink_lab.testing.cluster_errors import TestClusterError
+from eos_sink_lab.testing.waiting import wait_until
 from integration.checker import read_topic
 from integration.own_kafka import start_own_kafka
 

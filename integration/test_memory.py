@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from bench.memory_worker import MB, Case, Query, Worker, audited
-from eos_sink.testing import KafkaCluster
+from eos_sink_lab.testing import KafkaCluster
 from integration.own_kafka import start_own_kafka
 
 pytestmark = pytest.mark.timeout(400)

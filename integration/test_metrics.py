@@ -20,8 +20,8 @@ from eos_sink import cli
 from eos_sink.driver import committer
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.metrics.names import Count, Step
-from eos_sink.testing import KafkaCluster, java_home
-from eos_sink.testing.waiting import wait_until
+from eos_sink_lab.testing import KafkaCluster, java_home
+from eos_sink_lab.testing.waiting import wait_until
 from integration.checker import read_topic
 from integration.figured import Figured
 from integration.in_process import new_topic

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from eos_sink import cli
-from eos_sink.testing import KafkaCluster
+from eos_sink_lab.testing import KafkaCluster
 from integration.checker import assert_each_once, read_topic
 
 pytestmark = pytest.mark.timeout(300)

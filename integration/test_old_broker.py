@@ -16,16 +16,16 @@ from eos_sink.errors import ClusterError
 from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.options import parse_options
-from eos_sink.testing.cache import cache_root
-from eos_sink.testing.cluster_admin import read_metadata
-from eos_sink.testing.jar_cache import download_jars, ensure_jars
-from eos_sink.testing.java import Java, find_java
-from eos_sink.testing.kafka_files import kafka_artifacts
-from eos_sink.testing.network_links import free_ports
-from eos_sink.testing.node_properties import properties_text
-from eos_sink.testing.process_tree import ProcessTree
-from eos_sink.testing.waiting import to_stderr, wait_until
-from eos_sink.testing.watchdog import Watchdog
+from eos_sink_lab.testing.cache import cache_root
+from eos_sink_lab.testing.cluster_admin import read_metadata
+from eos_sink_lab.testing.jar_cache import download_jars, ensure_jars
+from eos_sink_lab.testing.java import Java, find_java
+from eos_sink_lab.testing.kafka_files import kafka_artifacts
+from eos_sink_lab.testing.network_links import free_ports
+from eos_sink_lab.testing.node_properties import properties_text
+from eos_sink_lab.testing.process_tree import ProcessTree
+from eos_sink_lab.testing.waiting import to_stderr, wait_until
+from eos_sink_lab.testing.watchdog import Watchdog
 
 VERSION = "2.8.2"
 STARTS_WITHIN_S = 90.0

@@ -20,9 +20,9 @@ from confluent_kafka.admin import AdminClient
 
 from eos_sink import cli
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.testing import KafkaCluster
-from eos_sink.testing.faults import FaultPoint
-from eos_sink.testing.topic_scan import Offsets, Source
+from eos_sink_lab.testing import KafkaCluster
+from eos_sink_lab.testing.faults import FaultPoint
+from eos_sink_lab.testing.topic_scan import Offsets, Source
 from integration.query import PARTITIONS, PATIENCE_S, ROWS, Query, pause_at
 from tests.ops.test_processes import IN_ANOTHER_NAMESPACE, has_namespaces
 from tests.snippets import ROOT, snippets_of

@@ -18,10 +18,10 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.testing import KafkaCluster
-from eos_sink.testing.java import find_java
-from eos_sink.testing.kafka_files import DEFAULT_VERSION, ensure_kafka
-from eos_sink.testing.waiting import wait_until
+from eos_sink_lab.testing import KafkaCluster
+from eos_sink_lab.testing.java import find_java
+from eos_sink_lab.testing.kafka_files import DEFAULT_VERSION, ensure_kafka
+from eos_sink_lab.testing.waiting import wait_until
 from integration.checker import read_topic
 from integration.conftest import MakeRun
 from integration.in_process import new_topic

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from eos_sink.errors import ClusterError, ConfigurationError, ProduceFailedError
-from eos_sink.testing import KafkaCluster
+from eos_sink_lab.testing import KafkaCluster
 from integration.checker import Seen, read_topic
 from integration.conftest import MakeRun
 from integration.in_process import new_topic

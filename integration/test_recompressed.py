@@ -11,7 +11,7 @@ from eos_sink.errors import ProduceFailedError
 from eos_sink.kafka.rows import Rows
 from eos_sink.kafka_config.topic_rules import TopicRules
 from eos_sink.task.record_sizes import Codec, RecordSizes, find_largest
-from eos_sink.testing import KafkaCluster
+from eos_sink_lab.testing import KafkaCluster
 from integration.checker import read_topic
 from integration.conftest import MakeRun
 from integration.in_process import new_topic

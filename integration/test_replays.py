@@ -12,9 +12,9 @@ from confluent_kafka.admin import AdminClient
 from eos_sink.errors import OperatorNeededError, UnfinishedError
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import TransactionStatus
-from eos_sink.testing import KafkaCluster
-from eos_sink.testing.faults import FaultPoint
-from eos_sink.testing.topic_scan import Offsets, Source
+from eos_sink_lab.testing import KafkaCluster
+from eos_sink_lab.testing.faults import FaultPoint
+from eos_sink_lab.testing.topic_scan import Offsets, Source
 from integration.checker import assert_each_once
 from integration.query import PARTITIONS, ROWS, Query, pause_at, rows_of
 

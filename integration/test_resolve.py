@@ -19,8 +19,8 @@ import pytest
 
 from eos_sink import cli
 from eos_sink.errors import OperatorNeededError, SupersededError
-from eos_sink.testing import KafkaCluster
-from eos_sink.testing.faults import FaultPoint
+from eos_sink_lab.testing import KafkaCluster
+from eos_sink_lab.testing.faults import FaultPoint
 from integration.query import PARTITIONS, ROWS, Process, Query, pause_at, rows_of
 from integration.test_lost_log import delete_log
 from integration.test_replays import (

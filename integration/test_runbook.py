@@ -12,8 +12,8 @@ import pytest
 
 from eos_sink import cli
 from eos_sink.errors import OperatorNeededError, SupersededError, UnfinishedError
-from eos_sink.testing import KafkaCluster
-from eos_sink.testing.faults import FaultPoint
+from eos_sink_lab.testing import KafkaCluster
+from eos_sink_lab.testing.faults import FaultPoint
 from integration.query import Query, pause_at
 from integration.test_replays import delete_all_records, take_all_ids
 from tests.snippets import ROOT, snippets_of

@@ -10,7 +10,7 @@ from eos_sink.kafka.connection.settings import librdkafka_settings
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.shared_clients import check_login
 from eos_sink.kafka_config.acls import Acl, Resource
-from eos_sink.testing import KafkaCluster
+from eos_sink_lab.testing import KafkaCluster
 
 PATIENCE_S = 30
 

@@ -13,7 +13,7 @@ from eos_sink.kafka_config import SETTINGS, Handling, check_setting, find_settin
 from eos_sink.kafka_config.java_settings import CONSUMER_ONLY, LIBRDKAFKA_ONLY
 from eos_sink.kafka_config.librdkafka_settings import PROPERTIES, get_range
 from eos_sink.options import OPTIONS
-from eos_sink.testing import KafkaCluster
+from eos_sink_lab.testing import KafkaCluster
 from integration.checker import assert_each_once, read_topic
 from integration.in_process import Run, new_topic
 from integration.own_kafka import start_own_kafka

@@ -13,7 +13,7 @@ from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.options import SinkOptions, parse_batch_options, parse_options
 from eos_sink.protocol.model import BatchId, Numbering, TaskReport
 from eos_sink.task.writer import TaskWriter
-from eos_sink.testing import KafkaCluster
+from eos_sink_lab.testing import KafkaCluster
 from integration.checker import assert_each_once, read_topic
 from integration.in_process import new_topic
 

@@ -21,8 +21,8 @@ from eos_sink.errors import (
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.producer import ConfluentProducer
 from eos_sink.kafka.transaction_control import KafkaPythonControl
-from eos_sink.testing import KafkaCluster
-from eos_sink.testing.waiting import wait_until
+from eos_sink_lab.testing import KafkaCluster
+from eos_sink_lab.testing.waiting import wait_until
 from integration.single_write import (
     INLINED,
     PATIENCE_S,

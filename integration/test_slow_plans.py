@@ -24,7 +24,7 @@ from eos_sink.options import SinkOptions, parse_options
 from eos_sink.protocol import rules
 from eos_sink.protocol.model import BatchId, Plan
 from eos_sink.task.writer import TaskWriter
-from eos_sink.testing import KafkaCluster
+from eos_sink_lab.testing import KafkaCluster
 from integration.checker import read_topic
 from integration.in_process import new_topic
 from integration.own_kafka import start_own_kafka

@@ -20,8 +20,8 @@ from eos_sink import cli
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import TransactionStatus
 from eos_sink.protocol.model import Decision
-from eos_sink.testing import KafkaCluster
-from eos_sink.testing.faults import Action, FaultPoint
+from eos_sink_lab.testing import KafkaCluster
+from eos_sink_lab.testing.faults import Action, FaultPoint
 from integration.spark_apps import PATIENCE_S, Applications
 from integration.spark_query import ROWS, TASKS, SparkQuery
 

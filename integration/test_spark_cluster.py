@@ -10,8 +10,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.testing import Action, FaultPoint, KafkaCluster
-from eos_sink.testing.waiting import wait_until
+from eos_sink_lab.testing import Action, FaultPoint, KafkaCluster
+from eos_sink_lab.testing.waiting import wait_until
 from integration.event_log import EventLog
 from integration.spark_apps import PATIENCE_S, Application, Applications
 from integration.spark_query import SparkQuery

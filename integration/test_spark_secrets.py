@@ -18,7 +18,7 @@ from eos_sink.identity import DEFAULT_PREFIX
 from eos_sink.kafka.connection.oauth import make_unsigned_token
 from eos_sink.kafka_config.acls import Permissions
 from eos_sink.kafka_config.properties_file import read_properties
-from eos_sink.testing import KafkaCluster, java_home
+from eos_sink_lab.testing import KafkaCluster, java_home
 from integration.checker import read_topic
 from integration.event_log import EventLog
 from integration.short_tokens import USER_VARIABLE

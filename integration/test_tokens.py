@@ -10,9 +10,9 @@ import pytest
 from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.options import parse_options
-from eos_sink.testing import KafkaCluster, Security
-from eos_sink.testing.topic_scan import Scan, Source, Span
-from eos_sink.testing.waiting import wait_until
+from eos_sink_lab.testing import KafkaCluster, Security
+from eos_sink_lab.testing.topic_scan import Scan, Source, Span
+from eos_sink_lab.testing.waiting import wait_until
 from integration import short_tokens
 from integration.own_kafka import start_own_kafka
 from integration.test_logins import NEEDED, TOPIC, TRANSACTION_MS

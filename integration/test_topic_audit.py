@@ -10,12 +10,12 @@ from dataclasses import replace
 import pytest
 from confluent_kafka import Producer
 
-from chaos.segments import transactions
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.testing import KafkaCluster
-from eos_sink.testing.local_cluster import LocalCluster
-from eos_sink.testing.topic_audit import Checker, Source, audit, json_field
-from eos_sink.testing.waiting import wait_until
+from eos_sink_lab.testing import KafkaCluster
+from eos_sink_lab.testing.local_cluster import LocalCluster
+from eos_sink_lab.testing.topic_audit import Checker, Source, audit, json_field
+from eos_sink_lab.testing.waiting import wait_until
+from proof.chaos.segments import transactions
 
 AUDIT_S = 60.0
 

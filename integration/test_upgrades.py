@@ -30,8 +30,8 @@ from eos_sink.identity import DEFAULT_LOG
 from eos_sink.kafka_config import SETTINGS
 from eos_sink.options import OPTIONS, Kind, kind_of
 from eos_sink.protocol.model import LogRecord
-from eos_sink.testing import KafkaCluster
-from eos_sink.testing.faults import FaultPoint
+from eos_sink_lab.testing import KafkaCluster
+from eos_sink_lab.testing.faults import FaultPoint
 from integration.query import INLINE_BYTES, PARTITIONS, ROWS, Query, pause_at, rows_of
 from integration.releases import RELEASES, release_site
 from integration.spark_apps import Applications

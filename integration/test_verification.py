@@ -22,8 +22,8 @@ from eos_sink.kafka.interfaces import (
 )
 from eos_sink.kafka_config.broker_versions import VERIFICATION
 from eos_sink.options import parse_options
-from eos_sink.testing import KafkaCluster
-from eos_sink.testing.topic_scan import Offsets, Source
+from eos_sink_lab.testing import KafkaCluster
+from eos_sink_lab.testing.topic_scan import Offsets, Source
 from integration.checker import read_topic
 from integration.kafka_tools import carry_out
 from integration.own_kafka import start_own_kafka

@@ -22,12 +22,12 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 
 from eos_sink import cli
 from eos_sink.kafka_config.acls import Acl, Resource
-from eos_sink.testing import KafkaCluster
-from eos_sink.testing.topic_scan import ReaderError, Scan, Source, Span
-from eos_sink.verify.read_rows import TopicReader
-from eos_sink.verify.row_identity import RowIdentifier
-from eos_sink.verify.verify_model import VerifyOptions
-from eos_sink.verify.verify_topic import verify_topic
+from eos_sink_lab.testing import KafkaCluster
+from eos_sink_lab.testing.topic_scan import ReaderError, Scan, Source, Span
+from eos_sink_lab.verify.read_rows import TopicReader
+from eos_sink_lab.verify.row_identity import RowIdentifier
+from eos_sink_lab.verify.verify_model import VerifyOptions
+from eos_sink_lab.verify.verify_topic import verify_topic
 from integration.own_kafka import start_own_kafka
 from tests.snippets import ROOT, snippets_of
 

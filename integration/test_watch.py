@@ -18,7 +18,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from eos_sink.testing import KafkaCluster
+from eos_sink_lab.testing import KafkaCluster
 from integration.conftest import MakeRun
 from integration.in_process import Run, new_topic
 from integration.own_kafka import start_own_kafka

@@ -19,15 +19,15 @@ from pyspark.sql.conf import RuntimeConfig
 
 import eos_sink
 from eos_sink.identity import SESSION_PREFIX
-from eos_sink.testing import KafkaCluster
-from eos_sink.testing.cache import cache_root
+from eos_sink_lab.testing import KafkaCluster
+from eos_sink_lab.testing.cache import cache_root
 from integration.checker import assert_each_once, read_topic
 from integration.spark_apps import Applications
 from integration.spark_query import SparkQuery
 from integration.standalone import StandaloneCluster
 from integration.test_docs import first_committed
 from integration.ways import Section
-from matrix.environments import build_wheel, install
+from proof.matrix.environments import build_wheel, install
 from tests.snippets import ROOT
 
 pytestmark = pytest.mark.timeout(1200)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from eos_sink.errors import BatchFailedError, SupersededError
-from eos_sink.testing.faults import FaultPoint
+from eos_sink_lab.testing.faults import FaultPoint
 from integration.minispark import ConcurrentRunError
 from integration.query import Query, pause_at
 

@@ -9,8 +9,8 @@ import sys
 import uuid
 from pathlib import Path
 
-from eos_sink.testing import KafkaCluster
-from eos_sink.testing.java import spark_environment
+from eos_sink_lab.testing import KafkaCluster
+from eos_sink_lab.testing.java import spark_environment
 from integration.test_docs import WAIT, adapted
 from tests.snippets import ROOT, Snippet, snippets_of
 

@@ -6,7 +6,7 @@ import argparse
 import shlex
 
 from eos_sink.kafka_config.acls import Acl, Resource
-from eos_sink.testing.access import Access
+from eos_sink_lab.testing.access import Access
 
 
 def parse_kafka_acls(command: str) -> tuple[str, tuple[Acl, ...]]:

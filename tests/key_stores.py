@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from eos_sink.testing.security import Authority, Identity
+from eos_sink_lab.testing.security import Authority, Identity
 
 STORE_PASSWORD = "changeit"
 

@@ -96,7 +96,7 @@ def test_each_command_is_one_that_works(snippet: Snippet) -> None:
             # integration/test_verify.py runs those of docs/verify.md.
             assert cli.parser().parse_args(words[1:]).topic, command
         elif words[:2] == ["eos-sink", "migrate"]:
-            # tests/cli/test_migrate.py runs those of docs/migrate.md.
+            # tests/lab/migrate/test_migrate_command.py runs those of docs/migrate.md.
             assert cli.parser().parse_args(words[1:]).inputs, command
         elif words[0] in {"kafka-acls", "kafka-topics"}:
             # integration/test_acls.py runs a query with nothing else than these.
@@ -201,7 +201,7 @@ def test_the_text_of_each_error_leads_to_its_section(kind: type[errors.EosSinkEr
 
 
 def test_the_table_of_commands_is_the_code_s() -> None:
-    expected = [[f"`{command.NAME}`", command.HELP] for command in cli.COMMANDS]
+    expected = [[f"`{command.NAME}`", command.HELP] for command in cli.commands()]
     rows = [row[:2] for row in table(ROOT / "docs" / "command-line.md")]
     lines = "\n".join(f"| {' | '.join(row)} | PAGE |" for row in expected)
     assert rows == expected, f"docs/command-line.md needs:\n{lines}"

@@ -20,10 +20,10 @@ import eos_sink
 from eos_sink import errors
 from eos_sink.errors import EosSinkError
 from eos_sink.kafka import error_codes
-from matrix.environments import build_wheel
+from proof.matrix.environments import build_wheel
 
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGES = ("eos_sink", "pyspark_kafka_eos")
+PACKAGES = ("eos_sink", "eos_sink_lab", "pyspark_kafka_eos")
 
 
 @pytest.fixture(scope="module")
@@ -62,12 +62,12 @@ def test_every_module_and_template_of_the_tree_is_in_the_wheel(files: set[str]) 
         for path in (ROOT / name).rglob("*")
         if path.suffix in {".py", ".html"}
     }
-    assert "eos_sink/verify/templates/base.html" in tree
+    assert "eos_sink_lab/verify/templates/base.html" in tree
     assert tree - files == set()
 
 
 def test_types_and_shim_are_in_the_wheel(files: set[str]) -> None:
-    assert {"eos_sink/py.typed", "pyspark_kafka_eos/py.typed"} <= files
+    assert {f"{name}/py.typed" for name in PACKAGES} <= files
     assert "pyspark_kafka_eos/__init__.py" in files
 
 

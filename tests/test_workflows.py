@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
-from eos_sink.testing.java import MINIMUM_JAVA
-from matrix.cells import ALL, PYTHONS, SPARKS, select
+from eos_sink_lab.testing.java import MINIMUM_JAVA
+from proof.matrix.cells import ALL, PYTHONS, SPARKS, select
 from tests.snippets import ROOT
 from tests.test_docs import ERRORS, make_targets
 
@@ -98,7 +98,7 @@ def test_a_release_needs_the_tests_and_each_cell_of_the_matrix() -> None:
 
 
 def test_python_and_java_are_ones_that_the_package_runs_on() -> None:
-    # matrix/cells.py and setup.cfg name the same Pythons: tests/matrix/test_cells.py.
+    # matrix/cells.py and setup.cfg name the same Pythons: tests/proof/matrix/test_cells.py.
     own = load(SET_UP)["inputs"]["python"]["default"]
     assert own in PYTHONS
     given = [step["with"]["python"] for _, step in steps() if "python" in step.get("with", {})]

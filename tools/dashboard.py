@@ -27,7 +27,7 @@ from matplotlib.axes import Axes
 from matplotlib.dates import DateFormatter
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from eos_sink.testing import KafkaCluster, start_kafka
+from eos_sink_lab.testing import KafkaCluster, start_kafka
 from integration.figured import Figured
 from integration.prometheus import Prometheus, exporter, prometheus
 

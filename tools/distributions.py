@@ -15,8 +15,8 @@ import tempfile
 from importlib.metadata import version
 from pathlib import Path
 
-from eos_sink.testing.java import spark_environment
-from matrix.environments import build_wheel, install
+from eos_sink_lab.testing.java import spark_environment
+from proof.matrix.environments import build_wheel, install
 
 # The sink's own error shows that Spark has found it: a write without options is refused.
 _LOOK_UP = """

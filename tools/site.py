@@ -27,7 +27,7 @@ _PLACES = {
     "docs/README.md": "pages.md",
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
-    "spec/README.md": "model.md",
+    "proof/spec/README.md": "model.md",
 }
 _LINK = re.compile(r"(?<=\]\()(?!https?://|#)([^)#\s]+)(#[^)\s]*)?(?=\))")
 _FENCE = re.compile(r"^(?:```.*?^```|~~~.*?^~~~)$", re.MULTILINE | re.DOTALL)

@@ -32,7 +32,7 @@ from eos_sink.ops.observer import Observer
 from eos_sink.options import parse_options
 from eos_sink.protocol.model import BatchId, TaskReport
 from eos_sink.task.writer import TaskWriter
-from eos_sink.testing import start_kafka
+from eos_sink_lab.testing import start_kafka
 
 _PICTURE = Path(__file__).parent.parent / "docs" / "watch.svg"
 _WIDTH = 150

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from eos_sink.testing import KafkaCluster
+from eos_sink_lab.testing import KafkaCluster
 
 BYTES = 100
 _TICK_S = 0.005

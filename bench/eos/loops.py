@@ -14,8 +14,8 @@ from bench.eos.feed import feeding, fill, reading, thinned
 from bench.eos.players import Player, players
 from bench.eos.turns import Turn
 from bench.result import Label, Notebook, Result
-from eos_sink.testing import KafkaCluster
-from eos_sink.testing.waiting import to_stderr
+from eos_sink_lab.testing import KafkaCluster
+from eos_sink_lab.testing.waiting import to_stderr
 
 INPUT_PARTITIONS = 4
 RATE = 1_000

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.eos.turns import Played, Turn
-from eos_sink.testing import java_home
-from eos_sink.testing.java import find_java
-from eos_sink.testing.kafka_files import ensure_kafka
+from eos_sink_lab.testing import java_home
+from eos_sink_lab.testing.java import find_java
+from eos_sink_lab.testing.kafka_files import ensure_kafka
 
 # The last client that adds partitions itself; from 4.0 on the broker adds them as data arrives
 # (KIP-890), and there is nothing to declare.

@@ -17,9 +17,9 @@ from pyspark.sql.streaming.query import StreamingQuery
 from bench.eos.feed import BYTES, feeding, fill, reading, thinned
 from bench.eos.loops import new_topic
 from bench.result import Label, Notebook, Result
-from eos_sink.testing import KafkaCluster, java_home
-from eos_sink.testing.spark_jars import spark_kafka_jars
-from eos_sink.testing.waiting import to_stderr
+from eos_sink_lab.testing import KafkaCluster, java_home
+from eos_sink_lab.testing.spark_jars import spark_kafka_jars
+from eos_sink_lab.testing.waiting import to_stderr
 
 INPUT_PARTITIONS = 2
 """Tasks per batch, one per core."""

@@ -17,7 +17,7 @@ from bench.pages.publication import (
     table,
 )
 from bench.result import Label, Result
-from eos_sink.verify.pages import (
+from eos_sink_lab.verify.pages import (
     BLUE,
     GREEN,
     INK,

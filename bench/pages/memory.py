@@ -9,7 +9,7 @@ from matplotlib import pyplot as plt
 
 from bench.pages.publication import Publication, Results, measured_on, number, table
 from bench.result import Label, Result
-from eos_sink.verify.pages import BLUE, INK, ORANGE, STYLE, WIDTH, render_svg
+from eos_sink_lab.verify.pages import BLUE, INK, ORANGE, STYLE, WIDTH, render_svg
 
 _MB = 2**20
 _DEFAULT_MB = 64

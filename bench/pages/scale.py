@@ -11,7 +11,7 @@ from bench import scale
 from bench.pages.publication import Publication, Results, measured_on, number, spread_text, table
 from bench.result import Label, Result, spread
 from bench.scale import Fit, fit, medians
-from eos_sink.verify.pages import (
+from eos_sink_lab.verify.pages import (
     BLUE,
     GREEN,
     ORANGE,

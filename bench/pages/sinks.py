@@ -18,7 +18,7 @@ from bench.pages.publication import (
     table,
 )
 from bench.result import Result, Series, Spread, ratio
-from eos_sink.verify.pages import (
+from eos_sink_lab.verify.pages import (
     BLUE,
     FAINT,
     GREEN,

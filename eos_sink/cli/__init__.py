@@ -1,7 +1,9 @@
 """The command line: one module per command, and one that prints what they report.
 
 Each command is a module with NAME, HELP, EXAMPLES, `add_arguments` and `run`. `run` returns a
-report, which is printed here, or None if the command has printed everything itself.
+report, which is printed here, or None if the command has printed everything itself. Commands that
+do not operate the sink are found by the entry points `eos_sink.commands`, so that this package
+does not know them.
 """
 
 from __future__ import annotations
@@ -13,20 +15,18 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
-from importlib.metadata import PackageNotFoundError, version
-from typing import NoReturn
+from functools import cache
+from importlib.metadata import PackageNotFoundError, entry_points, version
+from typing import NoReturn, Protocol
 
 from eos_sink.cli import (
     completion,
-    demo,
     doctor,
     explain,
     exporter,
-    migrate,
     resolve,
     status,
     transactions,
-    verify,
     watch,
 )
 from eos_sink.cli.arguments import ENVIRONMENT
@@ -34,8 +34,22 @@ from eos_sink.cli.output import CommandError, Report, print_report, printable, s
 from eos_sink.errors import EosSinkError
 from eos_sink.ops import RefusedChoice
 
-COMMANDS = (
-    demo,
+
+class Command(Protocol):
+    """A module with a command."""
+
+    NAME: str
+    HELP: str
+    EXAMPLES: str
+
+    def add_arguments(self, parser: argparse.ArgumentParser, /) -> None:
+        """Add the options of the command."""
+
+    def run(self, arguments: argparse.Namespace, /) -> Report | None:
+        """Run the command."""
+
+
+_COMMANDS: tuple[Command, ...] = (
     doctor,
     status,
     watch,
@@ -43,8 +57,6 @@ COMMANDS = (
     explain,
     exporter,
     resolve,
-    verify,
-    migrate,
     completion,
 )
 
@@ -113,6 +125,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return _OK if report.ok else _FAILED
 
 
+@cache
+def commands() -> tuple[Command, ...]:
+    """Return all commands: those of the sink, then those of other installed packages, by name."""
+    found = {entry.name: entry for entry in entry_points(group="eos_sink.commands")}
+    return (*_COMMANDS, *(found[name].load() for name in sorted(found)))
+
+
 def parser() -> argparse.ArgumentParser:
     """Build the parser of all commands."""
     top = argparse.ArgumentParser(
@@ -122,9 +141,9 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     top.add_argument("--version", action="version", version=f"eos-sink {_version()}")
-    commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for command in COMMANDS:
-        one = commands.add_parser(
+    subparsers = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for command in commands():
+        one = subparsers.add_parser(
             command.NAME,
             help=command.HELP,
             description=command.HELP,

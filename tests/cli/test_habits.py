@@ -31,7 +31,7 @@ from eos_sink.cli.arguments import (
 from eos_sink.cli.output import CommandError
 from tests.snippets import ROOT
 
-NAMES = [command.NAME for command in cli.COMMANDS]
+NAMES = [command.NAME for command in cli.commands()]
 
 
 def connection(*words: str) -> argparse.Namespace:
@@ -54,7 +54,7 @@ def run(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
 # --- help
 
 
-@pytest.mark.parametrize("command", cli.COMMANDS, ids=lambda command: command.NAME)
+@pytest.mark.parametrize("command", cli.commands(), ids=lambda command: command.NAME)
 def test_the_help_of_each_command_has_examples_that_parse(command: ModuleType) -> None:
     examples = [
         line.strip() for line in command.EXAMPLES.splitlines() if line.startswith("  eos-sink ")
@@ -104,7 +104,7 @@ def test_the_environment_stands_for_options_that_are_not_given(
     assert given.prefix == "q-"
 
 
-@pytest.mark.parametrize("command", cli.COMMANDS, ids=lambda command: command.NAME)
+@pytest.mark.parametrize("command", cli.commands(), ids=lambda command: command.NAME)
 def test_a_command_that_starts_a_broker_does_not_take_one_from_the_environment(
     command: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:

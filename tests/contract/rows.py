@@ -13,7 +13,7 @@ from eos_sink.kafka.interfaces import ProduceFailed, Sizes, TransactionStatus
 from eos_sink.kafka.rows import Row, Rows
 from eos_sink.kafka.topic_rules import read_topic_rules
 from eos_sink.task.columns import to_rows
-from eos_sink.testing.waiting import wait_until
+from eos_sink_lab.testing.waiting import wait_until
 from tests.contract.harness import TIMEOUT_MS, Harness, Record, Task
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))

@@ -29,7 +29,7 @@ from eos_sink.kafka.partitioner import hash_key
 from eos_sink.kafka.producer_events import ProducerEvents
 from eos_sink.kafka.rows import Rows
 from eos_sink.options import parse_options
-from eos_sink.testing.waiting import wait_until
+from eos_sink_lab.testing.waiting import wait_until
 
 GIVEN = {"kafka.bootstrap.servers": "127.0.0.1:1", "eos.id": "q"}
 

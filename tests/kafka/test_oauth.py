@@ -13,7 +13,7 @@ from kafka.errors import SaslAuthenticationFailedError
 
 from eos_sink.kafka.connection import oauth
 from eos_sink.kafka.connection.oauth import Tokens
-from eos_sink.testing.security import Authority
+from eos_sink_lab.testing.security import Authority
 from tests.fakes.clock import FakeClock
 from tests.kafka.token_server import TokenServer, serving
 

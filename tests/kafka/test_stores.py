@@ -17,7 +17,7 @@ from eos_sink.kafka.connection.settings import Hidden, connection_settings, kafk
 from eos_sink.kafka.connection.settings import librdkafka_settings as translated
 from eos_sink.kafka.connection.stores import PKCS12_REQUIREMENT, read_store
 from eos_sink.kafka_config import Store
-from eos_sink.testing.security import Authority
+from eos_sink_lab.testing.security import Authority
 from tests.key_stores import STORE_PASSWORD, encrypt_key, pkcs12_keystore, pkcs12_truststore
 
 

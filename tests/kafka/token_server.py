@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import TypeVar
 
-from eos_sink.testing.security import Identity
+from eos_sink_lab.testing.security import Identity
 
 Server = TypeVar("Server", bound=HTTPServer)
 

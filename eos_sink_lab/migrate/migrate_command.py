@@ -1,0 +1,243 @@
+"""`eos-sink migrate`: assess the options of a query that writes with Spark's Kafka sink."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from eos_sink.cli.output import Cell, CommandError, Mood, Report
+from eos_sink_lab.migrate.assess import assess_query, assess_session, find_lacking
+from eos_sink_lab.migrate.edits import (
+    diff_python,
+    edit_options_file,
+    edit_python,
+    write_options_file,
+)
+from eos_sink_lab.migrate.python_queries import read_python
+from eos_sink_lab.migrate.queries import (
+    Finding,
+    Query,
+    Source,
+    Verdict,
+    Way,
+    read_options_file,
+    read_pairs,
+)
+
+NAME = "migrate"
+HELP = "Show how format('kafka-eos') treats each option of a query."
+EXAMPLES = """\
+examples:
+  eos-sink migrate job.py                        the queries of a Python file, which is not run
+  eos-sink migrate sink.properties               options in a file, also spark-defaults.conf
+  eos-sink migrate topic=readings kafka.acks=1   options as NAME=VALUE
+  eos-sink migrate --python - < job.py           from standard input
+  eos-sink migrate job.py --write new.py         and write the migrated program
+
+exit code: 0 no action is needed; 1 an option is refused, unknown, missing or cannot be read;
+2 wrong usage
+"""
+
+_COLUMNS = ("option", "value", "where", "verdict")
+_WIDTH = 40
+_WHAT = {
+    Way.STREAM: "a stream",
+    Way.BATCH: "a batch",
+    Way.PIPELINE: "a sink of a pipeline",
+    Way.OPTIONS: "options",
+    Way.DEFAULTS: "defaults of the session",
+}
+_TO_READERS = (
+    "Readers of the topics must set isolation.level=read_committed; otherwise they see rows of "
+    "aborted attempts."
+)
+_TO_KAFKA = (
+    "The sink needs more Kafka permissions than Spark's, and eos-sink in the Python of driver and "
+    "executors: docs/security.md, docs/get-started.md."
+)
+_TO_BATCHES = (
+    "A batch that is written again is in the topic twice, as with Spark's sink, unless txnAppId "
+    "and txnVersion number it: docs/batch.md."
+)
+_TO_SESSIONS = (
+    "Settings spark.datasource.kafka-eos.* are defaults of options only where "
+    "eos_sink.register(spark) is called: docs/ways.md."
+)
+_TO_FOREACH_BATCH = (
+    "In foreachBatch each write is exactly once by itself; several frames to one topic need "
+    "different eos.id options: docs/batch.md."
+)
+_STDIN = "-"
+_PROGRAMS = {".ipynb", ".java", ".jar", ".kt", ".r", ".scala", ".sql"}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    add = parser.add_argument
+    add(
+        "inputs",
+        nargs="+",
+        metavar="FILE|NAME=VALUE",
+        help="a Python file (.py), a properties file, - for standard input, or options",
+    )
+    add("--python", action="store_true", help="standard input, and files without .py, are Python")
+    add("--write", type=Path, metavar="OUT", help="write the migrated file; OUT must not exist")
+
+
+def run(arguments: argparse.Namespace) -> Report:
+    """Read and assess the inputs, and write the migrated one to OUT.
+
+    Raises:
+        CommandError: an input cannot be read, or OUT cannot be written.
+    """
+    texts: dict[str, str] = {}
+    sources: list[Source] = []
+    pairs: list[str] = []
+    for name in arguments.inputs:
+        if name != _STDIN and "=" in name and not Path(name).exists():
+            pairs.append(name)
+            continue
+        texts[name] = _read_text(name)
+        python = arguments.python or name.endswith(".py")
+        sources.append((_read_python if python else read_options_file)(texts[name], name))
+    if pairs:
+        sources.append(read_pairs(pairs))
+    queries = [query for source in sources for query in source.queries]
+    defaults = [given for query in queries if query.way is Way.DEFAULTS for given in query.options]
+    assessed: list[tuple[Query, list[Finding]]] = []
+    session: list[Finding] = []
+    migrated: list[str] = []
+    diffs: list[str] = []
+    for source in sources:
+        of_queries = [
+            (query, assess_query(query, defaults if query.way.writes else ()))
+            for query in source.queries
+        ]
+        of_session = list(assess_session(source))
+        findings = [*(finding for _, some in of_queries for finding in some), *of_session]
+        assessed += of_queries
+        session += of_session
+        name, text = source.name, texts.get(source.name)
+        if text is None:
+            migrated.append(write_options_file(source, findings))
+        elif arguments.python or name.endswith(".py"):
+            migrated.append(edit_python(text, findings))
+            diffs.append(diff_python(text, migrated[-1], name, findings))
+        else:
+            migrated.append(edit_options_file(text, findings))
+    if arguments.write is not None:
+        _write(arguments.write, migrated)
+    return _build_report(assessed, session, [diff for diff in diffs if diff])
+
+
+def _read_text(name: str) -> str:
+    if name == _STDIN:
+        return sys.stdin.read()
+    if Path(name).suffix in _PROGRAMS:
+        raise CommandError(f"{name}: only programs in Python can be read")
+    try:
+        return Path(name).read_bytes().decode()
+    except (OSError, UnicodeDecodeError) as error:
+        raise CommandError(f"{name}: {error}") from error
+
+
+def _read_python(text: str, name: str) -> Source:
+    try:
+        return read_python(text, name)
+    except (SyntaxError, ValueError, RecursionError) as error:
+        raise CommandError(f"{name} is not Python that this Python reads: {error}") from error
+
+
+def _write(out: Path, migrated: Sequence[str]) -> None:
+    if len(migrated) != 1:
+        raise CommandError("--write takes one input at a time")
+    try:
+        with out.open("x", encoding="utf-8", newline="") as file:
+            out.chmod(0o600)  # Options may hold secrets.
+            file.write(migrated[0])
+    except OSError as error:
+        raise CommandError(f"--write {out}: {error.strerror}") from error
+
+
+def _build_report(
+    assessed: Sequence[tuple[Query, list[Finding]]],
+    session: Sequence[Finding],
+    diffs: Sequence[str],
+) -> Report:
+    rows: list[tuple[Cell, ...]] = []
+    for query, some in assessed:
+        what = _WHAT[query.way] + (f" in foreachBatch, {query.inside}" if query.inside else "")
+        rows.append((Cell(f"-- {what}"), Cell(""), Cell(f"{query.place}"), Cell("")))
+        rows += map(_row, some)
+    rows += map(_row, session)
+    findings = [*(finding for _, some in assessed for finding in some), *session]
+    notes = (
+        *_write_notes(findings, [query for query, _ in assessed]),
+        *(f"\nChanges to make:\n{d}" for d in diffs),
+    )
+    ok = all(finding.verdict.fine for finding in findings)
+    document = {
+        "queries": [
+            {
+                "way": query.way.value,
+                "file": query.place.file,
+                "line": query.place.line,
+                "in_foreach_batch": query.inside or None,
+                "findings": [_document(finding) for finding in some],
+            }
+            for query, some in assessed
+        ],
+        "session": [_document(finding) for finding in session],
+        "notes": notes,
+        "ok": ok,
+    }
+    return Report(_COLUMNS, tuple(rows), tuple(notes), ok, document, left=len(_COLUMNS), lines=True)
+
+
+def _row(finding: Finding) -> tuple[Cell, ...]:
+    value = finding.value if len(finding.value) <= _WIDTH else finding.value[: _WIDTH - 3] + "..."
+    mood = Mood.GOOD if finding.verdict.fine else Mood.BAD
+    return (
+        Cell(finding.name),
+        Cell(" ".join(value.split())),
+        Cell(str(finding.place)),
+        Cell(finding.verdict.value, mood),
+    )
+
+
+def _write_notes(findings: Sequence[Finding], queries: Sequence[Query]) -> Iterator[str]:
+    if not queries and not findings:
+        yield "No query that writes to Kafka was found."
+        return
+    for finding in findings:
+        if finding.note and finding.verdict is not Verdict.SAME:
+            yield f"{finding.place} {finding.name}: {finding.note}"
+    for query in queries:
+        lacking = find_lacking(query) if query.way is Way.OPTIONS else []
+        if lacking:
+            names = ", ".join(lacking).replace("eos.id", "an absolute checkpointLocation or eos.id")
+            yield f"{query.place}: the query also needs {names}."
+    batches = [query for query in queries if query.way is Way.BATCH]
+    if any(query.inside for query in batches):
+        yield _TO_FOREACH_BATCH
+    numbered = [q for q in batches if any(given.key == "txnversion" for given in q.options)]
+    if any(not query.inside and query not in numbered for query in batches):
+        yield _TO_BATCHES
+    if any(query.way is Way.DEFAULTS for query in queries):
+        yield _TO_SESSIONS
+    yield _TO_READERS
+    yield _TO_KAFKA
+
+
+def _document(finding: Finding) -> dict[str, Any]:
+    return {
+        "name": finding.name,
+        "value": finding.value,
+        "file": finding.place.file,
+        "line": finding.place.line,
+        "verdict": finding.verdict.value,
+        "note": finding.note,
+    }

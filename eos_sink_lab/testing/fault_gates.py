@@ -1,0 +1,145 @@
+"""`format("kafka-eos")` with fault points: the real Kafka clients behind gates.
+
+The points are at the adapter seam, the calls of `kafka.interfaces`: no protocol code knows them.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from eos_sink.kafka.cluster import ConfluentKafka
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.interfaces import EndOutcome, Kafka, Sizes, Transaction, TransactionControl
+from eos_sink.kafka.rows import Rows
+from eos_sink.options import SinkOptions
+from eos_sink.spark.data_source import KafkaEosDataSource
+from eos_sink_lab.testing.faults import ROLE_VARIABLE, Gate
+
+_ROLES = {
+    "pyspark.sql.worker.write_into_data_source": "planner",
+    "pyspark.sql.worker.python_streaming_sink_runner": "committer",
+    "pyspark.sql.worker.commit_data_source_write": "committer",
+}
+_DELIVERED_WITHIN_S = 30.0
+
+
+class _Gated:
+    """A client whose named calls pass the gate."""
+
+    def __init__(self, client: Any, gate: Gate, points: dict[str, str]) -> None:
+        self._client, self._gate, self._points = client, gate, points
+
+    def __getattr__(self, name: str) -> Any:
+        call = getattr(self._client, name)
+        point = self._points.get(name)
+        return call if point is None else _gated(call, self._gate, point)
+
+
+def _gated(call: Callable[..., Any], gate: Gate, point: str) -> Callable[..., Any]:
+    def gated(*arguments: Any, **named: Any) -> Any:
+        gate.reach(point, "before")
+        result = call(*arguments, **named)
+        gate.reach(point, "after")
+        return result
+
+    return gated
+
+
+class _GatedProducer(_Gated):
+    """A producer, with a point after the first row of a transaction."""
+
+    def begin(self) -> None:
+        self._produced = self._interrupted = False
+        self._client.begin()
+
+    def produce_rows(
+        self, rows: Rows, on_offset: Callable[[str, int, int], None] | None = None
+    ) -> None:
+        if not self._produced:
+            self._produced = True
+            self._client.produce_rows(rows.slice(0, 1), on_offset)
+            rows, on_offset = rows.slice(1), None
+        if not self._interrupted and len(rows):
+            self._interrupted = True
+            if self._gate.is_armed("produce", "amid"):
+                self._client.flush(Deadline(_DELIVERED_WITHIN_S))
+            self._gate.reach("produce", "amid")
+        if len(rows):
+            self._client.produce_rows(rows, on_offset)
+
+
+class _GatedLogProducer(_GatedProducer):
+    """The driver's producer. All that it has produced is on the brokers before it commits."""
+
+    def commit(self, deadline: Deadline) -> None:
+        if self._gate.is_armed("write", "before"):
+            self._client.flush(deadline)
+        _gated(self._client.commit, self._gate, "write")(deadline)
+
+
+class _GatedControl(_Gated):
+    """Transaction control, with a point between the first EndTxn and the others."""
+
+    def end(
+        self, transactions: Iterable[Transaction], commit: bool, deadline: Deadline
+    ) -> dict[Transaction, EndOutcome]:
+        ordered = list(transactions)
+        if not ordered:
+            return {}
+        control: TransactionControl = self._client
+        call = "settle" if commit else "abort"
+        self._gate.reach(call, "before")
+        outcomes = control.end(ordered[:1], commit=commit, deadline=deadline)
+        self._gate.reach(call, "amid")
+        outcomes.update(control.end(ordered[1:], commit=commit, deadline=deadline))
+        self._gate.reach(call, "after")
+        return outcomes
+
+
+class FaultyKafka:
+    """The real clients behind gates. Implements `eos_sink.kafka.interfaces.Kafka`."""
+
+    def __init__(self, kafka: Kafka, gate: Gate) -> None:
+        self._kafka, self._gate = kafka, gate
+
+    def producer(self, transactional_id: str, timeout_ms: int, sizes: Sizes | None = None) -> Any:
+        points = {"init": "init", "send_offset": "offset", "flush": "flush"}
+        points |= {"identity": "prepared", "abort": "abort"}
+        client = self._kafka.producer(transactional_id, timeout_ms, sizes)
+        return _GatedProducer(client, self._gate, points)
+
+    def log_producer(self, transactional_id: str, timeout_ms: int) -> Any:
+        client = self._kafka.log_producer(transactional_id, timeout_ms)
+        return _GatedLogProducer(client, self._gate, {"init": "open"})
+
+    def member(self, group: str, instance_id: str, session_ms: int) -> Any:
+        points = {"join": "join", "wait_stable": "stable"}
+        return _Gated(self._kafka.member(group, instance_id, session_ms), self._gate, points)
+
+    def control(self) -> Any:
+        points = {"list_open": "list", "describe": "describe", "check_timeout": "check"}
+        return _GatedControl(self._kafka.control(), self._gate, points)
+
+    def log_reader(self, deadline: Deadline) -> Any:
+        return _Gated(self._kafka.log_reader(deadline), self._gate, {"latest": "read"})
+
+    def __getattr__(self, name: str) -> Any:
+        call = getattr(self._kafka, name)
+        return _gated(call, self._gate, "witness") if name == "visibility" else call
+
+
+def faulty_connect(options: SinkOptions) -> Any:
+    """The connection of `FaultyDataSource`. Spark's command line says what a process is for."""
+    role = os.environ.get(ROLE_VARIABLE) or _ROLES.get(sys.argv[-1], "task")
+    gate = Gate(role)
+    gate.reach("connect", "before")
+    return FaultyKafka(ConfluentKafka(options), gate)
+
+
+class FaultyDataSource(KafkaEosDataSource):
+    """`format("kafka-eos")` with fault points; everything else is the sink's own code."""
+
+    connect = staticmethod(faulty_connect)

@@ -1,0 +1,64 @@
+"""The query under test, an ordinary program: it reads files of numbered rows and writes to Kafka.
+
+    python -m proof.chaos.program config.json
+
+If the query fails, it writes the error to `config["error"]` and exits with 3.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as sf
+from pyspark.sql.streaming import StreamingQuery
+
+from eos_sink_lab.testing import FaultyDataSource
+
+STOPPED = 3
+_FEW = 64
+_OTHER_KEY = "other"
+
+
+def session(settings: dict[str, str]) -> SparkSession:
+    builder = SparkSession.builder.appName("chaos")
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def start(spark: SparkSession, config: dict[str, Any]) -> StreamingQuery:
+    """Start the query: one task writes all rows of a key, in order, to one partition. The first
+    task gets few rows: most of its keys' rows have another key."""
+    lines = (
+        spark.readStream.format("text")
+        .option("maxFilesPerTrigger", 1)  # one file, one micro-batch
+        .load(config["input"])
+    )
+    row = sf.get_json_object("value", "$.row").cast("long")
+    key = (row % config["keys"]).cast("string")
+    # As `repartition` does.
+    is_first = sf.pmod(sf.hash(key), sf.lit(config["tasks"])) == 0
+    key = sf.when(is_first & (row % _FEW != 0), _OTHER_KEY).otherwise(key).alias("key")
+    records = lines.select(key, "value").repartition(config["tasks"], "key")
+    return records.writeStream.format("kafka-eos").options(**config["options"]).start()
+
+
+def main() -> int:
+    config = json.loads(Path(sys.argv[1]).read_text())
+    spark = session(config["spark"])
+    spark.dataSource.register(FaultyDataSource)
+    try:
+        start(spark, config).awaitTermination()
+    except PySparkException as error:
+        Path(config["error"]).write_text(str(error))
+        return STOPPED
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

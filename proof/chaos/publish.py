@@ -1,0 +1,143 @@
+"""Writes the figures of a run into docs/chaos.md, between two marks, and its plots beside it.
+
+python -m proof.chaos.publish chaos-report/report.json
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from bench.pages.publication import replace_between, table
+from proof.chaos.chaos_page import plot_latency, plot_recoveries, plot_throughput
+
+Figures = dict[str, Any]
+
+_PAGE = Path(__file__).parents[2] / "docs" / "chaos.md"
+_BEGIN, _END = "<!-- figures: python -m proof.chaos.publish -->", "<!-- end of figures -->"
+
+
+def main() -> int:
+    figures = json.loads(Path(sys.argv[1]).read_text())
+    _PAGE.write_text(replace_between(_PAGE.read_text(), _BEGIN, _END, lines(figures)))
+    for name, draw in PLOTS.items():
+        if name == "recovery" and not figures["recovery_s"]["kills"]:
+            continue
+        (_PAGE.parent / f"chaos-{name}.svg").write_text(f"{draw(figures)}\n")
+    return 0
+
+
+PLOTS = {
+    "throughput": plot_throughput,
+    "latency": plot_latency,
+    "recovery": plot_recoveries,
+}
+
+
+def lines(figures: Figures) -> Iterator[str]:
+    """The Markdown."""
+    yield _summary(figures)
+    yield ""
+    yield from _verdict(figures)
+    yield "![Rows visible per second, with the faults above](chaos-throughput.svg)"
+    yield ""
+    yield "![Seconds from fed to visible, with the faults above](chaos-latency.svg)"
+    yield ""
+    yield from _kinds(figures)
+    yield from _recovery(figures)
+    yield from _stops(figures)
+
+
+def _summary(figures: Figures) -> str:
+    machine, versions = figures["machine"], figures["versions"]
+    began = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(figures["began"]))
+    points = len(figures["by_point"])
+    return (
+        f"{began}, {figures['minutes']:.0f} minutes, seed {figures['seed']}: "
+        f"**{figures['faults']} faults** of {len(figures['by_kind'])} kinds, at {points} points of "
+        f"the protocol, {figures['drivers']} drivers. Kafka {versions['kafka']}, Spark "
+        f"{versions['pyspark']}, {machine['cores']} cores ({machine['processor']}) and "
+        f"{machine['memory_gb']} GB for everything, other work on the machine included (load "
+        f"{machine['load'][0]:.0f} at the end)."
+    )
+
+
+def _verdict(figures: Figures) -> Iterator[str]:
+    verdict = figures["verdict"]
+    held_up = len(verdict["held_up"]) + len(verdict["readers_waiting"])
+    rows = [
+        ("Rows fed", verdict["fed"]),
+        ("Rows lost", verdict["lost"]),
+        ("Rows doubled", verdict["doubled"]),
+        ("Foreign records", verdict["foreign"]),
+        ("Out of order", verdict["out_of_order"]),
+        ("Aborted but visible", verdict["withdrawn"]),
+        ("Readers held up", held_up),
+        ("Records aborted, hidden from readers", verdict["aborted"]),
+    ]
+    if on_disk := verdict["on_disk"]:
+        rows += [
+            ("Transactions committed, by partition", on_disk["committed"]),
+            ("Transactions aborted, by partition", on_disk["aborted"]),
+            ("Records that readers and the brokers' files disagree on", on_disk["wrong"]),
+        ]
+    yield from table(("", ""), [(name, f"{value:,}") for name, value in rows])
+
+
+def _kinds(figures: Figures) -> Iterator[str]:
+    def silence(row: Figures, part: str) -> str:
+        return f"{row['silence_s'][part]:.1f}" if row["silence_s"] else ""
+
+    yield from table(
+        ("Fault", "struck", "survived", "silence, median s", "max s"),
+        [
+            (
+                row["kind"],
+                str(row["struck"]),
+                str(row["survived"]),
+                silence(row, "median"),
+                silence(row, "max"),
+            )
+            for row in figures["by_kind"]
+        ],
+    )
+
+
+def _recovery(figures: Figures) -> Iterator[str]:
+    recovery = figures["recovery_s"]
+    if not recovery["kills"]:
+        return
+    names = {
+        "total": "from SIGKILL to the first newly visible row",
+        "spark": "of it Spark",
+        "ours": "of it the sink",
+        "ours_plan": "its plan, with the recovery",
+        "ours_tasks": "its tasks, rows included",
+        "ours_commit": "vote, decision, settling",
+    }
+    yield from table(
+        (f"{recovery['kills']} kills of a driver, seconds", "median", "p95", "max"),
+        [
+            (label, *(f"{recovery[name][part]:.2f}" for part in ("median", "p95", "max")))
+            for name, label in names.items()
+        ],
+    )
+    yield "![Share of kills by seconds to the first newly visible row](chaos-recovery.svg)"
+    yield ""
+
+
+def _stops(figures: Figures) -> Iterator[str]:
+    stops = ", ".join(f"{why} {times}" for why, times in sorted(figures["stops"].items()))
+    yield (
+        f"Drivers that stopped by themselves, each recovered by a restart: {stops or 'none'}. "
+        f"Faults whose point was not reached in time: {figures['not_reached']}."
+    )
+    yield ""
+
+
+if __name__ == "__main__":
+    sys.exit(main())
