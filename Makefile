@@ -122,7 +122,6 @@ bench-small: $(VENV)/.setup-dev kafka ## Measure batches with few rows; writes d
 bench-scale: $(VENV)/.setup-dev kafka ## Measure the driver's steps by number of tasks; writes docs/scale.md
 	@$(BIN)/python -m bench.settle
 	@$(BIN)/python -m bench.requests
-	@$(BIN)/python -m bench.wide_batches
 	@$(BIN)/python -m bench.publish settling formulas inline 'what follows'
 
 # HOURS=1.1 for a long run, SEED=7 to repeat one, OUT=... for another directory.

@@ -12,10 +12,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bench import RESULTS
-from bench.pages import eos_performance, opening, scale, sinks, small_batches
+from bench.pages import eos_performance, scale, sinks, small_batches
 from bench.pages.memory import MEMORY
 from bench.pages.publication import Publication, Results
-from bench.pages.restart import RESTART
 from bench.result import Result
 
 ROOT = Path(__file__).parent.parent
@@ -32,9 +31,7 @@ PUBLICATIONS: tuple[Publication, ...] = (
     scale.FOLLOWS,
     *small_batches.PUBLICATIONS,
     *eos_performance.PUBLICATIONS,
-    opening.PUBLICATION,
     MEMORY,
-    RESTART,
 )
 
 

@@ -11,7 +11,6 @@ import pytest
 from bench.eos.feed import feeding, fill
 from bench.eos.loops import INPUT_PARTITIONS, RATE, Output, new_topic
 from bench.eos.players import librdkafka_player
-from bench.opening import VARIATIONS, measure
 from bench.result import Result
 from eos_sink_lab.testing import KafkaCluster
 from integration.checker import read_topic
@@ -48,9 +47,3 @@ def test_queries_of_several_sinks_take_turns_on_a_broker_of_their_own(tmp_path: 
     )
     peers = {each.labels["peer"] for each in Result.read(out).having("addBatch")}
     assert {"kafka", "kafka-eos"} < peers
-
-
-def test_every_variation_of_a_tasks_producer_runs(kafka: KafkaCluster) -> None:
-    found = measure(kafka, samples=1, seconds=0, warm_up=2)
-    for name in VARIATIONS:
-        assert len(found.one("all", variation=name).samples) == 1

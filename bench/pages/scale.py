@@ -9,7 +9,7 @@ from matplotlib import pyplot as plt
 
 from bench import scale
 from bench.pages.publication import Publication, Results, measured_on, number, spread_text, table
-from bench.result import Label, Result, spread
+from bench.result import Result, spread
 from bench.scale import Fit, fit, medians
 from eos_sink_lab.verify.pages import (
     BLUE,
@@ -22,23 +22,12 @@ from eos_sink_lab.verify.pages import (
     render_svg,
 )
 
-SETTLE, REQUESTS, WIDE = "settle", "requests", "wide-batches"
+SETTLE, REQUESTS = "settle", "requests"
 _PARTITIONS = 6
 _PHASES = {"plan": "plan", "tasks": "all tasks", "commit": "vote, decide, settle"}
 _TASKS = (10, 1_000, 10_000)
 _QUERIES, _EVERY_S, _OF_EACH = 1_000, 10, 10
 _RECORD_LIMIT = 16 * 1024 * 1024
-_WIDE = (
-    ("a task, ms", "task", 1e-3),
-    ("reports, KB", "reports", 1e3),
-    ("largest, KB", "largest report", 1e3),
-    ("unpickle them, ms", "unpickle", 1e-3),
-    ("`commit()`, ms", "commit", 1e-3),
-    ("CPU of both, ms", "CPU", 1e-3),
-    ("decision, KB", "decision", 1e3),
-    ("driver's memory, MB", "driver's memory", 1e6),
-    ("of it for the batch, MB", "driver's memory, more", 1e6),
-)
 _STEPS = {
     "commit: describe": "vote",
     "commit: write": "decide",
@@ -162,29 +151,10 @@ def follows(results: Results) -> Iterator[str]:
 
 
 def inline(results: Results) -> Iterator[str]:
-    """Batches whose rows the driver writes: requests, and times, sizes and memory of many tasks."""
-    if REQUESTS in results:
-        yield f"Requests of a warm batch, a row for each of {_PARTITIONS} partitions in each task:"
-        yield ""
-        yield from _by_api(results[REQUESTS], inline=True)
-    if WIDE in results:
-        found = results[WIDE]
-        yield f"Measured {measured_on(found)} One broker; the machine's load was "
-        yield f"{number(found.machine['load'][0])}. Medians:"
-        yield ""
-        cases = list(
-            dict.fromkeys((s.labels["kind"], s.labels["tasks"]) for s in found.having("commit"))
-        )
-        rows = [
-            [f"{int(tasks):,}, {kind}", *_wide(found, kind=kind, tasks=tasks)]
-            for kind, tasks in cases
-        ]
-        yield from table(["tasks", *(heading for heading, *_ in _WIDE)], rows)
-
-
-def _wide(found: Result, **labels: Label) -> Iterator[str]:
-    for _, what, unit in _WIDE:
-        yield number(found.one(what, **labels).spread.median / unit)
+    """Batches whose rows the driver writes."""
+    yield f"Requests of a warm batch, a row for each of {_PARTITIONS} partitions in each task:"
+    yield ""
+    yield from _by_api(results[REQUESTS], inline=True)
 
 
 def plot(results: Results) -> str:
@@ -274,5 +244,5 @@ def _middle(found: Result, what: str, **labels: int) -> str:
 _ON = "scale.md"
 SETTLING = Publication("settling", _ON, (SETTLE,), settling, {"settling.svg": plot})
 FORMULAS = Publication("formulas", _ON, (SETTLE, REQUESTS), formulas)
-INLINE = Publication("inline", _ON, (REQUESTS, WIDE), inline)
+INLINE = Publication("inline", _ON, (REQUESTS,), inline)
 FOLLOWS = Publication("what follows", _ON, (SETTLE, REQUESTS), follows)
