@@ -231,8 +231,8 @@ def test_the_example_spark_settings_are_settings() -> None:
             assert re.fullmatch(r"spark\.[a-zA-Z.]+ +\S+", line), line
     # What doctor recommends, the example sets.
     settings = dict(line.split() for line in lines if line and not line.startswith("#"))
-    found = check_spark(PYTHON, SparkFacts("4.2.0", True, "python", settings, [PYTHON]))
-    assert [finding for finding in found if finding.level is not Level.OK] == []
+    checked = check_spark(PYTHON, SparkFacts("4.2.0", True, "python", settings, [PYTHON]))
+    assert {found.level for some in checked.values() for found in some} == {Level.OK}
     told = (line.removeprefix("# ").split() for line in lines if SESSION_PREFIX in line)
     defaults = Defaults.of_settings(dict(setting for setting in told if len(setting) == 2))
     assert parse_options(defaults.under({"eos.id": "x"})).topic == "readings"

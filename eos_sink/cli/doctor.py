@@ -17,7 +17,7 @@ from eos_sink.kafka.deadline import Deadline
 if TYPE_CHECKING:
     from eos_sink.identity import QueryNames
     from eos_sink.kafka.admin.confluent_admin import ConfluentAdmin
-    from eos_sink.ops.doctor.findings import Finding
+    from eos_sink.ops.doctor.findings import Finding, Results
     from eos_sink.options import SinkOptions
 
 NAME = "doctor"
@@ -88,7 +88,7 @@ def run(arguments: argparse.Namespace) -> Report:
         from eos_sink.ops.doctor.spark import check_spark, look_at_spark
 
         addresses = [broker.address for broker in facts.brokers]
-        findings += check_spark(here, look_at_spark(addresses, options.kafka))
+        findings |= check_spark(here, look_at_spark(addresses, options.kafka))
     return report_of(findings, secured=facts.commands.secured)
 
 
@@ -142,19 +142,20 @@ def _find_query(
     return None if unnamed else options.names
 
 
-def report_of(findings: Sequence[Finding], *, secured: bool) -> Report:
+def report_of(results: Results, *, secured: bool) -> Report:
     """Make a table of all findings, with consequence and remedy of the bad ones below it."""
-    counts = Counter(found.level.value for found in findings)
+    findings = [(check.value, found) for check, each in results.items() for found in each]
+    counts = Counter(found.level.value for _, found in findings)
     levels = {level: counts[level] for level in _MOODS}
     notes = [*_explain(findings)]
-    if secured and any("admin.properties" in line for f in findings for line in f.remedy):
+    if secured and any("admin.properties" in line for _, f in findings for line in f.remedy):
         notes.append("\nadmin.properties stands for the login of a cluster administrator.")
     notes.append("\n" + ", ".join(f"{n} {level}" for level, n in levels.items() if n) + ".")
     return Report(
         columns=("", "check", "found"),
         rows=tuple(
-            (Cell(f.level.value, _MOODS[f.level.value]), Cell(f.check.value), Cell(f.what))
-            for f in findings
+            (Cell(f.level.value, _MOODS[f.level.value]), Cell(check), Cell(f.what))
+            for check, f in findings
         ),
         notes=tuple(notes),
         ok=not counts["failure"],
@@ -162,12 +163,12 @@ def report_of(findings: Sequence[Finding], *, secured: bool) -> Report:
             "findings": [
                 {
                     "level": found.level.value,
-                    "check": found.check.value,
+                    "check": check,
                     "what": found.what,
                     "meaning": found.meaning,
                     "remedy": list(found.remedy),
                 }
-                for found in findings
+                for check, found in findings
             ],
             "counts": levels,
         },
@@ -177,17 +178,17 @@ def report_of(findings: Sequence[Finding], *, secured: bool) -> Report:
     )
 
 
-def _explain(findings: Sequence[Finding]) -> Iterator[str]:
+def _explain(findings: Sequence[tuple[str, Finding]]) -> Iterator[str]:
     """Failures first. Findings that one command would show are listed together."""
     for level in ("failure", "warning"):
-        for found in findings:
+        for check, found in findings:
             if found.level.value == level:
-                lines = [f"{level}, {found.check.value}: {found.what}", found.meaning]
+                lines = [f"{level}, {check}: {found.what}", found.meaning]
                 yield _join([*lines, *(f"  {line}" for line in found.remedy)])
     hidden: dict[tuple[str, ...], list[str]] = {}
-    for found in findings:
+    for check, found in findings:
         if found.level.value == "not seen" and found.remedy:
-            hidden.setdefault(found.remedy, []).append(found.check.value)
+            hidden.setdefault(found.remedy, []).append(check)
     for remedy, checks in hidden.items():
         lines = [f"not seen, {', '.join(dict.fromkeys(checks))}: this shows it to the principal"]
         yield _join([*lines, *(f"  {line}" for line in remedy)])

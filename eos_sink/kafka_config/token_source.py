@@ -18,7 +18,7 @@ _CLASSES = {
     GCP: r"(\w+\.)?com\.google\.cloud\.hosted\.kafka\.auth\.GcpLoginCallbackHandler",
     AZURE: r"([\w.]+\.)?(Custom|KafkaOAuth2)AuthenticateCallbackHandler",
 }
-EVENT_HUBS = r"[\w-]+\.servicebus\.(windows\.net|usgovcloudapi\.net|chinacloudapi\.cn)"
+_EVENT_HUBS = r"[\w-]+\.servicebus\.(windows\.net|usgovcloudapi\.net|chinacloudapi\.cn)"
 _MSK_REGION = re.compile(r"\.kafka(?:-serverless)?\.([a-z0-9-]+)\.(?:on\.aws|amazonaws\.com)")
 
 
@@ -45,7 +45,7 @@ class TokenSource:
 
     @property
     def event_hubs(self) -> bool:
-        return re.fullmatch(EVENT_HUBS, self.host, re.IGNORECASE) is not None
+        return re.fullmatch(_EVENT_HUBS, self.host, re.IGNORECASE) is not None
 
     @property
     def region(self) -> str | None:

@@ -15,7 +15,7 @@ from eos_sink.cli import completion
 from eos_sink.cli.doctor import report_of
 from eos_sink.cli.output import Cell, Mood, Progress, Report, print_report, render, span
 from eos_sink.kafka_config.acls import Acl, Resource, permission_error
-from eos_sink.ops.doctor.findings import Check
+from eos_sink.ops.doctor.findings import Check, Finding
 
 
 class Terminal(io.StringIO):
@@ -172,8 +172,8 @@ def test_notes_with_lines_of_their_own_keep_them() -> None:
 
 
 def test_a_name_in_a_line_of_doctor_begins_no_line() -> None:
-    found = Check.RECORDS.failure(f"the record of {HOSTILE}", f"It is {HOSTILE}.", f"do {HOSTILE}")
-    text = render(report_of([found], secured=False))
+    found = Finding.failure(f"the record of {HOSTILE}", f"It is {HOSTILE}.", f"do {HOSTILE}")
+    text = render(report_of({Check.RECORDS: [found]}, secured=False))
     assert "\x1b" not in text
     assert not [line for line in text.splitlines() if line.lstrip().startswith("c\\x07")]
     assert text.splitlines()[-4:-2] == [rf"It is {ESCAPED}.", rf"  do {ESCAPED}"]

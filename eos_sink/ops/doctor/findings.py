@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import TypeVar
@@ -27,7 +27,6 @@ class Check(Enum):
     """What is checked. docs/doctor.md has the condition for "ok"."""
 
     BROKERS = "brokers"
-    SERVICE = "service"
     VERSIONS = "versions"
     CONTROLLER = "controller"
     CLOCK = "clock"
@@ -49,24 +48,6 @@ class Check(Enum):
     EXECUTORS = "executors"
     SPARK = "Spark settings"
 
-    def ok(self, what: str) -> Finding:
-        return Finding(self, Level.OK, what)
-
-    def warning(self, what: str, meaning: str, *remedy: str) -> Finding:
-        return Finding(self, Level.WARNING, what, meaning, remedy)
-
-    def failure(self, what: str, meaning: str, *remedy: str) -> Finding:
-        return Finding(self, Level.FAILURE, what, meaning, remedy)
-
-    def unseen(self, what: str, why: Unseen) -> Finding:
-        return Finding(self, Level.UNSEEN, f"{what}: {why.why}", missing=why.missing)
-
-    def require(self, fact: T | Unseen, what: str) -> T:
-        """Return a fact, or end the check inside `collect` with the finding "not seen"."""
-        if isinstance(fact, Unseen):
-            raise UnseenError(self.unseen(what, fact))
-        return fact
-
 
 @dataclass(frozen=True)
 class Finding:
@@ -80,31 +61,56 @@ class Finding:
             added to the remedy.
     """
 
-    check: Check
     level: Level
     what: str
     meaning: str = ""
     remedy: tuple[str, ...] = ()
     missing: tuple[Acl, ...] = ()
 
+    @staticmethod
+    def warning(what: str, meaning: str, *remedy: str) -> Finding:
+        return Finding(Level.WARNING, what, meaning, remedy)
 
-Findings = Iterator[Finding]
+    @staticmethod
+    def failure(what: str, meaning: str, *remedy: str) -> Finding:
+        return Finding(Level.FAILURE, what, meaning, remedy)
+
+    @staticmethod
+    def unseen(what: str, why: Unseen) -> Finding:
+        return Finding(Level.UNSEEN, f"{what}: {why.why}", missing=why.missing)
+
+
+Results = Mapping[Check, Sequence[Finding]]
+Problems = Iterator[Finding]
+Verdict = Generator[Finding, None, str]
+"""A check: it yields what is wrong, and returns what to say if nothing is (or nothing to say)."""
 
 
 class UnseenError(Exception):
-    """A check lacks a fact; `finding` says which."""
-
-    def __init__(self, finding: Finding) -> None:
-        super().__init__(finding.what)
-        self.finding = finding
+    """A check lacks a fact; the first argument is the finding that says which."""
 
 
-def collect(findings: Findings) -> Findings:
-    """Run a check up to the first fact that it requires and that could not be seen."""
-    try:
-        yield from findings
-    except UnseenError as error:
-        yield error.finding
+def require(fact: T | Unseen, what: str) -> T:
+    """Return a fact, or end the check with the finding "not seen"."""
+    if isinstance(fact, Unseen):
+        raise UnseenError(Finding.unseen(what, fact))
+    return fact
+
+
+def judge(*checks: Verdict | Problems) -> Problems:
+    """Run checks, each up to the first fact that it requires and that could not be seen."""
+    for check in checks:
+        found = False
+        try:
+            while True:
+                finding = next(check)
+                found = True
+                yield finding
+        except StopIteration as end:
+            if end.value and not found:
+                yield Finding(Level.OK, end.value)
+        except UnseenError as error:
+            yield error.args[0]
 
 
 def shorten(items: Iterable[object], shown: int = 5) -> str:

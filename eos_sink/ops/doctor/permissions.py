@@ -7,20 +7,20 @@ from collections.abc import Mapping, Sequence
 from eos_sink.identity import SLOTS, QueryNames
 from eos_sink.kafka.admin_interface import MemberDescription
 from eos_sink.kafka.interfaces import TopicDescription, Unseen
-from eos_sink.kafka_config.acls import Acl, Permissions, operation_name
+from eos_sink.kafka_config.acls import Acl, Permissions
 from eos_sink.ops.doctor.facts import Facts, LogFacts
-from eos_sink.ops.doctor.findings import Check, Finding, Findings, Level, collect, shorten
+from eos_sink.ops.doctor.findings import Finding, Level, Problems, Verdict, judge, require, shorten
 from eos_sink.ops.history import Written
 
 _OWN_PREFIX = "eos.transactional.id.prefix"
 
 
-def check_permissions(facts: Facts) -> Findings:
-    """Yields one failure for each resource."""
+def check_permissions(facts: Facts) -> Verdict:
+    """Yield one failure for each resource."""
     subject = facts.subject
     needs = Permissions(subject.prefix, subject.log)
     settings = subject.options.dead_letter_topic is not None
-    checks = [
+    yield from judge(
         *(
             _check_topic(facts.topics[name], Permissions.topic(name, settings=settings))
             for name in facts.named
@@ -28,69 +28,58 @@ def check_permissions(facts: Facts) -> Findings:
         _check_topic(facts.topics[subject.log], (needs.log_read, needs.log_write)),
         _check_probe(facts.may_write, needs.transactions),
         _check_probe(facts.may_join, needs.group),
-    ]
-    found = [finding for check in checks for finding in collect(check)]
+    )
     topics = ", ".join(facts.named) or "no topic of the query's"
-    what = f"all that is needed on {topics}, {subject.log}, and what starts with {subject.start}"
-    yield from found or [Check.PERMISSIONS.ok(what)]
+    return f"all that is needed on {topics}, {subject.log}, and what starts with {subject.start}"
 
 
-def _check_topic(topic: TopicDescription | Unseen | None, needs: tuple[Acl, ...]) -> Findings:
+def _check_topic(topic: TopicDescription | Unseen | None, needs: tuple[Acl, ...]) -> Problems:
     if topic is None:
         return  # The brokers do not show the permissions on a missing topic.
     if isinstance(topic, Unseen) and topic.missing:
         yield _lack(*needs)  # Each of them implies Describe, so none is granted.
         return
     what = f"whether this principal has {needs[0]}"
-    allowed = Check.PERMISSIONS.require(topic, what).allowed
-    if allowed is None:
-        yield Check.PERMISSIONS.unseen(what, Unseen("the brokers do not show it (KIP-430)"))
-        return
-    operations = {operation_name(each) for each in allowed}
-    lacking = [acl for acl in needs if acl.operation not in operations]
-    if lacking:
+    seen = require(topic, what)
+    if seen.allowed is None:
+        yield Finding.unseen(what, Unseen("the brokers do not show it (KIP-430)"))
+    elif lacking := seen.lacking(needs):
         yield _lack(*lacking)
 
 
-def _check_probe(allowed: bool | Unseen, acl: Acl) -> Findings:
-    if not Check.PERMISSIONS.require(allowed, f"whether this principal has {acl}"):
+def _check_probe(allowed: bool | Unseen, acl: Acl) -> Problems:
+    if not require(allowed, f"whether this principal has {acl}"):
         yield _lack(acl)
 
 
 def _lack(*acls: Acl) -> Finding:
     reason = ": it could not read back the outcome of a crash" * (acls[0].operation == "Read")
-    return Finding(
-        Check.PERMISSIONS,
-        Level.FAILURE,
-        f"this principal lacks {', '.join(map(str, acls))}",
-        f"The query is refused at its start{reason}.",
-        missing=acls,
-    )
+    what = f"this principal lacks {', '.join(map(str, acls))}"
+    meaning = f"The query is refused at its start{reason}."
+    return Finding(Level.FAILURE, what, meaning, missing=acls)
 
 
-def check_names(facts: Facts) -> Findings:
+def check_names(facts: Facts) -> Verdict:
     subject = facts.subject
-    log = Check.NAMES.require(facts.log, "the names of queries") or LogFacts()
+    log = require(facts.log, "the names of queries") or LogFacts()
     known = {*log.names, *filter(None, [subject.names])}
-    checks = [
+    yield from judge(
         _check_twins(log.records),
         _check_ids(facts, known),
         *(_check_members(group, members) for group, members in sorted(facts.members.items())),
         _check_groups(facts, known),
-    ]
-    found = [finding for check in checks for finding in collect(check)]
-    what = f"what starts with {subject.start} belongs to queries of the log"
-    yield from found or [Check.NAMES.ok(what)]
+    )
+    return f"what starts with {subject.start} belongs to queries of the log"
 
 
-def _check_twins(records: Mapping[str, Written]) -> Findings:
+def _check_twins(records: Mapping[str, Written]) -> Problems:
     """Two queries that decided batches of one stream for the same topic."""
     decided = [(n, d) for n, written in sorted(records.items()) if (d := written.record.decision)]
     for index, (name, ours) in enumerate(decided):
         for other, theirs in decided[index + 1 :]:
             topics = {*ours.topics} & {*theirs.topics}
             if topics and theirs.batch.stream in ours.batch.namesakes:
-                yield Check.NAMES.warning(
+                yield Finding.warning(
                     f"{name} and {other} have both written stream {ours.batch.stream} to "
                     f"{', '.join(sorted(topics))}",
                     "A checkpoint was moved or copied, or eos.id was changed: if both run, every "
@@ -100,9 +89,9 @@ def _check_twins(records: Mapping[str, Written]) -> Findings:
                 )
 
 
-def _check_ids(facts: Facts, known: set[QueryNames]) -> Findings:
+def _check_ids(facts: Facts, known: set[QueryNames]) -> Problems:
     what = f"transactional ids that start with {facts.subject.start}"
-    states = Check.NAMES.require(facts.transactions, what)
+    states = require(facts.transactions, what)
     ids = [state.transaction.transactional_id for state in states]
     drivers = {names.driver for names in known}
     starts = {f"{names.group}-{slot}" for names in known for slot in SLOTS}
@@ -110,7 +99,7 @@ def _check_ids(facts: Facts, known: set[QueryNames]) -> Findings:
     foreign = [name for name in rest if not _is_like_ours(name)]
     unknown = [name for name in rest if _is_like_ours(name)]
     if foreign:
-        yield Check.NAMES.warning(
+        yield Finding.warning(
             f"transactional ids start with {facts.subject.prefix} and are none of the sink's: "
             f"{shorten(foreign)}",
             "Another application uses the prefix: a principal with a permission for both can end "
@@ -118,7 +107,7 @@ def _check_ids(facts: Facts, known: set[QueryNames]) -> Findings:
             f"Give the queries a prefix of their own: {_OWN_PREFIX}.",
         )
     if unknown:
-        yield Check.NAMES.warning(
+        yield Finding.warning(
             f"transactional ids of queries that the decision log does not know: {shorten(unknown)}",
             "Their queries use another decision log, or never came to a decision; or the log has "
             "lost records, which a start of such a query reports.",
@@ -135,12 +124,12 @@ def _is_like_ours(name: str) -> bool:
     return tail.isdecimal() and head.rpartition("-")[2] in {str(slot) for slot in SLOTS}
 
 
-def _check_members(group: str, members: Sequence[MemberDescription] | Unseen) -> Findings:
-    seen = Check.NAMES.require(members, f"the members of group {group}")
+def _check_members(group: str, members: Sequence[MemberDescription] | Unseen) -> Problems:
+    seen = require(members, f"the members of group {group}")
     others = [each for each in seen if each.instance != f"{group}-driver"]
     if others:
         named = (f"{m.instance or m.client} on {m.host.lstrip('/')}" for m in others)
-        yield Check.NAMES.warning(
+        yield Finding.warning(
             f"group {group} has members that are not the driver: {shorten(named)}",
             "A consumer uses the query's group: it takes part in its rebalances, and the driver "
             "may be refused.",
@@ -148,20 +137,14 @@ def _check_members(group: str, members: Sequence[MemberDescription] | Unseen) ->
         )
 
 
-def _check_groups(facts: Facts, known: set[QueryNames]) -> Findings:
+def _check_groups(facts: Facts, known: set[QueryNames]) -> Problems:
     prefix = facts.subject.prefix
-    groups = Check.NAMES.require(facts.groups, f"groups that start with {prefix}")
+    groups = require(facts.groups, f"groups that start with {prefix}")
     unknown = sorted({*groups} - {names.group for names in known})
     if unknown and facts.subject.names is None:
-        yield Check.NAMES.warning(
+        yield Finding.warning(
             f"groups start with {prefix} and belong to no query of the log: {shorten(unknown)}",
             "Their queries use another decision log, or never came to a decision; or another "
             "application uses the prefix.",
             f"Kafka removes unused groups. Otherwise use another prefix ({_OWN_PREFIX}).",
         )
-
-
-CHECKS = (
-    check_permissions,
-    check_names,
-)

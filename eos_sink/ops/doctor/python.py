@@ -10,7 +10,7 @@ from typing import Any
 
 from eos_sink.errors import EosSinkError
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.ops.doctor.findings import Check, Finding, Findings
+from eos_sink.ops.doctor.findings import Finding, Verdict
 
 LIBRARIES = {
     "eos-sink": ("eos_sink", "", ""),
@@ -138,47 +138,37 @@ def try_clients(kafka: Mapping[str, str] | None) -> dict[str, Any]:
     return {"librdkafka": version, "native": load_library() is not None, "login": login}
 
 
-def check_clients(python: Python) -> Findings:
-    found: list[Finding] = []
+def check_clients(python: Python) -> Verdict:
     if _parse(python.version) < _PYTHON:
-        found.append(
-            Check.CLIENTS.failure(
-                f"Python {python.version} is older than {'.'.join(map(str, _PYTHON))}",
-                "The sink cannot be imported.",
-                "Use a newer Python, on driver and executors.",
-            )
+        yield Finding.failure(
+            f"Python {python.version} is older than {'.'.join(map(str, _PYTHON))}",
+            "The sink cannot be imported.",
+            "Use a newer Python, on driver and executors.",
         )
     for name, version in python.versions.items():
         if not is_supported(name, version):
             _, least, below = LIBRARIES[name]
             what = f"{name} {version}" if version else f"{name} is not installed"
             wanted = f"{least} or newer" + (f", below {below}" if below else "")
-            found.append(
-                Check.CLIENTS.failure(
-                    f"{what}; the sink is made for {wanted}",
-                    "The query may fail when it uses it.",
-                    _install(name, python),
-                )
+            yield Finding.failure(
+                f"{what}; the sink is made for {wanted}",
+                "The query may fail when it uses it.",
+                _install(name, python),
             )
     if python.error:
-        found.append(
-            Check.CLIENTS.failure(
-                f"a library cannot be imported: {python.error}",
-                "The query fails as soon as it uses it.",
-                f"{python.executable} -m pip install --force-reinstall eos-sink",
-            )
+        yield Finding.failure(
+            f"a library cannot be imported: {python.error}",
+            "The query fails as soon as it uses it.",
+            f"{python.executable} -m pip install --force-reinstall eos-sink",
         )
     elif not python.native:
-        found.append(
-            Check.CLIENTS.warning(
-                f"the sink does not know the fast path of librdkafka {python.librdkafka}",
-                "Rows go through confluent-kafka one by one: slower, otherwise the same.",
-                _install("confluent-kafka", python),
-            )
+        yield Finding.warning(
+            f"the sink does not know the fast path of librdkafka {python.librdkafka}",
+            "Rows go through confluent-kafka one by one: slower, otherwise the same.",
+            _install("confluent-kafka", python),
         )
     known = ", ".join(f"{name} {version}" for name, version in python.versions.items() if version)
-    what = f"Python {python.version}, {known}, librdkafka {python.librdkafka}"
-    yield from found or [Check.CLIENTS.ok(what)]
+    return f"Python {python.version}, {known}, librdkafka {python.librdkafka}"
 
 
 def is_supported(name: str, version: str) -> bool:

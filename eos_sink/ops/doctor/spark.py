@@ -14,9 +14,11 @@ from eos_sink.kafka.interfaces import Unseen
 from eos_sink.ops.doctor.findings import (
     Check,
     Finding,
-    Findings,
     Level,
-    collect,
+    Problems,
+    Verdict,
+    judge,
+    require,
     shorten,
 )
 from eos_sink.ops.doctor.python import Python, check_clients, make_look
@@ -125,45 +127,60 @@ def group_executors(seen: Iterable[Mapping[str, Any]]) -> list[Python]:
     ]
 
 
-def check_spark(here: Python, facts: SparkFacts) -> list[Finding]:
+def check_spark(here: Python, facts: SparkFacts) -> dict[Check, list[Finding]]:
     """Run all checks of a session."""
-    return [
-        *_check_format(facts),
-        *collect(_check_executors(here, facts)),
-        *_check_settings(facts.settings),
-    ]
+    return {
+        Check.FORMAT: [*judge(_check_format(facts))],
+        Check.EXECUTORS: [*judge(_check_executors(here, facts))],
+        Check.SPARK: [*judge(_check_settings(facts.settings))],
+    }
 
 
-def _check_format(facts: SparkFacts) -> Findings:
-    if facts.found:
-        yield Check.FORMAT.ok(f"Spark {facts.version} finds {_FORMAT}")
-        return
-    asked = facts.lookup_python or "python3 of the PATH"
-    yield Check.FORMAT.failure(
-        f"Spark {facts.version} does not find the format {_FORMAT}; it has asked {asked}",
-        f"format('{_FORMAT}') fails with DATA_SOURCE_NOT_FOUND: Spark looks formats up with "
-        "PYSPARK_PYTHON of the driver's environment, whatever spark.pyspark.python says.",
-        f"export PYSPARK_PYTHON={sys.executable}",
-        "Or call eos_sink.register(spark) in the program.",
+def _check_format(facts: SparkFacts) -> Verdict:
+    if not facts.found:
+        asked = facts.lookup_python or "python3 of the PATH"
+        yield Finding.failure(
+            f"Spark {facts.version} does not find the format {_FORMAT}; it has asked {asked}",
+            f"format('{_FORMAT}') fails with DATA_SOURCE_NOT_FOUND: Spark looks formats up with "
+            "PYSPARK_PYTHON of the driver's environment, whatever spark.pyspark.python says.",
+            f"export PYSPARK_PYTHON={sys.executable}",
+            "Or call eos_sink.register(spark) in the program.",
+        )
+    return f"Spark {facts.version} finds {_FORMAT}"
+
+
+def _check_executors(here: Python, facts: SparkFacts) -> Verdict:
+    seen = require(facts.executors, "what executors find")
+    yield from judge(*(_check_executor(here, python) for python in seen))
+    return ""
+
+
+def _check_executor(here: Python, python: Python) -> Verdict:
+    where = shorten(python.hosts)
+    yield from _check_python(here, python, where)
+    for address, why in sorted(python.unreachable.items()):
+        yield Finding.failure(
+            f"{where} cannot reach {address}: {why}",
+            "A task there waits for the partitions and coordinators of that broker, then fails.",
+            f"Open the way; this shows there whether it is: nc -vz {address.replace(':', ' ')}",
+        )
+    if python.login and not python.unreachable:
+        yield Finding.failure(
+            f"{where} cannot log in: {python.login.splitlines()[0]}",
+            "Every task there fails, although the login works on this machine.",
+            "Files that options name (kafka.ssl.*.location) have to be there on each host.",
+        )
+    return (
+        f"{where}: {python.executable} ({python.version}), eos-sink "
+        f"{python.versions.get(_SINK)}, librdkafka {python.librdkafka}; all brokers reached"
     )
 
 
-def _check_executors(here: Python, facts: SparkFacts) -> Findings:
-    for python in Check.EXECUTORS.require(facts.executors, "what executors find"):
-        where = shorten(python.hosts)
-        found = [*_check_python(here, python, where), *_check_network(python, where)]
-        what = (
-            f"{where}: {python.executable} ({python.version}), eos-sink "
-            f"{python.versions.get(_SINK)}, librdkafka {python.librdkafka}; all brokers reached"
-        )
-        yield from found or [Check.EXECUTORS.ok(what)]
-
-
-def _check_python(here: Python, python: Python, where: str) -> Findings:
+def _check_python(here: Python, python: Python, where: str) -> Problems:
     version, wanted = python.versions.get(_SINK, ""), here.versions.get(_SINK)
     install = f"On each of these hosts: {python.executable} -m pip install eos-sink"
     if not version:
-        yield Check.EXECUTORS.failure(
+        yield Finding.failure(
             f"eos-sink is not in {python.executable} of {where}",
             "Every task fails with a ModuleNotFoundError.",
             install,
@@ -172,32 +189,16 @@ def _check_python(here: Python, python: Python, where: str) -> Findings:
         )
         return
     for each in check_clients(python):
-        if each.level is not Level.OK:
-            yield replace(each, check=Check.EXECUTORS, what=f"{each.what}, on {where}")
+        yield replace(each, what=f"{each.what}, on {where}")
     if version != wanted:
-        yield Check.EXECUTORS.warning(
+        yield Finding.warning(
             f"eos-sink {version} on {where}, {wanted} here",
             "Driver and tasks have to understand each other's plans and reports.",
             f"{install}=={wanted}",
         )
 
 
-def _check_network(python: Python, where: str) -> Findings:
-    for address, why in sorted(python.unreachable.items()):
-        yield Check.EXECUTORS.failure(
-            f"{where} cannot reach {address}: {why}",
-            "A task there waits for the partitions and coordinators of that broker, then fails.",
-            f"Open the way; this shows there whether it is: nc -vz {address.replace(':', ' ')}",
-        )
-    if python.login and not python.unreachable:
-        yield Check.EXECUTORS.failure(
-            f"{where} cannot log in: {python.login.splitlines()[0]}",
-            "Every task there fails, although the login works on this machine.",
-            "Files that options name (kafka.ssl.*.location) have to be there on each host.",
-        )
-
-
-def _check_settings(settings: Mapping[str, str]) -> Findings:
+def _check_settings(settings: Mapping[str, str]) -> Verdict:
     def setting(name: str, default: str) -> str:
         return settings.get(name, default).strip().lower()
 
@@ -205,21 +206,21 @@ def _check_settings(settings: Mapping[str, str]) -> Findings:
     rules = (
         (
             setting(_SPECULATION, "false") == "true",
-            Check.SPARK.failure,
+            Finding.failure,
             f"{_SPECULATION}=true",
             "Two attempts of one task cannot hold one transaction: the first task stops the query.",
             f"--conf {_SPECULATION}=false",
         ),
         (
             setting(_MAX_FAILURES, "4") == "1" and not local,
-            Check.SPARK.warning,
+            Finding.warning,
             f"{_MAX_FAILURES}=1",
             "One failure of one task, such as the loss of an executor, ends the query.",
             f"--conf {_MAX_FAILURES}=4",
         ),
         (
             setting(_SOCKET, "false") != "true",
-            Check.SPARK.warning,
+            Finding.warning,
             f"{_SOCKET} is not true",
             "Only time is lost: delayed acknowledgements of TCP cost about 40 ms in each step of a "
             "batch and about 50 ms in each task.",
@@ -227,25 +228,22 @@ def _check_settings(settings: Mapping[str, str]) -> Findings:
         ),
         (
             setting(_REUSE, "true") == "false",
-            Check.SPARK.warning,
+            Finding.warning,
             f"{_REUSE}=false",
             "Only time is lost: each task starts a Python and creates its Kafka clients.",
             f"--conf {_REUSE}=true",
         ),
     )
-    found = [level(*texts) for wrong, level, *texts in rules if wrong]
+    yield from (level(*texts) for wrong, level, *texts in rules if wrong)
     names = sorted(name for name in settings if name.startswith(SESSION_PREFIX))
     unknown = [n for n in names if kind_of(n.removeprefix(SESSION_PREFIX)) is Kind.UNKNOWN]
     if unknown:
-        found.append(
-            Check.SPARK.failure(
-                f"{', '.join(unknown)}: no such option",
-                "The program stops where it calls eos_sink.register(spark).",
-                "Correct the name: docs/options.md has them all.",
-            )
+        yield Finding.failure(
+            f"{', '.join(unknown)}: no such option",
+            "The program stops where it calls eos_sink.register(spark).",
+            "Correct the name: docs/options.md has them all.",
         )
     if names:
         what = "defaults of options, for programs that call eos_sink.register(spark): "
-        found.append(Check.SPARK.ok(what + ", ".join(names)))
-    known = ", ".join(f"{name}={value}" for name, value in sorted(settings.items()) if value)
-    yield from found or [Check.SPARK.ok(known)]
+        yield Finding(Level.OK, what + ", ".join(names))
+    return ", ".join(f"{name}={value}" for name, value in sorted(settings.items()) if value)

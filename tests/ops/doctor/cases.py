@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -146,14 +147,17 @@ def with_options(**changes: Any) -> Subject:
     return replace(SUBJECT, options=replace(OPTIONS, **changes))
 
 
-def findings(seen: Facts, subject: Subject | None = None) -> list[Finding]:
+def findings(seen: Facts, subject: Subject | None = None) -> dict[Check, list[Finding]]:
     return run_checks(replace(seen, subject=subject or seen.subject), PYTHON)
 
 
-def of(check: Check, found: list[Finding]) -> dict[Level, list[Finding]]:
+def levels(found: Mapping[Check, list[Finding]]) -> set[Level]:
+    return {each.level for some in found.values() for each in some}
+
+
+def of(check: Check, found: Mapping[Check, list[Finding]]) -> dict[Level, list[Finding]]:
     """Those of a check, by level."""
-    levels: dict[Level, list[Finding]] = {}
-    for each in found:
-        if each.check is check:
-            levels.setdefault(each.level, []).append(each)
-    return levels
+    by_level: dict[Level, list[Finding]] = {}
+    for each in found[check]:
+        by_level.setdefault(each.level, []).append(each)
+    return by_level

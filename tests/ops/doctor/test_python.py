@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from eos_sink.ops.doctor.findings import Level
+from eos_sink.ops.doctor.findings import Level, judge
 from eos_sink.ops.doctor.python import (
     LIBRARIES,
     OPTIONAL,
@@ -49,7 +49,7 @@ def test_a_version_is_compared_with_the_bounds(version: str, fine: bool) -> None
 
 
 def wrong(**changes: object) -> str:
-    (found,) = check_clients(replace(PYTHON, **changes))  # type: ignore[arg-type]
+    (found,) = judge(check_clients(replace(PYTHON, **changes)))  # type: ignore[arg-type]
     return "" if found.level is Level.OK else f"{found.what} | {' '.join(found.remedy)}"
 
 
@@ -61,12 +61,12 @@ def test_a_wrong_version_is_reported_with_the_command_that_repairs_it() -> None:
     assert text.endswith("/opt/venv/bin/python -m pip install 'kafka-python>=3.0.12,<4'")
     assert "Python 3.9.2" in wrong(version="3.9.2")
     assert "numpy: ImportError: no" in wrong(error="numpy: ImportError: no")
-    assert "one by one" in next(iter(check_clients(replace(PYTHON, native=False)))).meaning
+    assert "one by one" in next(check_clients(replace(PYTHON, native=False))).meaning
 
 
 def test_this_python_has_all_that_the_sink_needs() -> None:
     here: Python = this_python()
-    assert [each.level for each in check_clients(here)] == [Level.OK]
+    assert [each.level for each in judge(check_clients(here))] == [Level.OK]
     assert here.librdkafka
     assert here.native
 
