@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import settings
+
+from tests.protocol.world import World
 
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
+
+
+@pytest.fixture
+def world() -> World:
+    """A Kafka in memory, and nothing written yet."""
+    return World([])

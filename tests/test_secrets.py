@@ -32,8 +32,8 @@ from eos_sink.ops.observer import Observer
 from eos_sink.ops.resolve import Choice, apply_choice, gather_evidence, write_choice
 from eos_sink.options import parse_options
 from tests.fakes.admin import FakeAdmin
-from tests.protocol.test_stories import Driver, decide_and_die, late_attempt
-from tests.protocol.world import World, options
+from tests.protocol.driver import Driver, decide_and_die
+from tests.protocol.world import World, late_attempt, options
 
 CANARY = "canary7f3a"
 SECRETS = sorted({n for n in [*PROPERTIES, *(row.name for row in SETTINGS)] if is_secret(n)})

@@ -15,15 +15,10 @@ from eos_sink.cli.notebook import SinkStatus, SparkSide, make_status
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.ops.observer import Observer
 from tests.fakes.admin import FakeAdmin
-from tests.protocol.test_stories import STREAM, Driver, decide_and_die
+from tests.protocol.driver import STREAM, Driver, decide_and_die
 from tests.protocol.world import World
 
 SPARK = SparkSide("readings", STREAM, "run-1", active=True, error=None, committed=0)
-
-
-@pytest.fixture
-def world() -> World:
-    return World([])
 
 
 def look(world: World, spark: SparkSide = SPARK, **kafka: str) -> SinkStatus:

@@ -20,10 +20,9 @@ from eos_sink.ops.observer import Observer
 from eos_sink.protocol.model import BatchId, Numbering
 from tests.fakes.admin import FakeAdmin
 from tests.fakes.log import Outcome, Txn
-from tests.fakes.process import Killed, Moment
-from tests.protocol.test_batch import Job, world_of
-from tests.protocol.test_stories import At, Driver, decide_and_die, late_attempt, log, open_ids
-from tests.protocol.world import TOPIC, World, options
+from tests.fakes.process import At, Killed, Moment
+from tests.protocol.driver import Driver, Job, decide_and_die
+from tests.protocol.world import TOPIC, World, batch_options, late_attempt, log, open_ids, options
 
 
 @pytest.fixture
@@ -349,11 +348,11 @@ def test_each_task_of_a_batch_is_explained(world: World, ops: Operator) -> None:
 def test_a_write_without_a_number_is_explained_by_the_number_of_its_record(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    world = world_of()
+    world = World([], options=batch_options())
     monkeypatch.setattr(Observer.__init__, "__defaults__", (lambda: world.cluster.clock.ms,))
     ops = Operator(world)
     mine, other = (BatchId.numbered_by(Numbering.ONCE, name, 2) for name in ("mine", "other"))
-    Job(world).write(mine, [b"a"])
+    Job(world).run(mine, [b"a"])
     found = ops.explains(2, "--stream", mine.stream)
     assert found.ok
     assert [row[2] for row in cells(found)] == ["committed"]

@@ -24,20 +24,14 @@ from eos_sink.kafka_config.acls import Resource
 from eos_sink.ops.resolve import Choice, gather_evidence
 from eos_sink.protocol.model import LogRecord, Run
 from tests.fakes.admin import FakeAdmin
-from tests.ops.test_resolve import Operator, bring_into_doubt
-from tests.protocol.test_batch import Job, once, world_of
-from tests.protocol.test_stories import Driver
-from tests.protocol.world import World, options
+from tests.ops.operator import Operator, bring_into_doubt
+from tests.protocol.driver import Driver, Job, once
+from tests.protocol.world import World, batch_options, options
 
 BY_ID = query_identity("sales", None, None)
 BY_PATH = query_identity(None, "/data/orders", None)
 BY_NAME = query_identity(None, None, "clicks")
 KNOWN = [QueryNames(DEFAULT_PREFIX, name) for name in (BY_ID, BY_PATH, BY_NAME)]
-
-
-@pytest.fixture
-def world() -> World:
-    return World([])
 
 
 def typed(*words: str) -> argparse.Namespace:
@@ -200,7 +194,7 @@ def test_a_doubt_is_shown_as_text_and_as_json(world: World) -> None:
 
 
 def test_a_write_without_a_number_that_has_lost_rows_needs_a_choice() -> None:
-    world = world_of()
+    world = World([], options=batch_options())
     job, batch = Job(world), once("1")
     job.dies_after_the_decision(batch, [b"a"])
     assert make_report(world.options, Operator(world).looks()).ok
@@ -208,7 +202,7 @@ def test_a_write_without_a_number_that_has_lost_rows_needs_a_choice() -> None:
     report = make_report(world.options, Operator(world).looks())
     assert not report.ok
     assert "To continue: --accept" in render(report)
-    written = Operator(world).chooses_about(batch.stream, Choice.ACCEPT)
+    written = Operator(world).chooses(Choice.ACCEPT, stream=batch.stream)
     assert written.decision is not None
     assert make_report(world.options, Operator(world).looks()).ok
 

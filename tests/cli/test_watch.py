@@ -13,16 +13,11 @@ from eos_sink import cli
 from eos_sink.cli.output import CommandError
 from eos_sink.cli.watch import JsonLines, Lines, Picture, View, draw_bars, make_view
 from eos_sink.ops.observer import Observer
-from tests.ops.test_activity import Watching
-from tests.protocol.test_stories import Driver, decide_and_die
+from tests.ops.operator import Watching
+from tests.protocol.driver import Driver, decide_and_die
 from tests.protocol.world import World
 
 REACH = "--bootstrap-server kafka:9092"
-
-
-@pytest.fixture
-def world() -> World:
-    return World([])
 
 
 class Shown:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from enum import Enum, auto
 from functools import wraps
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
@@ -48,6 +49,24 @@ class Process:
                 raise
         if not self.alive:
             raise Killed(name)
+
+
+@dataclass
+class At:
+    """Does something once, at a port call of a process."""
+
+    process: Process
+    call: str
+    moment: Moment
+    deed: Callable[[], object]
+
+    def __post_init__(self) -> None:
+        self.process.hook = self._hook
+
+    def _hook(self, name: str, moment: Moment) -> None:
+        if (name, moment) == (self.call, self.moment):
+            self.process.hook = None
+            self.deed()
 
 
 class InProcess(Protocol):

@@ -6,48 +6,16 @@ from dataclasses import replace
 
 import pytest
 
-from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Unseen
 from eos_sink.ops.activity import (
     WINDOW_MS,
     ActivityTracker,
-    Ends,
     EventKind,
-    QueryEvent,
-    Throughput,
 )
 from eos_sink.ops.resolve import Choice
-from tests.ops.test_observer import Eye
-from tests.ops.test_resolve import Operator, bring_into_doubt
-from tests.protocol.test_batch import LOADS, Job, world_of
-from tests.protocol.test_stories import Driver, decide_and_die
-from tests.protocol.world import TOPIC, World, options
-
-
-@pytest.fixture
-def world() -> World:
-    return World([])
-
-
-class Watching:
-    """Looks at a world as `eos-sink watch` does."""
-
-    def __init__(self, world: World) -> None:
-        self._eye = Eye(world)
-        self._tracker = ActivityTracker(recent=3)
-
-    def happened(self) -> list[QueryEvent]:
-        self.look = self._eye.snapshot()
-        return self._tracker.update(self.look)
-
-    def kinds(self) -> list[EventKind]:
-        return [each.kind for each in self.happened()]
-
-    def throughput(self, ends: Ends | None = None) -> Throughput:
-        if ends is None:
-            ends = self._eye.admin.list_offsets(self.look.topics, Deadline(5))
-        (found,) = self._tracker.measure(self.look, ends)
-        return found
+from tests.ops.operator import Eye, Operator, Watching, bring_into_doubt
+from tests.protocol.driver import LOADS, Driver, Job, decide_and_die
+from tests.protocol.world import TOPIC, World, batch_options, options
 
 
 def test_a_batch_is_seen_decided_and_settled_once(world: World) -> None:
@@ -76,10 +44,10 @@ def test_each_batch_that_the_driver_wrote_is_seen_settled() -> None:
 
 
 def test_a_batch_write_whose_record_says_that_it_is_settled_is_seen_settled_once() -> None:
-    world = world_of()
+    world = World([], options=batch_options())
     job, watching = Job(world), Watching(world)
-    job.write(LOADS(3), [b"a"])
-    job.write(LOADS(4), [b"b"])
+    job.run(LOADS(3), [b"a"])
+    job.run(LOADS(4), [b"b"])
     once = [EventKind.DECIDED, EventKind.SETTLED]
     assert watching.kinds() == [EventKind.STARTED, *once, *once]
     assert watching.kinds() == []

@@ -23,8 +23,7 @@ from eos_sink.metrics.names import STEP_SECONDS, Count, Gauge
 from eos_sink.ops.exporter import ReaderDelays, Scraper, write_text
 from tests.fakes.admin import FakeAdmin
 from tests.prometheus.promtool import METRICS, promtool
-from tests.protocol.test_figures import Timed
-from tests.protocol.test_stories import Driver
+from tests.protocol.driver import Driver, Timed
 from tests.protocol.world import TOPIC, World, options
 
 # `Timed` has a clock that goes on by a second at each look: of the 60 seconds of a transaction, two
@@ -86,11 +85,6 @@ class Scraped:
             for name, labels, value, *_ in family.samples:
                 found.setdefault(name, {})[tuple(labels.values())] = value
         return found
-
-
-@pytest.fixture
-def world() -> World:
-    return World([])
 
 
 def test_the_metrics_of_a_query_are_those_of_its_latest_record_and_of_the_cluster(

@@ -7,19 +7,17 @@ from dataclasses import replace
 import pytest
 
 from eos_sink.identity import DEFAULT_PREFIX, QueryNames, TaskId
-from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import LogPosition, Transaction, TransactionState, TransactionStatus
 from eos_sink.kafka_config.acls import Resource
 from eos_sink.ops.alerts import AlertKind, find_alerts
 from eos_sink.ops.history import History, Written
-from eos_sink.ops.observer import Observer
 from eos_sink.ops.status import Driver as Driving
-from eos_sink.ops.status import QueryStatus, Snapshot, find_names, group_by_query
+from eos_sink.ops.status import find_names, group_by_query
 from eos_sink.protocol.model import BatchId, LogRecord
 from eos_sink.protocol.outcome import Outcome
-from tests.fakes.admin import FakeAdmin
-from tests.protocol.test_stories import Driver, decide_and_die, late_attempt
-from tests.protocol.world import TOPIC, World
+from tests.ops.operator import Eye
+from tests.protocol.driver import Driver, decide_and_die
+from tests.protocol.world import TOPIC, World, late_attempt
 
 NAMES = QueryNames("eos-sink-", "orders-0123456789")
 OPEN = TransactionStatus.ONGOING
@@ -51,28 +49,6 @@ def test_an_id_is_placed_by_its_group(transactional_id: str, query: str | None) 
 
 
 # --- stories
-
-
-@pytest.fixture
-def world() -> World:
-    return World([])
-
-
-class Eye:
-    """Takes snapshots of a world."""
-
-    def __init__(self, world: World, prefix: str = "eos-sink-") -> None:
-        self.admin = FakeAdmin(world.cluster)
-        self._observer = Observer(self.admin, prefix, lambda: world.cluster.clock.ms)
-        self._name = world.options.names.query
-
-    def snapshot(self) -> Snapshot:
-        return self._observer.look(Deadline(30))
-
-    def sees(self) -> QueryStatus:
-        found = self.snapshot().query(self._name)
-        assert found is not None
-        return found
 
 
 def test_a_cluster_without_a_log_has_no_queries(world: World) -> None:

@@ -3,85 +3,31 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
 from eos_sink.cli.resolve import make_report
-from eos_sink.decision_log import Entry
 from eos_sink.errors import OperatorNeededError, SupersededError
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import TransactionStatus, Visibility
 from eos_sink.ops import RefusedChoice
 from eos_sink.ops.resolve import (
     Choice,
-    QueryEvidence,
     apply_choice,
-    gather_evidence,
-    write_choice,
 )
 from eos_sink.protocol.model import Override, RowDigest
 from eos_sink.protocol.outcome import Outcome
-from tests.fakes.admin import FakeAdmin
 from tests.fakes.kafka import FakeKafka
-from tests.fakes.process import Killed, Moment
-from tests.protocol.test_stories import At, Driver, decide_and_die, late_attempt, log, open_ids
-from tests.protocol.world import TOPIC, World, options
-
-
-@pytest.fixture
-def world() -> World:
-    return World([])
-
-
-class Operator:
-    """Uses `eos-sink resolve`."""
-
-    def __init__(self, world: World) -> None:
-        self._world = world
-        self._admin = FakeAdmin(world.cluster)
-
-    def meanwhile(self, call: str, deed: Callable[[], object]) -> None:
-        def do() -> None:
-            deed()
-
-        At(self._admin.kafka.process, call, Moment.AFTER, do)
-
-    def looks(self, most: int = 1000) -> QueryEvidence:
-        return gather_evidence(self._admin, self._world.options, most, Deadline(30))
-
-    def chooses(self, choice: Choice, *partitions: int, seen: QueryEvidence | None = None) -> Entry:
-        evidence = seen or self.looks()
-        decision, _ = apply_choice(evidence, choice, partitions)
-        kafka, options = self._admin.kafka, self._world.options
-        return write_choice(kafka, options, evidence, decision, Deadline(30))
-
-    def chooses_about(self, stream: str, choice: Choice, *partitions: int) -> Entry:
-        evidence = self.looks()
-        decision, earlier = apply_choice(evidence, choice, partitions, stream)
-        deadline = Deadline(30)
-        kafka, options = self._admin.kafka, self._world.options
-        return write_choice(kafka, options, evidence, decision, deadline, earlier)
+from tests.fakes.process import At, Killed, Moment
+from tests.ops.operator import Operator, bring_into_doubt
+from tests.protocol.driver import Driver, decide_and_die
+from tests.protocol.world import TOPIC, World, late_attempt, log, open_ids, options
 
 
 @pytest.fixture
 def ops(world: World) -> Operator:
     return Operator(world)
-
-
-def bring_into_doubt(world: World, *, committed: bool = True) -> None:
-    """A batch of two partitions, decided; then its ids are taken and its topic is emptied."""
-    if committed:
-        driver = Driver(world)
-        driver.committer.commit(driver.write(driver.planner.plan(), 0, [b"a"], [b"b"]))
-    else:
-        driver = decide_and_die(world)
-    for partition in range(2):
-        late_attempt(world, 0, partition)
-    for log_ in world.cluster.topics[TOPIC].partitions:
-        log_.delete_before(log_.end)
-    assert Driver(world).planner.plan().doubtful == {0, 1}
 
 
 # --- looking
@@ -266,7 +212,7 @@ def test_an_operator_chooses_about_a_stream_that_another_one_has_followed(
     with pytest.raises(OperatorNeededError) as stop:
         Driver(world, stream="one").run(0, [b"other"])
     assert f"--{choice.value} --stream one" in stop.value.remedy
-    ops.chooses_about("one", choice)
+    ops.chooses(choice, stream="one")
     Driver(world, stream="one").run(0, [b"other"])
     Driver(world, stream="two").run(0, [b"two"])
     again = [b"other"] if choice is Choice.FORGET else []
@@ -280,14 +226,14 @@ def test_a_batch_whose_rows_are_not_known_may_be_accepted(world: World, ops: Ope
     with pytest.raises(OperatorNeededError) as stop:
         Driver(world, stream="two").run(0, [b"two"])
     assert "--accept --stream two" in stop.value.remedy
-    ops.chooses_about("two", Choice.ACCEPT)
+    ops.chooses(Choice.ACCEPT, stream="two")
     Driver(world, stream="two").run(0, [b"two"])
     assert world.visible() == [b"one", b"two"]
 
 
 def test_a_choice_about_a_stream_may_name_the_latest_one(world: World, ops: Operator) -> None:
     Driver(world, stream="one").run(0, [b"a"])
-    ops.chooses_about("one", Choice.FORGET)
+    ops.chooses(Choice.FORGET, stream="one")
     Driver(world, stream="one").run(0, [b"a"])
     assert world.visible() == [b"a", b"a"]
 
@@ -302,9 +248,9 @@ def test_a_choice_about_a_stream_is_refused_where_it_says_nothing(
     Driver(world, stream="two").run(0, [b"two"])
     before = log(world)
     with pytest.raises(RefusedChoice):
-        ops.chooses_about(stream, choice)
+        ops.chooses(choice, stream=stream)
     with pytest.raises(RefusedChoice):
-        ops.chooses_about("one", Choice.FORGET, 0)
+        ops.chooses(Choice.FORGET, 0, stream="one")
     assert log(world) == before
 
 

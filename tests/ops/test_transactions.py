@@ -10,14 +10,9 @@ from eos_sink.kafka.interfaces import EndOutcome, Transaction, TransactionStatus
 from eos_sink.ops import RefusedChoice
 from eos_sink.ops.transactions import commit_decided, end_undecided
 from tests.fakes.kafka import FakeKafka
-from tests.fakes.process import Killed, Moment
-from tests.protocol.test_stories import At, Driver, decide_and_die, late_attempt, log, open_ids
-from tests.protocol.world import World
-
-
-@pytest.fixture
-def world() -> World:
-    return World([])
+from tests.fakes.process import At, Killed, Moment
+from tests.protocol.driver import Driver, decide_and_die
+from tests.protocol.world import World, late_attempt, log, open_ids
 
 
 class Operator:

@@ -28,6 +28,10 @@ class Actor:
         self._yielded.acquire()
         return self.finished
 
+    def finish(self) -> None:
+        """Let it run to its end."""
+        assert self.go()
+
     def park(self) -> None:
         """Called from inside: return control to the caller of `go`, until the next call."""
         self._yielded.release()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
@@ -15,6 +16,9 @@ from tests.protocol.spark import Gate, QueryFailed, Run
 from tests.protocol.world import Batch, World, options
 
 MOST_RUNS = 8
+# Two rows in one transaction, one in another, and a partition without rows.
+BATCHES: list[Batch] = [[[b"a", b"b"], [b"c"]], [[b"d"], []]]
+SAMPLES = int(os.environ.get("EOS_FAULT_SAMPLES", "150"))
 # Of the gates at which a fault is tried: `make test` has every third one.
 STEPS = [3, pytest.param(1, marks=pytest.mark.long)]
 

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import itertools
 import logging
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from eos_sink.decision_log import DecisionRegister
 from eos_sink.driver.committer import Committer
-from eos_sink.driver.planner import Planner
 from eos_sink.errors import (
     ConfigurationError,
     OperatorNeededError,
@@ -21,70 +17,16 @@ from eos_sink.errors import (
 )
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import MemberState
-from eos_sink.options import parse_batch_options
-from eos_sink.protocol.model import BatchId, Numbering, Plan, Run, TaskReport
-from eos_sink.task.writer import TaskWriter
+from eos_sink.protocol.model import BatchId, Numbering, Plan
 from tests.fakes.kafka import FakeKafka
-from tests.fakes.process import Killed, Moment
-from tests.protocol.test_stories import At, Driver, late_attempt, log, open_ids
-from tests.protocol.world import TOPIC, World
-
-GIVEN = {
-    "kafka.bootstrap.servers": "nowhere:1",
-    "topic": TOPIC,
-    "eos.transaction.timeout.ms": "60000",
-    "eos.inline.bytes": "0",
-}
-LOADS = partial(BatchId.numbered_by, Numbering.VERSION, "loads")
-FRAMES = partial(BatchId.numbered_by, Numbering.FOREACH, "query-1")
-OTHERS = partial(BatchId.numbered_by, Numbering.FOREACH, "query-2")
-_PIDS = itertools.count(100)
-
-
-def once(name: str) -> BatchId:
-    return BatchId.numbered_by(Numbering.ONCE, name, 0)
-
-
-def world_of(world: World | None = None, **given: str) -> World:
-    sink = parse_batch_options({**GIVEN, **{k.replace("_", "."): v for k, v in given.items()}}).sink
-    return World([], options=sink, cluster=world.cluster) if world else World([], options=sink)
-
-
-class Job:
-    """A session of Spark: the processes that it keeps for its batch writes."""
-
-    def __init__(self, world: World) -> None:
-        self.world = world
-        run = Run("host-a", next(_PIDS), 0, world.options.origin)
-        self.planner = Planner(FakeKafka(world.cluster), world.options, run)
-        self.commits = FakeKafka(world.cluster)
-        self.committer = Committer(self.commits, world.options, lambda: world.cluster.clock.ms)
-
-    def tasks(
-        self, plan: Plan, batch: BatchId, parts: Sequence[Sequence[bytes]], spark_run: str = ""
-    ) -> list[TaskReport]:
-        kafka = FakeKafka(self.world.cluster)
-        return [
-            TaskWriter(kafka, self.world.options, plan).write(
-                batch, number, [pa.RecordBatch.from_pydict({"value": list(rows)})], spark_run
-            )
-            for number, rows in enumerate(parts)
-        ]
-
-    def write(self, batch: BatchId, *parts: Sequence[bytes], spark_run: str = "") -> None:
-        self.committer.commit(self.tasks(self.planner.plan(), batch, parts, spark_run))
-
-    def dies_after_the_decision(
-        self, batch: BatchId, *parts: Sequence[bytes], spark_run: str = ""
-    ) -> None:
-        At(self.commits.process, "log_producer.commit", Moment.AFTER, self.commits.process.kill)
-        with pytest.raises(Killed):
-            self.write(batch, *parts, spark_run=spark_run)
+from tests.fakes.process import At, Moment
+from tests.protocol.driver import FRAMES, LOADS, OTHERS, Driver, Job, once
+from tests.protocol.world import World, batch_options, late_attempt, log, open_ids
 
 
 @pytest.fixture
 def world() -> World:
-    return world_of()
+    return World([], options=batch_options())
 
 
 @pytest.fixture
@@ -96,29 +38,29 @@ def job(world: World) -> Job:
 
 
 def test_a_version_that_is_written_again_is_written_once(world: World, job: Job) -> None:
-    job.write(LOADS(3), [b"a"], [b"b"])
-    job.write(LOADS(3), [b"b", b"a"])
-    Job(world).write(LOADS(3), [b"a"], [b"b"])
+    job.run(LOADS(3), [b"a"], [b"b"])
+    job.run(LOADS(3), [b"b", b"a"])
+    Job(world).run(LOADS(3), [b"a"], [b"b"])
     assert world.visible() == [b"a", b"b"]
 
 
 def test_a_lower_version_is_skipped_whatever_rows_it_has(
     world: World, job: Job, caplog: pytest.LogCaptureFixture
 ) -> None:
-    job.write(LOADS(3), [b"a"])
+    job.run(LOADS(3), [b"a"])
     with caplog.at_level(logging.WARNING):
-        job.write(LOADS(2), [b"other"], [b"rows"])
+        job.run(LOADS(2), [b"other"], [b"rows"])
     assert world.visible() == [b"a"]
     assert "version 2 of txnAppId 'loads' is skipped" in caplog.text
     assert "2 rows" in caplog.text
-    job.write(LOADS(7), [b"b"])
+    job.run(LOADS(7), [b"b"])
     assert world.visible() == [b"a", b"b"]
 
 
 def test_a_version_with_other_rows_than_before_is_an_error(world: World, job: Job) -> None:
-    job.write(LOADS(3), [b"a"])
+    job.run(LOADS(3), [b"a"])
     with pytest.raises(OperatorNeededError, match="higher txnVersion"):
-        job.write(LOADS(3), [b"other"])
+        job.run(LOADS(3), [b"other"])
     assert world.visible() == [b"a"]
 
 
@@ -127,13 +69,13 @@ def test_a_version_that_was_decided_by_a_job_that_died_is_finished_and_written_o
 ) -> None:
     job.dies_after_the_decision(LOADS(3), [b"a"], [b"b"])
     assert world.visible() == []
-    Job(world).write(LOADS(3), [b"a"], [b"b"])
+    Job(world).run(LOADS(3), [b"a"], [b"b"])
     assert world.visible() == [b"a", b"b"]
 
 
 def test_the_next_version_finishes_what_a_job_that_died_has_decided(world: World, job: Job) -> None:
     job.dies_after_the_decision(LOADS(3), [b"a"])
-    Job(world).write(LOADS(4), [b"b"])
+    Job(world).run(LOADS(4), [b"b"])
     assert world.visible() == [b"a", b"b"]
 
 
@@ -143,9 +85,9 @@ def test_the_lost_part_of_a_version_is_written_again_with_it_and_not_passed_over
     job.dies_after_the_decision(LOADS(3), [b"a"], [b"b"])
     late_attempt(world, 0, 1)
     with pytest.raises(OperatorNeededError, match="Write that version again"):
-        Job(world).write(LOADS(4), [b"c"])
-    Job(world).write(LOADS(3), [b"a"], [b"b"])
-    Job(world).write(LOADS(4), [b"c"])
+        Job(world).run(LOADS(4), [b"c"])
+    Job(world).run(LOADS(3), [b"a"], [b"b"])
+    Job(world).run(LOADS(4), [b"c"])
     assert world.visible() == [b"a", b"b", b"c"]
 
 
@@ -156,7 +98,7 @@ def test_a_write_without_rows_finishes_what_an_earlier_one_has_decided(
     world: World, job: Job
 ) -> None:
     job.dies_after_the_decision(once("1"), [b"a"])
-    Job(world).write(once("2"), [])
+    Job(world).run(once("2"), [])
     assert world.visible() == [b"a"]
 
 
@@ -164,11 +106,11 @@ def test_an_abort_without_reports_ends_what_the_tasks_have_left_open(
     world: World, job: Job
 ) -> None:
     plan = job.planner.plan()
-    job.tasks(plan, once("1"), [[b"a"], [b"b"]])
+    job.write(plan, once("1"), [b"a"], [b"b"])
     assert len(open_ids(world)) == 2
     job.committer.abort([], plan.token)
     assert open_ids(world) == []
-    job.write(once("2"), [b"c"])
+    job.run(once("2"), [b"c"])
     assert world.visible() == [b"c"]
 
 
@@ -176,9 +118,9 @@ def test_of_two_writes_at_the_same_time_the_older_one_needs_its_own_id(
     world: World, job: Job
 ) -> None:
     plan = job.planner.plan()
-    Job(world).write(once("2"), [b"b"])
+    Job(world).run(once("2"), [b"b"])
     with pytest.raises(SupersededError, match=r"eos\.id, or a txnAppId, of its own"):
-        job.tasks(plan, once("1"), [[b"a"]])
+        job.write(plan, once("1"), [b"a"])
     assert world.visible() == [b"b"]
 
 
@@ -187,11 +129,11 @@ def test_of_two_writes_of_one_session_at_the_same_time_the_older_one_is_refused(
     batch: Callable[[Any], BatchId], world: World, job: Job
 ) -> None:
     """Spark keeps the planner process of the older one, which has written nothing so far."""
-    job.write(once("before"), [b"before"])
+    job.run(once("before"), [b"before"])
     older, newer = job.planner.plan(), job.planner.plan()
     with pytest.raises(SupersededError):
-        job.tasks(older, once("older"), [[b"older"]], spark_run="r1")
-    reports = job.tasks(newer, batch(2), [[b"new"], [b"er"]], spark_run="r2")
+        job.write(older, once("older"), [b"older"], spark_run="r1")
+    reports = job.write(newer, batch(2), [b"new"], [b"er"], spark_run="r2")
     Committer(FakeKafka(world.cluster), world.options).abort([], older.token)
     job.committer.commit(reports)
     assert world.visible() == [b"before", b"er", b"new"]
@@ -210,16 +152,16 @@ def test_the_note_of_a_write_does_not_give_up_the_next_one_of_its_session(
         Moment.BEFORE,
         lambda: plans.append(job.planner.plan()),
     )
-    job.write(once("one"), [b"one"])
-    job.committer.commit(job.tasks(plans[0], once("two"), [[b"two"]]))
+    job.run(once("one"), [b"one"])
+    job.committer.commit(job.write(plans[0], once("two"), [b"two"]))
     assert world.visible() == [b"one", b"two"]
 
 
 def test_two_sessions_that_write_in_turns_do_not_disturb_each_other(world: World, job: Job) -> None:
     other = Job(world)
     for number in range(3):
-        job.write(once(f"a{number}"), [b"a%d" % number])
-        other.write(once(f"b{number}"), [b"b%d" % number])
+        job.run(once(f"a{number}"), [b"a%d" % number])
+        other.run(once(f"b{number}"), [b"b%d" % number])
     assert world.visible() == [b"a0", b"a1", b"a2", b"b0", b"b1", b"b2"]
 
 
@@ -227,18 +169,18 @@ def test_a_session_that_has_not_yet_heard_of_another_ones_write_joins_again(
     world: World, job: Job, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Heartbeats are seconds apart."""
-    job.write(once("1"), [b"a"])
-    Job(world).write(once("2"), [b"b"])
+    job.run(once("1"), [b"a"])
+    Job(world).run(once("2"), [b"b"])
     assert job.planner._session._member is not None
     monkeypatch.setattr(job.planner._session._member, "state", lambda: MemberState.CURRENT)
-    job.write(once("3"), [b"c"])
+    job.run(once("3"), [b"c"])
     assert world.visible() == [b"a", b"b", b"c"]
 
 
 def test_a_single_write_is_not_kept_among_the_earlier_streams(world: World, job: Job) -> None:
-    job.write(FRAMES(0), [b"a"], spark_run="1")
+    job.run(FRAMES(0), [b"a"], spark_run="1")
     for number in range(20):
-        job.write(once(str(number)), [b"%d" % number])
+        job.run(once(str(number)), [b"%d" % number])
     assert [each.batch for each in log(world)[-1].other_streams] == [FRAMES(0)]
 
 
@@ -246,9 +188,9 @@ def test_a_single_write_is_not_kept_among_the_earlier_streams(world: World, job:
 
 
 def test_a_frame_that_spark_replays_is_not_written_again(world: World, job: Job) -> None:
-    job.write(FRAMES(0), [b"a"], spark_run="1")
-    Job(world).write(FRAMES(0), [b"a"], spark_run="2")
-    Job(world).write(FRAMES(1), [b"b"], spark_run="2")
+    job.run(FRAMES(0), [b"a"], spark_run="1")
+    Job(world).run(FRAMES(0), [b"a"], spark_run="2")
+    Job(world).run(FRAMES(1), [b"b"], spark_run="2")
     assert world.visible() == [b"a", b"b"]
 
 
@@ -256,9 +198,9 @@ def test_a_frame_that_spark_replays_is_not_written_again(world: World, job: Job)
 def test_a_second_frame_under_one_identity_is_refused_also_if_it_has_the_same_rows(
     world: World, job: Job, rows: bytes
 ) -> None:
-    job.write(FRAMES(0), [b"a"], spark_run="1")
+    job.run(FRAMES(0), [b"a"], spark_run="1")
     with pytest.raises(ConfigurationError, match=r"each further one an eos\.id of its own"):
-        job.write(FRAMES(0), [rows], spark_run="1")
+        job.run(FRAMES(0), [rows], spark_run="1")
     assert world.visible() == [b"a"]
 
 
@@ -266,11 +208,11 @@ def test_a_second_frame_under_one_identity_is_refused_also_if_it_has_the_same_ro
 def test_a_second_frame_is_refused_in_a_run_that_has_replayed_the_first(
     world: World, job: Job, rows: bytes
 ) -> None:
-    job.write(FRAMES(0), [b"a"], spark_run="1")
+    job.run(FRAMES(0), [b"a"], spark_run="1")
     again = Job(world)
-    again.write(FRAMES(0), [b"a"], spark_run="2")
+    again.run(FRAMES(0), [b"a"], spark_run="2")
     with pytest.raises(ConfigurationError, match="a second time"):
-        again.write(FRAMES(0), [rows], spark_run="2")
+        again.run(FRAMES(0), [rows], spark_run="2")
 
 
 def test_a_second_frame_is_refused_in_a_run_that_has_mended_the_first(
@@ -279,9 +221,9 @@ def test_a_second_frame_is_refused_in_a_run_that_has_mended_the_first(
     job.dies_after_the_decision(FRAMES(0), [b"a"], [b"b"], spark_run="1")
     late_attempt(world, 0, 1)
     again = Job(world)
-    again.write(FRAMES(0), [b"a"], [b"b"], spark_run="2")
+    again.run(FRAMES(0), [b"a"], [b"b"], spark_run="2")
     with pytest.raises(ConfigurationError, match="a second time"):
-        again.write(FRAMES(0), [b"a"], [b"b"], spark_run="2")
+        again.run(FRAMES(0), [b"a"], [b"b"], spark_run="2")
     assert world.visible() == [b"a", b"b"]
 
 
@@ -289,10 +231,10 @@ def test_a_second_frame_under_an_id_of_its_own_is_written_after_the_first_was_re
     world: World, job: Job
 ) -> None:
     """The remedy in the error of the second frame, during the batch that it has stopped."""
-    second = world_of(world, eos_id="second")
-    job.write(FRAMES(0), [b"a"], spark_run="1")
-    Job(world).write(FRAMES(0), [b"a"], spark_run="2")
-    Job(second).write(FRAMES(0), [b"b"], spark_run="2")
+    second = World([], options=batch_options(**{"eos.id": "second"}), cluster=world.cluster)
+    job.run(FRAMES(0), [b"a"], spark_run="1")
+    Job(world).run(FRAMES(0), [b"a"], spark_run="2")
+    Job(second).run(FRAMES(0), [b"b"], spark_run="2")
     assert world.visible() == [b"a", b"b"]
 
 
@@ -302,19 +244,19 @@ def test_a_frame_without_rows_is_none(
 ) -> None:
     for spark_run in ("1", "2"):
         for rows in frames:
-            job.write(FRAMES(0), rows, [], spark_run=spark_run)
+            job.run(FRAMES(0), rows, [], spark_run=spark_run)
     assert world.visible() == [b"a"]
 
 
 def test_frames_for_two_topics_are_two_identities_of_one_query(world: World, job: Job) -> None:
     """The second topic's first decision is no checkpoint that has moved."""
-    other = world_of(world, topic="other")
+    other = World([], options=batch_options(topic="other"), cluster=world.cluster)
     world.cluster.create_topic("other", 1)
     job.dies_after_the_decision(FRAMES(5), [b"a"], spark_run="1")
     again = Job(world)
-    again.write(FRAMES(5), [b"a"], spark_run="2")
-    Job(other).write(FRAMES(5), [b"b"], spark_run="2")
-    again.write(FRAMES(6), [b"c"], spark_run="2")
+    again.run(FRAMES(5), [b"a"], spark_run="2")
+    Job(other).run(FRAMES(5), [b"b"], spark_run="2")
+    again.run(FRAMES(6), [b"c"], spark_run="2")
     assert world.visible() == [b"a", b"c"]
     assert [entry.value for entry in world.cluster.read_committed("other")] == [b"b"]
 
@@ -327,10 +269,10 @@ def test_a_query_that_changes_to_or_from_foreach_batch_during_a_batch_is_refused
     if to == "foreach_batch":
         Driver(streams, "query-1").run(5, [b"a"])
         with pytest.raises(OperatorNeededError, match="another identity"):
-            job.write(FRAMES(5), [b"a"], spark_run="2")
+            job.run(FRAMES(5), [b"a"], spark_run="2")
     else:
-        job.write(once("1"), [b"0"])
-        job.write(FRAMES(5), [b"a"], spark_run="1")
+        job.run(once("1"), [b"0"])
+        job.run(FRAMES(5), [b"a"], spark_run="1")
         with pytest.raises(OperatorNeededError, match="another identity"):
             Driver(streams, "query-1").run(5, [b"a"])
     assert world.visible().count(b"a") == 1
@@ -339,9 +281,9 @@ def test_a_query_that_changes_to_or_from_foreach_batch_during_a_batch_is_refused
 def test_a_query_that_changes_to_foreach_batch_between_two_batches_goes_on(
     world: World, job: Job
 ) -> None:
-    job.write(once("1"), [b"0"])
+    job.run(once("1"), [b"0"])
     Driver(World([], cluster=world.cluster), "query-1").run(5, [b"a"])
-    job.write(FRAMES(6), [b"b"], spark_run="1")
+    job.run(FRAMES(6), [b"b"], spark_run="1")
     assert world.visible() == [b"0", b"a", b"b"]
 
 
@@ -350,19 +292,19 @@ def test_an_old_copy_of_the_checkpoint_is_refused_also_inside_foreach_batch(
 ) -> None:
     """Nothing is skipped here: a batch that is planned again may have more rows than before."""
     for number in range(3):
-        job.write(FRAMES(number), [b"%d" % number], spark_run="1")
+        job.run(FRAMES(number), [b"%d" % number], spark_run="1")
     with pytest.raises(OperatorNeededError, match="old copy of the checkpoint"):
-        Job(world).write(FRAMES(1), [b"1"], spark_run="2")
+        Job(world).run(FRAMES(1), [b"1"], spark_run="2")
 
 
 def test_an_older_batch_than_a_frame_had_before_another_query_wrote_is_refused(
     world: World, job: Job
 ) -> None:
-    job.write(FRAMES(0), [b"a"], spark_run="1")
-    job.write(FRAMES(1), [b"b"], spark_run="1")
-    job.write(OTHERS(0), [b"c"], spark_run="9")
+    job.run(FRAMES(0), [b"a"], spark_run="1")
+    job.run(FRAMES(1), [b"b"], spark_run="1")
+    job.run(OTHERS(0), [b"c"], spark_run="9")
     with pytest.raises(OperatorNeededError):
-        Job(world).write(FRAMES(0), [b"a"], spark_run="2")
+        Job(world).run(FRAMES(0), [b"a"], spark_run="2")
     assert world.visible() == [b"a", b"b", b"c"]
 
 
@@ -370,25 +312,25 @@ def test_a_second_frame_is_refused_also_after_another_query_has_written(
     world: World, job: Job
 ) -> None:
     """In the run that wrote the first, and in one that found it written."""
-    job.write(FRAMES(0), [b"a"], spark_run="1")
-    job.write(OTHERS(0), [b"b"], spark_run="9")
+    job.run(FRAMES(0), [b"a"], spark_run="1")
+    job.run(OTHERS(0), [b"b"], spark_run="9")
     with pytest.raises(ConfigurationError):
-        job.write(FRAMES(0), [b"a"], spark_run="1")
+        job.run(FRAMES(0), [b"a"], spark_run="1")
     again = Job(world)
-    again.write(FRAMES(0), [b"a"], spark_run="2")
+    again.run(FRAMES(0), [b"a"], spark_run="2")
     with pytest.raises(ConfigurationError):
-        again.write(FRAMES(0), [b"a"], spark_run="2")
+        again.run(FRAMES(0), [b"a"], spark_run="2")
     assert world.visible() == [b"a", b"b"]
 
 
 def test_a_frame_without_rows_changes_nothing_after_another_query_has_written(
     world: World, job: Job
 ) -> None:
-    job.write(FRAMES(0), [b"a"], spark_run="1")
-    job.write(OTHERS(0), [b"b"], spark_run="9")
+    job.run(FRAMES(0), [b"a"], spark_run="1")
+    job.run(OTHERS(0), [b"b"], spark_run="9")
     job.planner.plan()
     before = log(world)
-    job.write(FRAMES(0), [], spark_run="2")
+    job.run(FRAMES(0), [], spark_run="2")
     assert log(world)[-1].decision == before[-1].decision
     assert log(world)[-1].other_streams == before[-1].other_streams
 
@@ -396,12 +338,12 @@ def test_a_frame_without_rows_changes_nothing_after_another_query_has_written(
 def test_a_replay_under_a_shared_identity_whose_driver_dies_before_it_aborts_frees_readers(
     world: World, job: Job
 ) -> None:
-    job.write(FRAMES(0), [b"a"], spark_run="1")
-    job.write(OTHERS(0), [b"b"], spark_run="9")
+    job.run(FRAMES(0), [b"a"], spark_run="1")
+    job.run(OTHERS(0), [b"b"], spark_run="9")
     Job(world).dies_after_the_decision(FRAMES(0), [b"a"], spark_run="2")
     assert len(open_ids(world)) == 1
-    Job(world).write(FRAMES(0), [b"a"], spark_run="3")
-    Job(world).write(OTHERS(0), [b"b"], spark_run="10")
+    Job(world).run(FRAMES(0), [b"a"], spark_run="3")
+    Job(world).run(OTHERS(0), [b"b"], spark_run="10")
     assert open_ids(world) == []
     assert world.visible() == [b"a", b"b"]
     assert world.judge.violations == []
@@ -412,10 +354,10 @@ def test_lost_rows_of_a_frame_stop_every_query_of_its_identity(world: World, job
     job.dies_after_the_decision(FRAMES(0), [b"a"], [b"b"], spark_run="1")
     late_attempt(world, 0, 1)
     with pytest.raises(OperatorNeededError):
-        Job(world).write(OTHERS(0), [b"c"], spark_run="9")
-    Job(world).write(FRAMES(0), [b"a"], [b"b"], spark_run="2")
-    Job(world).write(OTHERS(0), [b"c"], spark_run="9")
-    Job(world).write(FRAMES(0), [b"a"], [b"b"], spark_run="3")
+        Job(world).run(OTHERS(0), [b"c"], spark_run="9")
+    Job(world).run(FRAMES(0), [b"a"], [b"b"], spark_run="2")
+    Job(world).run(OTHERS(0), [b"c"], spark_run="9")
+    Job(world).run(FRAMES(0), [b"a"], [b"b"], spark_run="3")
     assert world.visible() == [b"a", b"b", b"c"]
 
 
@@ -423,33 +365,33 @@ def test_one_query_too_many_under_an_identity_is_refused_before_anything_is_deci
     world: World, job: Job, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("eos_sink.protocol.rules.MAX_STREAMS", 2)
-    job.write(FRAMES(0), [b"a"], spark_run="1")
-    job.write(OTHERS(0), [b"b"], spark_run="9")
+    job.run(FRAMES(0), [b"a"], spark_run="1")
+    job.run(OTHERS(0), [b"b"], spark_run="9")
     plan = job.planner.plan()
     before = log(world)
     third = BatchId.numbered_by(Numbering.FOREACH, "query-3", 0)
-    reports = job.tasks(plan, third, [[b"c"]])
+    reports = job.write(plan, third, [b"c"])
     with pytest.raises(ConfigurationError):
         job.committer.commit(reports)
     assert log(world) == before
     job.committer.abort(reports, plan.token)
-    job.write(OTHERS(1), [b"d"], spark_run="9")
+    job.run(OTHERS(1), [b"d"], spark_run="9")
     assert world.visible() == [b"a", b"b", b"d"]
 
 
 def test_a_stream_and_a_batch_write_of_the_same_id_do_not_meet(world: World) -> None:
     streams = World([], cluster=world.cluster)
-    batches = world_of(world, eos_id="story")
+    batches = World([], options=batch_options(**{"eos.id": "story"}), cluster=world.cluster)
     assert streams.options.names != batches.options.names
     driver = Driver(streams)
     driver.run(0, [b"a"])
-    Job(batches).write(FRAMES(0), [b"b"], spark_run="1")
+    Job(batches).run(FRAMES(0), [b"b"], spark_run="1")
     driver.run(1, [b"c"])
     assert world.visible() == [b"a", b"b", b"c"]
 
 
 def test_the_run_is_kept_when_a_record_is_written_again(world: World, job: Job) -> None:
-    job.write(FRAMES(0), [b"a"], spark_run="1")
+    job.run(FRAMES(0), [b"a"], spark_run="1")
     Job(world).planner.plan()
     latest = DecisionRegister(FakeKafka(world.cluster), world.options.names).read(Deadline(1))
     assert latest.decision is not None
@@ -461,13 +403,13 @@ def test_the_first_of_many_jobs_under_one_identity_is_replayed_without_an_operat
     world: World, others: int
 ) -> None:
     """Frames to one topic share an identity; the first job's last commit entry is missing."""
-    Job(world).write(FRAMES(0), [b"a"], spark_run="1")
+    Job(world).run(FRAMES(0), [b"a"], spark_run="1")
     for number in range(others):
         name = f"job-{number}"
         batch = BatchId.numbered_by(Numbering.FOREACH, name, 0)
-        Job(world).write(batch, [name.encode()], spark_run=name)
-    Job(world).write(FRAMES(0), [b"a"], spark_run="2")
-    Job(world).write(FRAMES(1), [b"b"], spark_run="2")
+        Job(world).run(batch, [name.encode()], spark_run=name)
+    Job(world).run(FRAMES(0), [b"a"], spark_run="2")
+    Job(world).run(FRAMES(1), [b"b"], spark_run="2")
     assert world.visible().count(b"a") == 1
     assert world.visible().count(b"b") == 1
     assert open_ids(world) == []

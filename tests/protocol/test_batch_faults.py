@@ -9,29 +9,19 @@ import random
 
 import pytest
 
-from eos_sink.options import parse_batch_options
 from eos_sink.protocol.model import Numbering
-from tests.protocol.explore import STEPS, Fault, Scenario, Story, Strike
-from tests.protocol.test_faults import BATCHES, SAMPLES
-from tests.protocol.world import TOPIC, Checkpoint, World
+from tests.protocol.explore import BATCHES, SAMPLES, STEPS, Fault, Scenario, Story, Strike
+from tests.protocol.world import Checkpoint, World, batch_options
 
 # The frames of a query keep more in the log, so the short run has them.
 NUMBERINGS = [Numbering.FOREACH, pytest.param(Numbering.VERSION, marks=pytest.mark.long)]
 SHORT = (Fault.KILL_RUN, Fault.LEAVE_RUN)
 FAULTS = [f if f in SHORT else pytest.param(f, marks=pytest.mark.long) for f in Fault]
-OPTIONS = parse_batch_options(
-    {
-        "kafka.bootstrap.servers": "nowhere:1",
-        "topic": TOPIC,
-        "eos.transaction.timeout.ms": "60000",
-        "eos.inline.bytes": "0",
-    }
-).sink
 
 
 def play(numbering: Numbering, *strikes: Strike, same_jvm: bool = False) -> Story:
     checkpoint = Checkpoint(stream=f"{numbering.value}writes")
-    world = World(list(BATCHES), checkpoint=checkpoint, options=OPTIONS)
+    world = World(list(BATCHES), checkpoint=checkpoint, options=batch_options())
     return Story(world, Scenario(strikes, same_jvm)).play()
 
 

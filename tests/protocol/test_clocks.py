@@ -7,17 +7,12 @@ import pytest
 from eos_sink.driver.committer import Committer
 from eos_sink.errors import CommitFailedError, OutcomeUnknownError, SupersededError
 from eos_sink.kafka.deadline import Deadline
-from tests.fakes.process import Moment
+from tests.fakes.process import At, Moment
 from tests.fakes.producer import FakeProducer
-from tests.protocol.test_stories import At, Driver, log, open_ids
-from tests.protocol.world import World, options
+from tests.protocol.driver import Driver
+from tests.protocol.world import World, log, open_ids, options
 
 HOUR_MS = 3_600_000
-
-
-@pytest.fixture
-def world() -> World:
-    return World([])
 
 
 def wrong(world: World, off_ms: int) -> Driver:

@@ -11,8 +11,7 @@ import pytest
 
 from eos_sink import cli
 from eos_sink.errors import OperatorNeededError
-from tests.protocol.test_quiet_week import decide_only, forget_open
-from tests.protocol.test_stories import Driver
+from tests.protocol.driver import Driver, decide_and_die
 from tests.protocol.world import World, options
 
 LOG, PREFIX = "team.log", "team b-"
@@ -34,8 +33,8 @@ def from_an_old_checkpoint(world: World) -> None:
 
 
 def in_doubt(world: World) -> None:
-    decide_only(Driver(world), world, 1, [b"b"])
-    forget_open(world)
+    decide_and_die(world, [b"b"], batch=1)
+    world.a_week_passes()
     Driver(world).run(1, [b"b"])
 
 

@@ -15,21 +15,13 @@ from eos_sink.ops import RefusedChoice
 from eos_sink.ops.resolve import Choice
 from eos_sink.protocol.model import DeadLetters, Numbering
 from tests.fakes.kafka import FakeKafka
-from tests.fakes.process import Moment
-from tests.ops.test_resolve import Operator
+from tests.fakes.process import At, Moment
+from tests.ops.operator import Operator
+from tests.protocol.driver import Driver, decide_and_die, lose_last
 from tests.protocol.explore import Fault, Scenario, Story, Strike
+from tests.protocol.repartitioned import BATCHES, OTHERS, Repartitioned, stops_for_partitions, wrong
 from tests.protocol.spark import Gate
-from tests.protocol.test_other_partitions import (
-    BATCHES,
-    OTHERS,
-    Repartitioned,
-    latest,
-    lose_a_part,
-    stops_for_partitions,
-    wrong,
-)
-from tests.protocol.test_stories import At, Driver, decide_and_die, late_attempt, log
-from tests.protocol.world import TOPIC, World, options
+from tests.protocol.world import TOPIC, World, late_attempt, latest, log, options
 
 
 @pytest.fixture
@@ -41,24 +33,9 @@ def complete(world: World) -> None:
     Operator(world).chooses(Choice.COMPLETE)
 
 
-def lose_last(world: World, *parts: list[bytes]) -> None:
-    """Of a decided batch, the last partition is aborted and the others are committed."""
-    driver = Driver(world)
-    reports = driver.write(driver.planner.plan(), 0, *parts)
-    last = len(parts) - 1
-    At(
-        driver.commits.process,
-        "log_producer.commit",
-        Moment.AFTER,
-        lambda: late_attempt(world, reports[0].slot, last),
-    )
-    with pytest.raises(UnfinishedError):
-        driver.committer.commit(reports)
-
-
 @pytest.mark.parametrize("name", OTHERS)
 def test_a_replay_in_other_partitions_writes_what_is_not_visible(world: World, name: str) -> None:
-    lose_a_part(world)
+    lose_last(world)
     complete(world)
     reports = Driver(world).run(0, *OTHERS[name])
     assert world.visible() == [b"a", b"b"]
@@ -76,7 +53,7 @@ def test_a_replay_in_other_partitions_writes_what_is_not_visible(world: World, n
 
 
 def test_the_error_names_the_choice(world: World) -> None:
-    lose_a_part(world)
+    lose_last(world)
     with pytest.raises(OperatorNeededError) as stop:
         Driver(world).run(0, [b"a", b"b"])
     query = world.options.names.query
@@ -110,7 +87,7 @@ def test_a_lost_row_with_the_content_of_a_visible_one_leaves_the_old_partitions(
 
 
 def test_a_replay_with_other_rows_is_not_written(world: World) -> None:
-    lose_a_part(world)
+    lose_last(world)
     complete(world)
     for other in ([b"a", b"x"], [b"a"], [b"a", b"b", b"c"], [b"b"]):
         with pytest.raises(OperatorNeededError, match="with other rows"):
@@ -234,7 +211,7 @@ def test_a_choice_that_leads_nowhere_is_refused(world: World) -> None:
         operator.chooses(Choice.COMPLETE, 0)
     Driver(world, "stream-2").run(0, [b"c"])
     with pytest.raises(RefusedChoice, match="the latest decision"):
-        operator.chooses_about("stream-1", Choice.COMPLETE)
+        operator.chooses(Choice.COMPLETE, stream="stream-1")
     assert [each.stream for each in log(world)[-1].decided] == ["stream-1", "stream-2"]
 
 
@@ -246,7 +223,7 @@ def test_a_batch_that_is_lost_as_a_whole_needs_no_completion(world: World) -> No
 
 
 def test_a_single_write_is_not_completed(world: World) -> None:
-    lose_a_part(world)
+    lose_last(world)
     operator = Operator(world)
     seen = operator.looks()
     assert seen.entry is not None
@@ -275,7 +252,7 @@ def test_deleted_rows_cannot_be_told_from_lost_ones(world: World) -> None:
 
 
 def test_dead_letters_are_not_recognised(world: World) -> None:
-    lose_a_part(world)
+    lose_last(world)
     decision = replace(
         latest(world), dead_letters=(DeadLetters(0, 1),), dead_letter_topic="letters"
     )
@@ -287,7 +264,7 @@ def test_dead_letters_are_not_recognised(world: World) -> None:
 
 def test_the_driver_writes_no_rows_of_a_completion(world: World) -> None:
     """It could not be completed if it was lost in part."""
-    lose_a_part(world)
+    lose_last(world)
     complete(world)
     inline = options(**{"eos.inline.bytes": "4096"})
     Driver(World([], options=inline, cluster=world.cluster)).run(0, [b"b", b"a"])
@@ -296,7 +273,7 @@ def test_the_driver_writes_no_rows_of_a_completion(world: World) -> None:
 
 
 def test_too_many_visible_rows_are_refused(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    lose_a_part(world)
+    lose_last(world)
     monkeypatch.setattr(completion, "MOST_ROWS", 0)
     with pytest.raises(RefusedChoice, match="more than 0"):
         complete(world)
@@ -305,7 +282,7 @@ def test_too_many_visible_rows_are_refused(world: World, monkeypatch: pytest.Mon
 def test_a_topic_that_cannot_be_read_now_is_read_by_the_next_start(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lose_a_part(world)
+    lose_last(world)
     complete(world)
     for unread in ([], [PartitionTail(TOPIC, 0, 0, 0, 0, 0, unread="no leader")]):
         with monkeypatch.context() as patched:

@@ -6,20 +6,15 @@ call; the first run of the query has about two hundred.
 
 from __future__ import annotations
 
-import os
 import random
 
 import pytest
 
 from eos_sink.errors import OperatorNeededError
 from tests.fakes.process import Moment
-from tests.protocol.explore import STEPS, ZOMBIES, Fault, Strike, play
+from tests.protocol.explore import BATCHES, SAMPLES, STEPS, ZOMBIES, Fault, Strike, play
 from tests.protocol.spark import Gate
-from tests.protocol.world import Batch
 
-# Two rows in one transaction, one in another, and a partition without rows.
-BATCHES: list[Batch] = [[[b"a", b"b"], [b"c"]], [[b"d"], []]]
-SAMPLES = int(os.environ.get("EOS_FAULT_SAMPLES", "150"))
 # Each seed plays a third of the samples; `make test` has the first.
 SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in (1, 2))]
 

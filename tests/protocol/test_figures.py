@@ -5,58 +5,19 @@ from __future__ import annotations
 import itertools
 import json
 import logging
-import pickle
-from collections.abc import Callable, Sequence
 
-import pyarrow as pa
 import pytest
 
 from eos_sink.driver.batch_metrics import BatchMetrics
-from eos_sink.driver.committer import Committer
-from eos_sink.driver.planner import Planner
 from eos_sink.errors import BatchFailedError, SupersededError, UnfinishedError
 from eos_sink.metrics import events
 from eos_sink.metrics.names import Count, Event, Step
 from eos_sink.metrics.stats import Stats
-from eos_sink.protocol.model import BatchId, Plan, Run, TaskReport
-from eos_sink.task.writer import TaskWriter
-from tests.fakes.kafka import FakeKafka
-from tests.fakes.process import Moment
-from tests.protocol.test_stories import STREAM, At, Driver, late_attempt, log
-from tests.protocol.world import World, options
+from tests.fakes.process import At, Moment
+from tests.protocol.driver import STREAM, Timed
+from tests.protocol.world import World, late_attempt, log, options
 
 _PIDS = itertools.count(100)
-
-
-def seconds() -> Callable[[], float]:
-    """A clock that is one second later each time that it is read."""
-    ticks = itertools.count()
-    return lambda: float(next(ticks))
-
-
-class Timed(Driver):
-    """A driver of a separate run. Each step takes a second, a decision one before its vote and one
-    after it."""
-
-    def __init__(self, world: World) -> None:
-        super().__init__(world)
-        self.identity = Run("host-a", next(_PIDS), 0, world.options.origin)
-        self.planner = Planner(self.plans, world.options, self.identity)
-        self.committer = Committer(
-            self.commits, world.options, lambda: world.cluster.clock.ms, seconds()
-        )
-
-    def task(self, plan: Plan, batch: int, partition: int, rows: Sequence[bytes]) -> TaskReport:
-        writer = TaskWriter(FakeKafka(self.world.cluster), self.world.options, plan, seconds())
-        data = [pa.RecordBatch.from_pydict({"value": [row]}) for row in rows]
-        report = writer.write(BatchId(STREAM, batch), partition, data)
-        assert pickle.loads(pickle.dumps(report)).took == report.took
-        return report
-
-
-@pytest.fixture
-def world() -> World:
-    return World([])
 
 
 def stats(world: World) -> Stats:

@@ -22,15 +22,10 @@ from eos_sink.errors import (
 from eos_sink.protocol.model import BatchId, Plan
 from eos_sink.task.writer import TaskWriter
 from tests.fakes.kafka import FakeKafka
-from tests.fakes.process import Killed, Moment
+from tests.fakes.process import At, Killed, Moment
 from tests.protocol.actor import Actor
-from tests.protocol.test_stories import STREAM, At, Driver, late_attempt, log, open_ids, wake
-from tests.protocol.world import TOPIC, World
-
-
-@pytest.fixture
-def world() -> World:
-    return World([])
+from tests.protocol.driver import STREAM, Driver
+from tests.protocol.world import TOPIC, World, late_attempt, log, open_ids
 
 
 @pytest.fixture
@@ -87,7 +82,7 @@ def test_a_commit_that_wakes_up_while_its_transactions_are_aborted_decides_nothi
     assert not commit.go()
     other = Driver(world)
     kafka = other.commits if by == "abort" else driver.plans
-    At(kafka.process, "control.end", when, lambda: wake(commit))
+    At(kafka.process, "control.end", when, commit.finish)
     if by == "abort":
         other.committer.abort(reports)
     else:

@@ -21,12 +21,12 @@ from eos_sink.protocol.model import (
     PlanToken,
     RowDigest,
 )
-from tests.fakes.process import Moment
+from tests.fakes.process import At, Moment
 from tests.fakes.producer import FakeProducer
+from tests.protocol.driver import Driver
 from tests.protocol.explore import STEPS, Fault, Story, Strike, play
 from tests.protocol.spark import Gate
-from tests.protocol.test_stories import At, Driver, late_attempt, log, open_ids
-from tests.protocol.world import TOPIC, Batch, World, options
+from tests.protocol.world import TOPIC, Batch, World, late_attempt, log, open_ids, options
 
 INLINE = "65536"
 # A single row comes in one Arrow batch, two rows in two: the first task opens a transaction.

@@ -9,10 +9,10 @@ import pytest
 from eos_sink.errors import Action, ClusterError, EosSinkError, OutcomeUnknownError
 from eos_sink.kafka.deadline import Deadline
 from tests.fakes.log import PartitionLog
-from tests.fakes.process import Killed, Moment
+from tests.fakes.process import At, Killed, Moment
 from tests.fakes.producer import FakeProducer
-from tests.protocol.test_stories import At, Driver, log, open_ids
-from tests.protocol.world import TOPIC, World, options
+from tests.protocol.driver import Driver
+from tests.protocol.world import TOPIC, World, log, open_ids, options
 
 # Two rows in a transaction of their task, and one of the driver's.
 PARTS = [b"a", b"b"], [b"c"]

@@ -10,14 +10,9 @@ from eos_sink.driver.planner import Planner
 from eos_sink.errors import ClusterError, OperatorNeededError, SupersededError
 from eos_sink.kafka.deadline import Deadline
 from tests.fakes.kafka import FakeLogReader
-from tests.fakes.process import Moment
-from tests.protocol.test_stories import At, Driver, late_attempt
-from tests.protocol.world import World
-
-
-@pytest.fixture
-def world() -> World:
-    return World([])
+from tests.fakes.process import At, Moment
+from tests.protocol.driver import Driver
+from tests.protocol.world import World, late_attempt
 
 
 def delete_log(world: World) -> None:

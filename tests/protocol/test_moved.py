@@ -10,13 +10,8 @@ from eos_sink.decision_log import DecisionRegister
 from eos_sink.errors import OperatorNeededError
 from eos_sink.kafka.deadline import Deadline
 from tests.fakes.kafka import FakeKafka
-from tests.protocol.test_stories import Driver
+from tests.protocol.driver import Driver
 from tests.protocol.world import World
-
-
-@pytest.fixture
-def world() -> World:
-    return World([])
 
 
 def moved(world: World) -> World:

@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import SupportsIndex, overload
 
 import pytest
 
 from eos_sink.decision_log import DecisionRegister
 from eos_sink.errors import Action, OperatorNeededError, UnfinishedError
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.protocol.model import Decision, Override
-from tests.fakes.process import Moment
+from eos_sink.protocol.model import Override
+from tests.fakes.process import At, Moment
+from tests.protocol.driver import Driver, decide_and_die, lose_last
 from tests.protocol.explore import Fault, Scenario, Story, Strike
+from tests.protocol.repartitioned import BATCHES, OTHERS, Repartitioned, wrong
 from tests.protocol.spark import Gate
-from tests.protocol.test_stories import At, Driver, decide_and_die, late_attempt, log
-from tests.protocol.world import Batch, World, options
-
-OTHERS: dict[str, list[list[bytes]]] = {
-    "more": [[], [b"b"], [], [b"a"]],
-    "fewer": [[b"b", b"a"]],
-    "the same": [[b"a"], [b"b"]],
-    "moved": [[b"b"], [b"a"]],
-}
+from tests.protocol.world import World, late_attempt, latest, options
 
 
 @pytest.fixture
@@ -36,12 +28,6 @@ def world() -> World:
 def other(request: pytest.FixtureRequest) -> list[list[bytes]]:
     found: list[list[bytes]] = request.param
     return found
-
-
-def latest(world: World) -> Decision:
-    decision = log(world)[-1].decision
-    assert decision is not None
-    return decision
 
 
 def lose_all(world: World, *parts: list[bytes]) -> None:
@@ -148,7 +134,7 @@ def test_an_operators_choices_end_with_the_partitions_that_they_are_about(world:
 def test_a_batch_that_is_visible_in_part_names_the_partitions_and_goes_on_with_them(
     world: World, name: str
 ) -> None:
-    lose_a_part(world)
+    lose_last(world)
     with pytest.raises(OperatorNeededError) as stop:
         Driver(world).run(0, *OTHERS[name])
     error = stop.value
@@ -161,16 +147,6 @@ def test_a_batch_that_is_visible_in_part_names_the_partitions_and_goes_on_with_t
     assert world.visible() == [b"a"]
     Driver(world).run(0, [b"a"], [b"b"])
     assert world.visible() == [b"a", b"b"]
-
-
-def lose_a_part(world: World) -> None:
-    driver = Driver(world)
-    reports = driver.write(driver.planner.plan(), 0, [b"a"], [b"b"])
-    process = driver.commits.process
-    At(process, "log_producer.commit", Moment.AFTER, lambda: late_attempt(world, 0, 1))
-    with pytest.raises(UnfinishedError):
-        driver.committer.commit(reports)
-    assert world.visible() == [b"a"]
 
 
 def test_rows_that_the_driver_wrote_are_visible_so_the_others_need_their_partitions() -> None:
@@ -187,51 +163,10 @@ def test_rows_that_the_driver_wrote_are_visible_so_the_others_need_their_partiti
 # --- crashes
 
 
-class Repartitioned(list[Batch]):
-    """Batches whose partitions are others each time that a run reads them."""
-
-    def __init__(self, batches: Sequence[Batch]) -> None:
-        super().__init__(batches)
-        self._reads: Counter[int] = Counter()
-
-    @overload
-    def __getitem__(self, key: SupportsIndex) -> Batch: ...
-    @overload
-    def __getitem__(self, key: slice) -> list[Batch]: ...
-    def __getitem__(self, key: SupportsIndex | slice) -> Batch | list[Batch]:
-        if isinstance(key, slice):
-            return super().__getitem__(key)
-        number = key.__index__()
-        batch = super().__getitem__(number)
-        self._reads[number] += 1
-        layouts: list[Batch] = [
-            batch,
-            [[], *([row] for part in batch for row in part)],
-            [[row for part in batch for row in part]],
-        ]
-        return layouts[(self._reads[number] - 1) % len(layouts)]
-
-
-# The driver writes partitions of one row, if it writes any.
-BATCHES: list[Batch] = [[[b"a", b"b"], [b"c", b"d"], []]]
-
-
 def play(*strikes: Strike, inline: str) -> Story:
     """A user who obeys: a start that stops for its partitions is followed by one with others."""
     world = World(Repartitioned(BATCHES), options=options(**{"eos.inline.bytes": inline}))
     return Story(world, Scenario(strikes)).play()
-
-
-def wrong(story: Story) -> list[str]:
-    """What went wrong, without the stops for partitions of a batch that is visible in part."""
-    asked = [each for each in story.groundless if stops_for_partitions(each)]
-    for each in asked:
-        story.groundless.remove(each)
-    return story.verdict
-
-
-def stops_for_partitions(error: BaseException) -> bool:
-    return isinstance(error, OperatorNeededError) and "decided_partitions" in error.data
 
 
 def crashes_of_a_rewrite(inline: str, step: int) -> Iterator[Story]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from eos_sink.errors import OperatorNeededError
-from tests.protocol.test_stories import Driver
+from tests.protocol.driver import Driver
 from tests.protocol.world import TOPIC, World, options
 
 OTHER = "team-"

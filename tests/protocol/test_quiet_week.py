@@ -13,92 +13,69 @@ from eos_sink.ops.resolve import Choice
 from eos_sink.ops.status import Snapshot
 from eos_sink.protocol.model import BatchId, LogRecord
 from eos_sink.protocol.outcome import Outcome
-from tests.fakes.process import Killed, Moment
-from tests.ops.test_observer import Eye
-from tests.ops.test_resolve import Operator
-from tests.protocol.test_batch import FRAMES, LOADS, OTHERS, Job, once, world_of
-from tests.protocol.test_stories import At, Driver, late_attempt, log, open_ids
-from tests.protocol.world import TOPIC, World
-
-
-@pytest.fixture
-def world() -> World:
-    return World([])
-
-
-def forget(world: World) -> None:
-    """`transactional.id.expiration.ms` and the topic's retention have passed."""
-    coordinator = world.cluster.coordinator
-    for name in coordinator.list_all(world.options.names.group):
-        coordinator.forget(name)
-    for partition in world.cluster.topics[TOPIC].partitions:
-        partition.delete_before(partition.end)
-
-
-def decide_only(driver: Driver, world: World, batch: int, *rows: list[bytes]) -> None:
-    """The process of commit() dies behind the decision."""
-    reports = driver.write(driver.planner.plan(), batch, *rows)
-    At(driver.commits.process, "log_producer.commit", Moment.AFTER, driver.commits.process.kill)
-    with pytest.raises(Killed):
-        driver.committer.commit(reports)
+from tests.fakes.process import At, Moment
+from tests.ops.operator import Eye, Operator
+from tests.protocol.driver import FRAMES, LOADS, OTHERS, Driver, Job, decide_and_die, once
+from tests.protocol.world import (
+    World,
+    batch_options,
+    late_attempt,
+    log,
+    open_ids,
+)
 
 
 def test_a_weekly_stream_needs_no_operator(world: World) -> None:
     for week in range(3):
         Driver(world).run(week, [b"%d" % week], [b"x"])
         assert b"%d" % week in world.visible()
-        forget(world)
+        world.a_week_passes()
 
 
 @pytest.mark.parametrize("made", [LOADS, FRAMES, lambda week: once(str(week))])
 def test_a_weekly_batch_write_needs_no_operator(made: Callable[[int], BatchId]) -> None:
-    world = world_of()
+    world = World([], options=batch_options())
     for week in range(3):
-        Job(world).write(made(week), [b"%d" % week], [b"x"], spark_run=str(week))
+        Job(world).run(made(week), [b"%d" % week], [b"x"], spark_run=str(week))
         assert b"%d" % week in world.visible()
-        forget(world)
+        world.a_week_passes()
 
 
 def test_weekly_frames_of_two_queries_that_share_an_identity_need_no_operator() -> None:
     """Neither query's next batch proves that the other's was committed."""
-    world = world_of()
-    Job(world).write(FRAMES(0), [b"a0"], spark_run="a")
-    Job(world).write(OTHERS(0), [b"b0"], spark_run="b")
+    world = World([], options=batch_options())
+    Job(world).run(FRAMES(0), [b"a0"], spark_run="a")
+    Job(world).run(OTHERS(0), [b"b0"], spark_run="b")
     for week in range(1, 3):
-        forget(world)
-        Job(world).write(FRAMES(week), [b"a%d" % week], spark_run=f"a{week}")
-        Job(world).write(OTHERS(week), [b"b%d" % week], spark_run=f"b{week}")
-        assert world.visible() == [b"a%d" % week, b"b%d" % week]
+        world.a_week_passes()
+        Job(world).run(FRAMES(week), [b"a%d" % week], spark_run=f"a{week}")
+        Job(world).run(OTHERS(week), [b"b%d" % week], spark_run=f"b{week}")
+        assert world.visible() == [b"%s%d" % (q, n) for q in (b"a", b"b") for n in range(week + 1)]
 
 
 def test_frames_of_one_query_pay_for_no_second_record() -> None:
-    world = world_of()
-    Job(world).write(FRAMES(0), [b"a"], spark_run="1")
+    world = World([], options=batch_options())
+    Job(world).run(FRAMES(0), [b"a"], spark_run="1")
     assert [record.settled for record in log(world)] == [False, False]
 
 
 def test_a_version_that_was_settled_may_be_written_again_after_the_week() -> None:
-    world = world_of()
-    Job(world).write(LOADS(3), [b"a"])
-    forget(world)
-    Job(world).write(LOADS(3), [b"a"])
-    assert world.visible() == []
+    world = World([], options=batch_options())
+    Job(world).run(LOADS(3), [b"a"])
+    world.a_week_passes()
+    Job(world).run(LOADS(3), [b"a"])
+    assert world.visible() == [b"a"]
 
 
 def test_a_batch_in_doubt_that_is_replayed_stops(world: World) -> None:
-    decide_only(Driver(world), world, 0, [b"a"], [b"b"])
-    forget_open(world)
+    decide_and_die(world, [b"a"], [b"b"])
+    world.a_week_passes()
     again = Driver(world)
     plan = again.planner.plan()
     assert plan.doubtful == {0, 1}
     with pytest.raises(OperatorNeededError) as stop:
         again.write(plan, 0, [b"a"], [b"b"])
     assert stop.value.data == {"batch": 0, "partitions": [0, 1], "rows": 2}
-
-
-def forget_open(world: World) -> None:
-    world.cluster.coordinator.time_out(world.options.names.group)
-    forget(world)
 
 
 @pytest.mark.parametrize(
@@ -117,20 +94,20 @@ def forget_open(world: World) -> None:
 def test_only_a_later_batch_of_a_query_proves_that_a_doubtful_one_was_committed(
     decided: BatchId, now: BatchId, stops: bool
 ) -> None:
-    world = world_of()
+    world = World([], options=batch_options())
     Job(world).dies_after_the_decision(decided, [b"a"], spark_run="1")
-    forget_open(world)
+    world.a_week_passes()
     if stops:
         with pytest.raises(OperatorNeededError):
-            Job(world).write(now, [b"b"], spark_run="2")
+            Job(world).run(now, [b"b"], spark_run="2")
         assert world.visible() == []
     else:
-        Job(world).write(now, [b"b"], spark_run="2")
+        Job(world).run(now, [b"b"], spark_run="2")
 
 
 def test_another_stream_does_not_prove_it(world: World) -> None:
-    decide_only(Driver(world), world, 0, [b"a"])
-    forget_open(world)
+    decide_and_die(world, [b"a"])
+    world.a_week_passes()
     with pytest.raises(OperatorNeededError):
         Driver(world, stream="stream-2").run(0, [b"b"])
     with pytest.raises(OperatorNeededError):
@@ -140,8 +117,8 @@ def test_another_stream_does_not_prove_it(world: World) -> None:
 
 
 def test_an_abort_goes_on_in_spite_of_a_doubt(world: World) -> None:
-    decide_only(Driver(world), world, 0, [b"a"])
-    forget_open(world)
+    decide_and_die(world, [b"a"])
+    world.a_week_passes()
     driver = Driver(world)
     reports = driver.write(driver.planner.plan(), 1, [b"b"])
     driver.committer.abort(reports)
@@ -149,8 +126,8 @@ def test_an_abort_goes_on_in_spite_of_a_doubt(world: World) -> None:
 
 
 def test_a_recovery_goes_on_in_spite_of_a_doubt(world: World) -> None:
-    decide_only(Driver(world), world, 0, [b"a"])
-    forget_open(world)
+    decide_and_die(world, [b"a"])
+    world.a_week_passes()
     driver = Driver(world)
     driver.write(driver.planner.plan(), 1, [b"b"])
     assert open_ids(world)
@@ -162,7 +139,7 @@ def test_what_a_recovery_has_seen_settled_is_kept_in_the_log(world: World) -> No
     Driver(world).run(0, [b"a"], [b"b"])
     Driver(world).planner.plan()
     assert [record.settled for record in log(world)] == [False, False, True]
-    forget(world)
+    world.a_week_passes()
     calls: list[str] = []
     driver = Driver(world)
     driver.plans.process.hook = lambda name, moment: calls.append(name)
@@ -170,11 +147,11 @@ def test_what_a_recovery_has_seen_settled_is_kept_in_the_log(world: World) -> No
     assert (plan.lost, plan.doubtful) == (frozenset(), frozenset())
     assert not {"control.end", "kafka.visibility", "kafka.markers"} & set(calls)
     Driver(world).run(0, [b"a"], [b"b"])
-    assert world.visible() == []
+    assert world.visible() == [b"a", b"b"]
 
 
 def test_what_was_lost_is_not_kept_as_settled(world: World) -> None:
-    decide_only(Driver(world), world, 0, [b"a"], [b"b"])
+    decide_and_die(world, [b"a"], [b"b"])
     late_attempt(world, 0, 1)
     Driver(world).planner.plan()
     Driver(world).planner.plan()
@@ -186,15 +163,15 @@ def test_what_was_lost_is_not_kept_as_settled(world: World) -> None:
 
 def test_a_new_decision_is_settled_again(world: World) -> None:
     Driver(world).run(0, [b"a"])
-    decide_only(Driver(world), world, 1, [b"b"])
+    decide_and_die(world, [b"b"], batch=1)
     assert [record.settled for record in log(world)][-2:] == [True, False]
     Driver(world).planner.plan()
     assert world.visible() == [b"a", b"b"]
 
 
 def test_what_a_ruling_calls_visible_is_not_kept_as_seen(world: World) -> None:
-    decide_only(Driver(world), world, 0, [b"a"])
-    forget_open(world)
+    decide_and_die(world, [b"a"])
+    world.a_week_passes()
     Operator(world).chooses(Choice.VISIBLE)
     assert Driver(world).planner.plan().doubtful == frozenset()
     assert not log(world)[-1].settled
@@ -203,8 +180,8 @@ def test_what_a_ruling_calls_visible_is_not_kept_as_seen(world: World) -> None:
 
 
 def test_a_batch_write_is_kept_as_settled_at_once() -> None:
-    world = world_of()
-    Job(world).write(LOADS(3), [b"a"])
+    world = World([], options=batch_options())
+    Job(world).run(LOADS(3), [b"a"])
     assert [record.settled for record in log(world)] == [False, False, True]
     for record in log(world)[1:]:
         assert record.decision == log(world)[1].decision
@@ -217,10 +194,10 @@ def test_a_stream_pays_for_no_second_record(world: World) -> None:
 
 
 def test_a_write_whose_second_record_fails_has_succeeded() -> None:
-    world = world_of()
+    world = World([], options=batch_options())
     job = Job(world)
     plan = job.planner.plan()
-    reports = job.tasks(plan, LOADS(3), [[b"a"]])
+    reports = job.write(plan, LOADS(3), [b"a"])
     process = job.commits.process
 
     def refuse() -> None:
@@ -234,22 +211,22 @@ def test_a_write_whose_second_record_fails_has_succeeded() -> None:
     job.committer.commit(reports)
     assert world.visible() == [b"a"]
     assert not log(world)[-1].settled
-    Job(world).write(LOADS(4), [b"b"])
+    Job(world).run(LOADS(4), [b"b"])
     assert world.visible() == [b"a", b"b"]
 
 
 def test_status_shows_a_doubt_and_does_not_stop(world: World) -> None:
-    decide_only(Driver(world), world, 0, [b"a"])
-    forget_open(world)
+    decide_and_die(world, [b"a"])
+    world.a_week_passes()
     found: Snapshot = Eye(world).snapshot()
     assert found.queries[0].outcome is Outcome.IN_DOUBT
     assert found.problems == ()
 
 
 def test_status_does_not_ask_for_what_the_log_calls_settled() -> None:
-    world = world_of()
-    Job(world).write(LOADS(3), [b"a"])
-    forget(world)
+    world = World([], options=batch_options())
+    Job(world).run(LOADS(3), [b"a"])
+    world.a_week_passes()
     eye = Eye(world)
     calls: list[str] = []
     eye.admin.kafka.process.hook = lambda name, moment: calls.append(name)

@@ -12,8 +12,6 @@ import pyarrow as pa
 import pytest
 
 from eos_sink.decision_log import DecisionRegister
-from eos_sink.driver.committer import Committer
-from eos_sink.driver.planner import Planner
 from eos_sink.driver.processes import current_run
 from eos_sink.errors import (
     Action,
@@ -30,33 +28,21 @@ from eos_sink.protocol.fenced_errors import replaced
 from eos_sink.protocol.model import BatchId, Entry, LogRecord, Plan, Run
 from eos_sink.task.writer import TaskWriter
 from tests.fakes.kafka import FakeKafka, FakeMember
-from tests.fakes.process import Moment
-from tests.protocol.test_stories import STREAM, At, Driver, late_attempt, log
-from tests.protocol.world import World
+from tests.fakes.process import At, Moment
+from tests.protocol.driver import STREAM, Driver
+from tests.protocol.world import World, late_attempt, log
 
 NOON_MS = 1_700_000_000_000
 
 
-class Named(Driver):
+def named(world: World, pid: int, checkpoint: str, session: str = "") -> Driver:
     """A run that has its own name, and perhaps its own checkpoint."""
-
-    def __init__(self, world: World, pid: int, checkpoint: str, session: str = "") -> None:
-        super().__init__(world)
-        origin = Origin("story", checkpoint)
-        options = replace(world.options, origin=origin)
-        self.identity = Run("host-a", pid, NOON_MS, origin, session=session)
-        self.plans = FakeKafka(world.cluster)
-        self.planner = Planner(self.plans, options, self.identity)
-        self.committer = Committer(self.commits, options, now_ms=lambda: world.cluster.clock.ms)
-
-
-@pytest.fixture
-def world() -> World:
-    return World([])
+    run = Run("host-a", pid, NOON_MS, Origin("story", checkpoint), session=session)
+    return Driver(world, run=run)
 
 
 def test_each_record_names_the_run_that_it_was_written_for(world: World) -> None:
-    run = Named(world, 99, "/x")
+    run = named(world, 99, "/x")
     run.run(0, [b"a"])
     assert [record.run for record in log(world)] == [run.identity, run.identity]
 
@@ -68,7 +54,7 @@ def told(error: SupersededError) -> str:
 
 
 def test_two_queries_under_one_identity_are_both_named(world: World) -> None:
-    one, two = Named(world, 99, "/x"), Named(world, 123, "/y")
+    one, two = named(world, 99, "/x"), named(world, 123, "/y")
     reports = one.write(one.planner.plan(), 0, [b"one"])
     two.run(0, [b"two"])
     with pytest.raises(SupersededError) as stop:
@@ -84,7 +70,7 @@ def test_two_queries_under_one_identity_are_both_named(world: World) -> None:
 
 
 def test_a_restart_is_called_a_restart(world: World) -> None:
-    old, new = Named(world, 99, "/x"), Named(world, 123, "/x")
+    old, new = named(world, 99, "/x"), named(world, 123, "/x")
     reports = old.write(old.planner.plan(), 0, [b"a"])
     new.planner.plan()
     with pytest.raises(SupersededError) as stop:
@@ -96,7 +82,7 @@ def test_a_record_of_a_newer_run_replaces_a_planner_before_its_heartbeat_does(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Otherwise the tasks are refused, and a restart in this process is refused once more."""
-    old, new = Named(world, 99, "/x"), Named(world, 123, "/x")
+    old, new = named(world, 99, "/x"), named(world, 123, "/x")
     old.run(0, [b"a"])
     new.planner.plan()
     with monkeypatch.context() as patch:
@@ -108,7 +94,7 @@ def test_a_record_of_a_newer_run_replaces_a_planner_before_its_heartbeat_does(
 
 
 def test_a_stale_drivers_task_names_who_has_taken_over(world: World) -> None:
-    old, new = Named(world, 99, "/x"), Named(world, 123, "/y")
+    old, new = named(world, 99, "/x"), named(world, 123, "/y")
     plan = old.planner.plan()
     new.planner.plan()
     with pytest.raises(SupersededError) as stop:
@@ -117,7 +103,7 @@ def test_a_stale_drivers_task_names_who_has_taken_over(world: World) -> None:
 
 
 def test_a_fenced_task_of_a_stale_driver_blames_no_other_attempt(world: World) -> None:
-    old, new = Named(world, 99, "/x"), Named(world, 123, "/x")
+    old, new = named(world, 99, "/x"), named(world, 123, "/x")
     plan = old.planner.plan()
     new.run(0, [b"a"])
     with pytest.raises(SupersededError) as stop:
@@ -126,7 +112,7 @@ def test_a_fenced_task_of_a_stale_driver_blames_no_other_attempt(world: World) -
 
 
 def test_a_fenced_task_of_the_current_driver_blames_another_attempt(world: World) -> None:
-    run = Named(world, 99, "/x")
+    run = named(world, 99, "/x")
     with pytest.raises(ProduceFailedError, match="Another attempt"):
         fenced(world, run.planner.plan())
 
@@ -140,7 +126,7 @@ def fenced(world: World, plan: Plan) -> None:
 
 
 def test_a_batch_that_its_own_run_has_aborted_names_no_other_run(world: World) -> None:
-    run = Named(world, 99, "/x")
+    run = named(world, 99, "/x")
     reports = run.write(run.planner.plan(), 0, [b"a"])
     Driver(world).committer.abort(reports)
     with pytest.raises((SupersededError, BatchFailedError)) as stop:
@@ -150,7 +136,7 @@ def test_a_batch_that_its_own_run_has_aborted_names_no_other_run(world: World) -
 
 
 def test_a_record_of_an_older_version_names_no_run(world: World) -> None:
-    run = Named(world, 99, "/x")
+    run = named(world, 99, "/x")
     reports = run.write(run.planner.plan(), 0, [b"a"])
     older = DecisionRegister(FakeKafka(world.cluster), world.options.names)
     older.write(replace(reports[0].token, run=None), None, Deadline(5))
@@ -161,11 +147,11 @@ def test_a_record_of_an_older_version_names_no_run(world: World) -> None:
 def test_a_query_that_takes_anothers_place_says_so(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
-    Named(world, 99, "/x").planner.plan()
+    named(world, 99, "/x").planner.plan()
     with caplog.at_level(logging.WARNING):
-        Named(world, 123, "/x").planner.plan()
+        named(world, 123, "/x").planner.plan()
         assert caplog.messages == []
-        Named(world, 124, "/y").planner.plan()
+        named(world, 124, "/y").planner.plan()
     (said,) = caplog.messages
     assert "process 123 on host-a" in said
     assert "process 124 on host-a" in said
@@ -178,7 +164,7 @@ def test_planner_processes_of_one_session_take_turns(
     if not told:
         # A member hears of its successor from a heartbeat, seconds later.
         monkeypatch.setattr(FakeMember, "state", lambda _: MemberState.CURRENT)
-    one, two = Named(world, 99, "/x", "7@1"), Named(world, 123, "/x", "7@1")
+    one, two = named(world, 99, "/x", "7@1"), named(world, 123, "/x", "7@1")
     for batch, planner in enumerate((one, two, one, one, two)):
         planner.run(batch, [f"row {batch}".encode()])
     assert world.visible() == [f"row {batch}".encode() for batch in range(5)]
@@ -190,7 +176,7 @@ def test_a_planner_process_that_takes_its_turn_again_checks_nothing_again(
 ) -> None:
     if not told:
         monkeypatch.setattr(FakeMember, "state", lambda _: MemberState.CURRENT)
-    one, two = Named(world, 99, "/x", "7@1"), Named(world, 123, "/x", "7@1")
+    one, two = named(world, 99, "/x", "7@1"), named(world, 123, "/x", "7@1")
     one.run(0, [b"a"])
     two.run(1, [b"b"])
     calls = list[str]()
@@ -201,7 +187,7 @@ def test_a_planner_process_that_takes_its_turn_again_checks_nothing_again(
 
 
 def test_a_planner_whose_turn_has_failed_checks_again(world: World) -> None:
-    one, two = Named(world, 99, "/x", "7@1"), Named(world, 123, "/x", "7@1")
+    one, two = named(world, 99, "/x", "7@1"), named(world, 123, "/x", "7@1")
     one.run(0, [b"a"])
     two.run(1, [b"b"])
 
@@ -231,7 +217,7 @@ def test_a_log_that_is_held_up_does_not_make_a_rival_of_a_planner_of_the_same_se
 ) -> None:
     if not told:
         monkeypatch.setattr(FakeMember, "state", lambda _: MemberState.CURRENT)
-    one, two = Named(world, 99, "/x", "7@1"), Named(world, 123, "/x", "7@1")
+    one, two = named(world, 99, "/x", "7@1"), named(world, 123, "/x", "7@1")
     one.run(0, [b"a"])
     two.run(1, [b"b"])
     hold_up_the_log(world, 30_000)
@@ -242,7 +228,7 @@ def test_a_log_that_is_held_up_does_not_make_a_rival_of_a_planner_of_the_same_se
 def test_a_planner_that_cannot_read_who_has_replaced_it_says_that_and_may_try_again(
     world: World,
 ) -> None:
-    one, two = Named(world, 99, "/x", "7@1"), Named(world, 123, "/x", "7@1")
+    one, two = named(world, 99, "/x", "7@1"), named(world, 123, "/x", "7@1")
     one.run(0, [b"a"])
     two.run(1, [b"b"])
     hold_up_the_log(world, 600_000)
@@ -286,18 +272,15 @@ def test_a_planner_that_was_kept_leaves_a_run_alone_that_goes_on(world: World) -
     assert world.visible() == [b"a", b"b", b"c"]
 
 
-def here(world: World, pid: int, checkpoint: str) -> Named:
+def here(world: World, pid: int, checkpoint: str) -> Driver:
     """A run of a process of this machine."""
-    run = Named(world, pid, checkpoint)
-    options = replace(world.options, origin=run.identity.origin)
-    run.identity = replace(current_run(options), pid=pid, started_ms=NOON_MS)
-    run.planner = Planner(run.plans, options, run.identity)
-    return run
+    run = current_run(replace(world.options, origin=Origin("story", checkpoint)))
+    return Driver(world, run=replace(run, pid=pid, started_ms=NOON_MS))
 
 
 @pytest.mark.parametrize("session", ["", "8@1"])
 def test_planner_processes_of_two_sessions_do_not(session: str, world: World) -> None:
-    old, new = Named(world, 99, "/x", "7@1"), Named(world, 123, "/x", session)
+    old, new = named(world, 99, "/x", "7@1"), named(world, 123, "/x", session)
     old.run(0, [b"a"])
     new.planner.plan()
     with pytest.raises(SupersededError):
@@ -305,7 +288,7 @@ def test_planner_processes_of_two_sessions_do_not(session: str, world: World) ->
 
 
 def test_two_queries_under_one_identity_in_one_session_are_stopped(world: World) -> None:
-    one, two = Named(world, 99, "/x", "7@1"), Named(world, 123, "/y", "7@1")
+    one, two = named(world, 99, "/x", "7@1"), named(world, 123, "/y", "7@1")
     one.run(0, [b"a"])
     two.planner.plan()
     with pytest.raises(SupersededError, match="Two queries share one identity"):
@@ -314,7 +297,7 @@ def test_two_queries_under_one_identity_in_one_session_are_stopped(world: World)
 
 def test_a_member_that_has_not_written_yet_is_not_taken_for_the_run_before(world: World) -> None:
     """The record that the plan was made from names the run before."""
-    old, new = Named(world, 123, "/x"), Named(world, 99, "/x")
+    old, new = named(world, 123, "/x"), named(world, 99, "/x")
     old.run(0, [b"a"])
     names = world.options.names
     other = FakeKafka(world.cluster).member(names.group, names.driver, 60_000)

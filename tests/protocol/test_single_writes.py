@@ -23,18 +23,17 @@ from eos_sink.ops.history import History, Written
 from eos_sink.ops.resolve import Choice
 from eos_sink.protocol.model import BatchId, Numbering
 from tests.fakes.kafka import FakeKafka
-from tests.fakes.process import Killed, Moment
-from tests.ops.test_resolve import Operator
-from tests.protocol.test_batch import LOADS, Job, once, world_of
-from tests.protocol.test_stories import At, Driver, late_attempt, log, open_ids
-from tests.protocol.world import World
+from tests.fakes.process import At, Killed, Moment
+from tests.ops.operator import Operator
+from tests.protocol.driver import LOADS, Driver, Job, once
+from tests.protocol.world import World, batch_options, late_attempt, log, open_ids
 
 INLINE = "65536"
 
 
 @pytest.fixture
 def world() -> World:
-    return world_of()
+    return World([], options=batch_options())
 
 
 @pytest.fixture
@@ -60,10 +59,10 @@ def test_a_write_that_is_lost_as_a_whole_after_its_decision_is_dropped_and_run_a
 ) -> None:
     after_decision(job, lambda: lose(world, 0, 1))
     with pytest.raises(CommitFailedError) as error:
-        job.write(once("1"), [b"a"], [b"b"])
+        job.run(once("1"), [b"a"], [b"b"])
     assert error.value.action is Action.RUN_AGAIN
     assert log(world)[-1].decision is None
-    job.write(once("2"), [b"a"], [b"b"])
+    job.run(once("2"), [b"a"], [b"b"])
     assert world.visible() == [b"a", b"b"]
 
 
@@ -79,11 +78,11 @@ def test_a_lost_write_whose_decision_cannot_be_dropped_has_to_be_acknowledged(
 
     after_decision(job, taken_over)
     with pytest.raises(OperatorNeededError) as error:
-        job.write(once("1"), [b"a"], [b"b"])
+        job.run(once("1"), [b"a"], [b"b"])
     assert error.value.data["visible_rows"] == 0
     assert f"--accept --take-over --stream {once('1').stream}" in error.value.remedy
-    Operator(world).chooses_about(once("1").stream, Choice.ACCEPT)
-    Job(world).write(once("2"), [b"a"], [b"b"])
+    Operator(world).chooses(Choice.ACCEPT, stream=once("1").stream)
+    Job(world).run(once("2"), [b"a"], [b"b"])
     assert world.visible() == [b"a", b"b"]
 
 
@@ -92,7 +91,7 @@ def test_a_write_that_loses_a_part_after_its_decision_says_what_is_visible(
 ) -> None:
     after_decision(job, lambda: lose(world, 1))
     with pytest.raises(OperatorNeededError) as error:
-        job.write(once("1"), [b"a"], [b"b", b"c"])
+        job.run(once("1"), [b"a"], [b"b", b"c"])
     data = error.value.data
     assert (data["partitions"], data["rows"], data["visible_rows"]) == ([1], 2, 1)
     assert world.visible() == [b"a"]
@@ -100,11 +99,11 @@ def test_a_write_that_loses_a_part_after_its_decision_says_what_is_visible(
 
 
 def test_a_write_of_which_the_driver_wrote_a_part_is_not_dropped() -> None:
-    world = world_of(eos_inline_bytes="60")
+    world = World([], options=batch_options(**{"eos.inline.bytes": "60"}))
     job = Job(world)
     after_decision(job, lambda: lose(world, 0))
     with pytest.raises(OperatorNeededError) as error:
-        job.write(once("1"), [b"a" * 100], [b"b"])
+        job.run(once("1"), [b"a" * 100], [b"b"])
     assert error.value.data["visible_rows"] == 1
     assert world.visible() == [b"b"]
 
@@ -117,7 +116,7 @@ def test_a_lost_write_stops_the_next_one_by_name(
     lose(world, *lost)
     for batch in (once("next"), LOADS(3)):
         with pytest.raises(OperatorNeededError) as error:
-            Job(world).write(batch, [b"c"])
+            Job(world).run(batch, [b"c"])
         data = error.value.data
         assert data["former"] == once("former").stream
         assert (data["partitions"], data["rows"]) == ([*lost], len(lost))
@@ -125,14 +124,14 @@ def test_a_lost_write_stops_the_next_one_by_name(
         assert error.value.action is Action.RESOLVE
     assert open_ids(world) == []
     before = world.visible()
-    Operator(world).chooses_about(once("former").stream, Choice.ACCEPT)
-    Job(world).write(once("next"), [b"c"])
+    Operator(world).chooses(Choice.ACCEPT, stream=once("former").stream)
+    Job(world).run(once("next"), [b"c"])
     assert world.visible() == sorted([*before, b"c"])
 
 
 def test_an_open_write_is_finished_by_the_next_one(world: World, job: Job) -> None:
     job.dies_after_the_decision(once("former"), [b"a"], [b"b"])
-    Job(world).write(once("next"), [b"c"])
+    Job(world).run(once("next"), [b"c"])
     assert world.visible() == [b"a", b"b", b"c"]
 
 
@@ -144,9 +143,9 @@ def test_whatever_fails_after_the_decision_the_write_is_not_run_again(
 
     after_decision(job, fails)
     with pytest.raises(UnfinishedError) as error:
-        job.write(once("1"), [b"a"])
+        job.run(once("1"), [b"a"])
     assert error.value.remedy == "Grant it."
-    Job(world).write(once("2"), [])
+    Job(world).run(once("2"), [])
     assert world.visible() == [b"a"]
 
 
@@ -159,8 +158,8 @@ def test_a_write_with_a_number_keeps_the_error_that_names_the_cause(
 
     after_decision(job, fails)
     with pytest.raises(ClusterError):
-        job.write(batch, [b"a"])
-    Job(world).write(batch, [b"a"])
+        job.run(batch, [b"a"])
+    Job(world).run(batch, [b"a"])
     assert world.visible() == [b"a"]
 
 
@@ -183,27 +182,27 @@ def loses_answer(job: Job, deed: Callable[[], None]) -> None:
 def test_a_commit_without_an_answer_succeeds_though_others_have_followed(
     inline: str, others: int
 ) -> None:
-    world = world_of(eos_inline_bytes=inline)
+    world = World([], options=batch_options(**{"eos.inline.bytes": inline}))
     job, other = Job(world), Job(world)
-    reports = job.tasks(job.planner.plan(), once("1"), [[b"a"], [b"b"]])
+    reports = job.write(job.planner.plan(), once("1"), [b"a"], [b"b"])
 
     def follow() -> None:
         for number in range(others):
-            other.write(once(f"other {number}"), [b"other %d" % number])
+            other.run(once(f"other {number}"), [b"other %d" % number])
 
     loses_answer(job, follow)
     job.committer.commit(reports)
     assert world.visible() == [b"a", b"b", *(b"other %d" % n for n in range(others))]
     assert open_ids(world) == []
-    other.write(once("last"), [b"last"])
+    other.run(once("last"), [b"last"])
     assert world.judge.violations == []
 
 
 def test_a_write_that_was_replaced_before_its_commit_is_superseded(world: World, job: Job) -> None:
-    reports = job.tasks(job.planner.plan(), once("1"), [[b"a"]])
+    reports = job.write(job.planner.plan(), once("1"), [b"a"])
 
     def replaced() -> None:
-        Job(world).write(once("2"), [b"b"])
+        Job(world).run(once("2"), [b"b"])
         raise OutcomeUnknownError("No answer.", remedy="")
 
     At(job.commits.process, "log_producer.commit", Moment.BEFORE, replaced)
@@ -211,17 +210,17 @@ def test_a_write_that_was_replaced_before_its_commit_is_superseded(world: World,
         job.committer.commit(reports)
     assert error.value.action is Action.RUN_AGAIN
     job.committer.abort(reports, reports[0].token)
-    job.write(once("3"), [b"a"])
+    job.run(once("3"), [b"a"])
     assert world.visible() == [b"a", b"b"]
 
 
 def test_a_commit_whose_record_is_compacted_has_an_unknown_outcome() -> None:
-    world = world_of(eos_inline_bytes=INLINE)
+    world = World([], options=batch_options(**{"eos.inline.bytes": INLINE}))
     job = Job(world)
-    reports = job.tasks(job.planner.plan(), once("1"), [[b"a"]])
+    reports = job.write(job.planner.plan(), once("1"), [b"a"])
 
     def follow() -> None:
-        Job(world).write(once("2"), [b"b"])
+        Job(world).run(once("2"), [b"b"])
         for partition in world.cluster.topics[world.options.log_topic].partitions:
             partition.compact()
 
@@ -232,9 +231,9 @@ def test_a_commit_whose_record_is_compacted_has_an_unknown_outcome() -> None:
 
 
 def test_a_log_that_cannot_be_read_after_a_commit_leaves_the_outcome_unknown() -> None:
-    world = world_of(eos_inline_bytes=INLINE)
+    world = World([], options=batch_options(**{"eos.inline.bytes": INLINE}))
     job = Job(world)
-    reports = job.tasks(job.planner.plan(), once("1"), [[b"a"]])
+    reports = job.write(job.planner.plan(), once("1"), [b"a"])
 
     def gone(name: str, moment: Moment) -> None:
         if name.startswith("log.") and moment is Moment.BEFORE:
@@ -244,14 +243,14 @@ def test_a_log_that_cannot_be_read_after_a_commit_leaves_the_outcome_unknown() -
     with pytest.raises(OutcomeUnknownError):
         job.committer.commit(reports)
     job.commits.process.hook = None
-    Job(world).write(once("2"), [])
+    Job(world).run(once("2"), [])
     assert world.visible() == [b"a"]
 
 
 @pytest.mark.parametrize("call", ["log_producer.init", "log_producer.send_offset"])
 def test_an_error_before_the_commit_says_that_nothing_is_decided(call: str) -> None:
-    job = Job(world_of(eos_step_timeout_ms="1000"))
-    reports = job.tasks(job.planner.plan(), once("1"), [[b"a"]])
+    job = Job(World([], options=batch_options(**{"eos.step.timeout.ms": "1000"})))
+    reports = job.write(job.planner.plan(), once("1"), [b"a"])
 
     def silent(name: str, moment: Moment) -> None:
         if name == call and moment is Moment.BEFORE:
@@ -282,7 +281,7 @@ def test_a_recovery_whose_record_others_have_followed_makes_no_plan(world: World
     """Its tasks would take the ids of the newer run's."""
 
     def follow() -> None:
-        Job(world).write(once("2"), [b"b"])
+        Job(world).run(once("2"), [b"b"])
         raise OutcomeUnknownError("No answer.", remedy="")
 
     plans = FakeKafka(world.cluster)
@@ -290,7 +289,7 @@ def test_a_recovery_whose_record_others_have_followed_makes_no_plan(world: World
     At(plans.process, "log_producer.commit", Moment.AFTER, follow)
     with pytest.raises(SupersededError):
         job.planner.plan()
-    job.write(once("1"), [b"a"])
+    job.run(once("1"), [b"a"])
     assert world.visible() == [b"a", b"b"]
 
 
@@ -298,7 +297,7 @@ def test_a_write_whose_commit_process_died_after_the_decision_is_not_to_be_run_a
     world: World, job: Job, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Spark aborts it in another process, and its own error does not say that."""
-    reports = job.tasks(job.planner.plan(), once("1"), [[b"a"]])
+    reports = job.write(job.planner.plan(), once("1"), [b"a"])
     At(job.commits.process, "control.end", Moment.BEFORE, job.commits.process.kill)
     with pytest.raises(Killed):
         job.committer.commit(reports)
@@ -323,7 +322,7 @@ def test_a_write_without_a_number_is_found_by_the_number_of_its_record(
     mine = BatchId.numbered_by(Numbering.ONCE, "mine", 2)
     other = BatchId.numbered_by(Numbering.ONCE, "other", 2)
     later = BatchId.numbered_by(Numbering.ONCE, "later", 9)
-    job.write(mine, [b"a"])
+    job.run(mine, [b"a"])
     records = history(world)
     assert find_batch(records, 2, mine.stream).known is Known.LATEST
     assert find_batch(records, 2, other.stream).known is Known.NOT_DECIDED
@@ -332,5 +331,5 @@ def test_a_write_without_a_number_is_found_by_the_number_of_its_record(
 
 
 def test_the_register_reads_all_records_of_its_query(world: World, job: Job) -> None:
-    job.write(once("1"), [b"a"])
+    job.run(once("1"), [b"a"])
     assert [each.seq for each in job.committer._register.records(Deadline(1))] == [1, 2, 3]

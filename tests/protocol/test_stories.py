@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import pyarrow as pa
 import pytest
 
-from eos_sink.decision_log.codec import decode, is_moved
-from eos_sink.driver.committer import Committer
-from eos_sink.driver.planner import Planner
 from eos_sink.errors import (
     BatchFailedError,
     OperatorNeededError,
@@ -21,98 +17,18 @@ from eos_sink.errors import (
     UnfinishedError,
 )
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.protocol.model import BatchId, LogRecord, Plan, TaskReport
+from eos_sink.protocol.model import BatchId
 from eos_sink.task.writer import TaskWriter
 from tests.fakes.kafka import FakeKafka
-from tests.fakes.process import Killed, Moment, Process
+from tests.fakes.process import At, Moment
 from tests.protocol.actor import Actor
-from tests.protocol.world import TOPIC, World
-
-STREAM = "stream-1"
-
-
-class Driver:
-    """The planner, the committer and the tasks of one run, called by hand."""
-
-    def __init__(self, world: World, stream: str = STREAM) -> None:
-        self.world = world
-        self._stream = stream
-        self.plans = self._kafka()
-        self.planner = Planner(self.plans, world.options)
-        self.commits = self._kafka()
-        self.committer = Committer(
-            self.commits, world.options, now_ms=lambda: world.cluster.clock.ms
-        )
-
-    def write(self, plan: Plan, batch: int, *partitions: Sequence[bytes]) -> list[TaskReport]:
-        return [self.task(plan, batch, number, rows) for number, rows in enumerate(partitions)]
-
-    def task(self, plan: Plan, batch: int, partition: int, rows: Sequence[bytes]) -> TaskReport:
-        writer = TaskWriter(self._kafka(), self.world.options, plan)
-        data = [pa.RecordBatch.from_pydict({"value": [row]}) for row in rows]
-        return writer.write(BatchId(self._stream, batch), partition, data)
-
-    def run(self, batch: int, *partitions: Sequence[bytes]) -> list[TaskReport]:
-        reports = self.write(self.planner.plan(), batch, *partitions)
-        self.committer.commit(reports)
-        return reports
-
-    def _kafka(self) -> FakeKafka:
-        return FakeKafka(self.world.cluster, log_topic=self.world.options.log_topic)
-
-
-@pytest.fixture
-def world() -> World:
-    return World([])
+from tests.protocol.driver import STREAM, Driver
+from tests.protocol.world import TOPIC, World, late_attempt, log, open_ids
 
 
 @pytest.fixture
 def driver(world: World) -> Driver:
     return Driver(world)
-
-
-def log(world: World) -> list[LogRecord]:
-    entries = world.cluster.read_committed(world.options.log_topic)
-    values = [entry.value or b"" for entry in entries]
-    return [decode(value, "") for value in values if not is_moved(value)]
-
-
-def open_ids(world: World) -> list[str]:
-    return world.cluster.coordinator.list_open(world.options.names.group)
-
-
-@dataclass
-class At:
-    """Does something once, at a port call of a process."""
-
-    process: Process
-    call: str
-    moment: Moment
-    deed: Callable[[], None]
-
-    def __post_init__(self) -> None:
-        self.process.hook = self._hook
-
-    def _hook(self, name: str, moment: Moment) -> None:
-        if (name, moment) == (self.call, self.moment):
-            self.process.hook = None
-            self.deed()
-
-
-def decide_and_die(world: World, *parts: list[bytes], batch: int = 0) -> Driver:
-    """A batch, by default of two partitions, whose driver is killed before it settles."""
-    driver = Driver(world)
-    reports = driver.write(driver.planner.plan(), batch, *(parts or ([b"a"], [b"b"])))
-    process = driver.commits.process
-    At(process, "control.end", Moment.BEFORE, process.kill)
-    with pytest.raises(Killed):
-        driver.committer.commit(reports)
-    return driver
-
-
-def late_attempt(world: World, slot: int, partition: int) -> None:
-    """A zombie task inits the id of a newer one, and aborts what that left open."""
-    world.cluster.coordinator.init(world.options.names.task(slot, partition), 60_000)
 
 
 # --- the common path
@@ -467,13 +383,9 @@ def test_a_zombie_that_has_fenced_aborts_nothing_that_began_after_its_fence(
     assert not sleeper.go()
     new = Driver(world)
     reports = new.write(new.planner.plan(), 0, [b"a"], [b"b"])
-    At(new.commits.process, "control.end", Moment.BEFORE, lambda: wake(sleeper))
+    At(new.commits.process, "control.end", Moment.BEFORE, sleeper.finish)
     new.committer.commit(reports)
     assert world.visible() == [b"a", b"b"]
-
-
-def wake(sleeper: Actor) -> None:
-    assert sleeper.go()
 
 
 def test_a_stale_planner_does_not_join_again(world: World) -> None:

@@ -11,14 +11,15 @@ import pytest
 
 from eos_sink.options import SinkOptions
 from eos_sink.protocol.model import Numbering
-from tests.protocol.explore import Act, Fault, Scenario, Story, Strike
-from tests.protocol.test_batch_faults import OPTIONS
-from tests.protocol.test_faults import SAMPLES
-from tests.protocol.world import Batch, Checkpoint, World, options
+from tests.protocol.explore import SAMPLES, Act, Fault, Scenario, Story, Strike
+from tests.protocol.world import Batch, Checkpoint, World, batch_options, options
 
 # Two transactions and one of the first stream; one of the second.
 BATCHES: list[Batch] = [[[b"a"], [b"b"]], [[b"c"], []], [[b"d"]]]
-NAMES: dict[Numbering, SinkOptions] = {Numbering.STREAM: options(), Numbering.FOREACH: OPTIONS}
+NAMES: dict[Numbering, SinkOptions] = {
+    Numbering.STREAM: options(),
+    Numbering.FOREACH: batch_options(),
+}
 
 
 def runs(stream: str, *, first: int, end: int | None) -> Act:

@@ -12,19 +12,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from eos_sink.errors import Action, ClusterError, ConfigurationError, EosSinkError
-from eos_sink.kafka.deadline import Deadline
 from eos_sink.ops import RefusedChoice
-from eos_sink.ops.resolve import (
-    Choice,
-    QueryEvidence,
-    apply_choice,
-    gather_evidence,
-    write_choice,
-)
+from eos_sink.ops.resolve import Choice, QueryEvidence
 from eos_sink.protocol.model import BatchId, Decision, Numbering
-from tests.fakes.admin import FakeAdmin
-from tests.fakes.kafka import FakeKafka
 from tests.fakes.process import Killed
+from tests.ops.operator import Operator
 from tests.protocol.jobs import Session
 from tests.protocol.scene import LARGEST, Plot, Scene, Trouble, time_of
 
@@ -175,17 +167,14 @@ class User:
         return self._unseen(rows)
 
     def _gather(self) -> QueryEvidence:
-        admin = FakeAdmin(self.scene.world.cluster)
-        return gather_evidence(admin, self.scene.world.options, 1000, Deadline(30))
+        return Operator(self.scene.world).looks()
 
     def _choose(self, choice: Choice, *partitions: int, stream: str | None = None) -> None:
         if choice in (Choice.VISIBLE, Choice.LOST) and not partitions:
             return
-        evidence, kafka = self._gather(), FakeKafka(self.scene.world.cluster)
         # It may have been done meanwhile.
         with contextlib.suppress(RefusedChoice):
-            chosen, others = apply_choice(evidence, choice, partitions, stream)
-            write_choice(kafka, self.scene.world.options, evidence, chosen, Deadline(30), others)
+            Operator(self.scene.world).chooses(choice, *partitions, stream=stream)
 
     def _unseen(self, rows: Rows) -> Rows:
         seen = self.scene.visible()

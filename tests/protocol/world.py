@@ -9,8 +9,8 @@ from itertools import pairwise
 
 from eos_sink.decision_log.codec import decode, is_moved
 from eos_sink.kafka.interfaces import Transaction, TransactionStatus
-from eos_sink.options import SinkOptions, parse_options
-from eos_sink.protocol.model import Decision
+from eos_sink.options import SinkOptions, parse_batch_options, parse_options
+from eos_sink.protocol.model import Decision, LogRecord
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.log import Entry, Outcome
 
@@ -19,20 +19,22 @@ Batch = list[list[bytes]]
 
 TOPIC = "out"
 ONGOING = TransactionStatus.ONGOING
+_GIVEN = {
+    "kafka.bootstrap.servers": "nowhere:1",
+    "topic": TOPIC,
+    "eos.transaction.timeout.ms": "60000",
+    "eos.inline.bytes": "0",
+}
 
 
 def options(**extra: str) -> SinkOptions:
-    """Unless `extra` says otherwise, each task opens a transaction."""
-    return parse_options(
-        {
-            "kafka.bootstrap.servers": "nowhere:1",
-            "topic": TOPIC,
-            "eos.id": "story",
-            "eos.transaction.timeout.ms": "60000",
-            "eos.inline.bytes": "0",
-            **extra,
-        }
-    )
+    """Of a query; unless `extra` says otherwise, each task opens a transaction."""
+    return parse_options({**_GIVEN, "eos.id": "story", **extra})
+
+
+def batch_options(**extra: str) -> SinkOptions:
+    """Of batch writes, by default like those of a query."""
+    return parse_batch_options({**_GIVEN, **extra}).sink
 
 
 @dataclass
@@ -157,7 +159,30 @@ class Judge:
         return _decisions_in(log.settled() if log else ())
 
 
+def log(world: World) -> list[LogRecord]:
+    """The records of the decision log that a read_committed reader gets."""
+    return _records_in(world.cluster.read_committed(world.options.log_topic))
+
+
+def latest(world: World) -> Decision:
+    decision = log(world)[-1].decision
+    assert decision is not None
+    return decision
+
+
+def open_ids(world: World) -> list[str]:
+    return world.cluster.coordinator.list_open(world.options.names.group)
+
+
+def late_attempt(world: World, slot: int, partition: int) -> None:
+    """A zombie task inits the id of a newer one, and aborts what that left open."""
+    world.cluster.coordinator.init(world.options.names.task(slot, partition), 60_000)
+
+
 def _decisions_in(entries: Iterable[Entry]) -> list[Decision]:
+    return [record.decision for record in _records_in(entries) if record.decision is not None]
+
+
+def _records_in(entries: Iterable[Entry]) -> list[LogRecord]:
     values = [entry.value or b"" for entry in entries]
-    records = [decode(value, "") for value in values if value and not is_moved(value)]
-    return [record.decision for record in records if record.decision is not None]
+    return [decode(value, "") for value in values if value and not is_moved(value)]

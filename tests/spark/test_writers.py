@@ -15,8 +15,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 from eos_sink.errors import ConfigurationError, EosSinkError
 from eos_sink.protocol.model import BatchId, Numbering
 from eos_sink.spark.writers import BatchWriter, Report, SinkWriter
-from tests.protocol.test_stories import log, open_ids
-from tests.protocol.world import TOPIC, World
+from tests.protocol.world import TOPIC, World, log, open_ids
 from tests.spark.fake_source import FakeDataSource
 
 SCHEMA = StructType([StructField("value", StringType())])

@@ -20,7 +20,7 @@ from eos_sink.task.rejected import RejectedRows
 from eos_sink.task.writer import TaskWriter
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.kafka import FakeKafka
-from tests.protocol.test_stories import STREAM, Driver
+from tests.protocol.driver import STREAM, Driver
 from tests.protocol.world import TOPIC, World, options
 from tests.task.random_rows import ROWS, Given, columns, is_good
 

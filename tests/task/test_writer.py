@@ -12,7 +12,7 @@ import pytest
 from eos_sink.protocol.model import BatchId
 from eos_sink.task.writer import TaskWriter
 from tests.fakes.kafka import FakeKafka
-from tests.protocol.test_stories import STREAM, Driver
+from tests.protocol.driver import STREAM, Driver
 from tests.protocol.world import World
 
 PARTS = 4

@@ -1,0 +1,99 @@
+"""What an operator does and sees, on the in-memory Kafka."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from eos_sink.decision_log import Entry
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.ops.activity import ActivityTracker, Ends, EventKind, QueryEvent, Throughput
+from eos_sink.ops.observer import Observer
+from eos_sink.ops.resolve import (
+    Choice,
+    QueryEvidence,
+    apply_choice,
+    gather_evidence,
+    write_choice,
+)
+from eos_sink.ops.status import QueryStatus, Snapshot
+from tests.fakes.admin import FakeAdmin
+from tests.fakes.process import At, Moment
+from tests.protocol.driver import Driver, decide_and_die
+from tests.protocol.world import TOPIC, World, late_attempt
+
+
+class Operator:
+    """Uses `eos-sink resolve`."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._admin = FakeAdmin(world.cluster)
+
+    def meanwhile(self, call: str, deed: Callable[[], object]) -> None:
+        At(self._admin.kafka.process, call, Moment.AFTER, deed)
+
+    def looks(self, most: int = 1000) -> QueryEvidence:
+        return gather_evidence(self._admin, self._world.options, most, Deadline(30))
+
+    def chooses(
+        self,
+        choice: Choice,
+        *partitions: int,
+        stream: str | None = None,
+        seen: QueryEvidence | None = None,
+    ) -> Entry:
+        evidence = seen or self.looks()
+        decision, earlier = apply_choice(evidence, choice, partitions, stream)
+        kafka, options = self._admin.kafka, self._world.options
+        return write_choice(kafka, options, evidence, decision, Deadline(30), earlier)
+
+
+def bring_into_doubt(world: World, *, committed: bool = True) -> None:
+    """A batch of two partitions, decided; then its ids are taken and its topic is emptied."""
+    if committed:
+        Driver(world).run(0, [b"a"], [b"b"])
+    else:
+        decide_and_die(world)
+    for partition in range(2):
+        late_attempt(world, 0, partition)
+    for log_ in world.cluster.topics[TOPIC].partitions:
+        log_.delete_before(log_.end)
+    assert Driver(world).planner.plan().doubtful == {0, 1}
+
+
+class Eye:
+    """Takes snapshots of a world."""
+
+    def __init__(self, world: World, prefix: str = "eos-sink-") -> None:
+        self.admin = FakeAdmin(world.cluster)
+        self._observer = Observer(self.admin, prefix, lambda: world.cluster.clock.ms)
+        self._name = world.options.names.query
+
+    def snapshot(self) -> Snapshot:
+        return self._observer.look(Deadline(30))
+
+    def sees(self) -> QueryStatus:
+        found = self.snapshot().query(self._name)
+        assert found is not None
+        return found
+
+
+class Watching:
+    """Looks at a world as `eos-sink watch` does."""
+
+    def __init__(self, world: World) -> None:
+        self._eye = Eye(world)
+        self._tracker = ActivityTracker(recent=3)
+
+    def happened(self) -> list[QueryEvent]:
+        self.look = self._eye.snapshot()
+        return self._tracker.update(self.look)
+
+    def kinds(self) -> list[EventKind]:
+        return [each.kind for each in self.happened()]
+
+    def throughput(self, ends: Ends | None = None) -> Throughput:
+        if ends is None:
+            ends = self._eye.admin.list_offsets(self.look.topics, Deadline(5))
+        (found,) = self._tracker.measure(self.look, ends)
+        return found
