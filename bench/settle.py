@@ -28,7 +28,6 @@ from eos_sink.driver.planner import Planner
 from eos_sink.kafka import transaction_control as control
 from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.interfaces import TransactionStatus
 from eos_sink.options import parse_options
 from eos_sink.protocol.model import (
     BatchId,
@@ -40,6 +39,7 @@ from eos_sink.protocol.model import (
     TaskReport,
 )
 from eos_sink.protocol.rules import assign
+from eos_sink.protocol.values import TransactionStatus
 from eos_sink_lab.testing import KafkaCluster, start_kafka
 from eos_sink_lab.testing.local_cluster import LocalCluster
 from eos_sink_lab.testing.waiting import to_stderr

@@ -9,8 +9,8 @@ from typing import Any
 
 from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.interfaces import Visibility, Witness
 from eos_sink.options import SinkOptions
+from eos_sink.protocol.values import Position, Visibility
 
 
 class Stopwatch:
@@ -64,9 +64,9 @@ class WatchedKafka(ConfluentKafka):
         return _Watched(made, self._watch, dict.fromkeys(calls, "write"))
 
     def visibility(
-        self, witnesses: Sequence[Witness], deadline: Deadline
-    ) -> Mapping[Witness, Visibility]:
-        found: Mapping[Witness, Visibility] = self._watch.timed("look", super().visibility)(
+        self, witnesses: Sequence[Position], deadline: Deadline
+    ) -> Mapping[Position, Visibility]:
+        found: Mapping[Position, Visibility] = self._watch.timed("look", super().visibility)(
             witnesses, deadline
         )
         return found

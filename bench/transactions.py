@@ -16,8 +16,8 @@ from kafka.protocol.producer.transaction import AddPartitionsToTxnRequest, InitP
 from kafka.record.memory_records import MemoryRecordsBuilder
 
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.interfaces import Transaction, Witness
 from eos_sink.kafka.transaction_control import KafkaPythonControl
+from eos_sink.protocol.values import Position, Transaction
 
 _TIMEOUT_MS = 600_000
 _DEADLINE_S = 120.0
@@ -35,7 +35,7 @@ class Opened:
     """
 
     transaction: Transaction
-    witness: Witness
+    witness: Position
 
 
 def open_transactions(
@@ -124,7 +124,7 @@ class _Maker:
         for key, answer in answers.items():
             offsets[key] = answered(answer).base_offset
         first = places[0]
-        return [Opened(each, Witness(*first, offsets[each, first])) for each in opened]
+        return [Opened(each, Position(*first, offsets[each, first])) for each in opened]
 
     def _leaders(self, places: Sequence[tuple[str, int]]) -> dict[tuple[str, int], int]:
         cluster = self._wire._manager.cluster

@@ -22,9 +22,8 @@ from eos_sink.identity import (
     query_origin,
 )
 from eos_sink.kafka_config import Handling, check_setting, translate
-from eos_sink.kafka_config.destinations import Destinations, parse_destinations
+from eos_sink.kafka_config.destinations import Destinations, is_topic_name, parse_destinations
 from eos_sink.kafka_config.token_source import PROVIDER
-from eos_sink.kafka_config.topic_rules import is_topic_name
 
 
 @dataclass(frozen=True)

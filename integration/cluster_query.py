@@ -18,8 +18,8 @@ from confluent_kafka.admin import (
 )
 
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.interfaces import LogPosition, TransactionStatus
 from eos_sink.options import parse_options
+from eos_sink.protocol.values import Position, TransactionStatus
 from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.faults import FaultPoint
 from eos_sink_lab.testing.waiting import wait_until
@@ -77,7 +77,7 @@ class ClusterQuery(Query):
         """The transactional id of the second partition in batch 1."""
         return self.options.names.task(1, 1)
 
-    def log_home(self) -> LogPosition:
+    def log_home(self) -> Position:
         """The query's partition of the log, without waiting for what is open at its end."""
         reader = self.kafka.log_reader(Deadline(PATIENCE_S))
         try:

@@ -21,11 +21,11 @@ from eos_sink.errors import ClusterError, OperatorNeededError
 from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.hanging import find_open
-from eos_sink.kafka.interfaces import Hanging
 from eos_sink.kafka_config.acls import Acl, Resource
 from eos_sink.kafka_config.properties_file import read_properties
 from eos_sink.options import parse_options
 from eos_sink.protocol.model import BatchId
+from eos_sink.protocol.values import Hanging
 from eos_sink.task.writer import TaskWriter
 from eos_sink_lab.testing import KafkaCluster, Security
 from eos_sink_lab.testing.faults import FaultPoint

@@ -15,11 +15,11 @@ from eos_sink.errors import EosSinkError, OutcomeUnknownError
 from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.connection.settings import kafka_python_settings
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.interfaces import Transaction
 from eos_sink.kafka.transaction_control import KafkaPythonControl
 from eos_sink.kafka.wire import Wire
 from eos_sink.kafka_config.acls import Permissions
 from eos_sink.options import parse_options
+from eos_sink.protocol.values import Transaction
 from eos_sink_lab.testing import Backend, KafkaCluster, start_kafka
 
 pytestmark = pytest.mark.timeout(60)

@@ -22,8 +22,8 @@ from eos_sink.errors import (
     UnfinishedError,
 )
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.interfaces import TransactionStatus
 from eos_sink.protocol.model import Numbering
+from eos_sink.protocol.values import TransactionStatus
 from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.faults import FaultPoint
 from eos_sink_lab.testing.waiting import wait_until

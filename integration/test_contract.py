@@ -20,12 +20,13 @@ from eos_sink.kafka import member as member_module
 from eos_sink.kafka.admin.confluent_admin import ConfluentAdmin
 from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.interfaces import ProduceFailed, ProducerFenced, Sizes
+from eos_sink.kafka.interfaces import Sizes
 from eos_sink.kafka.log_reader import DecisionLogReader
 from eos_sink.kafka.member import ConfluentMember
 from eos_sink.kafka.producer import ConfluentProducer
 from eos_sink.kafka.rows import Rows
 from eos_sink.options import SinkOptions, parse_options
+from eos_sink.protocol.values import ProduceFailed, ProducerFenced
 from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.topic_scan import Offsets, Source
 from tests.contract.admin import AdminContract, TopicScanContract

@@ -18,11 +18,11 @@ from eos_sink.kafka import log_reader
 from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.fetch import Fetched, fetch
-from eos_sink.kafka.interfaces import LogPosition, Place, Visibility, Witness
 from eos_sink.kafka.log_topic import LOG_PARTITIONS
 from eos_sink.kafka.wire import Wire
 from eos_sink.options import SinkOptions, parse_options
 from eos_sink.protocol.model import BatchId, Decision, PlanToken, RowDigest
+from eos_sink.protocol.values import Place, Position, Visibility
 from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.faults import FaultPoint
 from integration.checker import read_topic
@@ -35,7 +35,7 @@ def deadline() -> Deadline:
     return Deadline(PATIENCE_S)
 
 
-def write(query: Query, *keys: bytes) -> Witness:
+def write(query: Query, *keys: bytes) -> Position:
     """One committed transaction of the query; the place of its first record."""
     seen: list[tuple[int, int]] = []
     producer = query.kafka.producer(query.options.names.task(0, 0), TRANSACTION_MS)
@@ -46,7 +46,7 @@ def write(query: Query, *keys: bytes) -> Witness:
     producer.flush(deadline())
     producer.commit(deadline())
     producer.close()
-    return Witness(query.topic, *seen[0])
+    return Position(query.topic, *seen[0])
 
 
 def test_keys_land_where_java_clients_put_them(query: Query, kafka: KafkaCluster) -> None:
@@ -173,7 +173,7 @@ def test_a_query_that_writes_behind_others_records_opens_the_log_once(query: Que
     opened = register._producer
     other = query.kafka.log_producer(f"{names.driver}-other", 30_000)
     other.init(deadline())
-    place: LogPosition = token.position
+    place: Position = token.position
     for finish in (other.abort, other.commit):
         other.begin()
         other.produce(place.topic, b"1", key=b"other", partition=place.partition)

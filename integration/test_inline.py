@@ -24,8 +24,8 @@ from eos_sink.errors import (
     SupersededError,
 )
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.interfaces import TransactionStatus
 from eos_sink.kafka.producer import ConfluentProducer
+from eos_sink.protocol.values import TransactionStatus
 from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.faults import FaultPoint
 from integration.checker import Rows, assert_each_once, read_topic

@@ -26,8 +26,8 @@ from eos_sink.errors import (
 from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.fetch import Fetched, fetch
-from eos_sink.kafka.interfaces import TransactionStatus
 from eos_sink.kafka.wire import Wire
+from eos_sink.protocol.values import TransactionStatus
 from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.faults import FaultPoint
 from eos_sink_lab.testing.topic_scan import Offsets, Source

@@ -27,11 +27,11 @@ from eos_sink.errors import (
 from eos_sink.kafka import transaction_control
 from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.interfaces import EndOutcome, TransactionState, TransactionStatus
 from eos_sink.kafka.producer import ConfluentProducer
 from eos_sink.kafka.transaction_control import KafkaPythonControl
 from eos_sink.options import parse_options
 from eos_sink.protocol.model import BatchId, Plan, TaskReport
+from eos_sink.protocol.values import EndOutcome, TransactionState, TransactionStatus
 from eos_sink.task.writer import TaskWriter
 from eos_sink_lab.testing import KafkaCluster, KafkaNode
 from eos_sink_lab.testing.cluster_errors import TestClusterError

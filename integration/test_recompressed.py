@@ -9,7 +9,7 @@ import pytest
 
 from eos_sink.errors import ProduceFailedError
 from eos_sink.kafka.rows import Rows
-from eos_sink.kafka_config.topic_rules import TopicRules
+from eos_sink.protocol.topic_rules import TopicRules
 from eos_sink.task.record_sizes import Codec, RecordSizes, find_largest
 from eos_sink_lab.testing import KafkaCluster
 from integration.checker import read_topic

@@ -11,7 +11,7 @@ from confluent_kafka.admin import AdminClient
 
 from eos_sink.errors import OperatorNeededError, UnfinishedError
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.interfaces import TransactionStatus
+from eos_sink.protocol.values import TransactionStatus
 from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.faults import FaultPoint
 from eos_sink_lab.testing.topic_scan import Offsets, Source

@@ -18,8 +18,8 @@ from pyspark.sql import SparkSession
 import eos_sink
 from eos_sink import cli
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.interfaces import TransactionStatus
 from eos_sink.protocol.model import Decision
+from eos_sink.protocol.values import TransactionStatus
 from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.faults import Action, FaultPoint
 from integration.spark_apps import PATIENCE_S, Applications

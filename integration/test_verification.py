@@ -13,15 +13,10 @@ from eos_sink.driver.planner import Planner
 from eos_sink.errors import ClusterError
 from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.interfaces import (
-    EndOutcome,
-    ProduceFailed,
-    ProducerFenced,
-    Transaction,
-    TransactionalProducer,
-)
+from eos_sink.kafka.interfaces import TransactionalProducer
 from eos_sink.kafka_config.broker_versions import VERIFICATION
 from eos_sink.options import parse_options
+from eos_sink.protocol.values import EndOutcome, ProduceFailed, ProducerFenced, Transaction
 from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.topic_scan import Offsets, Source
 from integration.checker import read_topic

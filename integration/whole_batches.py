@@ -12,7 +12,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, Top
 
 from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.interfaces import TransactionStatus
+from eos_sink.protocol.values import TransactionStatus
 from eos_sink_lab.testing.topic_scan import Offsets, Source
 from eos_sink_lab.testing.waiting import wait_until
 

@@ -14,8 +14,9 @@ from eos_sink.cli.output import Cell, Mood, Report
 from eos_sink.cli.query_name import confirm, find_query, list_queries
 from eos_sink.cli.status import describe_places, places_document
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.interfaces import Unseen, Visibility
+from eos_sink.kafka.interfaces import Unseen
 from eos_sink.protocol.outcome import Outcome
+from eos_sink.protocol.values import Visibility
 
 if TYPE_CHECKING:
     from eos_sink.decision_log import Entry

@@ -127,8 +127,8 @@ def _end(
     arguments: argparse.Namespace,
 ) -> Report:
     """Commit what is decided, or end what is not."""
-    from eos_sink.kafka.interfaces import EndOutcome
     from eos_sink.ops.transactions import commit_decided, end_undecided
+    from eos_sink.protocol.values import EndOutcome
 
     commit, force = arguments.action == "commit", arguments.force
     status = _find_query(snapshot, chosen)

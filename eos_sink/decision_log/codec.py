@@ -13,7 +13,6 @@ from typing import Any, TypeVar
 
 from eos_sink.errors import OperatorNeededError
 from eos_sink.identity import Origin
-from eos_sink.kafka.interfaces import Witness
 from eos_sink.metrics.names import Count, Step
 from eos_sink.metrics.stats import Stats, StepTime
 from eos_sink.protocol import operator_errors
@@ -29,6 +28,7 @@ from eos_sink.protocol.model import (
     RowDigest,
     Run,
 )
+from eos_sink.protocol.values import Position
 
 FORMAT = 1
 _MOVED_FORMAT = 2
@@ -209,7 +209,7 @@ def _decode_decision(document: Any) -> Decision:
                 _number(producer_id),
                 _number(epoch),
                 _decode_digest(digest),
-                Witness(topics[_number(topic)], _number(place), _number(offset)),
+                Position(topics[_number(topic)], _number(place), _number(offset)),
             )
             for partition, producer_id, epoch, *digest, topic, place, offset in document["prepared"]
         ),

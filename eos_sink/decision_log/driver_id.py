@@ -13,7 +13,8 @@ from typing import TypeGuard
 from eos_sink.errors import ClusterError, OutcomeUnknownError
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.interfaces import Kafka, TransactionState, TransactionStatus
+from eos_sink.kafka.interfaces import Kafka
+from eos_sink.protocol.values import TransactionState, TransactionStatus
 
 # For the text of an error, after the step's own deadline.
 _EXPLAIN_S = 5.0

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 
 from eos_sink.decision_log.codec import encode
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.interfaces import ProduceFailed, TransactionalProducer
+from eos_sink.kafka.interfaces import TransactionalProducer
 from eos_sink.protocol.model import LogRecord, PlanToken
+from eos_sink.protocol.values import ProduceFailed
 
 if TYPE_CHECKING:
     from eos_sink.kafka.rows import Rows

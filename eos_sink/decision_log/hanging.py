@@ -13,10 +13,11 @@ from dataclasses import replace
 from eos_sink.decision_log.register import DecisionRegister
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.interfaces import Hanging, Kafka, Place, TransactionState, TransactionStatus
+from eos_sink.kafka.interfaces import Kafka
 from eos_sink.options import SinkOptions
 from eos_sink.protocol.hanging_errors import outcome_unknown
 from eos_sink.protocol.model import Decision, LogRecord, Numbering, Override
+from eos_sink.protocol.values import Hanging, Place, TransactionState, TransactionStatus
 
 _LOGGER = logging.getLogger("eos_sink.driver")
 _COMMITTED = (TransactionStatus.PREPARE_COMMIT, TransactionStatus.COMPLETE_COMMIT)

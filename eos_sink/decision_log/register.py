@@ -28,20 +28,13 @@ from eos_sink.decision_log.driver_transaction import (
 from eos_sink.errors import ClusterError, FailureKind, OperatorNeededError, OutcomeUnknownError
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.interfaces import (
-    Kafka,
-    LogPosition,
-    LogReader,
-    MemberRefused,
-    ProduceFailed,
-    ProducerFenced,
-    TransactionalProducer,
-)
+from eos_sink.kafka.interfaces import Kafka, LogReader, TransactionalProducer
 from eos_sink.metrics.stats import Stats
 from eos_sink.protocol import operator_errors
 from eos_sink.protocol.fenced_errors import refused_member, superseded
 from eos_sink.protocol.model import Decision, Entry, LogRecord, OtherStream, PlanToken
 from eos_sink.protocol.produce_errors import rows_not_taken
+from eos_sink.protocol.values import MemberRefused, Position, ProduceFailed, ProducerFenced
 
 if TYPE_CHECKING:
     from eos_sink.kafka.rows import Rows
@@ -357,7 +350,7 @@ class DecisionRegister:
         producer.flush(deadline)
         if sent.at is None:
             raise OutcomeUnknownError("The record was committed at an unknown offset.", remedy="")
-        self._held = self._seen = Entry(record, LogPosition(place.topic, place.partition, sent.at))
+        self._held = self._seen = Entry(record, Position(place.topic, place.partition, sent.at))
         self._unproven = None
         return self._held
 
@@ -412,7 +405,7 @@ class DecisionRegister:
         return None
 
 
-def _read(found: tuple[LogPosition, bytes]) -> Entry:
+def _read(found: tuple[Position, bytes]) -> Entry:
     position, value = found
     return Entry(decode(value, str(position)), position)
 

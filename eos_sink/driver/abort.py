@@ -15,11 +15,12 @@ from eos_sink.driver.settle import settle
 from eos_sink.errors import OutcomeUnknownError
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.interfaces import Kafka, Transaction, TransactionState
+from eos_sink.kafka.interfaces import Kafka
 from eos_sink.metrics.stats import Stats
 from eos_sink.protocol.fenced_errors import superseded
 from eos_sink.protocol.model import Decision, Entry, PlanToken
 from eos_sink.protocol.rules import undecided
+from eos_sink.protocol.values import Transaction, TransactionState
 
 
 def list_undecided(

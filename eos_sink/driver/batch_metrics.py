@@ -11,11 +11,11 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from eos_sink.errors import SupersededError
 from eos_sink.identity import QueryNames
-from eos_sink.kafka.interfaces import TransactionState
 from eos_sink.metrics import events
 from eos_sink.metrics.names import Count, Event, Step
 from eos_sink.metrics.stats import Stats, StepClock
 from eos_sink.protocol.model import BatchId, Decision, TaskReport
+from eos_sink.protocol.values import TransactionState
 
 _TASK_STEPS = (Step.OPEN, Step.WRITE)
 # These end after the batch's record is written, so they go into the next record.

@@ -28,7 +28,7 @@ from eos_sink.errors import (
 )
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.interfaces import Kafka, ProducerFenced, Transaction, TransactionStatus
+from eos_sink.kafka.interfaces import Kafka
 from eos_sink.metrics import events
 from eos_sink.metrics.names import Count, Step
 from eos_sink.metrics.stats import Stats, StepClock
@@ -59,6 +59,7 @@ from eos_sink.protocol.rules import (
     is_already_visible,
     vote_margin_ms,
 )
+from eos_sink.protocol.values import ProducerFenced, Transaction, TransactionStatus
 
 if TYPE_CHECKING:
     from eos_sink.kafka.rows import Rows

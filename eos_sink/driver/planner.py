@@ -26,9 +26,8 @@ from eos_sink.errors import (
     SupersededError,
 )
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.interfaces import Kafka, MemberRefused, MemberState, Place, TransactionState
+from eos_sink.kafka.interfaces import Kafka
 from eos_sink.kafka.topic_rules import read_topic_rules
-from eos_sink.kafka_config.topic_rules import TopicRules
 from eos_sink.metrics import events
 from eos_sink.metrics.names import Count, Event
 from eos_sink.metrics.stats import Stats
@@ -37,6 +36,8 @@ from eos_sink.protocol.fenced_errors import refused_member, replaced
 from eos_sink.protocol.lost_writes import former_write
 from eos_sink.protocol.model import Decision, Entry, Numbering, Plan, PlanToken, Run
 from eos_sink.protocol.rules import check_unrecorded
+from eos_sink.protocol.topic_rules import TopicRules
+from eos_sink.protocol.values import MemberRefused, MemberState, Place, TransactionState
 
 _STABLE_TRY_S = 2.0
 _RULES_AGE_S = 60.0

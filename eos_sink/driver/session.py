@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from eos_sink.errors import ConfigurationError
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.interfaces import GroupMember, Kafka, MemberState
+from eos_sink.kafka.interfaces import GroupMember, Kafka
 from eos_sink.options import SinkOptions
 from eos_sink.protocol.model import Entry, PlanToken, Run
 from eos_sink.protocol.rules import group_session_ms, longest_session_ms
+from eos_sink.protocol.values import MemberState
 
 
 class DriverSession:

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.interfaces import Kafka, LogPosition, TransactionState, Unseen
+from eos_sink.kafka.interfaces import Kafka, Unseen
+from eos_sink.protocol.values import Position, TransactionState
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class LogLine:
     """
 
     key: str
-    position: LogPosition
+    position: Position
     at_ms: int
     value: bytes
 

@@ -22,9 +22,10 @@ from eos_sink.kafka.calls import retry_until
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.error_codes import Meaning, get_meaning, is_transient
 from eos_sink.kafka.fetch import EARLIEST, LATEST, find_offsets
-from eos_sink.kafka.interfaces import PartitionState, Place, TopicDescription, Unseen
+from eos_sink.kafka.interfaces import PartitionState, TopicDescription, Unseen
 from eos_sink.kafka.wire import Wire
 from eos_sink.kafka_config.acls import Acl, Resource, permission_error
+from eos_sink.protocol.values import Place
 
 if TYPE_CHECKING:
     from eos_sink.kafka.admin_interface import PartitionOffsets

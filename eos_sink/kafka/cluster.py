@@ -11,16 +11,7 @@ from eos_sink.errors import ClusterError
 from eos_sink.kafka.confluent_client import ConfluentClient
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.error_codes import convert_error
-from eos_sink.kafka.interfaces import (
-    LogPosition,
-    ProducerIdentity,
-    Sizes,
-    TopicDescription,
-    Transaction,
-    Unseen,
-    Visibility,
-    Witness,
-)
+from eos_sink.kafka.interfaces import Sizes, TopicDescription, Unseen
 from eos_sink.kafka.log_topic import (
     LOG_CONFIGURATION,
     LOG_PARTITIONS,
@@ -34,6 +25,7 @@ from eos_sink.kafka.shared_clients import FIRST_ANSWER_S, SharedClients
 from eos_sink.kafka.visibility import find_visibility
 from eos_sink.kafka_config.acls import Acl, Resource
 from eos_sink.options import SinkOptions
+from eos_sink.protocol.values import Position, ProducerIdentity, Transaction, Visibility
 from eos_sink.shell import quote
 
 if TYPE_CHECKING:
@@ -62,7 +54,7 @@ class ConfluentKafka:
         self.clients = SharedClients(options, first_answer_s)
         self._options = options
         self._log_topic = LogTopic(self.clients)
-        self._home = LogPosition(options.log_topic, home_of(options.names.query), 0)
+        self._home = Position(options.log_topic, home_of(options.names.query), 0)
 
     def producer(
         self, transactional_id: str, timeout_ms: int, sizes: Sizes | None = None
@@ -139,13 +131,13 @@ class ConfluentKafka:
         return read_latest_records(self.clients, range(LOG_PARTITIONS), deadline)
 
     def visibility(
-        self, witnesses: Sequence[Witness], deadline: Deadline
-    ) -> Mapping[Witness, Visibility]:
+        self, witnesses: Sequence[Position], deadline: Deadline
+    ) -> Mapping[Position, Visibility]:
         return find_visibility(self.clients, witnesses, deadline)
 
     def markers(
-        self, asked: Mapping[Witness, Transaction], deadline: Deadline
-    ) -> Mapping[Witness, bool]:
+        self, asked: Mapping[Position, Transaction], deadline: Deadline
+    ) -> Mapping[Position, bool]:
         from eos_sink.kafka.log_scan import find_markers
 
         return find_markers(self.clients, asked, deadline)

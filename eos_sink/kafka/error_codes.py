@@ -19,8 +19,8 @@ from eos_sink.errors import (
     FailureKind,
     OutcomeUnknownError,
 )
-from eos_sink.kafka.interfaces import MemberRefused, ProduceFailed, ProducerFenced
 from eos_sink.kafka_config.acls import Acl, Resource, permission_error
+from eos_sink.protocol.values import MemberRefused, ProduceFailed, ProducerFenced
 
 _OLDEST = "2.16"  # as in setup.cfg; confluent-kafka and librdkafka share their first two numbers
 

@@ -19,8 +19,8 @@ from kafka.record import MemoryRecords
 from eos_sink.errors import ClusterError
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.decompress import decompress
-from eos_sink.kafka.interfaces import Place
 from eos_sink.kafka.wire import Leader, Wire
+from eos_sink.protocol.values import Place
 
 LATEST, EARLIEST = -1, -2  # ListOffsetsRequest.java
 

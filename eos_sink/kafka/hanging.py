@@ -16,7 +16,9 @@ from kafka.protocol.producer.transaction import WriteTxnMarkersRequest
 
 from eos_sink.kafka.calls import retry_until
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.interfaces import (
+from eos_sink.kafka.wire import Leader, Wire
+from eos_sink.kafka_config.acls import Acl, Permissions, Resource, permission_error
+from eos_sink.protocol.values import (
     Hanging,
     HangingLook,
     Place,
@@ -24,8 +26,6 @@ from eos_sink.kafka.interfaces import (
     TransactionState,
     TransactionStatus,
 )
-from eos_sink.kafka.wire import Leader, Wire
-from eos_sink.kafka_config.acls import Acl, Permissions, Resource, permission_error
 
 # A broker that died is known to be dead within its session, 9 s by default.
 _ANSWER_S = 12.0

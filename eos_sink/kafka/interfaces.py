@@ -9,12 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum, auto
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from eos_sink.errors import ClusterError, FailureKind
+from eos_sink.errors import ClusterError
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka_config.acls import Acl, operation_name, permission_error
+from eos_sink.protocol.values import (
+    EndOutcome,
+    Hanging,
+    HangingLook,
+    MemberState,
+    Place,
+    Position,
+    ProducerIdentity,
+    Transaction,
+    TransactionState,
+    Visibility,
+)
 
 if TYPE_CHECKING:
     # Only tasks need pyarrow.
@@ -22,207 +33,6 @@ if TYPE_CHECKING:
     from eos_sink.kafka.topic_traces import OnRow, PartitionTail
 
 Headers = Sequence[tuple[str, bytes | None]]
-
-
-@dataclass(frozen=True, order=True)
-class Witness:
-    """The place of one record of a transaction; a read there shows whether it was committed."""
-
-    topic: str
-    partition: int
-    offset: int
-
-    def __str__(self) -> str:
-        return f"{self.topic}[{self.partition}]@{self.offset}"
-
-
-@dataclass(frozen=True)
-class Transaction:
-    """One transaction of a producer: what EndTxn may end, and nothing else."""
-
-    transactional_id: str
-    producer_id: int
-    epoch: int
-
-
-Place = tuple[str, int]
-"""Topic and partition."""
-
-
-@dataclass(frozen=True)
-class LogPosition:
-    """Where a query's record lies in the decision log: the offset that its group commits."""
-
-    topic: str
-    partition: int
-    offset: int
-
-    def __str__(self) -> str:
-        return f"{self.topic}[{self.partition}]@{self.offset}"
-
-
-class ProducerFenced(Exception):
-    """Another producer has inited the same transactional id, or the transaction timed out."""
-
-
-class MemberRefused(Exception):
-    """The group metadata is not (or no longer) that of the group's live member (KIP-447).
-
-    Attributes:
-        replaced: a newer driver has taken the place; otherwise the session has ended.
-    """
-
-    def __init__(self, text: str, *, replaced: bool) -> None:
-        super().__init__(text)
-        self.replaced = replaced
-
-
-class ProduceFailed(Exception):
-    """Records of the open transaction, or the transaction, failed: it has to be aborted, and may
-    then be repeated (KIP-691, an abortable error).
-
-    Attributes:
-        topic: of the record that was refused; None: not known, or no single record is the cause.
-    """
-
-    def __init__(self, text: str, kind: FailureKind, topic: str | None = None) -> None:
-        super().__init__(text)
-        self.kind = kind
-        self.topic = topic
-
-
-class MemberState(Enum):
-    """The state of a planner's membership."""
-
-    CURRENT = auto()
-    EXPIRED = auto()
-    """The session ended without a successor: recover, then go on."""
-    REPLACED = auto()
-    """A newer driver has joined as the same static member: this run is over."""
-
-
-class Visibility(Enum):
-    """What a read_committed reader finds at a witness."""
-
-    COMMITTED = auto()
-    ABORTED = auto()
-    UNREADABLE = auto()
-    """The record was deleted or compacted away, so its absence proves nothing."""
-
-
-class EndOutcome(Enum):
-    """How EndTxn ended for one transaction."""
-
-    DONE = auto()
-    REFUSED = auto()
-    """Fenced, wrong state or id expired. Says nothing about the outcome of the transaction."""
-
-
-class TransactionStatus(Enum):
-    """States of Kafka's transaction coordinator, by their wire names."""
-
-    EMPTY = "Empty"
-    ONGOING = "Ongoing"
-    PREPARE_COMMIT = "PrepareCommit"
-    PREPARE_ABORT = "PrepareAbort"
-    COMPLETE_COMMIT = "CompleteCommit"
-    COMPLETE_ABORT = "CompleteAbort"
-    DEAD = "Dead"
-    PREPARE_EPOCH_FENCE = "PrepareEpochFence"
-    MISSING = "missing"
-    """The coordinator does not know the id (expired or never used)."""
-
-
-_ENDING = (
-    TransactionStatus.PREPARE_COMMIT,
-    TransactionStatus.PREPARE_ABORT,
-    TransactionStatus.PREPARE_EPOCH_FENCE,
-)
-_ENDED = (
-    TransactionStatus.EMPTY,
-    TransactionStatus.COMPLETE_COMMIT,
-    TransactionStatus.COMPLETE_ABORT,
-)
-
-
-@dataclass(frozen=True)
-class TransactionState:
-    """A transactional id as its coordinator describes it (DescribeTransactions, KIP-664).
-
-    Attributes:
-        partitions: topics and partitions of its transaction; while that is being ended, those that
-            still wait for their marker.
-    """
-
-    transaction: Transaction
-    status: TransactionStatus
-    started_ms: int
-    """Start of the open transaction, broker's clock, milliseconds since the epoch; -1: none."""
-    timeout_ms: int
-    partitions: tuple[Place, ...] = ()
-
-    @property
-    def is_ending(self) -> bool:
-        """The outcome is certain, but markers are missing, so the id takes no other transaction."""
-        return self.status in _ENDING
-
-    @property
-    def has_ended(self) -> bool:
-        """No transaction of the id is open, and no marker is under way."""
-        return self.status in _ENDED
-
-    def is_not(self, transaction: Transaction) -> bool:
-        """True if the id now belongs to another transaction. A missing id belongs to none."""
-        return self.status is not TransactionStatus.MISSING and self.transaction != transaction
-
-
-@dataclass(frozen=True)
-class Hanging:
-    """A transaction that its coordinator has ended, and a partition's leader has not (KAFKA-20734).
-
-    Attributes:
-        transaction: with the epoch of its records in this partition.
-        start: offset of its first record there.
-        coordinator_epoch: of the last marker of the producer there; -1: none.
-        state: of its transactional id now.
-    """
-
-    transaction: Transaction
-    topic: str
-    partition: int
-    start: int
-    coordinator_epoch: int
-    state: TransactionState
-
-    def __str__(self) -> str:
-        ended = self.transaction
-        return (
-            f"{self.topic}[{self.partition}]: transaction {ended.transactional_id} (producer id "
-            f"{ended.producer_id}, epoch {ended.epoch}) from offset {self.start} on"
-        )
-
-
-class HangingLook(NamedTuple):
-    """The hanging transactions of some transactional ids in some topics.
-
-    Attributes:
-        hanging: those that were found.
-        unknown: the partitions that nobody answers for, since they have no leader, for example.
-        unnamed: the producer ids of open transactions whose transactional id no coordinator tells.
-            It may be hidden from this principal; or its coordinator has no leader, or is moving.
-    """
-
-    hanging: list[Hanging]
-    unknown: frozenset[Place]
-    unnamed: frozenset[int]
-
-
-@dataclass(frozen=True)
-class ProducerIdentity:
-    """Producer id and epoch that a coordinator gave to a transactional producer."""
-
-    producer_id: int
-    epoch: int
 
 
 @dataclass(frozen=True)
@@ -344,7 +154,7 @@ class TransactionalProducer(Protocol):
         them, a kept one only minutes later. Raises nothing: without an answer it goes by those
         that it knows."""
 
-    def send_offset(self, position: LogPosition, member: bytes, deadline: Deadline) -> None:
+    def send_offset(self, position: Position, member: bytes, deadline: Deadline) -> None:
         """Add a group offset to the transaction, checked against the group's member (KIP-447).
 
         Raises:
@@ -467,14 +277,12 @@ class LogReader(Protocol):
     def reached(self) -> int:
         """The offset up to which it has read."""
 
-    def latest(
-        self, key: str, deadline: Deadline, known: int = 0
-    ) -> tuple[LogPosition, bytes] | None:
+    def latest(self, key: str, deadline: Deadline, known: int = 0) -> tuple[Position, bytes] | None:
         """The latest committed record under the key, up to the high watermark at the call. An end
         before `known` is a deposed leader's or that of a log that lost records: it is asked for
         again, and believed if it does not change within seconds."""
 
-    def known(self, key: str, deadline: Deadline) -> tuple[LogPosition, bytes] | None:
+    def known(self, key: str, deadline: Deadline) -> tuple[Position, bytes] | None:
         """The same up to the first open transaction, which is not waited for."""
 
     def written(self, key: str, start: int, end: int, deadline: Deadline) -> bool:
@@ -482,13 +290,11 @@ class LogReader(Protocol):
         of its transaction. There is a record at `end`, so the next `latest` reads past it, whatever
         end a deposed leader returns."""
 
-    def records(
-        self, key: str, start: int, deadline: Deadline
-    ) -> Sequence[tuple[LogPosition, bytes]]:
+    def records(self, key: str, start: int, deadline: Deadline) -> Sequence[tuple[Position, bytes]]:
         """The committed records under a key from an offset on that compaction has left, oldest
         first, up to the high watermark of the newest leader."""
 
-    def position(self, query: str) -> LogPosition:
+    def position(self, query: str) -> Position:
         """Where the query's records go (offset 0), for the first write."""
 
     def close(self) -> None: ...
@@ -526,14 +332,14 @@ class Kafka(Protocol):
         watermarks at the call. Reads all of the log."""
 
     def visibility(
-        self, witnesses: Sequence[Witness], deadline: Deadline
-    ) -> Mapping[Witness, Visibility]:
+        self, witnesses: Sequence[Position], deadline: Deadline
+    ) -> Mapping[Position, Visibility]:
         """What a read_committed reader finds at each, once the last stable offset is past it. One
         that stays open until the deadline is left out."""
 
     def markers(
-        self, asked: Mapping[Witness, Transaction], deadline: Deadline
-    ) -> Mapping[Witness, bool]:
+        self, asked: Mapping[Position, Transaction], deadline: Deadline
+    ) -> Mapping[Position, bool]:
         """True if the marker behind each witness commits or aborts its transaction, as far as one
         is found by the deadline; the witness itself may be gone."""
 

@@ -12,8 +12,8 @@ from collections.abc import Iterable
 
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.error_codes import LOGGER
-from eos_sink.kafka.interfaces import Place, Transaction
 from eos_sink.kafka.wire import Wire
+from eos_sink.protocol.values import Place, Transaction
 
 
 class Leaders:

@@ -13,9 +13,9 @@ from eos_sink.kafka.calls import retry_until
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.error_codes import Meaning, convert_error, get_meaning, is_missing, is_transient
 from eos_sink.kafka.fetch import EARLIEST, LATEST, Fetched, fetch, find_offset
-from eos_sink.kafka.interfaces import LogPosition
 from eos_sink.kafka.shared_clients import SharedClients
 from eos_sink.kafka.wire import Leader, Wire
+from eos_sink.protocol.values import Position
 
 _LEARNS_S = 10.0
 # A request to a broker that has died waits for it to come back.
@@ -177,7 +177,7 @@ class DecisionLogReader:
         home: the partition of its records.
     """
 
-    def __init__(self, clients: SharedClients, home: LogPosition) -> None:
+    def __init__(self, clients: SharedClients, home: Position) -> None:
         self._clients = clients
         self._home = home
         self._key = b""
@@ -188,12 +188,10 @@ class DecisionLogReader:
     def reached(self) -> int:
         return self._log.reached
 
-    def position(self, query: str) -> LogPosition:  # noqa: ARG002 - made for one query
+    def position(self, query: str) -> Position:  # noqa: ARG002 - made for one query
         return self._home
 
-    def latest(
-        self, key: str, deadline: Deadline, known: int = 0
-    ) -> tuple[LogPosition, bytes] | None:
+    def latest(self, key: str, deadline: Deadline, known: int = 0) -> tuple[Position, bytes] | None:
         """The target is the high watermark, not the last stable offset: a record of this query
         may lie behind another query's open transaction, and is waited for."""
         self._key = key.encode()
@@ -207,7 +205,7 @@ class DecisionLogReader:
         self._log.read_to(end, deadline)
         return self._latest
 
-    def known(self, key: str, deadline: Deadline) -> tuple[LogPosition, bytes] | None:
+    def known(self, key: str, deadline: Deadline) -> tuple[Position, bytes] | None:
         self._key = key.encode()
         before = self._log.reached
         fetched = self._log.read(deadline)
@@ -232,10 +230,8 @@ class DecisionLogReader:
         reader.read_to(end, deadline)
         return bool(found)
 
-    def records(
-        self, key: str, start: int, deadline: Deadline
-    ) -> Sequence[tuple[LogPosition, bytes]]:
-        wanted, found = key.encode(), list[tuple[LogPosition, bytes]]()
+    def records(self, key: str, start: int, deadline: Deadline) -> Sequence[tuple[Position, bytes]]:
+        wanted, found = key.encode(), list[tuple[Position, bytes]]()
 
         def take(record: Any) -> None:
             if record.key == wanted:
@@ -251,7 +247,7 @@ class DecisionLogReader:
 
     def _restart(self) -> None:
         """The topic was deleted and created again: nothing that was read holds."""
-        self._latest: tuple[LogPosition, bytes] | None = None
+        self._latest: tuple[Position, bytes] | None = None
         self._log = PartitionReader(self._clients, self._home.partition, self._take)
 
     def _take(self, record: Any) -> None:

@@ -19,10 +19,11 @@ from eos_sink.kafka.calls import retry_until
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.error_codes import is_transient
 from eos_sink.kafka.fetch import fetch, read_records
-from eos_sink.kafka.interfaces import Headers, Place, ProducerIdentity, Transaction, Witness
+from eos_sink.kafka.interfaces import Headers
 from eos_sink.kafka.shared_clients import SharedClients
 from eos_sink.kafka.topic_traces import ANY_EPOCH, OnRow, PartitionTail, Trace
 from eos_sink.kafka.wire import Wire
+from eos_sink.protocol.values import Place, Position, ProducerIdentity, Transaction
 
 # How far behind a witness its marker is searched: a task's rows of one partition lie between.
 _MARKER_OFFSETS = 10_000_000
@@ -90,10 +91,10 @@ class _TailScan:
 
 
 def find_markers(
-    clients: SharedClients, asked: Mapping[Witness, Transaction], deadline: Deadline
-) -> dict[Witness, bool]:
+    clients: SharedClients, asked: Mapping[Position, Transaction], deadline: Deadline
+) -> dict[Position, bool]:
     """See `eos_sink.kafka.interfaces.Kafka.markers`."""
-    found: dict[Witness, bool] = {}
+    found: dict[Position, bool] = {}
     for place in sorted({(each.topic, each.partition) for each in asked}):
         here = {w: t for w, t in asked.items() if (w.topic, w.partition) == place}
         search = _MarkerSearch(clients, place, here)
@@ -130,13 +131,13 @@ class _MarkerSearch:
     """Looks for the markers behind witnesses of one partition."""
 
     def __init__(
-        self, clients: SharedClients, place: Place, asked: Mapping[Witness, Transaction]
+        self, clients: SharedClients, place: Place, asked: Mapping[Position, Transaction]
     ) -> None:
-        self.found: dict[Witness, bool] = {}
+        self.found: dict[Position, bool] = {}
         self._clients = clients
         self._place = place
         self._open = dict(asked)
-        self._with_rows: set[Witness] = set()
+        self._with_rows: set[Position] = set()
 
     def read(self, deadline: Deadline) -> bool:
         """Read on from the first witness, or from the first offset that is kept. False: the leader

@@ -7,8 +7,8 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from eos_sink.errors import ClusterError
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.error_codes import LOGGER, convert_error, is_transient
-from eos_sink.kafka.interfaces import LogPosition, MemberRefused, MemberState
 from eos_sink.kafka.shared_clients import SharedClients
+from eos_sink.protocol.values import MemberRefused, MemberState, Position
 
 _POLL_S = 0.05
 # `poll` reports the assignment in a callback, then goes on waiting for a message that never comes.
@@ -27,7 +27,7 @@ class ConfluentMember:
     def __init__(
         self,
         clients: SharedClients,
-        position: LogPosition,
+        position: Position,
         group: str,
         instance_id: str,
         session_ms: int,

@@ -20,10 +20,11 @@ from eos_sink.kafka.error_codes import (
     convert_setting_errors,
     get_meaning,
 )
-from eos_sink.kafka.interfaces import Headers, LogPosition, ProduceFailed, ProducerIdentity
+from eos_sink.kafka.interfaces import Headers
 from eos_sink.kafka.producer_events import ProducerEvents, RecordRefused
 from eos_sink.kafka_config import cap_timeouts
 from eos_sink.kafka_config.acls import Acl, Permissions
+from eos_sink.protocol.values import Position, ProduceFailed, ProducerIdentity
 
 if TYPE_CHECKING:
     from eos_sink.kafka.native.client import NativeClient
@@ -134,7 +135,7 @@ class ConfluentProducer:
     def refresh(self, deadline: Deadline) -> None:
         self._client.refresh(deadline.within(METADATA_S).left)
 
-    def send_offset(self, position: LogPosition, member: bytes, deadline: Deadline) -> None:
+    def send_offset(self, position: Position, member: bytes, deadline: Deadline) -> None:
         offsets = [TopicPartition(position.topic, position.partition, position.offset)]
 
         def send() -> None:

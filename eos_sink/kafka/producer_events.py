@@ -8,7 +8,7 @@ import re
 from confluent_kafka import KafkaError, KafkaException, Message
 
 from eos_sink.kafka.error_codes import LOGGER
-from eos_sink.kafka.interfaces import ProducerIdentity
+from eos_sink.protocol.values import ProducerIdentity
 
 # The error names no topic; the log line before it does.
 _DENIED_TOPIC = re.compile(r'partition "([^"]+)" .*Topic authorization failed')

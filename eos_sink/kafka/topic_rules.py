@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka, Unseen
 from eos_sink.kafka_config.acls import Permissions, permission_error
-from eos_sink.kafka_config.topic_rules import TopicRules
+from eos_sink.protocol.topic_rules import TopicRules
 
 
 def read_topic_rules(

@@ -27,7 +27,11 @@ from eos_sink.kafka.error_codes import (
     classify_control_answer,
     lacks_coordinator,
 )
-from eos_sink.kafka.interfaces import (
+from eos_sink.kafka.leaders import Leaders
+from eos_sink.kafka.wire import Wire
+from eos_sink.kafka_config.acls import Acl, permission_error
+from eos_sink.kafka_config.broker_versions import VERIFICATION, check_broker, check_verification
+from eos_sink.protocol.values import (
     EndOutcome,
     Hanging,
     HangingLook,
@@ -36,10 +40,6 @@ from eos_sink.kafka.interfaces import (
     TransactionState,
     TransactionStatus,
 )
-from eos_sink.kafka.leaders import Leaders
-from eos_sink.kafka.wire import Wire
-from eos_sink.kafka_config.acls import Acl, permission_error
-from eos_sink.kafka_config.broker_versions import VERIFICATION, check_broker, check_verification
 
 R = TypeVar("R")
 

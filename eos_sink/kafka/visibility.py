@@ -10,8 +10,8 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.error_codes import LOGGER, Meaning, convert_error, get_meaning, is_missing
-from eos_sink.kafka.interfaces import Place, Visibility, Witness
 from eos_sink.kafka.shared_clients import SharedClients
+from eos_sink.protocol.values import Place, Position, Visibility
 
 _POLL_S = 0.1
 _LOOK_S = 1.0
@@ -23,15 +23,15 @@ _NEAR = 1_000
 
 
 def find_visibility(
-    clients: SharedClients, witnesses: Sequence[Witness], deadline: Deadline
-) -> dict[Witness, Visibility]:
+    clients: SharedClients, witnesses: Sequence[Position], deadline: Deadline
+) -> dict[Position, Visibility]:
     """Each as soon as it is known; leaves out those that were still open at the deadline.
 
     Retention or compaction may have removed a committed record, so it proves nothing if a
     read_committed reader passes it by. If it is still there after that, it was aborted: no record
     ever comes back.
     """
-    seen, passed = dict[Witness, Visibility](), set[Witness]()
+    seen, passed = dict[Position, Visibility](), set[Position]()
     with ExitStack() as readers:
         committed = readers.enter_context(closing(WitnessReader(clients, committed=True)))
         everything: WitnessReader | None = None
@@ -68,9 +68,9 @@ class WitnessReader:
         self._consumer = Consumer(configuration, logger=LOGGER)
         self._permissions = clients.permissions
 
-    def look(self, witnesses: Iterable[Witness], deadline: Deadline) -> dict[Witness, Visibility]:
+    def look(self, witnesses: Iterable[Position], deadline: Deadline) -> dict[Position, Visibility]:
         """What is known after a second at most; an open transaction keeps the others back."""
-        pending, found = PendingWitnesses(witnesses), dict[Witness, Visibility]()
+        pending, found = PendingWitnesses(witnesses), dict[Position, Visibility]()
         first = pending.first.values()
         self._consumer.assign([TopicPartition(w.topic, w.partition, w.offset) for w in first])
         turn = deadline.within(_LOOK_S)
@@ -81,7 +81,7 @@ class WitnessReader:
     def close(self) -> None:
         self._consumer.close()
 
-    def _poll(self, pending: PendingWitnesses, deadline: Deadline) -> dict[Witness, Visibility]:
+    def _poll(self, pending: PendingWitnesses, deadline: Deadline) -> dict[Position, Visibility]:
         """What the next message says. Skips to the next witness if that lies far behind it."""
         try:
             message = self._consumer.poll(min(_POLL_S, deadline.left))
@@ -111,7 +111,7 @@ class WitnessReader:
             self._consumer.incremental_assign([TopicPartition(*place, following.offset)])
         return found
 
-    def _convert(self, error: KafkaError, witness: Witness) -> Exception:
+    def _convert(self, error: KafkaError, witness: Position) -> Exception:
         needs = (self._permissions.group, self._permissions.witness(witness.topic))
         return convert_error(error, f"{witness} is unreadable", needs)
 
@@ -123,17 +123,17 @@ class PendingWitnesses:
     order: it gets those of committed transactions, and passes the others by.
     """
 
-    def __init__(self, witnesses: Iterable[Witness]) -> None:
-        self._left: dict[Place, list[Witness]] = {}
+    def __init__(self, witnesses: Iterable[Position]) -> None:
+        self._left: dict[Place, list[Position]] = {}
         for witness in sorted(set(witnesses), reverse=True):
             self._left.setdefault((witness.topic, witness.partition), []).append(witness)
 
     @property
-    def first(self) -> Mapping[Place, Witness]:
+    def first(self) -> Mapping[Place, Position]:
         """Of each partition: where a reader has to start."""
         return {place: left[-1] for place, left in self._left.items() if left}
 
-    def pass_record(self, place: Place, offset: int) -> dict[Witness, Visibility]:
+    def pass_record(self, place: Place, offset: int) -> dict[Position, Visibility]:
         """The reader got the record at this offset."""
         found = self.pass_end(place, offset + 1)
         return {
@@ -141,13 +141,13 @@ class PendingWitnesses:
             for witness, aborted in found.items()
         }
 
-    def pass_end(self, place: Place, offset: int) -> dict[Witness, Visibility]:
+    def pass_end(self, place: Place, offset: int) -> dict[Position, Visibility]:
         """The partition's stable part ends before this offset."""
-        left, found = self._left[place], dict[Witness, Visibility]()
+        left, found = self._left[place], dict[Position, Visibility]()
         while left and left[-1].offset < offset:
             found[left.pop()] = Visibility.ABORTED
         return found
 
-    def give_up_first(self, place: Place) -> dict[Witness, Visibility]:
+    def give_up_first(self, place: Place) -> dict[Position, Visibility]:
         """The reader may not start at the first one; later ones may still be there."""
         return {self._left[place].pop(): Visibility.UNREADABLE}

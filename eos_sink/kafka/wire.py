@@ -25,7 +25,7 @@ from kafka.protocol.metadata import (
 
 from eos_sink.errors import ClusterError
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.interfaces import Place
+from eos_sink.protocol.values import Place
 
 K = TypeVar("K")
 T = TypeVar("T")

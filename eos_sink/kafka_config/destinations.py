@@ -1,4 +1,5 @@
-"""Declared destinations (KIP-609): the topics and partitions that a query may write.
+"""The names of topics, from Kafka's Topic.validate and Topic.INTERNAL_TOPICS, and declared
+destinations (KIP-609): the topics and partitions that a query may write.
 
 Declared topics are checked before anything is written, and a row for another topic or partition is
 refused before it is produced. Kafka's name for both errors is UnknownTopicOrPartition.
@@ -12,8 +13,22 @@ from dataclasses import dataclass
 
 from eos_sink.errors import ConfigurationError
 
-_ENTRY = re.compile(r"([A-Za-z0-9._-]{1,249})(?::(\d{1,9})(?:-(\d{1,9}))?)?")
+_NAME_LENGTH = 249
+_NAME = re.compile(rf"[A-Za-z0-9._-]{{1,{_NAME_LENGTH}}}")
+# Only Kafka itself writes them.
+_INTERNAL = ("__consumer_offsets", "__transaction_state", "__share_group_state")
+_ENTRY = re.compile(rf"({_NAME.pattern})(?::(\d{{1,9}})(?:-(\d{{1,9}}))?)?")
 _UNKNOWN = "UnknownTopicOrPartition"
+
+
+def is_topic_name(name: str) -> bool:
+    """True if there can be a topic of this name that applications write."""
+    return bool(_NAME.fullmatch(name)) and name not in (".", "..", *_INTERNAL)
+
+
+def quote_name(name: str) -> str:
+    """For messages: what a row has in place of a topic's name may be as large as the row."""
+    return repr(name if len(name) <= _NAME_LENGTH else f"{name[:_NAME_LENGTH]}...")
 
 
 @dataclass(frozen=True)

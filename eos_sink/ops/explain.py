@@ -16,11 +16,11 @@ from eos_sink.errors import EosSinkError
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.admin_interface import Admin
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.interfaces import TransactionState, TransactionStatus, Visibility
 from eos_sink.ops.history import History, Written
 from eos_sink.ops.status import QueryStatus
 from eos_sink.protocol.model import BatchId, Decision, Numbering, Prepared
 from eos_sink.protocol.outcome import Evidence, Outcome, evidence_in_log, outcome
+from eos_sink.protocol.values import TransactionState, TransactionStatus, Visibility
 
 
 class Fate(Enum):

@@ -9,8 +9,8 @@ from eos_sink.decision_log.codec import decode, is_moved
 from eos_sink.errors import OperatorNeededError
 from eos_sink.identity import DEFAULT_PREFIX, QueryNames
 from eos_sink.kafka.admin_interface import LogLine
-from eos_sink.kafka.interfaces import LogPosition
 from eos_sink.protocol.model import BatchId, Decision, LogRecord
+from eos_sink.protocol.values import Position
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Written:
 
     query: str
     record: LogRecord
-    position: LogPosition
+    position: Position
     at_ms: int
 
     @property
@@ -41,7 +41,7 @@ class Unreadable:
     """
 
     key: str
-    position: LogPosition
+    position: Position
     why: str
 
 

@@ -14,7 +14,7 @@ from eos_sink.errors import EosSinkError
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.admin_interface import Admin
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.interfaces import Transaction, TransactionState, TransactionStatus, Unseen
+from eos_sink.kafka.interfaces import Unseen
 from eos_sink.ops.history import History, Unreadable, Written, histories, read_records
 from eos_sink.ops.status import (
     Problem,
@@ -26,6 +26,7 @@ from eos_sink.ops.status import (
 )
 from eos_sink.protocol.model import Decision
 from eos_sink.protocol.outcome import Evidence, Outcome, Source, evidence_in_log, missing, outcome
+from eos_sink.protocol.values import Transaction, TransactionState, TransactionStatus
 
 # Records kept of a query. More than the records that repeat one decision, so that the first record
 # of the latest decision is among them.

@@ -13,10 +13,11 @@ from eos_sink.decision_log import DecisionRegister, Entry
 from eos_sink.driver.processes import current_run, is_alive_here
 from eos_sink.errors import SupersededError
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.interfaces import Kafka, MemberRefused
+from eos_sink.kafka.interfaces import Kafka
 from eos_sink.ops import RefusedChoice
 from eos_sink.options import SinkOptions
 from eos_sink.protocol.model import PlanToken, Run
+from eos_sink.protocol.values import MemberRefused
 
 _SESSION_MS = 30_000
 

@@ -16,19 +16,12 @@ from eos_sink.driver.completion import RefusedCompletion, check_completion
 from eos_sink.driver.evidence import ask_all
 from eos_sink.kafka.admin_interface import Admin, MemberDescription
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.interfaces import (
-    EndOutcome,
-    Headers,
-    Kafka,
-    ProducerIdentity,
-    Transaction,
-    Unseen,
-)
+from eos_sink.kafka.fingerprint import RowDigester
+from eos_sink.kafka.interfaces import Headers, Kafka, Unseen
 from eos_sink.kafka.topic_traces import PartitionTail, Trace
 from eos_sink.ops import RefusedChoice
 from eos_sink.ops.operator_run import moved, read_log, take_over
 from eos_sink.options import SinkOptions
-from eos_sink.protocol.fingerprint import RowDigester
 from eos_sink.protocol.model import (
     Decision,
     Numbering,
@@ -39,6 +32,7 @@ from eos_sink.protocol.model import (
     Run,
 )
 from eos_sink.protocol.outcome import Evidence, Outcome, evidence_in_log, outcome
+from eos_sink.protocol.values import EndOutcome, ProducerIdentity, Transaction
 
 TOOL = "eos-sink resolve"
 UNTRACED = (

@@ -9,11 +9,11 @@ from enum import Enum
 
 from eos_sink.errors import EosSinkError
 from eos_sink.identity import QueryNames, TaskId
-from eos_sink.kafka.interfaces import Transaction, TransactionState, TransactionStatus
 from eos_sink.metrics.names import Count
 from eos_sink.ops.history import History, Unreadable, Written
 from eos_sink.protocol.model import BatchId, Decision, LogRecord, Prepared, RowDigest, Run
 from eos_sink.protocol.outcome import Outcome, batch_outcome
+from eos_sink.protocol.values import Transaction, TransactionState, TransactionStatus
 
 _TRANSACTIONAL_ID = re.compile(
     r"(.*-[0-9a-f]{10})-(?:driver|([01])-(0|[1-9][0-9]*))",

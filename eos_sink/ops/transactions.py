@@ -14,18 +14,13 @@ from eos_sink.decision_log import Entry
 from eos_sink.driver.abort import fence_plans
 from eos_sink.kafka.admin_interface import Admin
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.interfaces import (
-    EndOutcome,
-    Kafka,
-    Transaction,
-    TransactionState,
-    TransactionStatus,
-)
+from eos_sink.kafka.interfaces import Kafka
 from eos_sink.ops import RefusedChoice
 from eos_sink.ops.operator_run import moved, read_log, take_over
 from eos_sink.ops.status import QueryStatus, QueryTransaction, Snapshot, group_by_query
 from eos_sink.options import SinkOptions
 from eos_sink.protocol.operator_errors import resolve_command
+from eos_sink.protocol.values import EndOutcome, Transaction, TransactionState, TransactionStatus
 
 TOOL = "eos-sink transactions"
 

@@ -1,1 +1,1 @@
-"""The values and rules of the protocol. Pure: no network, no clock."""
+"""The values and rules of the protocol. Pure: no client, no setting, no clock."""

@@ -15,8 +15,8 @@ from eos_sink.errors import (
     SupersededError,
 )
 from eos_sink.identity import QueryNames
-from eos_sink.kafka.interfaces import MemberRefused
 from eos_sink.protocol.model import Entry, PlanToken, Run
+from eos_sink.protocol.values import MemberRefused
 
 
 def superseded(token: PlanToken, entry: Entry) -> SupersededError:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from eos_sink.errors import CommitFailedError, OperatorNeededError
 from eos_sink.identity import QueryNames
-from eos_sink.kafka.interfaces import Hanging, Place
+from eos_sink.protocol.values import Hanging, Place
 
 
 def outcome_unknown(names: QueryNames, hanging: Hanging) -> OperatorNeededError:

@@ -8,10 +8,10 @@ from datetime import datetime, timezone
 from enum import Enum
 
 from eos_sink.identity import DEFAULT_PREFIX, Origin, QueryNames
-from eos_sink.kafka.interfaces import LogPosition, Place, Transaction, Witness
-from eos_sink.kafka_config.topic_rules import TopicRules
 from eos_sink.metrics.names import Step
 from eos_sink.metrics.stats import Stats
+from eos_sink.protocol.topic_rules import TopicRules
+from eos_sink.protocol.values import Place, Position, Transaction
 
 _WORD = 2**64
 
@@ -100,7 +100,7 @@ class Prepared:
     producer_id: int
     epoch: int
     digest: RowDigest
-    witness: Witness
+    witness: Position
 
     def transaction(self, names: QueryNames, slot: int) -> Transaction:
         return Transaction(names.task(slot, self.partition), self.producer_id, self.epoch)
@@ -394,7 +394,7 @@ class Entry:
     """A query's latest record and its position in the decision log; seq 0 if there is none yet."""
 
     record: LogRecord
-    position: LogPosition
+    position: Position
 
     @property
     def seq(self) -> int:
@@ -419,7 +419,7 @@ class PlanToken:
 
     names: QueryNames
     seq: int
-    position: LogPosition
+    position: Position
     member: bytes = field(repr=False)
     run: Run | None = None
     session_ms: int = 0

@@ -11,8 +11,8 @@ from typing import Any
 
 from eos_sink.errors import Action, OperatorNeededError
 from eos_sink.identity import DEFAULT_LOG, DEFAULT_PREFIX, QueryNames
-from eos_sink.kafka.interfaces import LogPosition
 from eos_sink.protocol.model import BatchId, Decision, Entry, Numbering, OtherStream, RowDigest
+from eos_sink.protocol.values import Position
 from eos_sink.shell import quote, sink_command
 
 VISIBLE, LOST, ACCEPT, FORGET = "--visible", "--lost", "--accept", "--forget"
@@ -338,9 +338,7 @@ def no_record(
     )
 
 
-def went_back(
-    names: QueryNames, seq: int, position: LogPosition, now: Entry
-) -> OperatorNeededError:
+def went_back(names: QueryNames, seq: int, position: Position, now: Entry) -> OperatorNeededError:
     """The log no longer has what this run read there: seq `seq` at `position`."""
     found = f"is at seq {now.seq}, offset {now.position.offset}" if now.seq else "has no record"
     decision = now.decision

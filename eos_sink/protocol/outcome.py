@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from eos_sink.identity import QueryNames
-from eos_sink.kafka.interfaces import (
+from eos_sink.protocol.model import BatchId, Decision, Numbering, Prepared
+from eos_sink.protocol.values import (
     EndOutcome,
     Transaction,
     TransactionState,
     TransactionStatus,
     Visibility,
 )
-from eos_sink.protocol.model import BatchId, Decision, Numbering, Prepared
 
 
 class Outcome(Enum):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from eos_sink.errors import Action, FailureKind, ProduceFailedError
-from eos_sink.kafka.interfaces import ProduceFailed
-from eos_sink.kafka_config.topic_rules import TopicRules
+from eos_sink.protocol.topic_rules import TopicRules
+from eos_sink.protocol.values import ProduceFailed
 
 _REMEDIES = {
     FailureKind.MESSAGE_REJECTED: "Fix what is named (for a record that is too large: "

@@ -8,7 +8,6 @@ from enum import Enum, auto
 
 from eos_sink.errors import CommitFailedError, ConfigurationError
 from eos_sink.identity import QueryNames
-from eos_sink.kafka.interfaces import Transaction, TransactionState, TransactionStatus
 from eos_sink.protocol import operator_errors
 from eos_sink.protocol.model import (
     BatchId,
@@ -20,6 +19,7 @@ from eos_sink.protocol.model import (
     TaskReport,
 )
 from eos_sink.protocol.outcome import proves_commit
+from eos_sink.protocol.values import Transaction, TransactionState, TransactionStatus
 
 _SESSION_MARGIN_MS = 60_000
 # The default of group.max.session.timeout.ms, and the longest session that librdkafka allows.

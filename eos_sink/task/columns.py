@@ -9,8 +9,7 @@ import pyarrow.compute as pc
 
 from eos_sink.errors import ConfigurationError
 from eos_sink.kafka.rows import Rows, find_wrong_keys, to_bytes
-from eos_sink.kafka_config.destinations import Destinations
-from eos_sink.kafka_config.topic_rules import is_topic_name, quote_name
+from eos_sink.kafka_config.destinations import Destinations, is_topic_name, quote_name
 
 # Its name in SparkThrowable.getCondition of Spark's own sink.
 _NULL_TOPIC = "KAFKA_NULL_TOPIC_IN_DATA"

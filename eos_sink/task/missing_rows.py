@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator
 import numpy as np
 import pyarrow as pa
 
+from eos_sink.kafka.fingerprint import RowDigester
 from eos_sink.kafka.rows import Rows
-from eos_sink.protocol.fingerprint import RowDigester
 from eos_sink.protocol.model import RowDigest
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from eos_sink.kafka.rows import Int64s, Rows, find_spans, split_headers
-from eos_sink.kafka_config.topic_rules import TopicRules
+from eos_sink.protocol.topic_rules import TopicRules
 
 # A record batch in front of its records (KIP-98).
 BATCH_BYTES = 61

@@ -20,26 +20,19 @@ from eos_sink.decision_log import DecisionRegister
 from eos_sink.decision_log.hanging import end_hanging, topics_of
 from eos_sink.errors import FailureKind, ProduceFailedError
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.interfaces import (
-    Kafka,
-    MemberRefused,
-    ProduceFailed,
-    ProducerFenced,
-    Sizes,
-    TransactionalProducer,
-    Witness,
-)
+from eos_sink.kafka.fingerprint import RowDigester
+from eos_sink.kafka.interfaces import Kafka, Sizes, TransactionalProducer
 from eos_sink.kafka.rows import Rows, pack
 from eos_sink.metrics import events
 from eos_sink.metrics.names import Step
 from eos_sink.metrics.stats import StepClock
 from eos_sink.options import SinkOptions
 from eos_sink.protocol.fenced_errors import refused_member, superseded
-from eos_sink.protocol.fingerprint import RowDigester
 from eos_sink.protocol.inline import NOTHING_INLINE, inline_share
 from eos_sink.protocol.model import BatchId, Entry, Plan, Prepared, TaskReport
 from eos_sink.protocol.produce_errors import rows_not_taken
 from eos_sink.protocol.rules import Role, assign, second_frame
+from eos_sink.protocol.values import MemberRefused, Position, ProduceFailed, ProducerFenced
 from eos_sink.task.columns import check_destinations_of, check_topics, to_rows
 from eos_sink.task.missing_rows import MissingRows
 from eos_sink.task.rejected import RejectedRows
@@ -251,7 +244,7 @@ class TaskWriter:
         waiting: list[pa.RecordBatch],
         rest: Iterable[pa.RecordBatch],
         digester: RowDigester,
-    ) -> Witness:
+    ) -> Position:
         """Args:
         first: the rows of the first Arrow batch, if they were taken already.
         """
@@ -375,7 +368,7 @@ class _Sender:
     def __init__(self, producer: TransactionalProducer) -> None:
         self._producer = producer
         # Of the rows in their own topics, and of the dead letters, once there are any.
-        self._known: dict[int, list[Witness]] = {}
+        self._known: dict[int, list[Position]] = {}
 
     def send(self, taken: Iterable[Rows]) -> None:
         for number, rows in enumerate(taken):
@@ -387,12 +380,12 @@ class _Sender:
             self._producer.produce_rows(rows, on_offset)
 
     @property
-    def witness(self) -> Witness | None:
+    def witness(self) -> Position | None:
         """A row in its own topic, if the transaction has one; known when all rows are there."""
         return next((each for _, found in sorted(self._known.items()) for each in found), None)
 
     def _note(self, kind: int, topic: str, partition: int, offset: int) -> None:
-        self._known[kind].append(Witness(topic, partition, offset))
+        self._known[kind].append(Position(topic, partition, offset))
 
 
 def _give_up(producer: TransactionalProducer) -> None:

@@ -18,8 +18,8 @@ from kafka.protocol.producer.transaction import InitProducerIdRequest
 
 from eos_sink.errors import EosSinkError
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.interfaces import ProducerIdentity
 from eos_sink.kafka.wire import Wire
+from eos_sink.protocol.values import ProducerIdentity
 from eos_sink_lab.testing.cluster_errors import NotReadyError, TestClusterError
 from eos_sink_lab.testing.node_properties import property_text
 from eos_sink_lab.testing.waiting import wait_until

@@ -12,9 +12,10 @@ from typing import Any
 
 from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.interfaces import EndOutcome, Kafka, Sizes, Transaction, TransactionControl
+from eos_sink.kafka.interfaces import Kafka, Sizes, TransactionControl
 from eos_sink.kafka.rows import Rows
 from eos_sink.options import SinkOptions
+from eos_sink.protocol.values import EndOutcome, Transaction
 from eos_sink.spark.data_source import KafkaEosDataSource
 from eos_sink_lab.testing.faults import ROLE_VARIABLE, Gate
 

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.interfaces import ProducerIdentity
+from eos_sink.protocol.values import ProducerIdentity
 from eos_sink_lab.testing.access import Access
 from eos_sink_lab.testing.cluster_admin import (
     GROUPS,

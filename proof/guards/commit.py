@@ -312,7 +312,7 @@ GUARDS = (
             Removal(
                 "eos_sink/driver/evidence.py",
                 "        seen = kafka.visibility(witnesses, deadline.within(patience_s))\n",
-                "        from eos_sink.kafka.interfaces import Visibility\n\n"
+                "        from eos_sink.protocol.values import Visibility\n\n"
                 "        seen = dict.fromkeys(witnesses, Visibility.ABORTED)\n",
             ),
         ),

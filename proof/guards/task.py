@@ -813,7 +813,7 @@ GUARDS = (
         "what is then above the limit, at each restart.",
         (
             Removal(
-                "eos_sink/kafka_config/topic_rules.py",
+                "eos_sink/protocol/topic_rules.py",
                 "        return max((self.max_bytes - _GROWS_BY) * one_in // (one_in + 1), 1)\n",
                 "        return self.max_bytes\n",
             ),

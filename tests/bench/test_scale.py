@@ -16,9 +16,9 @@ from bench.scale import (
 )
 from eos_sink.decision_log.codec import encode
 from eos_sink.identity import QueryNames
-from eos_sink.kafka.interfaces import Witness
 from eos_sink.kafka.log_topic import LOG_PARTITIONS
 from eos_sink.protocol.model import BatchId, Decision, LogRecord, Prepared, RowDigest
+from eos_sink.protocol.values import Position
 
 
 def test_a_line_goes_through_the_ends_and_is_judged_by_what_is_between() -> None:
@@ -60,7 +60,7 @@ def test_the_transactional_ids_are_those_that_the_sink_names(tasks: int) -> None
 def decision(tasks: int) -> int:
     """The bytes of its record."""
     prepared = tuple(
-        Prepared(n, 4_000, 3, RowDigest(1_000, 100_000, 2**63 + n), Witness("t", 1, 5_000))
+        Prepared(n, 4_000, 3, RowDigest(1_000, 100_000, 2**63 + n), Position("t", 1, 5_000))
         for n in range(1_000, 1_000 + tasks)
     )
     made = Decision(BatchId("stream", 7), 0, tasks, RowDigest(), prepared)

@@ -10,13 +10,11 @@ from typing import Protocol
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.admin_interface import Admin
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.interfaces import (
-    GroupMember,
-    Kafka,
-    LogPosition,
+from eos_sink.kafka.interfaces import GroupMember, Kafka, TransactionalProducer
+from eos_sink.protocol.values import (
+    Position,
     ProducerIdentity,
     Transaction,
-    TransactionalProducer,
     TransactionState,
     TransactionStatus,
 )
@@ -143,7 +141,7 @@ class Task:
         self.producer.flush(self.harness.deadline())
         return offsets
 
-    def send_offset(self, position: LogPosition, member: bytes) -> None:
+    def send_offset(self, position: Position, member: bytes) -> None:
         self.producer.send_offset(position, member, self.harness.deadline())
 
     def write_and_commit(self, topic: str, value: bytes, partition: int = 0) -> None:

@@ -5,13 +5,8 @@ from __future__ import annotations
 import pytest
 
 from eos_sink.errors import ConfigurationError
-from eos_sink.kafka.interfaces import (
-    GroupMember,
-    LogPosition,
-    MemberRefused,
-    MemberState,
-    TransactionStatus,
-)
+from eos_sink.kafka.interfaces import GroupMember
+from eos_sink.protocol.values import MemberRefused, MemberState, Position, TransactionStatus
 from tests.contract.harness import SESSION_MS, Harness, Task, values
 
 # A loaded machine may not answer heartbeats within SESSION_MS, and the session ends.
@@ -26,7 +21,7 @@ def join(harness: Harness, session_ms: int = LONG_SESSION_MS) -> tuple[GroupMemb
     return member, member.join(harness.deadline())
 
 
-def log_position(harness: Harness) -> LogPosition:
+def log_position(harness: Harness) -> Position:
     """The offset that the group commits is one of the decision log."""
     reader = harness.kafka().log_reader(harness.deadline())
     position = reader.position(harness.names.query)

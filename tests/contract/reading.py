@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from eos_sink.errors import ClusterError, OutcomeUnknownError
-from eos_sink.kafka.interfaces import TopicDescription, Visibility, Witness
+from eos_sink.kafka.interfaces import TopicDescription
 from eos_sink.kafka.log_topic import LOG_PARTITIONS
+from eos_sink.protocol.values import Position, Visibility
 from tests.contract.harness import TIMEOUT_MS, Harness, Task
 
 KEY, OTHER = "team-query-0123456789", "another-0123456789"
@@ -221,17 +222,17 @@ class LogContract:
         assert harness.kafka().log_reader(harness.deadline()).position(KEY).offset == 0
 
 
-def keyed(task: Task, topic: str, key: bytes = b"k") -> Witness:
+def keyed(task: Task, topic: str, key: bytes = b"k") -> Position:
     """Write one record with a key; where it is."""
     offsets: list[int] = []
     task.producer.produce(
         topic, b"v", key=key, partition=0, on_offset=lambda _, offset: offsets.append(offset)
     )
     task.producer.flush(task.harness.deadline())
-    return Witness(topic, 0, offsets[0])
+    return Position(topic, 0, offsets[0])
 
 
-def two_of_one_key(harness: Harness, topic: str) -> list[Witness]:
+def two_of_one_key(harness: Harness, topic: str) -> list[Position]:
     """An aborted record, then a committed one."""
     task, found = Task.start(harness), []
     for finish in (task.abort, task.commit):
@@ -268,7 +269,7 @@ class MarkerContract:
         asked = {}
         for task in (first, second):
             (offset,) = task.write(topic, b"a")
-            asked[Witness(topic, 0, offset)] = task.transaction
+            asked[Position(topic, 0, offset)] = task.transaction
         first.commit()
         first.state()
         second.abort()
@@ -284,7 +285,7 @@ class MarkerContract:
         topic = harness.create_topic()
         task = Task.start(harness)
         first, second = task.write(topic, b"a", b"b")
-        asked = {Witness(topic, 0, first): task.transaction}
+        asked = {Position(topic, 0, first): task.transaction}
         later = Task.start(harness)
         later.state()
         harness.delete_records(topic, 0, second)
@@ -296,7 +297,7 @@ class MarkerContract:
         topic = harness.create_topic()
         task = Task.start(harness)
         (offset,) = task.write(topic, b"a")
-        asked = {Witness(topic, 0, offset): task.transaction}
+        asked = {Position(topic, 0, offset): task.transaction}
         task.commit()
         task.state()
         later = Task.start(harness)
@@ -315,7 +316,7 @@ class MarkerContract:
         task.commit()
         task.producer.begin()
         (offset,) = task.write(topic, b"b")
-        asked = {Witness(topic, 0, offset): task.transaction}
+        asked = {Position(topic, 0, offset): task.transaction}
         assert harness.kafka().markers(asked, harness.deadline(5)) == {}
         task.abort()
         task.state()
@@ -330,9 +331,9 @@ class MarkerContract:
         task.state()
         harness.delete_records(topic, 0, offset + 2)
         asked = {
-            Witness(topic, 0, offset): task.transaction,
-            Witness(topic, 7, 0): task.transaction,
-            Witness(f"missing-{harness.names.query}", 0, 3): task.transaction,
+            Position(topic, 0, offset): task.transaction,
+            Position(topic, 7, 0): task.transaction,
+            Position(f"missing-{harness.names.query}", 0, 3): task.transaction,
         }
         assert harness.kafka().markers(asked, harness.deadline()) == {}
         assert harness.kafka().markers({}, harness.deadline()) == {}
@@ -345,7 +346,7 @@ class VisibilityContract:
         for number in range(3):
             task = Task.start(harness, number)
             offsets = task.write(topic, b"a", b"b", partition=number)
-            witnesses.append(Witness(topic, number, offsets[-1]))
+            witnesses.append(Position(topic, number, offsets[-1]))
             if number > 0:
                 (task.commit if number == 1 else task.abort)()
         # The open one comes first: it must not use up the time of the others.
@@ -355,23 +356,23 @@ class VisibilityContract:
     def test_an_aborted_record_before_a_committed_one_is_aborted(self, harness: Harness) -> None:
         topic = harness.create_topic()
         task = Task.start(harness)
-        aborted = Witness(topic, 0, task.write(topic, b"aborted")[0])
+        aborted = Position(topic, 0, task.write(topic, b"aborted")[0])
         task.abort()
         task.producer.begin()
-        committed = Witness(topic, 0, task.write(topic, b"committed")[0])
+        committed = Position(topic, 0, task.write(topic, b"committed")[0])
         task.commit()
         seen = harness.kafka().visibility([aborted, committed], harness.deadline())
         assert seen == {aborted: Visibility.ABORTED, committed: Visibility.COMMITTED}
 
     def test_witnesses_near_and_far_are_looked_at_in_all_partitions(self, harness: Harness) -> None:
         topic = harness.create_topic(partitions=2)
-        witnesses, tasks = dict[Witness, Visibility](), [Task.start(harness, n) for n in range(2)]
+        witnesses, tasks = dict[Position, Visibility](), [Task.start(harness, n) for n in range(2)]
         for number, far in enumerate((0, 1_100, 0, 1_100)):
             for partition, task in enumerate(tasks):
                 offsets = task.write(topic, *[b"x"] * far, b"witness", partition=partition)
                 committed = (number + partition) % 2 == 0
                 found = Visibility.COMMITTED if committed else Visibility.ABORTED
-                witnesses[Witness(topic, partition, offsets[-1])] = found
+                witnesses[Position(topic, partition, offsets[-1])] = found
                 (task.commit if committed else task.abort)()
                 task.producer.begin()
         assert harness.kafka().visibility(list(witnesses), harness.deadline()) == witnesses
@@ -380,7 +381,7 @@ class VisibilityContract:
         topic = harness.create_topic()
         other, task = Task.start(harness, 0), Task.start(harness, 1)
         other.write(topic, b"other")
-        witness = Witness(topic, 0, task.write(topic, b"a")[0])
+        witness = Position(topic, 0, task.write(topic, b"a")[0])
         task.commit()
         assert harness.kafka().visibility([witness], harness.deadline(2)) == {}
         other.abort()
@@ -393,7 +394,7 @@ class VisibilityContract:
         first, second = task.write(topic, b"a", b"b")
         task.commit()
         harness.delete_records(topic, 0, second)
-        witnesses = [Witness(topic, 0, first), Witness(topic, 0, second)]
+        witnesses = [Position(topic, 0, first), Position(topic, 0, second)]
         seen = harness.kafka().visibility(witnesses, harness.deadline())
         assert seen == {
             witnesses[0]: Visibility.UNREADABLE,
@@ -406,7 +407,7 @@ class VisibilityContract:
         (offset,) = task.write(topic, b"a")
         task.commit()
         harness.delete_records(topic, 0, offset + 2)
-        witness = Witness(topic, 0, offset)
+        witness = Position(topic, 0, offset)
         seen = harness.kafka().visibility([witness], harness.deadline())
         assert seen == {witness: Visibility.UNREADABLE}
 

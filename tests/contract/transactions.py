@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from eos_sink.errors import ConfigurationError, OutcomeUnknownError
-from eos_sink.kafka.interfaces import (
+from eos_sink.protocol.values import (
     EndOutcome,
     ProduceFailed,
     ProducerFenced,

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from eos_sink.decision_log.codec import decode, encode, is_moved
 from eos_sink.errors import OperatorNeededError
 from eos_sink.identity import Origin
-from eos_sink.kafka.interfaces import Witness
 from eos_sink.protocol.model import (
     BatchId,
     DeadLetters,
@@ -28,12 +27,13 @@ from eos_sink.protocol.model import (
     Run,
 )
 from eos_sink.protocol.rules import MAX_STREAMS
+from eos_sink.protocol.values import Position
 
 numbers = st.integers(0, 2**63 - 1)
 digests = st.builds(RowDigest, numbers, numbers, st.integers(0, 2**64 - 1))
 topics = st.text(st.characters(codec="utf-8"), min_size=1, max_size=20)
 prepared = st.builds(
-    Prepared, numbers, numbers, numbers, digests, st.builds(Witness, topics, numbers, numbers)
+    Prepared, numbers, numbers, numbers, digests, st.builds(Position, topics, numbers, numbers)
 )
 partitions = st.frozensets(numbers, max_size=3)
 plain_decisions = st.builds(
@@ -86,7 +86,7 @@ EXAMPLE = LogRecord(
         1,
         2,
         RowDigest(1, 10, 2**64 - 1),
-        (Prepared(0, 4000, 1, RowDigest(1, 10, 2**64 - 1), Witness("t", 5, 6)),),
+        (Prepared(0, 4000, 1, RowDigest(1, 10, 2**64 - 1), Position("t", 5, 6)),),
     ),
     "w",
 )
@@ -142,7 +142,7 @@ def test_a_marker_of_0_1_0_counts_as_no_record() -> None:
 def test_ten_thousand_transactions_fit_into_a_megabyte() -> None:
     entries = tuple(
         Prepared(
-            n, 4000 + n, 12, RowDigest(10**5, 10**7, 2**64 - n - 1), Witness("orders", 7, 10**9)
+            n, 4000 + n, 12, RowDigest(10**5, 10**7, 2**64 - n - 1), Position("orders", 7, 10**9)
         )
         for n in range(10_000)
     )

@@ -10,10 +10,10 @@ from hypothesis import given
 
 from eos_sink.decision_log.codec import decode, encode
 from eos_sink.errors import OperatorNeededError
-from eos_sink.kafka.interfaces import Witness
 from eos_sink.metrics.names import Count, Step
 from eos_sink.metrics.stats import Stats, StepTime
 from eos_sink.protocol.model import BatchId, Decision, LogRecord, Prepared, RowDigest
+from eos_sink.protocol.values import Position
 from tests.metrics.test_stats import figures
 
 FULL = Stats(
@@ -90,7 +90,7 @@ def test_figures_of_a_later_version_are_passed_over() -> None:
 def test_a_decision_of_ten_thousand_tasks_grows_by_less_than_a_kilobyte() -> None:
     entries = tuple(
         Prepared(
-            n, 4000 + n, 12, RowDigest(10**5, 10**7, 2**64 - n - 1), Witness("orders", 7, 10**9)
+            n, 4000 + n, 12, RowDigest(10**5, 10**7, 2**64 - n - 1), Position("orders", 7, 10**9)
         )
         for n in range(10_000)
     )

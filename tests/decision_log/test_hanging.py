@@ -8,13 +8,6 @@ import pytest
 
 from eos_sink.decision_log.hanging import was_committed
 from eos_sink.identity import QueryNames
-from eos_sink.kafka.interfaces import (
-    Hanging,
-    Transaction,
-    TransactionState,
-    TransactionStatus,
-    Witness,
-)
 from eos_sink.options import parse_options
 from eos_sink.protocol.model import (
     BatchId,
@@ -25,13 +18,20 @@ from eos_sink.protocol.model import (
     Prepared,
     RowDigest,
 )
+from eos_sink.protocol.values import (
+    Hanging,
+    Position,
+    Transaction,
+    TransactionState,
+    TransactionStatus,
+)
 
 NAMES: QueryNames = parse_options(
     {"kafka.bootstrap.servers": "x:1", "eos.id": "q", "topic": "t"}
 ).names
 TASK = Transaction(NAMES.task(1, 0), 7, 3)
 DRIVER = Transaction(NAMES.driver, 8, 5)
-WITNESS = Witness("t", 0, 0)
+WITNESS = Position("t", 0, 0)
 PREPARED = Prepared(0, TASK.producer_id, TASK.epoch, RowDigest(), WITNESS)
 DECIDED = Decision(BatchId("s", 0), 1, 1, RowDigest(), (PREPARED,))
 NEXT = Decision(BatchId("s", 1), 0, 1, RowDigest(), ())

@@ -16,8 +16,8 @@ from eos_sink.errors import (
 )
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.interfaces import LogPosition
 from eos_sink.protocol.model import BatchId, Decision, PlanToken, RowDigest
+from eos_sink.protocol.values import Position
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.kafka import FakeKafka, FakeLogReader
 from tests.fakes.process import Moment
@@ -155,7 +155,7 @@ def test_a_log_that_has_lost_what_was_read_is_not_read_on(cluster: FakeCluster) 
 def test_a_plan_is_refused_by_a_log_that_has_lost_its_record(cluster: FakeCluster) -> None:
     writer = Writer(cluster)
     member = writer.join()
-    token = PlanToken(NAMES, 5, LogPosition("__eos_sink_log", 0, 40), member)
+    token = PlanToken(NAMES, 5, Position("__eos_sink_log", 0, 40), member)
     for seq in range(5):
         with pytest.raises(OperatorNeededError, match="has read seq 5 at offset 40"):
             Writer(cluster).register.expect(token, writer.deadline)

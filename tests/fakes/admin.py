@@ -17,8 +17,9 @@ from eos_sink.kafka.admin_interface import (
     Quorum,
 )
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.interfaces import LogPosition, TransactionState, Unseen
+from eos_sink.kafka.interfaces import Unseen
 from eos_sink.kafka_config.acls import Acl, Resource, permission_error
+from eos_sink.protocol.values import Position, TransactionState
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.kafka import LOG_TOPIC, FakeKafka
 from tests.fakes.log import Outcome, PartitionLog, Topic
@@ -61,7 +62,7 @@ class FakeAdmin:
             [
                 LogLine(
                     (entry.key or b"").decode(errors="replace"),
-                    LogPosition(log.name, partition.partition, entry.offset),
+                    Position(log.name, partition.partition, entry.offset),
                     entry.timestamp,
                     entry.value or b"",
                 )

@@ -8,7 +8,7 @@ from enum import Enum
 
 from eos_sink.errors import OutcomeUnknownError
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.interfaces import EndOutcome, ProducerIdentity, Transaction
+from eos_sink.protocol.values import EndOutcome, ProducerIdentity, Transaction
 from tests.fakes.clock import FakeClock
 from tests.fakes.coordinator import Coordinator
 from tests.fakes.group import Groups

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
 
-from eos_sink.kafka.interfaces import (
+from eos_sink.protocol.values import (
     EndOutcome,
     ProducerFenced,
     ProducerIdentity,

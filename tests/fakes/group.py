@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import count
 
-from eos_sink.kafka.interfaces import MemberRefused, MemberState
+from eos_sink.protocol.values import MemberRefused, MemberState
 from tests.fakes.clock import FakeClock
 
 POLL_INTERVAL_MS = 86_400_000

@@ -7,27 +7,22 @@ from typing import TYPE_CHECKING
 
 from eos_sink.errors import ClusterError, ConfigurationError, OutcomeUnknownError
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.interfaces import (
+from eos_sink.kafka.interfaces import Kafka, PartitionState, Sizes, TopicDescription, Unseen
+from eos_sink.kafka.log_topic import may_be_log
+from eos_sink.kafka.topic_traces import ANY_EPOCH, OnRow, PartitionTail, Trace
+from eos_sink.protocol.values import (
     EndOutcome,
     Hanging,
     HangingLook,
-    Kafka,
-    LogPosition,
     MemberRefused,
     MemberState,
-    PartitionState,
     Place,
+    Position,
     ProducerIdentity,
-    Sizes,
-    TopicDescription,
     Transaction,
     TransactionState,
-    Unseen,
     Visibility,
-    Witness,
 )
-from eos_sink.kafka.log_topic import may_be_log
-from eos_sink.kafka.topic_traces import ANY_EPOCH, OnRow, PartitionTail, Trace
 from tests.fakes.cluster import WRITING, Coordinators, FakeCluster
 from tests.fakes.group import Membership
 from tests.fakes.log import Outcome, PartitionLog, Topic
@@ -205,9 +200,7 @@ class FakeLogReader:
         return self._reached
 
     @port("latest")
-    def latest(
-        self, key: str, deadline: Deadline, known: int = 0
-    ) -> tuple[LogPosition, bytes] | None:
+    def latest(self, key: str, deadline: Deadline, known: int = 0) -> tuple[Position, bytes] | None:
         log = self._await_leader(deadline)
         end = log.end if self.stale_end is None else max(self.stale_end, self._at_least)
         self._at_least = 0
@@ -229,24 +222,22 @@ class FakeLogReader:
         return any(entry.key == key.encode() for entry in between)
 
     @port("records")
-    def records(
-        self, key: str, start: int, deadline: Deadline
-    ) -> Sequence[tuple[LogPosition, bytes]]:
+    def records(self, key: str, start: int, deadline: Deadline) -> Sequence[tuple[Position, bytes]]:
         log = self._await_leader(deadline)
         self.stale_end, end = None, log.end
         if not self._cluster.clock.wait(lambda: log.last_stable >= end, deadline.left):
             raise OutcomeUnknownError("The log ends in an open transaction.", remedy="Wait.")
         return [
-            (LogPosition(log.topic, log.partition, entry.offset), entry.value or b"")
+            (Position(log.topic, log.partition, entry.offset), entry.value or b"")
             for entry in log.committed()
             if start <= entry.offset < end and entry.key == key.encode()
         ]
 
-    def _found(self, key: str, end: int) -> tuple[LogPosition, bytes] | None:
+    def _found(self, key: str, end: int) -> tuple[Position, bytes] | None:
         log, found = self._log, None
         for entry in log.committed():
             if entry.offset < end and entry.key == key.encode():
-                position = LogPosition(log.topic, log.partition, entry.offset)
+                position = Position(log.topic, log.partition, entry.offset)
                 found = position, entry.value or b""
         return found
 
@@ -269,11 +260,11 @@ class FakeLogReader:
         return self._cluster.topics[self._name]
 
     @port("known")
-    def known(self, key: str, deadline: Deadline) -> tuple[LogPosition, bytes] | None:
+    def known(self, key: str, deadline: Deadline) -> tuple[Position, bytes] | None:
         return self._found(key, self._await_leader(deadline).end)
 
-    def position(self, query: str) -> LogPosition:
-        return LogPosition(self._topic.name, self._topic.position(query.encode()), 0)
+    def position(self, query: str) -> Position:
+        return Position(self._topic.name, self._topic.position(query.encode()), 0)
 
     @port("close")
     def close(self) -> None:
@@ -333,9 +324,9 @@ class FakeKafka:
 
     @port("visibility")
     def visibility(
-        self, witnesses: Sequence[Witness], deadline: Deadline
-    ) -> Mapping[Witness, Visibility]:
-        def look() -> dict[Witness, Visibility]:
+        self, witnesses: Sequence[Position], deadline: Deadline
+    ) -> Mapping[Position, Visibility]:
+        def look() -> dict[Position, Visibility]:
             found = {each: self._visibility(each) for each in witnesses}
             return {each: seen for each, seen in found.items() if seen is not None}
 
@@ -344,8 +335,8 @@ class FakeKafka:
 
     @port("markers")
     def markers(
-        self, asked: Mapping[Witness, Transaction], deadline: Deadline
-    ) -> Mapping[Witness, bool]:
+        self, asked: Mapping[Position, Transaction], deadline: Deadline
+    ) -> Mapping[Position, bool]:
         found = {witness: self._marker(witness, asked[witness]) for witness in asked}
         return {witness: marker for witness, marker in found.items() if marker is not None}
 
@@ -399,13 +390,13 @@ class FakeKafka:
         parts = {log.partition: PartitionState(1, 1, 1) for log in topic.partitions}
         return TopicDescription(name, parts, topic.settings, EVERYTHING)
 
-    def _visibility(self, witness: Witness) -> Visibility | None:
+    def _visibility(self, witness: Position) -> Visibility | None:
         topic = self.cluster.topics.get(witness.topic)
         if topic is None or witness.partition >= len(topic.partitions):
             return Visibility.UNREADABLE
         return topic.partitions[witness.partition].visibility(witness.offset)
 
-    def _marker(self, witness: Witness, transaction: Transaction) -> bool | None:
+    def _marker(self, witness: Position, transaction: Transaction) -> bool | None:
         topic = self.cluster.topics.get(witness.topic)
         if topic is None or witness.partition >= len(topic.partitions):
             return None

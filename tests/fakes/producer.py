@@ -7,16 +7,16 @@ from functools import partial
 
 from eos_sink.errors import FailureKind, OutcomeUnknownError
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.interfaces import (
+from eos_sink.kafka.interfaces import Headers
+from eos_sink.kafka.rows import Rows
+from eos_sink.protocol.values import (
     EndOutcome,
-    Headers,
-    LogPosition,
+    Position,
     ProduceFailed,
     ProducerFenced,
     ProducerIdentity,
     Transaction,
 )
-from eos_sink.kafka.rows import Rows
 from tests.fakes.cluster import WRITING, Coordinators, FakeCluster
 from tests.fakes.log import PartitionLog
 from tests.fakes.process import Process, port
@@ -118,7 +118,7 @@ class FakeProducer:
         """It looks at the cluster each time."""
 
     @port("send_offset")
-    def send_offset(self, position: LogPosition, member: bytes, deadline: Deadline) -> None:
+    def send_offset(self, position: Position, member: bytes, deadline: Deadline) -> None:
         self._within()
         self._raise_failure()
         # AddOffsetsToTxn comes first: a refused member leaves the transaction open.

@@ -14,12 +14,12 @@ from eos_sink.errors import OutcomeUnknownError
 from eos_sink.kafka import calls as module
 from eos_sink.kafka.calls import call_with_deadline
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.interfaces import LogPosition, ProducerFenced
 from eos_sink.kafka.producer import ConfluentProducer
 from eos_sink.kafka_config.acls import Permissions
+from eos_sink.protocol.values import Position, ProducerFenced
 
 SOON_S = 0.2
-POSITION = LogPosition("log", 0, 1)
+POSITION = Position("log", 0, 1)
 CALLS: dict[str, Callable[[ConfluentProducer, Deadline], None]] = {
     "init_transactions": ConfluentProducer.init,
     "send_offsets_to_transaction": lambda p, deadline: p.send_offset(POSITION, b"", deadline),

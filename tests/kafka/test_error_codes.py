@@ -24,7 +24,7 @@ from eos_sink.kafka.error_codes import (
     is_transient,
     proves_permission,
 )
-from eos_sink.kafka.interfaces import MemberRefused, ProduceFailed, ProducerFenced
+from eos_sink.protocol.values import MemberRefused, ProduceFailed, ProducerFenced
 
 MEANINGS = {code: row.meaning for code, row in CODES.items() if row.meaning is not None}
 EXCEPTIONS: dict[Meaning, type[Exception]] = {

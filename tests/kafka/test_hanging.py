@@ -10,13 +10,8 @@ import pytest
 from eos_sink.kafka import hanging
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.hanging import OpenTransaction, find_hanging
-from eos_sink.kafka.interfaces import (
-    HangingLook,
-    Transaction,
-    TransactionState,
-    TransactionStatus,
-)
 from eos_sink.kafka.wire import Wire
+from eos_sink.protocol.values import HangingLook, Transaction, TransactionState, TransactionStatus
 
 PLACE, OTHER = ("t", 0), ("t", 1)
 OWN, FOREIGN, NEW = "own-0-0", "foreign", 9

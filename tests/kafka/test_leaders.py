@@ -11,10 +11,10 @@ import pytest
 
 from eos_sink.kafka import transaction_control
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.interfaces import EndOutcome, Transaction
 from eos_sink.kafka.leaders import Leaders
 from eos_sink.kafka.transaction_control import KafkaPythonControl
 from eos_sink.kafka.wire import Wire
+from eos_sink.protocol.values import EndOutcome, Transaction
 
 ONE, TWO, OTHER = (Transaction(name, number, 0) for number, name in enumerate("abc"))
 

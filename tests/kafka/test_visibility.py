@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from eos_sink.kafka.interfaces import Visibility, Witness
 from eos_sink.kafka.visibility import PendingWitnesses
+from eos_sink.protocol.values import Position, Visibility
 
 HERE, THERE = ("t", 0), ("t", 1)
 
 
-def at(offset: int, place: tuple[str, int] = HERE) -> Witness:
-    return Witness(*place, offset)
+def at(offset: int, place: tuple[str, int] = HERE) -> Position:
+    return Position(*place, offset)
 
 
 def test_a_reader_starts_at_the_first_of_each_partition() -> None:

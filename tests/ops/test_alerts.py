@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 
 from eos_sink.identity import QueryNames
-from eos_sink.kafka.interfaces import LogPosition, Transaction, TransactionState, TransactionStatus
 from eos_sink.ops.alerts import AlertKind, find_alerts, options_for
 from eos_sink.ops.history import History, Unreadable, Written
 from eos_sink.ops.status import (
@@ -19,6 +18,7 @@ from eos_sink.ops.status import (
 )
 from eos_sink.protocol.model import BatchId, Decision, LogRecord, RowDigest
 from eos_sink.protocol.outcome import Outcome
+from eos_sink.protocol.values import Position, Transaction, TransactionState, TransactionStatus
 
 NOW = 10_000_000
 NAMES = QueryNames("eos-sink-", "orders-0123456789")
@@ -35,7 +35,7 @@ def status(
     record: LogRecord = RECORD,
 ) -> QueryStatus:
     hosts = {Driver.LIVE: ("host",), Driver.GONE: (), Driver.UNKNOWN: None}[driver]
-    written = Written(NAMES.shown, record, LogPosition("log", 3, 8), NOW - age_ms)
+    written = Written(NAMES.shown, record, Position("log", 3, 8), NOW - age_ms)
     history = History(NAMES.shown, (written,), hidden)
     return QueryStatus(history, NAMES, {0: Outcome.COMMITTED, 1: outcome}, open_, hosts)
 
@@ -57,7 +57,7 @@ def snapshot(*queries: QueryStatus) -> Snapshot:
 UNDECIDED, DECIDED = opened(decided=False), opened(decided=True)
 OLD, OLD_DECIDED = opened(decided=False, age_ms=50_000), opened(decided=True, age_ms=50_000)
 LONG_MS = 200_000
-HIDDEN = Unreadable(NAMES.query, LogPosition("log", 3, 9), "format 2")
+HIDDEN = Unreadable(NAMES.query, Position("log", 3, 9), "format 2")
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_a_command_names_the_prefix_of_its_query(prefix: str, reach: str, expect
 
 
 def test_foreign_records_are_counted_and_placed_once() -> None:
-    foreign = tuple(Unreadable("x", LogPosition("log", 0, n), "no") for n in range(5))
+    foreign = tuple(Unreadable("x", Position("log", 0, n), "no") for n in range(5))
     found = replace(snapshot(status(hidden=HIDDEN)), unreadable=(*foreign, HIDDEN))
     hidden, strange = find_alerts(found)
     assert (hidden.kind, strange.kind) == (AlertKind.HIDDEN, AlertKind.UNREADABLE)

@@ -8,14 +8,6 @@ from typing import Any
 import pytest
 
 from eos_sink.identity import QueryNames
-from eos_sink.kafka.interfaces import (
-    LogPosition,
-    Transaction,
-    TransactionState,
-    TransactionStatus,
-    Visibility,
-    Witness,
-)
 from eos_sink.ops.explain import (
     Explanation,
     Fate,
@@ -35,6 +27,13 @@ from eos_sink.protocol.model import (
     RowDigest,
 )
 from eos_sink.protocol.outcome import Evidence, Outcome
+from eos_sink.protocol.values import (
+    Position,
+    Transaction,
+    TransactionState,
+    TransactionStatus,
+    Visibility,
+)
 
 NAMES = QueryNames("eos-sink-", "orders-0123456789")
 
@@ -43,7 +42,7 @@ def decision(
     batch: int, stream: str = "s", *producers: int, override: Override | None = None
 ) -> Decision:
     entries = tuple(
-        Prepared(p, producer, 0, RowDigest(1, 2, 3), Witness("out", 0, batch))
+        Prepared(p, producer, 0, RowDigest(1, 2, 3), Position("out", 0, batch))
         for p, producer in enumerate(producers or (1,))
     )
     total = RowDigest(len(entries), 2, 3)
@@ -60,7 +59,7 @@ def history(
             Written(
                 NAMES.query,
                 LogRecord(seq, each, f"w{seq}", other_streams),
-                LogPosition("log", 0, seq),
+                Position("log", 0, seq),
                 seq * 1000,
             )
             for seq, each in decided

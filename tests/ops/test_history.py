@@ -5,20 +5,20 @@ from __future__ import annotations
 from eos_sink.decision_log.codec import encode
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.admin_interface import LogLine
-from eos_sink.kafka.interfaces import LogPosition, Witness
 from eos_sink.ops.history import History, histories, read_records
 from eos_sink.protocol.model import BatchId, Decision, LogRecord, Prepared, RowDigest
+from eos_sink.protocol.values import Position
 
 QUERY = "orders-0123456789"
 
 
 def decision(batch: int, producer: int = 1) -> Decision:
-    entry = Prepared(0, producer, 0, RowDigest(1, 2, 3), Witness("out", 0, batch))
+    entry = Prepared(0, producer, 0, RowDigest(1, 2, 3), Position("out", 0, batch))
     return Decision(BatchId("s", batch), batch % 2, 1, RowDigest(1, 2, 3), (entry,))
 
 
 def line(offset: int, value: bytes, key: str = QUERY) -> LogLine:
-    return LogLine(key, LogPosition("log", 3, offset), 1000 + offset, value)
+    return LogLine(key, Position("log", 3, offset), 1000 + offset, value)
 
 
 def record(seq: int, decided: Decision | None) -> bytes:

@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 
 from eos_sink.identity import DEFAULT_PREFIX, QueryNames, TaskId
-from eos_sink.kafka.interfaces import LogPosition, Transaction, TransactionState, TransactionStatus
 from eos_sink.kafka_config.acls import Resource
 from eos_sink.ops.alerts import AlertKind, find_alerts
 from eos_sink.ops.history import History, Written
@@ -15,6 +14,7 @@ from eos_sink.ops.status import Driver as Driving
 from eos_sink.ops.status import find_names, group_by_query
 from eos_sink.protocol.model import BatchId, LogRecord
 from eos_sink.protocol.outcome import Outcome
+from eos_sink.protocol.values import Position, Transaction, TransactionState, TransactionStatus
 from tests.ops.operator import Eye
 from tests.protocol.driver import Driver, decide_and_die
 from tests.protocol.world import TOPIC, World, late_attempt
@@ -160,7 +160,7 @@ def test_the_prefix_is_that_of_the_record_or_of_the_key_of_an_unreadable_one() -
     for prefix in (DEFAULT_PREFIX, "team-", "team"):
         names = QueryNames(prefix, NAMES.query)
         record = LogRecord(1, None, "w", prefix=prefix)
-        written = Written(names.shown, record, LogPosition("log", 0, 0), 0)
+        written = Written(names.shown, record, Position("log", 0, 0), 0)
         assert find_names(History(names.shown, (written,)), "given-") == names
         assert find_names(History(names.shown, ()), prefix) == names
     unreadable = History(f"team-{NAMES.query}", ())

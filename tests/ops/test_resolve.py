@@ -10,7 +10,6 @@ import pytest
 from eos_sink.cli.resolve import make_report
 from eos_sink.errors import OperatorNeededError, SupersededError
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.interfaces import TransactionStatus, Visibility
 from eos_sink.ops import RefusedChoice
 from eos_sink.ops.resolve import (
     Choice,
@@ -18,6 +17,7 @@ from eos_sink.ops.resolve import (
 )
 from eos_sink.protocol.model import Override, RowDigest
 from eos_sink.protocol.outcome import Outcome
+from eos_sink.protocol.values import TransactionStatus, Visibility
 from tests.fakes.kafka import FakeKafka
 from tests.fakes.process import At, Killed, Moment
 from tests.ops.operator import Operator, bring_into_doubt

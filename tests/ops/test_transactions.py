@@ -6,9 +6,9 @@ import pytest
 
 from eos_sink.errors import SupersededError
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.interfaces import EndOutcome, Transaction, TransactionStatus
 from eos_sink.ops import RefusedChoice
 from eos_sink.ops.transactions import commit_decided, end_undecided
+from eos_sink.protocol.values import EndOutcome, Transaction, TransactionStatus
 from tests.fakes.kafka import FakeKafka
 from tests.fakes.process import At, Killed, Moment
 from tests.protocol.driver import Driver, decide_and_die

@@ -16,8 +16,8 @@ from eos_sink.errors import (
     SupersededError,
 )
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.interfaces import MemberState
 from eos_sink.protocol.model import BatchId, Numbering, Plan
+from eos_sink.protocol.values import MemberState
 from tests.fakes.kafka import FakeKafka
 from tests.fakes.process import At, Moment
 from tests.protocol.driver import FRAMES, LOADS, OTHERS, Driver, Job, once

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from eos_sink.errors import FailureKind, OperatorNeededError, ProduceFailedError, UnfinishedError
 from eos_sink.identity import QueryNames
-from eos_sink.kafka.interfaces import LogPosition
 from eos_sink.protocol.inline import NOTHING_INLINE, inline_share
 from eos_sink.protocol.model import (
     BatchId,
@@ -21,6 +20,7 @@ from eos_sink.protocol.model import (
     PlanToken,
     RowDigest,
 )
+from eos_sink.protocol.values import Position
 from tests.fakes.process import At, Moment
 from tests.fakes.producer import FakeProducer
 from tests.protocol.driver import Driver
@@ -130,7 +130,7 @@ MOST_BYTES = 16 * 1024 * 1024
 
 def plan_after(tasks: int, given_up: int = 0) -> Plan:
     """A plan after a batch of so many tasks; 0: nothing is decided yet."""
-    token = PlanToken(QueryNames("p", "q"), 1, LogPosition("log", 0, 1), b"")
+    token = PlanToken(QueryNames("p", "q"), 1, Position("log", 0, 1), b"")
     decision = Decision(BatchId("s", 0), 0, tasks, RowDigest(), ()) if tasks else None
     return Plan(token, decision, given_up=given_up)
 

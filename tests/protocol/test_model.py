@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eos_sink.identity import QueryNames
-from eos_sink.kafka.interfaces import Transaction, Witness
 from eos_sink.protocol.model import (
     BatchId,
     Decision,
@@ -21,6 +20,7 @@ from eos_sink.protocol.model import (
     Prepared,
     RowDigest,
 )
+from eos_sink.protocol.values import Position, Transaction
 
 words = st.integers(0, 2**64 - 1)
 digests = st.builds(RowDigest, st.integers(0, 10**9), st.integers(0, 10**12), words)
@@ -58,7 +58,9 @@ def test_batches_of_different_streams_are_different_batches() -> None:
 
 
 def test_a_decision_names_each_transaction_by_id_producer_and_epoch() -> None:
-    entries = tuple(Prepared(p, 100 + p, 3, RowDigest(1, 2, 3), Witness("t", p, 7)) for p in (0, 2))
+    entries = tuple(
+        Prepared(p, 100 + p, 3, RowDigest(1, 2, 3), Position("t", p, 7)) for p in (0, 2)
+    )
     decision = Decision(BatchId("s", 4), 1, 3, RowDigest(2, 4, 6), entries)
     assert decision.transactions(NAMES) == {
         Transaction("p-q-0123456789-1-0", 100, 3): entries[0],

@@ -9,7 +9,6 @@ import pytest
 
 from eos_sink.errors import Action, OperatorNeededError
 from eos_sink.identity import DEFAULT_PREFIX, QueryNames
-from eos_sink.kafka.interfaces import LogPosition, Witness
 from eos_sink.protocol import operator_errors
 from eos_sink.protocol.model import (
     BatchId,
@@ -21,12 +20,13 @@ from eos_sink.protocol.model import (
     Prepared,
     RowDigest,
 )
+from eos_sink.protocol.values import Position
 
 NAMES = QueryNames(DEFAULT_PREFIX, "q-0123456789")
 LOG = "__eos_sink_log"
 OTHER = QueryNames("team-", "r-0123456789")
 ENTRIES = tuple(
-    Prepared(p, 100 + p, 4, RowDigest(p - 20, 1, 1), Witness("topic", 7, 99)) for p in (31, 32)
+    Prepared(p, 100 + p, 4, RowDigest(p - 20, 1, 1), Position("topic", 7, 99)) for p in (31, 32)
 )
 DECISION = Decision(BatchId("stream", 41), 1, 3, RowDigest(23, 2, 2), ENTRIES)
 NOW = BatchId("stream", 40)
@@ -45,8 +45,8 @@ KNOWN = {
     "went_back": operator_errors.went_back(
         NAMES,
         5,
-        LogPosition("log", 1, 2),
-        Entry(LogRecord(3, DECISION, "w"), LogPosition("log", 1, 1)),
+        Position("log", 1, 2),
+        Entry(LogRecord(3, DECISION, "w"), Position("log", 1, 1)),
     ),
 }
 UNKNOWN = {

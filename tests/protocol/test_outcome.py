@@ -16,16 +16,7 @@ from eos_sink.driver.settle import settle
 from eos_sink.errors import UnfinishedError
 from eos_sink.kafka.admin_interface import LogLine, LogPage, MemberDescription
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.interfaces import (
-    EndOutcome,
-    LogPosition,
-    Transaction,
-    TransactionState,
-    TransactionStatus,
-    Unseen,
-    Visibility,
-    Witness,
-)
+from eos_sink.kafka.interfaces import Unseen
 from eos_sink.ops.explain import decided_fates, find_batch
 from eos_sink.ops.observer import Observer
 from eos_sink.ops.resolve import gather_evidence
@@ -40,12 +31,20 @@ from eos_sink.protocol.model import (
     RowDigest,
 )
 from eos_sink.protocol.outcome import Evidence, Outcome, Source, batch_outcome, missing, outcome
+from eos_sink.protocol.values import (
+    EndOutcome,
+    Position,
+    Transaction,
+    TransactionState,
+    TransactionStatus,
+    Visibility,
+)
 from tests.protocol.world import options
 from tests.snippets import ROOT
 
 OPTIONS = options()
 NAMES = OPTIONS.names
-ENTRY = Prepared(0, 7, 3, RowDigest(1, 2, 3), Witness("out", 0, 5))
+ENTRY = Prepared(0, 7, 3, RowDigest(1, 2, 3), Position("out", 0, 5))
 DECISION = Decision(BatchId("s", 1), 0, 1, ENTRY.digest, (ENTRY,))
 (T,) = DECISION.transactions(NAMES)
 LATER = replace(T, epoch=T.epoch + 1)
@@ -102,21 +101,21 @@ class Canned:
         return {} if self.end_ is None else dict.fromkeys(transactions, self.end_)
 
     def visibility(
-        self, witnesses: Iterable[Witness], deadline: Deadline
-    ) -> dict[Witness, Visibility]:
+        self, witnesses: Iterable[Position], deadline: Deadline
+    ) -> dict[Position, Visibility]:
         return {} if self.witness is None else dict.fromkeys(witnesses, self.witness)
 
-    def markers(self, asked: Mapping[Witness, Any], deadline: Deadline) -> dict[Witness, bool]:
+    def markers(self, asked: Mapping[Position, Any], deadline: Deadline) -> dict[Position, bool]:
         return {} if self.marker is None else dict.fromkeys(asked, self.marker)
 
     def read_log(self, since: Mapping[int, int], deadline: Deadline) -> LogPage:
-        line = LogLine(NAMES.query, LogPosition("log", 0, 9), 0, encode(self.record))
+        line = LogLine(NAMES.query, Position("log", 0, 9), 0, encode(self.record))
         return LogPage((line,), {0: 10})
 
     def log_reader(self, deadline: Deadline) -> Any:
         return SimpleNamespace(
-            latest=lambda *_: (LogPosition("log", 0, 9), encode(self.record)),
-            position=lambda _: LogPosition("log", 0, 0),
+            latest=lambda *_: (Position("log", 0, 9), encode(self.record)),
+            position=lambda _: Position("log", 0, 0),
             close=lambda: None,
         )
 

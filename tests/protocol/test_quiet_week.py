@@ -8,11 +8,11 @@ import pytest
 
 from eos_sink.decision_log.codec import decode, encode
 from eos_sink.errors import FailureKind, OperatorNeededError
-from eos_sink.kafka.interfaces import ProduceFailed
 from eos_sink.ops.resolve import Choice
 from eos_sink.ops.status import Snapshot
 from eos_sink.protocol.model import BatchId, LogRecord
 from eos_sink.protocol.outcome import Outcome
+from eos_sink.protocol.values import ProduceFailed
 from tests.fakes.process import At, Moment
 from tests.ops.operator import Eye, Operator
 from tests.protocol.driver import FRAMES, LOADS, OTHERS, Driver, Job, decide_and_die, once

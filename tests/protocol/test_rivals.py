@@ -23,9 +23,9 @@ from eos_sink.errors import (
 )
 from eos_sink.identity import Origin
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.interfaces import LogPosition, MemberState
 from eos_sink.protocol.fenced_errors import replaced
 from eos_sink.protocol.model import BatchId, Entry, LogRecord, Plan, Run
+from eos_sink.protocol.values import MemberState, Position
 from eos_sink.task.writer import TaskWriter
 from tests.fakes.kafka import FakeKafka, FakeMember
 from tests.fakes.process import At, Moment
@@ -332,5 +332,5 @@ MINE = Run("host-a", 1, NOON_MS, QUERY)
 def test_the_action_of_a_replaced_run_depends_on_its_rival(
     mine: Run, theirs: Run | None, action: Action, world: World
 ) -> None:
-    latest = Entry(LogRecord(1, None, "w", run=theirs), LogPosition("log", 0, 0))
+    latest = Entry(LogRecord(1, None, "w", run=theirs), Position("log", 0, 0))
     assert replaced(world.options.names, mine, latest).action is action

@@ -11,13 +11,6 @@ from eos_sink.errors import BatchFailedError, ConfigurationError, OperatorNeeded
 from eos_sink.identity import QueryNames
 from eos_sink.kafka import error_codes
 from eos_sink.kafka.error_codes import Answer, classify_control_answer
-from eos_sink.kafka.interfaces import (
-    LogPosition,
-    Transaction,
-    TransactionState,
-    TransactionStatus,
-    Witness,
-)
 from eos_sink.protocol import operator_errors
 from eos_sink.protocol.model import (
     BatchId,
@@ -46,13 +39,14 @@ from eos_sink.protocol.rules import (
     longest_session_ms,
     undecided,
 )
+from eos_sink.protocol.values import Position, Transaction, TransactionState, TransactionStatus
 
 NAMES = QueryNames("p-", "q-0123456789")
 BATCH = BatchId("stream", 5)
-TOKEN = PlanToken(NAMES, 7, LogPosition("log", 0, 3), b"member")
+TOKEN = PlanToken(NAMES, 7, Position("log", 0, 3), b"member")
 TALLIES = {0: RowDigest(2, 20, 111), 1: RowDigest(), 2: RowDigest(3, 30, 222)}
 PREPARED = {
-    number: Prepared(number, 100 + number, 4, TALLIES[number], Witness("t", number, 9))
+    number: Prepared(number, 100 + number, 4, TALLIES[number], Position("t", number, 9))
     for number in (0, 2)
 }
 DECISION = Decision(BATCH, 1, 3, RowDigest.total(list(TALLIES.values())), tuple(PREPARED.values()))
@@ -292,7 +286,7 @@ def test_one_near_its_time_out_fails_the_vote(now_ms: int, passes: bool) -> None
 
 
 def report(partition: int, digest: RowDigest, *, rewritten: bool = False) -> TaskReport:
-    prepared = Prepared(partition, 200, 0, digest, Witness("t", 0, 50)) if rewritten else None
+    prepared = Prepared(partition, 200, 0, digest, Position("t", 0, 50)) if rewritten else None
     return TaskReport(TOKEN, BATCH, partition, 1, True, digest, prepared)
 
 

@@ -20,12 +20,12 @@ from eos_sink.errors import (
     UnfinishedError,
 )
 from eos_sink.identity import DEFAULT_PREFIX, QueryNames
-from eos_sink.kafka.interfaces import LogPosition
 from eos_sink.protocol.model import BatchId, Numbering, PlanToken
+from eos_sink.protocol.values import Position
 from eos_sink.spark.remedies import Stage, add_batch_remedy
 
 FIX, AGAIN, LEAVE, LOOK, RESOLVE = Action
-TOKEN = PlanToken(QueryNames(DEFAULT_PREFIX, "job"), 6, LogPosition("log", 0, 9), b"")
+TOKEN = PlanToken(QueryNames(DEFAULT_PREFIX, "job"), 6, Position("log", 0, 9), b"")
 ONCE = BatchId.numbered_by(Numbering.ONCE, "5e4e", 7)
 VERSION = BatchId.numbered_by(Numbering.VERSION, "app", 3)
 FRAME = BatchId.numbered_by(Numbering.FOREACH, "query", 3)

@@ -24,10 +24,11 @@ from eos_sink.kafka.admin_interface import (
 from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.error_codes import convert_error, convert_errors
-from eos_sink.kafka.interfaces import LogPosition, Place, TransactionState, Unseen
+from eos_sink.kafka.interfaces import Unseen
 from eos_sink.kafka.log_topic import LOG_PARTITIONS
 from eos_sink.kafka_config.acls import Acl, Resource, permission_error
 from eos_sink.options import SinkOptions
+from eos_sink.protocol.values import Place, Position, TransactionState
 
 if TYPE_CHECKING:
     from eos_sink.kafka.admin.broker_admin import BrokerAdmin
@@ -188,7 +189,7 @@ class ConfluentAdmin:
         lines: list[LogLine] = []
 
         def take(record: Any) -> None:
-            position = LogPosition(self._log_topic, number, record.offset)
+            position = Position(self._log_topic, number, record.offset)
             key = (record.key or b"").decode(errors="replace")
             lines.append(LogLine(key, position, record.timestamp, record.value or b""))
 

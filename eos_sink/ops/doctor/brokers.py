@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from eos_sink.errors import ClusterError
-from eos_sink.kafka.interfaces import TransactionStatus, Unseen
+from eos_sink.kafka.interfaces import Unseen
 from eos_sink.kafka_config.broker_versions import VERIFICATION, check_broker
 from eos_sink.ops.doctor.facts import Facts, LogFacts
 from eos_sink.ops.doctor.findings import Finding, Problems, Verdict, require
 from eos_sink.protocol.rules import group_session_ms, vote_margin_ms
+from eos_sink.protocol.values import TransactionStatus
 
 _FEATURES = ("metadata.version", "transaction.version", "group.version")
 _MAX_TIMEOUT = "transaction.max.timeout.ms"

@@ -6,11 +6,12 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from eos_sink.identity import QueryNames
-from eos_sink.kafka.interfaces import LogPosition, TopicDescription, Unseen
+from eos_sink.kafka.interfaces import TopicDescription, Unseen
 from eos_sink.kafka.log_topic import LOG_CONFIGURATION, LOG_PARTITIONS, home_of
 from eos_sink.ops.doctor.facts import Facts, LogFacts
 from eos_sink.ops.doctor.findings import Finding, Level, Problems, Verdict, require
 from eos_sink.ops.doctor.topics import MIN_IN_SYNC, check_copies, count_copies, wrong_setting
+from eos_sink.protocol.values import Position
 
 _BYTES_PER_TASK = 100
 
@@ -139,5 +140,5 @@ def _check_misplaced(log: LogFacts) -> Problems:
             )
 
 
-def _format_position(position: LogPosition) -> str:
+def _format_position(position: Position) -> str:
     return f"partition {position.partition}, offset {position.offset}"

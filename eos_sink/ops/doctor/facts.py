@@ -23,16 +23,13 @@ from eos_sink.kafka.admin_interface import (
     Quorum,
 )
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.interfaces import (
-    TopicDescription,
-    TransactionState,
-    Unseen,
-)
+from eos_sink.kafka.interfaces import TopicDescription, Unseen
 from eos_sink.kafka_config import translate
 from eos_sink.kafka_config.acls import Acl, Permissions, Resource
 from eos_sink.ops.doctor.findings import Commands
 from eos_sink.ops.history import Unreadable, Written, read_records
 from eos_sink.options import SinkOptions
+from eos_sink.protocol.values import TransactionState
 
 T = TypeVar("T")
 

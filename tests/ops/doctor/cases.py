@@ -8,15 +8,7 @@ from typing import Any
 
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.admin_interface import Broker, BrokerSetting, Clock, MemberDescription, Quorum
-from eos_sink.kafka.interfaces import (
-    LogPosition,
-    PartitionState,
-    TopicDescription,
-    Transaction,
-    TransactionState,
-    TransactionStatus,
-    Witness,
-)
+from eos_sink.kafka.interfaces import PartitionState, TopicDescription
 from eos_sink.kafka.log_topic import LOG_CONFIGURATION, LOG_PARTITIONS, home_of
 from eos_sink.kafka_config.broker_versions import NEEDED
 from eos_sink.metrics.stats import Stats
@@ -27,6 +19,7 @@ from eos_sink.ops.doctor.run_checks import run_checks
 from eos_sink.ops.history import Written
 from eos_sink.options import SinkOptions
 from eos_sink.protocol.model import BatchId, Decision, LogRecord, Prepared, RowDigest
+from eos_sink.protocol.values import Position, Transaction, TransactionState, TransactionStatus
 
 LOG, QUERY, OTHER = "__eos_sink_log", "readings-0123456789", "copies-0123456789"
 NOW_MS = 1_700_000_000_000
@@ -97,11 +90,11 @@ def log_topic(partitions: int = LOG_PARTITIONS, **settings: str) -> TopicDescrip
 def written(query: str = QUERY, partition: int | None = None, **changes: Any) -> Written:
     """Of a decision; `changes` are of it, `stats` of the record."""
     stats = changes.pop("stats", Stats())
-    prepared = Prepared(0, 1, 0, RowDigest(1), Witness(changes.pop("topic", "readings"), 0, 1))
+    prepared = Prepared(0, 1, 0, RowDigest(1), Position(changes.pop("topic", "readings"), 0, 1))
     decision = replace(Decision(BatchId("stream", 4), 0, 1, RowDigest(1), (prepared,)), **changes)
     record = LogRecord(5, decision, "w", stats=stats)
     home = home_of(query) if partition is None else partition
-    return Written(query, record, LogPosition(LOG, home, 7), NOW_MS)
+    return Written(query, record, Position(LOG, home, 7), NOW_MS)
 
 
 def log(*records: Written) -> LogFacts:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from eos_sink.kafka.admin_interface import Clock, MemberDescription, Quorum
-from eos_sink.kafka.interfaces import LogPosition, PartitionState, TransactionStatus, Unseen
+from eos_sink.kafka.interfaces import PartitionState, Unseen
 from eos_sink.kafka_config.acls import Acl, Resource
 from eos_sink.kafka_config.destinations import Destinations
 from eos_sink.metrics.stats import Stats
@@ -16,6 +16,7 @@ from eos_sink.ops.doctor.facts import Facts, Holder, LogFacts, Subject
 from eos_sink.ops.doctor.findings import Check, Level
 from eos_sink.ops.history import Unreadable
 from eos_sink.protocol.model import BatchId, Inlined, RowDigest
+from eos_sink.protocol.values import Position, TransactionStatus
 from tests.ops.doctor.cases import (
     COMMANDS,
     DAY_MS,
@@ -88,7 +89,7 @@ def test_a_batch_without_a_vote_took_no_time_of_the_timeout() -> None:
 
 
 def unreadable(key: str, newer: int = 0) -> dict[str, Any]:
-    hidden = Unreadable(key, LogPosition(LOG, 2, 5), "no JSON")
+    hidden = Unreadable(key, Position(LOG, 2, 5), "no JSON")
     return {"log": LogFacts(1, {}, {key: hidden}, {key: newer} if newer else {})}
 
 

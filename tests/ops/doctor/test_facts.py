@@ -11,9 +11,10 @@ from eos_sink.errors import OutcomeUnknownError
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.admin_interface import LogLine, LogPage
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka.interfaces import LogPosition, Unseen
+from eos_sink.kafka.interfaces import Unseen
 from eos_sink.kafka_config.acls import Resource
 from eos_sink.ops.doctor.facts import Facts, LogFacts, Subject, gather, read_log
+from eos_sink.protocol.values import Position
 from tests.fakes.admin import FakeAdmin
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.kafka import LOG_TOPIC
@@ -115,7 +116,7 @@ def test_a_denied_question_names_the_permission() -> None:
 
 
 def line(key: str, offset: int, value: bytes) -> LogLine:
-    return LogLine(key, LogPosition(LOG_TOPIC, 0, offset), 0, value)
+    return LogLine(key, Position(LOG_TOPIC, 0, offset), 0, value)
 
 
 def test_only_the_latest_record_of_a_key_counts() -> None:

@@ -1,19 +1,13 @@
 """What a topic takes: the checks of its brokers that depend on a record, as values.
 
-From Kafka's LogValidator and UnifiedLog (partitions, size, time, key) and from Topic.validate and
-Topic.INTERNAL_TOPICS (name).
+From Kafka's LogValidator and UnifiedLog.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-_NAME_LENGTH = 249
-_NAME = re.compile(rf"[A-Za-z0-9._-]{{1,{_NAME_LENGTH}}}")
-# Only Kafka itself writes them.
-_INTERNAL = ("__consumer_offsets", "__transaction_state", "__share_group_state")
 _FOREVER = 2**63 - 1
 _BEFORE, _AFTER = "message.timestamp.before.max.ms", "message.timestamp.after.max.ms"
 # Before Kafka 4 it stands for each of the two that is not set.
@@ -23,16 +17,6 @@ _EITHER = "message.timestamp.difference.max.ms"
 # 32 KB (SnappyOutputStream), each rounded up.
 _GROWS_BY_ONE_IN = {"gzip": 1_000, "snappy": 50, "lz4": 250, "zstd": 250}
 _GROWS_BY = 128
-
-
-def is_topic_name(name: str) -> bool:
-    """True if there can be a topic of this name that applications write."""
-    return bool(_NAME.fullmatch(name)) and name not in (".", "..", *_INTERNAL)
-
-
-def quote_name(name: str) -> str:
-    """For messages: what a row has in place of a topic's name may be as large as the row."""
-    return repr(name if len(name) <= _NAME_LENGTH else f"{name[:_NAME_LENGTH]}...")
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from eos_sink.kafka.fingerprint import RowDigester
 from eos_sink.kafka.rows import Row, Rows
-from eos_sink.protocol.fingerprint import RowDigester
 from eos_sink.protocol.model import RowDigest
 from eos_sink.task.columns import to_rows
 

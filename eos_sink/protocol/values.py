@@ -1,0 +1,203 @@
+"""What the protocol knows of Kafka: positions, transactions and their states, and what a call may
+end with. `eos_sink.kafka` returns and raises these.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import NamedTuple
+
+from eos_sink.errors import FailureKind
+
+Place = tuple[str, int]
+"""Topic and partition."""
+
+
+@dataclass(frozen=True, order=True)
+class Position:
+    """The topic, partition and offset of one record.
+
+    As the witness of a transaction it shows by a read whether that was committed. In the decision
+    log it is the latest record of a query, and the offset that its group commits.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}[{self.partition}]@{self.offset}"
+
+
+@dataclass(frozen=True)
+class Transaction:
+    """One transaction of a producer: what EndTxn may end, and nothing else."""
+
+    transactional_id: str
+    producer_id: int
+    epoch: int
+
+
+@dataclass(frozen=True)
+class ProducerIdentity:
+    """Producer id and epoch that a coordinator gave to a transactional producer."""
+
+    producer_id: int
+    epoch: int
+
+
+class TransactionStatus(Enum):
+    """States of Kafka's transaction coordinator, by their wire names."""
+
+    EMPTY = "Empty"
+    ONGOING = "Ongoing"
+    PREPARE_COMMIT = "PrepareCommit"
+    PREPARE_ABORT = "PrepareAbort"
+    COMPLETE_COMMIT = "CompleteCommit"
+    COMPLETE_ABORT = "CompleteAbort"
+    DEAD = "Dead"
+    PREPARE_EPOCH_FENCE = "PrepareEpochFence"
+    MISSING = "missing"
+    """The coordinator does not know the id (expired or never used)."""
+
+
+_ENDING = (
+    TransactionStatus.PREPARE_COMMIT,
+    TransactionStatus.PREPARE_ABORT,
+    TransactionStatus.PREPARE_EPOCH_FENCE,
+)
+_ENDED = (
+    TransactionStatus.EMPTY,
+    TransactionStatus.COMPLETE_COMMIT,
+    TransactionStatus.COMPLETE_ABORT,
+)
+
+
+@dataclass(frozen=True)
+class TransactionState:
+    """A transactional id as its coordinator describes it (DescribeTransactions, KIP-664).
+
+    Attributes:
+        partitions: topics and partitions of its transaction; while that is being ended, those that
+            still wait for their marker.
+    """
+
+    transaction: Transaction
+    status: TransactionStatus
+    started_ms: int
+    """Start of the open transaction, broker's clock, milliseconds since the epoch; -1: none."""
+    timeout_ms: int
+    partitions: tuple[Place, ...] = ()
+
+    @property
+    def is_ending(self) -> bool:
+        """The outcome is certain, but markers are missing, so the id takes no other transaction."""
+        return self.status in _ENDING
+
+    @property
+    def has_ended(self) -> bool:
+        """No transaction of the id is open, and no marker is under way."""
+        return self.status in _ENDED
+
+    def is_not(self, transaction: Transaction) -> bool:
+        """True if the id now belongs to another transaction. A missing id belongs to none."""
+        return self.status is not TransactionStatus.MISSING and self.transaction != transaction
+
+
+class EndOutcome(Enum):
+    """How EndTxn ended for one transaction."""
+
+    DONE = auto()
+    REFUSED = auto()
+    """Fenced, wrong state or id expired. Says nothing about the outcome of the transaction."""
+
+
+class Visibility(Enum):
+    """What a read_committed reader finds at a witness."""
+
+    COMMITTED = auto()
+    ABORTED = auto()
+    UNREADABLE = auto()
+    """The record was deleted or compacted away, so its absence proves nothing."""
+
+
+class MemberState(Enum):
+    """The state of a planner's membership."""
+
+    CURRENT = auto()
+    EXPIRED = auto()
+    """The session ended without a successor: recover, then go on."""
+    REPLACED = auto()
+    """A newer driver has joined as the same static member: this run is over."""
+
+
+@dataclass(frozen=True)
+class Hanging:
+    """A transaction that its coordinator has ended, and a partition's leader has not (KAFKA-20734).
+
+    Attributes:
+        transaction: with the epoch of its records in this partition.
+        start: offset of its first record there.
+        coordinator_epoch: of the last marker of the producer there; -1: none.
+        state: of its transactional id now.
+    """
+
+    transaction: Transaction
+    topic: str
+    partition: int
+    start: int
+    coordinator_epoch: int
+    state: TransactionState
+
+    def __str__(self) -> str:
+        ended = self.transaction
+        return (
+            f"{self.topic}[{self.partition}]: transaction {ended.transactional_id} (producer id "
+            f"{ended.producer_id}, epoch {ended.epoch}) from offset {self.start} on"
+        )
+
+
+class HangingLook(NamedTuple):
+    """The hanging transactions of some transactional ids in some topics.
+
+    Attributes:
+        hanging: those that were found.
+        unknown: the partitions that nobody answers for, since they have no leader, for example.
+        unnamed: the producer ids of open transactions whose transactional id no coordinator tells.
+            It may be hidden from this principal; or its coordinator has no leader, or is moving.
+    """
+
+    hanging: list[Hanging]
+    unknown: frozenset[Place]
+    unnamed: frozenset[int]
+
+
+class ProducerFenced(Exception):
+    """Another producer has inited the same transactional id, or the transaction timed out."""
+
+
+class MemberRefused(Exception):
+    """The group metadata is not (or no longer) that of the group's live member (KIP-447).
+
+    Attributes:
+        replaced: a newer driver has taken the place; otherwise the session has ended.
+    """
+
+    def __init__(self, text: str, *, replaced: bool) -> None:
+        super().__init__(text)
+        self.replaced = replaced
+
+
+class ProduceFailed(Exception):
+    """Records of the open transaction, or the transaction, failed: it has to be aborted, and may
+    then be repeated (KIP-691, an abortable error).
+
+    Attributes:
+        topic: of the record that was refused; None: not known, or no single record is the cause.
+    """
+
+    def __init__(self, text: str, kind: FailureKind, topic: str | None = None) -> None:
+        super().__init__(text)
+        self.kind = kind
+        self.topic = topic
