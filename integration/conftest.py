@@ -11,6 +11,7 @@ import hashlib
 import os
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from traceback import StackSummary, walk_stack
 from typing import Any, Protocol
@@ -169,11 +170,8 @@ def secured() -> Iterator[KafkaCluster]:
 @pytest.fixture
 def query(kafka: KafkaCluster, tmp_path: Path) -> Iterator[Query]:
     """A query of minispark; its processes are ended with the test."""
-    query = Query(kafka, tmp_path)
-    try:
+    with closing(Query(kafka, tmp_path)) as query:
         yield query
-    finally:
-        query.close()
 
 
 @pytest.fixture
@@ -205,12 +203,9 @@ def cluster() -> Iterator[KafkaCluster]:
 @pytest.fixture
 def cluster_query(cluster: KafkaCluster, tmp_path: Path) -> Iterator[ClusterQuery]:
     """A query of minispark on the cluster, which is whole again afterwards."""
-    query = ClusterQuery(cluster, tmp_path)
-    try:
+    with closing(ClusterQuery(cluster, tmp_path)) as query:
         yield query
-    finally:
-        query.close()
-        cluster.repair()
+    cluster.repair()
 
 
 @pytest.fixture(scope="session")
@@ -256,6 +251,5 @@ def applications(
     spark_classes: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Applications]:
     """Drivers of their own, which can be killed."""
-    applications = Applications(tmp_path_factory.mktemp("applications"))
-    yield applications
-    applications.close()
+    with closing(Applications(tmp_path_factory.mktemp("applications"))) as applications:
+        yield applications

@@ -16,6 +16,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
+from confluent_kafka.admin import AdminClient
+
 from eos_sink.decision_log import DecisionRegister, Entry
 from eos_sink.driver.planner import Planner
 from eos_sink.kafka.cluster import ConfluentKafka
@@ -44,6 +47,8 @@ from integration.minispark import (
     sink_options,
 )
 
+VERSIONS = pytest.mark.kafka("4.3.0", "3.9.1")
+"""Tests of what the versions of Kafka answer differently."""
 PARTITIONS, ROWS = 3, 8
 # Far more than such rows have.
 INLINE_BYTES = 4096
@@ -56,6 +61,15 @@ _LOOK_AGAIN_S = 0.01
 def rows_of(batch: int, counts: Sequence[int] = (ROWS,) * PARTITIONS) -> list[list[str]]:
     """The rows of each partition of a batch, told apart as batch-partition-number."""
     return [[f"{batch}-{p}-{i}" for i in range(count)] for p, count in enumerate(counts)]
+
+
+def flat(partitions: list[list[str]]) -> list[str]:
+    return [row for rows in partitions for row in rows]
+
+
+def spread_over(count: int, partitions: list[list[str]]) -> list[list[str]]:
+    rows = flat(partitions)
+    return [rows[number::count] for number in range(count)]
 
 
 # A fork of a process that has imported everything is a third as dear as a new interpreter. The
@@ -270,6 +284,10 @@ class Query:
         self.pieces = 1
         self.change({"eos.inline.bytes": str(most_bytes)})
 
+    def own_log(self) -> None:
+        """Give the processes that come a decision log that no other query writes to."""
+        self.change({"eos.log.topic": f"log-{uuid.uuid4().hex[:8]}"})
+
     def spread(self) -> None:
         """Let rows go in turns to the topic and to another one."""
         other = f"{self.topic}-other"
@@ -350,6 +368,19 @@ class Query:
         """What Spark does after a good `commit`."""
         Checkpoint(self.checkpoint).commit(batch)
 
+    # The checkpoint.
+
+    def replan(self, batch: int, rows: list[list[str]]) -> None:
+        """The source or the checkpoint is not what it was when the batch was planned."""
+        (self.checkpoint / "offsets" / str(batch)).write_text(json.dumps(rows))
+
+    def restore_checkpoint(self, next_batch: int) -> None:
+        """Put back a copy of the checkpoint that knows nothing of `next_batch` and what follows."""
+        for log in ("offsets", "commits"):
+            for path in (self.checkpoint / log).iterdir():
+                if int(path.name) >= next_batch:
+                    path.unlink()
+
     # What is in Kafka.
 
     @property
@@ -379,6 +410,19 @@ class Query:
         producer = self.kafka.producer(self.options.names.task(slot, partition), TRANSACTION_MS)
         producer.init(Deadline(PATIENCE_S))
         producer.close()
+
+    def take_all_ids(self) -> None:
+        for partition in range(PARTITIONS):
+            self.take_id(self.slot(), partition)
+
+    def delete_log(self) -> None:
+        """And wait until every broker has heard of it."""
+        admin = AdminClient({"bootstrap.servers": self._cluster.bootstrap_servers})
+        topic = self.options.log_topic
+        admin.delete_topics([topic])[topic].result(30)
+        deadline = Deadline(30)
+        while topic in admin.list_topics(timeout=30).topics:
+            assert not deadline.passed
 
     def visible(self) -> Rows:
         """All that a reader sees, once none is held up."""

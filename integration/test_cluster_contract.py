@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterator
 
 import pytest
-from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
 from eos_sink.kafka.deadline import Deadline
@@ -23,8 +22,8 @@ from eos_sink_lab.testing import (
 )
 from eos_sink_lab.testing.container_cluster import why_no_engine
 from eos_sink_lab.testing.java import find_java
-from eos_sink_lab.testing.topic_scan import Scan, Source
 from eos_sink_lab.testing.waiting import wait_until
+from integration.messages import received, send
 
 
 def why_not(backend: Backend) -> str | None:
@@ -67,32 +66,6 @@ def topic(request: pytest.FixtureRequest) -> str:
     """A name for this test alone."""
     kept = [letter if letter.isalnum() else "-" for letter in request.node.name]
     return "".join(kept).strip("-")
-
-
-def send(bootstrap_servers: str, topic: str, *values: str) -> None:
-    """Send them in one transaction."""
-    producer = Producer(
-        {
-            "bootstrap.servers": bootstrap_servers,
-            "transactional.id": f"test-{topic}",
-            "log_level": 0,
-        }
-    )
-    producer.init_transactions(30)
-    producer.begin_transaction()
-    for value in values:
-        producer.produce(topic, value)
-    producer.commit_transaction(30)
-
-
-def received(bootstrap_servers: str, topic: str, count: int) -> list[str]:
-    """What a read_committed reader sees, once it has seen that many."""
-    scan, deadline = Scan(Source(bootstrap_servers, topic), committed=True), Deadline(30)
-    values: list[str] = []
-    while len(values) < count and not deadline.passed:
-        values += [(row.value() or b"").decode() for row in scan.follow(deadline.left)]
-    scan.close()
-    return sorted(values)
 
 
 def leaders(bootstrap_servers: str, topic: str) -> dict[int, int]:

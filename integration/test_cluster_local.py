@@ -24,8 +24,8 @@ from eos_sink_lab.testing.java import find_java
 from eos_sink_lab.testing.local_cluster import LocalCluster
 from eos_sink_lab.testing.network_links import free_ports
 from eos_sink_lab.testing.waiting import wait_until
+from integration.messages import received, send
 from integration.own_kafka import start_own_kafka
-from integration.test_cluster_contract import received, send
 
 try:
     find_java()

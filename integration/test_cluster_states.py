@@ -132,11 +132,8 @@ def forgetful() -> Iterator[KafkaCluster]:
 
 @pytest.fixture
 def forgotten(forgetful: KafkaCluster, tmp_path: Path) -> Iterator[ClusterQuery]:
-    query = ClusterQuery(forgetful, tmp_path)
-    try:
+    with closing(ClusterQuery(forgetful, tmp_path)) as query:
         yield query
-    finally:
-        query.close()
 
 
 def wait_forgotten(query: ClusterQuery) -> None:

@@ -14,9 +14,17 @@ from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.faults import FaultPoint
 from eos_sink_lab.testing.waiting import wait_until
 from integration.checker import Rows, assert_each_once, read_topic
-from integration.query import INLINE_BYTES, PARTITIONS, ROWS, Query, rows_of
-from integration.test_replays import VERSIONS, delete_all_records, flat, replan, spread_over
-from integration.test_resolve import Operator
+from integration.operator import Operator
+from integration.query import (
+    INLINE_BYTES,
+    PARTITIONS,
+    ROWS,
+    VERSIONS,
+    Query,
+    flat,
+    rows_of,
+    spread_over,
+)
 
 SHORT_MS = 10_000
 
@@ -53,7 +61,7 @@ def test_a_replay_in_other_partitions_writes_what_is_not_visible(
     query.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
     query.take_id(query.slot(), 1)
     # The others are committed.
-    replan(query, 1, spread_over(count, rows_of(1)))
+    query.replan(1, spread_over(count, rows_of(1)))
     stops_for_partitions(query, count)
     operator.chooses("complete")
     # Spark brings the rows of each former partition to all tasks.
@@ -69,7 +77,7 @@ def test_rows_that_the_driver_has_written_are_read_back(query: Query, operator: 
     query.batches = [rows_of(batch, (ROWS,) * PARTITIONS + (1, 1)) for batch in range(3)]
     query.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
     query.take_id(query.slot(), 1)
-    replan(query, 1, spread_over(2, query.batches[1]))
+    query.replan(1, spread_over(2, query.batches[1]))
     query.run().stopped(OperatorNeededError)
     decision = query.log().decision
     assert decision is not None
@@ -87,7 +95,7 @@ def test_rows_in_several_topics_are_found_in_the_declared_ones(
     query.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
     query.take_id(query.slot(), 1)
     first, second, third = rows_of(1)
-    replan(query, 1, [third, second, [], first])
+    query.replan(1, [third, second, [], first])
     stops_for_partitions(query, 4)
     operator.chooses("complete")
     error = query.run().stopped(OperatorNeededError)
@@ -108,16 +116,16 @@ def test_deleted_rows_are_not_written_again(
     query.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
     query.take_id(query.slot(), 1)
     first, second, third = rows_of(1)
-    replan(query, 1, [third, second, first])
+    query.replan(1, [third, second, first])
     assert query.run().stopped(OperatorNeededError)["data"]["decided_partitions"] == PARTITIONS
     operator.chooses("complete")
-    delete_all_records(kafka, query.topic)
+    kafka.delete_records(query.topic)
     query.run().stopped(OperatorNeededError)
     operator.chooses("lost", "--partitions", "1")
     text = query.run().stopped(OperatorNeededError)["text"]
     assert "retention or compaction has deleted some" in text
     assert "The choice is withdrawn" in text
-    replan(query, 1, [first, second, third])
+    query.replan(1, [first, second, third])
     assert query.finish().written(1) == [1]
     assert_each_once(query.visible(), [*second, *flat(rows_of(2))])
 
@@ -128,13 +136,13 @@ def test_transactions_that_have_really_expired(kafka: KafkaCluster, impatient: Q
     query = impatient
     query.run_killed_at(FaultPoint.COMMITTER_SETTLE_AMID)
     wait_until_expired(query)
-    replan(query, 1, spread_over(4, rows_of(1)))
+    query.replan(1, spread_over(4, rows_of(1)))
     stops_for_partitions(query, 4)
     Operator(kafka, query).chooses("complete")
     # And again, in the completion: it needs no other choice.
     query.run_killed_at(FaultPoint.COMMITTER_SETTLE_AMID, partition=-1)
     wait_until_expired(query)
-    replan(query, 1, spread_over(2, rows_of(1)))
+    query.replan(1, spread_over(2, rows_of(1)))
     assert query.finish().written(1) == [PARTITIONS + 4, PARTITIONS + 5]
     check(query)
 
@@ -168,10 +176,10 @@ def test_a_completion_that_is_killed_is_finished_by_the_next_start(
 ) -> None:
     query.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
     query.take_id(query.slot(), 1)
-    replan(query, 1, spread_over(2, rows_of(1)))
+    query.replan(1, spread_over(2, rows_of(1)))
     stops_for_partitions(query, 2)
     operator.chooses("complete")
     query.run_killed_at(point, partition=-1)
-    replan(query, 1, spread_over(4, rows_of(1)))
+    query.replan(1, spread_over(4, rows_of(1)))
     query.finish()
     check(query)

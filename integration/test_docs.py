@@ -7,16 +7,15 @@ a reader's own place is replaced: the address of the brokers, directories, and w
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer
 
-from eos_sink_lab.testing import KafkaCluster, java_home
+from eos_sink_lab.testing import KafkaCluster
+from integration.messages import received
+from integration.pages import WAIT, adapted, run
 from tests.snippets import PAGES, ROOT, Snippet, python_snippets, snippets_of
 
 TIMEOUT_S = 240
@@ -26,15 +25,6 @@ pytestmark = [pytest.mark.timeout(TIMEOUT_S + 30)]
 # The page of `make test`; `make test-long` has them all.
 QUICK = ("get-started.md",)
 
-# Stands for a user who waits until rows have gone through the query.
-WAIT = """
-def _rows_went_through(query):
-    import time
-    until = time.monotonic() + 150
-    while not any(p["numInputRows"] for p in query.recentProgress):
-        assert query.isActive and time.monotonic() < until, query.exception()
-        time.sleep(0.2)
-"""
 
 # What the page takes for granted.
 GIVEN = """
@@ -71,49 +61,8 @@ def suite_of_a_user() -> list[Snippet]:
     return [s for s in python_snippets() if s.file_name in named]
 
 
-def adapted(text: str, kafka: KafkaCluster, place: Path) -> str:
-    text = text.replace("localhost:9092", kafka.bootstrap_servers)
-    text = re.sub(r'"(/var/spark|/tmp)/', f'"{place}/', text)
-    text = re.sub(r"^query\.lastProgress.*$", "_rows_went_through(query)", text, flags=re.MULTILINE)
-    return text.replace("query.awaitTermination()", "_rows_went_through(query)\nquery.stop()")
-
-
-def run(command: list[str], cwd: Path) -> None:
-    inherited = {k: v for k, v in os.environ.items() if k not in ("EOS_BOOTSTRAP", "EOS_KAFKA")}
-    done = subprocess.run(
-        command,
-        cwd=cwd,
-        env={
-            **inherited,
-            "JAVA_HOME": str(java_home()),
-            "PYSPARK_PYTHON": sys.executable,
-            "PYTHONPATH": str(ROOT),
-        },
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_S,
-        check=False,
-    )
-    said = [line for line in (done.stdout + done.stderr).splitlines() if "\tat " not in line]
-    assert done.returncode == 0, "\n".join(said)[-9000:]
-
-
-def first_committed(kafka: KafkaCluster, topic: str) -> str:
-    consumer = Consumer(
-        {
-            "bootstrap.servers": kafka.bootstrap_servers,
-            "group.id": "docs",
-            "isolation.level": "read_committed",
-            "auto.offset.reset": "earliest",
-        }
-    )
-    consumer.subscribe([topic])
-    message = consumer.poll(30)
-    consumer.close()
-    assert message is not None, f"nothing is visible in {topic}"
-    assert message.error() is None
-    return (message.value() or b"").decode()
+def run_here(command: list[str], cwd: Path) -> None:
+    run(command, cwd, TIMEOUT_S, Path(sys.executable), PYTHONPATH=str(ROOT))
 
 
 @pytest.fixture(scope="module")
@@ -136,8 +85,8 @@ def test_a_job_runs_with_spark_submit(topics: KafkaCluster, job: Snippet, tmp_pa
         for words in map(str.split, snippet.commands if snippet.language == "sh" else [])
         if words[0] == "spark-submit" and words[-1] == job.file_name
     )
-    run([str(submit), "--master", "local[2]", *command[1:]], tmp_path)
-    assert first_committed(topics, "readings").startswith('{"timestamp"')
+    run_here([str(submit), "--master", "local[2]", *command[1:]], tmp_path)
+    assert received(topics.bootstrap_servers, "readings", 1)[0].startswith('{"timestamp"')
 
 
 @pytest.mark.parametrize(
@@ -163,7 +112,7 @@ def test_the_blocks_of_a_page_run(
     for number, text in enumerate(texts):
         parts += [adapted(text, topics, tmp_path / str(number)), AFTERWARDS]
     script.write_text("\n".join(parts))
-    run([sys.executable, str(script)], ROOT)
+    run_here([sys.executable, str(script)], ROOT)
 
 
 @pytest.mark.long
@@ -172,7 +121,7 @@ def test_a_user_s_own_tests_pass(tmp_path: Path) -> None:
     assert len(blocks) == 4
     for block in blocks:
         (tmp_path / str(block.file_name)).write_text(block.text)
-    run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"], tmp_path)
+    run_here([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"], tmp_path)
 
 
 def fill(kafka: KafkaCluster, topic: str) -> None:

@@ -30,11 +30,14 @@ from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.faults import FaultPoint
 from integration.checker import Rows, assert_each_once, read_topic
 from integration.conftest import MakeRun
+from integration.crash_scenarios import SCENARIOS, Scenario, call_of, commit, first_batch
 from integration.in_process import new_topic
+from integration.keys import KEYS
 from integration.query import (
     INLINE_BYTES,
     PARTITIONS,
     ROWS,
+    VERSIONS,
     Process,
     Query,
     kill_at,
@@ -42,14 +45,10 @@ from integration.query import (
     rows_of,
 )
 from integration.secured_query import SecuredQuery
-from integration.test_crash_points import SCENARIOS, call_of
-from integration.test_placement import KEYS
-from integration.test_replays import replan
 from integration.whole_batches import BatchReader, PartialBatchError
 
 pytestmark = pytest.mark.timeout(600)
 
-VERSIONS = pytest.mark.kafka("4.3.0", "3.9.1")
 
 # Of a part of a batch, without a driver: Kafka writes the markers of one transaction one by one.
 SOON_S = 10.0
@@ -72,17 +71,6 @@ def mixed(query: Query) -> Query:
 
 
 # --- Crashes.
-
-Scenario = Callable[[Query, FaultPoint], Process]
-
-
-def first_batch(query: Query, point: FaultPoint) -> Process:
-    """The committer's first batch, in which it opens the log."""
-    return query.run(kill_at(point))
-
-
-def commit(query: Query, point: FaultPoint) -> Process:
-    return query.run(kill_at(point, batch=1, partition=2))
 
 
 def restarted(query: Query, point: FaultPoint) -> Process:
@@ -240,7 +228,7 @@ def test_rows_whose_commit_has_no_answer_are_there_once(
 
 def test_a_replay_may_have_the_same_rows_in_other_partitions(inline: Query) -> None:
     inline.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
-    replan(inline, 1, [[], *rows_of(1)[::-1], []])
+    inline.replan(1, [[], *rows_of(1)[::-1], []])
     last = inline.finish()
     assert (last.inlined(1), last.written(1)) == ([], [])
     inline.check()
@@ -248,7 +236,7 @@ def test_a_replay_may_have_the_same_rows_in_other_partitions(inline: Query) -> N
 
 def test_an_undecided_batch_may_come_back_in_other_partitions(inline: Query) -> None:
     inline.run_killed_at(FaultPoint.COMMITTER_WRITE_BEFORE)
-    replan(inline, 1, [row for part in rows_of(1) for row in (part[:3], part[3:])])
+    inline.replan(1, [row for part in rows_of(1) for row in (part[:3], part[3:])])
     assert inline.finish().inlined(1) == [0, 1, 2, 3, 4, 5]
     inline.check()
 
@@ -256,7 +244,7 @@ def test_an_undecided_batch_may_come_back_in_other_partitions(inline: Query) -> 
 @pytest.mark.long
 def test_a_replay_with_other_rows_needs_an_operator(inline: Query) -> None:
     inline.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
-    replan(inline, 1, rows_of(1, [ROWS, ROWS, ROWS + 1]))
+    inline.replan(1, rows_of(1, [ROWS, ROWS, ROWS + 1]))
     error = inline.run().stopped(OperatorNeededError)
     assert error["data"] == {"batch": 1, "partitions": [2], "rows": PARTITIONS * ROWS}
     inline.check(batches=2)

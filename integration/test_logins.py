@@ -12,34 +12,23 @@ from eos_sink.errors import EosSinkError
 from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.connection.oauth import make_unsigned_token
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.kafka_config.acls import Permissions
 from eos_sink.options import parse_options
 from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.topic_scan import Scan, Source, Span
 from integration import short_tokens
+from integration.secured_query import documented
 from tests.kafka.token_server import TokenServer, serving
 from tests.key_stores import STORE_PASSWORD, encrypt_key, pkcs12_keystore, pkcs12_truststore
 
-PREFIX = "eos-sink-"
 TOPIC = "logins"
-LOG = "__eos_sink_log"
 PATIENCE_S = 30.0
 TRANSACTION_MS = 60_000
-PERMISSIONS = Permissions(PREFIX, LOG)
-NEEDED = (
-    *PERMISSIONS.topic(TOPIC),
-    PERMISSIONS.transactions,
-    PERMISSIONS.group,
-    PERMISSIONS.log_read,
-    PERMISSIONS.log_write,
-    PERMISSIONS.log_create,
-)
 
 
 @pytest.fixture(scope="module")
 def entered(secured: KafkaCluster) -> KafkaCluster:
     secured.create_topic(TOPIC)
-    secured.access.allow("ann", *NEEDED)
+    secured.access.allow("ann", *documented(TOPIC, "__eos_sink_log"))
     return secured
 
 

@@ -5,41 +5,21 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import uuid
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka.admin import AdminClient
 
 from eos_sink.errors import OperatorNeededError
-from eos_sink.kafka.deadline import Deadline
 from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.faults import FaultPoint
-from integration.query import PARTITIONS, Process, Query, pause_at
-
-VERSIONS = pytest.mark.kafka("4.3.0", "3.9.1")
+from integration.query import PARTITIONS, VERSIONS, Process, Query, pause_at
 
 
 @pytest.fixture
-def query(kafka: KafkaCluster, tmp_path: Path) -> Iterator[Query]:
+def query(query: Query) -> Query:
     """With its own log, to be deleted."""
-    query = Query(kafka, tmp_path, eos_log_topic=f"log-{uuid.uuid4().hex[:8]}")
-    try:
-        yield query
-    finally:
-        query.close()
-
-
-def delete_log(kafka: KafkaCluster, query: Query) -> None:
-    """And wait until every broker has heard of it."""
-    admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
-    topic = query.options.log_topic
-    admin.delete_topics([topic])[topic].result(30)
-    deadline = Deadline(30)
-    while topic in admin.list_topics(timeout=30).topics:
-        assert not deadline.passed
+    query.own_log()
+    return query
 
 
 def stopped(query: Query) -> dict[str, Any]:
@@ -50,7 +30,7 @@ def stopped(query: Query) -> dict[str, Any]:
 @VERSIONS
 def test_an_operator_sees_that_the_log_was_deleted(query: Query, kafka: KafkaCluster) -> None:
     query.finish()
-    delete_log(kafka, query)
+    query.delete_log()
     words = ("--bootstrap-server", kafka.bootstrap_servers)
     log = ("--log-topic", query.options.log_topic, "--prefix", query.options.names.group)
     done = subprocess.run(
@@ -69,7 +49,7 @@ def test_a_decided_batch_is_not_written_again_when_the_log_was_deleted(
     query: Query, kafka: KafkaCluster
 ) -> None:
     query.run_killed_at(FaultPoint.COMMITTER_SETTLE_AFTER)
-    delete_log(kafka, query)
+    query.delete_log()
     names = query.options.names
     expected = [names.task(slot, p) for slot in (0, 1) for p in range(PARTITIONS)]
     for _ in range(2):
@@ -105,7 +85,7 @@ def test_a_log_that_is_deleted_under_a_running_query_takes_no_decision(
 ) -> None:
     # Before it opens the log: a record that is on its way would wait half a minute for its topic.
     process = pause(query, FaultPoint.COMMITTER_OPEN_BEFORE, batch=0)
-    delete_log(kafka, query)
+    query.delete_log()
     process.wake()
     assert "seq 1" in process.stopped(OperatorNeededError)["text"]
     # Nothing had been decided ever, so that nothing can be written twice.
@@ -118,7 +98,7 @@ def test_a_log_that_is_made_again_under_a_running_query_is_noticed(
 ) -> None:
     """The decision was on its way to the old topic, so that nothing is decided in the new one."""
     process = pause(query, FaultPoint.COMMITTER_VOTE_BEFORE, batch=1)
-    delete_log(kafka, query)
+    query.delete_log()
     assert query.log().seq == 0
     process.wake()
     data = process.stopped(OperatorNeededError)["data"]

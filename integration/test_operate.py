@@ -24,9 +24,9 @@ from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.faults import FaultPoint
 from eos_sink_lab.testing.topic_scan import Offsets, Source
 from integration.query import PARTITIONS, PATIENCE_S, ROWS, Query, pause_at
-from tests.ops.test_processes import IN_ANOTHER_NAMESPACE, has_namespaces
+from tests.imported import FOR_ROWS, imported
+from tests.namespaces import IN_ANOTHER_NAMESPACE, has_namespaces
 from tests.snippets import ROOT, snippets_of
-from tests.test_imports import FOR_ROWS, imported
 
 FINE, LOOK, REFUSED = 0, 1, 2
 

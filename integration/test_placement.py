@@ -5,7 +5,6 @@ The Java client is the one in the broker's own jars, spoken to through the py4j 
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator
 from itertools import pairwise, starmap
 from pathlib import Path
@@ -25,25 +24,12 @@ from eos_sink_lab.testing.waiting import wait_until
 from integration.checker import read_topic
 from integration.conftest import MakeRun
 from integration.in_process import new_topic
+from integration.keys import KEYS
 
 pytestmark = pytest.mark.timeout(300)
 
-_CHANCE = random.Random(7)
 PAIR = pa.struct([("key", pa.string()), ("value", pa.binary())])
 HEADERS = pa.array([[{"key": "h", "value": b"v"}]], pa.list_(PAIR))
-KEYS = [
-    b"",
-    b"\0",
-    b"k",
-    b"payment-4711",
-    "schlüssel".encode(),
-    "鍵🔑".encode(),
-    bytes(range(256)),
-    b"\xff" * 7,
-    b"long" * 5_000,
-    # Each length modulo four ends the hash in another way.
-    *(_CHANCE.randbytes(_CHANCE.randrange(1, 40)) for _ in range(120)),
-]
 
 
 @pytest.fixture(scope="module")

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
-from confluent_kafka import TopicPartition
-from confluent_kafka.admin import AdminClient
 
 from eos_sink.errors import OperatorNeededError, UnfinishedError
 from eos_sink.kafka.deadline import Deadline
@@ -16,27 +13,16 @@ from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.faults import FaultPoint
 from eos_sink_lab.testing.topic_scan import Offsets, Source
 from integration.checker import assert_each_once
-from integration.query import PARTITIONS, ROWS, Query, pause_at, rows_of
-
-VERSIONS = pytest.mark.kafka("4.3.0", "3.9.1")
-
-
-def take_all_ids(query: Query) -> None:
-    for partition in range(PARTITIONS):
-        query.take_id(query.slot(), partition)
-
-
-def replan(query: Query, batch: int, rows: list[list[str]]) -> None:
-    """The source or the checkpoint is not what it was when the batch was planned."""
-    (query.checkpoint / "offsets" / str(batch)).write_text(json.dumps(rows))
-
-
-def restore_checkpoint(query: Query, next_batch: int) -> None:
-    """Put back a copy of the checkpoint that knows nothing of `next_batch` and what follows."""
-    for log in ("offsets", "commits"):
-        for path in (query.checkpoint / log).iterdir():
-            if int(path.name) >= next_batch:
-                path.unlink()
+from integration.query import (
+    PARTITIONS,
+    ROWS,
+    VERSIONS,
+    Query,
+    flat,
+    pause_at,
+    rows_of,
+    spread_over,
+)
 
 
 def the_operators_error(query: Query) -> dict[str, Any]:
@@ -81,7 +67,7 @@ def test_a_partition_that_is_lost_twice_is_written_again_twice(query: Query) -> 
 @VERSIONS
 def test_a_committed_batch_whose_ids_are_taken_is_known_by_its_witnesses(query: Query) -> None:
     query.run_killed_at(FaultPoint.COMMITTER_SETTLE_AFTER)
-    take_all_ids(query)
+    query.take_all_ids()
     assert query.finish().written(1) == []
     query.check()
 
@@ -89,8 +75,8 @@ def test_a_committed_batch_whose_ids_are_taken_is_known_by_its_witnesses(query: 
 @VERSIONS
 def test_without_witnesses_an_operator_decides(query: Query, kafka: KafkaCluster) -> None:
     query.run_killed_at(FaultPoint.COMMITTER_SETTLE_AFTER)
-    take_all_ids(query)
-    delete_all_records(kafka, query.topic)
+    query.take_all_ids()
+    kafka.delete_records(query.topic)
     assert the_operators_error(query) == {
         "batch": 1,
         "partitions": [0, 1, 2],
@@ -100,14 +86,14 @@ def test_without_witnesses_an_operator_decides(query: Query, kafka: KafkaCluster
 
 def test_a_replay_with_other_rows_needs_an_operator(query: Query) -> None:
     query.run_killed_at(FaultPoint.COMMITTER_SETTLE_AFTER)
-    replan(query, 1, rows_of(1, [ROWS, ROWS, ROWS + 1]))
+    query.replan(1, rows_of(1, [ROWS, ROWS, ROWS + 1]))
     assert the_operators_error(query) == {"batch": 1, "partitions": [2], "rows": PARTITIONS * ROWS}
     query.check(batches=2)
 
 
 def test_a_replay_may_have_the_same_rows_in_other_partitions(query: Query) -> None:
     query.run_killed_at(FaultPoint.COMMITTER_SETTLE_AFTER)
-    replan(query, 1, [[], *rows_of(1)[::-1], []])
+    query.replan(1, [[], *rows_of(1)[::-1], []])
     assert query.finish().written(1) == []
     query.check()
 
@@ -116,7 +102,7 @@ def test_a_lost_partition_is_not_repaired_with_the_rows_of_others(query: Query) 
     query.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
     query.take_id(query.slot(), 1)
     first, second, third = rows_of(1)
-    replan(query, 1, [first, third, second])
+    query.replan(1, [first, third, second])
     assert the_operators_error(query) == {
         "batch": 1,
         "partitions": [1, 2],
@@ -124,7 +110,7 @@ def test_a_lost_partition_is_not_repaired_with_the_rows_of_others(query: Query) 
         "decided_partitions": PARTITIONS,
         "replay_partitions": PARTITIONS,
     }
-    replan(query, 1, [first, second, third])
+    query.replan(1, [first, second, third])
     assert query.finish().written(1) == [1]
     query.check()
 
@@ -135,14 +121,14 @@ def test_a_batch_that_is_lost_as_a_whole_may_have_other_partitions(
     query: Query, count: int
 ) -> None:
     query.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
-    take_all_ids(query)
-    replan(query, 1, spread_over(count, rows_of(1)))
+    query.take_all_ids()
+    query.replan(1, spread_over(count, rows_of(1)))
     # Some of its new transactions are lost, too: from now on these partitions are needed.
     query.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER, partition=0)
     query.take_id(query.slot(), count - 1)
-    replan(query, 1, rows_of(1))
+    query.replan(1, rows_of(1))
     assert query.run().stopped(OperatorNeededError)["data"]["decided_partitions"] == count
-    replan(query, 1, spread_over(count, rows_of(1)))
+    query.replan(1, spread_over(count, rows_of(1)))
     assert query.finish().written(1) == [count - 1]
     assert_each_once(query.visible(), [row for batch in range(3) for row in flat(rows_of(batch))])
 
@@ -151,26 +137,17 @@ def test_other_partitions_of_a_batch_that_is_visible_in_part_stop_the_query(quer
     query.run_killed_at(FaultPoint.COMMITTER_WRITE_AFTER)
     query.take_id(query.slot(), 1)
     for count in (1, 5):
-        replan(query, 1, spread_over(count, rows_of(1)))
+        query.replan(1, spread_over(count, rows_of(1)))
         found = the_operators_error(query)
         assert (found["decided_partitions"], found["replay_partitions"]) == (PARTITIONS, count)
-    replan(query, 1, rows_of(1))
+    query.replan(1, rows_of(1))
     assert query.finish().written(1) == [1]
     query.check()
 
 
-def spread_over(count: int, partitions: list[list[str]]) -> list[list[str]]:
-    rows = flat(partitions)
-    return [rows[number::count] for number in range(count)]
-
-
-def flat(partitions: list[list[str]]) -> list[str]:
-    return [row for rows in partitions for row in rows]
-
-
 def test_a_checkpoint_restored_one_batch_back_reads_a_larger_range(query: Query) -> None:
     query.finish()
-    restore_checkpoint(query, 2)
+    query.restore_checkpoint(2)
     query.batches[2] = rows_of(2, [2 * ROWS] * PARTITIONS)
     assert the_operators_error(query)["batch"] == 2
     query.batches[2] = rows_of(2)
@@ -179,7 +156,7 @@ def test_a_checkpoint_restored_one_batch_back_reads_a_larger_range(query: Query)
 
 def test_a_checkpoint_restored_further_back_is_refused(query: Query) -> None:
     query.finish()
-    restore_checkpoint(query, 1)
+    query.restore_checkpoint(1)
     assert the_operators_error(query) == {
         "batch": 1,
         "partitions": [0, 1, 2],
@@ -221,7 +198,7 @@ def test_an_empty_partition_opens_no_transaction(query: Query) -> None:
 def test_a_deleted_checkpoint_starts_a_new_stream_and_frees_readers(query: Query) -> None:
     query.batches = query.batches[:2]
     query.run_killed_at(FaultPoint.COMMITTER_VOTE_BEFORE)
-    restore_checkpoint(query, 0)
+    query.restore_checkpoint(0)
     query.stream = "after the checkpoint was deleted"
     query.batches = [rows_of(7), rows_of(8)]
     query.finish()
@@ -238,11 +215,3 @@ def states(query: Query) -> dict[str, TransactionStatus]:
 
 def end_offsets_of(kafka: KafkaCluster, query: Query) -> dict[int, int]:
     return Offsets(Source(kafka.bootstrap_servers, query.topic)).find_high()
-
-
-def delete_all_records(kafka: KafkaCluster, topic: str) -> None:
-    ends = Offsets(Source(kafka.bootstrap_servers, topic)).find_high()
-    admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
-    places = [TopicPartition(topic, partition, end) for partition, end in ends.items()]
-    for answer in admin.delete_records(places).values():
-        answer.result(30)

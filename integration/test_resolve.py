@@ -9,10 +9,9 @@ import socket
 import subprocess
 import sys
 import uuid
-from collections.abc import Iterator, Sequence
-from contextlib import redirect_stderr, redirect_stdout
+from collections.abc import Sequence
+from contextlib import redirect_stdout
 from io import StringIO
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,68 +20,14 @@ from eos_sink import cli
 from eos_sink.errors import OperatorNeededError, SupersededError
 from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.faults import FaultPoint
-from integration.query import PARTITIONS, ROWS, Process, Query, pause_at, rows_of
-from integration.test_lost_log import delete_log
-from integration.test_replays import (
-    delete_all_records,
-    replan,
-    restore_checkpoint,
-    take_all_ids,
-)
+from integration.operator import RAN, REFUSED, WAITING, Operator
+from integration.query import PARTITIONS, ROWS, VERSIONS, Process, Query, pause_at, rows_of
 from tests.snippets import ROOT, snippets_of
-
-VERSIONS = pytest.mark.kafka("4.3.0", "3.9.1")
-RAN, WAITING, REFUSED = 0, 1, 2
-
-
-class Operator:
-    """Types `eos-sink resolve` for one query; the imports are paid once."""
-
-    def __init__(self, kafka: KafkaCluster, query: Query) -> None:
-        self._bootstrap = kafka.bootstrap_servers
-        self._query = query
-        self.called = query.options.names.query
-
-    def types(self, *more: str, expect: int = RAN) -> str:
-        words = ["resolve", self.called, "--bootstrap-server", self._bootstrap]
-        words += ["--log-topic", self._query.options.log_topic, *more]
-        with redirect_stdout(StringIO()) as out, redirect_stderr(StringIO()) as err:
-            code = cli.main(words)
-        said = out.getvalue() + err.getvalue()
-        assert code == expect, said
-        return said
-
-    def sees(self, expect: int = RAN) -> dict[str, Any]:
-        evidence: dict[str, Any] = json.loads(self.types("--json", expect=expect))
-        return evidence
-
-    def chooses(self, choice: str, *more: str) -> None:
-        """The run that ended is the group's member for a while."""
-        before = self._query.log().seq
-        said = self.types(f"--{choice}", "--yes", "--take-over", *more)
-        assert f"--{choice} is carried out" in said
-        assert self._query.log().seq == before + 1
-
-    def is_refused(self, choice: str, *more: str) -> str:
-        """And nothing has changed."""
-        before = self._query.log()
-        said = self.types(f"--{choice}", *more, expect=REFUSED)
-        assert self._query.log() == before
-        return said
 
 
 @pytest.fixture
 def operator(kafka: KafkaCluster, query: Query) -> Operator:
     return Operator(kafka, query)
-
-
-@pytest.fixture
-def own_log(kafka: KafkaCluster, tmp_path: Path) -> Iterator[Query]:
-    query = Query(kafka, tmp_path, eos_log_topic=f"log-{uuid.uuid4().hex[:8]}")
-    try:
-        yield query
-    finally:
-        query.close()
 
 
 def stopped(query: Query) -> dict[str, Any]:
@@ -94,8 +39,8 @@ def stopped(query: Query) -> dict[str, Any]:
 
 def bring_into_doubt(kafka: KafkaCluster, query: Query, at: FaultPoint) -> None:
     query.run_killed_at(at)
-    take_all_ids(query)
-    delete_all_records(kafka, query.topic)
+    query.take_all_ids()
+    kafka.delete_records(query.topic)
 
 
 def later_batches(query: Query) -> None:
@@ -179,7 +124,7 @@ def test_markers_prove_what_the_coordinator_has_forgotten(
 ) -> None:
     """Only the first records are gone, the witnesses among them."""
     query.run_killed_at(FaultPoint.COMMITTER_SETTLE_AFTER)
-    take_all_ids(query)
+    query.take_all_ids()
     witnesses = [entry.witness for entry in decided(query)]
     delete_records_before(
         kafka,
@@ -227,7 +172,7 @@ def test_the_decided_rows_at_the_end_of_the_topic_are_known_by_their_fingerprint
 
 def test_a_replay_with_other_rows_is_accepted(query: Query, operator: Operator) -> None:
     query.run_killed_at(FaultPoint.COMMITTER_SETTLE_AFTER)
-    replan(query, 1, rows_of(1, [ROWS, ROWS, ROWS + 1]))
+    query.replan(1, rows_of(1, [ROWS, ROWS, ROWS + 1]))
     assert stopped(query)["data"]["partitions"] == [2]
     operator.chooses("accept")
     assert query.finish().written(1) == []
@@ -236,7 +181,7 @@ def test_a_replay_with_other_rows_is_accepted(query: Query, operator: Operator) 
 
 def test_a_replay_with_other_rows_is_written_too(query: Query, operator: Operator) -> None:
     query.run_killed_at(FaultPoint.COMMITTER_SETTLE_AFTER)
-    replan(query, 1, rows_of(1, [ROWS, ROWS, ROWS + 1]))
+    query.replan(1, rows_of(1, [ROWS, ROWS, ROWS + 1]))
     stopped(query)
     operator.chooses("forget")
     assert query.finish().written(1) == [0, 1, 2]
@@ -246,23 +191,24 @@ def test_a_replay_with_other_rows_is_written_too(query: Query, operator: Operato
 
 
 def test_the_printed_command_reaches_a_log_of_the_querys_own(
-    kafka: KafkaCluster, own_log: Query
+    kafka: KafkaCluster, query: Query
 ) -> None:
-    own_log.run_killed_at(FaultPoint.COMMITTER_SETTLE_AFTER)
-    replan(own_log, 1, rows_of(1, [ROWS, ROWS, ROWS + 1]))
-    printed = re.search(r"eos-sink (resolve \S+ .*?) shows", stopped(own_log)["text"])
+    query.own_log()
+    query.run_killed_at(FaultPoint.COMMITTER_SETTLE_AFTER)
+    query.replan(1, rows_of(1, [ROWS, ROWS, ROWS + 1]))
+    printed = re.search(r"eos-sink (resolve \S+ .*?) shows", stopped(query)["text"])
     assert printed is not None
     words = shlex.split(printed[1].replace("HOST:PORT", kafka.bootstrap_servers))
     with redirect_stdout(StringIO()) as out:
         assert cli.main([*words, "--json"]) == RAN
-    assert json.loads(out.getvalue())["log"]["seq"] == own_log.log().seq
+    assert json.loads(out.getvalue())["log"]["seq"] == query.log().seq
 
 
 def test_an_old_checkpoint_goes_on_when_the_decision_is_dropped(
     query: Query, operator: Operator
 ) -> None:
     query.finish()
-    restore_checkpoint(query, 1)
+    query.restore_checkpoint(1)
     assert stopped(query)["data"]["decided"] == 2
     operator.chooses("forget")
     query.finish()
@@ -278,15 +224,15 @@ def test_what_is_decided_is_committed_before_it_is_dropped(
     query.check(batches=2)
 
 
-def test_a_query_whose_log_was_deleted_starts_again(kafka: KafkaCluster, own_log: Query) -> None:
-    query, operator = own_log, Operator(kafka, own_log)
+def test_a_query_whose_log_was_deleted_starts_again(query: Query, operator: Operator) -> None:
+    query.own_log()
     query.run_killed_at(FaultPoint.COMMITTER_SETTLE_AFTER)
     query.commit_log(1)
-    delete_log(kafka, query)
+    query.delete_log()
     stopped(query)
     seen = operator.sees(expect=WAITING)
     assert seen["committed_without_record"] == query_ids(query)
-    delete_log(kafka, query)
+    query.delete_log()
     seen = operator.sees(expect=WAITING)
     assert seen["log"]["seq"] == 0
     assert "no topic" in operator.types(expect=WAITING)
@@ -330,8 +276,8 @@ def test_from_another_machine_a_run_is_noticed_by_its_group_member(
     """Whatever is chosen; once its session has ended, it may be chosen."""
     live = query.run(pause_at(FaultPoint.COMMITTER_SETTLE_AFTER, batch=1, partition=2))
     live.paused_at(FaultPoint.COMMITTER_SETTLE_AFTER)
-    take_all_ids(query)
-    delete_all_records(kafka, query.topic)
+    query.take_all_ids()
+    kafka.delete_records(query.topic)
     monkeypatch.setattr(socket, "gethostname", lambda: "elsewhere")
     seen = operator.sees(expect=WAITING)
     assert (seen["owner"]["alive_here"], len(seen["members"])) == (False, 1)
@@ -426,15 +372,15 @@ def test_a_stream_that_another_one_has_followed_is_replayed_without_an_operator(
     first, rows = query.stream, [rows_of(0), rows_of(5), rows_of(6)]
     query.batches = rows[:1]
     query.finish()
-    restore_checkpoint(query, 0)
+    query.restore_checkpoint(0)
     query.stream, query.batches = second, [rows_of(3)]
     query.finish()
-    restore_checkpoint(query, 0)
+    query.restore_checkpoint(0)
     query.stream, query.batches = first, rows
     query.finish()
     query.batches = [*rows, rows_of(3)]
     query.check()
-    restore_checkpoint(query, 0)
+    query.restore_checkpoint(0)
     query.stream, query.batches = second, [rows_of(4)]
     error = stopped(query)
     assert error["data"]["stream"] == second

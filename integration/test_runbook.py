@@ -15,7 +15,6 @@ from eos_sink.errors import OperatorNeededError, SupersededError, UnfinishedErro
 from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.faults import FaultPoint
 from integration.query import Query, pause_at
-from integration.test_replays import delete_all_records, take_all_ids
 from tests.snippets import ROOT, snippets_of
 
 PAGE = ROOT / "docs" / "runbook.md"
@@ -109,8 +108,8 @@ def test_what_is_lost_is_explained_and_written_again(on_call: OnCall) -> None:
 def test_doubt_is_shown_with_what_can_be_chosen(on_call: OnCall) -> None:
     query = on_call.query("audit")
     query.run_killed_at(FaultPoint.COMMITTER_SETTLE_AFTER)
-    take_all_ids(query)
-    delete_all_records(on_call.kafka, query.topic)
+    query.take_all_ids()
+    on_call.kafka.delete_records(query.topic)
     text = query.run().stopped(OperatorNeededError)["text"]
     said = "(24 rows) neither the transaction coordinator nor the topic knows any more"
     assert said in text

@@ -15,9 +15,11 @@ from eos_sink_lab.testing.topic_scan import Scan, Source, Span
 from eos_sink_lab.testing.waiting import wait_until
 from integration import short_tokens
 from integration.own_kafka import start_own_kafka
-from integration.test_logins import NEEDED, TOPIC, TRANSACTION_MS
+from integration.secured_query import documented
 
+TOPIC = "tokens"
 PATIENCE_S = 100.0
+TRANSACTION_MS = 60_000
 TOKENS = 3
 SESSION_S = 8
 
@@ -28,7 +30,7 @@ def impatient() -> Iterator[KafkaCluster]:
     properties = {"connections.max.reauth.ms": SESSION_S * 1000}
     with start_own_kafka(security=Security({"ann": "word"}), properties=properties) as cluster:
         cluster.create_topic(TOPIC, partitions=2)
-        cluster.access.allow("ann", *NEEDED)
+        cluster.access.allow("ann", *documented(TOPIC, "__eos_sink_log"))
         yield cluster
 
 

@@ -33,10 +33,10 @@ from eos_sink.protocol.model import LogRecord
 from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.faults import FaultPoint
 from integration.query import INLINE_BYTES, PARTITIONS, ROWS, Query, pause_at, rows_of
+from integration.refused_rows import Sorted
 from integration.releases import RELEASES, release_site
 from integration.spark_apps import Applications
 from integration.spark_query import SparkQuery
-from integration.test_dead_letters import Sorted
 from tests.snippets import ROOT
 
 pytestmark = pytest.mark.timeout(600)

@@ -22,10 +22,10 @@ from eos_sink.identity import SESSION_PREFIX
 from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.cache import cache_root
 from integration.checker import assert_each_once, read_topic
+from integration.messages import received
 from integration.spark_apps import Applications
 from integration.spark_query import SparkQuery
 from integration.standalone import StandaloneCluster
-from integration.test_docs import first_committed
 from integration.ways import Section
 from proof.matrix.environments import build_wheel, install
 from tests.snippets import ROOT
@@ -94,7 +94,7 @@ def test_spark_takes_no_updates_to_a_source_in_python(
 def test_flags_of_spark_submit_are_defaults(kafka: KafkaCluster, tmp_path: Path) -> None:
     section = Section("Settings as defaults", kafka, tmp_path)
     section.follow({"PYTHONPATH": str(ROOT)})
-    assert first_committed(kafka, section.topic)
+    assert received(kafka.bootstrap_servers, section.topic, 1)
 
 
 @pytest.fixture(scope="session")
@@ -139,7 +139,7 @@ def test_the_package_comes_with_py_files(
     libraries = {f"spark.executorEnv.{name}": path for name, path in WITHOUT_THE_SINK.items()}
     section = Section(title, kafka, place, bare, {**settings, **libraries})
     section.follow(WITHOUT_THE_SINK)
-    assert first_committed(kafka, section.topic)
+    assert received(kafka.bootstrap_servers, section.topic, 1)
     if settings["spark.master"].startswith("local["):
         with pytest.raises(AssertionError, match="DATA_SOURCE_NOT_FOUND"):
             section.follow(WITHOUT_THE_SINK, without="eos_sink.register(spark)")
@@ -187,7 +187,7 @@ def test_a_cluster_without_network_needs_nothing_but_the_archive(
 def test_updates_go_through_foreach_batch(kafka: KafkaCluster, tmp_path: Path) -> None:
     section = Section("Triggers and output modes", kafka, tmp_path)
     section.follow({"PYTHONPATH": str(ROOT)})
-    assert int(first_committed(kafka, section.topic)) > 0
+    assert int(received(kafka.bootstrap_servers, section.topic, 1)[0]) > 0
 
 
 @pytest.fixture(scope="session")

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import sys
 import uuid
 from pathlib import Path
 
 from eos_sink_lab.testing import KafkaCluster
-from eos_sink_lab.testing.java import spark_environment
-from integration.test_docs import WAIT, adapted
+from integration.pages import WAIT, adapted, run
 from tests.snippets import ROOT, Snippet, snippets_of
 
 _PAGE = ROOT / "docs" / "ways.md"
 _PATIENCE_S = 400
-_OURS = ("EOS_BOOTSTRAP", "EOS_KAFKA")
 
 
 class Section:
@@ -61,26 +58,10 @@ class Section:
                 text = WAIT + text if block.language == "python" else text
                 (self._place / block.file_name).write_text(text)
         script = "".join(self._adapted(b.text) for b in blocks if b.language == "sh")
-        given = spark_environment(self._python)
         tools = f"{self._python.parent}:{Path(sys.executable).parent}:{os.environ['PATH']}"
-        done = subprocess.run(
-            ["bash", "-euc", script],
-            cwd=self._place,
-            env={
-                **{name: value for name, value in given.items() if name not in _OURS},
-                "PATH": tools,
-                "SPARK_CONF_DIR": str(self._conf),
-                **(environ or {}),
-            },
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=_PATIENCE_S,
-            check=False,
-        )
-        said = [line for line in (done.stdout + done.stderr).splitlines() if "\tat " not in line]
-        assert done.returncode == 0, "\n".join(said)[-9000:]
-        return done.stdout
+        given = {"PATH": tools, "SPARK_CONF_DIR": str(self._conf), **(environ or {})}
+        bash = ["bash", "-euc", script]
+        return run(bash, self._place, _PATIENCE_S, self._python, **given)
 
     def _adapted(self, text: str) -> str:
         text = adapted(text, self._kafka, self._place)

@@ -1,4 +1,4 @@
-"""The fenced blocks of the documentation, for the tests that run them.
+"""The fenced blocks and tables of the documentation, for the tests that run and compare them.
 
 A block that no test can run carries `<!-- not run: reason -->` on the line above it.
 """
@@ -101,3 +101,18 @@ def all_snippets() -> list[Snippet]:
 def python_snippets() -> list[Snippet]:
     """The Python blocks that `integration/test_docs.py` runs: every one that is not excused."""
     return [s for s in all_snippets() if s.language == "python" and s.not_run is None]
+
+
+def make_targets() -> set[str]:
+    return set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+
+
+def table(page: Path) -> list[list[str]]:
+    """The cells of the first table of a page, without its head."""
+    rows: list[list[str]] = []
+    for line in page.read_text().splitlines():
+        if line.startswith("|"):
+            rows.append([cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]])
+        elif rows:
+            break
+    return rows[2:]

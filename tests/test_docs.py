@@ -6,7 +6,6 @@ Its Python is run against a real Kafka and a real Spark by `integration/test_doc
 from __future__ import annotations
 
 import ast
-import inspect
 import re
 import shlex
 from pathlib import Path
@@ -24,46 +23,24 @@ from eos_sink.ops.doctor.findings import Check, Level
 from eos_sink.ops.doctor.spark import SparkFacts, check_spark
 from eos_sink.options import OPTIONS, parse_options
 from eos_sink.spark.session_defaults import Defaults
+from tests.error_kinds import ERRORS
 from tests.kafka_acls_command import parse_kafka_acls
 from tests.ops.doctor.cases import PYTHON
-from tests.snippets import PAGES, ROOT, Snippet, all_snippets, snippets_of
+from tests.snippets import PAGES, ROOT, Snippet, all_snippets, make_targets, snippets_of, table
 
 LANGUAGES = {"sh", "python", "properties", "text", "yaml"}
 _NAMED_TEST = re.compile(r"`((?:tests|integration)/[\w/]+\.py)(?:::(\w+))?")
 RUN = [snippet for snippet in all_snippets() if snippet.not_run is None]
-
-ERRORS = [
-    kind
-    for kind in vars(errors).values()
-    if inspect.isclass(kind)
-    and issubclass(kind, errors.EosSinkError)
-    and kind is not errors.EosSinkError
-]
 
 
 def place(snippet: Snippet) -> str:
     return snippet.place
 
 
-def make_targets() -> set[str]:
-    return set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
-
-
 def section_of(snippet: Snippet) -> str:
     """The heading above a block."""
     lines = snippet.page.read_text().splitlines()[: snippet.line]
     return [line for line in lines if line.startswith("## ")][-1].removeprefix("## ")
-
-
-def table(page: Path) -> list[list[str]]:
-    """The cells of the first table of a page, without its head."""
-    rows: list[list[str]] = []
-    for line in page.read_text().splitlines():
-        if line.startswith("|"):
-            rows.append([cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]])
-        elif rows:
-            break
-    return rows[2:]
 
 
 @pytest.mark.parametrize("snippet", all_snippets(), ids=place)

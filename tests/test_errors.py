@@ -9,10 +9,7 @@ import pytest
 
 from eos_sink import errors
 from eos_sink.errors import Action, EosSinkError
-
-KINDS = [
-    kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, Exception)
-]
+from tests.error_kinds import KINDS
 
 
 @pytest.mark.parametrize("kind", KINDS)

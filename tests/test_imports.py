@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
+
+from tests.imported import FOR_ROWS, imported
 
 CLIENTS = ["confluent_kafka", "kafka", "tenacity"]
 FOR_OPERATORS = ["eos_sink.ops", "eos_sink.kafka.admin_interface"]
-FOR_ROWS = ["pyarrow", "numpy", "pandas", "eos_sink.task"]
-
-
-def imported(program: str) -> set[str]:
-    """All modules that a process has when the program has run in it."""
-    tell = "\nimport sys; print(*sys.modules, sep='\\n', file=sys.stderr)"
-    ended = subprocess.run(
-        [sys.executable, "-c", program + tell], check=True, capture_output=True, text=True
-    )
-    return set(ended.stderr.split())
 
 
 @pytest.mark.parametrize("command", [["--help"], ["status", "--help"], ["resolve", "--help"]])

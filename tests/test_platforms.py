@@ -17,8 +17,7 @@ import pyspark
 import pytest
 import yaml
 
-from tests.snippets import ROOT, snippets_of
-from tests.test_docs import table
+from tests.snippets import ROOT, snippets_of, table
 
 PAGE = ROOT / "docs" / "platforms.md"
 CONF = ROOT / "conf" / "platforms"

@@ -12,8 +12,8 @@ import yaml
 
 from eos_sink_lab.testing.java import MINIMUM_JAVA
 from proof.matrix.cells import ALL, PYTHONS, SPARKS, select
-from tests.snippets import ROOT
-from tests.test_docs import ERRORS, make_targets
+from tests.error_kinds import ERRORS
+from tests.snippets import ROOT, make_targets
 
 GITHUB = ROOT / ".github"
 WORKFLOWS = sorted((GITHUB / "workflows").glob("*.yml"))

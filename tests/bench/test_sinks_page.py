@@ -3,22 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any
 
 from bench.pages.sinks import SINKS, TARGETS, lines, times_the_rows
 from bench.result import Result, Series
 from bench.shape import Shape
+from tests.bench.machine import MACHINE
 
 LARGE, SMALL = Shape("100 B", 1_000_000, 4, 2), Shape("1,000 rows", 1_000, 4, 2)
-MACHINE: dict[str, Any] = {
-    "cores": 2,
-    "processor": "a processor",
-    "memory_gb": 8,
-    "java": "17",
-    "load": [1.0, 2.0, 3.0],
-    "python": "3.11",
-    "versions": {"kafka": "4.3.0", "librdkafka": "2.16", "kafka-python": "3", "pyarrow": "26"},
-}
 
 
 def result(*shapes: Shape) -> Result:

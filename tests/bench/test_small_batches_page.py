@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bench.pages.small_batches import lines, over_tcp
 from bench.result import Label, Result, Series
-from tests.bench.test_sinks_page import MACHINE
+from tests.bench.machine import MACHINE
 
 
 def series(peer: str, tasks: int, sockets: bool, *samples: float) -> Series:

@@ -14,7 +14,7 @@ from eos_sink.metrics.names import Count, Step
 from eos_sink.metrics.stats import Stats, StepTime
 from eos_sink.protocol.model import BatchId, Decision, LogRecord, Prepared, RowDigest
 from eos_sink.protocol.values import Position
-from tests.metrics.test_stats import figures
+from tests.metrics.random_figures import figures
 
 FULL = Stats(
     dict.fromkeys(Count, 10**9),

@@ -3,21 +3,10 @@
 from __future__ import annotations
 
 from hypothesis import given
-from hypothesis import strategies as st
 
 from eos_sink.metrics.names import Count, Step
 from eos_sink.metrics.stats import Stats, StepClock, StepTime
-
-numbers = st.integers(0, 2**53)
-times = st.builds(lambda took: StepTime(took, 1, took), numbers)
-figures = st.builds(
-    Stats,
-    st.dictionaries(st.sampled_from(Count), numbers),
-    st.dictionaries(st.sampled_from(Step), times),
-    numbers,
-    st.none() | numbers,
-    st.none() | numbers,
-)
+from tests.metrics.random_figures import figures
 
 
 @given(figures, figures, figures)

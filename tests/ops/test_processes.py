@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -14,10 +13,9 @@ import pytest
 from eos_sink.decision_log.codec import encode
 from eos_sink.driver.processes import current_run, is_alive_here, is_dead_here, process_name
 from eos_sink.protocol.model import LogRecord, Run
+from tests.namespaces import IN_ANOTHER_NAMESPACE, has_namespaces
 from tests.protocol.world import options
 from tests.snippets import ROOT
-
-IN_ANOTHER_NAMESPACE = ("unshare", "--pid", "--fork", "--mount-proc")
 
 
 def dead_run() -> Run:
@@ -89,13 +87,6 @@ def test_a_process_of_another_place_is_no_sibling(known_by: str) -> None:
     other = replace(one, pid=2**30)
     assert other.is_sibling_of(one)
     assert not changed(other, known_by, "elsewhere").is_sibling_of(one)
-
-
-def has_namespaces() -> bool:
-    if shutil.which("unshare") is None:
-        return False
-    tried = subprocess.run([*IN_ANOTHER_NAMESPACE, "true"], capture_output=True, check=False)
-    return tried.returncode == 0
 
 
 @pytest.mark.skipif(not has_namespaces(), reason="this user cannot make PID namespaces")

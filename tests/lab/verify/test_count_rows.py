@@ -18,7 +18,8 @@ from eos_sink_lab.verify.count_rows import (
     find_repeats,
     has_split_groups,
 )
-from eos_sink_lab.verify.row_columns import Chunk, Columns
+from eos_sink_lab.verify.row_columns import Columns
+from tests.lab.verify.cases import chunks
 
 LEAST, GREATEST = -(2**63), 2**63 - 1
 small = st.lists(st.integers(-20, 20), max_size=60)
@@ -29,13 +30,6 @@ wide = st.lists(st.sampled_from([LEAST, LEAST + 1, -1, 0, 5, GREATEST - 1, GREAT
 def _many_ranges_and_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(row_columns, "_RANGE_ROWS", 5)
     monkeypatch.setattr(row_columns, "CHUNK", 7)
-
-
-def chunks(numbers: list[int], groups: list[int] | None = None) -> list[Chunk]:
-    made = Columns(grouped=groups is not None)
-    for place, number in enumerate(numbers):
-        made.add(place % 2, place, number, groups[place] if groups else 0)
-    return made.chunks()
 
 
 def plain_gaps(numbers: list[int], low: int, high: int) -> list[int]:

@@ -12,8 +12,7 @@ from eos_sink_lab.verify.checks import check_dead_letters
 from eos_sink_lab.verify.count_rows import Repeats
 from eos_sink_lab.verify.dead_letters import Astray, Letters, find_astray
 from eos_sink_lab.verify.verify_model import Status
-from tests.lab.verify.test_count_rows import chunks
-from tests.lab.verify.test_gap_scope import question
+from tests.lab.verify.cases import chunks, question
 
 few = st.lists(st.integers(-3, 12), max_size=12)
 

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from eos_sink_lab.testing.row_check import KeyOrder
-from eos_sink_lab.testing.topic_scan import Source
 from eos_sink_lab.verify.checks import check_lost, check_order
 from eos_sink_lab.verify.count_rows import Bounds
 from eos_sink_lab.verify.gap_scope import GapScope, find_scope, limit_to_seen
 from eos_sink_lab.verify.row_columns import Chunk, Columns
 from eos_sink_lab.verify.verify_model import PartitionRead, Status, VerifyOptions
-
-
-def question(identity: str = "key", **more: Any) -> VerifyOptions:
-    return VerifyOptions(Source("nowhere:1", "orders"), identity, **more)
+from tests.lab.verify.cases import question
 
 
 def chunks(rows: dict[int, list[int]], groups: dict[int, int] | None = None) -> list[Chunk]:

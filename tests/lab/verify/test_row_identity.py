@@ -17,7 +17,7 @@ from eos_sink_lab.verify.row_identity import (
     headers_of,
 )
 from tests.lab.testing.fake_row import FakeRow
-from tests.lab.verify.test_gap_scope import question
+from tests.lab.verify.cases import question
 
 RECORD = FakeRow(
     b"k", b'{"id": 7, "at": {"page": "x.y", "n": null}}', (("id", b"old"), ("id", b"new"))

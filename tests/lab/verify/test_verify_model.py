@@ -11,7 +11,7 @@ from eos_sink_lab.verify.checks import check_doubled
 from eos_sink_lab.verify.count_rows import Repeats
 from eos_sink_lab.verify.verify_command import build_report
 from eos_sink_lab.verify.verify_model import Check, PartitionRead, Status, VerifyResult
-from tests.lab.verify.test_gap_scope import question
+from tests.lab.verify.cases import question
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,34 @@
+"""Sends and receives as an application does that has no part in the sink."""
+
+from __future__ import annotations
+
+from confluent_kafka import Producer
+
+from eos_sink.kafka.deadline import Deadline
+from eos_sink_lab.testing.topic_scan import Scan, Source
+
+
+def send(bootstrap_servers: str, topic: str, *values: str) -> None:
+    """Send them in one transaction."""
+    producer = Producer(
+        {
+            "bootstrap.servers": bootstrap_servers,
+            "transactional.id": f"test-{topic}",
+            "log_level": 0,
+        }
+    )
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    for value in values:
+        producer.produce(topic, value)
+    producer.commit_transaction(30)
+
+
+def received(bootstrap_servers: str, topic: str, count: int) -> list[str]:
+    """What a read_committed reader sees, once it has seen that many."""
+    scan, deadline = Scan(Source(bootstrap_servers, topic), committed=True), Deadline(30)
+    values: list[str] = []
+    while len(values) < count and not deadline.passed:
+        values += [(row.value() or b"").decode() for row in scan.follow(deadline.left)]
+    scan.close()
+    return sorted(values)

@@ -1,0 +1,50 @@
+"""An operator who types `eos-sink resolve`."""
+
+from __future__ import annotations
+
+import json
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
+from typing import Any
+
+from eos_sink import cli
+from eos_sink_lab.testing import KafkaCluster
+from integration.query import Query
+
+RAN, WAITING, REFUSED = 0, 1, 2
+
+
+class Operator:
+    """Types `eos-sink resolve` for one query; the imports are paid once."""
+
+    def __init__(self, kafka: KafkaCluster, query: Query) -> None:
+        self._bootstrap = kafka.bootstrap_servers
+        self._query = query
+        self.called = query.options.names.query
+
+    def types(self, *more: str, expect: int = RAN) -> str:
+        words = ["resolve", self.called, "--bootstrap-server", self._bootstrap]
+        words += ["--log-topic", self._query.options.log_topic, *more]
+        with redirect_stdout(StringIO()) as out, redirect_stderr(StringIO()) as err:
+            code = cli.main(words)
+        said = out.getvalue() + err.getvalue()
+        assert code == expect, said
+        return said
+
+    def sees(self, expect: int = RAN) -> dict[str, Any]:
+        evidence: dict[str, Any] = json.loads(self.types("--json", expect=expect))
+        return evidence
+
+    def chooses(self, choice: str, *more: str) -> None:
+        """The run that ended is the group's member for a while."""
+        before = self._query.log().seq
+        said = self.types(f"--{choice}", "--yes", "--take-over", *more)
+        assert f"--{choice} is carried out" in said
+        assert self._query.log().seq == before + 1
+
+    def is_refused(self, choice: str, *more: str) -> str:
+        """And nothing has changed."""
+        before = self._query.log()
+        said = self.types(f"--{choice}", *more, expect=REFUSED)
+        assert self._query.log() == before
+        return said

@@ -1,0 +1,52 @@
+"""Runs what is in the pages of the documentation, as their reader would."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+from eos_sink_lab.testing import KafkaCluster
+from eos_sink_lab.testing.java import spark_environment
+
+_OURS = ("EOS_BOOTSTRAP", "EOS_KAFKA")
+
+# Stands for a user who waits until rows have gone through the query.
+WAIT = """
+def _rows_went_through(query):
+    import time
+    until = time.monotonic() + 150
+    while not any(p["numInputRows"] for p in query.recentProgress):
+        assert query.isActive and time.monotonic() < until, query.exception()
+        time.sleep(0.2)
+"""
+
+
+def adapted(text: str, kafka: KafkaCluster, place: Path) -> str:
+    text = text.replace("localhost:9092", kafka.bootstrap_servers)
+    text = re.sub(r'"(/var/spark|/tmp)/', f'"{place}/', text)
+    text = re.sub(r"^query\.lastProgress.*$", "_rows_went_through(query)", text, flags=re.MULTILINE)
+    return text.replace("query.awaitTermination()", "_rows_went_through(query)\nquery.stop()")
+
+
+def run(command: list[str], cwd: Path, timeout_s: float, python: Path, **environ: str) -> str:
+    """Run a program that starts Spark, to its good end; what it prints.
+
+    Args:
+        python: what Spark's processes run.
+        environ: beside what Spark needs, and without the tests' own settings.
+    """
+    given = spark_environment(python)
+    done = subprocess.run(
+        command,
+        cwd=cwd,
+        env={**{name: value for name, value in given.items() if name not in _OURS}, **environ},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=timeout_s,
+        check=False,
+    )
+    said = [line for line in (done.stdout + done.stderr).splitlines() if "\tat " not in line]
+    assert done.returncode == 0, "\n".join(said)[-9000:]
+    return done.stdout
