@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from proof.guards.guard import Guard, Removal, proofs
+from proof.guards.guard import Proof, always, drop, guard, insert, move, never, swap
 
 _COMMITTER = "eos_sink/driver/committer.py"
-_VERDICTS = "eos_sink/protocol/rules.py"
+_RULES = "eos_sink/protocol/rules.py"
 _OUTCOME = "eos_sink/protocol/outcome.py"
-_SOURCE = "eos_sink/spark/data_source.py"
-_MODEL = "eos_sink/protocol/model.py"
-_WRITERS = "eos_sink/spark/writers.py"
+_CONTROL = "eos_sink/kafka/transaction_control.py"
+_REGISTER = "eos_sink/decision_log/register.py"
 _STORY = "tests/protocol/test_stories.py::"
 _GUARD = "tests/protocol/test_guards.py::"
 _VERDICT = "tests/protocol/test_rules.py::"
@@ -19,544 +18,326 @@ _ZOMBIE = "integration/test_zombies.py::"
 _REPLAY = "integration/test_replays.py::"
 _CRASH = "integration/test_crash_points.py::"
 _CONTRACT = "integration/test_contract.py::"
-
-_LIST = (
-    "        listed = list_undecided(self._kafka, self._names, decision, deadline)\n"
-    "        decided = decision.transactions(self._names).keys() if decision else frozenset()\n"
-    "        prepared = self._transactions(reports)\n"
-    "        given_up = {*listed, *prepared} - decided\n"
-)
-_FENCE = (
-    "                fence_plans(self._register, token, entry, deadline, figures, gives_up=True)\n"
-)
-_FENCE_OR_LEAVE = (
-    "        try:\n"
-    "            with log_superseded(self._names):\n"
-    + _FENCE
-    + "        except SupersededError:\n"
-    + "            return  # A newer driver owns the query; its recovery cleans up.\n"
-    + "        except CommitFailedError as refused:\n"
-    + "            self._leave_open(refused)\n"
-    + "            return\n"
-)
-_ABORT = "        abort_all(self._kafka, given_up, deadline)\n"
-_WRITE = (
-    "        entry = self._register.write(\n"
-    "            token,\n"
-    "            decision,\n"
-    "            deadline,\n"
-    "            figures,\n"
-    "            vote=vote if prepared else None,\n"
-    "            settled=not decision.prepared,\n"
-    "            rows=rows,\n"
-    "        )\n"
-)
-_DECIDE_IT = _WRITE + "        clock.end(Step.DECIDE)\n"
-_SETTLE_IT = (
-    "        with _decided(self._names, decision.batch):\n"
-    "            found = settle(self._kafka, self._names, entry.record, deadline, "
-    "just_decided=True)\n"
-)
-
 _WAKES_UP = (
-    _GUARD + "test_a_commit_that_wakes_up_while_its_transactions_are_aborted_decides_nothing"
+    f"{_GUARD}test_a_commit_that_wakes_up_while_its_transactions_are_aborted_decides_nothing"
 )
+_TIME_PASSES = f"{_CLOCKS}test_time_that_passes_in_the_drivers_transaction_counts_in_the_vote"
+
+_VOTE = "answer = deadline.within(min(...))"
 
 GUARDS = (
-    Guard(
+    guard(
         "a transaction is ended when its partitions have leaders",
         "Kafka 4 drops the marker of a partition without one: decided rows stay invisible, and "
         "aborted ones appear with the next transaction of the same id.",
-        (
-            Removal(
-                "eos_sink/kafka/transaction_control.py",
-                "            waiting = self._leaders.find_missing(remaining, deadline)\n",
-                "            waiting = frozenset[Transaction]()\n",
-            ),
-        ),
-        proofs(
-            "integration/test_markers.py::"
-            "test_a_decided_transaction_is_ended_when_its_partitions_have_leaders",
-            "integration/test_markers.py::"
-            "test_an_aborted_transaction_does_not_come_back_with_the_next_one",
-        ),
+        swap(_CONTROL, "end", "self._leaders.find_missing(...)", "frozenset[Transaction]()"),
+        "integration/test_markers.py::test_a_decided_transaction_is_ended_when_its_partitions_have_leaders",
+        "integration/test_markers.py::test_an_aborted_transaction_does_not_come_back_with_the_next_one",
         outside="the model's transactions end in all partitions at once",
     ),
-    Guard(
+    guard(
         "what may be forgotten does not count as ended",
         "A decided transaction that hangs in a partition loses its rows there when its id aborts "
         "next. A start finds it.",
-        (
-            Removal(
-                "eos_sink/kafka/transaction_control.py",
-                "for each in answered.keys() - doubtful}\n",
-                "for each in answered}\n",
-            ),
-        ),
-        proofs(
-            "tests/kafka/test_leaders.py::"
-            "test_a_transaction_whose_leader_goes_while_it_is_ended_is_not_taken_for_ended[slowly]"
-        ),
+        swap(_CONTROL, "end", "answered.keys() - doubtful", "answered"),
+        "tests/kafka/test_leaders.py::test_a_transaction_whose_leader_goes_while_it_is_ended_is_not_taken_for_ended[slowly]",
         outside="the model's transactions end in all partitions at once",
     ),
-    Guard(
+    guard(
         "the driver writes no rows where its earlier transaction may hang",
         "Where nobody could look for a transaction that Kafka has forgotten to end, the next one "
         "of the same producer ends it: aborted rows appear, committed ones are lost.",
-        (
-            Removal(
-                _COMMITTER,
-                "        if places:\n",
-                "        if False:\n",
-            ),
-        ),
-        proofs(
-            "integration/test_markers.py::test_rows_of_the_driver_end_as_its_transaction_did[aborted]"
-        ),
+        never(_COMMITTER, "_decide", "if places:"),
+        "integration/test_markers.py::test_rows_of_the_driver_end_as_its_transaction_did[aborted]",
         outside="the model's transactions end in all partitions at once",
     ),
-    Guard(
+    guard(
         "abort leaves an expired plan to the next start",
         "Giving up what can be decided no more is not a second error.",
-        (
-            Removal(
-                _COMMITTER,
-                "        except CommitFailedError as refused:\n",
-                "        except MemoryError as refused:\n",
-            ),
-        ),
-        proofs(
-            "integration/test_slow_plans.py::"
-            "test_the_driver_reports_it_if_the_rows_were_few_enough_to_come_through_it"
-        ),
+        swap(_COMMITTER, "abort", "CommitFailedError", "MemoryError"),
+        "integration/test_slow_plans.py::test_the_driver_reports_it_if_the_rows_were_few_enough_to_come_through_it",
         outside="it concerns an error, not a state",
     ),
-    Guard(
+    guard(
         "vote",
         "A batch is decided only if each of its transactions is open.",
-        (
-            Removal(
-                _COMMITTER,
-                "                return self._vote(prepared, begun, deadline)\n",
-                "                return deadline.left\n",
-            ),
-        ),
-        proofs(
-            _STORY + "test_a_late_attempt_before_the_vote_fails_the_batch",
-            "integration/test_guards.py::"
-            "test_a_batch_is_not_decided_when_an_id_was_taken_while_it_was_written[4.3.0]",
-        ),
+        swap(_COMMITTER, "_decide", "self._vote(...)", "deadline.left"),
+        f"{_STORY}test_a_late_attempt_before_the_vote_fails_the_batch",
+        "integration/test_guards.py::test_a_batch_is_not_decided_when_an_id_was_taken_while_it_was_written[4.3.0]",
         rows=("M_NOVOTE",),
     ),
-    Guard(
+    guard(
         "vote by producer id and epoch",
         "An open transaction of another attempt is not the one that was prepared.",
-        (
-            Removal(
-                _VERDICTS,
-                "        if state.transaction != transaction or state.status is not "
-                "TransactionStatus.ONGOING:\n",
-                "        if state.status is not TransactionStatus.ONGOING:\n",
-            ),
-        ),
-        proofs(
-            _VERDICT + "test_one_under_another_epoch_or_producer_fails_the_vote[other0]",
-            _GUARD + "test_a_batch_whose_id_has_a_newer_open_transaction_is_not_decided",
-        ),
+        never(_RULES, "check_vote", "state.transaction != transaction"),
+        f"{_VERDICT}test_one_under_another_epoch_or_producer_fails_the_vote[other0]",
+        f"{_GUARD}test_a_batch_whose_id_has_a_newer_open_transaction_is_not_decided",
         rows=("M_NOVOTE",),
     ),
-    Guard(
+    guard(
         "vote with a margin",
         "A batch near its timeout is not decided.",
-        (Removal(_VERDICTS, "        if left_ms < margin_ms:\n", "        if False:\n"),),
-        proofs(
-            _VERDICT + "test_one_near_its_time_out_fails_the_vote[54001-False]",
-            _STORY + "test_a_batch_too_near_its_time_out_is_not_decided",
-        ),
+        never(_RULES, "check_vote", "left_ms < margin_ms"),
+        f"{_VERDICT}test_one_near_its_time_out_fails_the_vote[54001-False]",
+        f"{_STORY}test_a_batch_too_near_its_time_out_is_not_decided",
         outside="the model has no clock: a timeout can happen at any step, also after the vote",
     ),
-    Guard(
+    guard(
         "vote by the brokers' clocks",
         "The age of a transaction does not depend on the clock of the driver's machine.",
-        (
-            Removal(
-                _COMMITTER,
-                "        now_ms = own.started_ms + ",
-                "        now_ms = self._now_ms() + ",
-            ),
-        ),
-        proofs(
-            _CLOCKS + "test_a_driver_with_a_wrong_clock_decides[3600000]",
-            _CLOCKS + "test_a_driver_with_a_wrong_clock_decides_nothing_near_a_time_out[-3600000]",
-        ),
+        swap(_COMMITTER, "_vote", "own.started_ms", "self._now_ms()"),
+        f"{_CLOCKS}test_a_driver_with_a_wrong_clock_decides[3600000]",
+        f"{_CLOCKS}test_a_driver_with_a_wrong_clock_decides_nothing_near_a_time_out[-3600000]",
         outside="the model has no clock",
     ),
-    Guard(
+    guard(
         "time that passes in the driver's transaction counts in the vote",
         "Rows may wait for their partition before the vote, and the vote itself for an answer.",
-        (
-            Removal(
-                _COMMITTER,
-                " + round((self._clock() - begun) * 1000)\n",
-                "\n",
-            ),
-        ),
-        proofs(
-            _CLOCKS + "test_time_that_passes_in_the_drivers_transaction_counts_in_the_vote"
-            "[rows that wait for their partition]",
-            _CLOCKS + "test_time_that_passes_in_the_drivers_transaction_counts_in_the_vote"
-            "[a vote whose answer comes late]",
-        ),
+        swap(_COMMITTER, "_vote", "own.started_ms + ...", "own.started_ms"),
+        f"{_TIME_PASSES}[rows that wait for their partition]",
+        f"{_TIME_PASSES}[a vote whose answer comes late]",
         outside="the model has no clock",
     ),
-    Guard(
+    guard(
         "a decision is committed before the first transaction times out",
         "The vote limits the time of the commit that follows it.",
-        (
-            Removal(
-                "eos_sink/decision_log/register.py",
-                "            answer = deadline.within(min(vote(begun), answer.left))\n",
-                "            vote(begun)\n",
-            ),
-        ),
-        proofs(
-            _CLOCKS + "test_a_decision_is_committed_before_the_first_transaction_times_out_or_not_"
-            "at_all"
-        ),
+        swap(_REGISTER, "_append", _VOTE, "vote(begun)"),
+        f"{_CLOCKS}test_a_decision_is_committed_before_the_first_transaction_times_out_or_not_at_all",
         outside="the model has no clock",
     ),
-    Guard(
+    guard(
         "vote within the driver's own transaction",
         "A driver that was fenced before its vote fails as stale.",
-        (
-            Removal(
-                _COMMITTER,
-                "        if own.status is not TransactionStatus.ONGOING:\n",
-                "        if False:\n",
-            ),
-        ),
-        proofs(_CLOCKS + "test_a_driver_that_was_fenced_before_its_vote_learns_that_it_is_stale"),
+        never(_COMMITTER, "_vote", "own.status is not TransactionStatus.ONGOING"),
+        f"{_CLOCKS}test_a_driver_that_was_fenced_before_its_vote_learns_that_it_is_stale",
         outside="the write compares again; this check only names the cause",
     ),
-    Guard(
+    guard(
         "a retried decision is preceded by another vote",
         "A write that was fenced and retried does not decide transactions that have ended "
         "meanwhile.",
-        (
-            Removal(
-                "eos_sink/decision_log/register.py",
-                "        if vote is not None:\n            answer",
-                "        if vote is not None and not self._voted:\n"
-                "            self._voted = True\n"
-                "            answer",
-            ),
-            Removal(
-                "eos_sink/decision_log/register.py",
-                "        self._seen: Entry | None = None\n",
-                "        self._seen: Entry | None = None\n        self._voted = False\n",
-            ),
+        swap(_REGISTER, "_append", "if vote is not None:", "vote is not None and not self._voted")
+        + insert(_REGISTER, "_append", "self._voted = True", before=_VOTE)
+        + insert(
+            _REGISTER, "__init__", "self._voted = False", after="self._seen: Entry | None = None"
         ),
-        proofs(_CLOCKS + "test_a_decision_that_is_written_again_is_voted_on_again"),
+        f"{_CLOCKS}test_a_decision_that_is_written_again_is_voted_on_again",
         rows=("M_NOVOTE",),
     ),
-    Guard(
+    guard(
         "decide, then commit",
         "No transaction is committed before the decision is in the log.",
-        (
-            Removal(
-                _COMMITTER,
-                _DECIDE_IT + _SETTLE_IT,
-                "        entry = self._register.expect(token, deadline)\n"
-                "        record = replace(entry.record, decision=decision, settled=False)\n"
-                + _SETTLE_IT.replace("entry.record", "record")
-                + _DECIDE_IT,
-            ),
+        move(
+            _COMMITTER,
+            "_decide",
+            "entry = self._register.write(...)",
+            "clock.end(Step.DECIDE)",
+            after="with _decided(...):",
+        )
+        + insert(
+            _COMMITTER,
+            "_decide",
+            "entry = self._register.expect(token, deadline)\n"
+            "record = replace(entry.record, decision=decision, settled=False)",
+            before="with _decided(...):",
+        )
+        + swap(
+            _COMMITTER,
+            "_decide",
+            "settle(...)",
+            "settle(self._kafka, self._names, record, deadline, just_decided=True)",
         ),
-        proofs(
-            "tests/protocol/test_faults.py::test_without_a_fault_every_row_is_visible_once_and_"
-            "nothing_stops",
-        ),
-        outside=(
-            "the model asserts this at each commit and has no step that commits an "
-            "undecided transaction"
-        ),
+        "tests/protocol/test_faults.py::test_without_a_fault_every_row_is_visible_once_and_nothing_stops",
+        outside="the model asserts this at each commit and has no step that commits an undecided "
+        "transaction",
     ),
-    Guard(
+    guard(
         "a missing report stops the commit",
         "Spark's commit() without the report of some task decides nothing.",
-        (
-            Removal(
-                _WRITERS,
-                "        if len(reports) != len(messages):\n",
-                "        if not messages:\n",
-            ),
+        swap(
+            "eos_sink/spark/writers.py", "_commit", "len(reports) != len(messages)", "not messages"
         ),
-        proofs(
-            "tests/spark/test_data_source.py::test_a_batch_of_which_a_task_has_not_reported_is_not_decided"
-        ),
+        "tests/spark/test_data_source.py::test_a_batch_of_which_a_task_has_not_reported_is_not_decided",
         outside="in the model Spark commits when all tasks have reported",
     ),
-    Guard(
+    guard(
         "only the planner's process recovers",
         "The process of commit() and abort() neither joins the group nor fences plans.",
-        (Removal(_SOURCE, "        if self._unpickled:\n", "        if False:\n"),),
-        proofs(
-            "tests/spark/test_data_source.py::test_the_process_of_commits_does_not_take_the_planners_place"
-        ),
+        never("eos_sink/spark/data_source.py", "streamWriter", "self._unpickled"),
+        "tests/spark/test_data_source.py::test_the_process_of_commits_does_not_take_the_planners_place",
         outside="the model has one planner per run",
     ),
-    Guard(
+    guard(
         "the witness decides",
         "A refused EndTxn or another epoch is not an abort: the sink reads the record itself.",
-        (
-            Removal(
-                "eos_sink/driver/evidence.py",
-                "        seen = kafka.visibility(witnesses, deadline.within(patience_s))\n",
-                "        from eos_sink.protocol.values import Visibility\n\n"
-                "        seen = dict.fromkeys(witnesses, Visibility.ABORTED)\n",
-            ),
+        swap(
+            "eos_sink/driver/evidence.py",
+            "ask_topics",
+            "seen = kafka.visibility(...)",
+            "from eos_sink.protocol.values import Visibility\n"
+            "seen = dict.fromkeys(witnesses, Visibility.ABORTED)",
         ),
-        proofs(
-            _STORY + "test_a_committed_transaction_that_answers_fenced_is_known_by_its_witness",
-            _REPLAY + "test_a_committed_batch_whose_ids_are_taken_is_known_by_its_witnesses[4.3.0]",
-        ),
+        f"{_STORY}test_a_committed_transaction_that_answers_fenced_is_known_by_its_witness",
+        f"{_REPLAY}test_a_committed_batch_whose_ids_are_taken_is_known_by_its_witnesses[4.3.0]",
         rows=("NO_WITNESS",),
     ),
-    Guard(
+    guard(
         "settled is judged by producer id and epoch",
         "The coordinator's state of a later attempt says nothing about the decided transaction.",
-        (
-            Removal(
-                _OUTCOME,
-                "    if state is None or state.transaction != evidence.transaction:\n",
-                "    if state is None:\n",
-            ),
-        ),
-        proofs("tests/protocol/test_outcome.py::test_the_page_shows_the_function"),
-        outside=(
-            "nothing commits an id that a late attempt has taken, so this state is never reached"
-        ),
+        never(_OUTCOME, "_without_topic", "state.transaction != evidence.transaction"),
+        "tests/protocol/test_outcome.py::test_the_page_shows_the_function",
+        outside="nothing commits an id that a late attempt has taken, so this state is never "
+        "reached",
     ),
-    Guard(
+    guard(
         "an unreadable witness stops",
         "If there is no evidence about a decided transaction, an operator decides.",
-        (
-            Removal(
-                _OUTCOME,
-                "        return Outcome.COMMITTED if evidence.later else Outcome.IN_DOUBT\n",
-                "        return Outcome.COMMITTED\n",
-            ),
+        swap(
+            _OUTCOME,
+            "outcome",
+            "Outcome.COMMITTED if evidence.later else Outcome.IN_DOUBT",
+            "Outcome.COMMITTED",
         ),
-        proofs(
-            _STORY + "test_a_witness_that_was_deleted_leaves_a_fenced_transaction_in_doubt",
-            _REPLAY + "test_without_witnesses_an_operator_decides[4.3.0]",
-        ),
+        f"{_STORY}test_a_witness_that_was_deleted_leaves_a_fenced_transaction_in_doubt",
+        f"{_REPLAY}test_without_witnesses_an_operator_decides[4.3.0]",
         rows=("M_UNREADOK", "M_UNREADLOST"),
     ),
-    Guard(
+    guard(
         "a record that is gone proves no abort",
         "Retention or compaction removes committed records too: only one that is still there, and "
         "hidden from readers, was aborted.",
-        (
-            Removal(
-                "eos_sink/kafka/visibility.py",
-                "Visibility.ABORTED if kept else Visibility.UNREADABLE\n",
-                "Visibility.ABORTED\n",
-            ),
+        swap(
+            "eos_sink/kafka/visibility.py",
+            "find_visibility",
+            "Visibility.ABORTED if kept else Visibility.UNREADABLE",
+            "Visibility.ABORTED",
         ),
-        proofs(
-            _CONTRACT + "TestCompaction::"
-            "test_a_record_that_was_compacted_away_is_unreadable_whatever_became_of_it[4.3.0]"
-        ),
+        f"{_CONTRACT}TestCompaction::test_a_record_that_was_compacted_away_is_unreadable_whatever_became_of_it[4.3.0]",
         rows=("M_UNREADLOST",),
     ),
-    Guard(
+    guard(
         "a marker of the next epoch needs rows before it",
         "The marker may belong to the next transaction, unless it follows rows of the decided one.",
-        (
-            Removal(
-                "eos_sink/kafka/log_scan.py",
-                "(has_rows and marker.producer_epoch == epoch + 1)",
-                "marker.producer_epoch == epoch + 1",
-            ),
-        ),
-        proofs(
-            _CONTRACT + "TestMarkers::"
-            "test_the_marker_of_the_next_epoch_proves_nothing_where_the_own_one_may_be_gone[4.3.0]"
-        ),
+        always("eos_sink/kafka/log_scan.py", "_ends", "has_rows"),
+        f"{_CONTRACT}TestMarkers::test_the_marker_of_the_next_epoch_proves_nothing_where_the_own_one_may_be_gone[4.3.0]",
         outside="the model has no markers: its witnesses are visible, aborted or unreadable",
     ),
-    Guard(
+    guard(
         "a batch in doubt is not replayed",
         "Neither counted, which may lose its rows, nor written, which may double them.",
-        (Removal(_VERDICTS, "        if plan.doubtful:\n", "        if False:\n"),),
-        proofs(_WEEK + "test_a_batch_in_doubt_that_is_replayed_stops"),
+        never(_RULES, "assign", "if plan.doubtful:"),
+        f"{_WEEK}test_a_batch_in_doubt_that_is_replayed_stops",
         rows=("M_UNREADOK",),
     ),
-    Guard(
+    guard(
         "only Spark's next batch proves the commit",
         "Another stream, a later version or another write goes on after a failed one too.",
-        (
-            Removal(
-                _VERDICTS,
-                "    if plan.doubtful and not proves_commit(batch, decision.batch):\n",
-                "    if False:\n",
-            ),
-        ),
-        proofs(_WEEK + "test_another_stream_does_not_prove_it"),
+        never(_RULES, "assign", "plan.doubtful and not proves_commit(...)"),
+        f"{_WEEK}test_another_stream_does_not_prove_it",
         rows=("M_DOUBTANY",),
     ),
-    Guard(
+    guard(
         "a batch write is noted as settled",
         "The next one may come when Kafka has forgotten what became of it.",
-        (Removal(_COMMITTER, "        if found.seen and ", "        if False and "),),
-        proofs(_WEEK + "test_a_weekly_batch_write_needs_no_operator[made0]"),
+        never(_COMMITTER, "_decide", "found.seen"),
+        f"{_WEEK}test_a_weekly_batch_write_needs_no_operator[made0]",
         outside="the model has no batch writes",
     ),
-    Guard(
+    guard(
         "a shared frame is noted as settled",
         "If queries share an identity, the next batch may belong to another query.",
-        (
-            Removal(
-                _MODEL,
-                "            return bool(self.other_streams)\n",
-                "            return False\n",
-            ),
-        ),
-        proofs(_WEEK + "test_weekly_frames_of_two_queries_that_share_an_identity_need_no_operator"),
+        never("eos_sink/protocol/model.py", "needs_settled_note", "bool(self.other_streams)"),
+        f"{_WEEK}test_weekly_frames_of_two_queries_that_share_an_identity_need_no_operator",
         outside="the model has one stream",
     ),
-    Guard(
+    guard(
         "EndTxn up to version 4",
         "From version 5 on, each EndTxn increases the epoch, by which the sink identifies its "
         "transactions.",
-        (
-            Removal(
-                "eos_sink/kafka/transaction_control.py",
-                "_END_TXN_VERSION = 4\n",
-                "_END_TXN_VERSION = 5\n",
-            ),
-        ),
-        proofs(
-            _CONTRACT + "TestControl::"
-            "test_a_foreign_abort_leaves_the_epoch_and_the_task_opens_a_new_transaction[4.3.0]",
-        ),
+        swap(_CONTROL, "", "_END_TXN_VERSION = 4", "_END_TXN_VERSION = 5"),
+        f"{_CONTRACT}TestControl::test_a_foreign_abort_leaves_the_epoch_and_the_task_opens_a_new_transaction[4.3.0]",
         outside="the model has EndTxn as it is up to version 4",
     ),
-    Guard(
+    guard(
         "abort settles first",
         "An abort that comes after the decision makes the batch visible.",
-        (
-            Removal(
-                _COMMITTER,
-                "        if decision is not None:\n"
-                "            settle(self._kafka, self._names, entry.record, deadline, "
-                "just_decided=False)\n",
-            ),
-        ),
-        proofs(
-            _STORY + "test_abort_after_the_decision_settles_instead",
-            _CRASH + "test_spark_aborts_a_batch_whose_commit_was_killed"
-            "[4.3.0-FaultPoint.COMMITTER_WRITE_AFTER]",
-        ),
+        drop(_COMMITTER, "abort", "if decision is not None:"),
+        f"{_STORY}test_abort_after_the_decision_settles_instead",
+        f"{_CRASH}test_spark_aborts_a_batch_whose_commit_was_killed[4.3.0-FaultPoint.COMMITTER_WRITE_AFTER]",
         rows=("M_ABORTBLIND",),
     ),
-    Guard(
+    guard(
         "an abort excludes decided transactions",
         "A reported transaction that the decision names is not aborted.",
-        (Removal(_COMMITTER, "{*listed, *prepared} - decided", "{*listed, *prepared}"),),
-        proofs(
-            _GUARD + "test_an_abort_of_a_decided_batch_ends_nothing_of_it_with_an_abort",
+        swap(_COMMITTER, "abort", "{*listed, *prepared} - decided", "{*listed, *prepared}"),
+        Proof(
+            f"{_GUARD}test_an_abort_of_a_decided_batch_ends_nothing_of_it_with_an_abort",
             without="abort settles first",
         ),
         rows=("M_ABORTBLIND",),
     ),
-    Guard(
+    guard(
         "a list excludes decided transactions",
         "Open transactions that the decision names are not aborted.",
-        (Removal(_VERDICTS, "        and state.transaction not in decided\n"),),
-        (
-            *proofs(
-                _VERDICT + "test_open_transactions_that_the_decision_does_not_name_are_undecided"
-            ),
-            *proofs(
-                _GUARD + "test_a_recovery_ends_nothing_that_is_decided_with_an_abort",
-                without="a plan settles before it lists",
-            ),
+        always(_RULES, "undecided", "state.transaction not in decided"),
+        f"{_VERDICT}test_open_transactions_that_the_decision_does_not_name_are_undecided",
+        Proof(
+            f"{_GUARD}test_a_recovery_ends_nothing_that_is_decided_with_an_abort",
+            without="a plan settles before it lists",
         ),
         rows=("M_ABORTBLIND",),
     ),
-    Guard(
+    guard(
         "decided is judged by producer id and epoch",
         "A later attempt under a decided transactional id is open and undecided.",
-        (
-            Removal(
-                _VERDICTS,
-                "        and state.transaction not in decided\n",
-                "        and state.transaction.transactional_id\n"
-                "        not in {t.transactional_id for t in decided}\n",
-            ),
+        swap(
+            _RULES,
+            "undecided",
+            "state.transaction not in decided",
+            "state.transaction.transactional_id not in {t.transactional_id for t in decided}",
         ),
-        proofs(
-            _VERDICT + "test_open_transactions_that_the_decision_does_not_name_are_undecided",
-            _GUARD + "test_a_late_attempt_under_a_decided_id_is_aborted_at_once",
-        ),
+        f"{_VERDICT}test_open_transactions_that_the_decision_does_not_name_are_undecided",
+        f"{_GUARD}test_a_late_attempt_under_a_decided_id_is_aborted_at_once",
         rows=("M_UNDBYID",),
     ),
-    Guard(
+    guard(
         "abort fences the plans",
         "Earlier plans can no longer be decided after the abort.",
-        (Removal(_COMMITTER, _FENCE, "                pass\n"),),
-        proofs(
-            _WAKES_UP + "[Moment.BEFORE-abort]",
-            _STORY + "test_half_a_task_that_goes_on_after_an_abort_is_never_decided",
-            _ZOMBIE + "test_a_commit_is_refused_also_when_no_newer_driver_has_joined"
-            "[4.3.0-FaultPoint.COMMITTER_OPEN_BEFORE]",
-        ),
+        drop(_COMMITTER, "abort", "fence_plans(...)"),
+        f"{_WAKES_UP}[Moment.BEFORE-abort]",
+        f"{_STORY}test_half_a_task_that_goes_on_after_an_abort_is_never_decided",
+        f"{_ZOMBIE}test_a_commit_is_refused_also_when_no_newer_driver_has_joined[4.3.0-FaultPoint.COMMITTER_OPEN_BEFORE]",
         rows=("NO_VOID",),
     ),
-    Guard(
+    guard(
         "abort fences the plans, then aborts",
         "A transaction is aborted only after its batch can no longer be decided.",
-        (
-            Removal(
-                _COMMITTER,
-                _FENCE_OR_LEAVE + _ABORT,
-                _ABORT + _FENCE_OR_LEAVE,
-            ),
-        ),
-        proofs(
-            _WAKES_UP + "[Moment.AFTER-abort]",
-        ),
+        move(_COMMITTER, "abort", "abort_all(...)", before="try:"),
+        f"{_WAKES_UP}[Moment.AFTER-abort]",
         rows=("NO_VOID",),
     ),
-    Guard(
+    guard(
         "abort lists, then fences the plans",
         "Transactions of a plan made after the fence are not aborted.",
-        (
-            Removal(_COMMITTER, _LIST),
-            Removal(_COMMITTER, _FENCE_OR_LEAVE, _FENCE_OR_LEAVE + _LIST),
+        move(
+            _COMMITTER,
+            "abort",
+            "listed = ...",
+            "decided = ...",
+            "prepared = ...",
+            "given_up = ...",
+            after="try:",
         ),
-        proofs(
-            _STORY
-            + "test_a_zombie_that_has_fenced_aborts_nothing_that_began_after_its_fence[abort]",
-            _ZOMBIE + "test_an_abort_that_wakes_up_late_aborts_only_what_it_has_listed"
-            "[4.3.0-FaultPoint.COMMITTER_WRITE_AFTER]",
-        ),
+        f"{_STORY}test_a_zombie_that_has_fenced_aborts_nothing_that_began_after_its_fence[abort]",
+        f"{_ZOMBIE}test_an_abort_that_wakes_up_late_aborts_only_what_it_has_listed[4.3.0-FaultPoint.COMMITTER_WRITE_AFTER]",
         rows=("M_VOIDFIRST",),
     ),
-    Guard(
+    guard(
         "a refused fence ends the abort",
         "An abort that cannot fence the plans aborts nothing: the listed transactions may be "
         "decided by now.",
-        (
-            Removal(
-                _COMMITTER,
-                "            return  # A newer driver owns the query; its recovery cleans up.\n",
-                "            pass\n",
-            ),
-        ),
-        proofs(_GUARD + "test_an_abort_whose_fence_is_refused_aborts_nothing"),
+        drop(_COMMITTER, "abort", "return", nth=2, of=3),
+        f"{_GUARD}test_an_abort_whose_fence_is_refused_aborts_nothing",
         rows=("M_ABORTANYWAY",),
     ),
 )

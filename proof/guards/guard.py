@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
-
-class StaleRemovalError(Exception):
-    """The code is no longer what the table says that it is."""
+from proof.guards.source import Address, Edit, Source
 
 
 @dataclass(frozen=True)
@@ -17,29 +16,14 @@ class Removal:
 
     Attributes:
         file: of the tree.
-        old: text that is in the file exactly once.
-        new: what stands there instead.
+        edits: what changes in it.
     """
 
     file: str
-    old: str
-    new: str = ""
+    edits: Callable[[Source], list[Edit]]
 
-    def apply(self, root: Path) -> None:
-        """Change the file under `root`.
 
-        Raises:
-            StaleRemovalError: the text is not there, or more than once.
-        """
-        path = root / self.file
-        text = path.read_text()
-        found = text.count(self.old)
-        if found != 1:
-            raise StaleRemovalError(
-                f"{self.file} has this {found} times instead of once; bring proof/guards to what "
-                f"the code is now:\n{self.old}"
-            )
-        path.write_text(text.replace(self.old, self.new))
+Removals: TypeAlias = tuple[Removal, ...]
 
 
 @dataclass(frozen=True)
@@ -78,18 +62,71 @@ class Guard:
 
     name: str
     rule: str
-    removals: tuple[Removal, ...]
+    removals: Removals
     proofs: tuple[Proof, ...]
     rows: tuple[str, ...] = ()
     outside: str = ""
 
 
-def proofs(*tests: str, without: str = "") -> tuple[Proof, ...]:
-    return tuple(Proof(test, without) for test in tests)
+def guard(
+    name: str,
+    rule: str,
+    removals: Removals,
+    *tests: str | Proof,
+    rows: tuple[str, ...] = (),
+    outside: str = "",
+) -> Guard:
+    """A guard with tests as its proofs: those that need no `Proof` as they are."""
+    proofs = tuple(Proof(each) if isinstance(each, str) else each for each in tests)
+    return Guard(name, rule, removals, proofs, rows, outside)
+
+
+# The kinds of removals: of code in a function of a file that a pattern describes. For patterns see
+# `proof.guards.source`.
+
+
+def drop(file: str, function: str, *patterns: str, nth: int = 1, of: int = 1) -> Removals:
+    """Take out statements or arguments. Of those that are there `of` times, the `nth`."""
+    dropped = [Address(function, pattern, nth, of) for pattern in patterns]
+    return (Removal(file, lambda source: [source.drop(each) for each in dropped]),)
+
+
+def swap(file: str, function: str, pattern: str, new: str) -> Removals:
+    """Put other code in place of an expression, a statement or an argument."""
+    return (Removal(file, lambda source: [source.swap(Address(function, pattern), new)]),)
+
+
+def never(file: str, function: str, condition: str) -> Removals:
+    """Take a condition for false."""
+    return swap(file, function, condition, "False")
+
+
+def always(file: str, function: str, condition: str) -> Removals:
+    """Take a condition for true."""
+    return swap(file, function, condition, "True")
+
+
+def insert(file: str, function: str, new: str, *, before: str = "", after: str = "") -> Removals:
+    """Add statements before or after one."""
+    place = Address(function, before or after)
+    return (Removal(file, lambda source: [source.insert(new, place, after=bool(after))]),)
+
+
+def move(file: str, function: str, *patterns: str, before: str = "", after: str = "") -> Removals:
+    """Move statements to before or after another one."""
+    moved = [Address(function, each) for each in patterns]
+    place = Address(function, before or after)
+    return (Removal(file, lambda source: source.move(moved, place, after=bool(after))),)
 
 
 def take_away(guards: Iterable[Guard], root: Path) -> None:
-    """Take all of these out of the tree at `root`."""
-    for guard in guards:
-        for removal in guard.removals:
-            removal.apply(root)
+    """Take all of these out of the tree at `root`.
+
+    Raises:
+        StaleRemovalError: the code is no longer what the table says that it is.
+    """
+    removals = [removal for guard in guards for removal in guard.removals]
+    for file in {removal.file for removal in removals}:
+        source = Source(file, (root / file).read_bytes())
+        edits = [edit for each in removals if each.file == file for edit in each.edits(source)]
+        (root / file).write_bytes(source.change(edits))

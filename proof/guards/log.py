@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from proof.guards.guard import Guard, Removal, proofs
+from proof.guards.guard import Proof, always, drop, guard, insert, move, never, swap
 
 _REGISTER = "eos_sink/decision_log/register.py"
 _TRANSACTION = "eos_sink/decision_log/driver_transaction.py"
@@ -18,450 +18,256 @@ _IN_REGISTER = "tests/decision_log/test_register.py::"
 _IN_FETCH = "tests/kafka/test_fetch.py::"
 _IN_READER = "tests/kafka/test_log_reader.py::"
 _STORY = "tests/protocol/test_stories.py::"
-_GUARD = "tests/protocol/test_guards.py::"
 _LOST = "tests/protocol/test_lost_log.py::"
 _ZOMBIE = "integration/test_zombies.py::"
 _ON_KAFKA = "integration/test_guards.py::"
 _CONTRACT = "integration/test_contract.py::"
 
+_CREATE_LOG = swap(
+    _PLANNER, "_check", "self._check_unrecorded(deadline)", "self._register.connect(deadline)"
+)
+
 GUARDS = (
-    Guard(
+    guard(
         "compare before a write",
         "A record is written only if the latest one is the one that was planned from.",
-        (
-            Removal(
-                _REGISTER,
-                "        if entry.seq != token.seq:\n"
-                "            self._let_go()\n"
-                "            raise superseded(token, entry)\n",
-            ),
-        ),
-        proofs(
-            _IN_REGISTER + "test_a_write_from_an_old_plan_is_superseded",
-            _ZOMBIE + "test_a_commit_is_refused_also_when_no_newer_driver_has_joined"
-            "[4.3.0-FaultPoint.COMMITTER_VOTE_AFTER]",
-        ),
+        drop(_REGISTER, "_compare", "if entry.seq != token.seq:"),
+        f"{_IN_REGISTER}test_a_write_from_an_old_plan_is_superseded",
+        f"{_ZOMBIE}test_a_commit_is_refused_also_when_no_newer_driver_has_joined[4.3.0-FaultPoint.COMMITTER_VOTE_AFTER]",
         rows=("NO_CAS",),
     ),
-    Guard(
+    guard(
         "a log that deletes is refused",
         "Kafka keeps a decision until its key has a later one.",
-        (
-            Removal(
-                _TOPIC,
-                "        elif policy != wanted:\n",
-                "        elif False:\n",
-            ),
-        ),
-        proofs(
-            "integration/test_log_topic.py::"
-            "test_a_log_that_deletes_is_refused_before_anything_is_written[4.3.0-delete]"
-        ),
+        never(_TOPIC, "_check_policy", "policy != wanted"),
+        "integration/test_log_topic.py::test_a_log_that_deletes_is_refused_before_anything_is_written[4.3.0-delete]",
         outside="the model's log keeps everything",
     ),
-    Guard(
+    guard(
         "a moved checkpoint is searched in the whole log",
         "The search finds another identity's decision behind an open transaction too.",
-        (
-            Removal(
-                _READERS,
-                "    reader.read_to(reader.read(deadline).end, deadline)\n",
-                "    reader.read_to(reader.read(deadline).stable, deadline)\n",
-            ),
-        ),
-        proofs(
-            "integration/test_contract.py::TestLog::"
-            "test_all_records_are_those_behind_an_open_transaction_too[4.3.0]"
-        ),
+        swap(_READERS, "_read_all", "reader.read(deadline).end", "reader.read(deadline).stable"),
+        f"{_CONTRACT}TestLog::test_all_records_are_those_behind_an_open_transaction_too[4.3.0]",
         outside="the model has one identity",
     ),
-    Guard(
+    guard(
         "open, then read",
         "The log is read after every other writer has been fenced.",
-        (
-            Removal(
-                _REGISTER,
-                "        self._let_go()\n        producer = self._kafka.log_producer(",
-                "        self._let_go()\n"
-                "        entry = self.read(deadline)\n"
-                "        producer = self._kafka.log_producer(",
-            ),
-            Removal(
-                _REGISTER,
-                "        entry = self.read(deadline, token)\n"
-                "        self._producer, self._held = producer, entry\n",
-                "        self._producer, self._held = producer, entry\n",
-            ),
-        ),
-        proofs(_IN_REGISTER + "test_opening_fences_before_it_reads"),
+        move(_REGISTER, "open", "entry = self.read(...)", before="producer = ..."),
+        f"{_IN_REGISTER}test_opening_fences_before_it_reads",
         rows=("M_READFIRST",),
     ),
-    Guard(
+    guard(
         "a held register serves one log position only",
         "What the process remembers of the log is used only for a plan made from the same record.",
-        (
-            Removal(
-                _REGISTER,
-                "if self._held is not None and self._held.seq == token.seq:",
-                "if self._held is not None:",
-            ),
-        ),
-        proofs(
-            _STORY + "test_a_planner_whose_session_has_ended_recovers_and_goes_on",
-        ),
+        always(_REGISTER, "_current", "self._held.seq == token.seq"),
+        f"{_STORY}test_a_planner_whose_session_has_ended_recovers_and_goes_on",
         rows=("M_HELD",),
     ),
-    Guard(
+    guard(
         "a write of unknown outcome is read back",
         "Before a retry, the register opens the log, which fences the earlier write, and reads it.",
-        (
-            Removal(
-                _REGISTER,
-                "                self._let_go()\n                if deadline.passed:\n",
-                "                if deadline.passed:\n",
-            ),
-        ),
-        proofs(
-            _STORY + "test_a_decision_whose_answer_was_lost_is_read_back_and_not_sent_twice",
-            _IN_REGISTER + "test_a_held_register_that_was_fenced_is_compared_again",
-        ),
+        drop(_REGISTER, "write", "self._let_go()"),
+        f"{_STORY}test_a_decision_whose_answer_was_lost_is_read_back_and_not_sent_twice",
+        f"{_IN_REGISTER}test_a_held_register_that_was_fenced_is_compared_again",
         outside="in the model a write takes effect once or not at all",
     ),
-    Guard(
+    guard(
         "a write of unknown outcome is recognised",
         "If the log has a record with the mark of this write, the write has succeeded.",
-        (
-            Removal(
-                _REGISTER,
-                "                if entry.record.writer == writer:\n"
-                "                    return entry\n",
-            ),
-        ),
-        proofs(
-            _STORY + "test_a_decision_whose_answer_was_lost_is_read_back_and_not_sent_twice",
+        drop(_REGISTER, "write", "if entry.record.writer == writer:"),
+        Proof(
+            f"{_STORY}test_a_decision_whose_answer_was_lost_is_read_back_and_not_sent_twice",
             without="a write of unknown outcome is looked for behind later records",
         ),
         rows=("NO_WRITER",),
     ),
-    Guard(
+    guard(
         "a write of unknown outcome is looked for behind later records",
         "That another driver has written since does not mean that nothing was decided.",
-        (
-            Removal(
-                _REGISTER,
-                "                    if self._maybe_written and isinstance(error, Exception):\n",
-                "                    if False:\n",
-            ),
-        ),
-        proofs(
-            _IN_REGISTER + "test_a_write_whose_answer_was_lost_is_found_behind_the_record_of_"
-            "another_driver"
-        ),
+        never(_REGISTER, "write", "self._maybe_written and isinstance(...)"),
+        f"{_IN_REGISTER}test_a_write_whose_answer_was_lost_is_found_behind_the_record_of_another_driver",
         outside="the model compares with the latest record only",
     ),
-    Guard(
+    guard(
         "a refused write aborts its transaction",
         "A write that Kafka refuses does not hold up readers of the log.",
-        (
-            Removal(
-                _REGISTER,
-                "                    self._abandon()\n",
-                "                    self._let_go()\n",
-            ),
-        ),
-        proofs(
-            _IN_REGISTER + "test_a_replaced_members_write_is_superseded_and_leaves_nothing_open"
-        ),
+        swap(_REGISTER, "write", "self._abandon()", "self._let_go()"),
+        f"{_IN_REGISTER}test_a_replaced_members_write_is_superseded_and_leaves_nothing_open",
         outside="the model writes a record in one step",
     ),
-    Guard(
+    guard(
         "the decision carries the plan's member",
         "Kafka refuses the decision of a driver whose group member was replaced.",
-        (
-            Removal(
-                _TRANSACTION,
-                "producer.send_offset(token.position, token.member",
-                "_ = (token.position, token.member",
-            ),
-        ),
-        proofs(
-            _STORY + "test_a_driver_that_was_replaced_decides_nothing_even_before_its_successor_"
-            "has_fenced",
-            _ZOMBIE + "test_a_driver_whose_member_is_replaced_decides_nothing[4.3.0]",
-        ),
+        drop(_TRANSACTION, "send_rows", "producer.send_offset(...)"),
+        f"{_STORY}test_a_driver_that_was_replaced_decides_nothing_even_before_its_successor_has_fenced",
+        f"{_ZOMBIE}test_a_driver_whose_member_is_replaced_decides_nothing[4.3.0]",
         rows=("M_NOMEMBER",),
     ),
-    Guard(
+    guard(
         "the log is read to its high watermark",
         "A reader waits for a record behind another query's open transaction and does not skip it.",
-        (
-            Removal(
-                _READERS,
-                "        end = max(self._log.read(deadline).end, at_least)\n",
-                "        end = max(self._log.read(deadline).stable, at_least)\n",
-            ),
-        ),
-        proofs(
-            _CONTRACT + "TestLog::test_a_record_behind_the_open_transaction_of_another_query_is_"
-            "waited_for[4.3.0]"
-        ),
+        swap(_READERS, "latest", "self._log.read(deadline).end", "self._log.read(deadline).stable"),
+        f"{_CONTRACT}TestLog::test_a_record_behind_the_open_transaction_of_another_query_is_waited_for[4.3.0]",
         outside="the model reads the log in one step",
     ),
-    Guard(
+    guard(
         "the log and witnesses are read committed",
         "Records of aborted or open transactions do not count.",
-        (
-            Removal(
-                _FETCH,
-                "max_bytes=most_bytes,\n            isolation_level=int(committed)",
-                "max_bytes=most_bytes,\n            isolation_level=0",
-            ),
-            Removal(
-                _VISIBILITY,
-                '"read_committed" if committed else "read_uncommitted"',
-                '"read_uncommitted"',
-            ),
+        swap(_FETCH, "fetch", "isolation_level=int(committed)", "isolation_level=0")
+        + swap(
+            _VISIBILITY,
+            "WitnessReader.__init__",
+            '"read_committed" if committed else "read_uncommitted"',
+            '"read_uncommitted"',
         ),
-        proofs(
-            _CONTRACT + "TestLog::test_an_aborted_write_is_not_read[4.3.0]",
-            _CONTRACT + "TestVisibility::test_an_aborted_record_before_a_committed_one_is_aborted"
-            "[4.3.0]",
-        ),
+        f"{_CONTRACT}TestLog::test_an_aborted_write_is_not_read[4.3.0]",
+        f"{_CONTRACT}TestVisibility::test_an_aborted_record_before_a_committed_one_is_aborted[4.3.0]",
         outside="the model has committed records only",
     ),
-    Guard(
+    guard(
         "batches of aborted transactions are passed over",
         "A Fetch response contains them, with a list of the transactions.",
-        (
-            Removal(
-                _FETCH,
-                "        elif not (batch.is_transactional and batch.producer_id in producers):\n",
-                "        else:\n",
-            ),
-        ),
-        proofs(
-            _CONTRACT + "TestLog::test_an_aborted_write_is_not_read[4.3.0]",
-            _IN_FETCH + "test_batches_of_aborted_transactions_are_passed_over",
-        ),
+        always(_FETCH, "_select_committed", "not (batch.is_transactional and ...)"),
+        f"{_CONTRACT}TestLog::test_an_aborted_write_is_not_read[4.3.0]",
+        f"{_IN_FETCH}test_batches_of_aborted_transactions_are_passed_over",
         outside="the model has committed records only",
     ),
-    Guard(
+    guard(
         "an abort marker ends the abort of its producer",
         "The next transaction of the same producer counts.",
-        (
-            Removal(
-                _FETCH,
-                "                producers.discard(batch.producer_id)\n",
-                "                pass\n",
-            ),
-        ),
-        proofs(_IN_FETCH + "test_batches_of_aborted_transactions_are_passed_over"),
+        drop(_FETCH, "_select_committed", "producers.discard(...)"),
+        f"{_IN_FETCH}test_batches_of_aborted_transactions_are_passed_over",
         outside="the model has committed records only",
     ),
-    Guard(
+    guard(
         "a new leader has to know the end of the log",
         "Until it does, the high watermark in its Fetch responses may be too low (KIP-207).",
-        (
-            Removal(
-                _READERS,
-                "            elif answer.leader == self._caught_up:\n",
-                "            elif self._caught_up is not None:\n",
-            ),
-        ),
-        proofs(_IN_READER + "test_a_new_leader_is_asked_for_the_end_before_its_answer_counts"),
+        swap(_READERS, "_ask", "answer.leader == self._caught_up", "self._caught_up is not None"),
+        f"{_IN_READER}test_a_new_leader_is_asked_for_the_end_before_its_answer_counts",
         outside="the model reads the log in one step",
     ),
-    Guard(
+    guard(
         "readers commit no offsets",
         "Only transactions write the offset of the query's group.",
-        (
-            Removal(
-                _VISIBILITY,
-                '            "enable.auto.commit": False,\n',
-            ),
-        ),
-        proofs(_ON_KAFKA + "test_reading_leaves_the_querys_group_as_it_is[4.3.0]"),
+        drop(_VISIBILITY, "WitnessReader.__init__", '"enable.auto.commit": False'),
+        f"{_ON_KAFKA}test_reading_leaves_the_querys_group_as_it_is[4.3.0]",
         outside="the model has no reader's own offsets",
     ),
-    Guard(
+    guard(
         "the log has 8 partitions",
         "A query's record is read from the partition to which it was written.",
-        (
-            Removal(
-                _TOPIC,
-                "        if partitions != LOG_PARTITIONS:\n",
-                "        if partitions == 0:\n",
-            ),
-        ),
-        proofs(_ON_KAFKA + "test_a_decision_log_of_another_size_is_refused[4.3.0-7]"),
+        swap(_TOPIC, "ensure", "partitions != LOG_PARTITIONS", "partitions == 0"),
+        f"{_ON_KAFKA}test_a_decision_log_of_another_size_is_refused[4.3.0-7]",
         outside="the model's log has no partitions",
     ),
-    Guard(
+    guard(
         "a record of another format stops",
         "A record that cannot be parsed counts neither as a decision nor as no decision.",
-        (
-            Removal(
-                "eos_sink/decision_log/codec.py",
-                '        if document["format"] != FORMAT:\n',
-                "        if not document:\n",
-            ),
+        swap(
+            "eos_sink/decision_log/codec.py",
+            "decode",
+            'document["format"] != FORMAT',
+            "not document",
         ),
-        proofs(
-            "tests/decision_log/test_codec.py::test_a_record_with_one_wrong_part_is_an_error[changes0]"
-        ),
+        "tests/decision_log/test_codec.py::test_a_record_with_one_wrong_part_is_an_error[changes0]",
         outside="the model has no formats",
     ),
-    Guard(
+    guard(
         "a lost log stops the start",
         "Committed transactions prove that there was a record: a log without one has lost it.",
-        (
-            Removal(
-                _PLANNER, "self._check_unrecorded(deadline)\n", "self._register.connect(deadline)\n"
-            ),
-        ),
-        proofs(
-            _LOST + "test_a_query_whose_log_was_deleted_stops_before_it_writes_a_decided_batch_"
-            "again",
-            "integration/test_lost_log.py::"
-            "test_a_decided_batch_is_not_written_again_when_the_log_was_deleted[4.3.0]",
-        ),
+        _CREATE_LOG,
+        f"{_LOST}test_a_query_whose_log_was_deleted_stops_before_it_writes_a_decided_batch_again",
+        "integration/test_lost_log.py::test_a_decided_batch_is_not_written_again_when_the_log_was_deleted[4.3.0]",
         outside="the model's log is never deleted",
     ),
-    Guard(
+    guard(
         "traces of a lost log are read before an init",
         "InitProducerId of the driver's id deletes what may be the last trace.",
-        (
-            Removal(
-                _PLANNER, "self._check_unrecorded(deadline)\n", "self._register.connect(deadline)\n"
-            ),
-            Removal(
-                _PLANNER,
-                ".check_timeout(self._names.driver, timeout_ms, deadline)\n",
-                ".check_timeout(self._names.driver, timeout_ms, deadline)\n"
-                "        self._check_unrecorded(deadline)\n",
-            ),
+        _CREATE_LOG
+        + insert(
+            _PLANNER, "_check", "self._check_unrecorded(deadline)", after="with explain_wait(...):"
         ),
-        proofs(_LOST + "test_the_drivers_own_id_is_trace_enough"),
+        f"{_LOST}test_the_drivers_own_id_is_trace_enough",
         outside="the model's log is never deleted",
     ),
-    Guard(
+    guard(
         "a log that has lost records is not used",
         "The log was deleted or replaced while the query ran.",
-        (
-            Removal(
-                _REGISTER,
-                "        if before is not None and _is_behind(entry, before):\n",
-                "        if False:\n",
-            ),
-        ),
-        proofs(
-            _IN_REGISTER + "test_a_log_that_has_lost_what_was_read_is_not_read_on",
-            _LOST + "test_a_log_that_was_created_again_is_not_taken_for_the_old_one",
-        ),
+        never(_REGISTER, "read", "_is_behind(entry, before)"),
+        f"{_IN_REGISTER}test_a_log_that_has_lost_what_was_read_is_not_read_on",
+        f"{_LOST}test_a_log_that_was_created_again_is_not_taken_for_the_old_one",
         outside="the model's log is never deleted",
     ),
-    Guard(
+    guard(
         "a log that has lost the plan's record takes no decision",
         "A plan made from a record is not decided in a log without that record.",
-        (Removal(_REGISTER, "        check_forward(token, entry)\n"),),
-        proofs(_IN_REGISTER + "test_a_plan_is_refused_by_a_log_that_has_lost_its_record"),
+        drop(_REGISTER, "_compare", "check_forward(...)"),
+        f"{_IN_REGISTER}test_a_plan_is_refused_by_a_log_that_has_lost_its_record",
         outside="the model's log is never deleted",
     ),
-    Guard(
+    guard(
         "an abort does not create a lost log again",
         "A record with number 1 would hide that the log was lost.",
-        (Removal("eos_sink/driver/abort.py", "    check_forward(token, entry)\n"),),
-        proofs(_LOST + "test_an_abort_does_not_create_a_lost_log_again"),
+        drop("eos_sink/driver/abort.py", "fence_plans", "check_forward(...)"),
+        f"{_LOST}test_an_abort_does_not_create_a_lost_log_again",
         outside="the model's log is never deleted",
     ),
-    Guard(
+    guard(
         "the log is keyed by the identity that fences",
         "Two drivers that do not fence each other have separate records.",
-        (
-            Removal(
-                "eos_sink/identity.py",
-                '        key."""\n        return self.group\n',
-                '        key."""\n        return self.query\n',
-            ),
-        ),
-        proofs(
-            "tests/protocol/test_prefixes.py::"
-            "test_two_prefixes_of_one_id_never_overwrite_each_others_decisions"
-        ),
+        swap("eos_sink/identity.py", "log_key", "self.group", "self.query"),
+        "tests/protocol/test_prefixes.py::test_two_prefixes_of_one_id_never_overwrite_each_others_decisions",
         rows=("M_SHAREDKEY",),
     ),
-    Guard(
+    guard(
         "inlined rows and their decision are in one transaction",
         "Otherwise a crash between the two leaves rows that the replay writes again.",
-        (
-            Removal(
-                _TRANSACTION,
-                "            producer.produce_rows(some)\n",
-                "            producer.produce_rows(some)\n"
-                "            producer.commit(deadline)\n"
-                "            producer.begin()\n",
-            ),
+        insert(
+            _TRANSACTION,
+            "send_rows",
+            "producer.commit(deadline)\nproducer.begin()",
+            after="producer.produce_rows(...)",
         ),
-        proofs(
-            _INLINE + "test_a_single_fault_at_each_gate_loses_and_doubles_nothing"
-            "[Fault.KILL_RUN-new JVM-small-3]",
-            "integration/test_inline.py::"
-            "test_every_row_is_visible_once_after_a_crash_at[4.3.0-committer.write.after]",
-        ),
+        f"{_INLINE}test_a_single_fault_at_each_gate_loses_and_doubles_nothing"
+        "[Fault.KILL_RUN-new JVM-small-3]",
+        "integration/test_inline.py::test_every_row_is_visible_once_after_a_crash_at[4.3.0-committer.write.after]",
         rows=("M_ROWSFIRST",),
     ),
-    Guard(
+    guard(
         "rows are on their brokers before the record is sent",
         "Other queries read the same partition of the log, and wait for the record's transaction.",
-        (Removal(_TRANSACTION, "            producer.flush(deadline.within(_ROWS_S))\n"),),
-        proofs(
-            _CLOCKS + "test_rows_that_wait_keep_nothing_in_the_log_that_queries_share",
-            _LEADERLESS + "test_a_query_whose_partition_has_no_leader_keeps_no_other_one_waiting",
-        ),
+        drop(_TRANSACTION, "send_rows", "producer.flush(...)"),
+        f"{_CLOCKS}test_rows_that_wait_keep_nothing_in_the_log_that_queries_share",
+        f"{_LEADERLESS}test_a_query_whose_partition_has_no_leader_keeps_no_other_one_waiting",
         outside="the model has one query, and no time",
     ),
-    Guard(
+    guard(
         "a rewrite keeps the partitions that the driver has written",
         "The next replay compares its rows with them.",
-        (
-            Removal(
-                "eos_sink/driver/committer.py",
-                "(*decision.inlined, *_inlined(reports))",
-                "_inlined(reports)",
-            ),
+        swap(
+            "eos_sink/driver/committer.py",
+            "_commit_replay",
+            "(*decision.inlined, *_inlined(reports))",
+            "_inlined(reports)",
         ),
-        proofs(_INLINE + "test_a_rewrite_keeps_what_the_driver_has_written"),
+        f"{_INLINE}test_a_rewrite_keeps_what_the_driver_has_written",
         outside="the model's partitions have one row each",
     ),
-    Guard(
+    guard(
         "the first write reads the records before it",
         "The end offset may have come from a leader that was replaced.",
-        (
-            Removal(
-                _REGISTER,
-                "            self._check_end(sent, self._unproven, answer)\n",
-                "            pass\n",
-            ),
-        ),
-        proofs(
-            _IN_REGISTER + "test_a_record_behind_the_end_of_a_replaced_leader_is_not_overwritten",
-            _ON_KAFKA + "test_a_record_behind_a_reported_end_that_is_too_low_is_not_overwritten"
-            "[4.3.0]",
-        ),
+        drop(_REGISTER, "_append", "self._check_end(...)"),
+        f"{_IN_REGISTER}test_a_record_behind_the_end_of_a_replaced_leader_is_not_overwritten",
+        f"{_ON_KAFKA}test_a_record_behind_a_reported_end_that_is_too_low_is_not_overwritten[4.3.0]",
         rows=("M_STALEEND",),
     ),
-    Guard(
+    guard(
         "an end offset before a known record is read again",
-        "A replaced leader reports it; without the retry the query would stop although the "
-        "log lost nothing.",
-        (
-            Removal(
-                _READERS,
-                "            end = self._read_again(known, deadline)\n",
-                "            pass\n",
-            ),
-        ),
-        proofs(_ON_KAFKA + "test_an_end_before_the_plans_record_is_asked_for_again[4.3.0]"),
+        "A replaced leader reports it; without the retry the query would stop although the log "
+        "lost nothing.",
+        drop(_READERS, "latest", "end = self._read_again(...)"),
+        f"{_ON_KAFKA}test_an_end_before_the_plans_record_is_asked_for_again[4.3.0]",
         outside="the model reads the log in one step",
     ),
 )

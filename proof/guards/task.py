@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from proof.guards.guard import Guard, Removal, proofs
+from proof.guards.guard import Proof, always, drop, guard, move, never, swap
 
 _MODEL = "eos_sink/protocol/model.py"
 _WRITER = "eos_sink/task/writer.py"
 _PRODUCER = "eos_sink/kafka/producer.py"
-_VERDICTS = "eos_sink/protocol/rules.py"
+_RULES = "eos_sink/protocol/rules.py"
 _COMMITTER = "eos_sink/driver/committer.py"
 _REJECTING = "eos_sink/task/rejected.py"
 _INLINE = "eos_sink/protocol/inline.py"
@@ -24,888 +24,510 @@ _BAD = "integration/test_bad_input.py::"
 _REJECTED = "tests/task/test_rejected.py::"
 _RECOMPRESSED = "integration/test_recompressed.py::"
 _INLINED = "tests/protocol/test_inline.py::"
-
-_FIRST = (
-    "            # Kafka refuses a stale driver's task here, before it has written much.\n"
-    "            self._send_offset(producer)\n"
-)
-_LAST = (
-    "        # later sees all of the transaction. And librdkafka reports a failed record here.\n"
-    "        self._send_offset(producer)\n"
-)
-
+_LEVEL = f"{_RECOMPRESSED}test_a_level_that_compresses_less_than_the_default_is_not_taken_for_it"
 _WITHOUT_COMPLETION = "the model has no operator"
 
+_FIRST = drop(_WRITER, "_produce", "self._send_offset(producer)", nth=1, of=2)
+_LAST = drop(_WRITER, "_produce", "self._send_offset(producer)", nth=2, of=2)
+
 GUARDS = (
-    Guard(
+    guard(
         "a later attempt ends what the earlier one has left",
         "Its transaction may be open in a partition that had no leader when it was aborted.",
-        (
-            Removal(
-                _WRITER,
-                "            if self._attempt or may_hang:\n",
-                "            if may_hang:\n",
-            ),
-        ),
-        proofs(
-            "integration/test_markers.py::"
-            "test_a_later_attempt_of_a_task_ends_what_the_earlier_one_has_left"
-        ),
+        never(_WRITER, "_open", "self._attempt"),
+        "integration/test_markers.py::test_a_later_attempt_of_a_task_ends_what_the_earlier_one_has_left",
         outside="the model's transactions end in all partitions at once",
     ),
-    Guard(
+    guard(
         "a witness has a known offset",
         "A record acknowledged without an offset has no known position.",
-        (
-            Removal(
-                "eos_sink/kafka/confluent_client.py",
-                "            if error is None and partition is not None and offset is not None and "
-                "offset >= 0:\n",
-                "            if error is None:\n",
-            ),
+        swap(
+            "eos_sink/kafka/confluent_client.py",
+            "_make_callback",
+            "error is None and ...",
+            "error is None",
         ),
-        proofs(
-            "tests/kafka/test_offsets.py::test_only_the_first_row_with_a_known_offset_is_reported"
-        ),
+        "tests/kafka/test_offsets.py::test_only_the_first_row_with_a_known_offset_is_reported",
         outside="the model's records have offsets",
     ),
-    Guard(
+    guard(
         "a task's transaction carries the plan's member",
         "Kafka refuses the task of a driver whose group member was replaced.",
-        (Removal(_WRITER, _FIRST), Removal(_WRITER, _LAST)),
-        proofs(
-            _STORY + "test_a_stale_driver_is_refused_in_tasks_which_free_readers_at_once",
-            _ZOMBIE
-            + "test_a_stale_drivers_task_is_refused_at_once[4.3.0-FaultPoint.TASK_INIT_BEFORE]",
-        ),
+        _FIRST + _LAST,
+        f"{_STORY}test_a_stale_driver_is_refused_in_tasks_which_free_readers_at_once",
+        f"{_ZOMBIE}test_a_stale_drivers_task_is_refused_at_once[4.3.0-FaultPoint.TASK_INIT_BEFORE]",
         rows=("M_NOMEMBER_T",),
     ),
-    Guard(
+    guard(
         "the member goes with the first rows",
         "A stale task is refused before it has written much.",
-        (Removal(_WRITER, _FIRST),),
-        proofs(_GUARD + "test_a_stale_drivers_task_is_refused_before_it_has_read_on"),
+        _FIRST,
+        f"{_GUARD}test_a_stale_drivers_task_is_refused_before_it_has_read_on",
         rows=("M_NOMEMBER_T",),
     ),
-    Guard(
+    guard(
         "the member goes with the last rows",
         "A failed delivery, or a member replaced meanwhile, is noticed at the end.",
-        (Removal(_WRITER, _LAST),),
-        proofs(
-            _GUARD + "test_a_task_whose_last_record_does_not_arrive_is_not_prepared",
-            _GUARD + "test_a_stale_task_that_goes_on_after_it_was_aborted_frees_readers",
-            _GUARD + "test_a_stale_drivers_task_with_few_rows_is_refused",
-        ),
+        _LAST,
+        f"{_GUARD}test_a_task_whose_last_record_does_not_arrive_is_not_prepared",
+        f"{_GUARD}test_a_stale_task_that_goes_on_after_it_was_aborted_frees_readers",
+        f"{_GUARD}test_a_stale_drivers_task_with_few_rows_is_refused",
         outside="in the model all rows arrive (M_ONEOFFSET changes nothing there)",
     ),
-    Guard(
+    guard(
         "a record that could not be delivered fails its task",
         "The client would report it only at its own commit, but the driver commits.",
-        (
-            Removal(
-                _PRODUCER,
-                "not call.\n        self.check()\n",
-                "not call.\n",
-            ),
-        ),
-        proofs(
-            _BAD + "test_a_row_for_a_topic_that_does_not_exist_is_not_lost_in_silence[4.3.0]",
-        ),
+        drop(_PRODUCER, "send_offset", "self.check()"),
+        f"{_BAD}test_a_row_for_a_topic_that_does_not_exist_is_not_lost_in_silence[4.3.0]",
         outside="in the model all rows arrive",
     ),
-    Guard(
+    guard(
         "a refused task aborts",
         "The rows of a refused task do not hold up readers.",
-        (
-            Removal(
-                _WRITER,
-                "    with contextlib.suppress(Exception):\n"
-                "        producer.abort(Deadline(_ABORT_S))\n",
-            ),
-        ),
-        proofs(
-            _STORY + "test_a_stale_driver_is_refused_in_tasks_which_free_readers_at_once",
-        ),
+        drop(_WRITER, "_give_up", "with contextlib.suppress(...):"),
+        f"{_STORY}test_a_stale_driver_is_refused_in_tasks_which_free_readers_at_once",
         outside="the model's refused task aborts in the same step",
     ),
-    Guard(
+    guard(
         "a partition without rows opens nothing",
         "It has no transaction and no witness.",
-        (
-            Removal(
-                _WRITER,
-                "        filled = filter(len, data)\n",
-                "        filled = iter(data)\n",
-            ),
-        ),
-        proofs(
-            _GUARD + "test_a_partition_of_empty_arrow_batches_opens_nothing",
-            _REPLAY + "test_an_empty_partition_opens_no_transaction[4.3.0]",
-        ),
+        swap(_WRITER, "write", "filter(len, data)", "iter(data)"),
+        f"{_GUARD}test_a_partition_of_empty_arrow_batches_opens_nothing",
+        f"{_REPLAY}test_an_empty_partition_opens_no_transaction[4.3.0]",
         outside="the model's transactions all have rows",
     ),
-    Guard(
+    guard(
         "a batch without rows decides nothing",
         "It writes no record, so idle queries do not write to the log.",
-        (
-            Removal(
-                _COMMITTER,
-                "        elif any(report.has_written for report in reports):\n",
-                "        else:\n",
-            ),
-        ),
-        proofs(
-            _STORY + "test_a_partition_without_rows_opens_nothing_and_a_batch_without_rows_writes"
-            "_no_record",
-        ),
+        always(_COMMITTER, "_commit", "any(report.has_written for report in reports)"),
+        f"{_STORY}test_a_partition_without_rows_opens_nothing_and_a_batch_without_rows_writes_no_record",
         outside="not a matter of safety",
     ),
-    Guard(
+    guard(
         "keys go to the same partitions as with Java clients",
         "Consumers that join topics by partition find a key in the same partition.",
-        (
-            Removal(
-                "eos_sink/kafka/producer.py",
-                '    "partitioner": "murmur2_random",\n',
-                '    "partitioner": "consistent_random",\n',
-            ),
-        ),
-        proofs("integration/test_guards.py::test_keys_land_where_java_clients_put_them[4.3.0]"),
+        swap(_PRODUCER, "", '"murmur2_random"', '"consistent_random"'),
+        "integration/test_guards.py::test_keys_land_where_java_clients_put_them[4.3.0]",
         outside="not a matter of the protocol",
     ),
-    Guard(
+    guard(
         "slots take turns",
         "A new batch takes other transactional ids than the decided one.",
-        (
-            Removal(
-                _VERDICTS,
-                "    return Assignment(Role.WRITE, 1 - decision.slot)\n",
-                "    return Assignment(Role.WRITE, decision.slot)\n",
-            ),
-        ),
-        (
-            *proofs(_STORY + "test_batches_take_turns_with_the_slots"),
-            *proofs(
-                _GUARD + "test_a_visible_batch_is_not_taken_for_lost_when_the_next_one_crashes",
-                without="the witness decides",
-            ),
+        swap(_RULES, "assign", "1 - decision.slot", "decision.slot"),
+        f"{_STORY}test_batches_take_turns_with_the_slots",
+        Proof(
+            f"{_GUARD}test_a_visible_batch_is_not_taken_for_lost_when_the_next_one_crashes",
+            without="the witness decides",
         ),
         rows=("NO_SLOT",),
     ),
-    Guard(
+    guard(
         "a replay of a decided batch is counted",
         "The rows are visible already, so a replay does not write them.",
-        (
-            Removal(
-                _VERDICTS,
-                "        writes = partition in plan.lost or decision.is_invisible(plan.lost)\n",
-                "        writes = True\n",
-            ),
-        ),
-        proofs(
-            _STORY + "test_a_replay_of_a_settled_batch_writes_nothing",
-            _REPLAY + "test_a_visible_batch_is_counted_and_not_written_again[4.3.0]",
-        ),
+        always(_RULES, "assign", "partition in plan.lost or decision.is_invisible(plan.lost)"),
+        f"{_STORY}test_a_replay_of_a_settled_batch_writes_nothing",
+        f"{_REPLAY}test_a_visible_batch_is_counted_and_not_written_again[4.3.0]",
         rows=("M_REWRITE",),
     ),
-    Guard(
+    guard(
         "a batch is identified by stream and number",
         "After its checkpoint is deleted, a query counts from zero again; its batches are new.",
-        (
-            Removal(
-                _VERDICTS,
-                "    if decision.batch == batch:\n",
-                "    if decision.batch.batch == batch.batch:\n",
-            ),
-        ),
-        proofs(
-            _VERDICT + "test_a_batch_of_another_stream_is_new_whatever_its_number[5]",
-            _REPLAY + "test_a_deleted_checkpoint_starts_a_new_stream_and_frees_readers[4.3.0]",
-        ),
+        swap(_RULES, "assign", "decision.batch == batch", "decision.batch.batch == batch.batch"),
+        f"{_VERDICT}test_a_batch_of_another_stream_is_new_whatever_its_number[5]",
+        f"{_REPLAY}test_a_deleted_checkpoint_starts_a_new_stream_and_frees_readers[4.3.0]",
         rows=("M_NUMBER",),
     ),
-    Guard(
+    guard(
         "an older batch stops",
         "A batch before the decided one means an old copy of the checkpoint.",
-        (
-            Removal(
-                _VERDICTS,
-                "    if decision.batch.stream == batch.stream "
-                "and decision.batch.batch > batch.batch:\n",
-                "    if False:\n",
-            ),
-        ),
-        proofs(
-            _STORY + "test_a_checkpoint_restored_one_batch_back_stops",
-            _REPLAY + "test_a_checkpoint_restored_further_back_is_refused[4.3.0]",
-        ),
+        never(_RULES, "assign", "decision.batch.batch > batch.batch"),
+        f"{_STORY}test_a_checkpoint_restored_one_batch_back_stops",
+        f"{_REPLAY}test_a_checkpoint_restored_further_back_is_refused[4.3.0]",
         rows=("M_NOOLDER",),
     ),
-    Guard(
+    guard(
         "other streams are remembered",
         "A batch that was decided before another checkpoint took over is not written again.",
-        (
-            Removal(
-                _VERDICTS,
-                "    if known is None or known.batch.batch < batch.batch:\n",
-                "    if True:\n",
-            ),
-        ),
-        proofs(
-            _VERDICT + "test_an_older_batch_of_an_earlier_stream_stops[2]",
-            _GUARD + "test_a_batch_of_a_checkpoint_that_was_put_back_is_not_written_again",
-        ),
+        always(_RULES, "is_already_visible", "known.batch.batch < batch.batch"),
+        f"{_VERDICT}test_an_older_batch_of_an_earlier_stream_stops[2]",
+        f"{_GUARD}test_a_batch_of_a_checkpoint_that_was_put_back_is_not_written_again",
         rows=("M_NOEARLIER",),
     ),
-    Guard(
+    guard(
         "no stream is forgotten",
         "The last batch of each stream is known, however many write under one identity.",
-        (
-            Removal(
-                "eos_sink/protocol/model.py",
-                "            self.seq + 1, decision, writer, others, run",
-                "            self.seq + 1, decision, writer, others[-16:], run",
-            ),
-        ),
-        proofs(
-            _JOBS + "test_the_first_of_many_jobs_under_one_identity_is_replayed_without_an_operator"
-            "[17]",
-        ),
+        swap(_MODEL, "next", "others", "others[-16:]"),
+        f"{_JOBS}test_the_first_of_many_jobs_under_one_identity_is_replayed_without_an_operator[17]",
         rows=("M_NOEARLIER",),
     ),
-    Guard(
+    guard(
         "there is room for every stream",
         "A stream for which the record has no room is refused before anything is decided.",
-        (
-            Removal(
-                _VERDICTS,
-                "    if is_kept and len(record.followed_by(decision)) >= MAX_STREAMS:\n",
-                "    if False:\n",
-            ),
-        ),
-        proofs(
-            _JOBS + "test_one_query_too_many_under_an_identity_is_refused_before_anything_is"
-            "_decided",
-        ),
+        never(_RULES, "check_streams", "len(record.followed_by(decision)) >= MAX_STREAMS"),
+        f"{_JOBS}test_one_query_too_many_under_an_identity_is_refused_before_anything_is_decided",
         outside="the model has two checkpoints",
     ),
-    Guard(
+    guard(
         "a replay of an earlier stream has the decided rows",
         "Other rows under the same batch number stop the query.",
-        (Removal(_VERDICTS, "    if known.total != total:\n", "    if False:\n"),),
-        proofs(_VERDICT + "test_a_batch_of_an_earlier_stream_with_other_rows_stops[rows]"),
+        never(_RULES, "is_already_visible", "known.total != total"),
+        f"{_VERDICT}test_a_batch_of_an_earlier_stream_with_other_rows_stops[rows]",
         rows=("M_EARLIERTALLY",),
     ),
-    Guard(
+    guard(
         "a replay of an earlier stream is recorded before it is aborted",
         "The record fences the plan.",
-        (
-            Removal(
-                _COMMITTER,
-                "        self._register.write(token, record.decision, deadline, figures, "
-                "other_streams=others)\n",
-            ),
-        ),
-        proofs(_JOBS + "test_a_second_frame_is_refused_also_after_another_query_has_written"),
+        drop(_COMMITTER, "_abort_replay", "self._register.write(...)"),
+        f"{_JOBS}test_a_second_frame_is_refused_also_after_another_query_has_written",
         outside="the model has no frames",
     ),
-    Guard(
+    guard(
         "a moved checkpoint stops",
         "The first batch of an identity was not decided under another identity before.",
-        (
-            Removal(
-                _COMMITTER,
-                "check_unmoved(self._names, self._log, decision, others)",
-                "pass",
-            ),
-        ),
-        proofs(
-            "tests/protocol/test_moved.py::"
-            "test_a_batch_that_was_decided_at_the_old_place_is_not_written_at_the_new_one"
-        ),
+        drop(_COMMITTER, "_decide", "check_unmoved(...)"),
+        "tests/protocol/test_moved.py::test_a_batch_that_was_decided_at_the_old_place_is_not_written_at_the_new_one",
         outside="the model has one identity",
     ),
-    Guard(
+    guard(
         "the decision log takes no rows",
         "A row in it would be read as a decision, or stop a query as an unreadable one.",
-        (
-            Removal("eos_sink/options.py", '_given(options, "topic") == log:', "False:"),
-            Removal(
-                _WRITER,
-                "                check_topics(rows, options.log_topic)\n",
-                "                pass\n",
-            ),
-            Removal(_REJECTING, "name == self._options.log_topic or", "False or"),
-        ),
-        proofs(
-            "tests/test_options.py::test_the_decision_log_takes_no_rows[given0-topic]",
-            "tests/protocol/test_destinations.py::test_a_row_for_the_decision_log_is_refused[-0]",
-            "tests/protocol/test_destinations.py::"
-            "test_a_row_for_the_decision_log_is_a_dead_letter[-0]",
-            _BAD + "test_a_row_for_the_decision_log_does_not_get_there[4.3.0-65536]",
-        ),
+        never("eos_sink/options.py", "_log_topic", '_given(options, "topic") == log')
+        + drop(_WRITER, "_take", "check_topics(...)")
+        + never(_REJECTING, "_find_wrong_topics", "name == self._options.log_topic"),
+        "tests/test_options.py::test_the_decision_log_takes_no_rows[given0-topic]",
+        "tests/protocol/test_destinations.py::test_a_row_for_the_decision_log_is_refused[-0]",
+        "tests/protocol/test_destinations.py::test_a_row_for_the_decision_log_is_a_dead_letter[-0]",
+        f"{_BAD}test_a_row_for_the_decision_log_does_not_get_there[4.3.0-65536]",
         outside="the model has no topics",
     ),
-    Guard(
+    guard(
         "the logs of other sinks take no rows",
         "A row in one would stop a query that has nothing to do with it.",
-        (
-            Removal(
-                "eos_sink/driver/planner.py",
-                "        check_no_logs(self._kafka, self._options.named_topics, deadline)\n",
-            ),
-            Removal(_COMMITTER, "        check_no_logs(self._kafka, new, deadline)\n"),
-            Removal(_REJECTING, "or name in self._logs:", "or False:"),
-        ),
-        proofs(
-            _BAD + "test_an_option_that_names_the_log_of_another_sink_is_refused[4.3.0-topic]",
-            _BAD + "test_a_row_for_the_log_of_another_sink_does_not_become_visible[4.3.0-65536]",
-            _BAD + "test_a_row_for_the_log_of_another_sink_is_a_dead_letter[4.3.0-65536]",
-        ),
+        drop("eos_sink/driver/planner.py", "_check", "check_no_logs(...)")
+        + drop(_COMMITTER, "_check_topics", "check_no_logs(...)")
+        + never(_REJECTING, "_find_wrong_topics", "name in self._logs"),
+        f"{_BAD}test_an_option_that_names_the_log_of_another_sink_is_refused[4.3.0-topic]",
+        f"{_BAD}test_a_row_for_the_log_of_another_sink_does_not_become_visible[4.3.0-65536]",
+        f"{_BAD}test_a_row_for_the_log_of_another_sink_is_a_dead_letter[4.3.0-65536]",
         outside="the model has no topics",
     ),
-    Guard(
+    guard(
         "a row that looks like a decision stops no query",
         "Applications forward what they get: one such row would stop each query that writes the "
         "topic, at each restart.",
-        (
-            Removal(
-                "eos_sink/kafka/log_topic.py",
-                "LOG_PARTITIONS and policy in (None, LOG_CONFIGURATION[_POLICY])\n",
-                "LOG_PARTITIONS\n",
-            ),
-            Removal(
-                "eos_sink/decision_log/other_logs.py",
-                "if 2 * sum(map(is_record, values)) > len(values)\n",
-                "if any(map(is_record, values))\n",
-            ),
+        always("eos_sink/kafka/log_topic.py", "may_be_log", "policy in (...)")
+        + swap(
+            "eos_sink/decision_log/other_logs.py",
+            "find_logs",
+            "2 * sum(map(is_record, values)) > len(values)",
+            "any(map(is_record, values))",
         ),
-        proofs(
-            _BAD + "test_a_row_that_looks_like_a_decision_does_not_stop_the_queries_of_its_topic"
-            "[4.3.0-delete]",
-            _BAD + "test_a_row_that_looks_like_a_decision_does_not_stop_the_queries_of_its_topic"
-            "[4.3.0-compact]",
-        ),
+        f"{_BAD}test_a_row_that_looks_like_a_decision_does_not_stop_the_queries_of_its_topic[4.3.0-delete]",
+        f"{_BAD}test_a_row_that_looks_like_a_decision_does_not_stop_the_queries_of_its_topic[4.3.0-compact]",
         outside="the model has no topics",
     ),
-    Guard(
+    guard(
         "the keys of headers are UTF-8",
         "Java clients read U+FFFD otherwise, and confluent-kafka cannot read the headers at all.",
-        (
-            Removal(
-                "eos_sink/kafka/rows.py",
-                '        wrong = wrong | [not _is_utf8(each or b"") for each in '
-                "to_bytes(keys).to_pylist()]\n",
-                "        pass\n",
-            ),
-        ),
-        proofs(
-            _REJECTED
-            + "test_each_row_is_written_or_refused_or_a_dead_letter_whichever_way_it_goes",
-            _BAD + "test_an_invalid_row_is_refused_or_a_dead_letter_whichever_way_it_goes"
-            "[4.3.0-native-header-key]",
-        ),
+        drop("eos_sink/kafka/rows.py", "find_wrong_keys", "wrong = wrong | ..."),
+        f"{_REJECTED}test_each_row_is_written_or_refused_or_a_dead_letter_whichever_way_it_goes",
+        f"{_BAD}test_an_invalid_row_is_refused_or_a_dead_letter_whichever_way_it_goes[4.3.0-native-header-key]",
         outside="the model's records have no headers",
     ),
-    Guard(
+    guard(
         "a witness is a row in its own topic",
         "A decision whose topics are dead letter topics alone hides a moved checkpoint.",
-        (Removal(_WRITER, "None if kind in self._known else", "None if self._known else"),),
-        proofs(_REJECTED + "test_the_witness_is_a_row_in_its_own_topic_however_late_it_comes[0-1]"),
+        swap(_WRITER, "send", "kind in self._known", "self._known"),
+        f"{_REJECTED}test_the_witness_is_a_row_in_its_own_topic_however_late_it_comes[0-1]",
         outside="the model has no dead letters",
     ),
-    Guard(
+    guard(
         "a newer version's record stops",
         "It may decide the very batch that the query is about to decide.",
-        (
-            Removal(
-                "eos_sink/decision_log/register.py",
-                "                    if newer_format(value) is not None:\n"
-                "                        raise\n",
-            ),
+        drop(
+            "eos_sink/decision_log/register.py",
+            "read_other_queries",
+            "if newer_format(value) is not None:",
         ),
-        proofs(
-            "tests/decision_log/test_register.py::"
-            "test_a_record_that_a_newer_version_wrote_for_another_query_is_not_passed_over"
-        ),
+        "tests/decision_log/test_register.py::test_a_record_that_a_newer_version_wrote_for_another_query_is_not_passed_over",
         outside="the model has one identity",
     ),
-    Guard(
+    guard(
         "lost partitions need their batch",
         "A query does not continue past decided rows that were lost.",
-        (
-            Removal(
-                _VERDICTS,
-                "    if plan.lost:\n",
-                "    if False:\n",
-            ),
-        ),
-        proofs(
-            _VERDICT + "test_a_batch_after_lost_partitions_stops[batch0]",
-            _STORY + "test_a_query_does_not_go_past_lost_partitions",
-        ),
+        never(_RULES, "assign", "if plan.lost:"),
+        f"{_VERDICT}test_a_batch_after_lost_partitions_stops[batch0]",
+        f"{_STORY}test_a_query_does_not_go_past_lost_partitions",
         rows=("M_LOSTGONE",),
     ),
-    Guard(
+    guard(
         "a replay has the decided totals",
         "Other rows under the same batch number stop the query.",
-        (Removal(_VERDICTS, "    if total != decision.total", "    if total is None"),),
-        proofs(
-            _STORY + "test_a_replay_with_other_rows_stops",
-            _REPLAY + "test_a_replay_with_other_rows_needs_an_operator[4.3.0]",
-        ),
+        swap(_RULES, "check_replay", "total != decision.total", "total is None"),
+        f"{_STORY}test_a_replay_with_other_rows_stops",
+        f"{_REPLAY}test_a_replay_with_other_rows_needs_an_operator[4.3.0]",
         rows=("M_NOTALLY",),
     ),
-    Guard(
+    guard(
         "rewritten partitions have the decided rows",
         "Each rewritten partition has the fingerprint of the decision.",
-        (
-            Removal(
-                _VERDICTS,
-                "        if moved or len(reports) != decision.partitions:\n",
-                "        if len(reports) != decision.partitions:\n",
-            ),
-        ),
-        proofs(
-            _STORY + "test_lost_partitions_are_not_rewritten_from_rows_that_moved",
-            _REPLAY + "test_a_lost_partition_is_not_repaired_with_the_rows_of_others[4.3.0]",
-        ),
+        swap(_RULES, "check_rewrite", "moved or ...", "len(reports) != decision.partitions"),
+        f"{_STORY}test_lost_partitions_are_not_rewritten_from_rows_that_moved",
+        f"{_REPLAY}test_a_lost_partition_is_not_repaired_with_the_rows_of_others[4.3.0]",
         rows=("M_NOFINGER",),
     ),
-    Guard(
+    guard(
         "exactly the lost partitions are rewritten",
         "A partition too many or too few stops the query.",
-        (Removal(_VERDICTS, "    if written != wanted:\n", "    if False:\n"),),
-        proofs(_VERDICT + "test_a_rewritten_set_that_is_not_the_lost_one_stops[rewritten1]"),
+        never(_RULES, "check_rewrite", "written != wanted"),
+        f"{_VERDICT}test_a_rewritten_set_that_is_not_the_lost_one_stops[rewritten1]",
         outside="the model's tasks follow their plan",
     ),
-    Guard(
+    guard(
         "a rewrite has the decided number of partitions",
         "Partition numbers identify the same rows only if their number is unchanged.",
-        (
-            Removal(
-                _VERDICTS,
-                "        if moved or len(reports) != decision.partitions:\n",
-                "        if moved:\n",
-            ),
-        ),
-        proofs(_VERDICT + "test_a_rewrite_in_another_number_of_partitions_stops[4]"),
+        never(_RULES, "check_rewrite", "len(reports) != decision.partitions"),
+        f"{_VERDICT}test_a_rewrite_in_another_number_of_partitions_stops[4]",
         outside="the model's batch keeps its two partitions",
     ),
-    Guard(
+    guard(
         "only a batch without a visible row is written in other partitions",
         "A visible row of it would be there twice.",
-        (
-            Removal(
-                "eos_sink/protocol/model.py",
-                "        return bool(lost) and lost == self.digests.keys()\n",
-                "        return bool(lost)\n",
-            ),
-        ),
-        proofs(
-            _OTHERS
-            + "test_a_batch_that_is_visible_in_part_names_the_partitions_and_goes_on_with_them"
-            "[fewer]",
-            _OTHERS
-            + "test_rows_that_the_driver_wrote_are_visible_so_the_others_need_their_partitions",
-            _REPLAY
-            + "test_other_partitions_of_a_batch_that_is_visible_in_part_stop_the_query[4.3.0]",
-        ),
+        always(_MODEL, "is_invisible", "lost == self.digests.keys()"),
+        f"{_OTHERS}test_a_batch_that_is_visible_in_part_names_the_partitions_and_goes_on_with_them[fewer]",
+        f"{_OTHERS}test_rows_that_the_driver_wrote_are_visible_so_the_others_need_their_partitions",
+        f"{_REPLAY}test_other_partitions_of_a_batch_that_is_visible_in_part_stop_the_query[4.3.0]",
         outside="the model's batch keeps its two partitions",
     ),
-    Guard(
+    guard(
         "a batch without a visible row is written in the partitions of its replay",
         "With more cores or other settings Spark never has the old ones again.",
-        (
-            Removal(
-                _VERDICTS,
-                "partition in plan.lost or decision.is_invisible(plan.lost)",
-                "partition in plan.lost",
-            ),
-        ),
-        proofs(
-            _OTHERS + "test_a_batch_that_is_lost_as_a_whole_is_written_in_the_partitions_of_its_"
-            "replay[more]",
-            _REPLAY + "test_a_batch_that_is_lost_as_a_whole_may_have_other_partitions[4.3.0-more]",
-        ),
+        never(_RULES, "assign", "decision.is_invisible(plan.lost)"),
+        f"{_OTHERS}test_a_batch_that_is_lost_as_a_whole_is_written_in_the_partitions_of_its_replay[more]",
+        f"{_REPLAY}test_a_batch_that_is_lost_as_a_whole_may_have_other_partitions[4.3.0-more]",
         outside="the model's batch keeps its two partitions",
     ),
-    Guard(
+    guard(
         "a rewrite in other partitions keeps nothing of the former ones",
         "A later replay is compared with the partitions that were written last, and an operator's "
         "choice ends with the transaction that it was about.",
-        (
-            Removal(
-                _COMMITTER,
-                "            partitions=len(reports) + (decision.partitions if completing else 0)"
-                ",\n            prepared=tuple(entries),\n",
-                "            prepared=tuple(entries),\n",
-            ),
-            Removal(_COMMITTER, "visible=chosen.visible - lost, ", ""),
-        ),
-        proofs(
-            _OTHERS + "test_a_batch_that_is_lost_as_a_whole_is_written_in_the_partitions_of_its_"
-            "replay[more]",
-            _OTHERS + "test_of_a_replay_that_is_lost_in_part_its_own_partitions_are_needed",
-            _OTHERS + "test_an_operators_choices_end_with_the_partitions_that_they_are_about",
-        ),
+        drop(_COMMITTER, "_commit_replay", "partitions=...", "visible=chosen.visible - lost"),
+        f"{_OTHERS}test_a_batch_that_is_lost_as_a_whole_is_written_in_the_partitions_of_its_replay[more]",
+        f"{_OTHERS}test_of_a_replay_that_is_lost_in_part_its_own_partitions_are_needed",
+        f"{_OTHERS}test_an_operators_choices_end_with_the_partitions_that_they_are_about",
         outside="the model's batch keeps its two partitions",
     ),
-    Guard(
+    guard(
         "a completion writes only rows that are not visible",
         "The others would be there twice.",
-        (
-            Removal(
-                "eos_sink/task/missing_rows.py",
-                "self._visible[places] != hashes",
-                "hashes == hashes",
-            ),
+        swap(
+            "eos_sink/task/missing_rows.py",
+            "select",
+            "self._visible[places] != hashes",
+            "hashes == hashes",
         ),
-        proofs(
-            _COMPLETION + "test_a_replay_in_other_partitions_writes_what_is_not_visible[fewer]",
-            "integration/test_completion.py::"
-            "test_a_replay_in_other_partitions_writes_what_is_not_visible[4.3.0-1]",
-        ),
+        f"{_COMPLETION}test_a_replay_in_other_partitions_writes_what_is_not_visible[fewer]",
+        "integration/test_completion.py::test_a_replay_in_other_partitions_writes_what_is_not_visible[4.3.0-1]",
         outside=_WITHOUT_COMPLETION,
     ),
-    Guard(
+    guard(
         "a completion has written exactly the lost rows",
         "A lost row with the content of a visible one would be missing.",
-        (
-            Removal(
-                _COMMITTER,
-                "        if not completes(decision, lost, reports):\n",
-                "        if False:\n",
-            ),
-        ),
-        proofs(
-            _COMPLETION
-            + "test_a_lost_row_with_the_content_of_a_visible_one_leaves_the_old_partitions"
-        ),
+        never(_COMMITTER, "_check_completion", "not completes(...)"),
+        f"{_COMPLETION}test_a_lost_row_with_the_content_of_a_visible_one_leaves_the_old_partitions",
         outside=_WITHOUT_COMPLETION,
     ),
-    Guard(
+    guard(
         "a completion is of the decided rows",
         "Rows that only this replay has would be written.",
-        (
-            Removal(
-                _COMMITTER,
-                "        check_replay(self._names, self._log, decision, reports)\n"
-                "        if not completes(",
-                "        if not completes(",
-            ),
-        ),
-        proofs(_COMPLETION + "test_a_replay_with_other_rows_is_not_written"),
+        drop(_COMMITTER, "_check_completion", "check_replay(...)"),
+        f"{_COMPLETION}test_a_replay_with_other_rows_is_not_written",
         outside=_WITHOUT_COMPLETION,
     ),
-    Guard(
+    guard(
         "the partitions of a completion have numbers of their own",
         "The decision names its old and its new transactions, and each has its id.",
-        (
-            Removal(
-                _VERDICTS,
-                "Role.COMPLETE, decision.slot, decision.partitions)",
-                "Role.COMPLETE, decision.slot)",
-            ),
-        ),
-        proofs(
-            _COMPLETION + "test_a_replay_in_other_partitions_writes_what_is_not_visible[more]",
-            _COMPLETION + "test_a_completion_that_is_lost_in_part_too_is_completed_without_"
-            "another_choice",
-        ),
+        drop(_RULES, "assign", "decision.partitions"),
+        f"{_COMPLETION}test_a_replay_in_other_partitions_writes_what_is_not_visible[more]",
+        f"{_COMPLETION}test_a_completion_that_is_lost_in_part_too_is_completed_without_another_choice",
         outside=_WITHOUT_COMPLETION,
     ),
-    Guard(
+    guard(
         "a completion that is lost in part is completed",
         "No replay has its partitions.",
-        (
-            Removal(
-                "eos_sink/protocol/model.py",
-                "self.override.complete or self.completed",
-                "self.override.complete",
-            ),
-        ),
-        proofs(
-            _COMPLETION + "test_a_completion_that_is_lost_in_part_too_is_completed_without_"
-            "another_choice"
-        ),
+        never(_MODEL, "needs_completion", "self.completed"),
+        f"{_COMPLETION}test_a_completion_that_is_lost_in_part_too_is_completed_without_another_choice",
         outside=_WITHOUT_COMPLETION,
     ),
-    Guard(
+    guard(
         "the driver writes no rows of a completion",
         "They could not be read back if a part of it was lost.",
-        (
-            Removal(
-                _WRITER,
-                "        if too_narrow or self._plan.visible is not None:\n",
-                "        if too_narrow:\n",
-            ),
-        ),
-        proofs(_COMPLETION + "test_the_driver_writes_no_rows_of_a_completion"),
+        never(_WRITER, "_share", "self._plan.visible is not None"),
+        f"{_COMPLETION}test_the_driver_writes_no_rows_of_a_completion",
         outside=_WITHOUT_COMPLETION,
     ),
-    Guard(
+    guard(
         "rows are read back until they are the decided ones",
         "A visible row that is not found would be written again.",
-        (Removal(_COMPLETER, "        elif not wrong:\n", "        else:\n"),),
-        proofs(
-            _COMPLETION + "test_the_topic_is_read_further_back_until_all_rows_are_found",
-            _COMPLETION + "test_deleted_rows_cannot_be_told_from_lost_ones",
-        ),
+        always(_COMPLETER, "read_back", "not wrong"),
+        f"{_COMPLETION}test_the_topic_is_read_further_back_until_all_rows_are_found",
+        f"{_COMPLETION}test_deleted_rows_cannot_be_told_from_lost_ones",
         outside=_WITHOUT_COMPLETION,
     ),
-    Guard(
+    guard(
         "what the driver has written is read back",
         "A completion would write it again.",
-        (Removal(_COMPLETER, "visible = [inlined, *(", "visible = [*("),),
-        proofs(
-            _COMPLETION + "test_rows_that_the_driver_has_written_are_read_back",
-            "integration/test_completion.py::"
-            "test_rows_that_the_driver_has_written_are_read_back[4.3.0]",
+        swap(
+            _COMPLETER,
+            "read_back",
+            "visible = ...",
+            "visible = [*(part for rows in found.values() for part in rows.hashes)]",
         ),
+        f"{_COMPLETION}test_rows_that_the_driver_has_written_are_read_back",
+        "integration/test_completion.py::test_rows_that_the_driver_has_written_are_read_back[4.3.0]",
         outside=_WITHOUT_COMPLETION,
     ),
-    Guard(
+    guard(
         "the driver's rows of a batch are those with its digest",
         "Rows of its other transactions would pass for them, and their twins not be written.",
-        (
-            Removal(
-                _COMPLETER,
-                "windows == np.uint64(wanted.fingerprint)",
-                "windows == windows",
-            ),
+        swap(
+            _COMPLETER, "select", "windows == np.uint64(wanted.fingerprint)", "windows == windows"
         ),
-        proofs(
-            _COMPLETION + "test_rows_of_the_drivers_other_transactions_are_no_rows_of_the_batch"
-        ),
+        f"{_COMPLETION}test_rows_of_the_drivers_other_transactions_are_no_rows_of_the_batch",
         outside=_WITHOUT_COMPLETION,
     ),
-    Guard(
+    guard(
         "a completion that is refused is withdrawn",
         "With the old partitions the query goes on.",
-        (Removal(_COMPLETER, "    if not decision.completed:\n", "    if False:\n"),),
-        proofs(
-            _COMPLETION
-            + "test_a_lost_row_with_the_content_of_a_visible_one_leaves_the_old_partitions",
-            _COMPLETION + "test_deleted_rows_cannot_be_told_from_lost_ones",
-        ),
+        never(_COMPLETER, "withdraw", "not decision.completed"),
+        f"{_COMPLETION}test_a_lost_row_with_the_content_of_a_visible_one_leaves_the_old_partitions",
+        f"{_COMPLETION}test_deleted_rows_cannot_be_told_from_lost_ones",
         outside=_WITHOUT_COMPLETION,
     ),
-    Guard(
+    guard(
         "a topic that could not be read refuses no completion",
         "The next start reads it.",
-        (
-            Removal(
-                _COMPLETER,
-                "        if not seen or any(each.unread for each in seen):\n",
-                "        if False:\n",
-            ),
-        ),
-        proofs(_COMPLETION + "test_a_topic_that_cannot_be_read_now_is_read_by_the_next_start"),
+        never(_COMPLETER, "_scan", "not seen or ..."),
+        f"{_COMPLETION}test_a_topic_that_cannot_be_read_now_is_read_by_the_next_start",
         outside=_WITHOUT_COMPLETION,
     ),
-    Guard(
+    guard(
         "the fingerprint covers dead letters",
         "A repeated batch has the same rows, whichever topic takes them by then.",
-        (
-            Removal(
-                _WRITER,
-                "        digester.add(rows)\n"
-                "        dead_letters: Iterator[Rows] = iter(())\n"
-                "        if self._rejected is not None:\n"
-                "            rows, dead_letters = self._rejected.sort_out(rows)\n",
-                "        dead_letters: Iterator[Rows] = iter(())\n"
-                "        if self._rejected is not None:\n"
-                "            rows, dead_letters = self._rejected.sort_out(rows)\n"
-                "        digester.add(rows)\n",
-            ),
-        ),
-        proofs(_REJECTED + "test_a_replay_compares_all_rows_whichever_topic_they_are_in[0]"),
+        move(_WRITER, "_take", "digester.add(rows)", after="if self._rejected is not None:"),
+        f"{_REJECTED}test_a_replay_compares_all_rows_whichever_topic_they_are_in[0]",
         outside="the model's rows are all accepted",
     ),
-    Guard(
+    guard(
         "a task rejects a row only by rules that it has read itself",
         "Kafka may take the row by now: a limit was raised, or partitions were added.",
-        (
-            Removal(
-                _REJECTING,
-                "            if not suspects <= self._read:\n",
-                "            if False:\n",
-            ),
-        ),
-        proofs(_REJECTED + "test_a_row_is_not_rejected_by_rules_that_are_no_longer_true"),
+        never(_REJECTING, "sort_out", "not suspects <= self._read"),
+        f"{_REJECTED}test_a_row_is_not_rejected_by_rules_that_are_no_longer_true",
         outside="the model's rows are all accepted",
     ),
-    Guard(
+    guard(
         "the driver places a key as the tasks do",
         "A key stays in one partition in a batch with small and large tasks, and in the next ones.",
-        (
-            Removal(
-                _COMMITTER,
-                "        self._tasks_wrote = self._tasks_wrote or bool(prepared)\n",
-                "        self._tasks_wrote = False\n",
-            ),
-        ),
-        proofs(
-            _INLINED + "test_the_driver_asks_for_partitions_only_after_a_task_has_seen_them",
-            "integration/test_placement.py::test_a_key_stays_in_one_partition_for_the_driver_and_"
-            "the_tasks_when_some_are_added[4.3.0-500-true]",
-        ),
+        never(_COMMITTER, "_see_partitions_of_tasks", "self._tasks_wrote or bool(prepared)"),
+        f"{_INLINED}test_the_driver_asks_for_partitions_only_after_a_task_has_seen_them",
+        "integration/test_placement.py::test_a_key_stays_in_one_partition_for_the_driver_and_the_tasks_when_some_are_added[4.3.0-500-true]",
         outside="the model has no keys",
     ),
-    Guard(
+    guard(
         "tasks that were not expected hand over little",
         "The driver can hold the rows of all tasks, however many a batch has.",
-        (
-            Removal(
-                _INLINE,
-                "    if partition >= max(tasks, _USUAL_TASKS) or failed > _MOST_FAILED:\n",
-                "    if failed > _MOST_FAILED:\n",
-            ),
-        ),
-        proofs(
-            _INLINED + "test_the_rows_of_all_tasks_fit_into_the_driver_whatever_was_expected",
-        ),
+        never(_INLINE, "inline_share", "partition >= max(tasks, _USUAL_TASKS)"),
+        f"{_INLINED}test_the_rows_of_all_tasks_fit_into_the_driver_whatever_was_expected",
         outside="the model's rows have no size",
     ),
-    Guard(
+    guard(
         "an attempt that failed shrinks what the driver takes",
         "A batch that the driver cannot take does not fail for ever.",
-        (Removal(_COMMITTER, "figures, gives_up=True)\n", "figures)\n"),),
-        proofs(_INLINED + "test_a_batch_that_fails_again_and_again_is_written_by_its_tasks"),
+        drop(_COMMITTER, "abort", "gives_up=True"),
+        f"{_INLINED}test_a_batch_that_fails_again_and_again_is_written_by_its_tasks",
         outside="the model's rows have no size",
     ),
-    Guard(
+    guard(
         "failed attempts before the first decision count",
         "A first batch that the driver cannot take does not fail for ever.",
-        (
-            Removal(
-                _MODEL,
-                "        undecided = decision is None and self.decision is None\n",
-                "        undecided = gives_up\n",
-            ),
-        ),
-        proofs(
-            "tests/protocol/test_model.py::"
-            "test_a_record_counts_the_plans_that_were_given_up_since_the_decision"
-        ),
+        swap(_MODEL, "next", "decision is None and self.decision is None", "gives_up"),
+        "tests/protocol/test_model.py::test_a_record_counts_the_plans_that_were_given_up_since_the_decision",
         outside="the model's rows have no size",
     ),
-    Guard(
+    guard(
         "the driver takes no rows of a topic that takes less than it sends",
         "Its record batches are as large as the option says, whatever a topic takes.",
-        (
-            Removal(
-                _WRITER,
-                "        too_narrow = sizes is not None and sizes.batch < most\n",
-                "        too_narrow = False\n",
-            ),
-        ),
-        proofs(
-            _REJECTED + "test_rows_of_a_topic_that_takes_less_than_the_driver_sends_do_not_go_"
-            "through_it[4095-False]"
-        ),
+        never(_WRITER, "_share", "sizes.batch < most"),
+        f"{_REJECTED}test_rows_of_a_topic_that_takes_less_than_the_driver_sends_do_not_go_through_it[4095-False]",
         outside="the model's rows have no size",
     ),
-    Guard(
+    guard(
         "record batches leave room for the codec of their topic",
         "The brokers compress them again, which makes larger what cannot be compressed, and refuse "
         "what is then above the limit, at each restart.",
-        (
-            Removal(
-                "eos_sink/protocol/topic_rules.py",
-                "        return max((self.max_bytes - _GROWS_BY) * one_in // (one_in + 1), 1)\n",
-                "        return self.max_bytes\n",
-            ),
-        ),
-        proofs(
-            _RECOMPRESSED + "test_full_batches_fit_into_a_topic_that_compresses_them_anew"
-            "[4.3.0-strict-native-gzip]",
-            _RECOMPRESSED + "test_full_batches_fit_into_a_topic_that_compresses_them_anew"
-            "[4.3.0-dead letters-inline-gzip]",
-        ),
+        swap("eos_sink/protocol/topic_rules.py", "sure_bytes", "max(...)", "self.max_bytes"),
+        f"{_RECOMPRESSED}test_full_batches_fit_into_a_topic_that_compresses_them_anew[4.3.0-strict-native-gzip]",
+        f"{_RECOMPRESSED}test_full_batches_fit_into_a_topic_that_compresses_them_anew"
+        "[4.3.0-dead letters-inline-gzip]",
         outside="the model's rows have no size",
     ),
-    Guard(
+    guard(
         "a row is judged by its size after the codec of its topic",
-        "A row that fits only until the brokers compress it is a dead letter and does not stop "
-        "the query at each restart.",
-        (
-            Removal(
-                _REJECTING,
-                "        unsure = (stored > sure) & (sent <= self._client_bytes)\n",
-                "        unsure = (stored > limits) & (sent <= self._client_bytes)\n",
-            ),
-        ),
-        proofs(
-            _RECOMPRESSED + "test_a_row_that_only_fits_before_it_is_compressed_is_refused_by_name_"
-            "or_a_dead_letter[4.3.0-none-native-gzip]"
-        ),
+        "A row that fits only until the brokers compress it is a dead letter and does not stop the "
+        "query at each restart.",
+        swap(_REJECTING, "_find_too_large", "stored > sure", "stored > limits"),
+        f"{_RECOMPRESSED}test_a_row_that_only_fits_before_it_is_compressed_is_refused_by_name_or_a_dead_letter[4.3.0-none-native-gzip]",
         outside="the model's rows have no size",
     ),
-    Guard(
+    guard(
         "a codec's level counts where it compresses less than the default",
         "A row is a dead letter and does not stop the query at each restart.",
-        (
-            Removal(
-                "eos_sink/task/record_sizes.py",
-                "    how = pa.Codec(name, usual if level is None or usual is None else level)\n",
-                "    how = pa.Codec(name, usual)\n",
-            ),
+        swap(
+            "eos_sink/task/record_sizes.py",
+            "_compress",
+            "usual if level is None or usual is None else level",
+            "usual",
         ),
-        proofs(
-            _RECOMPRESSED + "test_a_level_that_compresses_less_than_the_default_is_not_taken_for_it"
-            "[4.3.0-the client's]",
-            _RECOMPRESSED + "test_a_level_that_compresses_less_than_the_default_is_not_taken_for_it"
-            "[4.3.0-the topic's]",
-        ),
+        f"{_LEVEL}[4.3.0-the client's]",
+        f"{_LEVEL}[4.3.0-the topic's]",
         outside="the model's rows have no size",
     ),
-    Guard(
+    guard(
         "long topics of dead letters are limited in each slice, and are not repeated",
         "They would take gigabytes, or be larger than the dead letter topic takes.",
-        (
-            Removal(
-                _REJECTING,
-                " + np.array([len(name) for name in names])[topics]\n",
-                "\n",
-            ),
-            Removal(_REJECTING, "{quote_name(name)}", "{name!r}"),
+        swap(
+            _REJECTING,
+            "_to_letters",
+            "RecordSizes(rows).sizes()[0] + ...",
+            "RecordSizes(rows).sizes()[0]",
+        )
+        + swap(
+            _REJECTING,
+            "_find_wrong_topics",
+            "what = ...",
+            'what = f"cannot be written: {name!r}" if name else "is null or empty"',
         ),
-        proofs(
-            _REJECTED + "test_dead_letters_with_long_topics_are_made_in_slices",
-            _REJECTED + "test_the_reason_of_a_dead_letter_does_not_repeat_a_long_topic",
-        ),
+        f"{_REJECTED}test_dead_letters_with_long_topics_are_made_in_slices",
+        f"{_REJECTED}test_the_reason_of_a_dead_letter_does_not_repeat_a_long_topic",
         outside="the model's rows have no size",
     ),
-    Guard(
+    guard(
         "dead letters do not make the queue of a task larger",
         "A topic that takes a gigabyte would let each task keep one.",
-        (
-            Removal(
-                _REJECTING,
-                "            self._client_bytes, "
-                "min(self._dead_letter_rules().max_bytes, self._letter_bytes)\n",
-                "            self._client_bytes, self._dead_letter_rules().max_bytes\n",
-            ),
+        swap(
+            _REJECTING,
+            "sizes",
+            "min(self._dead_letter_rules().max_bytes, ...)",
+            "self._dead_letter_rules().max_bytes",
         ),
-        proofs(
-            _REJECTED + "test_a_dead_letter_topic_that_takes_very_much_does_not_let_the_queue_grow"
-            "[default]"
-        ),
+        f"{_REJECTED}test_a_dead_letter_topic_that_takes_very_much_does_not_let_the_queue_grow[default]",
         outside="the model's rows have no size",
     ),
-    Guard(
+    guard(
         "dead letters are made in slices",
         "They would take the memory of their rows two times more.",
-        (
-            Removal(
-                _REJECTING,
-                "        slices = ends // _SLICE_BYTES + np.arange(len(rejected)) // _SLICE_ROWS\n",
-                "        slices = 0 * ends\n",
-            ),
-        ),
-        proofs(_REJECTED + "test_dead_letters_are_made_in_slices"),
+        swap(_REJECTING, "_to_letters", "slices = ...", "slices = 0 * ends"),
+        f"{_REJECTED}test_dead_letters_are_made_in_slices",
         outside="the model's rows have no size",
     ),
 )
