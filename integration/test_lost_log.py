@@ -41,7 +41,7 @@ def test_an_operator_sees_that_the_log_was_deleted(query: Query, kafka: KafkaClu
         check=False,
     )
     assert done.returncode == 1, done.stderr
-    assert [each["kind"] for each in json.loads(done.stdout)["concerns"]] == ["decision log gone"]
+    assert [each["kind"] for each in json.loads(done.stdout)["alerts"]] == ["decision log gone"]
 
 
 @VERSIONS

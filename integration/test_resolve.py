@@ -60,14 +60,14 @@ def test_what_was_there_is_not_written_again(
     assert seen["in_doubt"] == [0, 1, 2]
     assert seen["decision"]["batch"] == 1
     assert seen["decision"]["rows"] == PARTITIONS * ROWS
-    assert {t["witness"]["found"] for t in seen["transactions"]} == {"unreadable"}
-    assert {t["coordinator"]["state"] for t in seen["transactions"]} == {"Empty"}
-    assert {t["at_the_end"]["rows"] for t in seen["transactions"]} == {0}
+    assert {t["witness"]["found"] for t in seen["tasks"]} == {"unreadable"}
+    assert {t["coordinator"]["state"] for t in seen["tasks"]} == {"Empty"}
+    assert {t["at_the_end"]["rows"] for t in seen["tasks"]} == {0}
     assert all(topic["start"] == topic["end"] for topic in seen["topics"])
-    assert seen["owner"]["alive_here"] is False
+    assert seen["run"]["alive_here"] is False
     assert "add --yes" in operator.is_refused("visible", "--take-over")
     operator.chooses("visible")
-    assert operator.sees()["decision"]["ruling"]["visible"] == [0, 1, 2]
+    assert operator.sees()["decision"]["override"]["visible"] == [0, 1, 2]
     assert query.finish().written(1) == []
     later_batches(query)
 
@@ -101,7 +101,7 @@ def test_partitions_may_have_different_fates(
 
 def test_a_choice_against_the_evidence_is_refused(query: Query, operator: Operator) -> None:
     query.run_killed_at(FaultPoint.COMMITTER_SETTLE_AMID)
-    states = {t["partition"]: t["outcome"] for t in operator.sees()["transactions"]}
+    states = {t["partition"]: t["outcome"] for t in operator.sees()["tasks"]}
     assert sorted(states.values()) == ["committed", "open", "open"]
     committed = next(p for p, standing in states.items() if standing == "committed")
     open_ = next(p for p, standing in states.items() if standing == "open")
@@ -135,11 +135,11 @@ def test_markers_prove_what_the_coordinator_has_forgotten(
         },
     )
     seen = operator.sees()
-    gone = [t for t in seen["transactions"] if t["witness"]["found"] == "unreadable"]
+    gone = [t for t in seen["tasks"] if t["witness"]["found"] == "unreadable"]
     assert gone
-    assert {t["outcome"] for t in seen["transactions"]} == {"committed"}
+    assert {t["outcome"] for t in seen["tasks"]} == {"committed"}
     assert {t["at_the_end"]["marker"] for t in gone} == {"commit"}
-    assert all(0 < t["at_the_end"]["rows"] <= t["rows"] for t in seen["transactions"])
+    assert all(0 < t["at_the_end"]["rows"] <= t["rows"] for t in seen["tasks"])
     assert "Nothing is in doubt" in operator.is_refused("lost", "--yes")
     assert query.finish().written(1) == []
 
@@ -165,9 +165,9 @@ def test_the_decided_rows_at_the_end_of_the_topic_are_known_by_their_fingerprint
 ) -> None:
     query.run_killed_at(FaultPoint.COMMITTER_SETTLE_AFTER)
     seen = operator.sees()
-    assert all(t["at_the_end"]["same_rows"] for t in seen["transactions"])
+    assert all(t["at_the_end"]["same_rows"] for t in seen["tasks"])
     assert "8, the decided ones" in operator.types()
-    assert all(t["at_the_end"]["marker"] == "commit" for t in seen["transactions"])
+    assert all(t["at_the_end"]["marker"] == "commit" for t in seen["tasks"])
 
 
 def test_a_replay_with_other_rows_is_accepted(query: Query, operator: Operator) -> None:
@@ -260,7 +260,7 @@ def test_a_run_that_is_alive_is_noticed_and_refused_from_then_on(
     query: Query, operator: Operator, point: FaultPoint
 ) -> None:
     live = pause(query, point)
-    assert operator.sees()["owner"]["alive_here"] is True
+    assert operator.sees()["run"]["alive_here"] is True
     assert f"process {live.pid} on" in operator.is_refused("forget", "--yes")
     operator.chooses("forget")
     live.wake()
@@ -280,7 +280,7 @@ def test_from_another_machine_a_run_is_noticed_by_its_group_member(
     kafka.delete_records(query.topic)
     monkeypatch.setattr(socket, "gethostname", lambda: "elsewhere")
     seen = operator.sees(expect=WAITING)
-    assert (seen["owner"]["alive_here"], len(seen["members"])) == (False, 1)
+    assert (seen["run"]["alive_here"], len(seen["members"])) == (False, 1)
     for choice in ("visible", "lost", "accept", "forget"):
         said = operator.is_refused(choice, "--yes")
         for part in (

@@ -179,7 +179,7 @@ def test_the_status_of_a_query_is_read_with_the_options_in_its_plan(query: Spark
     assert started.awaitTermination(int(PATIENCE_S))
     found = eos_sink.status(started)
     assert (found.query, found.id) == (query.sink.names.query, started.id)
-    assert (found.batch, found.state, found.rows, found.transactions) == (
+    assert (found.batch, found.outcome, found.rows, found.transactions) == (
         0,
         "committed",
         ROWS,

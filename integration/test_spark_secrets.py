@@ -50,7 +50,7 @@ def stream(checkpoint, options):
     query.explain(True)
     print(query.lastProgress, query.status, query)
     status = eos_sink.status(query)
-    assert status.state == "committed", status
+    assert status.outcome == "committed", status
     print(status, asdict(status), status._repr_html_())
     query.stop()
 

@@ -6,20 +6,26 @@ import argparse
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from eos_sink.cli.arguments import add_connection, command_line, sink_options
+from eos_sink.cli.batch_text import (
+    describe_coordinator,
+    describe_decision,
+    describe_marker,
+    describe_witness,
+)
 from eos_sink.cli.output import Cell, CommandError, Mood, Report
 from eos_sink.cli.query_name import find_query
-from eos_sink.cli.status import describe_places, places_document
 from eos_sink.kafka.deadline import Deadline
+from eos_sink.ops.documents import batch_document, decision_document, evidence_document
 from eos_sink.protocol.model import BatchId, Numbering
 from eos_sink.protocol.outcome import Outcome
 from eos_sink.shell import sink_command
 
 if TYPE_CHECKING:
     from eos_sink.kafka.admin_interface import Admin
-    from eos_sink.ops.explain import Explanation
+    from eos_sink.ops.explain import Explanation, TaskFate
     from eos_sink.ops.status import QueryStatus
 
 NAME = "explain"
@@ -86,7 +92,7 @@ def explain(admin: Admin, arguments: argparse.Namespace) -> Report:
             Cell(str(each.partition)),
             Cell("-" if each.rows is None else f"{each.rows:,}"),
             Cell(each.fate.value, _MOODS.get(each.fate.value, Mood.PLAIN)),
-            Cell("; ".join(each.evidence) or "nothing"),
+            Cell("; ".join(list_evidence(found, each)) or "nothing"),
         )
         for each in found.fates
     )
@@ -94,15 +100,15 @@ def explain(admin: Admin, arguments: argparse.Namespace) -> Report:
     certain = decision is not None or found.known in (Known.GONE, Known.NOTHING)
     document = {
         "query": names.query,
-        "stream": found.stream,
-        "batch": found.batch,
+        **batch_document(BatchId(found.stream, found.batch)),
         "known": found.known,
         "latest": found.latest.batch if found.latest else None,
         "seq": written.record.seq if written else None,
+        "later_seq": found.later.record.seq if found.later else None,
         "decided_at_ms": written.at_ms if written else None,
         "rows": decision.total.rows if decision else None,
-        **places_document(decision),
-        "tasks": found.fates,
+        **decision_document(decision),
+        "tasks": [_task_document(each) for each in found.fates],
         "other_streams": others,
         "not_seen": unseen,
     }
@@ -113,7 +119,7 @@ def explain(admin: Admin, arguments: argparse.Namespace) -> Report:
             f"Other streams of this query have batches of their own (--stream): {streams}."
         )
     return Report(
-        ("task", "rows", "fate", "known from") if rows else (),
+        ("task", "rows", "outcome", "known from") if rows else (),
         rows,
         tuple(notes),
         ok=certain and all(each.fate in good for each in found.fates),
@@ -122,20 +128,65 @@ def explain(admin: Admin, arguments: argparse.Namespace) -> Report:
     )
 
 
+def _task_document(task: TaskFate) -> dict[str, Any]:
+    known = evidence_document(task.evidence) if task.evidence else {}
+    if task.state:
+        known = {**vars(task.state.transaction), "coordinator": {"state": task.state.status.value}}
+    return {
+        **known,
+        "partition": task.partition,
+        "rows": task.rows,
+        "outcome": task.fate.value,
+        "inline": task.inline,
+    }
+
+
+def list_evidence(batch: Explanation, task: TaskFate) -> Iterator[str]:
+    """Say from what it is known what became of a task; nothing if it is not known."""
+    from eos_sink.ops.explain import Fate
+
+    known = task.evidence
+    if task.inline:
+        yield "its rows are in the transaction of the decision"
+    elif task.fate is Fate.NO_ROWS:
+        yield "the decision has no rows of it"
+    elif task.replaced is not None:
+        yield (
+            f"an earlier decision of the batch names it with epoch {task.replaced.epoch}, the "
+            "latest one does not: only lost partitions are written again"
+        )
+    elif task.state is not None:
+        yield f"coordinator: {task.state.status.value}, epoch {task.state.transaction.epoch}"
+    if known is None:
+        return
+    if known.settled and batch.written is not None:
+        yield f"the log: all of it was seen visible (seq {batch.written.record.seq})"
+    if known.state is not None:
+        yield f"coordinator: {describe_coordinator(known)}"
+    if known.witness is not None:
+        yield f"witness {known.entry.witness}: {describe_witness(known)}"
+    if known.marker is not None:
+        yield f"marker: {describe_marker(known.marker)}"
+    if known.override is not None:
+        yield f"an operator's choice: {'visible' if known.override else 'lost'}"
+    if known.accepted:
+        yield "an operator has accepted the batch as it is"
+    if batch.later is not None:
+        yield f"a later batch was decided (seq {batch.later.record.seq})"
+
+
 def _list_notes(status: QueryStatus, batch: Explanation, reach: str) -> Iterator[str]:
     from eos_sink.ops.alerts import options_for
     from eos_sink.ops.explain import Known
 
     yield f"Query {status.query}, {BatchId(batch.stream, batch.batch)}: {batch.known.value}."
     if batch.written is not None and batch.decision is not None:
-        total = batch.decision.total
         at = datetime.fromtimestamp(batch.written.at_ms / 1000, timezone.utc)
         yield (
             f"Decided in seq {batch.written.record.seq} at {batch.written.position}, "
-            f"{at:%Y-%m-%d %H:%M:%S} UTC: {total.rows:,} rows, {total.bytes:,} "
-            f"bytes, slot {batch.decision.slot}, {batch.decision.partitions} tasks."
+            f"{at:%Y-%m-%d %H:%M:%S} UTC."
         )
-        yield from describe_places(batch.decision)
+        yield from describe_decision(batch.decision)
     outcomes = {each.fate for each in batch.fates}
     if batch.known is Known.LATEST and Outcome.OPEN in outcomes:
         yield "The driver, or the query's next start, commits what is decided and open."

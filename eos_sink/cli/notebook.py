@@ -7,17 +7,16 @@ import re
 from argparse import Namespace
 from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from eos_sink.cli.arguments import command_line
 from eos_sink.cli.output import Cell, Report, render, span
-from eos_sink.cli.status import state_cell
 from eos_sink.errors import ConfigurationError
 from eos_sink.kafka.deadline import Deadline
-from eos_sink.metrics.stats import Stats
 from eos_sink.ops.alerts import find_alerts
+from eos_sink.ops.documents import query_document
 from eos_sink.ops.history import History
 from eos_sink.ops.status import QueryStatus, Snapshot
 from eos_sink.options import SinkOptions, parse_options
@@ -65,7 +64,7 @@ class SinkStatus(SparkSide):
         batch: number of the latest decided batch; None before the first one.
         stream: Spark's id of the query that wrote it; another one than `id` after a start with a
             new checkpoint.
-        state: its outcome, as in `eos-sink status`; "-" before the first one.
+        outcome: as in `eos-sink status`; None before the first one.
         rows, bytes: of the batch.
         partitions: of the batch, in Spark.
         transactions: partitions of the batch that have their own transaction.
@@ -75,7 +74,7 @@ class SinkStatus(SparkSide):
             next start repeats the batch, and the sink writes nothing again. None: not known.
         driver: whether a driver runs the query: "live", "gone" or "unknown".
         open_decided, undecided: open transactions of the batch, and of one that is being written.
-        time_left_s: seconds until Kafka aborts the first of them; None if none is open.
+        left_ms: milliseconds until Kafka aborts the first of them; None if none is open.
         steps: seconds of each step, the latest time of each (docs/metrics.md).
         counts: since the query's first batch (docs/metrics.md).
         alerts: what needs an operator, with the command that helps.
@@ -88,7 +87,7 @@ class SinkStatus(SparkSide):
     log_topic: str
     batch: int | None
     stream: str | None
-    state: str
+    outcome: str | None
     rows: int
     bytes: int
     partitions: int
@@ -100,7 +99,7 @@ class SinkStatus(SparkSide):
     driver: str
     open_decided: int
     undecided: int
-    time_left_s: float | None
+    left_ms: int | None
     steps: Mapping[str, float]
     counts: Mapping[str, int]
     alerts: tuple[str, ...]
@@ -125,7 +124,7 @@ class SinkStatus(SparkSide):
         if self.batch is not None:
             tasks = f"{self.transactions} with a transaction, {self.inline_partitions} inline"
             lines += [
-                ("batch", f"{self.batch}: {self.state}"),
+                ("batch", f"{self.batch}: {self.outcome}"),
                 ("rows", f"{self.rows:,}"),
                 ("partitions", f"{self.partitions}: {tasks}"),
             ]
@@ -135,8 +134,8 @@ class SinkStatus(SparkSide):
         if self.behind is not None:
             lines.append(("in Spark's commit log", "not yet" if self.behind else "yes"))
         opened = f"{self.open_decided} decided, {self.undecided} undecided"
-        if self.time_left_s is not None:
-            opened += f"; Kafka aborts the first in {span(int(self.time_left_s * 1000))}"
+        if self.left_ms is not None:
+            opened += f"; Kafka aborts the first in {span(self.left_ms)}"
         lines += [("driver", self.driver), ("open transactions", opened)]
         if self.steps:
             took = ", ".join(f"{name} {seconds:.3f} s" for name, seconds in self.steps.items())
@@ -173,36 +172,18 @@ def make_status(spark: SparkSide, options: SinkOptions, found: Snapshot) -> Sink
         unreadable=(hidden,) if hidden else (),
         unrecorded=tuple(each for each in found.unrecorded if each.startswith(f"{names.group}-")),
     )
-    batch, decision = status.batch, status.decision
-    stats = status.record.stats if status.record else Stats()
-    left_ms = min((each.left_ms(found.at_ms) for each in status.open), default=None)
+    batch = status.batch
+    document = query_document(status, found.at_ms)
     behind = None
     if spark.committed is not None and batch is not None and batch.stream == spark.id:
         behind = batch.batch > spark.committed
     return SinkStatus(
         **vars(spark),
         at=_time(found.at_ms),
-        query=names.query,
-        prefix=names.prefix,
-        group=names.group,
         log_topic=options.log_topic,
-        batch=batch.batch if batch else None,
-        stream=batch.stream if batch else None,
-        state=state_cell(status).text,
-        rows=status.total.rows,
-        bytes=status.total.bytes,
-        partitions=decision.partitions if decision else 0,
-        transactions=len(decision.prepared) if decision else 0,
-        inline_partitions=len(decision.inlined) if decision else 0,
-        inline_rows=decision.inlined_total.rows if decision else 0,
         decided_at=None if status.decided_at_ms is None else _time(status.decided_at_ms),
         behind=behind,
-        driver=status.driver.value,
-        open_decided=sum(each.decided for each in status.open),
-        undecided=len(status.undecided),
-        time_left_s=None if left_ms is None else left_ms / 1000,
-        steps={step.label: time.last for step, time in stats.steps.items()},
-        counts={count.label: number for count, number in stats.counts.items()},
+        **{each.name: document[each.name] for each in fields(SinkStatus) if each.name in document},
         alerts=tuple(str(alert) for alert in find_alerts(own, _reach(options))),
     )
 

@@ -9,20 +9,32 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from eos_sink.cli.arguments import add_connection, sink_options
+from eos_sink.cli.batch_text import (
+    describe_coordinator,
+    describe_decision,
+    describe_marker,
+    describe_rows,
+    describe_witness,
+)
 from eos_sink.cli.live_run import check_driver
 from eos_sink.cli.output import Cell, Mood, Report
 from eos_sink.cli.query_name import confirm, find_query, list_queries
-from eos_sink.cli.status import describe_places, places_document
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Unseen
+from eos_sink.ops.documents import (
+    MARKER,
+    batch_document,
+    decision_document,
+    evidence_document,
+    rows_document,
+    run_document,
+)
 from eos_sink.protocol.outcome import Outcome
-from eos_sink.protocol.values import Visibility
 
 if TYPE_CHECKING:
     from eos_sink.decision_log import Entry
     from eos_sink.ops.resolve import Choice, QueryEvidence, TransactionEvidence
     from eos_sink.options import SinkOptions
-    from eos_sink.protocol.model import Decision, RowDigest
 
 NAME = "resolve"
 HELP = "Show why a query needs an operator, and carry out the operator's choice."
@@ -46,13 +58,6 @@ _CHOICES = {
     "it has, and partitions that were lost stay lost",
     "forget": "the decision is dropped: what Spark runs next is written, even if Kafka has it",
 }
-_WITNESS = {
-    Visibility.COMMITTED: "there",
-    Visibility.ABORTED: "skipped",
-    Visibility.UNREADABLE: "unreadable",
-    None: None,
-}
-_MARKERS = {True: "commit", False: "abort", None: "none"}
 _COLUMNS = ("partition", "rows", "coordinator", "witness", "rows at the end", "marker", "outcome")
 _MOODS = {Outcome.COMMITTED: Mood.GOOD, Outcome.IN_DOUBT: Mood.BAD, Outcome.LOST: Mood.BAD}
 
@@ -165,16 +170,14 @@ def make_report(
 
 
 def _make_row(each: TransactionEvidence) -> tuple[Cell, ...]:
-    state, witness = each.evidence.state, each.evidence.witness
-    other = " (of another)" if state and state.is_not(each.transaction) else ""
     same = ", the decided ones" if each.same_rows else ""
     return (
         Cell(str(each.entry.partition)),
-        Cell(str(each.entry.digest.rows)),
-        Cell(f"{state.status.value}{other}" if state else "not asked"),
-        Cell(_WITNESS[witness] or "not asked"),
-        Cell(f"{each.trace.rows}{same}"),
-        Cell(_MARKERS[each.marker]),
+        Cell(f"{each.entry.digest.rows:,}"),
+        Cell(describe_coordinator(each.evidence)),
+        Cell(describe_witness(each.evidence)),
+        Cell(f"{each.trace.rows:,}{same}"),
+        Cell(describe_marker(each.marker)),
         Cell(each.outcome.value, _MOODS.get(each.outcome, Mood.PLAIN)),
     )
 
@@ -208,7 +211,7 @@ def _list_notes(options: SinkOptions, evidence: QueryEvidence) -> Iterator[str]:
         what = f"The group {names.group} cannot be seen, so a choice needs --take-over"
         yield str(evidence.members.error(what))
     if evidence.decision is not None:
-        yield from _describe_decision(evidence.decision)
+        yield from describe_decision(evidence.decision)
     for each in evidence.in_doubt:
         yield _describe_doubt(each)
     for tail in evidence.tails:
@@ -224,46 +227,21 @@ def _list_notes(options: SinkOptions, evidence: QueryEvidence) -> Iterator[str]:
         yield f"Open and undecided: {len(evidence.undecided)}; the next start aborts them."
 
 
-def _describe_decision(decision: Decision) -> Iterator[str]:
-    yield (
-        f"Decision: {decision.batch}, slot {decision.slot}, {decision.partitions} partitions, "
-        f"{_describe_rows(decision.total)}."
-    )
-    yield from describe_places(decision)
-    override = decision.override
-    if override.accepted:
-        yield "An operator has accepted it as it is."
-    if override.complete:
-        yield "An operator lets the next start complete it."
-    if decision.completed:
-        yield "It was completed by a replay in other partitions, which are numbered last."
-    if override.visible:
-        yield f"Visible by an operator's choice: partitions {sorted(override.visible)}."
-    if override.lost:
-        yield f"Lost by an operator's choice: partitions {sorted(override.lost)}."
-
-
 def _describe_doubt(each: TransactionEvidence) -> str:
     entry, trace = each.entry, each.trace
     seen = f"{trace.rows} of its {entry.digest.rows} rows are at the topic's end"
     if each.same_rows:
         seen += ", with its fingerprint"
     elif trace.rows:
-        seen += f" ({_describe_rows(each.found)}; decided: {_describe_rows(entry.digest)})"
+        seen += f" ({describe_rows(each.found)}; decided: {describe_rows(entry.digest)})"
     doubt = f"In doubt: partition {entry.partition}, witness {entry.witness} unreadable"
     return f"{doubt}; {seen}."
-
-
-def _describe_rows(rows: RowDigest) -> str:
-    return f"{rows.rows} rows, {rows.bytes} bytes, fingerprint {rows.fingerprint:016x}"
 
 
 def _document(
     options: SinkOptions, evidence: QueryEvidence, choice: Choice | None, written: Entry | None
 ) -> dict[str, Any]:
-    from eos_sink.driver.processes import is_alive_here
-
-    entry, decision, run = evidence.entry, evidence.decision, evidence.run
+    entry, decision = evidence.entry, evidence.decision
     return {
         "query": options.names.query,
         "group": options.names.group,
@@ -273,63 +251,37 @@ def _document(
             "offset": entry.position.offset if entry and entry.seq else None,
             "seq": evidence.seq,
         },
-        "owner": run
-        and {
-            "host": run.host,
-            "pid": run.pid,
-            "started_ms": run.started_ms,
-            "known_as": run.tool or str(run.origin),
-            "alive_here": is_alive_here(run),
-        },
+        "run": run_document(evidence.run),
         "members": evidence.hosts,
         "decision": decision
         and {
-            "stream": decision.batch.stream,
-            "batch": decision.batch.batch,
+            **batch_document(decision.batch),
             "slot": decision.slot,
-            "partitions": decision.partitions,
-            **_rows_document(decision.total),
-            **places_document(decision),
-            "ruling": decision.override,
+            **rows_document(decision.total),
+            **decision_document(decision),
+            "override": decision.override,
         },
-        "transactions": [_transaction_document(each) for each in evidence.transactions],
+        "tasks": [_task_document(each) for each in evidence.transactions],
         "topics": [
             {key: value for key, value in vars(tail).items() if key != "traces"}
             | {"unread": tail.unread or None}
             for tail in evidence.tails
         ],
         "in_doubt": [each.entry.partition for each in evidence.in_doubt],
-        "undecided": [each.transactional_id for each in evidence.undecided],
+        "undecided_ids": [each.transactional_id for each in evidence.undecided],
         "committed_without_record": evidence.committed,
         "carried_out": choice.value if choice and written else None,
         "written_seq": written.seq if written else None,
     }
 
 
-def _transaction_document(each: TransactionEvidence) -> dict[str, Any]:
-    entry, state = each.entry, each.evidence.state
+def _task_document(each: TransactionEvidence) -> dict[str, Any]:
     return {
-        "partition": entry.partition,
-        "transactional_id": each.transaction.transactional_id,
-        "producer_id": entry.producer_id,
-        "epoch": entry.epoch,
-        **_rows_document(entry.digest),
-        "outcome": each.outcome.value,
-        "coordinator": state
-        and {
-            "state": state.status.value,
-            "producer_id": state.transaction.producer_id,
-            "epoch": state.transaction.epoch,
-        },
-        "witness": {**vars(entry.witness), "found": _WITNESS[each.evidence.witness]},
+        **evidence_document(each.evidence),
         "at_the_end": {
-            **_rows_document(each.found),
+            **rows_document(each.found),
             "rows": each.trace.rows,
-            "marker": _MARKERS[each.marker],
+            "marker": MARKER[each.marker],
             "same_rows": each.same_rows,
         },
     }
-
-
-def _rows_document(rows: RowDigest) -> dict[str, Any]:
-    return {"rows": rows.rows, "bytes": rows.bytes, "fingerprint": f"{rows.fingerprint:016x}"}

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
-from typing import Any
 
 from eos_sink.cli.arguments import add_connection, command_line, sink_options
 from eos_sink.cli.output import Cell, CommandError, Mood, Report, span
 from eos_sink.cli.query_name import find_query
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.ops.alerts import find_alerts
-from eos_sink.ops.status import QueryStatus, QueryTransaction, Snapshot
-from eos_sink.protocol.model import BatchId, Decision, Numbering
-from eos_sink.protocol.outcome import Outcome
+from eos_sink.ops.documents import query_document, transaction_document
+from eos_sink.ops.status import QueryStatus, Snapshot
+from eos_sink.protocol.model import BatchId, Numbering
 
 NAME = "status"
 HELP = "Show what each query has decided, what is open, and what needs an operator."
@@ -30,11 +29,12 @@ could not be read; 2 no broker answers, or there is no such query
 """
 
 _MOODS = {
-    Outcome.COMMITTED: Mood.GOOD,
-    Outcome.OPEN: Mood.WARN,
-    Outcome.LOST: Mood.BAD,
-    Outcome.IN_DOUBT: Mood.BAD,
-    Outcome.UNKNOWN: Mood.WARN,
+    "committed": Mood.GOOD,
+    "open": Mood.WARN,
+    "lost": Mood.BAD,
+    "in doubt": Mood.BAD,
+    "unknown": Mood.WARN,
+    "unreadable": Mood.BAD,
 }
 
 
@@ -94,7 +94,7 @@ def make_report(found: Snapshot, arguments: argparse.Namespace) -> Report:
             for each in found.unreadable
         ],
         "not_seen": found.problems,
-        "concerns": alerts,
+        "alerts": alerts,
     }
     return Report(
         tuple(tables[0]) if tables else (),
@@ -132,7 +132,7 @@ def _columns(status: QueryStatus, now_ms: int) -> dict[str, Cell]:
         "rows": Cell(f"{status.total.rows:,}" if status.decision else "-"),
         "decided": Cell(decided_ago(status, now_ms)),
         "driver": Cell(status.driver.value),
-        "open decided": Cell(str(sum(each.decided for each in status.open))),
+        "open decided": Cell(str(status.open_decided)),
         "undecided": Cell(str(len(status.undecided))),
         "oldest": Cell("-" if oldest is None else span(oldest)),
         "time left": Cell(time_left(status, now_ms)),
@@ -148,17 +148,14 @@ def decided_ago(status: QueryStatus, now_ms: int) -> str:
 
 def time_left(status: QueryStatus, now_ms: int) -> str:
     """The time until Kafka aborts the first of the open transactions."""
-    left = min((each.left_ms(now_ms) for each in status.open), default=None)
+    left = status.left_ms(now_ms)
     return "-" if left is None else span(left)
 
 
 def state_cell(status: QueryStatus) -> Cell:
     """The outcome of the latest decision."""
-    if status.history.hidden is not None:
-        return Cell("unreadable", Mood.BAD)
-    if status.outcome is None:
-        return Cell("-")
-    return Cell(status.outcome.value, _MOODS.get(status.outcome, Mood.PLAIN))
+    state = status.state or "-"
+    return Cell(state, _MOODS.get(state, Mood.PLAIN))
 
 
 def name_batch(batch: BatchId | None) -> str:
@@ -168,67 +165,3 @@ def name_batch(batch: BatchId | None) -> str:
     if batch.numbering is Numbering.ONCE:
         return f"write {batch.stream.removeprefix(Numbering.ONCE.value)[:8]}"
     return f"version {batch.batch}" if batch.numbering is Numbering.VERSION else str(batch.batch)
-
-
-def describe_places(decision: Decision) -> Iterator[str]:
-    """Where rows of the batch are, if not in the transactions of its tasks and in their topics."""
-    if decision.inlined:
-        some, every = len(decision.inlined), len(decision.digests)
-        rows = f"{decision.inlined_total.rows:,} rows, of {some} of the {every} tasks with rows,"
-        what = "All its rows" if some == every else rows
-        yield f"{what} are in the transaction of the decision and became visible with it."
-    if decision.dead_letters:
-        tasks = ", ".join(str(each.partition) for each in decision.dead_letters)
-        yield (
-            f"{decision.dead_letter_rows:,} of its rows, of the tasks {tasks}, are in the dead "
-            f"letter topic {decision.dead_letter_topic}."
-        )
-
-
-def places_document(decision: Decision | None) -> dict[str, Any]:
-    """The same as JSON."""
-    return {
-        "inline_partitions": len(decision.inlined) if decision else 0,
-        "inline_rows": decision.inlined_total.rows if decision else 0,
-        "dead_letter_rows": decision.dead_letter_rows if decision else 0,
-        "dead_letter_topic": (decision.dead_letter_topic if decision else "") or None,
-    }
-
-
-def query_document(status: QueryStatus, now_ms: int) -> dict[str, Any]:
-    """A query as JSON."""
-    batch, decision, hidden = status.batch, status.decision, status.history.hidden
-    return {
-        "query": status.names.query,
-        "prefix": status.names.prefix,
-        "group": status.names.group,
-        "seq": status.seq,
-        "batch": batch and {"stream": batch.stream, "number": batch.batch, "text": str(batch)},
-        "rows": status.total.rows,
-        "bytes": status.total.bytes,
-        "partitions": decision.partitions if decision else 0,
-        **places_document(decision),
-        "dead_letter_rows_total": status.dead_letter_rows,
-        "decided_at_ms": status.decided_at_ms,
-        "outcome": status.outcome and status.outcome.value,
-        "lost": status.partitions_that_are(Outcome.LOST),
-        "in_doubt": status.partitions_that_are(Outcome.IN_DOUBT),
-        "driver": status.driver.value,
-        "members": list(status.hosts or ()),
-        "owner": status.run and str(status.run),
-        "open": [transaction_document(each, now_ms) for each in status.open],
-        "unreadable_at": hidden and str(hidden.position),
-    }
-
-
-def transaction_document(each: QueryTransaction, now_ms: int) -> dict[str, Any]:
-    """A transaction as JSON."""
-    return {
-        **vars(each.transaction),
-        "query": each.names.query if each.names else None,
-        "slot": each.task.slot if each.task else None,
-        "partition": each.task.partition if each.task else None,
-        "decided": each.decided,
-        "age_ms": each.age_ms(now_ms) if each.open else None,
-        "left_ms": each.left_ms(now_ms) if each.open else None,
-    }

@@ -14,8 +14,8 @@ from eos_sink.cli.arguments import add_connection, command_line, sink_options
 from eos_sink.cli.live_run import check_driver
 from eos_sink.cli.output import Cell, CommandError, Mood, Report, printable, span
 from eos_sink.cli.query_name import confirm
-from eos_sink.cli.status import transaction_document
 from eos_sink.kafka.deadline import Deadline
+from eos_sink.ops.documents import batch_document, transaction_document
 from eos_sink.shell import quote, sink_command
 
 if TYPE_CHECKING:
@@ -331,8 +331,7 @@ def _document(each: QueryTransaction, now_ms: int) -> dict[str, Any]:
         **transaction_document(each, now_ms),
         "state": each.state.status,
         "timeout_ms": each.state.timeout_ms,
-        "batch": decision.batch.batch if decision else None,
-        "stream": decision.batch.stream if decision else None,
+        **batch_document(decision.batch if decision else None),
         "seq": each.written.record.seq if each.written else None,
         "rows": each.entry.digest.rows if each.entry else None,
     }

@@ -23,7 +23,6 @@ from eos_sink.cli.output import (
 from eos_sink.cli.status import (
     decided_ago,
     name_batch,
-    query_document,
     select_queries,
     state_cell,
     time_left,
@@ -32,6 +31,7 @@ from eos_sink.errors import EosSinkError
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.ops.activity import ActivityTracker, EventKind, QueryEvent, Throughput
 from eos_sink.ops.alerts import find_alerts
+from eos_sink.ops.documents import batch_document, query_document, run_document
 from eos_sink.ops.status import Snapshot
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ _EVENT_MOODS = {
     EventKind.REWRITTEN: Mood.WARN,
     EventKind.GIVEN_UP: Mood.WARN,
     EventKind.STARTED: Mood.WARN,
-    EventKind.RULED: Mood.BAD,
+    EventKind.CHOSEN: Mood.BAD,
 }
 _LEFT = {"query", "state", "rows of the last batches", "driver"}
 
@@ -165,14 +165,14 @@ class JsonLines:
                     "at_ms": each.at_ms,
                     "query": each.query,
                     "event": each.kind.name.lower(),
-                    "batch": each.batch or None,
+                    **batch_document(each.batch),
                     "rows": each.rows,
-                    "dead_letters": each.dead_letters,
-                    "who": each.who or None,
+                    "dead_letter_rows": each.dead_letters,
+                    "run": run_document(each.run),
                 }
                 for each in events
             ],
-            "concerns": [str(each) for each in find_alerts(look, self._reach)],
+            "alerts": find_alerts(look, self._reach),
         }
         print(json.dumps(document, default=encode_value), file=self._out, flush=True)
 
@@ -289,7 +289,7 @@ def _columns(measured: Throughput, now_ms: int) -> dict[str, str | Text]:
     from rich.text import Text
 
     status, state = measured.status, state_cell(measured.status)
-    decided = sum(each.decided for each in status.open)
+    decided = status.open_decided
     undecided = str(len(status.undecided))
     return {
         "query": Text(printable(status.query)),
@@ -319,8 +319,8 @@ def describe_event(event: QueryEvent) -> str:
         return f"{event.batch} decided, {event.rows:,} rows{letters}"
     if event.kind is EventKind.SETTLED:
         return f"{event.batch} settled"
-    if event.who:
-        return f"{event.kind.value}: {event.who}"
+    if event.run:
+        return f"{event.kind.value}: {event.run}"
     return str(event.kind.value) + (f", {event.batch}" if event.batch else "")
 
 

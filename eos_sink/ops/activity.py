@@ -11,7 +11,7 @@ from eos_sink.kafka.interfaces import Unseen
 from eos_sink.metrics.names import Count
 from eos_sink.ops.history import Written
 from eos_sink.ops.status import QueryStatus, Snapshot
-from eos_sink.protocol.model import Decision, LogRecord
+from eos_sink.protocol.model import BatchId, Decision, LogRecord, Run
 from eos_sink.protocol.outcome import Outcome
 
 WINDOW_MS = 60_000
@@ -31,7 +31,7 @@ class EventKind(Enum):
     STARTED = "a run has begun"
     RECOVERED = "recovered"
     GIVEN_UP = "a batch was given up"
-    RULED = "an operator has chosen"
+    CHOSEN = "an operator has chosen"
     REPEATED = "written again"
     """The record repeats the one before: batches planned before it can no longer be decided."""
 
@@ -46,18 +46,18 @@ class QueryEvent:
     Attributes:
         at_ms: milliseconds since the epoch, by the clock of the record's driver; of a SETTLED that
             no record shows, by the local clock.
-        batch: the decided batch; may be empty.
+        batch: the decided one, if there is one.
         rows: of a DECIDED batch, else 0.
         dead_letters: those of them that are in the dead letter topic.
-        who: the run that has started or been replaced by an operator, else empty.
+        run: the one that has started, or the command of an operator that has chosen.
     """
 
     at_ms: int
     query: str
     kind: EventKind
-    batch: str = ""
+    batch: BatchId | None = None
     rows: int = 0
-    who: str = ""
+    run: Run | None = None
     dead_letters: int = 0
 
 
@@ -113,8 +113,7 @@ class ActivityTracker:
                 continue
             if self._settled.get(query) != decision:
                 self._settled[query] = decision
-                batch = str(decision.batch)
-                found.append(QueryEvent(look.at_ms, query, EventKind.SETTLED, batch))
+                found.append(QueryEvent(look.at_ms, query, EventKind.SETTLED, decision.batch))
         for decided in self._decided.values():
             old = [each for each in decided if each.at_ms < look.at_ms - WINDOW_MS]
             del decided[: min(len(old), max(0, len(decided) - self._recent))]
@@ -168,16 +167,16 @@ def _read_event(before: LogRecord | None, written: Written) -> QueryEvent:
         at_ms=written.at_ms,
         query=written.query,
         kind=kind,
-        batch=str(decision.batch) if decision else "",
+        batch=decision.batch if decision else None,
         rows=decision.total.rows if decision and kind is EventKind.DECIDED else 0,
         dead_letters=decision.dead_letter_rows if decision and kind is EventKind.DECIDED else 0,
-        who=str(record.run or "") if kind in (EventKind.STARTED, EventKind.RULED) else "",
+        run=record.run if kind in (EventKind.STARTED, EventKind.CHOSEN) else None,
     )
 
 
 def _kind_of(before: LogRecord | None, record: LogRecord) -> EventKind:
     if record.run is not None and record.run.tool:
-        return EventKind.RULED
+        return EventKind.CHOSEN
     earlier = before.decision if before else None
     if record.decision is not None and not record.decision.repeats(earlier):
         again = earlier is not None and earlier.batch == record.decision.batch

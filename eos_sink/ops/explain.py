@@ -20,7 +20,7 @@ from eos_sink.ops.history import History, Written
 from eos_sink.ops.status import QueryStatus
 from eos_sink.protocol.model import BatchId, Decision, Numbering, Prepared
 from eos_sink.protocol.outcome import Evidence, Outcome, evidence_in_log, outcome
-from eos_sink.protocol.values import TransactionState, TransactionStatus, Visibility
+from eos_sink.protocol.values import TransactionState, TransactionStatus
 
 
 class Fate(Enum):
@@ -49,16 +49,21 @@ class Known(Enum):
 
 @dataclass(frozen=True)
 class TaskFate:
-    """What became of one task of the batch, with each piece of evidence for it.
+    """What became of one task of the batch, and from what it is known.
 
     Attributes:
+        evidence: about its transaction, if the batch's decision names one.
+        state: of a transaction that no decision names.
+        replaced: its entry in an earlier decision of the batch, which the latest one has not.
         inline: its rows are in the decision's transaction.
     """
 
     partition: int
     fate: Outcome | Fate
     rows: int | None
-    evidence: tuple[str, ...]
+    evidence: Evidence | None = None
+    state: TransactionState | None = None
+    replaced: Prepared | None = None
     inline: bool = False
 
 
@@ -207,28 +212,21 @@ def decided_fates(batch: Explanation, known: Iterable[Evidence]) -> list[TaskFat
     decision = batch.decision
     assert decision is not None
     found = [
-        TaskFate(
-            each.entry.partition, outcome(each), each.entry.digest.rows, _list_evidence(batch, each)
-        )
+        TaskFate(each.entry.partition, outcome(each), each.entry.digest.rows, each)
         for each in known
     ]
-    why = "its rows are in the transaction of the decision"
     found += [
-        TaskFate(each.partition, Outcome.COMMITTED, each.digest.rows, (why,), inline=True)
+        TaskFate(each.partition, Outcome.COMMITTED, each.digest.rows, inline=True)
         for each in decision.inlined
     ]
-    for entry in batch.replaced:
-        why = (
-            f"an earlier decision of the batch names it with epoch {entry.epoch}, the latest one "
-            "does not: only lost partitions are written again"
-        )
-        found.append(TaskFate(entry.partition, Fate.REWRITTEN, entry.digest.rows, (why,)))
-    written = decision.digests
-    why = "the decision has no rows of it"
     found += [
-        TaskFate(number, Fate.NO_ROWS, 0, (why,))
+        TaskFate(each.partition, Fate.REWRITTEN, each.digest.rows, replaced=each)
+        for each in batch.replaced
+    ]
+    found += [
+        TaskFate(number, Fate.NO_ROWS, 0)
         for number in range(decision.partitions)
-        if number not in written
+        if number not in decision.digests
     ]
     return sorted(found, key=lambda each: each.partition)
 
@@ -250,34 +248,5 @@ def undecided_fates(
         task = names.parse_task(state.transaction.transactional_id)
         fate = _UNDECIDED.get(state.status)
         if task and fate and not (decision and task.slot == decision.slot):
-            why = f"coordinator: {state.status.value}, epoch {state.transaction.epoch}"
-            found.append(TaskFate(task.partition, fate, None, (why,)))
+            found.append(TaskFate(task.partition, fate, None, state=state))
     return sorted(found, key=lambda each: each.partition)
-
-
-_WITNESS = {
-    Visibility.COMMITTED: "there",
-    Visibility.ABORTED: "skipped by read_committed",
-    Visibility.UNREADABLE: "unreadable (deleted or compacted)",
-}
-
-
-def _list_evidence(batch: Explanation, known: Evidence) -> tuple[str, ...]:
-    found, state = [], known.state
-    if known.settled and batch.written is not None:
-        found.append(f"the log: all of it was seen visible (seq {batch.written.record.seq})")
-    if state is not None:
-        other = state.is_not(known.transaction)
-        whose = f", but of a later attempt (epoch {state.transaction.epoch})" if other else ""
-        found.append(f"coordinator: {state.status.value}{whose}")
-    if known.witness is not None:
-        found.append(f"witness {known.entry.witness}: {_WITNESS[known.witness]}")
-    if known.marker is not None:
-        found.append(f"marker: {'commit' if known.marker else 'abort'}")
-    if known.override is not None:
-        found.append(f"an operator's choice: {'visible' if known.override else 'lost'}")
-    if known.accepted:
-        found.append("an operator has accepted the batch as it is")
-    if batch.later is not None:
-        found.append(f"a later batch was decided (seq {batch.later.record.seq})")
-    return tuple(found)

@@ -160,6 +160,13 @@ class QueryStatus:
         """The outcome of the decision; None without one."""
         return batch_outcome(self.outcomes.values()) if self.decision else None
 
+    @property
+    def state(self) -> str | None:
+        """The outcome as it is shown: the latest record may be unreadable."""
+        if self.history.hidden is not None:
+            return "unreadable"
+        return self.outcome.value if self.outcome else None
+
     def partitions_that_are(self, outcome: Outcome) -> list[int]:
         return sorted(number for number, each in self.outcomes.items() if each is outcome)
 
@@ -181,6 +188,15 @@ class QueryStatus:
     def undecided(self) -> tuple[QueryTransaction, ...]:
         """Open transactions of tasks that the decision does not name."""
         return tuple(each for each in self.open if each.task and not each.decided)
+
+    @property
+    def open_decided(self) -> int:
+        """The number of open transactions that the decision names."""
+        return sum(each.decided for each in self.open)
+
+    def left_ms(self, now_ms: int) -> int | None:
+        """The time until Kafka aborts the first of the open transactions; None if none is open."""
+        return min((each.left_ms(now_ms) for each in self.open), default=None)
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ def look(world: World, spark: SparkSide = SPARK, **kafka: str) -> SinkStatus:
 
 def test_before_the_first_batch_there_is_nothing_to_say_about_one(world: World) -> None:
     found = look(world)
-    assert (found.batch, found.state, found.behind, found.alerts) == (None, "-", None, ())
+    assert (found.batch, found.outcome, found.behind, found.alerts) == (None, None, None, ())
     assert found.group == world.options.names.group in repr(found)
     assert "commit log" not in repr(found)
 
@@ -39,7 +39,7 @@ def test_a_batch_has_its_rows_steps_and_place_in_spark_s_commit_log(world: World
     driver.run(0, [b"a"])
     driver.run(1, [b"b"], [b"c"], [])
     found = look(world)
-    assert (found.batch, found.stream, found.state, found.rows) == (1, STREAM, "committed", 2)
+    assert (found.batch, found.stream, found.outcome, found.rows) == (1, STREAM, "committed", 2)
     assert (found.partitions, found.transactions, found.inline_partitions) == (3, 2, 0)
     assert (found.behind, found.driver, found.counts["batches"]) == (True, "live", 2)
     assert "settle" in found.steps
@@ -57,11 +57,11 @@ def test_an_unsettled_batch_is_an_alert_with_a_command_that_reaches_the_cluster(
     driver.plans.process.kill()
     world.cluster.groups.end_session(world.options.names.group)
     found = look(world, sasl_mechanism="PLAIN", sasl_password="canary")
-    assert (found.state, found.open_decided, found.driver) == ("open", 2, "gone")
+    assert (found.outcome, found.open_decided, found.driver) == ("open", 2, "gone")
     (alert,) = found.alerts
     assert "eos-sink transactions commit" in alert
     assert "--bootstrap-server kafka:9092 --command-config FILE" in alert
-    assert found.time_left_s is not None
+    assert found.left_ms is not None
     for text in (repr(found), found._repr_html_(), repr(asdict(found))):
         assert "canary" not in text
         assert "transactions commit" in text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 from typing import Any
 
@@ -23,6 +24,7 @@ from tests.fakes.log import Outcome, Txn
 from tests.fakes.process import At, Killed, Moment
 from tests.protocol.driver import Driver, Job, decide_and_die
 from tests.protocol.world import TOPIC, World, batch_options, late_attempt, log, open_ids, options
+from tests.snippets import ROOT
 
 
 @pytest.fixture
@@ -136,7 +138,7 @@ def test_what_a_dead_driver_left_needs_an_operator(world: World, ops: Operator) 
     (query,) = document["queries"]
     assert (query["outcome"], query["driver"], query["rows"]) == ("open", "gone", 2)
     assert [each["left_ms"] for each in query["open"]] == [40_000] * 2
-    assert [each["kind"] for each in document["concerns"]] == ["decided and not settled"]
+    assert [each["kind"] for each in document["alerts"]] == ["decided and not settled"]
 
 
 def test_one_query_is_found_by_its_name_and_a_wrong_one_by_its_neighbours(
@@ -148,6 +150,15 @@ def test_one_query_is_found_by_its_name_and_a_wrong_one_by_its_neighbours(
         ops.status("storm")
     with pytest.raises(CommandError, match="story-0000000000"):
         ops.status("story-0000000000")
+
+
+def test_the_page_documents_each_key_of_a_query(world: World, ops: Operator) -> None:
+    decide_and_end(world)
+    found = ops.status().document
+    assert found is not None
+    page = (ROOT / "docs" / "status.md").read_text().partition("## For programs")[2]
+    keys = [key for row in re.findall(r"^\| (`.+?) \|", page, re.M) for key in row.split(", ")]
+    assert sorted(keys) == sorted(f"`{key}`" for key in found["queries"][0])
 
 
 def test_foreign_and_newer_records_are_listed_and_the_rest_is_shown(
@@ -334,7 +345,7 @@ def test_each_task_of_a_batch_is_explained(world: World, ops: Operator) -> None:
     ]
     world.cluster.coordinator.time_out()
     assert [row[2] for row in cells(ops.explains(0))] == ["lost", "lost", "no rows"]
-    assert "skipped by read_committed" in cells(ops.explains(0))[0][3]
+    assert ": skipped" in cells(ops.explains(0))[0][3]
     driver = Driver(world)
     driver.committer.commit(driver.write(driver.planner.plan(), 0, [b"a"], [b"b"], []))
     found = ops.explains(0)
@@ -401,7 +412,7 @@ def test_the_document_of_a_batch_has_its_tasks(world: World, ops: Operator) -> N
     decide_and_end(world)
     document = json.loads(render(ops.explains(0), as_json=True))
     assert (document["known"], document["rows"], document["seq"]) == ("the latest decision", 2, 2)
-    assert [task["fate"] for task in document["tasks"]] == ["open"] * 2 + ["no rows"]
+    assert [task["outcome"] for task in document["tasks"]] == ["open"] * 2 + ["no rows"]
 
 
 # --- rows in the transaction of the decision
@@ -499,7 +510,7 @@ def test_two_prefixes_of_one_query_are_two_rows(world: World) -> None:
     ops = Operator(one)
     found = ops.status()
     assert found.document is not None
-    told = {(q["query"], q["prefix"]): q["batch"]["number"] for q in found.document["queries"]}
+    told = {(q["query"], q["prefix"]): q["batch"] for q in found.document["queries"]}
     assert told == {(ops.query, "eos-sink-"): 0, (ops.query, "team-"): 3}
     assert found.document["unreadable"] == []
 

@@ -189,7 +189,7 @@ def test_a_doubt_is_shown_as_text_and_as_json(world: World) -> None:
     document = json.loads(render(report, as_json=True))
     assert document["in_doubt"] == [0, 1]
     assert document["decision"]["batch"] == 0
-    assert document["transactions"][0]["witness"]["found"] == "unreadable"
+    assert document["tasks"][0]["witness"]["found"] == "unreadable"
     assert document["carried_out"] is None
 
 

@@ -13,6 +13,7 @@ from eos_sink.ops.activity import (
     EventKind,
 )
 from eos_sink.ops.resolve import Choice
+from eos_sink.protocol.model import BatchId
 from tests.ops.operator import Eye, Operator, Watching, bring_into_doubt
 from tests.protocol.driver import LOADS, Driver, Job, decide_and_die
 from tests.protocol.world import TOPIC, World, batch_options, options
@@ -26,7 +27,7 @@ def test_a_batch_is_seen_decided_and_settled_once(world: World) -> None:
     decided, settled = watching.happened()
     assert (decided.kind, decided.rows, decided.query) == (EventKind.DECIDED, 1, settled.query)
     assert decided.batch == settled.batch
-    assert "batch 1" in settled.batch
+    assert settled.batch == BatchId("stream-1", 1)
     assert watching.kinds() == []
 
 
@@ -73,9 +74,9 @@ def test_an_operators_choice_is_seen(world: World) -> None:
     watching = Watching(world)
     watching.happened()
     Operator(world).chooses(Choice.VISIBLE)
-    ruled, _ = watching.happened()
-    assert ruled.kind is EventKind.RULED
-    assert "eos-sink resolve" in ruled.who
+    chosen, _ = watching.happened()
+    assert chosen.kind is EventKind.CHOSEN
+    assert "eos-sink resolve" in str(chosen.run)
 
 
 def test_a_run_that_begins_says_who_it_is(world: World) -> None:
@@ -83,7 +84,7 @@ def test_a_run_that_begins_says_who_it_is(world: World) -> None:
     Driver(world).planner.plan()
     (started,) = watching.happened()
     assert started.kind is EventKind.STARTED
-    assert "process" in started.who
+    assert "process" in str(started.run)
 
 
 def test_throughput_is_that_of_the_last_minute(world: World) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from eos_sink.cli.explain import list_evidence
 from eos_sink.identity import QueryNames
 from eos_sink.ops.explain import (
     Explanation,
@@ -108,7 +109,7 @@ def known_of(case: Explanation) -> list[Evidence]:
 def fate(case: Explanation, **found: Any) -> tuple[Outcome | Fate, str]:
     known = [replace(each, **found) for each in known_of(case)]
     first = decided_fates(case, known)[0]
-    return first.fate, "; ".join(first.evidence)
+    return first.fate, "; ".join(list_evidence(case, first))
 
 
 LATEST = find_batch(history((2, decision(7))), 7)
@@ -125,8 +126,8 @@ UNREADABLE = {"state": OTHERS, "witness": Visibility.UNREADABLE}
     [
         (LATEST, {"state": OWN}, Outcome.COMMITTED, "coordinator: CompleteCommit"),
         (LATEST, {"state": OPEN}, Outcome.OPEN, "coordinator: Ongoing"),
-        (LATEST, {"state": OTHERS}, Outcome.UNKNOWN, "of a later attempt"),
-        (LATEST, {"state": OTHERS, "witness": Visibility.ABORTED}, Outcome.LOST, "skipped by"),
+        (LATEST, {"state": OTHERS}, Outcome.UNKNOWN, "CompleteCommit (of another, epoch 9)"),
+        (LATEST, {"state": OTHERS, "witness": Visibility.ABORTED}, Outcome.LOST, ": skipped"),
         (LATEST, UNREADABLE, Outcome.IN_DOUBT, "unreadable"),
         (LATEST, {**UNREADABLE, "marker": True}, Outcome.COMMITTED, "marker: commit"),
         (LATEST, {**UNREADABLE, "marker": False}, Outcome.LOST, "marker: abort"),
