@@ -21,6 +21,9 @@ _JOBS = "tests/protocol/test_batch.py::"
 _ZOMBIE = "integration/test_zombies.py::"
 _REPLAY = "integration/test_replays.py::"
 _BAD = "integration/test_bad_input.py::"
+_MAY_BE_OPEN = (
+    "tests/task/test_writer.py::test_a_task_writes_nothing_while_what_its_id_has_left_may_be_open"
+)
 _REJECTED = "tests/task/test_rejected.py::"
 _RECOMPRESSED = "integration/test_recompressed.py::"
 _INLINED = "tests/protocol/test_inline.py::"
@@ -36,6 +39,15 @@ GUARDS = (
         "Its transaction may be open in a partition that had no leader when it was aborted.",
         never(_WRITER, "_open", "self._attempt"),
         "integration/test_markers.py::test_a_later_attempt_of_a_task_ends_what_the_earlier_one_has_left",
+        outside="the model's transactions end in all partitions at once",
+    ),
+    guard(
+        "a task looks where the driver could not",
+        "What its id has left open in a partition would end with its transaction: aborted rows "
+        "appear, committed ones are lost.",
+        never(_WRITER, "_open", "self._may_hang(...)"),
+        f"{_MAY_BE_OPEN}[a partition without an answer]",
+        f"{_MAY_BE_OPEN}[a producer without a name]",
         outside="the model's transactions end in all partitions at once",
     ),
     guard(
