@@ -3,7 +3,7 @@
     python -m proof.guards [--jobs N] [--page] [PART OF A NAME...]
 
 Without a name all of them, and the results go to docs/guards.md. Exit code 1: one went unnoticed.
-`--page` makes the page from the last results, for instance after `make spec`.
+`--page` makes that page from the last results, for instance after `make spec`.
 """
 
 from __future__ import annotations
@@ -24,13 +24,29 @@ from proof.guards.trial import Outcome, Trial, Verdict
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m proof.guards")
-    parser.add_argument("names", nargs="*", help="only guards with one of these in their name")
-    parser.add_argument("--jobs", type=int, default=2, help="how many at a time")
-    parser.add_argument("--page", action="store_true", help="only write the page again")
+    parser = argparse.ArgumentParser(
+        prog="python -m proof.guards",
+        description="Removes the guards one at a time and checks that a test fails each time. "
+        "Without a name all of them, and the results go to docs/guards.md.",
+        epilog="Exit code 1: one went unnoticed.",
+    )
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help="only guards with this in their name"
+    )
+    parser.add_argument("--jobs", type=int, default=2, help="how many at a time (2)")
+    parser.add_argument(
+        "--page", action="store_true", help="run nothing: make the page from the last results"
+    )
     given = parser.parse_args()
     if given.page:
-        page.write(page.kept())
+        results = page.kept()
+        missing = [guard.name for guard in GUARDS if guard.name not in results]
+        if missing:
+            raise SystemExit(
+                f"{page.KEPT} has no results of {len(missing)} guards, {missing[0]!r} first: run "
+                "these before."
+            )
+        page.write(results)
         return 0
     guards = [g for g in GUARDS if not given.names or any(n in g.name for n in given.names)]
     with start_kafka() as kafka:

@@ -26,7 +26,7 @@ _HEAD = (
 
 def keep(results: Mapping[str, list[Shown]]) -> None:
     """Add these results to those of earlier runs."""
-    kept = json.loads(KEPT.read_text()) if KEPT.exists() else {}
+    kept = _read()
     kept.update({name: [asdict(each) for each in shown] for name, shown in results.items()})
     KEPT.parent.mkdir(exist_ok=True)
     KEPT.write_text(json.dumps(kept, indent=1, default=lambda outcome: outcome.value))
@@ -44,8 +44,12 @@ def kept() -> dict[str, list[Shown]]:
             )
             for each in shown
         ]
-        for name, shown in json.loads(KEPT.read_text()).items()
+        for name, shown in _read().items()
     }
+
+
+def _read() -> dict[str, list[dict[str, Any]]]:
+    return json.loads(KEPT.read_text()) if KEPT.exists() else {}
 
 
 def _verdict(given: Mapping[str, Any]) -> Verdict:
