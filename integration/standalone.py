@@ -133,24 +133,9 @@ class Worker(_Daemon):
 
     def kill_executor(self, application: str | None = None) -> Executor:
         """SIGKILL an executor's JVM; its Python processes find out by themselves."""
-        return self._signal_executor(signal.SIGKILL, application)
-
-    def pause_executor(self, application: str | None = None) -> Executor:
-        return self._signal_executor(signal.SIGSTOP, application)
-
-    def resume_executor(self, executor: Executor) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(executor.pid, signal.SIGCONT)
-
-    def _signal_executor(self, number: signal.Signals, application: str | None) -> Executor:
         executor = self.wait_executor(application)
-        os.kill(executor.pid, number)
+        os.kill(executor.pid, signal.SIGKILL)
         return executor
-
-    @property
-    def executor_logs(self) -> str:
-        """What its executors have written to standard error."""
-        return "".join(path.read_text()[-4000:] for path in sorted(self._work.glob("*/*/stderr")))
 
 
 class StandaloneCluster:
@@ -224,12 +209,6 @@ class StandaloneCluster:
         )
         worker = next(w for w in self.workers if w.alive and w.executors(application))
         return worker.kill_executor(application)
-
-    def kill_worker(self, number: int = 0) -> Worker:
-        """A machine is lost: SIGKILL a worker with its executors and their Python processes."""
-        worker = self.workers[number]
-        worker.kill()
-        return worker
 
     def applications(self) -> list[str]:
         """Ids of the applications that the master knows to be running."""

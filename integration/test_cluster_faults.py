@@ -38,11 +38,6 @@ def group_coordinator(query: ClusterQuery) -> int:
     return query.cluster.group_coordinator(query.options.names.group)
 
 
-def log_leader(query: ClusterQuery) -> int:
-    home = query.log_home()
-    return query.cluster.leader_of(home.topic, home.partition)
-
-
 Role = Callable[[ClusterQuery], int]
 
 # The broker that the query needs next.

@@ -29,7 +29,6 @@ from tests.ops.doctor.cases import PYTHON
 from tests.snippets import PAGES, ROOT, Snippet, all_snippets, make_targets, snippets_of, table
 
 LANGUAGES = {"sh", "python", "properties", "text", "yaml"}
-_NAMED_TEST = re.compile(r"`((?:tests|integration)/[\w/]+\.py)(?:::(\w+))?")
 RUN = [snippet for snippet in all_snippets() if snippet.not_run is None]
 
 

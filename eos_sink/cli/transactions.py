@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import difflib
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
@@ -82,12 +83,17 @@ def check(arguments: argparse.Namespace) -> None:
         raise CommandError("--force is for transactions commit, with one ID")
 
 
-def carry_out(connect: Callable[[SinkOptions], Admin], arguments: argparse.Namespace) -> Report:
+def carry_out(
+    connect: Callable[[SinkOptions], Admin],
+    arguments: argparse.Namespace,
+    clock_ms: Callable[[], int] = lambda: int(time.time() * 1000),
+) -> Report:
     """Look, and do what is asked for.
 
     Args:
         connect: makes the clients of one query, which write to that query's part of the log.
         arguments: as `check` accepts them.
+        clock_ms: now, milliseconds since the epoch.
 
     Raises:
         CommandError, RefusedChoice, EosSinkError: nothing was done.
@@ -97,7 +103,7 @@ def carry_out(connect: Callable[[SinkOptions], Admin], arguments: argparse.Names
 
     deadline, prefix = Deadline(arguments.timeout), arguments.prefix
     admin = connect(sink_options(arguments))
-    snapshot = Observer(admin, prefix).look(deadline)
+    snapshot = Observer(admin, prefix, clock_ms).look(deadline)
     prefixes = [prefix, *(each for each in arguments.ids if not each.startswith(prefix))]
     listed = list_transactions(admin, snapshot, prefixes, deadline, open_only=arguments.open)
     if arguments.action == "list":

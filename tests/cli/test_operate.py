@@ -21,7 +21,7 @@ from eos_sink.ops.observer import Observer
 from eos_sink.protocol.model import BatchId, Numbering
 from tests.fakes.admin import FakeAdmin
 from tests.fakes.log import Outcome, Txn
-from tests.fakes.process import At, Killed, Moment
+from tests.fakes.process import At, Moment
 from tests.protocol.driver import Driver, Job, decide_and_die
 from tests.protocol.world import TOPIC, World, batch_options, late_attempt, log, open_ids, options
 from tests.snippets import ROOT
@@ -32,7 +32,6 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     world = World([])
     # The process of the tests is the run's, and lives on.
     monkeypatch.setattr(processes, "_is_local", lambda _: False)
-    monkeypatch.setattr(Observer.__init__, "__defaults__", (lambda: world.cluster.clock.ms,))
     monkeypatch.setattr(sys.stdin, "isatty", lambda: False, raising=False)
     return world
 
@@ -56,7 +55,9 @@ class Operator:
     def types(self, *words: str) -> Report:
         arguments = parsed("transactions", *words)
         transactions.check(arguments)
-        return transactions.carry_out(lambda _: self.admin, arguments)
+        return transactions.carry_out(
+            lambda _: self.admin, arguments, lambda: self.world.cluster.clock.ms
+        )
 
     def explains(self, batch: int, *words: str) -> Report:
         arguments = parsed("explain", self.query, str(batch), *words)
@@ -360,7 +361,6 @@ def test_a_write_without_a_number_is_explained_by_the_number_of_its_record(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     world = World([], options=batch_options())
-    monkeypatch.setattr(Observer.__init__, "__defaults__", (lambda: world.cluster.clock.ms,))
     ops = Operator(world)
     mine, other = (BatchId.numbered_by(Numbering.ONCE, name, 2) for name in ("mine", "other"))
     Job(world).run(mine, [b"a"])
@@ -447,11 +447,7 @@ def test_a_lost_transaction_does_not_touch_what_the_driver_wrote(
     world: World, ops: Operator, inline: Driver
 ) -> None:
     # Two rows come in two Arrow batches, so the first task opens a transaction.
-    reports = inline.write(inline.planner.plan(), 0, [b"a", b"b"], [b"c"], [])
-    process = inline.commits.process
-    At(process, "control.end", Moment.BEFORE, process.kill)
-    with pytest.raises(Killed):
-        inline.committer.commit(reports)
+    inline.dies_after_the_decision(0, [b"a", b"b"], [b"c"], [])
     end(world, inline)
     assert cells(ops.status())[0][2] == "open"
     assert [row[2] for row in cells(ops.explains(0))] == ["open", "committed", "no rows"]

@@ -90,10 +90,30 @@ class Driver:
 
     def dies_after_the_decision(
         self, batch: int | BatchId, *parts: Sequence[bytes], spark_run: str = ""
-    ) -> None:
+    ) -> list[TaskReport]:
+        reports = self.write(self.planner.plan(), batch, *parts, spark_run=spark_run)
+        self.dies_committing(reports)
+        return reports
+
+    def dies_committing(self, reports: Sequence[TaskReport]) -> None:
+        """Decide; before any transaction of a task is committed, the process is killed."""
         At(self.commits.process, "log_producer.commit", Moment.AFTER, self.commits.process.kill)
         with pytest.raises(Killed):
-            self.run(batch, *parts, spark_run=spark_run)
+            self.committer.commit(reports)
+
+    def loses(self, reports: Sequence[TaskReport], partition: int) -> None:
+        """Commit, while a late attempt takes the id of a partition right after the decision."""
+        slot = reports[0].slot
+        late = At(
+            self.commits.process,
+            "log_producer.commit",
+            Moment.AFTER,
+            lambda: late_attempt(self.world, slot, partition),
+        )
+        with pytest.raises(UnfinishedError) as lost:
+            self.committer.commit(reports)
+        assert late.process.hook is None
+        assert lost.value.data["partitions"] == [partition]
 
     def _kafka(self) -> FakeKafka:
         return FakeKafka(self.world.cluster, log_topic=self.world.options.log_topic)
@@ -125,9 +145,4 @@ def decide_and_die(world: World, *parts: Sequence[bytes], batch: int = 0) -> Dri
 def lose_last(world: World, *parts: Sequence[bytes]) -> None:
     """Batch 0, by default of two partitions, of which the last is aborted after the decision."""
     driver, parts = Driver(world), parts or ([b"a"], [b"b"])
-    reports = driver.write(driver.planner.plan(), 0, *parts)
-    slot, last = reports[0].slot, len(parts) - 1
-    process = driver.commits.process
-    At(process, "log_producer.commit", Moment.AFTER, lambda: late_attempt(world, slot, last))
-    with pytest.raises(UnfinishedError):
-        driver.committer.commit(reports)
+    driver.loses(driver.write(driver.planner.plan(), 0, *parts), len(parts) - 1)

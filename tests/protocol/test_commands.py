@@ -15,7 +15,6 @@ from tests.protocol.driver import Driver, decide_and_die
 from tests.protocol.world import World, options
 
 LOG, PREFIX = "team.log", "team b-"
-_COMMAND = re.compile(r"eos-sink (resolve .*?HOST:PORT(?: --[a-z-]+ (?:'.*?'|[\w.-]+))*)")
 
 
 def with_other_rows(world: World) -> None:

@@ -14,10 +14,10 @@ import pytest
 
 from eos_sink.errors import (
     BatchFailedError,
+    CommitFailedError,
     EosSinkError,
     OperatorNeededError,
     SupersededError,
-    UnfinishedError,
 )
 from eos_sink.protocol.model import BatchId, Plan
 from eos_sink.task.writer import TaskWriter
@@ -25,7 +25,7 @@ from tests.fakes.kafka import FakeKafka
 from tests.fakes.process import At, Killed, Moment
 from tests.protocol.actor import Actor
 from tests.protocol.driver import STREAM, Driver
-from tests.protocol.world import TOPIC, World, late_attempt, log, open_ids
+from tests.protocol.world import TOPIC, World, log, open_ids
 
 
 @pytest.fixture
@@ -119,9 +119,7 @@ def test_the_next_plan_ends_what_an_abort_of_a_decided_batch_left_open(
     plan = driver.planner.plan()
     reports = driver.write(plan, 0, [b"a"], [b"b"])
     driver.task(plan, 0, 5, [b"of a late attempt"])
-    kill_after_the_decision(driver)
-    with pytest.raises(Killed):
-        driver.committer.commit(reports)
+    driver.dies_committing(reports)
     aborting = Driver(world)
     process = aborting.commits.process
     At(process, "log_producer.commit", Moment.AFTER, process.kill)
@@ -154,18 +152,11 @@ def test_a_plan_from_before_a_recovery_is_refused_also_if_that_has_listed_nothin
 # --- nothing that is decided is aborted
 
 
-def kill_after_the_decision(driver: Driver) -> None:
-    At(driver.commits.process, "control.end", Moment.BEFORE, driver.commits.process.kill)
-
-
 def test_an_abort_of_a_decided_batch_ends_nothing_of_it_with_an_abort(
     world: World, driver: Driver
 ) -> None:
     """Whether it makes the batch visible is another story."""
-    reports = driver.write(driver.planner.plan(), 0, [b"a"], [b"b"])
-    kill_after_the_decision(driver)
-    with pytest.raises(Killed):
-        driver.committer.commit(reports)
+    reports = driver.dies_after_the_decision(0, [b"a"], [b"b"])
     Driver(world).committer.abort(reports)
     assert world.judge.violations == []
 
@@ -174,20 +165,14 @@ def test_a_recovery_ends_nothing_that_is_decided_with_an_abort(
     world: World, driver: Driver
 ) -> None:
     """Whether it makes the batch visible is another story."""
-    reports = driver.write(driver.planner.plan(), 0, [b"a"], [b"b"])
-    kill_after_the_decision(driver)
-    with pytest.raises(Killed):
-        driver.committer.commit(reports)
+    driver.dies_after_the_decision(0, [b"a"], [b"b"])
     with suppress(EosSinkError):
         Driver(world).planner.plan()
     assert world.judge.violations == []
 
 
 def test_the_first_plan_after_a_crash_settles_what_is_decided(world: World, driver: Driver) -> None:
-    reports = driver.write(driver.planner.plan(), 0, [b"a"], [b"b"])
-    kill_after_the_decision(driver)
-    with pytest.raises(Killed):
-        driver.committer.commit(reports)
+    driver.dies_after_the_decision(0, [b"a"], [b"b"])
     assert Driver(world).planner.plan().lost == frozenset()
     assert world.visible() == [b"a", b"b"]
 
@@ -205,16 +190,11 @@ def test_a_visible_batch_is_not_taken_for_lost_when_the_next_one_crashes(
 def test_what_is_decided_again_is_settled_again(world: World, driver: Driver) -> None:
     """Lost partitions were decided under the same batch number; the planner lives on."""
     reports = driver.write(driver.planner.plan(), 0, [b"a"], [b"b"])
-    process = driver.commits.process
-    At(process, "log_producer.commit", Moment.AFTER, lambda: late_attempt(world, 0, 1))
-    with pytest.raises(UnfinishedError):
-        driver.committer.commit(reports)
+    driver.loses(reports, 1)
     plan = driver.planner.plan()
     assert plan.lost == {1}
     reports = driver.write(plan, 0, [b"a"], [b"b"])
-    kill_after_the_decision(driver)
-    with pytest.raises(Killed):
-        driver.committer.commit(reports)
+    driver.dies_committing(reports)
     assert driver.planner.plan().lost == frozenset()
     assert world.visible() == [b"a", b"b"]
 
@@ -225,9 +205,7 @@ def test_an_abort_whose_fence_is_refused_aborts_nothing(world: World, driver: Dr
     other = Driver(world)
 
     def decide() -> None:
-        kill_after_the_decision(driver)
-        with pytest.raises(Killed):
-            driver.committer.commit(reports)
+        driver.dies_committing(reports)
 
     At(other.commits.process, "control.list_open", Moment.AFTER, decide)
     other.committer.abort(reports)
@@ -258,8 +236,9 @@ def test_a_batch_whose_id_has_a_newer_open_transaction_is_not_decided(
     plan = driver.planner.plan()
     reports = driver.write(plan, 0, [b"a"], [b"b"])
     driver.task(plan, 0, 1, [b"b"])
-    with pytest.raises(BatchFailedError, match="no longer open"):
+    with pytest.raises(CommitFailedError) as failed:
         driver.committer.commit(reports)
+    assert failed.value.data == {}
     assert decisions(world) == 0
 
 
@@ -298,8 +277,9 @@ def test_a_stale_drivers_task_is_refused_before_it_has_read_on(
     plan = driver.planner.plan()
     Driver(world).planner.plan()
     rows = Rows(b"a", b"b", b"c")
-    with pytest.raises(SupersededError, match="newer driver"):
+    with pytest.raises(SupersededError) as refused:
         write(world, plan, rows)
+    assert refused.value.data.keys() == {"by"}
     # The second part tells that there is more to come; of it nothing is written.
     assert rows.taken == 2
     assert open_ids(world) == []
@@ -308,8 +288,9 @@ def test_a_stale_drivers_task_is_refused_before_it_has_read_on(
 def test_a_stale_drivers_task_with_few_rows_is_refused(world: World, driver: Driver) -> None:
     plan = driver.planner.plan()
     Driver(world).planner.plan()
-    with pytest.raises(SupersededError, match="newer driver"):
+    with pytest.raises(SupersededError) as refused:
         write(world, plan, Rows(b"a"))
+    assert refused.value.data.keys() == {"by"}
     assert open_ids(world) == []
 
 
@@ -321,8 +302,9 @@ def test_a_stale_task_that_goes_on_after_it_was_aborted_frees_readers(
     kafka = FakeKafka(world.cluster)
     At(kafka.process, "producer.send_offset", Moment.AFTER, lambda: recover(world))
     task = TaskWriter(kafka, world.options, plan)
-    with pytest.raises(SupersededError, match="newer driver"):
+    with pytest.raises(SupersededError) as refused:
         task.write(BatchId(STREAM, 0), 0, Rows(b"first", b"second"))
+    assert refused.value.data.keys() == {"by"}
     assert open_ids(world) == []
 
 

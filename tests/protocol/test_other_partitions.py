@@ -16,7 +16,7 @@ from tests.protocol.driver import Driver, decide_and_die, lose_last
 from tests.protocol.explore import Fault, Scenario, Story, Strike
 from tests.protocol.repartitioned import BATCHES, OTHERS, Repartitioned, wrong
 from tests.protocol.spark import Gate
-from tests.protocol.world import World, late_attempt, latest, options
+from tests.protocol.world import World, latest, options
 
 
 @pytest.fixture
@@ -87,11 +87,7 @@ def test_of_a_replay_that_is_lost_in_part_its_own_partitions_are_needed(world: W
     lose_all(world)
     driver = Driver(world)
     reports = driver.write(driver.planner.plan(), 0, [b"b"], [], [b"a"])
-    slot = reports[0].slot
-    process = driver.commits.process
-    At(process, "log_producer.commit", Moment.AFTER, lambda: late_attempt(world, slot, 2))
-    with pytest.raises(UnfinishedError):
-        driver.committer.commit(reports)
+    driver.loses(reports, 2)
     with pytest.raises(OperatorNeededError):
         Driver(world).run(0, [b"a"], [b"b"])
     Driver(world).run(0, [b"b"], [], [b"a"])

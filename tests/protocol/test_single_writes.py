@@ -23,7 +23,7 @@ from eos_sink.ops.history import History, Written
 from eos_sink.ops.resolve import Choice
 from eos_sink.protocol.model import BatchId, Numbering
 from tests.fakes.kafka import FakeKafka
-from tests.fakes.process import At, Killed, Moment
+from tests.fakes.process import At, Moment
 from tests.ops.operator import Operator
 from tests.protocol.driver import LOADS, Driver, Job, once
 from tests.protocol.world import World, batch_options, late_attempt, log, open_ids
@@ -297,10 +297,7 @@ def test_a_write_whose_commit_process_died_after_the_decision_is_not_to_be_run_a
     world: World, job: Job, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Spark aborts it in another process, and its own error does not say that."""
-    reports = job.write(job.planner.plan(), once("1"), [b"a"])
-    At(job.commits.process, "control.end", Moment.BEFORE, job.commits.process.kill)
-    with pytest.raises(Killed):
-        job.committer.commit(reports)
+    reports = job.dies_after_the_decision(once("1"), [b"a"])
     Committer(FakeKafka(world.cluster), world.options).abort(reports, reports[0].token)
     assert world.visible() == [b"a"]
     assert [record.levelname for record in caplog.records] == ["WARNING"]
