@@ -8,8 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import KafkaError
 from kafka.partitioner.default import murmur2
 
 from eos_sink.decision_log import DecisionRegister
@@ -22,7 +21,7 @@ from eos_sink.kafka.log_topic import LOG_PARTITIONS
 from eos_sink.kafka.wire import Wire
 from eos_sink.options import SinkOptions, parse_options
 from eos_sink.protocol.model import BatchId, Decision, PlanToken, RowDigest
-from eos_sink.protocol.values import Place, Position, Visibility
+from eos_sink.protocol.values import Place, Position
 from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.faults import FaultPoint
 from integration.checker import read_topic
@@ -55,17 +54,6 @@ def test_keys_land_where_java_clients_put_them(query: Query, kafka: KafkaCluster
     landed = {seen.key: seen.partition for seen in rows}
     # org.apache.kafka.clients.producer.internals.BuiltInPartitioner.partitionForKey
     assert landed == {key: (murmur2(key) & 0x7FFFFFFF) % PARTITIONS for key in KEYS}
-
-
-def test_reading_leaves_the_querys_group_as_it_is(query: Query, kafka: KafkaCluster) -> None:
-    """The group's offset is one of the decision log, written in transactions only."""
-    witness = write(query, b"a")
-    seen = query.kafka.visibility([witness], deadline())
-    assert seen == {witness: Visibility.COMMITTED}
-    admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
-    asked = ConsumerGroupTopicPartitions(query.options.names.group)
-    (answer,) = admin.list_consumer_group_offsets([asked]).values()
-    assert answer.result(PATIENCE_S).topic_partitions == []
 
 
 def test_a_batch_is_not_decided_when_an_id_was_taken_while_it_was_written(query: Query) -> None:

@@ -6,7 +6,7 @@ record; the batches on the wire do (KIP-98).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,7 +56,7 @@ class Fetched:
     def records(self) -> Iterator[Any]:
         """All records, without markers and, if it was fetched so, only those of committed
         transactions."""
-        for batch in _select_committed(self.batches, self.aborted):
+        for batch in select_committed(self.batches, self.aborted):
             yield from read_records(batch)
 
 
@@ -69,24 +69,38 @@ async def fetch(  # noqa: PLR0913
     committed: bool,
     most_bytes: int = _FETCH_BYTES,
 ) -> Fetched | KafkaError:
-    """What a partition has from an offset on, as much as one response holds; does not wait for
+    """See `fetch_each`, for one offset."""
+    places = {place: at}
+    return (await fetch_each(wire, places, deadline, committed=committed, most_bytes=most_bytes))[
+        place
+    ]
+
+
+async def fetch_each(
+    wire: Wire,
+    places: Mapping[Place, int],
+    deadline: Deadline,
+    *,
+    committed: bool,
+    most_bytes: int = _FETCH_BYTES,
+) -> dict[Place, Fetched | KafkaError]:
+    """What each partition has from an offset on, as much as one response holds; does not wait for
     records. After an error, the next call looks up the leader.
 
     Args:
         wire: to the brokers.
-        place: topic and partition.
-        at: the first offset.
-        deadline: for the answer.
+        places: topics and partitions, each with the first offset.
+        deadline: for the answers.
         committed: up to the last stable offset, with the aborted transactions; else all that is
             there up to the high watermark.
         most_bytes: of a response; a single record batch may be larger.
     """
 
-    def make(leader: Leader) -> Any:
+    def make(place: Place, leader: Leader) -> Any:
         partition = FetchRequest.FetchTopic.FetchPartition(
             partition=place[1],
             current_leader_epoch=leader.epoch,
-            fetch_offset=at,
+            fetch_offset=places[place],
             partition_max_bytes=most_bytes,
         )
         return FetchRequest(
@@ -98,33 +112,42 @@ async def fetch(  # noqa: PLR0913
             max_version=_FETCH_VERSION,
         )
 
-    leader = (await wire.find_leaders([place], deadline)).get(place)
-    if not isinstance(leader, Leader):
-        return KafkaError(KafkaError._TIMED_OUT if leader is None else leader)
-    response = await wire.ask(make(leader), leader.node, deadline)
-    # A broker whose quota is used up answers without any partition.
-    answers = [part for row in (response.responses if response else ()) for part in row.partitions]
-    if not answers or answers[0].error_code:
-        wire.forget_leader(place)
-        return KafkaError(answers[0].error_code if answers else KafkaError._TIMED_OUT)
-    (answer,) = answers
+    found: dict[Place, Fetched | KafkaError] = {
+        place: KafkaError(KafkaError._TIMED_OUT) for place in places
+    }
+    leaders, sent = dict[Place, Leader](), dict[Place, Any]()
+    for place, leader in (await wire.find_leaders(places, deadline)).items():
+        if isinstance(leader, Leader):
+            leaders[place] = leader
+            sent[place] = wire.send(make(place, leader), leader.node, deadline)
+        else:
+            found[place] = KafkaError(leader)
+    for place, response in (await wire.gather(sent, deadline)).items():
+        # A broker whose quota is used up answers without any partition.
+        rows = response.responses if response else ()
+        for answer in (part for row in rows for part in row.partitions):
+            found[place] = (
+                KafkaError(answer.error_code)
+                if answer.error_code
+                else _read(answer, leaders[place], places[place], committed=committed)
+            )
+    for place in leaders:
+        if isinstance(found[place], KafkaError):
+            wire.forget_leader(place)
+    return found
+
+
+def _read(answer: Any, leader: Leader, at: int, *, committed: bool) -> Fetched:
     records, batches = MemoryRecords(answer.records or b""), []
     while (batch := records.next_batch()) is not None:
         batches.append(batch)
-    readable = answer.last_stable_offset if committed else answer.high_watermark
+    stable, end = answer.last_stable_offset, answer.high_watermark
     if batches:
         at = max(at, batches[-1].next_offset)
     elif not answer.records:
         # There is nothing up to there: compaction has removed it.
-        at = max(at, readable)
-    return Fetched(
-        leader,
-        answer.last_stable_offset,
-        answer.high_watermark,
-        at,
-        batches,
-        answer.aborted_transactions or (),
-    )
+        at = max(at, stable if committed else end)
+    return Fetched(leader, stable, end, at, batches, answer.aborted_transactions or ())
 
 
 async def find_offset(
@@ -211,8 +234,9 @@ def read_records(batch: Any) -> Iterator[Any]:
         ) from error
 
 
-def _select_committed(batches: Sequence[Any], aborted: Sequence[Any]) -> Iterator[Any]:
-    """Without markers and batches of aborted transactions, as in Kafka's CompletedFetch."""
+def select_committed(batches: Sequence[Any], aborted: Sequence[Any]) -> Iterator[Any]:
+    """Yield the batches without markers and those of aborted transactions, as Kafka's
+    CompletedFetch does."""
     waiting = sorted(aborted, key=lambda each: each.first_offset, reverse=True)
     producers: set[int] = set()
     for batch in batches:

@@ -208,9 +208,9 @@ GUARDS = (
         "hidden from readers, was aborted.",
         swap(
             "eos_sink/kafka/visibility.py",
-            "find_visibility",
-            "Visibility.ABORTED if kept else Visibility.UNREADABLE",
-            "Visibility.ABORTED",
+            "_judge",
+            "first.is_control_batch or all(...)",
+            "False",
         ),
         f"{_CONTRACT}TestCompaction::test_a_record_that_was_compacted_away_is_unreadable_whatever_became_of_it[4.3.0]",
         rows=("M_UNREADLOST",),

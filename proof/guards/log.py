@@ -114,12 +114,12 @@ GUARDS = (
     guard(
         "the log and witnesses are read committed",
         "Records of aborted or open transactions do not count.",
-        swap(_FETCH, "fetch", "isolation_level=int(committed)", "isolation_level=0")
+        swap(_FETCH, "fetch_each", "isolation_level=int(committed)", "isolation_level=0")
         + swap(
             _VISIBILITY,
-            "WitnessReader.__init__",
-            '"read_committed" if committed else "read_uncommitted"',
-            '"read_uncommitted"',
+            "find_visibility",
+            "committed=True",
+            "committed=False",
         ),
         f"{_CONTRACT}TestLog::test_an_aborted_write_is_not_read[4.3.0]",
         f"{_CONTRACT}TestVisibility::test_an_aborted_record_before_a_committed_one_is_aborted[4.3.0]",
@@ -128,7 +128,7 @@ GUARDS = (
     guard(
         "batches of aborted transactions are passed over",
         "A Fetch response contains them, with a list of the transactions.",
-        always(_FETCH, "_select_committed", "not (batch.is_transactional and ...)"),
+        always(_FETCH, "select_committed", "not (batch.is_transactional and ...)"),
         f"{_CONTRACT}TestLog::test_an_aborted_write_is_not_read[4.3.0]",
         f"{_IN_FETCH}test_batches_of_aborted_transactions_are_passed_over",
         outside="the model has committed records only",
@@ -136,7 +136,7 @@ GUARDS = (
     guard(
         "an abort marker ends the abort of its producer",
         "The next transaction of the same producer counts.",
-        drop(_FETCH, "_select_committed", "producers.discard(...)"),
+        drop(_FETCH, "select_committed", "producers.discard(...)"),
         f"{_IN_FETCH}test_batches_of_aborted_transactions_are_passed_over",
         outside="the model has committed records only",
     ),
@@ -146,13 +146,6 @@ GUARDS = (
         swap(_READERS, "_ask", "answer.leader == self._caught_up", "self._caught_up is not None"),
         f"{_IN_READER}test_a_new_leader_is_asked_for_the_end_before_its_answer_counts",
         outside="the model reads the log in one step",
-    ),
-    guard(
-        "readers commit no offsets",
-        "Only transactions write the offset of the query's group.",
-        drop(_VISIBILITY, "WitnessReader.__init__", '"enable.auto.commit": False'),
-        f"{_ON_KAFKA}test_reading_leaves_the_querys_group_as_it_is[4.3.0]",
-        outside="the model has no reader's own offsets",
     ),
     guard(
         "the log has 8 partitions",

@@ -1,46 +1,92 @@
-"""What one answer of the reader says about all the witnesses of its partition."""
+"""What one Fetch response says about the record at its first offset."""
 
 from __future__ import annotations
 
-from eos_sink.kafka.visibility import PendingWitnesses
+from collections.abc import Iterable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError
+
+from eos_sink.errors import ClusterError
+from eos_sink.kafka import visibility as module
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.fetch import Fetched
+from eos_sink.kafka.visibility import find_visibility
+from eos_sink.kafka.wire import Leader
+from eos_sink.kafka_config.acls import Acl, Resource
 from eos_sink.protocol.values import Position, Visibility
+from tests.kafka.record_batches import ABORT, batch_bytes, batches, marker
 
-HERE, THERE = ("t", 0), ("t", 1)
-
-
-def at(offset: int, place: tuple[str, int] = HERE) -> Position:
-    return Position(*place, offset)
+AT = Position("t", 0, 5)
 
 
-def test_a_reader_starts_at_the_first_of_each_partition() -> None:
-    pending = PendingWitnesses([at(9), at(3), at(5, THERE), at(3)])
-    assert pending.first == {HERE: at(3), THERE: at(5, THERE)}
+def answer(*data: bytearray, stable: int = 10, aborted: Iterable[tuple[int, int]] = ()) -> Fetched:
+    rows = [SimpleNamespace(producer_id=p, first_offset=offset) for p, offset in aborted]
+    return Fetched(Leader(1, 0), stable, stable, stable, batches(*data), rows)
 
 
-def test_a_record_says_that_it_is_there_and_that_those_before_it_are_not() -> None:
-    pending = PendingWitnesses([at(3), at(5), at(7), at(4, THERE)])
-    assert pending.pass_record(HERE, 5) == {
-        at(3): Visibility.ABORTED,
-        at(5): Visibility.COMMITTED,
-    }
-    assert pending.first == {HERE: at(7), THERE: at(4, THERE)}
+def look(
+    *answers: Fetched | KafkaError, seconds: float = 0.1, witness: Position = AT
+) -> Visibility | None:
+    """What is found with these answers, of which the last one comes again and again."""
+    left = list(answers)
+
+    def run(*_: Any) -> dict[tuple[str, int], Fetched | KafkaError]:
+        return {("t", 0): left.pop(0) if len(left) > 1 else left[0]}
+
+    clients: Any = SimpleNamespace(
+        control=lambda: SimpleNamespace(wire=SimpleNamespace(run=run)),
+        permissions=SimpleNamespace(witness=lambda topic: Acl("Read", Resource.TOPIC, topic)),
+    )
+    return find_visibility(clients, [witness], Deadline(seconds)).get(witness)
 
 
-def test_a_record_before_the_first_says_nothing() -> None:
-    pending = PendingWitnesses([at(3)])
-    assert pending.pass_record(HERE, 2) == {}
+def test_a_committed_record_is_there() -> None:
+    assert look(answer(batch_bytes(4, b"a", b"b", producer=7))) is Visibility.COMMITTED
 
 
-def test_the_end_says_nothing_of_what_may_still_be_open() -> None:
-    pending = PendingWitnesses([at(3), at(5)])
-    assert pending.pass_end(HERE, 5) == {at(3): Visibility.ABORTED}
-    assert pending.pass_end(HERE, 5) == {}
-    assert pending.first == {HERE: at(5)}
+def test_a_record_of_an_aborted_transaction_is_told_by_the_list() -> None:
+    rows = batch_bytes(5, b"a", producer=7), marker(6, 7, ABORT)
+    assert look(answer(*rows, aborted=[(7, 5)])) is Visibility.ABORTED
 
 
-def test_what_is_out_of_reach_says_nothing_of_those_behind_it() -> None:
-    pending = PendingWitnesses([at(3), at(5)])
-    assert pending.give_up_first(HERE) == {at(3): Visibility.UNREADABLE}
-    assert pending.first == {HERE: at(5)}
-    assert pending.give_up_first(HERE) == {at(5): Visibility.UNREADABLE}
-    assert not pending.first
+def test_a_later_transaction_of_the_same_producer_says_nothing_of_it() -> None:
+    rows = batch_bytes(5, b"a", producer=7), batch_bytes(7, b"b", producer=7)
+    assert look(answer(*rows, aborted=[(7, 7)])) is Visibility.COMMITTED
+
+
+def test_a_record_that_is_gone_proves_nothing() -> None:
+    assert look(answer(batch_bytes(7, b"later"))) is Visibility.UNREADABLE
+    assert look(answer(marker(5, 7, ABORT), aborted=[(7, 3)])) is Visibility.UNREADABLE
+    assert look(KafkaError(KafkaError.OFFSET_OUT_OF_RANGE)) is Visibility.UNREADABLE
+
+
+def test_a_record_behind_an_open_transaction_is_waited_for() -> None:
+    rows = batch_bytes(5, b"a", producer=7)
+    assert look(answer(stable=5)) is None
+    assert look(answer(stable=5), answer(rows), seconds=5) is Visibility.COMMITTED
+
+
+@pytest.mark.parametrize(
+    "first", [answer(), KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)], ids=["empty", "unknown"]
+)
+def test_a_broker_may_have_to_learn_before_a_record_is_called_gone(
+    first: Fetched | KafkaError, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert look(first, answer(batch_bytes(5, b"a")), seconds=5) is Visibility.COMMITTED
+    monkeypatch.setattr(module, "_LEARNS_S", 0.0)
+    assert look(first, seconds=5) is Visibility.UNREADABLE
+
+
+def test_an_answer_that_may_change_is_asked_for_again() -> None:
+    moved = KafkaError(KafkaError.NOT_LEADER_FOR_PARTITION)
+    assert look(moved, answer(batch_bytes(5, b"a")), seconds=5) is Visibility.COMMITTED
+    assert look(moved) is None
+
+
+def test_a_missing_permission_is_named() -> None:
+    with pytest.raises(ClusterError) as caught:
+        look(KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED))
+    assert caught.value.data["missing"]
