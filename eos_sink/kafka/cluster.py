@@ -22,7 +22,6 @@ from eos_sink.kafka.log_topic import (
 from eos_sink.kafka.member import ConfluentMember
 from eos_sink.kafka.producer import ConfluentProducer
 from eos_sink.kafka.shared_clients import FIRST_ANSWER_S, SharedClients
-from eos_sink.kafka.visibility import find_visibility
 from eos_sink.kafka_config.acls import Acl, Resource
 from eos_sink.options import SinkOptions
 from eos_sink.protocol.values import Position, ProducerIdentity, Transaction, Visibility
@@ -133,6 +132,8 @@ class ConfluentKafka:
     def visibility(
         self, witnesses: Sequence[Position], deadline: Deadline
     ) -> Mapping[Position, Visibility]:
+        from eos_sink.kafka.visibility import find_visibility
+
         return find_visibility(self.clients, witnesses, deadline)
 
     def markers(
