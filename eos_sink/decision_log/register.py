@@ -25,7 +25,13 @@ from eos_sink.decision_log.driver_transaction import (
     send_record,
     send_rows,
 )
-from eos_sink.errors import ClusterError, FailureKind, OperatorNeededError, OutcomeUnknownError
+from eos_sink.errors import (
+    ClusterError,
+    FailureKind,
+    OperatorNeededError,
+    OutcomeUnknownError,
+    SupersededError,
+)
 from eos_sink.identity import QueryNames
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka, LogReader, TransactionalProducer
@@ -60,6 +66,18 @@ def check_forward(token: PlanToken, entry: Entry) -> None:
     """
     if entry.seq < token.seq or entry.position.offset < token.position.offset:
         raise operator_errors.went_back(token.names, token.seq, token.position, entry)
+
+
+def check_current(token: PlanToken, entry: Entry) -> None:
+    """Check that a log read after a plan is at the plan's record.
+
+    Raises:
+        SupersededError: the log has moved on since the plan.
+        OperatorNeededError: it has moved back.
+    """
+    check_forward(token, entry)
+    if entry.seq != token.seq:
+        raise superseded(token, entry)
 
 
 class DecisionRegister:
@@ -288,10 +306,11 @@ class DecisionRegister:
         return self.open(deadline, token)
 
     def _compare(self, token: PlanToken, entry: Entry) -> None:
-        check_forward(token, entry)
-        if entry.seq != token.seq:
+        try:
+            check_current(token, entry)
+        except SupersededError:
             self._let_go()
-            raise superseded(token, entry)
+            raise
 
     def _find_own(
         self, token: PlanToken, writer: str, error: Exception, deadline: Deadline

@@ -14,10 +14,9 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from eos_sink.decision_log import DecisionRegister, check_forward, check_no_logs, undecided
+from eos_sink.decision_log import DecisionRegister, check_current, check_no_logs, undecided
 from eos_sink.driver.abort import abort_all, fence_plans, list_undecided, settle_without_id
 from eos_sink.driver.batch_metrics import BatchMetrics, log_superseded
-from eos_sink.driver.lost_write import give_up
 from eos_sink.driver.settle import settle
 from eos_sink.errors import (
     CommitFailedError,
@@ -34,18 +33,16 @@ from eos_sink.metrics.names import Count, Step
 from eos_sink.metrics.stats import Stats, StepClock
 from eos_sink.options import SinkOptions
 from eos_sink.protocol import operator_errors
+from eos_sink.protocol.decide import decide
 from eos_sink.protocol.fenced_errors import superseded
 from eos_sink.protocol.hanging_errors import unchecked
 from eos_sink.protocol.model import (
     BatchId,
-    DeadLetters,
     Decision,
     Entry,
-    Inlined,
     LogRecord,
     Numbering,
     PlanToken,
-    Prepared,
     RowDigest,
     TaskReport,
 )
@@ -119,17 +116,7 @@ class Committer:
             self._commit_replay(reports, deadline)
         elif any(report.has_written for report in reports):
             rows = self._unpack(reports)
-            decision = Decision(
-                batch=reports[0].batch,
-                slot=reports[0].slot,
-                partitions=len(reports),
-                total=RowDigest.total(report.digest for report in reports),
-                prepared=_prepared(reports),
-                spark_run=reports[0].spark_run,
-                inlined=_inlined(reports),
-                inlined_topics=self._topics(rows),
-            )
-            decision = self._with_dead_letters(decision, reports)
+            decision = decide(reports, _topics(rows), self._options.dead_letter_topic)
             try:
                 record = self._register.expect(reports[0].token, deadline).record
             except OutcomeUnknownError as error:
@@ -233,6 +220,8 @@ class Committer:
             raise operator_errors.in_doubt(self._names, self._log, decision, found.doubtful)
         if found.lost and decision.batch.numbering is Numbering.ONCE:
             # Nothing replays it.
+            from eos_sink.driver.lost_write import give_up
+
             raise give_up(self._register, token, entry, decision, found.lost)
         if found.lost:
             raise UnfinishedError(
@@ -368,9 +357,9 @@ class Committer:
     def _commit_replay(self, reports: Sequence[TaskReport], deadline: Deadline) -> None:
         token, lost, spark_run = reports[0].token, reports[0].lost, reports[0].spark_run
         entry = self._register.read(deadline, token)
+        check_current(token, entry)
         decision = entry.decision
-        check_forward(token, entry)
-        if entry.seq != token.seq or decision is None:
+        if decision is None:
             raise superseded(token, entry)
         has_rows = any(report.digest.rows for report in reports)
         if decision.batch.numbering is Numbering.FOREACH and not has_rows:
@@ -384,30 +373,13 @@ class Committer:
                 repeated = replace(decision, spark_run=spark_run)
                 self._register.write(token, repeated, deadline, self._metrics.take_pending())
             return
-        completing = decision.needs_completion(lost)
-        if completing:
+        if decision.needs_completion(lost):
             self._check_completion(token, decision, lost, reports, deadline)
         else:
             check_rewrite(self._names, self._log, decision, lost, reports)
-        kept = [entry for entry in decision.prepared if entry.partition not in lost]
-        entries = sorted([*kept, *_prepared(reports)], key=lambda entry: entry.partition)
-        chosen = decision.override
-        override = replace(
-            chosen, visible=chosen.visible - lost, lost=chosen.lost - lost, complete=False
-        )
         rows = self._unpack(reports)
-        rewritten = replace(
-            decision,
-            # Another number only if all of them were lost, or by a completion.
-            partitions=len(reports) + (decision.partitions if completing else 0),
-            prepared=tuple(entries),
-            override=override,
-            spark_run=spark_run,
-            inlined=(*decision.inlined, *_inlined(reports)),
-            inlined_topics=tuple(sorted({*decision.inlined_topics, *self._topics(rows)})),
-            completed=completing,
-        )
-        rewritten = self._with_dead_letters(rewritten, reports, lost)
+        letters = self._options.dead_letter_topic
+        rewritten = decide(reports, _topics(rows), letters, decision)
         self._decide(reports, rewritten, rows, deadline, lost)
 
     def _check_completion(
@@ -439,25 +411,6 @@ class Committer:
         unpacked = (unpack(packed, topic) for packed, topic in by_topic if packed)
         return [rows for rows in unpacked if len(rows)]
 
-    def _topics(self, rows: Sequence[Rows]) -> tuple[str, ...]:
-        """Not the dead letter topic, which many queries may have in common, if there is another."""
-        topics = {topic for some in rows for topic in some.topics[0]}
-        return tuple(sorted(topics - {self._options.dead_letter_topic} or topics))
-
-    def _with_dead_letters(
-        self,
-        decision: Decision,
-        reports: Sequence[TaskReport],
-        lost: frozenset[int] = frozenset(),
-    ) -> Decision:
-        """The decision, with the dead letters of the partitions that were written."""
-        counts = {each.partition: each.rows for each in decision.dead_letters}
-        counts = {partition: rows for partition, rows in counts.items() if partition not in lost}
-        counts |= {r.partition: r.dead_letter_rows for r in reports if r.dead_letters}
-        letters = tuple(DeadLetters(partition, counts[partition]) for partition in sorted(counts))
-        topic = self._options.dead_letter_topic or decision.dead_letter_topic
-        return replace(decision, dead_letters=letters, dead_letter_topic=topic if letters else "")
-
 
 @contextmanager
 def _decided(names: QueryNames, batch: BatchId) -> Iterator[None]:
@@ -478,9 +431,5 @@ def _decided(names: QueryNames, batch: BatchId) -> Iterator[None]:
         ) from error
 
 
-def _inlined(reports: Sequence[TaskReport]) -> tuple[Inlined, ...]:
-    return tuple(Inlined(report.partition, report.digest) for report in reports if report.inline)
-
-
-def _prepared(reports: Sequence[TaskReport]) -> tuple[Prepared, ...]:
-    return tuple(report.prepared for report in reports if report.prepared)
+def _topics(rows: Sequence[Rows]) -> set[str]:
+    return {topic for some in rows for topic in some.topics[0]}

@@ -6,7 +6,6 @@ commit. The witness does: a read_committed reader gets that record or skips it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from eos_sink.driver.evidence import ask_coordinators, ask_topics
@@ -55,16 +54,16 @@ def settle(
     open_ = [e.transaction for e in known if just_decided or outcome(e) is Outcome.OPEN]
     ended = kafka.control().end(open_, commit=True, deadline=deadline)
     known = tuple(replace(each, end=ended.get(each.transaction)) for each in known)
-    silent = {each for each in open_ if each not in ended}
-    asked = ask_topics(kafka, (e for e in known if e.transaction not in silent), deadline)
-    found = [(each, outcome(each)) for each in asked]
-    silent |= {each.transaction for each, became in found if became is Outcome.UNKNOWN}
-    if silent:
-        raise _unfinished(names, decision, [each.transactional_id for each in silent], deadline)
+    # Of a transaction whose EndTxn has no answer the topics are not asked.
+    known = ask_topics(kafka, known, deadline)
+    found = [(each, outcome(each)) for each in known]
+    if unfinished := [e for e, became in found if became in (Outcome.OPEN, Outcome.UNKNOWN)]:
+        ids = sorted(each.transaction.transactional_id for each in unfinished)
+        raise _unfinished(names, decision, ids, deadline)
     return Settlement(
         lost=frozenset(e.entry.partition for e, became in found if became is Outcome.LOST),
         doubtful=frozenset(e.entry.partition for e, became in found if became is Outcome.IN_DOUBT),
-        seen=all(_seen(each) for each in asked),
+        seen=all(_seen(each) for each in known),
     )
 
 
@@ -74,9 +73,8 @@ def _seen(evidence: Evidence) -> bool:
 
 
 def _unfinished(
-    names: QueryNames, decision: Decision, open_: Iterable[str], deadline: Deadline
+    names: QueryNames, decision: Decision, ids: list[str], deadline: Deadline
 ) -> UnfinishedError:
-    ids = sorted(open_)
     return UnfinishedError(
         f"Query {names.query}: {decision.batch} is decided, but {len(ids)} of its "
         f"{len(decision.prepared)} transactions could not be finished within "

@@ -31,7 +31,7 @@ GUARDS = (
     guard(
         "compare before a write",
         "A record is written only if the latest one is the one that was planned from.",
-        drop(_REGISTER, "_compare", "if entry.seq != token.seq:"),
+        drop(_REGISTER, "check_current", "if entry.seq != token.seq:"),
         f"{_IN_REGISTER}test_a_write_from_an_old_plan_is_superseded",
         f"{_ZOMBIE}test_a_commit_is_refused_also_when_no_newer_driver_has_joined[4.3.0-FaultPoint.COMMITTER_VOTE_AFTER]",
         rows=("NO_CAS",),
@@ -195,7 +195,7 @@ GUARDS = (
     guard(
         "a log that has lost the plan's record takes no decision",
         "A plan made from a record is not decided in a log without that record.",
-        drop(_REGISTER, "_compare", "check_forward(...)"),
+        drop(_REGISTER, "check_current", "check_forward(...)"),
         f"{_IN_REGISTER}test_a_plan_is_refused_by_a_log_that_has_lost_its_record",
         outside="the model's log is never deleted",
     ),
@@ -239,10 +239,10 @@ GUARDS = (
         "a rewrite keeps the partitions that the driver has written",
         "The next replay compares its rows with them.",
         swap(
-            "eos_sink/driver/committer.py",
-            "_commit_replay",
-            "(*decision.inlined, *_inlined(reports))",
-            "_inlined(reports)",
+            "eos_sink/protocol/decide.py",
+            "decide",
+            "(*before.inlined, *inlined)",
+            "tuple(inlined)",
         ),
         f"{_INLINE}test_a_rewrite_keeps_what_the_driver_has_written",
         outside="the model's partitions have one row each",

@@ -8,6 +8,7 @@ _MODEL = "eos_sink/protocol/model.py"
 _WRITER = "eos_sink/task/writer.py"
 _PRODUCER = "eos_sink/kafka/producer.py"
 _RULES = "eos_sink/protocol/rules.py"
+_DECIDE = "eos_sink/protocol/decide.py"
 _COMMITTER = "eos_sink/driver/committer.py"
 _REJECTING = "eos_sink/task/rejected.py"
 _INLINE = "eos_sink/protocol/inline.py"
@@ -323,7 +324,13 @@ GUARDS = (
         "a rewrite in other partitions keeps nothing of the former ones",
         "A later replay is compared with the partitions that were written last, and an operator's "
         "choice ends with the transaction that it was about.",
-        drop(_COMMITTER, "_commit_replay", "partitions=...", "visible=chosen.visible - lost"),
+        swap(
+            _DECIDE,
+            "decide",
+            "partitions=...",
+            "partitions=decided.partitions if decided else len(reports)",
+        )
+        + drop(_DECIDE, "decide", "visible=chosen.visible - lost"),
         f"{_OTHERS}test_a_batch_that_is_lost_as_a_whole_is_written_in_the_partitions_of_its_replay[more]",
         f"{_OTHERS}test_of_a_replay_that_is_lost_in_part_its_own_partitions_are_needed",
         f"{_OTHERS}test_an_operators_choices_end_with_the_partitions_that_they_are_about",
