@@ -33,7 +33,6 @@ from eos_sink.metrics.names import Count, Event
 from eos_sink.metrics.stats import Stats
 from eos_sink.options import SinkOptions
 from eos_sink.protocol.fenced_errors import refused_member, replaced
-from eos_sink.protocol.lost_writes import former_write
 from eos_sink.protocol.model import Decision, Entry, Numbering, Plan, PlanToken, Run
 from eos_sink.protocol.rules import check_unrecorded
 from eos_sink.protocol.topic_rules import TopicRules
@@ -360,6 +359,8 @@ class Planner:
         decision = entry.decision
         if not found.lost or decision is None or decision.batch.numbering is not Numbering.ONCE:
             return
+        from eos_sink.protocol.lost_writes import former_write
+
         decided = None
         with contextlib.suppress(EosSinkError):
             kept = (each.record for each in self._register.records(deadline))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from confluent_kafka import KafkaError, KafkaException
@@ -12,14 +13,6 @@ from eos_sink.kafka.confluent_client import ConfluentClient
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.error_codes import convert_error
 from eos_sink.kafka.interfaces import Sizes, TopicDescription, Unseen
-from eos_sink.kafka.log_topic import (
-    LOG_CONFIGURATION,
-    LOG_PARTITIONS,
-    LogTopic,
-    home_of,
-    may_be_log,
-)
-from eos_sink.kafka.member import ConfluentMember
 from eos_sink.kafka.producer import ConfluentProducer
 from eos_sink.kafka.shared_clients import FIRST_ANSWER_S, SharedClients
 from eos_sink.kafka_config.acls import Acl, Resource
@@ -27,8 +20,11 @@ from eos_sink.options import SinkOptions
 from eos_sink.protocol.values import Position, ProducerIdentity, Transaction, Visibility
 from eos_sink.shell import quote
 
+# What only the driver needs is imported there: tasks load none of it.
 if TYPE_CHECKING:
     from eos_sink.kafka.log_reader import DecisionLogReader
+    from eos_sink.kafka.log_topic import LogTopic
+    from eos_sink.kafka.member import ConfluentMember
     from eos_sink.kafka.native.client import NativeClient
     from eos_sink.kafka.topic_traces import OnRow, PartitionTail
     from eos_sink.kafka.transaction_control import KafkaPythonControl
@@ -52,8 +48,18 @@ class ConfluentKafka:
     def __init__(self, options: SinkOptions, first_answer_s: float = FIRST_ANSWER_S) -> None:
         self.clients = SharedClients(options, first_answer_s)
         self._options = options
-        self._log_topic = LogTopic(self.clients)
-        self._home = Position(options.log_topic, home_of(options.names.query), 0)
+
+    @cached_property
+    def _log_topic(self) -> LogTopic:
+        from eos_sink.kafka.log_topic import LogTopic
+
+        return LogTopic(self.clients)
+
+    @cached_property
+    def _home(self) -> Position:
+        from eos_sink.kafka.log_topic import home_of
+
+        return Position(self._options.log_topic, home_of(self._options.names.query), 0)
 
     def producer(
         self, transactional_id: str, timeout_ms: int, sizes: Sizes | None = None
@@ -86,6 +92,8 @@ class ConfluentKafka:
     def log_producer(self, transactional_id: str, timeout_ms: int) -> ConfluentProducer:
         """With the user's settings, but no wait for more records, and record batches that are not
         larger than those of tasks. Only the decision's record may be larger."""
+        from eos_sink.kafka.log_topic import LOG_CONFIGURATION
+
         given = self.clients.producer_settings
         batch = min(int(given.get("batch.size", _BATCH_BYTES)), self._options.inline_bytes or 1)
         settings = {
@@ -97,6 +105,8 @@ class ConfluentKafka:
         return ConfluentProducer(settings, transactional_id, timeout_ms, self.clients.permissions)
 
     def member(self, group: str, instance_id: str, session_ms: int) -> ConfluentMember:
+        from eos_sink.kafka.member import ConfluentMember
+
         return ConfluentMember(self.clients, self._home, group, instance_id, session_ms)
 
     def longest_session(self, deadline: Deadline) -> int | None:
@@ -126,6 +136,7 @@ class ConfluentKafka:
 
     def log_records(self, deadline: Deadline) -> Mapping[str, bytes]:
         from eos_sink.kafka.log_reader import read_latest_records
+        from eos_sink.kafka.log_topic import LOG_PARTITIONS
 
         return read_latest_records(self.clients, range(LOG_PARTITIONS), deadline)
 
@@ -193,6 +204,7 @@ class ConfluentKafka:
         self, topics: Collection[str], deadline: Deadline
     ) -> Mapping[str, Sequence[bytes]]:
         from eos_sink.kafka.admin_requests import describe_topics
+        from eos_sink.kafka.log_topic import may_be_log
 
         described = describe_topics(self.clients.control().wire, topics, deadline)
         places = [

@@ -13,29 +13,29 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from functools import partial
 from itertools import chain, islice
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from eos_sink.decision_log import DecisionRegister
-from eos_sink.decision_log.hanging import end_hanging, topics_of
 from eos_sink.errors import FailureKind, ProduceFailedError
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.fingerprint import RowDigester
 from eos_sink.kafka.interfaces import Kafka, Sizes, TransactionalProducer
 from eos_sink.kafka.rows import Rows, pack
-from eos_sink.metrics import events
 from eos_sink.metrics.names import Step
 from eos_sink.metrics.stats import StepClock
 from eos_sink.options import SinkOptions
-from eos_sink.protocol.fenced_errors import refused_member, superseded
 from eos_sink.protocol.inline import NOTHING_INLINE, inline_share
 from eos_sink.protocol.model import BatchId, Entry, Plan, Prepared, TaskReport
-from eos_sink.protocol.produce_errors import rows_not_taken
 from eos_sink.protocol.rules import Role, assign, second_frame
 from eos_sink.protocol.values import MemberRefused, Position, ProduceFailed, ProducerFenced
 from eos_sink.task.columns import check_destinations_of, check_topics, to_rows
-from eos_sink.task.missing_rows import MissingRows
-from eos_sink.task.rejected import RejectedRows
+
+# Few tasks complete a batch, have a dead letter topic, or are fenced and read the log. What they
+# need for that is imported then.
+if TYPE_CHECKING:
+    from eos_sink.task.missing_rows import MissingRows
+    from eos_sink.task.rejected import RejectedRows
 
 _ABORT_S = 10.0
 # Rows, and one slice of dead letters among them.
@@ -64,6 +64,8 @@ class TaskWriter:
         self._rejected: RejectedRows | None = None
         self._topics: set[str] = set()
         if options.metrics_log:
+            from eos_sink.metrics import events
+
             events.log_to_stderr()
 
     def write(
@@ -86,12 +88,16 @@ class TaskWriter:
         filled = filter(len, data)
         missing: MissingRows | None = None
         if todo.role is Role.COMPLETE and self._plan.visible is not None:
+            from eos_sink.task.missing_rows import MissingRows
+
             varies = self._options.topic is None
             missing = MissingRows(self._plan.visible, self._rows, topic_varies=varies)
             filled = filter(len, missing.select(filled))
         written: Prepared | list[bytes] | None = None
         if todo.role in (Role.WRITE, Role.COMPLETE):
             if self._options.dead_letter_topic is not None:
+                from eos_sink.task.rejected import RejectedRows
+
                 rules = self._plan.rules
                 self._rejected = RejectedRows(self._kafka, self._options, rules, partition)
             written = self._write(todo.slot, partition, filled, digester)
@@ -219,6 +225,9 @@ class TaskWriter:
         return states[transactional_id].transaction.producer_id in unnamed
 
     def _end_hanging(self, transactional_id: str) -> None:
+        from eos_sink.decision_log import DecisionRegister
+        from eos_sink.decision_log.hanging import end_hanging, topics_of
+
         plan, options = self._plan, self._options
         with contextlib.closing(DecisionRegister(self._kafka, plan.token.names)) as register:
             unchecked, _ = end_hanging(
@@ -298,6 +307,8 @@ class TaskWriter:
         try:
             yield
         except MemberRefused as error:
+            from eos_sink.protocol.fenced_errors import refused_member
+
             raise refused_member(
                 token.names,
                 error,
@@ -310,6 +321,8 @@ class TaskWriter:
             latest = self._read_latest()
             if latest is not None and latest.seq > token.seq:
                 # Not another attempt of this batch: the query has gone on without it.
+                from eos_sink.protocol.fenced_errors import superseded
+
                 raise superseded(token, latest) from error
             raise ProduceFailedError(
                 f"Another attempt has taken the transactional id {transactional_id}, or its "
@@ -319,10 +332,14 @@ class TaskWriter:
                 data={"kind": FailureKind.TRANSACTION_FAILED.value},
             ) from error
         except ProduceFailed as error:
+            from eos_sink.protocol.produce_errors import rows_not_taken
+
             rules = self._plan.rules.get(error.topic or "")
             raise rows_not_taken(transactional_id, error, rules) from error
 
     def _read_latest(self) -> Entry | None:
+        from eos_sink.decision_log import DecisionRegister
+
         register = DecisionRegister(self._kafka, self._plan.token.names)
         try:
             return register.try_read()

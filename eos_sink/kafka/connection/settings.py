@@ -10,8 +10,6 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from eos_sink.kafka.connection.stores import read_store
-from eos_sink.kafka.connection.tls import make_broker_context
 from eos_sink.kafka_config import translate
 
 _CONNECTION = re.compile(
@@ -44,6 +42,8 @@ def librdkafka_settings(kafka: Mapping[str, str]) -> dict[str, Any]:
     translation = translate(kafka)
     settings: dict[str, Any] = dict(translation.settings)
     for store in translation.stores:
+        from eos_sink.kafka.connection.stores import read_store
+
         settings.update(read_store(store))
     if translation.tokens is not None:
         from eos_sink.kafka.connection.token_providers import share_tokens
@@ -77,6 +77,8 @@ def kafka_python_settings(connection: Mapping[str, Any]) -> dict[str, object]:
     if "client.id" in connection:
         arguments["client_id"] = connection["client.id"]
     if protocol.endswith("ssl"):
+        from eos_sink.kafka.connection.tls import make_broker_context
+
         arguments["ssl_context"] = make_broker_context(connection)
     if not protocol.startswith("sasl"):
         return arguments
