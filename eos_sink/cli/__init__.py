@@ -29,7 +29,7 @@ from eos_sink.cli import (
     transactions,
     watch,
 )
-from eos_sink.cli.arguments import ENVIRONMENT
+from eos_sink.cli.arguments import ENVIRONMENT, add_output
 from eos_sink.cli.output import CommandError, Report, print_report, printable, signals_within_calls
 from eos_sink.errors import EosSinkError
 from eos_sink.ops import RefusedChoice
@@ -151,9 +151,8 @@ def parser() -> argparse.ArgumentParser:
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         command.add_arguments(one)
-        one.add_argument("--json", action="store_true", help="print JSON instead of text")
-        one.add_argument("--verbose", action="store_true", help="show what the clients log, too")
-        one.set_defaults(run=command.run)
+        add_output(one)
+        one.set_defaults(run=command.run, json=False, verbose=False)
     return top
 
 

@@ -89,6 +89,16 @@ def add_timeout(
     _add(parser, "--timeout", str(default), type=positive_seconds, metavar="S", help=help_)
 
 
+def add_output(parser: argparse.ArgumentParser) -> None:
+    """Declare `--json` and `--verbose`, which every command and every action of one has."""
+    for option, help_ in (
+        ("--json", "print JSON instead of text"),
+        ("--verbose", "show what the clients log, too"),
+    ):
+        # Without a default: that of an action would hide what was given before its name.
+        parser.add_argument(option, action="store_true", default=argparse.SUPPRESS, help=help_)
+
+
 def _add(
     parser: argparse.ArgumentParser, option: str, default: str | None = None, **declared: Any
 ) -> None:

@@ -11,7 +11,7 @@ from contextlib import ExitStack, closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from eos_sink.cli.arguments import add_connection, command_line, sink_options
+from eos_sink.cli.arguments import add_connection, add_output, command_line, sink_options
 from eos_sink.cli.live_run import check_driver
 from eos_sink.cli.output import Cell, CommandError, Mood, Report, printable, span
 from eos_sink.cli.query_name import confirm
@@ -42,45 +42,47 @@ exit code: 0 done; 1 a transaction was not ended, or not all could be read; 2 it
 broker answers
 """
 
-_ACTIONS = ("list", "describe", "abort", "commit")
+_ACTIONS = {
+    "list": "List the queries' transactions.",
+    "describe": "Describe one, with the command that ends it.",
+    "abort": "Abort transactions that no decision names.",
+    "commit": "Commit transactions that the latest decision names.",
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add("action", choices=_ACTIONS, metavar="ACTION", help=", ".join(_ACTIONS))
-    add("ids", nargs="*", metavar="ID", help="transactional ids, as list shows them")
-    add("--open", action="store_true", help="list: open transactions only")
-    add("--yes", action="store_true", help="do not ask for a confirmation")
-    add("--take-over", action="store_true", help="end what a live run of the query has open")
-    add("--force", action="store_true", help="commit without a decision; rows may come twice")
-    add("--confirm", metavar="ID", help="with --force and --yes: the id once more")
-    add_connection(parser)
+    """Declare a parser for each action."""
+    # What an action has no option for. A positional or option of it overrides these.
+    parser.set_defaults(ids=[], open=False, force=False)
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    for name, help_ in _ACTIONS.items():
+        action = actions.add_parser(name, help=help_, description=help_)
+        add = action.add_argument
+        if name == "list":
+            add("--open", action="store_true", help="open transactions only")
+        else:
+            number = 1 if name == "describe" else "+"
+            add("ids", nargs=number, metavar="ID", help="transactional id, as list shows it")
+        if name in ("abort", "commit"):
+            add("--yes", action="store_true", help="do not ask for a confirmation")
+            add(
+                "--take-over", action="store_true", help="end what a live run of the query has open"
+            )
+        if name == "commit":
+            add("--force", action="store_true", help="without a decision; rows may come twice")
+            add("--confirm", metavar="ID", help="with --force and --yes: the id once more")
+        add_connection(action)
+        add_output(action)
 
 
 def run(arguments: argparse.Namespace) -> Report:
     """Show, or show and carry out."""
     from eos_sink.kafka.admin.confluent_admin import ConfluentAdmin
 
-    check(arguments)
     with ExitStack() as clients:
         return carry_out(
             lambda options: clients.enter_context(closing(ConfluentAdmin(options))), arguments
         )
-
-
-def check(arguments: argparse.Namespace) -> None:
-    """Raises CommandError: the arguments contradict each other."""
-    action, ids = arguments.action, arguments.ids
-    if action == "list" and ids:
-        raise CommandError("transactions list takes no ID")
-    if action != "list" and not ids:
-        raise CommandError(f"transactions {action} needs an ID, as transactions list shows it")
-    if action == "describe" and len(ids) > 1:
-        raise CommandError("transactions describe takes one ID")
-    if arguments.open and action != "list":
-        raise CommandError("--open is for transactions list")
-    if arguments.force and (action != "commit" or len(ids) > 1):
-        raise CommandError("--force is for transactions commit, with one ID")
 
 
 def carry_out(
@@ -92,7 +94,6 @@ def carry_out(
 
     Args:
         connect: makes the clients of one query, which write to that query's part of the log.
-        arguments: as `check` accepts them.
         clock_ms: now, milliseconds since the epoch.
 
     Raises:
@@ -101,6 +102,8 @@ def carry_out(
     from eos_sink.ops.observer import Observer
     from eos_sink.ops.transactions import list_transactions
 
+    if arguments.force and len(arguments.ids) > 1:
+        raise CommandError("--force is for one ID")
     deadline, prefix = Deadline(arguments.timeout), arguments.prefix
     admin = connect(sink_options(arguments))
     snapshot = Observer(admin, prefix, clock_ms).look(deadline)

@@ -54,7 +54,6 @@ class Operator:
 
     def types(self, *words: str) -> Report:
         arguments = parsed("transactions", *words)
-        transactions.check(arguments)
         return transactions.carry_out(
             lambda _: self.admin, arguments, lambda: self.world.cluster.clock.ms
         )
@@ -243,12 +242,36 @@ def test_one_is_described_with_the_next_command(world: World, ops: Operator) -> 
         ("abort",),
         ("abort", "x", "--force"),
         ("abort", "x", "--open"),
-        ("commit", "x", "y", "--force"),
+        ("abort", "x", "--confirm", "x"),
+        ("list", "--yes"),
+        ("describe", "x", "--take-over"),
+        (),
     ],
 )
 def test_a_wrong_use_is_refused(ops: Operator, words: tuple[str, ...]) -> None:
-    with pytest.raises(CommandError):
+    with pytest.raises(SystemExit):
         ops.types(*words)
+
+
+def test_one_id_only_is_forced(world: World, ops: Operator) -> None:
+    prepare_and_die(world)
+    with pytest.raises(CommandError, match="one ID"):
+        ops.types("commit", ops.id(1, 0), ops.id(1, 1), "--force", "--yes", "--confirm", "x")
+    assert len(open_ids(world)) == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "json_"),
+    [
+        (("list", "--json"), True),
+        (("--json", "list"), True),
+        (("list",), False),
+        (("--json", "abort", "x"), True),
+    ],
+)
+def test_json_is_asked_for_before_or_after_the_action(words: tuple[str, ...], json_: bool) -> None:
+    found = parsed("transactions", *words)
+    assert (found.json, found.verbose) == (json_, False)
 
 
 def test_what_is_undecided_is_aborted_when_it_is_confirmed(world: World, ops: Operator) -> None:
