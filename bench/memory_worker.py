@@ -12,10 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from eos_sink.driver.committer import Committer
-from eos_sink.driver.planner import Planner
-from eos_sink.kafka.cluster import ConfluentKafka
-from eos_sink.options import parse_options
+from bench.query import Query
 from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.process_tree import ProcessTree
 from eos_sink_lab.testing.topic_audit import Audit, Checker, audit
@@ -44,16 +41,6 @@ class Case:
     buffer_mb: int = 0
     arrow_rows: int = 10_000
     rejected: bool = False
-
-    @staticmethod
-    def from_text(text: str) -> Case:
-        shape, _, bound = text.partition("/")
-        rows, _, size = shape.partition("x")
-        return Case(int(rows), int(size), int(bound or 0))
-
-    @property
-    def labels(self) -> dict[str, str | int | float | bool]:
-        return {"rows": self.rows, "size": self.size, "buffer_mb": self.buffer_mb}
 
 
 @dataclass
@@ -95,45 +82,36 @@ class Worker:
         self.process.wait()
 
 
-class Query:
-    """The driver's side of a query with one task."""
+class OneTask(Query):
+    """The driver's side of a query with one task, whose plans and reports are files."""
 
     def __init__(
         self, kafka: KafkaCluster, case: Case, home: Path, *, direct: bool = False
     ) -> None:
-        self.topic = f"memory-{uuid.uuid4().hex[:8]}"
-        kafka.create_topic(self.topic, partitions=1)
         self._home = home
-        self.options = {
+        given = {
             "kafka.bootstrap.servers": kafka.direct_servers if direct else kafka.bootstrap_servers,
-            "topic": self.topic,
-            "checkpointlocation": str(home),
             "kafka.linger.ms": "5",
             "eos.step.timeout.ms": "120000",
         }
         if case.rejected:
-            self.letters = f"{self.topic}-dead"
+            self.letters = f"letters-{uuid.uuid4().hex[:8]}"
             kafka.create_topic(self.letters, config={"max.message.bytes": 900 * MB})
-            self.options |= {
+            given |= {
                 "eos.dead.letter.topic": self.letters,
                 "kafka.max.request.size": str(max(case.size, 1_000)),
             }
         if case.buffer_mb:
-            self.options["kafka.buffer.memory"] = str(case.buffer_mb * MB)
-        parsed = parse_options(self.options)
-        self._planner = Planner(ConfluentKafka(parsed), parsed)
-        self._committer = Committer(ConfluentKafka(parsed), parsed)
+            given["kafka.buffer.memory"] = str(case.buffer_mb * MB)
+        super().__init__(kafka, 1, given)
 
     def plan(self) -> Path:
         file = self._home / "plan"
-        file.write_bytes(pickle.dumps(self._planner.plan()))
+        file.write_bytes(pickle.dumps(self.planner.plan()))
         return file
 
     def commit(self) -> None:
-        self._committer.commit([pickle.loads((self._home / "plan.report").read_bytes())])
-
-    def close(self) -> None:
-        self._planner.close()
+        self.committer.commit([pickle.loads((self._home / "plan.report").read_bytes())])
 
 
 def audited(kafka: KafkaCluster, topic: str, rows: int) -> Audit:

@@ -16,27 +16,20 @@ import os
 import re
 import sys
 import time
-import uuid
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-import pyarrow as pa
-
 from bench import RESULTS
-from bench.result import Notebook
-from eos_sink.driver.committer import Committer
-from eos_sink.driver.planner import Planner
-from eos_sink.kafka.cluster import ConfluentKafka
-from eos_sink.options import parse_options
-from eos_sink.protocol.model import BatchId
-from eos_sink.task.writer import TaskWriter
+from bench.query import Query, row_for_each
+from bench.result import Label, Notebook
 from eos_sink_lab.testing import KafkaCluster, start_kafka
 from eos_sink_lab.testing.local_cluster import LocalCluster
+from eos_sink_lab.testing.waiting import to_stderr
 
 TASKS = (1, 2, 4, 8, 16)
 INLINE = (1, 2, 200)
-PARTITIONS = (1, 6)
+PARTITIONS = 6
 # Both slots have to be known to the planner too, which looks at a batch when it plans the next.
 WARM_UP, BATCHES = 3, 2
 IDLE_S = 10.0
@@ -55,69 +48,41 @@ def main() -> int:
         del os.environ["JAVA_TOOL_OPTIONS"]
         assert isinstance(kafka, LocalCluster)
         log, notebook = RequestLog(kafka), Notebook("requests", version, {"batches": BATCHES})
-        for partitions in PARTITIONS:
-            for inline, tasks in [*((False, n) for n in TASKS), *((True, n) for n in INLINE)]:
-                count(kafka, log, notebook, tasks, partitions, inline)
-                where = f"{tasks} tasks, {partitions} partitions, inline: {inline}"
-                print(where, file=sys.stderr, flush=True)
-                notebook.result().write(RESULTS / "requests.json")
+        for inline, tasks in [*((False, n) for n in TASKS), *((True, n) for n in INLINE)]:
+            count(kafka, log, notebook, tasks, inline)
+            to_stderr(f"{tasks} tasks, inline: {inline}")
+            notebook.result().write(RESULTS / "requests.json")
     return 0
 
 
-def count(  # noqa: PLR0913, PLR0917 - what is counted
-    kafka: KafkaCluster,
-    log: RequestLog,
-    notebook: Notebook,
-    tasks: int,
-    partitions: int,
-    inline: bool,
+def count(
+    kafka: KafkaCluster, log: RequestLog, notebook: Notebook, tasks: int, inline: bool
 ) -> None:
     """Record the requests of each phase and API, one sample per batch."""
-    topic = f"requests-{uuid.uuid4().hex[:8]}"
-    kafka.create_topic(topic, partitions)
-    given = {"kafka.bootstrap.servers": kafka.bootstrap_servers, "eos.id": topic, "topic": topic}
-    options = parse_options(given if inline else {**given, "eos.inline.bytes": "0"})
-    # As in Spark, the planner and the committer are two processes, and each task has its own.
-    of_plan, of_commit = ConfluentKafka(options), ConfluentKafka(options)
-    planner, committer = Planner(of_plan, options), Committer(of_commit, options)
+    query = Query(kafka, PARTITIONS, {} if inline else {"eos.inline.bytes": "0"})
     found: dict[tuple[str, str, str], list[int]] = {}
     for batch in range(WARM_UP + BATCHES):
         log.take()
-        plan = planner.plan()
+        plan = query.planner.plan()
         phases = {"plan": log.take()}
-        writers = [TaskWriter(ConfluentKafka(options), options, plan) for _ in range(tasks)]
-        reports = [
-            writer.write(BatchId("bench", batch), number, _rows(partitions))
-            for number, writer in enumerate(writers)
-        ]
+        reports = query.write(plan, [row_for_each(PARTITIONS)] * tasks)
         phases["tasks"] = log.take()
-        committer.commit(reports)
+        query.committer.commit(reports)
         phases["commit"] = log.take()
         if batch >= WARM_UP:
             for phase, counted in phases.items():
                 for (client, api), times in counted.items():
                     place = found.setdefault((phase, client, api), [0] * BATCHES)
                     place[batch - WARM_UP] = times
-    if (tasks, partitions, inline) == (TASKS[0], PARTITIONS[0], False):
+    if tasks == TASKS[0] and not inline:
         log.take()
         time.sleep(IDLE_S)
         for (client, api), times in log.take().items():
             notebook.note("idle", "1/s", times / IDLE_S, client=client, api=api)
     for (phase, client, api), samples in sorted(found.items()):
-        labels = {"phase": phase, "client": client, "api": api}
-        shape = {"tasks": tasks, "partitions": partitions, "inline": inline}
-        notebook.note("requests", "", *samples, **shape, **labels)
-    planner.close()
-    for each in (of_plan, of_commit):
-        each.close()
-
-
-def _rows(partitions: int) -> Iterator[pa.RecordBatch]:
-    """A row for each partition of the topic."""
-    numbers = list(range(partitions))
-    yield pa.RecordBatch.from_pydict(
-        {"value": [b"x" * 100] * partitions, "partition": pa.array(numbers, pa.int32())}
-    )
+        labels: dict[str, Label] = {"phase": phase, "client": client, "api": api}
+        notebook.note("requests", "", *samples, tasks=tasks, inline=inline, **labels)
+    query.close()
 
 
 class RequestLog:

@@ -65,13 +65,11 @@ def medians(result: Result, what: str) -> dict[int, float]:
     return {int(each.labels["tasks"]): each.spread.median for each in found}
 
 
-def requests(
-    result: Result, phase: str, partitions: int, *, inline: bool = False
-) -> dict[int, float]:
+def requests(result: Result, phase: str, *, inline: bool = False) -> dict[int, float]:
     """All requests of a phase in a batch, by the number of tasks, which are all inline or not at
     all. Heartbeats come by the clock, and are not of the batch."""
     found: dict[int, float] = {}
-    for each in result.having("requests", phase=phase, partitions=partitions, inline=inline):
+    for each in result.having("requests", phase=phase, inline=inline):
         if each.labels["api"] != HEARTBEAT:
             tasks = int(each.labels["tasks"])
             found[tasks] = found.get(tasks, 0.0) + each.spread.median

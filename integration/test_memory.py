@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bench.memory_worker import MB, Case, Query, Worker, audited
+from bench.memory_worker import MB, Case, OneTask, Worker, audited
 from eos_sink_lab.testing import KafkaCluster
 from integration.own_kafka import start_own_kafka
 
@@ -34,8 +34,8 @@ def test_a_broker_that_does_not_answer_holds_the_task_in_bounded_memory(
     slow: KafkaCluster, tmp_path: Path
 ) -> None:
     case = Case(rows=60_000, size=2_000, buffer_mb=8, arrow_rows=1_000)
-    query = Query(slow, case, tmp_path)
-    worker = Worker.start(case, query.options, tmp_path)
+    query = OneTask(slow, case, tmp_path)
+    worker = Worker.start(case, query.given, tmp_path)
     (broker,) = slow.brokers
     seen: list[int] = []
     cut = False
@@ -67,8 +67,8 @@ def test_rows_that_are_all_rejected_take_about_their_batch_once_more(
     for rejected in (False, True):
         (tmp_path / str(rejected)).mkdir()
         case = Case(192 * MB // size, size, arrow_rows=100_000, rejected=rejected)
-        query = Query(kafka, case, tmp_path / str(rejected))
-        worker = Worker.start(case, query.options, tmp_path / str(rejected))
+        query = OneTask(kafka, case, tmp_path / str(rejected))
+        worker = Worker.start(case, query.given, tmp_path / str(rejected))
         for _ in worker.write(query.plan()):
             pass
         query.commit()
@@ -86,8 +86,8 @@ def test_hundreds_of_batches_leave_nothing_behind_in_a_worker(
     kafka: KafkaCluster, tmp_path: Path
 ) -> None:
     case = Case(rows=1_000, size=100)
-    query = Query(kafka, case, tmp_path)
-    worker = Worker.start(case, query.options, tmp_path)
+    query = OneTask(kafka, case, tmp_path)
+    worker = Worker.start(case, query.given, tmp_path)
     ends: list[dict[str, Any]] = []
     for _ in range(500):
         *_, end = worker.write(query.plan())

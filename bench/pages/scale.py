@@ -9,13 +9,13 @@ from matplotlib import pyplot as plt
 
 from bench import scale
 from bench.pages.publication import Publication, Results, measured_on, number, spread_text, table
+from bench.requests import PARTITIONS
 from bench.result import Result, spread
 from bench.scale import Fit, fit, medians
 from eos_sink_lab.verify.pages import (
     BLUE,
     GREEN,
     ORANGE,
-    RED,
     STYLE,
     WIDTH,
     label_plain_numbers,
@@ -23,15 +23,14 @@ from eos_sink_lab.verify.pages import (
 )
 
 SETTLE, REQUESTS = "settle", "requests"
-_PARTITIONS = 6
 _PHASES = {"plan": "plan", "tasks": "all tasks", "commit": "vote, decide, settle"}
 _TASKS = (10, 1_000, 10_000)
 _QUERIES, _EVERY_S, _OF_EACH = 1_000, 10, 10
 _RECORD_LIMIT = 16 * 1024 * 1024
 _STEPS = {
-    "commit: describe": "vote",
-    "commit: write": "decide",
-    "commit: end": "settle",
+    "vote": "vote",
+    "decide": "decide",
+    "settle": "settle",
     "commit": "`commit()`, all of these",
     "plan": "next plan",
     "abort": "`abort()`",
@@ -39,7 +38,7 @@ _STEPS = {
 
 
 def settling(results: Results) -> Iterator[str]:
-    """Target by target: committed, failed, idle and lost tasks, and the connections."""
+    """The driver's steps, their CPU seconds, and idle tasks."""
     found = results[SETTLE]
     load = found.machine["load"][0]
     yield f"Measured {measured_on(found)}"
@@ -66,27 +65,6 @@ def settling(results: Results) -> Iterator[str]:
         ["idle tasks", "`commit()`"],
         [[str(n), _milliseconds(found, "commit", idle=n)] for n in idle],
     )
-    yield "Tasks whose EndTxn was refused, so that their witnesses are read:"
-    yield ""
-    lost = sorted(medians(found, "look"))
-    yield from table(
-        ["refused", "witnesses read"],
-        [[str(n), _milliseconds(found, "look", tasks=n)] for n in lost],
-    )
-    yield "200 transactions settled over several connections to each coordinator:"
-    yield ""
-    lanes = sorted(int(s.labels["lanes"]) for s in found.having("lanes"))
-    yield from table(
-        ["connections", "settle", "CPU seconds of the brokers"],
-        [
-            [
-                str(n),
-                _milliseconds(found, "lanes", lanes=n),
-                _middle(found, "lanes: CPU of brokers", lanes=n),
-            ]
-            for n in lanes
-        ],
-    )
 
 
 def formulas(results: Results) -> Iterator[str]:
@@ -102,7 +80,7 @@ def formulas(results: Results) -> Iterator[str]:
     yield ""
     ends = results[REQUESTS]
     yield "Requests of a warm batch, each task with one row for each of "
-    yield f"{_PARTITIONS} partitions, by what sends them:"
+    yield f"{PARTITIONS} partitions, by what sends them:"
     yield ""
     yield from _by_api(ends)
 
@@ -152,7 +130,7 @@ def follows(results: Results) -> Iterator[str]:
 
 def inline(results: Results) -> Iterator[str]:
     """Batches whose rows the driver writes."""
-    yield f"Requests of a warm batch, a row for each of {_PARTITIONS} partitions in each task:"
+    yield f"Requests of a warm batch, a row for each of {PARTITIONS} partitions in each task:"
     yield ""
     yield from _by_api(results[REQUESTS], inline=True)
 
@@ -161,10 +139,9 @@ def plot(results: Results) -> str:
     """Milliseconds by the number of tasks."""
     found = results[SETTLE]
     shown = {
-        "commit: end": ("settle", BLUE),
-        "commit: write": ("decide", GREEN),
+        "settle": ("settle", BLUE),
+        "decide": ("decide", GREEN),
         "abort": ("abort failed ones", ORANGE),
-        "look": ("read refused ones", RED),
     }
     with mpl.rc_context(STYLE):
         figure, axes = plt.subplots(figsize=(WIDTH, 3.6), layout="constrained")
@@ -199,7 +176,7 @@ def plot(results: Results) -> str:
 def _fits(results: Results) -> Iterator[Fit]:
     settle, counted = results[SETTLE], results[REQUESTS]
     for phase, name in _PHASES.items():
-        asked = scale.requests(counted, phase, _PARTITIONS)
+        asked = scale.requests(counted, phase)
         yield fit(f"requests: {name}", "a batch", asked)
     yield fit("decision", "B", medians(settle, "decision size"))
     yield fit("coordinators' log", "B", medians(settle, "coordinator's log"))
@@ -208,7 +185,7 @@ def _fits(results: Results) -> Iterator[Fit]:
 
 
 def _by_api(found: Result, *, inline: bool = False) -> Iterator[str]:
-    counted = found.having("requests", partitions=_PARTITIONS, inline=inline)
+    counted = found.having("requests", inline=inline)
     series = [each for each in counted if each.labels["api"] != scale.HEARTBEAT]
     tasks = sorted({int(each.labels["tasks"]) for each in series})
     kinds = sorted(
@@ -225,7 +202,7 @@ def _by_api(found: Result, *, inline: bool = False) -> Iterator[str]:
         }
         cells = [number(same.get(n, 0)) for n in tasks]
         rows.append([f"{_PHASES[phase]}: {api} ({client})", *cells])
-    asked = [scale.requests(found, phase, _PARTITIONS, inline=inline) for phase in order]
+    asked = [scale.requests(found, phase, inline=inline) for phase in order]
     rows.append(["all", *(number(sum(each.get(n, 0) for each in asked)) for n in tasks)])
     yield from table(["tasks", *map(str, tasks)], rows)
 
