@@ -106,7 +106,7 @@ guards: $(VENV)/.setup-dev kafka ## Remove each guard of the protocol; a test mu
 # ROUNDS=3 for fewer rounds; `python -m bench.sinks --help` lists shapes and peers.
 # `python -m bench.publish` writes the results into docs/bench.md.
 .PHONY: bench
-bench: $(VENV)/.setup-dev kafka ## Compare with Spark's own sink, on the main shapes
+bench: $(VENV)/.setup-dev kafka ## Compare with Spark's own sink, with rows of 100 bytes
 	@$(BIN)/python -m bench.sinks $(if $(ROUNDS),--rounds $(ROUNDS))
 
 .PHONY: bench-full
@@ -116,7 +116,7 @@ bench-full: $(VENV)/.setup-dev kafka ## Compare with Spark's own sink and Flink,
 .PHONY: bench-small
 bench-small: $(VENV)/.setup-dev kafka ## Measure batches with few rows; writes docs/bench.md
 	@$(BIN)/python -m bench.small_batches
-	@$(BIN)/python -m bench.publish 'small batches' sockets
+	@$(BIN)/python -m bench.publish targets 'small batches' sockets
 
 .PHONY: bench-scale
 bench-scale: $(VENV)/.setup-dev kafka ## Measure the driver's steps by number of tasks; writes docs/scale.md

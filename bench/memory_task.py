@@ -9,6 +9,7 @@ has, how many rows it has taken and how many descriptors and threads it holds.
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import pickle
@@ -42,7 +43,9 @@ class Taken:
 
 
 def main() -> None:
-    task: dict[str, Any] = json.loads(Path(sys.argv[1]).read_text())
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("task", type=Path)
+    task: dict[str, Any] = json.loads(parser.parse_args().task.read_text())
     options = parse_options(task["options"])
     # As Spark's worker does with its answer, which loads pandas where it is installed.
     pa.array([b""])

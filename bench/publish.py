@@ -7,8 +7,8 @@ Results are what the benchmarks have left in bench/results/; a name is that of a
 
 from __future__ import annotations
 
+import argparse
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 from bench import RESULTS
@@ -16,6 +16,7 @@ from bench.pages import eos_performance, scale, sinks, small_batches
 from bench.pages.memory import MEMORY
 from bench.pages.publication import Publication, Results
 from bench.result import Result
+from eos_sink_lab.testing.waiting import to_stderr
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -35,7 +36,13 @@ PUBLICATIONS: tuple[Publication, ...] = (
 )
 
 
-def main(names: Sequence[str]) -> int:
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    known = [publication.name for publication in PUBLICATIONS]
+    parser.add_argument("name", nargs="*", help=f"all, or some of: {', '.join(known)}")
+    names = parser.parse_args().name
+    if unknown := set(names) - set(known):
+        parser.error(f"unknown: {', '.join(sorted(unknown))}")
     for publication in PUBLICATIONS:
         results = results_of(publication)
         if not results or (names and publication.name not in names):
@@ -45,7 +52,7 @@ def main(names: Sequence[str]) -> int:
         for file, draw in publication.plots.items():
             PLOTS.mkdir(exist_ok=True)
             (PLOTS / file).write_text(f"{draw(results)}\n")
-        print(f"{publication.name}: docs/{publication.page}", file=sys.stderr)
+        to_stderr(f"{publication.name}: docs/{publication.page}")
     return 0
 
 
@@ -56,4 +63,4 @@ def results_of(publication: Publication) -> Results:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

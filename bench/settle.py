@@ -52,7 +52,7 @@ def main() -> int:
     properties = {"transaction.state.log.num.partitions": 50}
     with start_kafka(BROKERS, arguments.version, properties=properties) as kafka:
         assert isinstance(kafka, LocalCluster)
-        bench = Bench(kafka, Notebook("settle", arguments.version, {"rounds": arguments.rounds}))
+        bench = Batches(kafka, Notebook("settle", arguments.version, {"rounds": arguments.rounds}))
         bench.warm_up()
         # In turns, so that what the machine does meanwhile is in all of them.
         for _ in range(arguments.rounds):
@@ -77,7 +77,7 @@ class StepTimes(logging.Handler):
         self.seconds = {step: seconds for step, seconds in took.items() if seconds is not None}
 
 
-class Bench:
+class Batches:
     """Two queries: one all of whose tasks have rows, and one with idle tasks."""
 
     def __init__(self, kafka: LocalCluster, notebook: Notebook) -> None:

@@ -7,12 +7,11 @@ from dataclasses import replace
 from bench.shape import Shape
 
 MAIN = Shape("100 B", 1_000_000, 5, 2)
+"""The shape of `make bench`."""
 KEYS = Shape("100 B, keys", 1_000_000, 5, 2, key_bytes=9, partitions=4)
-SMALL = Shape("1,000 rows", 1_000, 40, 10)
 
 SHAPES = (
     MAIN,
-    SMALL,
     Shape("20 B", 2_000_000, 5, 2, value_bytes=20),
     Shape("1 KB", 100_000, 6, 2, value_bytes=1_000),
     Shape("100 KB", 1_000, 6, 2, value_bytes=100_000),
@@ -38,6 +37,3 @@ SHAPES = (
         batch_bytes=None,
     ),
 )
-
-SHORT = (MAIN, SMALL)
-"""The shapes of `make bench`."""

@@ -28,7 +28,7 @@ from bench.limits import LIMITS
 from bench.pages.sinks import lines
 from bench.result import Notebook, spread
 from bench.shape import Shape
-from bench.shapes import MAIN, SHAPES, SHORT
+from bench.shapes import MAIN, SHAPES
 from bench.spark_turns import Bench, TurnFailedError, find_kafka_jars
 from eos_sink.kafka.deadline import Deadline
 from eos_sink_lab.testing.local_cluster import LocalCluster
@@ -42,7 +42,6 @@ FLINK = "flink"
 PEERS = (*STREAMS, *LIMITS, FLINK)
 TASKS = 2
 _TURN_S = 240.0
-_SMALL_BYTES = 10_000_000
 
 
 @dataclass(frozen=True)
@@ -56,7 +55,7 @@ class Scene:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parsed = _parser().parse_args(arguments)
-    names = parsed.shape or [shape.name for shape in (SHAPES if parsed.full else SHORT)]
+    names = parsed.shape or [shape.name for shape in (SHAPES if parsed.full else [MAIN])]
     shapes = [shape for shape in SHAPES if shape.name in names]
     peers = parsed.peer or (PEERS if parsed.full else PEERS[:-1])
     parameters = {
@@ -100,18 +99,17 @@ def _warm_up(scene: Scene) -> None:
     """Warm up the broker's compiler, so that it does not slow down the first peer."""
     topic = "bench-warm-up"
     with topic_for(scene.kafka, topic, MAIN.partitions):
-        LIMITS["librdkafka"](scene.kafka.bootstrap_servers, topic, MAIN)
+        LIMITS["producer"](scene.kafka.bootstrap_servers, topic, MAIN)
 
 
 def takes_part(peer: str, shape: Shape) -> bool:
-    """Whether there is something to compare: a peer without batches has no small ones, and what
-    `noop` and the limits tell of a shape does not depend on the topic or on compression."""
+    """True if there is something to compare: what `noop` and the limits tell of a shape does not
+    depend on the topic or on compression."""
     if peer in STREAMS:
-        return peer != "noop" or shape in SHORT
+        return peer != "noop" or shape is MAIN
     plain = not shape.key_bytes and not shape.headers
-    large = shape.rows * shape.value_bytes > _SMALL_BYTES
     usual = (shape.partitions, shape.compression) == (MAIN.partitions, MAIN.compression)
-    return plain and large and (usual or peer == FLINK)
+    return plain and (usual or peer == FLINK)
 
 
 def _turn(scene: Scene, peer: str, shape: Shape, where: str) -> None:
@@ -136,7 +134,6 @@ def _stream(scene: Scene, peer: str, shape: Shape, topic: str) -> str:
     note = scene.notebook.note
     labels = {"peer": peer, "shape": shape.name}
     note("addBatch", "ms", *turn.add_batch_ms, **labels)
-    note("trigger", "ms", *turn.trigger_ms, **labels)
     for whose, seconds in turn.cpu_s.items():
         note("cpu", "s/Mrow", seconds * 1e6 / shape.rows, **labels, whose=whose)
     return f"{spread(turn.add_batch_ms).median:.0f} ms"

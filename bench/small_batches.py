@@ -22,7 +22,7 @@ from pathlib import Path
 from bench import RESULTS
 from bench.broker import start_broker, topic_for
 from bench.floor import FORMAT as FLOOR
-from bench.pages.small_batches import lines, over_tcp
+from bench.pages.small_batches import NAME, lines, over_tcp
 from bench.result import Label, Notebook, spread
 from bench.shape import Shape
 from bench.spark_turns import Bench, find_kafka_jars
@@ -30,7 +30,6 @@ from eos_sink.kafka.deadline import Deadline
 from eos_sink_lab.testing.local_cluster import LocalCluster
 from eos_sink_lab.testing.waiting import to_stderr
 
-NAME = "small-batches"
 CORES = 2
 # Short turns: what else the machine does is then the same for all peers of a round. Spark keeps its
 # Python processes between the queries, so few batches warm up.
@@ -69,18 +68,15 @@ class Scene:
     kafka: LocalCluster
     notebook: Notebook
     out: Path
-    ours: Mapping[str, str]
 
     def turn(self, bench: Bench, peer: Peer, tasks: int, sockets: bool) -> None:
         shape = SHAPES[tasks]
         with topic_for(self.kafka, f"bench-{uuid.uuid4().hex[:8]}", shape.partitions) as topic:
-            ours = self.ours if peer.sink == _OURS else {}
             servers = {"kafka.bootstrap.servers": self.kafka.bootstrap_servers}
-            options = {**servers, **ours, **peer.options, "topic": topic}
+            options = {**servers, **peer.options, "topic": topic}
             turn = bench.turn(peer.sink, shape, options, Deadline(_TURN_S), tasks)
         labels: dict[str, Label] = {"peer": peer.name, "tasks": tasks, "sockets": sockets}
         self.notebook.note("addBatch", "ms", *turn.add_batch_ms, **labels)
-        self.notebook.note("trigger", "ms", *turn.trigger_ms, **labels)
         for whose, seconds in turn.cpu_s.items():
             self.notebook.note("cpu", "s", seconds, **labels, whose=whose)
         # Each time, so that a run that is ended early has shown something.
@@ -94,15 +90,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add("--rounds", type=int, default=10, help="of 2 tasks; of 200 tasks, a quarter")
     add("--tasks", type=int, action="append", choices=SHAPES)
     add("--without-tcp", action="store_true")
-    add("--option", action="append", default=[], metavar="NAME=VALUE", help="of kafka-eos")
     add("--version", default="4.3.0", help="of the broker")
     add("--out", type=Path, default=RESULTS / f"{NAME}.json")
     parsed = parser.parse_args(arguments)
     with start_broker(parsed.version, to_stderr) as kafka:
-        ours = dict(option.split("=", 1) for option in parsed.option)
-        parameters = {"rounds": parsed.rounds, "cores": CORES, "options": ours}
-        notebook = Notebook(NAME, kafka.version, parameters)
-        scene = Scene(kafka, notebook, parsed.out, ours)
+        notebook = Notebook(NAME, kafka.version, {"rounds": parsed.rounds, "cores": CORES})
+        scene = Scene(kafka, notebook, parsed.out)
         with _session(kafka, sockets=True) as bench:
             for number in range(parsed.rounds):
                 for tasks in parsed.tasks or SHAPES:

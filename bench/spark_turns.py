@@ -40,12 +40,10 @@ class Turn:
 
     Attributes:
         add_batch_ms: of each batch, Spark's addBatch: planning the write, the tasks, the commit.
-        trigger_ms: of each batch, all that Spark does for it.
         cpu_s: CPU seconds a batch, by process.
     """
 
     add_batch_ms: tuple[float, ...]
-    trigger_ms: tuple[float, ...]
     cpu_s: Mapping[str, float]
 
 
@@ -62,27 +60,25 @@ class Bench:
     """A Spark session on this machine, in which every peer's format is known.
 
     Args:
-        tasks: how many run at the same time.
-        jars: of Spark's own Kafka sink.
-        kafka: its brokers' CPU seconds are measured too, if they run here.
-        sockets: Spark reaches its Python processes over Unix domain sockets, else over TCP.
+        tasks, jars, sockets: as `start_spark` takes them.
+        kafka: the CPU seconds of its brokers are measured too.
     """
 
     def __init__(
-        self, tasks: int, jars: Path | None, kafka: LocalCluster | None, sockets: bool = True
+        self, tasks: int, jars: Path | None, kafka: LocalCluster, sockets: bool = True
     ) -> None:
         self._tasks = tasks
-        self._spark = _start_spark(tasks, jars, sockets)
+        self._spark = start_spark(tasks, jars, sockets)
         jvm = self._spark._jvm
         assert jvm is not None
         driver = int(jvm.java.lang.ProcessHandle.current().pid())
-        accounts = {
-            "spark": [Account(driver, Part.OWN)],
-            "python": [Account(driver, Part.BELOW)],
-        }
-        if kafka is not None:
-            accounts["broker"] = [Account(node.pid, Part.OWN) for node in kafka.nodes]
-        self._clock = CpuClock(accounts)
+        self._clock = CpuClock(
+            {
+                "spark": [Account(driver, Part.OWN)],
+                "python": [Account(driver, Part.BELOW)],
+                "broker": [Account(node.pid, Part.OWN) for node in kafka.nodes],
+            }
+        )
 
     def close(self) -> None:
         self._spark.stop()
@@ -150,12 +146,18 @@ def read_turn(
     ]
     return Turn(
         add_batch_ms=tuple(float(times["addBatch"]) for times in warm),
-        trigger_ms=tuple(float(times["triggerExecution"]) for times in warm),
         cpu_s=dict(cpu_s),
     )
 
 
-def _start_spark(tasks: int, jars: Path | None, sockets: bool) -> SparkSession:
+def start_spark(tasks: int, jars: Path | None, sockets: bool = True) -> SparkSession:
+    """Start the session on this machine.
+
+    Args:
+        tasks: how many run at the same time.
+        jars: of Spark's own Kafka sink.
+        sockets: Spark reaches its Python processes over Unix domain sockets, else over TCP.
+    """
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = sys.executable

@@ -32,7 +32,7 @@ def test_a_loop_writes_what_it_says_with_declared_partitions_and_as_they_come(
             played = player.play(output.turn(50, 0.2, declared=declared))
             visible = read_topic(kafka.bootstrap_servers, output.topic)
             assert played.records == len(visible) > 0
-            assert played.ends_ms
+            assert played.transactions
             assert played.requests["AddPartitionsToTxn"] >= 1
 
 

@@ -4,6 +4,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Properties;
 import java.util.Scanner;
@@ -42,7 +43,7 @@ public final class EosLoop {
 
   private final Map<String, String> turn;
   private final List<TopicPartition> output = new ArrayList<>();
-  private final List<String> ends = new ArrayList<>();
+  private int transactions;
   private long records;
 
   private EosLoop(Map<String, String> turn) {
@@ -64,13 +65,17 @@ public final class EosLoop {
       }
       long begun = System.nanoTime();
       long stop = begun + (long) (Double.parseDouble(turn.get("seconds")) * 1e9);
-      while (System.nanoTime() < stop || ends.size() < FEWEST) {
+      while (System.nanoTime() < stop || transactions < FEWEST) {
         transaction(consumer, producer, polled, System.nanoTime() + interval);
         polled = consumer.poll(Duration.ofMillis(100));
       }
       double seconds = (System.nanoTime() - begun) / 1e9;
       return String.format(
-          "records=%d seconds=%.3f ends_ms=%s", records, seconds, String.join(",", ends));
+          Locale.ROOT,
+          "records=%d seconds=%.3f transactions=%d",
+          records,
+          seconds,
+          transactions);
     }
   }
 
@@ -103,10 +108,9 @@ public final class EosLoop {
       }
       polled = consumer.poll(Duration.ofNanos(Math.min(left, 100_000_000L)));
     }
-    long ending = System.nanoTime();
     producer.sendOffsetsToTransaction(offsets, consumer.groupMetadata());
     producer.commitTransaction();
-    ends.add(String.format("%.2f", (System.nanoTime() - ending) / 1e6));
+    transactions++;
   }
 
   private static byte[] processed(byte[] value) {

@@ -6,7 +6,6 @@ import tempfile
 import time
 import uuid
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from bench.cpu import Account, CpuClock
@@ -21,61 +20,36 @@ INPUT_PARTITIONS = 4
 RATE = 1_000
 """Records a second, where it is measured how soon they are visible."""
 LATENCY_PARTITIONS = 10
+PARTITIONS = (1, 10, 50, 200)
+INTERVALS_MS = (10, 100, 1_000)
+"""Between commits."""
+RECORDS = 600_000
+"""That wait in the input, where it is measured how fast the loops are."""
 _WARM_UP_S = 1.0
+_SHORTEST_S = 1.2
 
 
-@dataclass(frozen=True)
-class Extent:
-    """The sizes of the measurement.
-
-    Attributes:
-        partitions: of the output.
-        intervals_ms: between commits, where it is measured how fast the loops are.
-        latency_ms: between commits, where it is measured how soon records are visible.
-        seconds: of a turn; those of a long interval take two and a half intervals.
-        records: that wait in the input.
-        rounds: how often everything is done.
-    """
-
-    partitions: Sequence[int]
-    intervals_ms: Sequence[float]
-    latency_ms: Sequence[float]
-    seconds: float
-    records: int
-    rounds: int
-
-    def lasting(self, interval_ms: float) -> float:
-        """Seconds of a turn with this interval."""
-        return max(self.seconds, 2.5 * interval_ms / 1000)
-
-
-SHORT = Extent((1, 10, 50, 200), (10, 100, 1_000), (10, 100, 1_000), 1.2, 600_000, 1)
-LONG = Extent((1, 10, 50, 200), (10, 100, 1_000), (10, 100, 1_000, 10_000), 4.0, 2_000_000, 3)
-
-
-def measure(kafka: KafkaCluster, extent: Extent) -> Result:
+def measure(kafka: KafkaCluster, rounds: int) -> Result:
     """Every client in turns at each place of the grid."""
     notes = Notebook(
         "eos-loops",
         kafka.version,
-        {"rate": RATE, "latency_partitions": LATENCY_PARTITIONS, "rounds": extent.rounds},
+        {"rate": RATE, "latency_partitions": LATENCY_PARTITIONS, "rounds": rounds},
     )
     with tempfile.TemporaryDirectory() as directory, players(Path(directory)) as clients:
         filled = new_topic(kafka, INPUT_PARTITIONS)
-        fill(kafka, filled, extent.records)
-        outputs = [Output(kafka, filled, each) for each in extent.partitions]
+        fill(kafka, filled, RECORDS)
+        outputs = [Output(kafka, filled, each) for each in PARTITIONS]
         for output in outputs:
             for client in clients:
                 client.play(output.turn(100, _WARM_UP_S))
-        for _ in range(extent.rounds):
-            for interval_ms in extent.intervals_ms:
-                seconds = extent.lasting(interval_ms)
+        for _ in range(rounds):
+            for interval_ms in INTERVALS_MS:
+                seconds = max(_SHORTEST_S, 2.5 * interval_ms / 1000)
                 for output in outputs:
                     for client, declared in _ways(clients):
                         turn = output.turn(interval_ms, seconds, declared=declared)
                         _fast(kafka, client, turn, notes)
-            for interval_ms in extent.latency_ms:
-                seconds = extent.lasting(interval_ms)
                 for client in clients:
                     _soon(kafka, client, interval_ms, seconds, notes)
     return notes.result()
@@ -125,12 +99,11 @@ def _fast(kafka: KafkaCluster, client: Player, turn: Turn, notes: Notebook) -> N
     }
     rate = played.records / played.seconds
     notes.note("throughput", "records/s", rate, **labels)
-    notes.note("end", "ms", *thinned(played.ends_ms), **labels)
     for who, seconds in used.items():
         notes.note(f"CPU of {who}", "µs/record", seconds * 1e6 / played.records, **labels)
     for kind, count in played.requests.items():
-        notes.note(kind, "/transaction", count / len(played.ends_ms), **labels)
-    to_stderr(f"{labels}: {rate:,.0f} records/s, {len(played.ends_ms)} transactions")
+        notes.note(kind, "/transaction", count / played.transactions, **labels)
+    to_stderr(f"{labels}: {rate:,.0f} records/s, {played.transactions} transactions")
 
 
 def _soon(

@@ -54,25 +54,18 @@ class Played:
     Attributes:
         records: how many were written.
         seconds: from the first record to the last commit.
-        ends_ms: of each transaction, from its last record to its commit, in ms.
+        transactions: how many were committed.
         requests: how many the producer has sent, by kind; empty where the client does not tell.
     """
 
     records: int
     seconds: float
-    ends_ms: tuple[float, ...]
+    transactions: int
     requests: dict[str, int]
 
     def line(self) -> str:
-        ends = ",".join(f"{each:.2f}" for each in self.ends_ms)
-        return _line(
-            {
-                "records": self.records,
-                "seconds": f"{self.seconds:.3f}",
-                "ends_ms": ends,
-                **self.requests,
-            }
-        )
+        played = {name: word for name, word in asdict(self).items() if name != "requests"}
+        return _line({**played, **self.requests})
 
     @staticmethod
     def parse(line: str) -> Played:
@@ -80,7 +73,7 @@ class Played:
         return Played(
             records=int(words.pop("records")),
             seconds=float(words.pop("seconds")),
-            ends_ms=tuple(float(each) for each in words.pop("ends_ms").split(",") if each),
+            transactions=int(words.pop("transactions")),
             requests={kind: int(count) for kind, count in words.items()},
         )
 

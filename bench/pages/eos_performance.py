@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import matplotlib as mpl
 from matplotlib import pyplot as plt
-from matplotlib.axes import Axes
 
 from bench.pages.publication import (
     Publication,
@@ -19,8 +18,6 @@ from bench.pages.publication import (
 from bench.result import Label, Result
 from eos_sink_lab.verify.pages import (
     BLUE,
-    GREEN,
-    INK,
     ORANGE,
     STYLE,
     VIOLET,
@@ -30,11 +27,11 @@ from eos_sink_lab.verify.pages import (
 )
 
 LOOPS, SPARK = "eos-loops", "eos-spark"
-_COLORS = (BLUE, ORANGE, VIOLET, GREEN, INK)
+_COLORS = (BLUE, ORANGE, VIOLET)
 _HEIGHT = 3.6
 # Of a core: more processes that want it than a benchmark of two cores brings along.
 _BUSY = 3
-_CPU = ("CPU of client", "CPU of brokers")
+_RATE, _CPU = ("throughput",), ("CPU of client", "CPU of brokers")
 
 
 def measured(found: Result) -> Iterator[str]:
@@ -52,7 +49,6 @@ def loops(results: Results) -> Iterator[str]:
     """The throughput of each client, and the requests of a transaction."""
     found = results[LOOPS]
     clients = _labels(found, "client", "throughput")
-    partitions = _labels(found, "partitions", "throughput")
     yield from measured(found)
     yield ""
     yield (
@@ -60,22 +56,36 @@ def loops(results: Results) -> Iterator[str]:
         "and broker spend on a record:"
     )
     yield ""
-    head = ["commit every", "output partitions", *map(str, clients)]
-    yield from table(head, [*_throughput_rows(found, clients, partitions)])
+    head = ("commit every", "output partitions")
+
+    def absolute(place: Mapping[str, Label]) -> Iterator[str]:
+        for client in clients:
+            rate, cpu = (_sum(found, what, client, False, place) for what in (_RATE, _CPU))
+            yield f"{number(rate / 1000)} ({number(cpu)})"
+
+    yield from table([*head, *map(str, clients)], [*_grid(found, "throughput", absolute)])
     yield (
         "With declared partitions, as a multiple of that: records (above 1 is faster), CPU (below "
         "1 is cheaper):"
     )
     yield ""
     declaring = [c for c in clients if any(found.having("throughput", client=c, declared=True))]
-    head = ["commit every", "output partitions", *map(str, declaring)]
-    yield from table(head, [*_ratio_rows(found, declaring, partitions)])
+
+    def relative(place: Mapping[str, Label]) -> Iterator[str]:
+        for client in declaring:
+            rate, cpu = (_ratio(found, what, client, place) for what in (_RATE, _CPU))
+            yield f"{rate:.2f} ({cpu:.2f})"
+
+    yield from table([*head, *map(str, declaring)], [*_grid(found, "throughput", relative)])
     yield "Requests of librdkafka per transaction:"
     yield ""
-    yield from table(
-        ["commit every", "output partitions", "AddPartitionsToTxn", "Produce"],
-        [*_request_rows(found, partitions)],
-    )
+    kinds = ("AddPartitionsToTxn", "Produce")
+
+    def requests(place: Mapping[str, Label]) -> Iterator[str]:
+        for kind in kinds:
+            yield number(found.one(kind, declared=False, **place).spread.median)
+
+    yield from table([*head, *kinds], [*_grid(found, kinds[0], requests)])
 
 
 def visible(results: Results) -> Iterator[str]:
@@ -105,24 +115,8 @@ def visible(results: Results) -> Iterator[str]:
 def spark(results: Results) -> Iterator[str]:
     """The sinks."""
     found = results[SPARK]
-    sinks = _labels(found, "sink", "throughput")
     yield from measured(found)
     yield ""
-    yield f"Rows per second, in batches of {number(found.parameters['batch'])} of 100 bytes:"
-    yield ""
-    yield from table(
-        ["output partitions", *map(str, sinks)],
-        [
-            [
-                str(each),
-                *(
-                    spread_text(found.one("throughput", sink=sink, partitions=each).spread)
-                    for sink in sinks
-                ),
-            ]
-            for each in _labels(found, "partitions", "throughput")
-        ],
-    )
     yield (
         f"Milliseconds at {number(found.parameters['rate'])} rows per second and "
         f"{found.parameters['tasks']} tasks per batch: of Spark's `addBatch`, and from a row's "
@@ -181,91 +175,14 @@ def draw_loops(results: Results) -> str:
         return render_svg(figure)
 
 
-def draw_visible(results: Results) -> str:
-    """How long a record waits, over the commit interval."""
-    found = results[LOOPS]
-
-    def draw(axes: Axes) -> None:
-        for color, client in zip(_COLORS, _labels(found, "client", "visible"), strict=False):
-            series = list(found.having("visible", client=client))
-            places = [float(each.labels["interval_ms"]) for each in series]
-            axes.fill_between(
-                places,
-                [each.spread.p5 for each in series],
-                [each.spread.p95 for each in series],
-                color=color,
-                alpha=0.12,
-                linewidth=0,
-            )
-            middle = [each.spread.median for each in series]
-            axes.plot(places, middle, color=color, marker="o", markersize=3, label=str(client))
-        axes.set_xlabel("ms between commits")
-        axes.set_ylabel("ms until visible")
-
-    return _one_panel(draw)
-
-
-def draw_spark(results: Results) -> str:
-    """`addBatch` of small batches over the number of partitions."""
-    found = results[SPARK]
-
-    def draw(axes: Axes) -> None:
-        for color, sink in zip(_COLORS, _labels(found, "sink", "addBatch"), strict=False):
-            series = list(found.having("addBatch", sink=sink, trigger_ms=0))
-            axes.plot(
-                [each.labels["partitions"] for each in series],
-                [each.spread.median for each in series],
-                color=color,
-                linestyle="--" if "declared" in str(sink) else "-",
-                marker="o",
-                markersize=3,
-                label=str(sink),
-            )
-        axes.set_xlabel("output partitions")
-        axes.set_ylabel("addBatch, ms")
-
-    return _one_panel(draw)
-
-
-def _one_panel(draw: Callable[[Axes], None]) -> str:
-    with mpl.rc_context(STYLE):
-        figure, axes = plt.subplots(figsize=(WIDTH * 0.7, _HEIGHT))
-        axes.set_xscale("log")
-        axes.set_yscale("log")
-        draw(axes)
-        label_plain_numbers(axes.xaxis)
-        label_plain_numbers(axes.yaxis)
-        axes.legend(fontsize=9)
-        figure.tight_layout()
-        return render_svg(figure)
-
-
-def _throughput_rows(
-    found: Result, clients: Sequence[Label], partitions: Sequence[Label]
+def _grid(
+    found: Result, what: str, cells: Callable[[Mapping[str, Label]], Iterable[str]]
 ) -> Iterator[list[str]]:
-    for interval in _labels(found, "interval_ms", "throughput"):
-        for each in partitions:
-            place: dict[str, Label] = {"interval_ms": interval, "partitions": each}
-            cells = [
-                f"{number(_sum(found, ('throughput',), client, False, place) / 1000)}"
-                f" ({number(_sum(found, _CPU, client, False, place))})"
-                for client in clients
-            ]
-            yield [_interval(interval), str(each), *cells]
-
-
-def _ratio_rows(
-    found: Result, clients: Sequence[Label], partitions: Sequence[Label]
-) -> Iterator[list[str]]:
-    for interval in _labels(found, "interval_ms", "throughput"):
-        for each in partitions:
-            place: dict[str, Label] = {"interval_ms": interval, "partitions": each}
-            cells = [
-                f"{_ratio(found, ('throughput',), client, place):.2f}"
-                f" ({_ratio(found, _CPU, client, place):.2f})"
-                for client in clients
-            ]
-            yield [_interval(interval), str(each), *cells]
+    """A row for each commit interval and number of output partitions."""
+    for interval in _labels(found, "interval_ms", what):
+        for partitions in _labels(found, "partitions", what):
+            place = {"interval_ms": interval, "partitions": partitions}
+            yield [_interval(interval), str(partitions), *cells(place)]
 
 
 def _ratio(found: Result, whats: Sequence[str], client: Label, place: Mapping[str, Label]) -> float:
@@ -285,17 +202,6 @@ def _sum(
     return sum(each.spread.median for each in series)
 
 
-def _request_rows(found: Result, partitions: Sequence[Label]) -> Iterator[list[str]]:
-    for interval in _labels(found, "interval_ms", "AddPartitionsToTxn"):
-        for each in partitions:
-            place: dict[str, Label] = {"interval_ms": interval, "partitions": each}
-            cells = [
-                number(found.one(kind, declared=False, **place).spread.median)
-                for kind in ("AddPartitionsToTxn", "Produce")
-            ]
-            yield [_interval(interval), str(each), *cells]
-
-
 def _labels(found: Result, name: str, what: str) -> list[Label]:
     """Its values, in the order in which they were measured."""
     return list(dict.fromkeys(each.labels[name] for each in found.having(what)))
@@ -308,6 +214,6 @@ def _interval(ms: Label) -> str:
 PAGE = "eos-performance.md"
 PUBLICATIONS = (
     Publication("loops", PAGE, (LOOPS,), loops, {"eos-loops.svg": draw_loops}),
-    Publication("visible", PAGE, (LOOPS,), visible, {"eos-visible.svg": draw_visible}),
-    Publication("spark", PAGE, (SPARK,), spark, {"eos-spark.svg": draw_spark}),
+    Publication("visible", PAGE, (LOOPS,), visible),
+    Publication("spark", PAGE, (SPARK,), spark),
 )

@@ -1,9 +1,8 @@
-"""The results of `bench.sinks`: throughput, CPU seconds, the latency of small batches."""
+"""The results of `bench.sinks`: throughput and CPU seconds."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from statistics import median
 from typing import Any
 
 import matplotlib as mpl
@@ -17,16 +16,13 @@ from bench.pages.publication import (
     spread_text,
     table,
 )
+from bench.pages.small_batches import NAME, added_ms
 from bench.result import Result, Series, Spread, ratio
 from eos_sink_lab.verify.pages import (
     BLUE,
-    FAINT,
-    GREEN,
     INK,
-    ORANGE,
     STYLE,
     WIDTH,
-    plot_shares,
     render_svg,
 )
 
@@ -37,23 +33,12 @@ TITLES = {
     THEIRS: "Spark's own Kafka sink",
     FLOOR: "a Python sink that drops its rows",
     "noop": "Spark's `noop` sink",
-    "librdkafka": "librdkafka, a loop in Python",
     "producer": "the producer of kafka-eos by itself",
     "ProducerPerformance": "Kafka's ProducerPerformance",
     "flink": "Flink's KafkaSink, EXACTLY_ONCE",
 }
-_COLORS = {OURS: BLUE, THEIRS: ORANGE, FLOOR: GREEN, "noop": FAINT}
-_SMALL_BYTES = 10_000_000
+_STREAMS = (OURS, THEIRS, FLOOR, "noop")
 _MAIN = "100 B"
-
-
-def shapes_of(result: Result, *, small: bool) -> list[dict[str, Any]]:
-    """The shapes for latency, or those for throughput."""
-    return [
-        shape
-        for shape in result.parameters["shapes"]
-        if (shape["rows"] * shape["value_bytes"] < _SMALL_BYTES) is small
-    ]
 
 
 def times_the_rows(result: Result, shape: str) -> Spread | None:
@@ -62,41 +47,20 @@ def times_the_rows(result: Result, shape: str) -> Spread | None:
     return ratio(theirs.samples, ours.samples) if ours and theirs else None
 
 
-def added_ms(result: Result, shape: str, what: str = "addBatch") -> tuple[float, float] | None:
-    """Median and p95 of kafka-eos minus those of Spark's own sink."""
-    ours, theirs = (_times(result, peer, shape, what) for peer in (OURS, THEIRS))
-    if ours is None or theirs is None:
-        return None
-    ahead, behind = ours.spread, theirs.spread
-    return ahead.median - behind.median, ahead.p95 - behind.p95
-
-
-def _times(result: Result, peer: str, shape: str, what: str = "addBatch") -> Series | None:
-    return next(result.having(what, peer=peer, shape=shape), None)
+def _times(result: Result, peer: str, shape: str) -> Series | None:
+    return next(result.having("addBatch", peer=peer, shape=shape), None)
 
 
 def targets(results: Results) -> Iterator[str]:
-    """The aims of this benchmark and the measured values."""
-    result = results[_NAME]
+    """The aims and the measured values."""
     rows = []
-    found = times_the_rows(result, _MAIN)
-    if found is not None:
-        rows.append(
-            (
-                "Rows per second, batches of 1M rows of 100 bytes, against Spark's own sink",
-                "at least 1.2 times",
-                f"{spread_text(found)} times",
-            )
-        )
-    for shape in shapes_of(result, small=True):
-        if (added := added_ms(result, shape["name"])) is not None:
-            rows.append(
-                (
-                    f"Time added to a warm micro-batch of {shape['rows']:,} rows",
-                    "at most 40 ms at the median, 80 at p95",
-                    f"{added[0]:+.0f} ms at the median, {added[1]:+.0f} at p95",
-                )
-            )
+    if _NAME in results and (found := times_the_rows(results[_NAME], _MAIN)):
+        what = "Rows per second, batches of 1M rows of 100 bytes, against Spark's own sink"
+        rows.append((what, "at least 1.2 times", f"{spread_text(found)} times"))
+    if NAME in results and (added := added_ms(results[NAME], 2)):
+        what = "Time added to a warm micro-batch of 1,000 rows, against Spark's own sink"
+        measured = f"{added[0]:+.0f} ms at the median, {added[1]:+.0f} at p95"
+        rows.append((what, "at most 40 ms at the median, 80 at p95", measured))
     yield from table(("", "aim", "measured"), rows)
 
 
@@ -122,16 +86,12 @@ def lines(results: Results) -> Iterator[str]:
         yield "### The limit"
         yield ""
         yield from _limits(result)
-    yield "### Small batches"
-    yield ""
-    yield from _latency(result)
-    yield "![Share of small batches by their time](bench/sinks-latency.svg)"
 
 
 def _throughput(result: Result) -> Iterator[str]:
-    peers = [peer for peer in _COLORS if list(result.having("addBatch", peer=peer))]
+    peers = [peer for peer in _STREAMS if list(result.having("addBatch", peer=peer))]
     rows = []
-    for shape in shapes_of(result, small=False):
+    for shape in result.parameters["shapes"]:
         name = shape["name"]
         found = times_the_rows(result, name)
         rates = [_rate(result, peer, shape) for peer in peers]
@@ -177,8 +137,8 @@ def _cpu(result: Result, shape: str) -> Iterator[str]:
 
 def _limits(result: Result) -> Iterator[str]:
     rows = []
-    for shape in shapes_of(result, small=False):
-        for peer in ("librdkafka", "producer", "ProducerPerformance", "flink"):
+    for shape in result.parameters["shapes"]:
+        for peer in ("producer", "ProducerPerformance", "flink"):
             for rate in result.having("rate", peer=peer, shape=shape["name"]):
                 megabytes = rate.spread.median * shape["value_bytes"] / 1e6
                 told = (spread_text(rate.spread), number(megabytes))
@@ -186,31 +146,12 @@ def _limits(result: Result) -> Iterator[str]:
     yield from table(("", "rows/s", "MB/s"), rows)
 
 
-def _latency(result: Result) -> Iterator[str]:
-    rows = []
-    for shape in shapes_of(result, small=True):
-        for peer, title in TITLES.items():
-            batch, trigger = (
-                _times(result, peer, shape["name"], what) for what in ("addBatch", "trigger")
-            )
-            if batch is None or trigger is None:
-                continue
-            cells = [
-                f"{value:.0f}"
-                for found in (batch.spread, trigger.spread)
-                for value in (found.median, found.p95)
-            ]
-            rows.append((title, *cells))
-    heads = ("addBatch, median ms", "p95", "whole trigger, median ms", "p95")
-    yield from table(("", *heads), rows)
-
-
 def ratio_plot(results: Results) -> str:
     """A bar of nine tenths and a mark at the median for each shape."""
     result = results[_NAME]
     found = [
         (shape["name"], times)
-        for shape in shapes_of(result, small=False)
+        for shape in result.parameters["shapes"]
         if (times := times_the_rows(result, shape["name"])) is not None
     ][::-1]
     with mpl.rc_context(STYLE):
@@ -226,32 +167,5 @@ def ratio_plot(results: Results) -> str:
         return render_svg(figure)
 
 
-def latency_plot(results: Results) -> str:
-    """The share of small batches by their time."""
-    result = results[_NAME]
-    with mpl.rc_context(STYLE):
-        figure, axes = plt.subplots(figsize=(WIDTH, 3.2), layout="constrained")
-        longest = []
-        for shape in shapes_of(result, small=True):
-            for peer, color in _COLORS.items():
-                times = _times(result, peer, shape["name"])
-                if times is None:
-                    continue
-                plot_shares(axes, times.samples, color, TITLES[peer].replace("`", ""))
-                longest.append(times.spread.p95)
-        axes.set_xlim(0, 1.6 * median(longest) + max(longest) if longest else 1)
-        axes.set_xlabel("ms of addBatch")
-        axes.set_ylabel("% of batches")
-        if longest:
-            axes.legend(loc="lower right", fontsize=9)
-        return render_svg(figure)
-
-
-TARGETS = Publication("targets", "bench.md", (_NAME,), targets)
-SINKS = Publication(
-    "sinks",
-    "bench.md",
-    (_NAME,),
-    lines,
-    {"sinks-ratio.svg": ratio_plot, "sinks-latency.svg": latency_plot},
-)
+TARGETS = Publication("targets", "bench.md", (_NAME, NAME), targets)
+SINKS = Publication("sinks", "bench.md", (_NAME,), lines, {"sinks-ratio.svg": ratio_plot})

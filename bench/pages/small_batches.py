@@ -14,7 +14,7 @@ from bench.pages.publication import (
 )
 from bench.result import Result, Series, ratio, spread
 
-_NAME = "small-batches"
+NAME = "small-batches"
 _FLOOR = "floor"
 TITLES = {
     "kafka": "Spark's own Kafka sink",
@@ -27,7 +27,7 @@ TITLES = {
 
 def lines(results: Results) -> Iterator[str]:
     """addBatch by tasks and peer, and what each takes more than the sink that drops its rows."""
-    result = results[_NAME]
+    result = results[NAME]
     yield (
         f"Measured {measured_on(result)} {result.parameters['rounds']} rounds in turns, "
         f"{result.parameters['cores']} tasks at the same time, Unix domain sockets. The machine's "
@@ -63,6 +63,15 @@ def _rows(result: Result, tasks: int) -> Iterator[tuple[str, ...]]:
         yield *row, *shown, spread_text(ratio(times.samples, floor.samples)), cpu
 
 
+def added_ms(result: Result, tasks: int) -> tuple[float, float] | None:
+    """Median and p95 of kafka-eos minus those of Spark's own sink."""
+    ours, theirs = (_times(result, peer, tasks) for peer in ("kafka-eos", "kafka"))
+    if ours is None or theirs is None:
+        return None
+    ahead, behind = ours.spread, theirs.spread
+    return ahead.median - behind.median, ahead.p95 - behind.p95
+
+
 def _cpu(result: Result, peer: str, tasks: int) -> str:
     """Of a batch: the medians of all processes."""
     used = result.having("cpu", peer=peer, tasks=tasks, sockets=True)
@@ -71,7 +80,7 @@ def _cpu(result: Result, peer: str, tasks: int) -> str:
 
 def over_tcp(results: Results) -> Iterator[str]:
     """addBatch with TCP and with Unix domain sockets."""
-    result = results[_NAME]
+    result = results[NAME]
     rows = []
     for peer, title in TITLES.items():
         tcp, sockets = (_times(result, peer, 200, way) for way in (False, True))
@@ -90,6 +99,6 @@ def _times(result: Result, peer: str, tasks: int, sockets: bool = True) -> Serie
 
 
 PUBLICATIONS = (
-    Publication("small batches", "bench.md", (_NAME,), lines),
-    Publication("sockets", "bench.md", (_NAME,), over_tcp),
+    Publication("small batches", "bench.md", (NAME,), lines),
+    Publication("sockets", "bench.md", (NAME,), over_tcp),
 )

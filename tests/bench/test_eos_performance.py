@@ -18,12 +18,12 @@ def test_a_turn_survives_its_line(partitions: int, declared: bool) -> None:
 
 
 def test_what_was_played_survives_its_line() -> None:
-    played = Played(12, 1.25, (3.5, 0.25), {"Produce": 7})
+    played = Played(12, 1.25, 2, {"Produce": 7})
     assert Played.parse(f"{played.line()}\n") == played
 
 
 def test_no_transaction_is_an_answer_too() -> None:
-    played = Played(0, 2.0, (), {})
+    played = Played(0, 2.0, 0, {})
     assert Played.parse(played.line()) == played
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from bench.pages.small_batches import lines, over_tcp
+import pytest
+
+from bench.pages.small_batches import added_ms, lines, over_tcp
 from bench.result import Label, Result, Series
 from tests.bench.machine import MACHINE
 
@@ -28,6 +30,12 @@ def test_each_peer_is_compared_with_the_floor_of_its_own_tasks() -> None:
     assert "| kafka-eos | 3 | 1,500 | 2,310 | +300 | +390 | 1.2 (1.11 to 1.24) | 0 |" in text
     assert "| a Python sink that drops its rows | 3 | 1,200 | 1,920 |  |  |  | 0 |" in text
     assert "| kafka-eos | 1 | 7 | 7 |  |  |  | 0 |" in text
+
+
+def test_what_a_batch_takes_more_than_with_sparks_own_sink() -> None:
+    ours, theirs = series("kafka-eos", 2, True, 40, 60), series("kafka", 2, True, 10, 20)
+    assert added_ms(results(ours, theirs)["small-batches"], 2) == pytest.approx((35, 39.5))
+    assert added_ms(results(ours)["small-batches"], 2) is None
 
 
 def test_the_ways_to_python_are_compared_where_both_were_measured() -> None:
