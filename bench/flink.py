@@ -14,13 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.cpu import Account, CpuClock, Part
-from bench.jars import class_path
 from bench.shape import Shape
 from eos_sink.kafka.deadline import Deadline
-from eos_sink_lab.testing.jar_cache import Artifact
+from eos_sink_lab.testing.cache import cache_root
+from eos_sink_lab.testing.jar_cache import Artifact, download_jars, ensure_jars
 from eos_sink_lab.testing.java import find_java
 from eos_sink_lab.testing.process_tree import ProcessTree
 from eos_sink_lab.testing.topic_scan import Offsets, Source
+from eos_sink_lab.testing.waiting import to_stderr
 
 _FLINK, _CONNECTOR = "2.2.1", "5.0.0-2.2"
 JARS = (
@@ -65,11 +66,17 @@ class Steady:
 
 
 def compiled(there: Path) -> str:
-    """The class path of the program, made in this directory."""
-    jars = class_path("flink", JARS)
+    """The class path of the program, made in this directory; jars are downloaded into the cache."""
+    directory = cache_root() / "flink" / f"{_FLINK}-{_CONNECTOR}"
+    ensure_jars(directory, _download, "flink", to_stderr)
+    jars = f"{directory}/*"
     javac = find_java().home / "bin" / "javac"
     subprocess.run([str(javac), "-cp", jars, "-d", str(there), str(_PROGRAM)], check=True)
     return f"{there}:{jars}"
+
+
+def _download(draft: Path) -> None:
+    download_jars(JARS, draft, find_java(), label="flink", progress=to_stderr)
 
 
 def run_flink(servers: str, topic: str, shape: Shape, tasks: int, brokers: Sequence[int]) -> Steady:

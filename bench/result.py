@@ -122,15 +122,11 @@ class Result:
         return found[0]
 
     def to_json(self) -> str:
-        """JSON with a line for each series; its spread is for readers, and not read back."""
+        """JSON with a line for each series."""
         head = {name: value for name, value in vars(self).items() if name != "series"}
         lines = []
         for each in self.series:
             fields: dict[str, Any] = {"what": each.what, "unit": each.unit, "labels": each.labels}
-            if each.samples:
-                found = each.spread
-                fields["n"] = found.n
-                fields |= {name: _round(getattr(found, name)) for name in ("median", "p5", "p95")}
             lines.append(json.dumps({**fields, "samples": each.samples}))
         opened, series = json.dumps(head, indent=1).removesuffix("\n}"), ",\n".join(lines)
         return f'{opened},\n "series": [\n{series}\n ]\n}}\n'

@@ -6,7 +6,7 @@ them says how good it is.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bench.result import Result
@@ -91,7 +91,3 @@ def read_by_a_plan(queries: int, record: float) -> float:
 def most_tasks(line: Line, limit: float) -> int:
     """The largest number of tasks within a limit of the cost."""
     return int((limit - line.base) / line.each)
-
-
-def total(fits: Sequence[Fit], tasks: int) -> float:
-    return sum(each.line.at(tasks) for each in fits)

@@ -39,8 +39,6 @@ class Shape:
     def __post_init__(self) -> None:
         if not 0 < self.warm_up < self.batches:
             raise ValueError(f"of {self.batches} batches {self.warm_up} cannot be the warm-up")
-        if min(self.rows, self.value_bytes, self.partitions) < 1:
-            raise ValueError("rows, bytes and partitions are at least 1")
 
     @property
     def settings(self) -> dict[str, str]:

@@ -24,22 +24,22 @@ from bench import RESULTS
 from bench.broker import start_broker, topic_for
 from bench.cpu import Account, CpuClock, Part
 from bench.flink import CHECKPOINT_MS, VERSION, run_flink
-from bench.limits import LIMITS
+from bench.floor import FORMAT as FLOOR
+from bench.limits import run_producer
 from bench.pages.sinks import lines
 from bench.result import Notebook, spread
 from bench.shape import Shape
 from bench.shapes import MAIN, SHAPES
-from bench.spark_turns import Bench, TurnFailedError, find_kafka_jars
+from bench.spark_turns import Bench, TurnFailedError
 from eos_sink.kafka.deadline import Deadline
 from eos_sink_lab.testing.local_cluster import LocalCluster
 from eos_sink_lab.testing.waiting import to_stderr
 
 NAME = "sinks"
 OURS, THEIRS = "kafka-eos", "kafka"
-FLOORS = {"eos-sink-floor": "floor", "noop": "noop"}
-STREAMS = (OURS, THEIRS, *FLOORS)
-FLINK = "flink"
-PEERS = (*STREAMS, *LIMITS, FLINK)
+STREAMS = (OURS, THEIRS, FLOOR, "noop")
+LIMIT, FLINK = "producer", "flink"
+PEERS = (*STREAMS, LIMIT, FLINK)
 TASKS = 2
 _TURN_S = 240.0
 
@@ -49,7 +49,7 @@ class Scene:
     """The values that every turn needs."""
 
     kafka: LocalCluster
-    bench: Bench | None
+    bench: Bench
     notebook: Notebook
 
 
@@ -65,11 +65,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "shapes": [asdict(shape) for shape in shapes],
         "flink": f"{VERSION}, a checkpoint each {CHECKPOINT_MS} ms",
     }
-    with start_broker(parsed.version, to_stderr) as kafka, contextlib.ExitStack() as stack:
-        bench = None
-        if set(peers) & set(STREAMS):
-            bench = Bench(TASKS, find_kafka_jars(to_stderr), kafka)
-            stack.callback(bench.close)
+    with (
+        start_broker(parsed.version, to_stderr) as kafka,
+        contextlib.closing(Bench(TASKS, kafka)) as bench,
+    ):
         scene = Scene(kafka, bench, Notebook(NAME, kafka.version, parameters))
         _warm_up(scene)
         began = time.monotonic()
@@ -99,11 +98,11 @@ def _warm_up(scene: Scene) -> None:
     """Warm up the broker's compiler, so that it does not slow down the first peer."""
     topic = "bench-warm-up"
     with topic_for(scene.kafka, topic, MAIN.partitions):
-        LIMITS["producer"](scene.kafka.bootstrap_servers, topic, MAIN)
+        run_producer(scene.kafka.bootstrap_servers, topic, MAIN)
 
 
 def takes_part(peer: str, shape: Shape) -> bool:
-    """True if there is something to compare: what `noop` and the limits tell of a shape does not
+    """True if there is something to compare: what `noop` and the limit tell of a shape does not
     depend on the topic or on compression."""
     if peer in STREAMS:
         return peer != "noop" or shape is MAIN
@@ -127,7 +126,6 @@ def _turn(scene: Scene, peer: str, shape: Shape, where: str) -> None:
 
 
 def _stream(scene: Scene, peer: str, shape: Shape, topic: str) -> str:
-    assert scene.bench is not None
     servers = {"kafka.bootstrap.servers": scene.kafka.bootstrap_servers}
     options = {**servers, **shape.options, "topic": topic}
     turn = scene.bench.turn(peer, shape, options, Deadline(_TURN_S))
@@ -142,7 +140,7 @@ def _stream(scene: Scene, peer: str, shape: Shape, topic: str) -> str:
 def _limit(scene: Scene, peer: str, shape: Shape, topic: str) -> str:
     clock = CpuClock({"broker": [Account(pid, Part.OWN) for pid in _brokers(scene)]})
     before = clock.read()
-    written = LIMITS[peer](scene.kafka.bootstrap_servers, topic, shape)
+    written = run_producer(scene.kafka.bootstrap_servers, topic, shape)
     labels = {"peer": peer, "shape": shape.name}
     note = scene.notebook.note
     note("rate", "rows/s", written.rows_per_second, **labels)

@@ -15,7 +15,7 @@ import argparse
 import contextlib
 import sys
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,7 +25,7 @@ from bench.floor import FORMAT as FLOOR
 from bench.pages.small_batches import NAME, lines, over_tcp
 from bench.result import Label, Notebook, spread
 from bench.shape import Shape
-from bench.spark_turns import Bench, find_kafka_jars
+from bench.spark_turns import Bench
 from eos_sink.kafka.deadline import Deadline
 from eos_sink_lab.testing.local_cluster import LocalCluster
 from eos_sink_lab.testing.waiting import to_stderr
@@ -114,13 +114,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-@contextlib.contextmanager
-def _session(kafka: LocalCluster, *, sockets: bool) -> Iterator[Bench]:
-    bench = Bench(CORES, find_kafka_jars(to_stderr), kafka, sockets)
-    try:
-        yield bench
-    finally:
-        bench.close()
+def _session(kafka: LocalCluster, *, sockets: bool) -> contextlib.closing[Bench]:
+    return contextlib.closing(Bench(CORES, kafka, sockets))
 
 
 if __name__ == "__main__":

@@ -9,25 +9,21 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 from bench.cpu import Account, CpuClock, Part
 from bench.floor import FloorDataSource
 from bench.shape import Shape
 from eos_sink.kafka.deadline import Deadline
 from eos_sink_lab.testing import java_home
-from eos_sink_lab.testing.cluster_errors import DownloadError
 from eos_sink_lab.testing.local_cluster import LocalCluster
 from eos_sink_lab.testing.spark_jars import spark_kafka_jars
-from eos_sink_lab.testing.waiting import Progress
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
+from eos_sink_lab.testing.waiting import to_stderr
 
 _LOOK_S = 0.02
-_PROGRESSES = "1000"
 
 
 class TurnFailedError(Exception):
@@ -47,28 +43,17 @@ class Turn:
     cpu_s: Mapping[str, float]
 
 
-def find_kafka_jars(progress: Progress) -> Path | None:
-    """The jars of Spark's own Kafka sink; None if they cannot be downloaded."""
-    try:
-        return spark_kafka_jars(progress)
-    except DownloadError as error:
-        progress(f"Without Spark's own Kafka sink: {error}")
-        return None
-
-
 class Bench:
     """A Spark session on this machine, in which every peer's format is known.
 
     Args:
-        tasks, jars, sockets: as `start_spark` takes them.
+        tasks, sockets: as `start_spark` takes them.
         kafka: the CPU seconds of its brokers are measured too.
     """
 
-    def __init__(
-        self, tasks: int, jars: Path | None, kafka: LocalCluster, sockets: bool = True
-    ) -> None:
+    def __init__(self, tasks: int, kafka: LocalCluster, sockets: bool = True) -> None:
         self._tasks = tasks
-        self._spark = start_spark(tasks, jars, sockets)
+        self._spark = start_spark(tasks, sockets)
         jvm = self._spark._jvm
         assert jvm is not None
         driver = int(jvm.java.lang.ProcessHandle.current().pid())
@@ -144,38 +129,31 @@ def read_turn(
         for each in sorted(progress, key=lambda each: int(each["batchId"]))
         if shape.warm_up <= each["batchId"] < shape.batches and each["numInputRows"] == shape.rows
     ]
-    return Turn(
-        add_batch_ms=tuple(float(times["addBatch"]) for times in warm),
-        cpu_s=dict(cpu_s),
-    )
+    return Turn(tuple(float(times["addBatch"]) for times in warm), dict(cpu_s))
 
 
-def start_spark(tasks: int, jars: Path | None, sockets: bool = True) -> SparkSession:
-    """Start the session on this machine.
+def start_spark(tasks: int, sockets: bool = True) -> SparkSession:
+    """Start the session on this machine, with Spark's own Kafka sink.
 
     Args:
         tasks: how many run at the same time.
-        jars: of Spark's own Kafka sink.
         sockets: Spark reaches its Python processes over Unix domain sockets, else over TCP.
     """
-    from pyspark.sql import SparkSession
-
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ.setdefault("JAVA_HOME", str(java_home()))
-    builder = (
+    spark = (
         SparkSession.builder.appName("bench")
         .master(f"local[{tasks}]")
+        .config("spark.driver.extraClassPath", f"{spark_kafka_jars(to_stderr)}/*")
         .config("spark.ui.enabled", "false")
         # On in conf/spark-defaults.conf. Spark's own Kafka sink does not use Python.
         .config("spark.python.unix.domain.socket.enabled", str(sockets).lower())
         .config("spark.ui.showConsoleProgress", "false")
         # A query is stopped during a batch, which Spark logs at length. Failures are reported.
         .config("spark.log.level", "OFF")
-        .config("spark.sql.streaming.numRecentProgressUpdates", _PROGRESSES)
+        .config("spark.sql.streaming.numRecentProgressUpdates", "1000")
+        .getOrCreate()
     )
-    if jars is not None:
-        builder = builder.config("spark.driver.extraClassPath", f"{jars}/*")
-    spark = builder.getOrCreate()
     spark.dataSource.register(FloorDataSource)
     return spark
 

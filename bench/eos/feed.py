@@ -107,15 +107,6 @@ class Reader:
                     self._seen.append((at, age_ms(value, now)))
 
 
-@contextmanager
-def reading(kafka: KafkaCluster, topic: str, partitions: int) -> Iterator[Reader]:
-    reader = Reader(kafka, topic, partitions)
-    try:
-        yield reader
-    finally:
-        reader.close()
-
-
 def thinned(samples: Sequence[float], most: int = 200) -> list[float]:
     """A small sample with the same spread: every n-th value in order of size."""
     ordered = sorted(samples)

@@ -6,10 +6,11 @@ import tempfile
 import time
 import uuid
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 
 from bench.cpu import Account, CpuClock
-from bench.eos.feed import feeding, fill, reading, thinned
+from bench.eos.feed import Reader, feeding, fill, thinned
 from bench.eos.players import Player, players
 from bench.eos.turns import Turn
 from bench.result import Label, Notebook, Result
@@ -111,7 +112,7 @@ def _soon(
 ) -> None:
     source = new_topic(kafka, INPUT_PARTITIONS)
     output = Output(kafka, source, LATENCY_PARTITIONS)
-    with reading(kafka, output.topic, LATENCY_PARTITIONS) as reader:
+    with closing(Reader(kafka, output.topic, LATENCY_PARTITIONS)) as reader:
         with feeding(kafka, source, RATE):
             begun = time.monotonic()
             client.play(output.turn(interval_ms, _WARM_UP_S + seconds))

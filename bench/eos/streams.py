@@ -5,18 +5,18 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from bench.eos.feed import BYTES, feeding, reading, thinned
+from bench.eos.feed import BYTES, Reader, feeding, thinned
 from bench.eos.loops import new_topic
-from bench.result import Label, Notebook, Result
+from bench.result import Notebook, Result
 from bench.spark_turns import start_spark
 from eos_sink_lab.testing import KafkaCluster
-from eos_sink_lab.testing.spark_jars import spark_kafka_jars
 from eos_sink_lab.testing.waiting import to_stderr
 
 INPUT_PARTITIONS = 2
@@ -47,38 +47,36 @@ def measure(kafka: KafkaCluster, rounds: int) -> Result:
     """Every sink in turns at each place."""
     parameters = {"rate": RATE, "tasks": INPUT_PARTITIONS, "rounds": rounds}
     notes = Notebook("eos-spark", kafka.version, parameters)
-    spark = start_spark(INPUT_PARTITIONS, spark_kafka_jars(to_stderr))
+    spark = start_spark(INPUT_PARTITIONS)
     for number in range(rounds):
         for trigger_ms, partitions in PLACES:
             for sink in SINKS if number % 2 == 0 else SINKS[::-1]:
-                _soon(Way(spark, kafka, sink, partitions), trigger_ms, notes)
+                _soon(Way(sink, partitions, trigger_ms), spark, kafka, notes)
     spark.stop()
     return notes.result()
 
 
+@dataclass(frozen=True)
 class Way:
     """A query from an input topic into all partitions of a new one.
 
-    Args:
+    Attributes:
         sink: one of `SINKS`.
+        partitions, trigger_ms: as in `PLACES`.
     """
 
-    def __init__(
-        self, spark: SparkSession, kafka: KafkaCluster, sink: str, partitions: int
-    ) -> None:
-        self._spark = spark
-        self._bootstrap = kafka.bootstrap_servers
-        self.kafka = kafka
-        self.sink = sink
-        self.partitions = partitions
-        self.topic = new_topic(kafka, partitions)
+    sink: str
+    partitions: int
+    trigger_ms: int
 
     @contextmanager
-    def started(self, source: str, trigger_ms: int) -> Iterator[StreamingQuery]:
+    def started(
+        self, spark: SparkSession, kafka: KafkaCluster, source: str, topic: str
+    ) -> Iterator[StreamingQuery]:
         """Run it meanwhile, from the beginning of the topic `source`."""
         rows = (
-            self._spark.readStream.format("kafka")
-            .options(**{"kafka.bootstrap.servers": self._bootstrap, "subscribe": source})
+            spark.readStream.format("kafka")
+            .options(**{"kafka.bootstrap.servers": kafka.bootstrap_servers, "subscribe": source})
             .option("startingOffsets", "earliest")
             .load()
             .selectExpr(
@@ -87,25 +85,25 @@ class Way:
                 f"CAST(pmod(hash(key), {self.partitions}) AS INT) AS partition",
             )
         )
-        options = {"kafka.bootstrap.servers": self._bootstrap, "topic": self.topic, **TUNING}
+        options = {"kafka.bootstrap.servers": kafka.bootstrap_servers, "topic": topic, **TUNING}
         if "declared" in self.sink:
-            options["eos.destinations"] = f"{self.topic}:0-{self.partitions - 1}"
+            options["eos.destinations"] = f"{topic}:0-{self.partitions - 1}"
         with tempfile.TemporaryDirectory() as checkpoint:
             options["checkpointLocation"] = f"{checkpoint}/c"
             writer = rows.writeStream.format(self.sink.partition(",")[0]).options(**options)
-            query = writer.trigger(processingTime=f"{trigger_ms} milliseconds").start()
+            query = writer.trigger(processingTime=f"{self.trigger_ms} milliseconds").start()
             try:
                 yield query
             finally:
                 query.stop()
 
 
-def _soon(way: Way, trigger_ms: int, notes: Notebook) -> None:
-    source = new_topic(way.kafka, INPUT_PARTITIONS)
+def _soon(way: Way, spark: SparkSession, kafka: KafkaCluster, notes: Notebook) -> None:
+    source, topic = new_topic(kafka, INPUT_PARTITIONS), new_topic(kafka, way.partitions)
     with (
-        reading(way.kafka, way.topic, way.partitions) as reader,
-        feeding(way.kafka, source, RATE),
-        way.started(source, trigger_ms) as query,
+        closing(Reader(kafka, topic, way.partitions)) as reader,
+        feeding(kafka, source, RATE),
+        way.started(spark, kafka, source, topic) as query,
     ):
         _wait_for_batches(query, 2)
         time.sleep(_WARM_UP_S)
@@ -114,14 +112,10 @@ def _soon(way: Way, trigger_ms: int, notes: Notebook) -> None:
         _wait_for_batches(query, before + _FEWEST)
         ages = reader.ages_ms(since)
         batches = _batches(query)[before:]
-    labels: dict[str, Label] = {
-        "sink": way.sink,
-        "partitions": way.partitions,
-        "trigger_ms": trigger_ms,
-    }
+    labels = asdict(way)
     notes.note("visible", "ms", *thinned(ages), **labels)
     notes.note("addBatch", "ms", *(each["durationMs"]["addBatch"] for each in batches), **labels)
-    to_stderr(f"{labels}: {len(batches)} batches, {len(ages)} rows seen")
+    to_stderr(f"{way}: {len(batches)} batches, {len(ages)} rows seen")
 
 
 def _batches(query: StreamingQuery) -> list[Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -34,17 +35,10 @@ class Turn:
 
     @staticmethod
     def parse(line: str) -> Turn:
-        words = _words(line)
-        return Turn(
-            bootstrap=words["bootstrap"],
-            input=words["input"],
-            output=words["output"],
-            group=words["group"],
-            partitions=int(words["partitions"]),
-            interval_ms=float(words["interval_ms"]),
-            seconds=float(words["seconds"]),
-            declared=words["declared"] == "true",
-        )
+        words: dict[str, Any] = _words(line)
+        for name, kind in {"partitions": int, "interval_ms": float, "seconds": float}.items():
+            words[name] = kind(words[name])
+        return Turn(**{**words, "declared": words["declared"] == "true"})
 
 
 @dataclass(frozen=True)

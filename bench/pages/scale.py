@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import matplotlib as mpl
 from matplotlib import pyplot as plt
@@ -47,13 +47,13 @@ def settling(results: Results) -> Iterator[str]:
     yield "median milliseconds of the driver's steps, and the range of nine of ten values:"
     yield ""
     tasks = sorted(medians(found, "commit"))
-    head = ["tasks", *(name for name in _STEPS.values())]
     yield from table(
-        head, [[str(n), *(_milliseconds(found, what, tasks=n) for what in _STEPS)] for n in tasks]
+        ["tasks", *_STEPS.values()],
+        [[str(n), *(_milliseconds(found, what, tasks=n) for what in _STEPS)] for n in tasks],
     )
     yield "CPU seconds of a batch's `commit()`:"
     yield ""
-    whose = {"driver": "driver", "brokers": "brokers"}
+    whose = ("driver", "brokers")
     yield from table(
         ["tasks", *whose],
         [[str(n), *(_middle(found, f"commit: CPU of {w}", tasks=n) for w in whose)] for n in tasks],
@@ -78,11 +78,10 @@ def formulas(results: Results) -> Iterator[str]:
             told = f"{tasks} | {number(line.at(tasks))} | {number(measured)} |"
             yield f"| {each.what} | {each.unit} | {formula} | {told}"
     yield ""
-    ends = results[REQUESTS]
     yield "Requests of a warm batch, each task with one row for each of "
     yield f"{PARTITIONS} partitions, by what sends them:"
     yield ""
-    yield from _by_api(ends)
+    yield from _by_api(results[REQUESTS])
 
 
 def follows(results: Results) -> Iterator[str]:
@@ -91,7 +90,7 @@ def follows(results: Results) -> Iterator[str]:
     asked = [each for name, each in fits.items() if name.startswith("requests")]
     size, log = fits["decision"], fits["coordinators' log"]
     rows = [
-        ["requests", *(number(scale.total(asked, n)) for n in _TASKS)],
+        ["requests", *(number(_sum(asked, n)) for n in _TASKS)],
         ["transactional ids", *(f"{scale.transactional_ids(1, n):,}" for n in _TASKS)],
         ["decision, bytes", *(number(size.line.at(n)) for n in _TASKS)],
         ["coordinators' log, bytes per replica", *(number(log.line.at(n)) for n in _TASKS)],
@@ -116,7 +115,7 @@ def follows(results: Results) -> Iterator[str]:
     yield from table(
         ["", "on the whole cluster"],
         [
-            ["requests per second for batches", number(scale.total(asked, _OF_EACH) * each_second)],
+            ["requests per second for batches", number(_sum(asked, _OF_EACH) * each_second)],
             ["requests per second when idle", number(idle * _QUERIES)],
             ["transactional ids", f"{ids:,}"],
             ["static group members", f"{_QUERIES:,}"],
@@ -138,38 +137,20 @@ def inline(results: Results) -> Iterator[str]:
 def plot(results: Results) -> str:
     """Milliseconds by the number of tasks."""
     found = results[SETTLE]
-    shown = {
-        "settle": ("settle", BLUE),
-        "decide": ("decide", GREEN),
-        "abort": ("abort failed ones", ORANGE),
-    }
+    shown = {"settle": BLUE, "decide": GREEN, "abort": ORANGE}
     with mpl.rc_context(STYLE):
         figure, axes = plt.subplots(figsize=(WIDTH, 3.6), layout="constrained")
-        for what, (name, color) in shown.items():
+        for what, color in shown.items():
             points = sorted(medians(found, what).items())
-            tasks, seconds = [n for n, _ in points], [1000 * value for _, value in points]
-            axes.plot(tasks, seconds, color=color, marker="o", markersize=3, label=name)
-        idle = sorted(
-            (int(s.labels["idle"]), 1000 * s.spread.median)
-            for s in found.having("commit")
-            if s.labels.get("idle")
-        )
-        axes.plot(
-            [n for n, _ in idle],
-            [value for _, value in idle],
-            color=BLUE,
-            linestyle=(0, (4, 3)),
-            marker="o",
-            markersize=3,
-            label="all of commit, but one idle",
-        )
+            tasks, times = [n for n, _ in points], [1000 * value for _, value in points]
+            axes.plot(tasks, times, color=color, marker="o", markersize=3, label=what)
         axes.set_xscale("log")
         axes.set_yscale("log")
         axes.set_xlabel("tasks")
         axes.set_ylabel("milliseconds")
         label_plain_numbers(axes.xaxis)
         label_plain_numbers(axes.yaxis)
-        axes.legend(loc="upper left", ncols=2, fontsize=9)
+        axes.legend(loc="upper left", fontsize=9)
         return render_svg(figure)
 
 
@@ -182,6 +163,10 @@ def _fits(results: Results) -> Iterator[Fit]:
     yield fit("coordinators' log", "B", medians(settle, "coordinator's log"))
     for what, name in _STEPS.items():
         yield fit(name, "ms", {n: 1000 * value for n, value in medians(settle, what).items()})
+
+
+def _sum(fits: Sequence[Fit], tasks: int) -> float:
+    return sum(each.line.at(tasks) for each in fits)
 
 
 def _by_api(found: Result, *, inline: bool = False) -> Iterator[str]:

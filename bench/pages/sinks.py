@@ -8,6 +8,7 @@ from typing import Any
 import matplotlib as mpl
 from matplotlib import pyplot as plt
 
+from bench.floor import FORMAT as FLOOR
 from bench.pages.publication import (
     Publication,
     Results,
@@ -27,14 +28,13 @@ from eos_sink_lab.verify.pages import (
 )
 
 _NAME = "sinks"
-OURS, THEIRS, FLOOR = "kafka-eos", "kafka", "eos-sink-floor"
+OURS, THEIRS = "kafka-eos", "kafka"
 TITLES = {
     OURS: "kafka-eos",
     THEIRS: "Spark's own Kafka sink",
     FLOOR: "a Python sink that drops its rows",
     "noop": "Spark's `noop` sink",
     "producer": "the producer of kafka-eos by itself",
-    "ProducerPerformance": "Kafka's ProducerPerformance",
     "flink": "Flink's KafkaSink, EXACTLY_ONCE",
 }
 _STREAMS = (OURS, THEIRS, FLOOR, "noop")
@@ -138,7 +138,7 @@ def _cpu(result: Result, shape: str) -> Iterator[str]:
 def _limits(result: Result) -> Iterator[str]:
     rows = []
     for shape in result.parameters["shapes"]:
-        for peer in ("producer", "ProducerPerformance", "flink"):
+        for peer in ("producer", "flink"):
             for rate in result.having("rate", peer=peer, shape=shape["name"]):
                 megabytes = rate.spread.median * shape["value_bytes"] / 1e6
                 told = (spread_text(rate.spread), number(megabytes))

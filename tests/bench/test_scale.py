@@ -11,7 +11,6 @@ from bench.scale import (
     most_tasks,
     read_by_a_plan,
     requests,
-    total,
     transactional_ids,
 )
 from eos_sink.decision_log.codec import encode
@@ -77,8 +76,3 @@ def test_a_decision_grows_by_the_same_for_each_task() -> None:
 def test_a_plan_reads_the_records_of_every_query_of_its_partition() -> None:
     assert read_by_a_plan(1_000, 100) == 1_000 / LOG_PARTITIONS * 100
     assert read_by_a_plan(1, 100) == 100
-
-
-def test_costs_add_up() -> None:
-    found = fit("x", "", {0: 1.0, 1: 2.0, 2: 3.0})
-    assert total([found, found], 4) == 10.0
