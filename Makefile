@@ -35,11 +35,11 @@ $(VENV)/.setup-dev: $(WANTS)
 
 .PHONY: java
 java: | $(VENV)/.setup-demo ## Show which Java the broker and Spark will use
-	@$(BIN)/python -m eos_sink.testing.java
+	@$(BIN)/python -m eos_sink_lab.testing.java
 
 .PHONY: kafka
 kafka: $(VENV)/.setup-demo ## Download Kafka's jars into the cache (KAFKA="4.3.0 3.9.1")
-	@$(BIN)/python -m eos_sink.testing.kafka_files $(KAFKA)
+	@$(BIN)/python -m eos_sink_lab.testing.kafka_files $(KAFKA)
 
 .PHONY: demo
 demo: $(VENV)/.setup-demo ## Real flights through a real Kafka while the driver is killed
