@@ -131,7 +131,7 @@ class BatchFailedError(EosSinkError):
 
 
 class FailureKind(Enum):
-    """What failed while rows were written (KIP-691, ProduceFailedException.FailureType)."""
+    """The kind of failure while rows were written (KIP-691, ProduceFailedException.FailureType)."""
 
     MESSAGE_REJECTED = "message rejected"
     """A record itself: too large, unknown partition. It fails again until that is fixed."""
@@ -169,6 +169,6 @@ class SupersededError(EosSinkError):
 
 
 class OperatorNeededError(EosSinkError):
-    """What Kafka still knows does not prove exactly-once; an operator has to choose."""
+    """The evidence that Kafka still has does not prove exactly-once; an operator has to choose."""
 
     _action = Action.RESOLVE

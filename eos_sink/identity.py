@@ -112,7 +112,7 @@ class QueryNames:
 
 @dataclass(frozen=True)
 class Origin:
-    """What a query was started with, as far as a sink knows it. Written to Kafka.
+    """The start of a query, as far as a sink knows it. Written to Kafka.
 
     Attributes:
         eos_id: the option `eos.id`.

@@ -34,7 +34,8 @@ def describe_rows(rows: RowDigest) -> str:
 
 
 def _describe_places(decision: Decision) -> Iterator[str]:
-    """Where rows of the batch are, if not in the transactions of its tasks and in their topics."""
+    """Say where rows of the batch are, if not in the transactions of its tasks and in their
+    topics."""
     if decision.inlined:
         some, every = len(decision.inlined), len(decision.digests)
         rows = f"{decision.inlined_total.rows:,} rows, of {some} of the {every} tasks with rows,"

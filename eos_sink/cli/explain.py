@@ -216,7 +216,7 @@ def _list_notes(status: QueryStatus, batch: Explanation, reach: str) -> Iterator
 
 
 def _explain_single(batch: Explanation) -> str:
-    """What follows for a write without a number that the log does not have."""
+    """Say what follows for a write without a number that the log does not have."""
     from eos_sink.ops.explain import Known
 
     record = f"record {batch.batch} of the query"

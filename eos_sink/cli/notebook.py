@@ -34,7 +34,7 @@ _WIDTH = 80
 
 @dataclass(frozen=True)
 class SparkSide:
-    """What Spark says about a query.
+    """A query as Spark describes it.
 
     Attributes:
         name, id, run_id, active: as of the `StreamingQuery`.
@@ -207,7 +207,7 @@ def _reach(options: SinkOptions) -> str:
 def _ask_spark(
     query: StreamingQuery, given: Mapping[str, str] | None
 ) -> tuple[SparkSide, dict[str, str]]:
-    """What Spark says, and the options of the query's sink with the session's defaults.
+    """Return what Spark says, and the options of the query's sink with the session's defaults.
 
     A classic session has the options in the query's plan, in the JVM and not redacted. A client of
     Spark Connect cannot see them.

@@ -60,7 +60,7 @@ def printable(text: str, *, lines: bool = False) -> str:
 
 
 class Mood(Enum):
-    """How a cell reads. The value is a style of rich."""
+    """The style of a cell. The value is a style of rich."""
 
     PLAIN = ""
     GOOD = "green"

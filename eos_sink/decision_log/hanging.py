@@ -92,7 +92,8 @@ def was_committed(
     records: Sequence[LogRecord],
     driver: TransactionState | None = None,
 ) -> bool | None:
-    """How a hanging transaction has ended where Kafka did not forget it; None: nothing tells.
+    """Return how a hanging transaction has ended where Kafka did not forget it; None: nothing
+    tells.
 
     Args:
         records: those that the log still has, oldest first. Later batches may have been decided

@@ -45,7 +45,7 @@ class DriverSession:
             return self._join_for(group_session_ms(timeout_ms), deadline)
 
     def token(self, entry: Entry) -> PlanToken:
-        """What makes a plan from this record current."""
+        """Return the token that makes a plan from this record current."""
         return PlanToken(
             self._options.names,
             entry.seq,

@@ -32,7 +32,7 @@ if tuple(map(int, libversion()[0].split(".")[:2])) < tuple(map(int, _OLDEST.spli
 
 
 class Meaning(Enum):
-    """What an error means for the producer, member or reader that gets it."""
+    """The meaning of an error for the producer, member or reader that gets it."""
 
     FENCED = auto()
     """Fatal: the producer has a successor, or its transaction was ended from outside."""
@@ -66,7 +66,7 @@ class Meaning(Enum):
 
 
 class Answer(Enum):
-    """What an error code means for a control request."""
+    """Return the meaning of an error code for a control request."""
 
     DONE = auto()
     RETRY = auto()
@@ -234,7 +234,7 @@ def lacks_coordinator(error_code: int) -> bool:
 
 
 def classify_control_answer(error_code: int) -> Answer:
-    """What a code of Kafka's protocol (org.apache.kafka.common.protocol.Errors) asks for."""
+    """Return what a code of Kafka's protocol (org.apache.kafka.common.protocol.Errors) asks for."""
     return CODES.get(error_code, _UNLISTED).control
 
 

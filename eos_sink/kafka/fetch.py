@@ -34,7 +34,7 @@ _NO_REPLICA = -1
 
 @dataclass(frozen=True)
 class Fetched:
-    """What one response says of a partition.
+    """One partition of a response.
 
     Attributes:
         leader: the broker that answered.
@@ -84,8 +84,8 @@ async def fetch_each(
     committed: bool,
     most_bytes: int = _FETCH_BYTES,
 ) -> dict[Place, Fetched | KafkaError]:
-    """What each partition has from an offset on, as much as one response holds; does not wait for
-    records. After an error, the next call looks up the leader.
+    """Return what each partition has from an offset on, as much as one response holds; does not
+    wait for records. After an error, the next call looks up the leader.
 
     Args:
         wire: to the brokers.

@@ -99,7 +99,7 @@ class TopicDescription:
 
 @dataclass(frozen=True)
 class Sizes:
-    """What a producer sends at most, in bytes, in place of what its settings say.
+    """The most that a producer sends, in bytes, in place of what its settings say.
 
     Attributes:
         record: the largest record, before compression; None: as the settings say.
@@ -295,7 +295,7 @@ class LogReader(Protocol):
         first, up to the high watermark of the newest leader."""
 
     def position(self, query: str) -> Position:
-        """Where the query's records go (offset 0), for the first write."""
+        """Return the place of the query's records (offset 0), for the first write."""
 
     def close(self) -> None: ...
 
@@ -334,8 +334,8 @@ class Kafka(Protocol):
     def visibility(
         self, witnesses: Sequence[Position], deadline: Deadline
     ) -> Mapping[Position, Visibility]:
-        """What a read_committed reader finds at each, once the last stable offset is past it. One
-        that stays open until the deadline is left out."""
+        """Return what a read_committed reader finds at each, once the last stable offset is past
+        it. One that stays open until the deadline is left out."""
 
     def markers(
         self, asked: Mapping[Position, Transaction], deadline: Deadline
@@ -351,9 +351,9 @@ class Kafka(Protocol):
         on_row: OnRow,
         deadline: Deadline,
     ) -> list[PartitionTail]:
-        """What the last `most` offsets of each partition show of the producers' transactions,
-        committed or not; `topic_traces.ANY_EPOCH` stands for all epochs of a producer. Each of
-        their rows is passed to `on_row`. Empty if the topic cannot be seen."""
+        """Return what the last `most` offsets of each partition show of the producers'
+        transactions, committed or not; `topic_traces.ANY_EPOCH` stands for all epochs of a
+        producer. Each of their rows is passed to `on_row`. Empty if the topic cannot be seen."""
 
     def check_topic(self, topic: str, deadline: Deadline) -> None:
         """Raises ClusterError if the topic does not exist or may not be seen."""

@@ -188,7 +188,7 @@ def find_valid(column: Any) -> npt.NDArray[np.bool_]:
 
 
 def find_spans(column: Any) -> tuple[Any, Int64s, Int64s]:
-    """Where the values of a binary or large binary column are.
+    """The places of the values of a binary or large binary column.
 
     Returns:
         Their Arrow buffer (None: the column is empty), and for each row the start in the buffer and

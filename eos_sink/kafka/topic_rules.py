@@ -13,7 +13,7 @@ from eos_sink.protocol.topic_rules import TopicRules
 def read_topic_rules(
     kafka: Kafka, topics: Sequence[str], deadline: Deadline, *, hidden: bool = False
 ) -> dict[str, TopicRules | None]:
-    """What each topic takes; None: it does not exist.
+    """Return the limits of each topic; None: it does not exist.
 
     Args:
         hidden: one that cannot be seen is None, too.

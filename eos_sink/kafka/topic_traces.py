@@ -18,7 +18,7 @@ ANY_EPOCH = -1
 
 @dataclass(frozen=True)
 class Trace:
-    """What a partition still shows of one producer's transaction.
+    """The traces in a partition of one producer's transaction.
 
     Attributes:
         rows: its records that are there.

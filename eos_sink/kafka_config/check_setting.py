@@ -23,7 +23,7 @@ _SECRET = re.compile(r"password|passphrase|secret|jaas|token|\.key$|key\.pem$|oa
 
 @dataclass(frozen=True)
 class CheckedSetting:
-    """What the sink does with one setting and its value.
+    """The treatment of one setting and its value.
 
     Attributes:
         handling: REFUSED is an error.

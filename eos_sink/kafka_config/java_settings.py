@@ -12,7 +12,7 @@ from enum import Enum
 
 
 class Handling(Enum):
-    """What the sink does with a setting."""
+    """The treatment of a setting."""
 
     SAME = "same"
     """Passed on under its name; at most the spelling of its value changes."""

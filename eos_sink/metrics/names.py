@@ -91,7 +91,7 @@ class Count(_Named):
 
 
 class Gauge(_Named):
-    """What the exporter observes in the cluster."""
+    """Metrics that the exporter observes in the cluster."""
 
     LAST_STEP = (
         "last_step_seconds",

@@ -21,7 +21,7 @@ Ends = Mapping[str, "tuple[PartitionOffsets, ...] | Unseen"]
 
 
 class EventKind(Enum):
-    """What a record of the log, or a transaction coordinator, shows."""
+    """The event that a record of the log, or a transaction coordinator, shows."""
 
     DECIDED = "decided"
     SETTLED = "settled"
@@ -160,7 +160,8 @@ _COUNTED = {
 
 
 def _read_event(before: LogRecord | None, written: Written) -> QueryEvent:
-    """What a record shows beyond the one before it, which compaction may have dropped (None)."""
+    """Return what a record shows beyond the one before it, which compaction may have dropped
+    (None)."""
     record, decision = written.record, written.decision
     kind = _kind_of(before, record)
     return QueryEvent(

@@ -20,7 +20,7 @@ _SHOWN = 3
 
 
 class AlertKind(Enum):
-    """What is wrong."""
+    """The kind of an alert."""
 
     HIDDEN = "latest record unreadable"
     IN_DOUBT = "in doubt"
@@ -171,7 +171,7 @@ def _check_decision(status: QueryStatus, now_ms: int, options: str) -> Iterator[
 
 
 def _repair(status: QueryStatus, options: str) -> str:
-    """How the lost rows of the latest decision come into Kafka."""
+    """Say how the lost rows of the latest decision come into Kafka."""
     batch = status.batch
     numbering = batch.numbering if batch else Numbering.STREAM
     if batch is not None and numbering is Numbering.ONCE:

@@ -24,7 +24,7 @@ from eos_sink.protocol.values import TransactionState, TransactionStatus
 
 
 class Fate(Enum):
-    """What became of a task that the latest decision of its batch does not name."""
+    """The outcome of a task that the latest decision of its batch does not name."""
 
     REWRITTEN = "lost, written again"
     UNDECIDED = "open, undecided"
@@ -33,7 +33,7 @@ class Fate(Enum):
 
 
 class Known(Enum):
-    """What the log has of a batch."""
+    """The record of a batch in the log, or the reason why there is none."""
 
     LATEST = "the latest decision"
     EARLIER = "decided, and a later batch too"
@@ -49,7 +49,7 @@ class Known(Enum):
 
 @dataclass(frozen=True)
 class TaskFate:
-    """What became of one task of the batch, and from what it is known.
+    """The outcome of one task of the batch, and the evidence for it.
 
     Attributes:
         evidence: about its transaction, if the batch's decision names one.
@@ -69,7 +69,7 @@ class TaskFate:
 
 @dataclass(frozen=True)
 class Explanation:
-    """What the log has of a batch, and what became of its tasks.
+    """A batch as the log has it, and the outcome of its tasks.
 
     Attributes:
         written: the latest record that decides it.
@@ -94,7 +94,7 @@ class Explanation:
         return self.written.decision if self.written else None
 
     def evidence(self, names: QueryNames) -> tuple[Evidence, ...]:
-        """What the log says about the transactions of the batch's decision."""
+        """Return the log's evidence about the transactions of the batch's decision."""
         if self.written is None or self.decision is None:
             return ()
         settled, later = self.written.record.settled, self.later is not None

@@ -76,7 +76,7 @@ class ReaderDelays:
 
 @dataclass(frozen=True)
 class Scrape(Collector):
-    """What one scrape has found.
+    """The result of one scrape.
 
     Attributes:
         snapshot: None if the cluster did not answer; `error` says why.

@@ -149,7 +149,7 @@ class Observer:
     def _gather_evidence(
         self, known: dict[str, History], names: dict[str, QueryNames], deadline: Deadline
     ) -> dict[str, tuple[Evidence, ...]]:
-        """What is known of the transactions of each query's latest decision."""
+        """Return the evidence about the transactions of each query's latest decision."""
         found: dict[str, tuple[Evidence, ...]] = {}
         ids: dict[str, list[str]] = {}
         for query, history in known.items():

@@ -42,7 +42,7 @@ UNTRACED = (
 
 
 class Choice(Enum):
-    """What an operator can choose."""
+    """A choice of the operator."""
 
     VISIBLE = "visible"
     LOST = "lost"
@@ -53,7 +53,7 @@ class Choice(Enum):
 
 @dataclass(frozen=True)
 class TransactionEvidence:
-    """What is known of one transaction of the decision.
+    """The evidence about one transaction of the decision.
 
     Attributes:
         trace: what the ends of its topic's partitions still have of it, added up.
@@ -89,7 +89,7 @@ class TransactionEvidence:
 
 @dataclass(frozen=True)
 class QueryEvidence:
-    """What is known of a query.
+    """The evidence about a query that needs an operator.
 
     Attributes:
         entry: the log's latest record; None if there is no log.
@@ -266,7 +266,8 @@ def apply_choice(
 
 
 def _check_completion(evidence: QueryEvidence, decision: Decision) -> None:
-    """What the log and Kafka's answers tell. The next start reads the rows, and refuses too."""
+    """Refuse what the log and Kafka's answers rule out. The next start reads the rows, and refuses
+    too."""
     lost = frozenset(each.entry.partition for each in evidence.lost)
     if decision.batch.numbering is Numbering.ONCE:
         raise RefusedChoice("Nothing repeats a write without a number, so nothing completes it.")
@@ -294,7 +295,7 @@ _REFUSALS = {
 
 
 def _find_doubts(evidence: QueryEvidence, override: Override, choice: Choice) -> frozenset[int]:
-    """What a choice without partitions is about: never what an earlier one was about."""
+    """Return the partitions of a choice that names none: never what an earlier one was about."""
     found = frozenset(each.entry.partition for each in evidence.in_doubt)
     if not found and (override.visible or override.lost):
         raise RefusedChoice(

@@ -22,7 +22,7 @@ _TRANSACTIONAL_ID = re.compile(
 
 
 class Driver(Enum):
-    """Whether a driver runs the query. A driver that died counts as live until its group session
+    """State of the driver. A driver that died counts as live until its group session
     ends, half an hour by default."""
 
     LIVE = "live"

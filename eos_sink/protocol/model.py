@@ -119,7 +119,7 @@ class Inlined:
 
 @dataclass(frozen=True)
 class DeadLetters:
-    """How many rows of a partition are in the dead letter topic instead of where they were to go.
+    """The number of rows of a partition that are in the dead letter topic instead of their own.
 
     They are a part of the partition's digest, which does not depend on the topic that they are in.
     """
@@ -260,7 +260,7 @@ class Run:
 
     @property
     def place(self) -> tuple[str, str, str]:
-        """Where `pid` and `session` name processes."""
+        """The scope in which `pid` and `session` name processes."""
         return self.host, self.boot_id, self.pid_namespace
 
     def is_sibling_of(self, other: Run) -> bool:
@@ -407,7 +407,8 @@ class Entry:
 
 @dataclass(frozen=True)
 class PlanToken:
-    """What makes a plan current: the driver's group metadata and the log as the plan read it.
+    """The state that makes a plan current: the driver's group metadata and the log as the plan read
+    it.
 
     `member` is opaque consumer group metadata (KIP-447), which the group accepts until `session_ms`
     after the planner's process has ended; `run` is the run that plans. In partitions that are
@@ -429,7 +430,7 @@ class PlanToken:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a task needs to know of the query before it writes a batch.
+    """The state of the query that a task needs before it writes a batch.
 
     `decision` is the latest one; `lost` are its partitions that were aborted after it, and
     `doubtful` those whose outcome Kafka no longer knows. `rules` has topics whose rules the driver
@@ -454,7 +455,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class TaskReport:
-    """What a task reports to the driver.
+    """The report of a task to the driver.
 
     `prepared` is None if nothing was written: no rows, rows that are visible already (`replayed`),
     rows that are left out (`skipped`), or rows that the driver has to write: `inline` has them as

@@ -22,7 +22,7 @@ from eos_sink.protocol.values import (
 
 
 class Outcome(Enum):
-    """What became of one decided transaction, or of all transactions of a batch."""
+    """The outcome of one decided transaction, or of all transactions of a batch."""
 
     COMMITTED = "committed"
     OPEN = "open"
@@ -38,7 +38,7 @@ class Outcome(Enum):
 
 
 class Source(Enum):
-    """Where evidence comes from, in the order in which it is asked for."""
+    """The sources of evidence, in the order in which they are asked."""
 
     COORDINATOR = auto()
     WITNESS = auto()
@@ -47,7 +47,7 @@ class Source(Enum):
 
 @dataclass(frozen=True)
 class Evidence:
-    """What is known of one transaction of a decision.
+    """The evidence about one transaction of a decision.
 
     Attributes:
         settled: the log says that the whole decision was seen visible.
@@ -75,7 +75,7 @@ class Evidence:
 def evidence_in_log(
     names: QueryNames, decision: Decision, *, settled: bool = False, later: bool = False
 ) -> tuple[Evidence, ...]:
-    """What is known of each transaction of a decision before anything is asked."""
+    """Return the evidence about each transaction of a decision before anything is asked."""
     override = decision.override
     chosen = dict.fromkeys(override.lost, False) | dict.fromkeys(override.visible, True)
     return tuple(
@@ -92,7 +92,7 @@ def evidence_in_log(
 
 
 def outcome(evidence: Evidence) -> Outcome:
-    """What became of the transaction."""
+    """Return the outcome of the transaction."""
     certain = _without_topic(evidence)
     if certain is not None:
         return certain
@@ -111,7 +111,7 @@ def outcome(evidence: Evidence) -> Outcome:
 
 
 def missing(evidence: Evidence) -> Source | None:
-    """What to ask next; None: all is known that can be, or the transaction is open."""
+    """Return the source to ask next; None: all is known that can be, or the transaction is open."""
     if _without_topic(evidence) is not None:
         return None
     if evidence.state is None and evidence.end is None:

@@ -31,7 +31,7 @@ MAX_STREAMS = 1_000
 
 
 class Role(Enum):
-    """What a task does with its rows."""
+    """The next step of a task with its rows."""
 
     WRITE = auto()
     COUNT = auto()

@@ -21,7 +21,7 @@ _GROWS_BY = 128
 
 @dataclass(frozen=True)
 class TopicRules:
-    """What a topic takes.
+    """The limits of a topic for its records.
 
     Attributes:
         partitions: their number.

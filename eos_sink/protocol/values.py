@@ -106,7 +106,7 @@ class TransactionState:
 
 
 class EndOutcome(Enum):
-    """How EndTxn ended for one transaction."""
+    """The answer to EndTxn for one transaction."""
 
     DONE = auto()
     REFUSED = auto()
@@ -114,7 +114,7 @@ class EndOutcome(Enum):
 
 
 class Visibility(Enum):
-    """What a read_committed reader finds at a witness."""
+    """The record at a witness, as a read_committed reader finds it."""
 
     COMMITTED = auto()
     ABORTED = auto()

@@ -25,7 +25,7 @@ from eos_sink.protocol.operator_errors import explain_command
 
 
 class Stage(Enum):
-    """How far a write has come."""
+    """The progress of a write."""
 
     PLAN = auto()
     """Its driver settles what earlier writes have left; nothing of it is written."""
@@ -78,7 +78,7 @@ def add_batch_remedy(
 def _next_step(
     error: EosSinkError, stage: Stage, batch: BatchId | None, token: PlanToken | None
 ) -> tuple[str, Action]:
-    """What to add to the remedy, "" for nothing; and the next action."""
+    """Return what to add to the remedy, "" for nothing; and the next action."""
     if stage is Stage.PLAN:
         return _after_plan(error)
     numbering = batch.numbering if batch else Numbering.STREAM

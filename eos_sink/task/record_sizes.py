@@ -76,8 +76,8 @@ class Codec(NamedTuple):
 
 
 def find_largest(record: Rows, plain: int, client: Codec, topic: TopicRules) -> int:
-    """How many bytes the brokers may see in a batch with this record alone: as it is sent, or as
-    the topic's codec makes of it (LogValidator).
+    """Return the most bytes that the brokers may see in a batch with this record alone: as it is
+    sent, or as the topic's codec makes of it (LogValidator).
 
     Args:
         record: one row.

@@ -99,8 +99,8 @@ class RejectedRows:
         self._learn(rows.topics[0])
 
     def sizes(self) -> Sizes:
-        """What a producer of these rows may send. Each known topic takes any batch of several
-        records."""
+        """Return the limits of a producer of these rows. Each known topic takes any batch of
+        several records."""
         rules = [each for each in self._known.values() if each is not None]
         record = max(
             self._client_bytes, min(self._dead_letter_rules().max_bytes, self._letter_bytes)

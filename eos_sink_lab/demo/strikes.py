@@ -28,7 +28,7 @@ TRIES_FOR_A_COMMIT = 5
 
 
 class Kind(Enum):
-    """What happens to the driver: its Python, its JVM and its workers at once."""
+    """A strike against the driver: its Python, its JVM and its workers at once."""
 
     WHILE_WRITING = "killed while writing"
     """SIGKILL with part of a batch's rows on the brokers."""
@@ -147,7 +147,7 @@ class Aim:
             driver.pause()
 
     def _describe(self, batch: int) -> str | None:
-        """What the frozen driver was doing; None if that is not what is planned."""
+        """Return what the frozen driver was doing; None if that is not what is planned."""
         rows, visible = self._batches[batch], self._watch.visible(batch)
         if not self.in_commit:
             if self._watch.whole(batch):

@@ -54,7 +54,7 @@ class Given:
 
 
 class Way(Enum):
-    """How a query writes; the values are part of the JSON output."""
+    """The way in which a query writes; the values are part of the JSON output."""
 
     STREAM = "stream"
     BATCH = "batch"
@@ -93,7 +93,7 @@ class Source:
 
 
 class Verdict(Enum):
-    """How the sink treats one option; docs/migrate.md explains the values."""
+    """The treatment of one option; docs/migrate.md explains the values."""
 
     SAME = "same"
     TRANSLATED = "translated"

@@ -17,7 +17,7 @@ from eos_sink_lab.testing.waiting import Progress, to_stderr
 
 
 class Backend(str, Enum):
-    """What runs the cluster."""
+    """The backend that runs the cluster."""
 
     AUTO = "auto"
     LOCAL = "local"

@@ -40,7 +40,7 @@ _LOOK_AGAIN_S = 0.02
 
 
 class Action(Enum):
-    """What strikes which processes when a point is reached.
+    """The action against processes that reach a point.
 
     The JVM is the nearest one above the Python process: the driver's for planner and committer,
     in local mode for tasks too; on a cluster a task's executor. The session is what `setsid`
@@ -163,7 +163,7 @@ class Faults:
         (self.directory / point.value).unlink(missing_ok=True)
 
     def struck(self, point: FaultPoint) -> Struck | None:
-        """What happened at the point last, or None."""
+        """Return the latest event at the point, or None."""
         try:
             given = json.loads((self.directory / f"{point.value}.fired").read_text())
         except FileNotFoundError:

@@ -82,7 +82,7 @@ def ensure_jars(
 
 
 def find_problems(directory: Path) -> list[str]:
-    """What differs from the directory's manifest; empty if it is complete."""
+    """Return what differs from the directory's manifest; empty if it is complete."""
     try:
         entries = json.loads((directory / MANIFEST).read_text(encoding="utf-8"))["entries"]
         sizes = {entry["name"]: entry["size"] for entry in entries}

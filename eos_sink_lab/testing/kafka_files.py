@@ -47,7 +47,7 @@ class KafkaFiles:
         return self.directory / _BOOTSTRAP_RECORDS
 
     def class_archive(self, java: Java) -> Path:
-        """Where the JVM finds Kafka's classes already parsed (class data sharing)."""
+        """The file in which the JVM finds Kafka's classes already parsed (class data sharing)."""
         tag = hashlib.sha256(f"{java.executable} {java.version}".encode()).hexdigest()[:12]
         return self.directory / f"classes-{tag}.jsa"
 

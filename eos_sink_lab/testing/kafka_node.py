@@ -14,7 +14,7 @@ from eos_sink_lab.testing.waiting import wait_until
 
 
 class NodeRunner(Protocol):
-    """What a node runs in: a process or a container."""
+    """The host of a node: a process or a container."""
 
     @property
     def state(self) -> Literal["running", "paused", "ended"]: ...

@@ -178,7 +178,7 @@ class LocalCluster(OwnedCluster):
         return KafkaNode(plan, endpoints[plan.id].address, runner)
 
     def _format(self, node_id: int, data: Path) -> None:
-        """What `kafka-storage format` does, without a JVM; formatted data stays as it is."""
+        """Do what `kafka-storage format` does, without a JVM; formatted data stays as it is."""
         if (data / _META).exists():
             return
         data.mkdir(parents=True, exist_ok=True)

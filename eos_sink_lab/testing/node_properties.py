@@ -22,7 +22,7 @@ _COPIES = 3
 
 
 class Role(str, Enum):
-    """What a node does in KRaft mode (Kafka's `process.roles`)."""
+    """The role of a node in KRaft mode (Kafka's `process.roles`)."""
 
     BROKER = "broker"
     CONTROLLER = "controller"
@@ -51,7 +51,8 @@ class NodePlan:
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Where clients reach a listener, and where it binds; by default at the same address."""
+    """The address of a listener for clients, and the one it binds to; by default at the same
+    address."""
 
     host: str
     port: int
@@ -97,7 +98,7 @@ class Endpoints:
 
 @dataclass(frozen=True)
 class Layout:
-    """What a node's properties depend on beside its own plan.
+    """The values that a node's properties depend on beside its own plan.
 
     Attributes:
         endpoints: the listeners of every node of the cluster, by id.

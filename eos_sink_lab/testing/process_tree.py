@@ -70,7 +70,7 @@ class ProcessTree:
 
     @property
     def exit_code(self) -> int | None:
-        """What the program returned (negative: the signal that ended it), None while it runs."""
+        """The exit code of the program (negative: the signal that ended it), None while it runs."""
         return self._popen.poll()
 
     @property

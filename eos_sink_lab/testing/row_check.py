@@ -56,11 +56,11 @@ class Bits:
         return self._number().bit_count()
 
     def __sub__(self, other: Bits) -> int:
-        """How many are here and not there."""
+        """Return the number of those here that are not there."""
         return (self._number() & ~other._number()).bit_count()
 
     def count(self, first: int, beyond: int) -> int:
-        """How many are from `first` to before `beyond`."""
+        """Return the number of those from `first` to before `beyond`."""
         here = int.from_bytes(self._bytes[first >> 3 : (beyond >> 3) + 1], "little")
         return (here >> (first & 7) & (1 << (beyond - first)) - 1).bit_count()
 
@@ -224,7 +224,7 @@ class RowCheck:
         return self._whole
 
     def beyond(self, other: RowCheck) -> int:
-        """How many offsets are in this check and not in the other."""
+        """Return the number of offsets in this check that are not in the other."""
         return sum(
             offsets - other.offsets.get(partition, Bits())
             for partition, offsets in self.offsets.items()

@@ -57,7 +57,7 @@ class Checker:
 
 @dataclass(frozen=True)
 class Audit:
-    """What new readers see, compared with what the checker saw while it read along.
+    """The rows that new readers see, compared with those that the checker saw while it read along.
 
     Attributes:
         count: of a new read_committed reader, from the beginning.

@@ -17,7 +17,7 @@ _DISORDER = 1_000
 
 @dataclass(frozen=True)
 class GapScope:
-    """Where a missing number is a lost row.
+    """The numbers of which a missing one is a lost row.
 
     Attributes:
         bounds: the range; None: nowhere.

@@ -131,7 +131,7 @@ class TopicReader:
 
     @property
     def partitions(self) -> list[PartitionRead]:
-        """What was read so far."""
+        """Return what was read so far."""
         return [
             PartitionRead(p, self.kept[p], start, self.positions[p], self.ends[p], self.rows[p])
             for p, start in self.starts.items()

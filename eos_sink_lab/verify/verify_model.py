@@ -16,7 +16,7 @@ from eos_sink_lab.testing.topic_scan import Source
 
 @dataclass(frozen=True)
 class VerifyOptions:
-    """What to read, and what tells rows apart.
+    """The topic to read, and the identity of its rows.
 
     Attributes:
         source: the topic.

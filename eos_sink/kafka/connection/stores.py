@@ -42,7 +42,7 @@ def read_store(store: Store) -> dict[str, str]:
 
 
 def describe_conversion(store: Store) -> str:
-    """How to convert a store that only a JVM can read."""
+    """Say how to convert a store that only a JVM can read."""
     which, target = store.option.split(".")[1], f"{Path(store.location).stem}.p12"
     return (
         f"Convert it: keytool -importkeystore -srckeystore {store.location} "

@@ -157,7 +157,7 @@ class NativeClient:
             self._c.metadata_destroy(found)
 
     def _count_partitions(self, topic: str) -> int:
-        """How many librdkafka knows; 0 if that cannot be found out."""
+        """Return the number that librdkafka knows; 0 if that cannot be found out."""
         count, until = self._counts.get(topic, (0, None))
         if until is None or until.passed:
             # Makes it known.

@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class Level(Enum):
-    """How bad a finding is."""
+    """The severity of a finding."""
 
     OK = "ok"
     WARNING = "warning"
@@ -24,7 +24,7 @@ class Level(Enum):
 
 
 class Check(Enum):
-    """What is checked. docs/doctor.md has the condition for "ok"."""
+    """The subject of a check. docs/doctor.md has the condition for "ok"."""
 
     BROKERS = "brokers"
     VERSIONS = "versions"
