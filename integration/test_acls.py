@@ -30,7 +30,7 @@ from eos_sink.task.writer import TaskWriter
 from eos_sink_lab.testing import KafkaCluster, Security
 from eos_sink_lab.testing.faults import FaultPoint
 from integration.minispark import TaskBrokeOffError
-from integration.operator import Operator
+from integration.operator_commands import Operator
 from integration.own_kafka import start_own_kafka
 from integration.query import Query, pause_at
 from integration.secured_query import ANNS_WORD, SecuredQuery, commands, documented

@@ -14,7 +14,7 @@ from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.faults import FaultPoint
 from eos_sink_lab.testing.waiting import wait_until
 from integration.checker import Rows, assert_each_once, read_topic
-from integration.operator import Operator
+from integration.operator_commands import Operator
 from integration.query import (
     INLINE_BYTES,
     PARTITIONS,

@@ -20,7 +20,7 @@ from eos_sink import cli
 from eos_sink.errors import OperatorNeededError, SupersededError
 from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.faults import FaultPoint
-from integration.operator import RAN, REFUSED, WAITING, Operator
+from integration.operator_commands import RAN, REFUSED, WAITING, Operator
 from integration.query import PARTITIONS, ROWS, VERSIONS, Process, Query, pause_at, rows_of
 from tests.snippets import ROOT, snippets_of
 

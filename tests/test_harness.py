@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,3 +28,9 @@ def test_no_module_imports_from_a_test_module() -> None:
         if any(part.startswith("test_") for part in name.split("."))
     ]
     assert found == []
+
+
+def test_no_module_beside_a_program_hides_one_of_python_s() -> None:
+    """A program that runs as a file finds the modules of its own directory first."""
+    names = {path.stem for path in (ROOT / "integration").glob("*.py")}
+    assert names.isdisjoint(sys.stdlib_module_names)

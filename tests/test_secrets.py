@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from eos_sink import cli
-from eos_sink.cli import explain, resolve, status, transactions
+from eos_sink.cli import explain_command, resolve_command, status_command, transactions_command
 from eos_sink.cli.output import CommandError, Report, print_report
 from eos_sink.cli.query_name import find_query
 from eos_sink.errors import EosSinkError
@@ -173,17 +173,22 @@ def test_neither_a_query_nor_its_operator_shows_a_secret(
         found = Observer(admin, "eos-sink-", lambda: world.cluster.clock.ms).look(Deadline(30))
         listed = parsed("transactions", "list")
         return [
-            status.make_report(found, parsed("status")),
-            explain.explain(admin, parsed("explain", query, "0")),
-            transactions.carry_out(lambda _: admin, listed),
-            resolve.make_report(world.options, gather_evidence(admin, world.options, 9, soon())),
+            status_command.make_report(found, parsed("status")),
+            explain_command.explain(admin, parsed("explain", query, "0")),
+            transactions_command.carry_out(lambda _: admin, listed),
+            resolve_command.make_report(
+                world.options, gather_evidence(admin, world.options, 9, soon())
+            ),
         ]
 
     reports = look()
     evidence = gather_evidence(admin, world.options, 9, soon())
     decision, _ = apply_choice(evidence, Choice.COMPLETE)
     written = write_choice(admin.kafka, world.options, evidence, decision, soon())
-    reports += [resolve.make_report(world.options, evidence, Choice.COMPLETE, written), *look()]
+    reports += [
+        resolve_command.make_report(world.options, evidence, Choice.COMPLETE, written),
+        *look(),
+    ]
     for report in reports:
         for as_json in (False, True):
             print_report(report, as_json=as_json)

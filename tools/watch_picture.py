@@ -21,7 +21,7 @@ from rich.console import Console, RenderableType
 
 from eos_sink import cli
 from eos_sink.cli.arguments import sink_options
-from eos_sink.cli.watch import Picture
+from eos_sink.cli.watch_command import Picture
 from eos_sink.driver.committer import Committer
 from eos_sink.driver.planner import Planner
 from eos_sink.kafka.admin.confluent_admin import ConfluentAdmin

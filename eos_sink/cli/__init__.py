@@ -20,14 +20,14 @@ from importlib.metadata import PackageNotFoundError, entry_points, version
 from typing import NoReturn, Protocol
 
 from eos_sink.cli import (
-    completion,
-    doctor,
-    explain,
-    exporter,
-    resolve,
-    status,
-    transactions,
-    watch,
+    completion_command,
+    doctor_command,
+    explain_command,
+    exporter_command,
+    resolve_command,
+    status_command,
+    transactions_command,
+    watch_command,
 )
 from eos_sink.cli.arguments import ENVIRONMENT, add_output
 from eos_sink.cli.output import CommandError, Report, print_report, printable, signals_within_calls
@@ -50,14 +50,14 @@ class Command(Protocol):
 
 
 _COMMANDS: tuple[Command, ...] = (
-    doctor,
-    status,
-    watch,
-    transactions,
-    explain,
-    exporter,
-    resolve,
-    completion,
+    doctor_command,
+    status_command,
+    watch_command,
+    transactions_command,
+    explain_command,
+    exporter_command,
+    resolve_command,
+    completion_command,
 )
 
 _OK = 0

@@ -12,7 +12,7 @@ import logging
 from dataclasses import replace
 
 from eos_sink.decision_log import DecisionRegister, check_no_logs, explain_wait
-from eos_sink.decision_log.hanging import end_hanging, topics_of
+from eos_sink.decision_log.end_hanging import end_hanging, topics_of
 from eos_sink.driver.abort import abort_all, fence_plans, list_undecided, settle_without_id
 from eos_sink.driver.batch_metrics import log_superseded
 from eos_sink.driver.processes import current_run, is_dead_here, uses_tcp_to_spark
@@ -27,7 +27,7 @@ from eos_sink.errors import (
 )
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka
-from eos_sink.kafka.topic_rules import read_topic_rules
+from eos_sink.kafka.read_topic_rules import read_topic_rules
 from eos_sink.metrics import events
 from eos_sink.metrics.names import Count, Event
 from eos_sink.metrics.stats import Stats

@@ -18,8 +18,8 @@ from eos_sink.decision_log import find_logs
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka, Sizes
 from eos_sink.kafka.log_topic import LOG_PARTITIONS
+from eos_sink.kafka.read_topic_rules import read_topic_rules
 from eos_sink.kafka.rows import Int64s, Rows, find_valid, find_wrong_keys, split_headers
-from eos_sink.kafka.topic_rules import read_topic_rules
 from eos_sink.kafka_config import translate
 from eos_sink.kafka_config.destinations import is_topic_name, quote_name
 from eos_sink.options import SinkOptions

@@ -226,7 +226,7 @@ class TaskWriter:
 
     def _end_hanging(self, transactional_id: str) -> None:
         from eos_sink.decision_log import DecisionRegister
-        from eos_sink.decision_log.hanging import end_hanging, topics_of
+        from eos_sink.decision_log.end_hanging import end_hanging, topics_of
 
         plan, options = self._plan, self._options
         with contextlib.closing(DecisionRegister(self._kafka, plan.token.names)) as register:

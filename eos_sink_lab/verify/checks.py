@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from eos_sink_lab.testing.row_check import KeyOrder
 from eos_sink_lab.verify.confirm_duplicates import Confirmed
 from eos_sink_lab.verify.count_rows import MOST_SUSPECTS, Repeats
-from eos_sink_lab.verify.dead_letters import Astray, Letters
+from eos_sink_lab.verify.dead_letter_rows import Astray, Letters
 from eos_sink_lab.verify.gap_scope import GapScope
 from eos_sink_lab.verify.read_rows import MOST_KEYS
 from eos_sink_lab.verify.row_identity import escape_text

@@ -19,7 +19,7 @@ from eos_sink_lab.verify.count_rows import (
     find_outside,
     find_repeats,
 )
-from eos_sink_lab.verify.dead_letters import (
+from eos_sink_lab.verify.dead_letter_rows import (
     Astray,
     Letters,
     confirm_astray,

@@ -19,14 +19,14 @@ GUARDS = (
     guard(
         "resolve asks whether a run may be alive",
         "A choice of an operator ends a run of the query only if the operator says so.",
-        drop("eos_sink/cli/resolve.py", "run", "check_driver(...)"),
+        drop("eos_sink/cli/resolve_command.py", "run", "check_driver(...)"),
         _ELSEWHERE,
         outside=_NO_OPERATOR,
     ),
     guard(
         "abort asks whether a run may be alive",
         "`transactions abort` ends a run of the query only if the operator says so.",
-        drop("eos_sink/cli/transactions.py", "_end", "check_driver(...)"),
+        drop("eos_sink/cli/transactions_command.py", "_end", "check_driver(...)"),
         "tests/cli/test_operate.py::test_a_run_that_may_be_alive_is_not_replaced_by_mistake",
         outside=_NO_OPERATOR,
     ),

@@ -7,7 +7,7 @@ from proof.guards.guard import Proof, always, drop, guard, insert, move, never, 
 _PLANNER = "eos_sink/driver/planner.py"
 _ABORT_MODULE = "eos_sink/driver/abort.py"
 _VERSIONS = "eos_sink/kafka_config/broker_versions.py"
-_HANGING = "eos_sink/decision_log/hanging.py"
+_HANGING = "eos_sink/decision_log/end_hanging.py"
 _STORY = "tests/protocol/test_stories.py::"
 _GUARD = "tests/protocol/test_guards.py::"
 _LOST = "tests/protocol/test_lost_log.py::"

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from eos_sink import cli
-from eos_sink.cli import completion
+from eos_sink.cli import completion_command
 from eos_sink.cli.arguments import (
     ENVIRONMENT,
     add_connection,
@@ -192,8 +192,8 @@ def test_a_reader_that_has_seen_enough_ends_it_without_noise() -> None:
 def test_without_a_reader_the_exit_code_is_of_what_was_done() -> None:
     """A script must not take for refused what was carried out."""
     program = (
-        "from eos_sink import cli; from eos_sink.cli import status; from eos_sink.cli.output "
-        "import Report; status.run = lambda _: Report((), (), ('done',) * 9999, True, {}); "
+        "from eos_sink import cli; from eos_sink.cli import status_command as status; "
+        "from eos_sink.cli.output import Report; status.run = lambda _: Report((), (), ('done',) * 9999, True, {}); "
         "import sys; sys.exit(cli.main(['status', '--bootstrap-server', 'x:1']))"
     )
     command = f"{sys.executable} -c {shlex.quote(program)} | true; exit ${{PIPESTATUS[0]}}"
@@ -236,7 +236,9 @@ sys.meta_path.insert(0, Interrupt())
 """
 
 
-@pytest.mark.parametrize("module", ["eos_sink.cli", "eos_sink.cli.watch", "eos_sink.ops.doctor"])
+@pytest.mark.parametrize(
+    "module", ["eos_sink.cli", "eos_sink.cli.watch_command", "eos_sink.ops.doctor"]
+)
 def test_an_interrupted_import_ends_quietly(module: str, tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text(SITECUSTOMIZE)
     setup = configparser.ConfigParser()
@@ -277,14 +279,14 @@ def test_the_package_runs_as_a_module_and_as_a_file() -> None:
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "tcsh"])
 def test_completion_knows_every_command(shell: str) -> None:
-    report = completion.run(argparse.Namespace(shell=shell))
+    report = completion_command.run(argparse.Namespace(shell=shell))
     (script,) = report.notes
     for name in NAMES:
         assert name in script
 
 
 def test_bash_completes_with_it() -> None:
-    (script,) = completion.run(argparse.Namespace(shell="bash")).notes
+    (script,) = completion_command.run(argparse.Namespace(shell="bash")).notes
     typed = "COMP_WORDS=(eos-sink res); COMP_CWORD=1"
     asks = f"{script}\n{typed}; _shtab_eos_sink; echo ${{COMPREPLY[@]}}"
     done = subprocess.run(
@@ -298,7 +300,7 @@ def test_without_its_library_completion_says_what_to_install(
 ) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(CommandError, match=r"pip install 'eos-sink\[cli\]'"):
-        completion.run(argparse.Namespace(shell="bash"))
+        completion_command.run(argparse.Namespace(shell="bash"))
 
 
 def test_without_its_libraries_a_page_says_what_to_install(

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from eos_sink import cli
-from eos_sink.cli import explain, status, transactions
+from eos_sink.cli import explain_command, status_command, transactions_command
 from eos_sink.cli.output import CommandError, Report, render
 from eos_sink.driver import processes
 from eos_sink.kafka.deadline import Deadline
@@ -50,17 +50,17 @@ class Operator:
 
     def status(self, *words: str) -> Report:
         found = Observer(self.admin, "eos-sink-", lambda: self.world.cluster.clock.ms)
-        return status.make_report(found.look(Deadline(30)), parsed("status", *words))
+        return status_command.make_report(found.look(Deadline(30)), parsed("status", *words))
 
     def types(self, *words: str) -> Report:
         arguments = parsed("transactions", *words)
-        return transactions.carry_out(
+        return transactions_command.carry_out(
             lambda _: self.admin, arguments, lambda: self.world.cluster.clock.ms
         )
 
     def explains(self, batch: int, *words: str) -> Report:
         arguments = parsed("explain", self.query, str(batch), *words)
-        return explain.explain(self.admin, arguments)
+        return explain_command.explain(self.admin, arguments)
 
     def id(self, slot: int, partition: int) -> str:
         return self.world.options.names.task(slot, partition)
@@ -428,7 +428,7 @@ def test_a_batch_that_is_not_decided_shows_what_is_open(world: World, ops: Opera
     assert "latest decided batch is 0" in render(found)
     arguments = parsed("explain", "storm", "1")
     with pytest.raises(CommandError, match="storm"):
-        explain.explain(ops.admin, arguments)
+        explain_command.explain(ops.admin, arguments)
 
 
 def test_the_document_of_a_batch_has_its_tasks(world: World, ops: Operator) -> None:

@@ -11,8 +11,8 @@ from contextlib import redirect_stdout
 import pytest
 
 from eos_sink import cli
-from eos_sink.cli import completion
-from eos_sink.cli.doctor import report_of
+from eos_sink.cli import completion_command
+from eos_sink.cli.doctor_command import report_of
 from eos_sink.cli.output import Cell, Mood, Progress, Report, print_report, render, span
 from eos_sink.kafka_config.acls import Acl, Resource, permission_error
 from eos_sink.ops.doctor.findings import Check, Finding
@@ -187,7 +187,7 @@ def test_a_name_in_an_error_begins_no_line_and_a_command_of_its_remedy_does(
             f"Group {HOSTILE} cannot be used", [Acl("Read", Resource.GROUP, "g")]
         )
 
-    monkeypatch.setattr(completion, "run", fail)
+    monkeypatch.setattr(completion_command, "run", fail)
     assert cli.main(["completion", "bash"]) == 2
     first, second, _ = capsys.readouterr().err.splitlines()
     assert first.startswith(f"eos-sink: Group {ESCAPED} cannot be used")

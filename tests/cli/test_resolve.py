@@ -11,11 +11,11 @@ from dataclasses import replace
 import pytest
 
 from eos_sink import cli
-from eos_sink.cli import resolve
+from eos_sink.cli import resolve_command
 from eos_sink.cli.live_run import check_driver
 from eos_sink.cli.output import CommandError, render
 from eos_sink.cli.query_name import find_query, list_queries
-from eos_sink.cli.resolve import make_report
+from eos_sink.cli.resolve_command import make_report
 from eos_sink.decision_log.codec import encode
 from eos_sink.driver.processes import current_run
 from eos_sink.identity import DEFAULT_PREFIX, QueryNames, query_identity
@@ -100,7 +100,7 @@ def test_only_one_choice_is_made() -> None:
 
 
 def confirm(*words: str) -> None:
-    resolve.confirm_choice(typed("--forget", *words), options())
+    resolve_command.confirm_choice(typed("--forget", *words), options())
 
 
 def test_a_script_confirms_with_yes() -> None:

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from eos_sink import cli
 from eos_sink.cli.output import CommandError
-from eos_sink.cli.watch import JsonLines, Lines, Picture, View, draw_bars, make_view
+from eos_sink.cli.watch_command import JsonLines, Lines, Picture, View, draw_bars, make_view
 from eos_sink.ops.observer import Observer
 from tests.ops.operator import Watching
 from tests.protocol.driver import Driver, decide_and_die

@@ -14,7 +14,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from eos_sink import cli
-from eos_sink.cli import exporter
+from eos_sink.cli import exporter_command
 from eos_sink.errors import ClusterError
 from eos_sink.kafka.admin_interface import Admin, LogPage, PartitionOffsets
 from eos_sink.kafka.deadline import Deadline
@@ -370,5 +370,5 @@ def test_two_prefixes_of_one_query_have_figures_of_their_own() -> None:
 
 def test_the_exporter_listens_on_this_machine_only() -> None:
     parser = argparse.ArgumentParser()
-    exporter.add_arguments(parser)
+    exporter_command.add_arguments(parser)
     assert parser.parse_args(["--bootstrap-server", "localhost:9092"]).address == "127.0.0.1"

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from eos_sink.cli.resolve import make_report
+from eos_sink.cli.resolve_command import make_report
 from eos_sink.errors import OperatorNeededError, SupersededError
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.ops import RefusedChoice

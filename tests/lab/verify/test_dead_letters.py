@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from eos_sink_lab.verify.checks import check_dead_letters
 from eos_sink_lab.verify.count_rows import Repeats
-from eos_sink_lab.verify.dead_letters import Astray, Letters, find_astray
+from eos_sink_lab.verify.dead_letter_rows import Astray, Letters, find_astray
 from eos_sink_lab.verify.verify_model import Status
 from tests.lab.verify.cases import chunks, question
 

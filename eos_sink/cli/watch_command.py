@@ -20,7 +20,7 @@ from eos_sink.cli.output import (
     require_libraries,
     signals_within_calls,
 )
-from eos_sink.cli.status import (
+from eos_sink.cli.status_command import (
     decided_ago,
     name_batch,
     select_queries,
