@@ -29,11 +29,12 @@ pytestmark = pytest.mark.timeout(400)
 
 @pytest.fixture
 def query(kafka: KafkaCluster, tmp_path: Path) -> Iterator[Query]:
-    """One that died with prepared transactions."""
+    """One that died with prepared transactions, and whose group session has ended."""
     log = f"log-{uuid.uuid4().hex[:8]}"
     options = {"eos_log_topic": log, "eos_transactional_id_prefix": PREFIX}
     with closing(Query(kafka, tmp_path, **options)) as query:
         query.run_killed_at(FaultPoint.TASK_PREPARED_AFTER)
+        kafka.end_session(query.options.names.group, query.options.names.driver)
         yield query
 
 
