@@ -13,8 +13,6 @@ WORKERS ?= 3
 SIDE_BY_SIDE = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 export PYTHON
 
-SOURCES := eos_sink eos_sink_lab pyspark_kafka_eos tests integration
-
 # The set-up is repeated if one of these files is newer than its stamp.
 WANTS := setup.cfg pyproject.toml tools/setup
 
