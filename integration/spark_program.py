@@ -19,7 +19,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
-from eos_sink_lab.testing import FaultyDataSource
+# The public name, which a released version at the front of the path has, too.
+from eos_sink.testing import FaultyDataSource
 
 LOCAL = "local[2]"
 # Names an archive of loaded classes, with which a session starts in half the time.
