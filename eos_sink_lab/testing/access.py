@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 
 from kafka.admin import (
     ACL,
@@ -83,7 +84,7 @@ class Access:
                 found = admin.describe_user_scram_credentials([name])[name]
             return len(found["credential_infos"]) == len(SCRAM)
 
-        wait_until(known, Deadline(_USUALLY_S), f"Kafka knows user {name}")
+        _wait_until(known, f"Kafka knows user {name}")
 
     def allow(self, user: str, *acls: Acl) -> None:
         """Grant permissions."""
@@ -91,20 +92,16 @@ class Access:
             failed = admin.create_acls([_to_kafka(user, acl) for acl in acls])["failed"]
         if failed:
             raise TestClusterError(f"Kafka refused the permissions of {user}: {failed}")
-        wait_until(
-            lambda: set(acls) <= self.permissions(user),
-            Deadline(_USUALLY_S),
-            f"{user} has {list(map(str, acls))}",
+        _wait_until(
+            lambda: set(acls) <= self.permissions(user), f"{user} has {list(map(str, acls))}"
         )
 
     def revoke(self, user: str, *acls: Acl) -> None:
         """Revoke permissions."""
         with admin_client(self._addresses) as admin:
             admin.delete_acls([_to_kafka(user, acl) for acl in acls])
-        wait_until(
-            lambda: not set(acls) & self.permissions(user),
-            Deadline(_USUALLY_S),
-            f"{user} lost {list(map(str, acls))}",
+        _wait_until(
+            lambda: not set(acls) & self.permissions(user), f"{user} lost {list(map(str, acls))}"
         )
 
     def permissions(self, user: str) -> frozenset[Acl]:
@@ -168,3 +165,15 @@ def _to_kafka(user: str, acl: Acl) -> ACL:
     )
     allow = ACLPermissionType.ALLOW
     return ACL(f"User:{user}", "*", ACLOperation[operation.upper()], allow, resource)
+
+
+def _wait_until(condition: Callable[[], bool], what: str) -> None:
+    """Ask again after a question without an answer: a busy broker may take longer than one may
+    wait for it."""
+
+    def met() -> bool:
+        with suppress(TestClusterError):
+            return condition()
+        return False
+
+    wait_until(met, Deadline(_USUALLY_S), what)
