@@ -15,6 +15,7 @@ from eos_sink.ops.alerts import find_alerts
 from eos_sink.ops.documents import query_document, transaction_document
 from eos_sink.ops.status import QueryStatus, Snapshot
 from eos_sink.protocol.model import BatchId, Numbering
+from eos_sink.protocol.outcome import Outcome
 
 NAME = "status"
 HELP = "Show what each query has decided, what is open, and what needs an operator."
@@ -29,11 +30,11 @@ could not be read; 2 no broker answers, or there is no such query
 """
 
 _MOODS = {
-    "committed": Mood.GOOD,
-    "open": Mood.WARN,
-    "lost": Mood.BAD,
-    "in doubt": Mood.BAD,
-    "unknown": Mood.WARN,
+    Outcome.COMMITTED.value: Mood.GOOD,
+    Outcome.OPEN.value: Mood.WARN,
+    Outcome.LOST.value: Mood.BAD,
+    Outcome.IN_DOUBT.value: Mood.BAD,
+    Outcome.UNKNOWN.value: Mood.WARN,
     "unreadable": Mood.BAD,
 }
 

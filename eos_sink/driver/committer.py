@@ -190,7 +190,7 @@ class Committer:
             others = self._register.read_other_queries(deadline)
             check_unmoved(self._names, self._log, decision, others)
         self._check_topics(decision, reports, deadline)
-        places = {place for some in rows for place in token.unchecked if place[0] in some.topics[0]}
+        places = {place for place in token.unchecked if place[0] in _topics(rows)}
         if places:
             raise unchecked(self._names, places)
         clock = StepClock(self._clock)

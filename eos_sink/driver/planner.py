@@ -332,7 +332,7 @@ class Planner:
         return entry
 
     def _end_hanging(self, entry: Entry, deadline: Deadline) -> None:
-        """Return what a transaction of a plan that came to nothing has left open."""
+        """End what a transaction of a plan that came to nothing has left open."""
         self._unchecked, self._unnamed = end_hanging(
             self._kafka,
             self._names,

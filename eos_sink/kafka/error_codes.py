@@ -66,7 +66,7 @@ class Meaning(Enum):
 
 
 class Answer(Enum):
-    """Return the meaning of an error code for a control request."""
+    """The meaning of an error code for a control request."""
 
     DONE = auto()
     RETRY = auto()

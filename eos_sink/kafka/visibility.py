@@ -1,4 +1,4 @@
-"""True outcomes of single records: what a read_committed reader finds at their offsets."""
+"""The outcomes of single records: what a read_committed reader finds at their offsets."""
 
 from __future__ import annotations
 

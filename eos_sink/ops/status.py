@@ -22,8 +22,8 @@ _TRANSACTIONAL_ID = re.compile(
 
 
 class Driver(Enum):
-    """State of the driver. A driver that died counts as live until its group session
-    ends, half an hour by default."""
+    """The state of the driver. One that died counts as live until its group session ends, half an
+    hour by default."""
 
     LIVE = "live"
     GONE = "gone"

@@ -31,6 +31,7 @@ def decide(
     chosen, completes = before.override, before.needs_completion(lost)
     written = [report.prepared for report in reports if report.prepared]
     inlined = [Inlined(report.partition, report.digest) for report in reports if report.inline]
+    own_topics = {*topics} - {dead_letter_topic} or topics
     kept = [entry for entry in before.prepared if entry.partition not in lost]
     letters = {e.partition: e.rows for e in before.dead_letters if e.partition not in lost}
     letters |= {r.partition: r.dead_letter_rows for r in reports if r.dead_letters}
@@ -44,9 +45,7 @@ def decide(
         ),
         spark_run=first.spark_run,
         inlined=(*before.inlined, *inlined),
-        inlined_topics=tuple(
-            sorted({*before.inlined_topics, *({*topics} - {dead_letter_topic} or topics)})
-        ),
+        inlined_topics=tuple(sorted({*before.inlined_topics, *own_topics})),
         dead_letters=tuple(DeadLetters(*each) for each in sorted(letters.items())),
         dead_letter_topic=(dead_letter_topic or before.dead_letter_topic) if letters else "",
         completed=completes,
