@@ -63,7 +63,9 @@ def main() -> int:
     (shape,) = (shape for shape in SHAPES if shape.name == name)
     values = pa.array([shape.value(number) for number in range(shape.rows)], pa.binary())
     where = {"kafka.bootstrap.servers": servers, "eos.id": topic, "topic": topic}
-    producer = ConfluentKafka(parse_options({**where, **shape.options})).producer(topic, 600_000)
+    producer = ConfluentKafka(parse_options({**where, **shape.options}).cluster).producer(
+        topic, 600_000
+    )
     deadline = Deadline(_LONGEST_S)
     began, used = time.monotonic(), time.process_time()
     producer.init(deadline)

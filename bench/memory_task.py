@@ -56,7 +56,7 @@ def main() -> None:
     for number, line in enumerate(sys.stdin):
         plan = pickle.loads(Path(line.strip()).read_bytes())
         taken.rows = 0
-        writer = TaskWriter(ConfluentKafka(options), options, plan)
+        writer = TaskWriter(ConfluentKafka(options.cluster), options, plan)
         rows = _rows(task["rows"], task["size"], task["each"], taken)
         report = writer.write(BatchId("stream", number), 0, rows)
         report_file = Path(f"{line.strip()}.report")

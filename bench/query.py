@@ -47,7 +47,7 @@ class Query:
         }
         self._options = parse_options(self.given)
         self._of_plan, self.clients, self._of_tasks = (
-            ConfluentKafka(self._options) for _ in range(3)
+            ConfluentKafka(self._options.cluster) for _ in range(3)
         )
         self.planner = Planner(self._of_plan, self._options)
         self.committer = Committer(self.clients, self._options)

@@ -21,9 +21,12 @@ from eos_sink.identity import (
     query_identity,
     query_origin,
 )
-from eos_sink.kafka_config import Handling, check_setting, translate
+from eos_sink.kafka_config.check_setting import check_setting
+from eos_sink.kafka_config.cluster_config import ClusterConfig
 from eos_sink.kafka_config.destinations import Destinations, is_topic_name, parse_destinations
+from eos_sink.kafka_config.java_settings import Handling
 from eos_sink.kafka_config.token_source import PROVIDER
+from eos_sink.kafka_config.translate import translate
 
 
 @dataclass(frozen=True)
@@ -194,18 +197,13 @@ class SinkOptions:
     Attributes:
         names: the query's names in Kafka.
         topic: topic for every row, or None for the column `topic`.
-        kafka: the user's settings for the clients, without the prefix `kafka.`, and
-            `eos.oauth.token.provider`; may contain secrets, so they are left out of repr.
-        log_topic: the decision log.
-        log_replication: replication factor of the decision log if the sink creates it.
+        cluster: how its clients reach Kafka; may contain secrets, which its repr leaves out.
         transaction_timeout_ms: timeout of a task's transaction, milliseconds.
         step_timeout: limit for one step of the driver, seconds.
         origin: what the query was started with, without secrets.
         timestamp_column: the column with the records' timestamps, or None.
         destinations: the only topics and partitions that rows may go to, or None.
         dead_letter_topic: where the rows go that Kafka would refuse; None: they stop the query.
-        warnings: about the settings, to be logged when the query starts; without secrets.
-        native: whether rows may go from Arrow's buffers straight to librdkafka.
         metrics_log: whether each batch is logged on standard error.
         inline_bytes: the largest partition, in bytes of its Arrow batch, that the driver writes in
             the decision's transaction; 0: none.
@@ -213,19 +211,20 @@ class SinkOptions:
 
     names: QueryNames
     topic: str | None
-    log_topic: str
-    log_replication: int
+    cluster: ClusterConfig
     transaction_timeout_ms: int
     step_timeout: float
-    kafka: Mapping[str, str] = field(repr=False)
     origin: Origin = field(default_factory=Origin)
     timestamp_column: str | None = None
     destinations: Destinations | None = None
     dead_letter_topic: str | None = None
-    warnings: tuple[str, ...] = ()
-    native: bool = True
     metrics_log: bool = False
     inline_bytes: int = 0
+
+    @property
+    def log_topic(self) -> str:
+        """The decision log."""
+        return self.cluster.log_topic
 
     @property
     def named_topics(self) -> frozenset[str]:
@@ -255,13 +254,13 @@ class BatchOptions:
     version: Version | None
 
 
-def check_options(given: Mapping[str, str]) -> None:
-    """Check what streams and batch writes have in common.
+def parse_common_options(given: Mapping[str, str]) -> SinkOptions:
+    """Parse what streams and batch writes have in common, which is all but the query's name.
 
     Raises:
         ConfigurationError: as in `parse_options`.
     """
-    _sink_options(_lowered(given), "", Origin())
+    return _sink_options(_lowered(given), "", Origin())
 
 
 def parse_options(given: Mapping[str, str]) -> SinkOptions:
@@ -339,23 +338,28 @@ def _sink_options(options: Mapping[str, str], query: str, origin: Origin) -> Sin
         )
     transaction_timeout_ms = _transaction_timeout(options)
     kafka = _kafka_settings(options)
-    translation = translate(kafka, transaction_timeout_ms)
+    client = translate(kafka, transaction_timeout_ms)
+    prefix, inline_bytes = _prefix(options), _inline_bytes(options, client.settings)
     return SinkOptions(
-        names=QueryNames(_prefix(options), query),
+        names=QueryNames(prefix, query),
         topic=_topic(options),
+        cluster=ClusterConfig(
+            client,
+            log_topic=_log_topic(options),
+            prefix=prefix,
+            log_replication=_number(options, "eos.log.replication.factor", 1),
+            native=_flag(options, "eos.native"),
+            # Not larger than those of tasks.
+            driver_batch_bytes=max(1, inline_bytes),
+        ),
         timestamp_column=_given(options, "eos.timestamp.column"),
-        log_topic=_log_topic(options),
-        log_replication=_number(options, "eos.log.replication.factor", 1),
         transaction_timeout_ms=transaction_timeout_ms,
         step_timeout=_number(options, "eos.step.timeout.ms", _MIN_TIMEOUT_MS) / 1000,
-        kafka=kafka,
         origin=origin,
-        warnings=translation.warnings,
         destinations=_destinations(options),
         dead_letter_topic=_dead_letter_topic(options),
-        native=_flag(options, "eos.native"),
         metrics_log=_flag(options, "eos.metrics.log"),
-        inline_bytes=_inline_bytes(options, translation.settings),
+        inline_bytes=inline_bytes,
     )
 
 

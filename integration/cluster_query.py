@@ -79,9 +79,9 @@ class ClusterQuery(Query):
 
     def log_home(self) -> Position:
         """The query's partition of the log, without waiting for what is open at its end."""
-        reader = self.kafka.log_reader(Deadline(PATIENCE_S))
+        reader = self.kafka.log_reader(self.options.names.query, Deadline(PATIENCE_S))
         try:
-            return reader.position(self.options.names.query)
+            return reader.home
         finally:
             reader.close()
 

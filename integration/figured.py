@@ -53,7 +53,7 @@ class Figured:
                 "eos.transaction.timeout.ms": "120000",
             }
         )
-        self.kafka = ConfluentKafka(self.options)
+        self.kafka = ConfluentKafka(self.options.cluster)
         self._planners: list[Planner] = []
         self.start()
 

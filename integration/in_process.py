@@ -34,7 +34,7 @@ class Run:
                 **options,
             }
         )
-        self._kafka = ConfluentKafka(self._options)
+        self._kafka = ConfluentKafka(self._options.cluster)
         self._planner = Planner(self._kafka, self._options)
         self._committer = Committer(self._kafka, self._options)
         # Spark gives each checkpoint a stream of its own.

@@ -386,7 +386,7 @@ class Query:
     @property
     def kafka(self) -> ConfluentKafka:
         if self._kafka is None:
-            self._kafka = ConfluentKafka(self.options)
+            self._kafka = ConfluentKafka(self.options.cluster)
         return self._kafka
 
     def log(self) -> Entry:

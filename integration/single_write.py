@@ -67,7 +67,7 @@ class Session:
         # Sessions are processes of their own.
         run = Run("host-a", number, 0, self.options.origin)
         self._planners.get(
-            self.options, lambda: Planner(ConfluentKafka(self.options), self.options, run)
+            self.options, lambda: Planner(ConfluentKafka(self.options.cluster), self.options, run)
         )
         self.latest: BatchId | None = None
 
@@ -134,7 +134,7 @@ class Sessions:
 
     def lose(self, *partitions: int, slot: int = 0) -> None:
         """What a late attempt of a task, or a timeout, does: it ends what is open."""
-        kafka = ConfluentKafka(self.all[0].options)
+        kafka = ConfluentKafka(self.all[0].options.cluster)
         for partition in partitions:
             producer = kafka.producer(self.names.task(slot, partition), 60_000)
             producer.init(Deadline(PATIENCE_S))
@@ -142,7 +142,7 @@ class Sessions:
         kafka.close()
 
     def open(self) -> list[str]:
-        kafka = ConfluentKafka(self.all[0].options)
+        kafka = ConfluentKafka(self.all[0].options.cluster)
         try:
             return kafka.control().list_open(f"{self.names.group}-", Deadline(PATIENCE_S))
         finally:

@@ -187,7 +187,7 @@ class SparkQuery:
         return parse_options(self.options)
 
     def clients(self) -> ConfluentKafka:
-        self._clients.append(clients := ConfluentKafka(self.sink))
+        self._clients.append(clients := ConfluentKafka(self.sink.cluster))
         return clients
 
     def decision(self) -> Decision:

@@ -211,7 +211,7 @@ def test_a_topic_of_the_column_that_cannot_be_read_back_is_not_decided(start: St
     given = {k: v for k, v in query._given.items() if k != "topic"}
     options = parse_options(given)
     query.revoke(query.need(READ))
-    kafka = ConfluentKafka(options)
+    kafka = ConfluentKafka(options.cluster)
     planner = Planner(kafka, options)
     plan = planner.plan()
     rows = pa.RecordBatch.from_pydict({"value": ["a"], "topic": [query.topic]})

@@ -140,7 +140,7 @@ def test_a_killed_job_without_a_number_is_finished_by_the_next_write_or_stops_it
     query.crash(FaultPoint.COMMITTER_WRITE_AFTER)
     if lost:
         sink = parse_batch_options(query.options).sink
-        with closing(ConfluentKafka(sink)) as kafka:
+        with closing(ConfluentKafka(sink.cluster)) as kafka:
             for partition in range(TASKS):
                 producer = kafka.producer(sink.names.task(0, partition), 60_000)
                 producer.init(Deadline(60))

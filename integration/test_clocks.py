@@ -34,7 +34,7 @@ def test_a_driver_with_a_wrong_clock_decides(kafka: KafkaCluster, off_ms: int) -
         }
     )
     with ExitStack() as ending:
-        cluster = ConfluentKafka(options)
+        cluster = ConfluentKafka(options.cluster)
         ending.callback(cluster.close)
         planner = Planner(cluster, options)
         ending.callback(planner.close)

@@ -25,7 +25,8 @@ from eos_sink.kafka.log_reader import DecisionLogReader
 from eos_sink.kafka.member import ConfluentMember
 from eos_sink.kafka.producer import ConfluentProducer
 from eos_sink.kafka.rows import Rows
-from eos_sink.options import SinkOptions, parse_options
+from eos_sink.kafka_config.cluster_config import ClusterConfig
+from eos_sink.options import parse_options
 from eos_sink.protocol.values import ProduceFailed, ProducerFenced
 from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.topic_scan import Offsets, Source
@@ -52,8 +53,8 @@ ENDING = ["PrepareCommit", "PrepareAbort", "PrepareEpochFence"]
 class _Remembering(ConfluentKafka):
     """The real clients, all of which can be closed."""
 
-    def __init__(self, options: SinkOptions) -> None:
-        super().__init__(options)
+    def __init__(self, config: ClusterConfig) -> None:
+        super().__init__(config)
         self._clients: list[ConfluentProducer | ConfluentMember | DecisionLogReader] = []
 
     def producer(
@@ -70,8 +71,8 @@ class _Remembering(ConfluentKafka):
         self._clients.append(client := super().member(group, instance_id, session_ms))
         return client
 
-    def log_reader(self, deadline: Deadline) -> DecisionLogReader:
-        self._clients.append(client := super().log_reader(deadline))
+    def log_reader(self, query: str, deadline: Deadline) -> DecisionLogReader:
+        self._clients.append(client := super().log_reader(query, deadline))
         return client
 
     def close(self) -> None:
@@ -114,12 +115,12 @@ class KafkaHarness:
 
     def kafka(self, **settings: str) -> ConfluentKafka:
         more = {name.replace("_", "."): value for name, value in settings.items()}
-        kafka = _Remembering(parse_options({**self._given, **more}))
+        kafka = _Remembering(parse_options({**self._given, **more}).cluster)
         self._made.append(kafka)
         return kafka
 
     def admin(self) -> ConfluentAdmin:
-        admin = ConfluentAdmin(self._options)
+        admin = ConfluentAdmin(self._options.cluster)
         self._looked.append(admin)
         return admin
 
@@ -196,7 +197,7 @@ class KafkaHarness:
 
     def idle_member(self) -> ConfluentMember:
         kafka = self.kafka()
-        kafka.log_reader(self.deadline())
+        kafka.log_reader(self.names.query, self.deadline())
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(member_module, "_LONGEST_POLL_INTERVAL_MS", SESSION_MS)
             member = kafka.member(self.names.group, self.names.driver, SESSION_MS)

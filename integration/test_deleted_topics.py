@@ -56,7 +56,7 @@ def test_rows_that_the_client_gives_up_by_itself_fail_the_batch(
         setting: str(GIVES_UP_MS),
     }
     options = parse_options(given)
-    clients = ConfluentKafka(options)
+    clients = ConfluentKafka(options.cluster)
     planner, committer = Planner(clients, options), Committer(clients, options)
 
     def write(batch: int) -> TaskReport:

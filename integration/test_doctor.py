@@ -234,7 +234,7 @@ def test_a_log_that_may_not_be_created_is_reported_with_the_command_that_creates
         (command,) = output.commands("decision log")
         carry_out(
             command.replace(" --command-config admin.properties", "").replace(
-                query.options.kafka["bootstrap.servers"], secured.bootstrap_servers
+                query.options.cluster.servers, secured.bootstrap_servers
             )
         )
         doctor("--options", str(file), code=FINE)

@@ -19,7 +19,6 @@ from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.fetch import Fetched, fetch
 from eos_sink.kafka.log_topic import LOG_PARTITIONS
 from eos_sink.kafka.wire import Wire
-from eos_sink.options import SinkOptions, parse_options
 from eos_sink.protocol.model import BatchId, Decision, PlanToken, RowDigest
 from eos_sink.protocol.values import Place, Position
 from eos_sink_lab.testing import KafkaCluster
@@ -68,11 +67,6 @@ def test_a_batch_is_not_decided_when_an_id_was_taken_while_it_was_written(query:
     query.check()
 
 
-def with_log(query: Query, topic: str) -> SinkOptions:
-    given = {f"kafka.{name}": value for name, value in query.options.kafka.items()}
-    return parse_options({**given, "eos.id": "another", "eos.log.topic": topic})
-
-
 @pytest.mark.parametrize("partitions", [LOG_PARTITIONS - 1, LOG_PARTITIONS + 1])
 def test_a_decision_log_of_another_size_is_refused(
     query: Query, kafka: KafkaCluster, partitions: int
@@ -80,10 +74,10 @@ def test_a_decision_log_of_another_size_is_refused(
     """A query's decision would be looked for where it is not."""
     topic = f"log-{query.topic}"
     kafka.create_topic(topic, partitions)
-    other = ConfluentKafka(with_log(query, topic))
+    other = ConfluentKafka(replace(query.options.cluster, log_topic=topic))
     try:
         with pytest.raises(ConfigurationError, match=f"has {partitions} partitions instead of"):
-            other.log_reader(deadline())
+            other.log_reader("another", deadline())
     finally:
         other.close()
 

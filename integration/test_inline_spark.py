@@ -43,7 +43,7 @@ def query(
 
 def assert_inlined(sink: SinkOptions, tasks: int) -> None:
     """The driver has written the latest batch."""
-    kafka = ConfluentKafka(sink)
+    kafka = ConfluentKafka(sink.cluster)
     register = DecisionRegister(kafka, sink.names)
     with contextlib.closing(kafka), contextlib.closing(register):
         decision = register.read(Deadline(PATIENCE_S)).decision

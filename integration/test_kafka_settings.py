@@ -7,8 +7,7 @@ import subprocess
 
 import pytest
 
-from eos_sink.kafka_config import SETTINGS
-from eos_sink.kafka_config.java_settings import CONSUMER_ONLY
+from eos_sink.kafka_config.java_settings import CONSUMER_ONLY, SETTINGS
 from eos_sink_lab.testing.java import find_java
 from eos_sink_lab.testing.kafka_files import ensure_kafka
 

@@ -128,11 +128,11 @@ def test_a_planner_and_a_committer_that_are_closed_leave_nothing_behind(
         }
     )
     threads, files = threads_and_files()
-    planner = Planner(ConfluentKafka(options), options)
-    committer = Committer(ConfluentKafka(options), options)
+    planner = Planner(ConfluentKafka(options.cluster), options)
+    committer = Committer(ConfluentKafka(options.cluster), options)
     rows = [pa.RecordBatch.from_pydict({"value": [b"row"]})]
     plan = planner.plan()
-    task = TaskWriter(ConfluentKafka(options), options, plan)
+    task = TaskWriter(ConfluentKafka(options.cluster), options, plan)
     committer.commit([task.write(BatchId("stream", 0), 0, rows)])
     planner.close()
     committer.close()
@@ -147,7 +147,7 @@ def test_a_planner_that_is_closed_after_its_broker_has_gone_leaves_nothing_behin
         options = parse_options(
             {"kafka.bootstrap.servers": servers, "topic": topic, "eos.id": topic}
         )
-        planner = Planner(ConfluentKafka(options), options)
+        planner = Planner(ConfluentKafka(options.cluster), options)
         planner.plan()
     planner.close()
     # The errors that pytest has captured hold sockets that could not connect.

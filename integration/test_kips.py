@@ -249,7 +249,7 @@ def test_a_batch_that_is_sent_again_after_a_broken_connection_is_written_once(
     linked: KafkaCluster, query_on: Callable[..., Query]
 ) -> None:
     query = query_on(linked)
-    kafka = ConfluentKafka(query.options)
+    kafka = ConfluentKafka(query.options.cluster)
     producer = kafka.producer(query.options.names.task(0, 0), 60_000)
     producer.init(Deadline(PATIENCE_S))
     producer.begin()

@@ -70,9 +70,9 @@ def test_a_log_is_read_whatever_its_records_are_compressed_with(
     """Versions before wrote lz4, and an operator may set the topic's compression.type."""
     given = {"kafka.bootstrap.servers": kafka.bootstrap_servers, "topic": "t", "eos.id": "codecs"}
     log = new_topic(kafka, "log", LOG_PARTITIONS, cleanup_policy="compact")
-    clients = ConfluentKafka(parse_options({**given, "eos.log.topic": log}))
-    reader = clients.log_reader(Deadline(30))
-    place = reader.position("key")
+    clients = ConfluentKafka(parse_options({**given, "eos.log.topic": log}).cluster)
+    reader = clients.log_reader("key", Deadline(30))
+    place = reader.home
     settings = {"bootstrap.servers": kafka.bootstrap_servers, "compression.type": codec}
     producer = Producer(settings)
     rows = [b"row %d" % number * 100 for number in range(200)]

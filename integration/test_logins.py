@@ -35,12 +35,12 @@ def entered(secured: KafkaCluster) -> KafkaCluster:
 def writes_through_both_clients(kafka: KafkaCluster, login: dict[str, str], name: str) -> None:
     """Each client that the sink makes does its part, and the record is there."""
     options = parse_options({**login, "topic": TOPIC, "eos.id": name})
-    clients = ConfluentKafka(options)
+    clients = ConfluentKafka(options.cluster)
     deadline = Deadline(PATIENCE_S)
     transactional_id = f"{options.names.group}-0-0"
     try:
         clients.check_topic(TOPIC, deadline)
-        clients.log_reader(deadline).close()
+        clients.log_reader(options.names.query, deadline).close()
         control = clients.control()
         assert control.list_open(f"{options.names.group}-", deadline) == []
         member = clients.member(options.names.group, f"{options.names.group}-0", TRANSACTION_MS)
@@ -176,7 +176,7 @@ def test_an_unknown_authority_is_not_trusted(entered: KafkaCluster) -> None:
     """Without its trust store neither client goes on."""
     given = entered.access.options("ann", "SCRAM-SHA-512")
     del given["kafka.ssl.truststore.location"]
-    clients = ConfluentKafka(parse_options({**given, "eos.id": "q", "eos.step.timeout.ms": "5000"}))
+    clients = ConfluentKafka(parse_options({**given, "eos.id": "q"}).cluster, 5)
     with pytest.raises(EosSinkError):
         clients.check_topic(TOPIC, Deadline(5))
     with pytest.raises(EosSinkError):
@@ -216,7 +216,7 @@ def test_a_wrong_password_ends_both_clients_and_is_not_shown(entered: KafkaClust
         "org.apache.kafka.common.security.scram.ScramLoginModule required "
         'username="ann" password="canary";'
     )
-    clients = ConfluentKafka(parse_options({**wrong, "eos.id": "q", "eos.step.timeout.ms": "5000"}))
+    clients = ConfluentKafka(parse_options({**wrong, "eos.id": "q"}).cluster, 5)
     with pytest.raises(EosSinkError) as confluent:
         clients.check_topic(TOPIC, Deadline(5))
     with pytest.raises(EosSinkError) as python:

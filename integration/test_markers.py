@@ -71,7 +71,7 @@ class Batches:
         self.start()
 
     def start(self) -> None:
-        self.kafka = ConfluentKafka(self.options)
+        self.kafka = ConfluentKafka(self.options.cluster)
         self.planner = Planner(self.kafka, self.options)
         self.committer = Committer(self.kafka, self.options)
         self.register = DecisionRegister(self.kafka, self.options.names)

@@ -94,7 +94,7 @@ def wait_for(address: str) -> None:
 
 def test_a_broker_that_is_too_old_is_reported_with_what_it_lacks(old_kafka: str) -> None:
     options = parse_options({"kafka.bootstrap.servers": old_kafka, "eos.id": "q", "topic": "t"})
-    kafka = ConfluentKafka(options)
+    kafka = ConfluentKafka(options.cluster)
     with pytest.raises(ClusterError) as error:
         Planner(kafka, options).plan()
     kafka.close()

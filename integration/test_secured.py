@@ -10,6 +10,7 @@ from eos_sink.kafka.connection.settings import librdkafka_settings
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.shared_clients import check_login
 from eos_sink.kafka_config.acls import Acl, Resource
+from eos_sink.kafka_config.translate import translate
 from eos_sink_lab.testing import KafkaCluster
 
 PATIENCE_S = 30
@@ -17,7 +18,9 @@ PATIENCE_S = 30
 
 def written(secured: KafkaCluster, topic: str, options: dict[str, str]) -> KafkaError | None:
     """The error of a record that is written with this login."""
-    settings = librdkafka_settings({n.removeprefix("kafka."): v for n, v in options.items()})
+    settings = librdkafka_settings(
+        translate({n.removeprefix("kafka."): v for n, v in options.items()})
+    )
     producer = Producer({**settings, "log_level": 0})
     errors: list[KafkaError | None] = []
     producer.produce(topic, b"x", on_delivery=lambda error, _: errors.append(error))

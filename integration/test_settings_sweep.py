@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 import pytest
 
 from eos_sink.errors import ConfigurationError
-from eos_sink.kafka_config import SETTINGS, Handling, check_setting, find_setting
-from eos_sink.kafka_config.java_settings import CONSUMER_ONLY, LIBRDKAFKA_ONLY
+from eos_sink.kafka_config.check_setting import check_setting, find_setting
+from eos_sink.kafka_config.java_settings import CONSUMER_ONLY, LIBRDKAFKA_ONLY, SETTINGS, Handling
 from eos_sink.kafka_config.librdkafka_settings import PROPERTIES, get_range
 from eos_sink.options import OPTIONS
 from eos_sink_lab.testing import KafkaCluster

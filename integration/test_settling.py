@@ -33,14 +33,14 @@ def options(cluster: KafkaCluster) -> Iterator[SinkOptions]:
 
 @pytest.fixture
 def sink(options: SinkOptions) -> Iterator[ConfluentKafka]:
-    kafka = ConfluentKafka(options)
+    kafka = ConfluentKafka(options.cluster)
     yield kafka
     kafka.close()
 
 
 @pytest.fixture
 def bystander(options: SinkOptions) -> Iterator[ConfluentKafka]:
-    kafka = ConfluentKafka(options)
+    kafka = ConfluentKafka(options.cluster)
     yield kafka
     kafka.close()
 

@@ -24,7 +24,7 @@ class Application:
     """The planner and the committer of one application; each batch has one task."""
 
     def __init__(self, options: SinkOptions) -> None:
-        self._kafka = ConfluentKafka(options)
+        self._kafka = ConfluentKafka(options.cluster)
         self._options = options
         self._planner = Planner(self._kafka, options)
         self._committer = Committer(self._kafka, options)

@@ -40,7 +40,7 @@ from eos_sink.driver.planner import Planner
 
 options, least_ms, said = pickle.loads(sys.stdin.buffer.read())
 rules._SESSION_MARGIN_MS = least_ms - options.transaction_timeout_ms
-kafka = ConfluentKafka(options)
+kafka = ConfluentKafka(options.cluster)
 plan = Planner(kafka, options).plan()
 # It lives at least as long as the plan's would with the shortest session.
 kafka.member(options.names.group + "-least", "least", least_ms).join(Deadline(30))
@@ -85,7 +85,7 @@ def plan_of_a_killed_process(options: SinkOptions, directory: Path) -> Plan:
 
 def await_no_member(options: SinkOptions, group: str) -> None:
     deadline = Deadline(60)
-    with closing(ConfluentAdmin(options)) as admin:
+    with closing(ConfluentAdmin(options.cluster)) as admin:
         while admin.describe_groups([group], deadline.within(5))[group]:
             assert not deadline.passed, f"{group} still has a member"
 
@@ -99,7 +99,7 @@ def test_a_task_whose_first_row_is_late_writes_under_the_plan_of_a_killed_proces
 ) -> None:
     plan = plan_of_a_killed_process(options, tmp_path)
     await_no_member(options, f"{options.names.group}-least")
-    kafka = ConfluentKafka(options)
+    kafka = ConfluentKafka(options.cluster)
     report = TaskWriter(kafka, options, plan).write(BatchId("stream", 0), 0, [late_row()])
     committer = Committer(kafka, options)
     committer.commit([report])
@@ -114,7 +114,10 @@ def test_a_task_that_comes_after_the_session_reports_how_long_a_plan_may_last(
 ) -> None:
     plan = plan_of_a_killed_process(options, tmp_path)
     await_no_member(options, options.names.group)
-    with closing(ConfluentKafka(options)) as kafka, pytest.raises(ProduceFailedError) as failed:
+    with (
+        closing(ConfluentKafka(options.cluster)) as kafka,
+        pytest.raises(ProduceFailedError) as failed,
+    ):
         TaskWriter(kafka, options, plan).write(BatchId("stream", 0), 0, [late_row()])
     assert failed.value.data["session_ms"] == MOST_MS
     assert "group.max.session.timeout.ms" in failed.value.remedy
@@ -130,7 +133,7 @@ def test_the_driver_reports_it_if_the_rows_were_few_enough_to_come_through_it(
     options = replace(options, inline_bytes=65_536)
     plan = plan_of_a_killed_process(options, tmp_path)
     await_no_member(options, options.names.group)
-    kafka = ConfluentKafka(options)
+    kafka = ConfluentKafka(options.cluster)
     report = TaskWriter(kafka, options, plan).write(BatchId("stream", 0), 0, [late_row()])
     with closing(Committer(kafka, options)) as committer:
         with pytest.raises(CommitFailedError) as failed:
@@ -149,7 +152,7 @@ def test_where_settings_of_brokers_may_not_be_seen_a_refused_session_is_asked_fo
 ) -> None:
     """Kafka's default maximum is asked for first, which these brokers refuse."""
     monkeypatch.setattr(ConfluentKafka, "longest_session", lambda *_: None)
-    planner = Planner(ConfluentKafka(options), options)
+    planner = Planner(ConfluentKafka(options.cluster), options)
     assert planner.plan().token.session_ms == LEAST_MS
     planner.close()
 
@@ -158,7 +161,7 @@ def test_a_session_that_is_too_short_for_the_transactions_is_refused_at_the_star
     options: SinkOptions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rules, "_SESSION_MARGIN_MS", MOST_MS)
-    planner = Planner(ConfluentKafka(options), options)
+    planner = Planner(ConfluentKafka(options.cluster), options)
     with pytest.raises(ConfigurationError):
         planner.plan()
     planner.close()

@@ -51,12 +51,12 @@ def test_a_transaction_and_all_clients_outlive_their_tokens(
             "eos.oauth.token.provider": "integration.short_tokens:make",
         }
     )
-    clients = ConfluentKafka(options)
+    clients = ConfluentKafka(options.cluster)
     deadline = Deadline(PATIENCE_S)
     name = f"{options.names.group}-0-0"
     try:
         clients.check_topic(TOPIC, deadline)
-        reader = clients.log_reader(deadline)
+        reader = clients.log_reader(options.names.query, deadline)
         control = clients.control()
         member = clients.member(options.names.group, f"{options.names.group}-0", TRANSACTION_MS)
         member.join(deadline)

@@ -27,7 +27,7 @@ from eos_sink.errors import (
     SupersededError,
 )
 from eos_sink.identity import DEFAULT_LOG
-from eos_sink.kafka_config import SETTINGS
+from eos_sink.kafka_config.java_settings import SETTINGS
 from eos_sink.options import OPTIONS, Kind, kind_of
 from eos_sink.protocol.model import LogRecord
 from eos_sink_lab.testing import KafkaCluster
@@ -285,7 +285,7 @@ LIST_OPTIONS = """
 import json
 from importlib.metadata import version
 from eos_sink import options
-from eos_sink.kafka_config import SETTINGS
+from eos_sink.kafka_config.java_settings import SETTINGS
 print(json.dumps({
     "version": version("eos-sink"),
     "file": options.__file__,

@@ -15,7 +15,7 @@ from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import TransactionalProducer
 from eos_sink.kafka_config.broker_versions import VERIFICATION
-from eos_sink.options import parse_options
+from eos_sink.options import SinkOptions, parse_options
 from eos_sink.protocol.values import EndOutcome, ProduceFailed, ProducerFenced, Transaction
 from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.topic_scan import Offsets, Source
@@ -38,14 +38,14 @@ def start() -> Iterator[Start]:
         )
 
 
-def kafka_on(cluster: KafkaCluster) -> ConfluentKafka:
-    options = {
+def options_for(cluster: KafkaCluster) -> SinkOptions:
+    given = {
         "kafka.bootstrap.servers": cluster.bootstrap_servers,
         "eos.id": "q",
         "topic": "t",
         "eos.inline.bytes": "0",
     }
-    return ConfluentKafka(parse_options(options))
+    return parse_options(given)
 
 
 class Attempts:
@@ -53,7 +53,7 @@ class Attempts:
 
     def __init__(self, cluster: KafkaCluster) -> None:
         self._cluster = cluster
-        self._kafka = kafka_on(cluster)
+        self._kafka = ConfluentKafka(options_for(cluster).cluster)
         cluster.create_topic("t")
 
     def write(self, value: bytes) -> TransactionalProducer:
@@ -121,8 +121,8 @@ def test_with_verification_the_late_row_is_refused(start: Start, version: str) -
 def test_a_broker_before_3_6_is_refused_before_anything_is_written(start: Start) -> None:
     cluster = start("3.5.2")
     cluster.create_topic("t")
-    kafka = kafka_on(cluster)
-    options = kafka._options
+    options = options_for(cluster)
+    kafka = ConfluentKafka(options.cluster)
     with pytest.raises(ClusterError) as error:
         Planner(kafka, options).plan()
     kafka.close()
@@ -134,8 +134,8 @@ def test_a_broker_that_does_not_verify_is_refused_before_anything_is_written(sta
     """The setting is dynamic: it can be changed for all brokers and for one."""
     cluster = start("4.3.0")
     cluster.create_topic("t")
-    kafka = kafka_on(cluster)
-    options = kafka._options
+    options = options_for(cluster)
+    kafka = ConfluentKafka(options.cluster)
     for whom in ("--entity-default", "--entity-name 1"):
         _set(cluster, whom, "false")
         with pytest.raises(ClusterError) as error:

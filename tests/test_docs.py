@@ -16,8 +16,8 @@ import yaml
 from eos_sink import cli, errors
 from eos_sink.cli.arguments import ENVIRONMENT
 from eos_sink.identity import DEFAULT_PREFIX, SESSION_PREFIX
-from eos_sink.kafka_config import SETTINGS
 from eos_sink.kafka_config.acls import Permissions
+from eos_sink.kafka_config.java_settings import SETTINGS
 from eos_sink.kafka_config.properties_file import read_properties
 from eos_sink.ops.doctor.findings import Check, Level
 from eos_sink.ops.doctor.spark import SparkFacts, check_spark
@@ -135,7 +135,7 @@ def test_the_table_of_kafka_settings_is_the_code_s() -> None:
 def test_each_example_of_kafka_settings_is_accepted(snippet: Snippet) -> None:
     given = {entry.name: entry.value for entry in read_properties(snippet.text)}
     options = parse_options({"kafka.bootstrap.servers": "kafka:9093", "eos.id": "q", **given})
-    assert options.warnings == ()
+    assert options.cluster.client.warnings == ()
 
 
 def test_the_permissions_are_the_code_s() -> None:
@@ -197,7 +197,7 @@ def test_the_example_options_are_options() -> None:
     options = parse_options(given)
     assert options.topic == "readings"
     assert options.names.query.startswith("readings_hourly-")
-    assert options.kafka["compression.type"] == "lz4"
+    assert options.cluster.client.settings["compression.type"] == "lz4"
 
 
 def test_the_example_spark_settings_are_settings() -> None:

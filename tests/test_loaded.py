@@ -34,7 +34,7 @@ from eos_sink.task.writer import TaskWriter
 given = {"kafka.bootstrap.servers": "nowhere:1", "topic": "out", "eos.id": "q"}
 options = parse_options(given)
 plan = Plan(PlanToken(options.names, 0, Position("log", 0, 0), b""), None)
-task = TaskWriter(ConfluentKafka(options), options, plan)
+task = TaskWriter(ConfluentKafka(options.cluster), options, plan)
 report = task.write(BatchId("stream", 0), 0, [pyarrow.record_batch({"value": [b"row"]})])
 assert report.inline
 import eos_sink.kafka.native.client

@@ -9,12 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eos_sink.errors import ConfigurationError
+from eos_sink.kafka_config.cluster_config import Translation
 from eos_sink.options import (
     OPTIONS,
     SinkOptions,
     Version,
-    check_options,
     parse_batch_options,
+    parse_common_options,
     parse_options,
 )
 
@@ -37,19 +38,19 @@ def test_two_options_are_enough_and_the_rest_is_as_the_table_says() -> None:
     defaults = {option.name: option.default for option in OPTIONS}
     assert options.names.prefix == defaults["eos.transactional.id.prefix"]
     assert options.log_topic == defaults["eos.log.topic"]
-    assert str(options.log_replication) == defaults["eos.log.replication.factor"]
+    assert str(options.cluster.log_replication) == defaults["eos.log.replication.factor"]
     assert str(options.transaction_timeout_ms) == defaults["eos.transaction.timeout.ms"]
     assert options.step_timeout * 1000 == float(defaults["eos.step.timeout.ms"] or "nan")
-    assert str(options.native).lower() == defaults["eos.native"]
+    assert str(options.cluster.native).lower() == defaults["eos.native"]
     assert str(options.metrics_log).lower() == defaults["eos.metrics.log"]
     assert options.topic is None
-    assert options.kafka == {"bootstrap.servers": "b:9092"}
+    assert options.cluster.client.settings == {"bootstrap.servers": "b:9092"}
 
 
 @pytest.mark.parametrize("value", ["1", "no", ""])
 def test_a_flag_is_true_or_false(value: str) -> None:
     assert "eos.native" in refused({**ENOUGH, "eos.native": value})
-    assert not parse_options({**ENOUGH, "eos.native": "False"}).native
+    assert not parse_options({**ENOUGH, "eos.native": "False"}).cluster.native
     assert parse_options({**ENOUGH, "eos.metrics.log": "True"}).metrics_log
 
 
@@ -78,10 +79,10 @@ def test_secrets_are_not_shown() -> None:
 
 def test_kafka_settings_reach_the_clients_without_their_prefix() -> None:
     options = parsed(kafka__linger__ms="5", kafka__security__protocol="SSL")
-    assert options.kafka == {
+    assert options.cluster.client.settings == {
         "bootstrap.servers": "b:9092",
         "linger.ms": "5",
-        "security.protocol": "SSL",
+        "security.protocol": "ssl",
     }
 
 
@@ -177,7 +178,9 @@ def test_a_group_of_ones_own_changes_nothing() -> None:
     ],
 )
 def test_what_is_so_anyway_may_be_said(name: str, value: str) -> None:
-    assert parse_options({**ENOUGH, name: value}).kafka == {"bootstrap.servers": "b:9092"}
+    assert parse_options({**ENOUGH, name: value}).cluster.client == Translation(
+        {"bootstrap.servers": "b:9092"}
+    )
 
 
 def test_the_java_name_of_the_time_out_counts_and_must_not_differ() -> None:
@@ -233,10 +236,10 @@ def test_a_stream_takes_no_version(name: str) -> None:
 
 
 def test_what_is_wrong_for_streams_and_batches_is_refused_before_it_is_known_which_it_is() -> None:
-    check_options(BATCH)
+    parse_common_options(BATCH)
     for wrong in ({"kafka.acks": "1"}, {"eos.idd": "x"}, {"eos.step.timeout.ms": "soon"}):
         with pytest.raises(ConfigurationError):
-            check_options({**BATCH, **wrong})
+            parse_common_options({**BATCH, **wrong})
 
 
 @pytest.mark.parametrize(

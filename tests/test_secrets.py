@@ -25,8 +25,9 @@ from eos_sink.kafka.connection.settings import (
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.producer import ConfluentProducer
 from eos_sink.kafka.wire import Wire
-from eos_sink.kafka_config import SETTINGS, check_setting, is_secret
 from eos_sink.kafka_config.acls import Permissions
+from eos_sink.kafka_config.check_setting import check_setting, is_secret
+from eos_sink.kafka_config.java_settings import SETTINGS
 from eos_sink.kafka_config.librdkafka_settings import PROPERTIES
 from eos_sink.ops.observer import Observer
 from eos_sink.ops.resolve import Choice, apply_choice, gather_evidence, write_choice
@@ -85,8 +86,8 @@ def everything_of(options: dict[str, str], *, client: bool) -> str:
     said: list[str] = []
     try:
         parsed = parse_options(options)
-        said += [repr(parsed), *parsed.warnings]
-        settings = librdkafka_settings(parsed.kafka)
+        said += [repr(parsed), *parsed.cluster.client.warnings]
+        settings = librdkafka_settings(parsed.cluster.client)
         connection = connection_settings(settings)
         arguments = kafka_python_settings(connection)
         said += [repr(arguments), str(arguments)]
@@ -134,7 +135,9 @@ def test_librdkafka_shows_no_secret(
 def test_kafka_python_does_not_log_what_it_logs_in_with(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     options = parse_options({**LOGINS[2], "kafka.bootstrap.servers": "127.0.0.1:1", "eos.id": "q"})
-    arguments = kafka_python_settings(connection_settings(librdkafka_settings(options.kafka)))
+    arguments = kafka_python_settings(
+        connection_settings(librdkafka_settings(options.cluster.client))
+    )
     with contextlib.suppress(EosSinkError):
         Wire(arguments, Deadline(0.1))
     assert "Starting KafkaAdminClient with configuration" in caplog.text
@@ -175,18 +178,18 @@ def test_neither_a_query_nor_its_operator_shows_a_secret(
         return [
             status_command.make_report(found, parsed("status")),
             explain_command.explain(admin, parsed("explain", query, "0")),
-            transactions_command.carry_out(lambda _: admin, listed),
+            transactions_command.carry_out(admin, listed),
             resolve_command.make_report(
-                world.options, gather_evidence(admin, world.options, 9, soon())
+                world.options.names, gather_evidence(admin, world.options.names, 9, soon())
             ),
         ]
 
     reports = look()
-    evidence = gather_evidence(admin, world.options, 9, soon())
+    evidence = gather_evidence(admin, world.options.names, 9, soon())
     decision, _ = apply_choice(evidence, Choice.COMPLETE)
-    written = write_choice(admin.kafka, world.options, evidence, decision, soon())
+    written = write_choice(admin.kafka, world.options.names, evidence, decision, soon())
     reports += [
-        resolve_command.make_report(world.options, evidence, Choice.COMPLETE, written),
+        resolve_command.make_report(world.options.names, evidence, Choice.COMPLETE, written),
         *look(),
     ]
     for report in reports:

@@ -20,7 +20,7 @@ import pyarrow as pa
 from rich.console import Console, RenderableType
 
 from eos_sink import cli
-from eos_sink.cli.arguments import sink_options
+from eos_sink.cli.arguments import cluster_config
 from eos_sink.cli.watch_command import Picture
 from eos_sink.driver.committer import Committer
 from eos_sink.driver.planner import Planner
@@ -51,7 +51,7 @@ class _Query:
                 "eos.transaction.timeout.ms": "600000",
             }
         )
-        self._kafka = ConfluentKafka(self._options)
+        self._kafka = ConfluentKafka(self._options.cluster)
         self._planner = Planner(self._kafka, self._options)
         self._committer = Committer(self._kafka, self._options)
         self._batch = 0
@@ -111,7 +111,7 @@ def main() -> None:
 
 def _shown(bootstrap: str) -> RenderableType:
     given = cli.parser().parse_args(["watch", "--bootstrap-server", bootstrap])
-    kafka = ConfluentAdmin(sink_options(given))
+    kafka = ConfluentAdmin(cluster_config(given), given.timeout)
     observer, tracker = Observer(kafka, given.prefix), ActivityTracker()
     look = observer.look(Deadline(60))
     events = tracker.update(look)

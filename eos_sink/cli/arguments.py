@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from eos_sink.cli.output import CommandError
-from eos_sink.identity import DEFAULT_LOG, DEFAULT_PREFIX, QueryNames
+from eos_sink.identity import DEFAULT_LOG, DEFAULT_PREFIX
 from eos_sink.kafka_config.properties_file import read_properties
 from eos_sink.shell import quote
 
 if TYPE_CHECKING:
-    from eos_sink.options import SinkOptions
+    from eos_sink.kafka_config.cluster_config import ClusterConfig
 
 T = TypeVar("T", int, float)
 
@@ -30,9 +30,6 @@ ENVIRONMENT = {
 """The environment variable that gives the default of an option."""
 
 _TIMEOUT_S = 120.0
-_TRANSACTION_TIMEOUT_MS = 60_000  # Not used: no command begins a task's transaction.
-_LOG_REPLICATION = 3  # The sink's default, for a command that has to create the log again.
-_NO_QUERY = "eos-sink-tool"
 
 
 def _number(kind: type[T], minimum: float, what: str) -> Callable[[str], T]:
@@ -107,26 +104,23 @@ def _add(
     parser.add_argument(option, default=default, **declared)
 
 
-def sink_options(arguments: argparse.Namespace, query: str = _NO_QUERY) -> SinkOptions:
-    """Make options from which the Kafka clients of a command are built.
+def cluster_config(arguments: argparse.Namespace) -> ClusterConfig:
+    """Make what the Kafka clients of a command need.
 
     Args:
-        arguments: those of `add_connection`, or of `add_brokers` and `add_timeout`.
-        query: its name in the decision log; not needed by a command that looks at all queries.
+        arguments: those of `add_connection`, or of `add_brokers`.
 
     Raises:
         CommandError: the file of `--command-config` cannot be read.
+        ConfigurationError: a setting cannot be honoured.
     """
-    from eos_sink.options import SinkOptions
+    from eos_sink.kafka_config.cluster_config import ClusterConfig
+    from eos_sink.kafka_config.translate import translate
 
-    return SinkOptions(
-        names=QueryNames(getattr(arguments, "prefix", DEFAULT_PREFIX), query),
-        topic=None,
+    return ClusterConfig(
+        translate(kafka_settings(arguments)),
         log_topic=getattr(arguments, "log_topic", DEFAULT_LOG),
-        log_replication=_LOG_REPLICATION,
-        transaction_timeout_ms=_TRANSACTION_TIMEOUT_MS,
-        step_timeout=arguments.timeout,
-        kafka=kafka_settings(arguments),
+        prefix=getattr(arguments, "prefix", DEFAULT_PREFIX),
     )
 
 

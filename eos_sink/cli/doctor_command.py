@@ -10,13 +10,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from eos_sink.cli.arguments import add_connection, positive, read_settings, sink_options
+from eos_sink.cli.arguments import add_connection, cluster_config, positive, read_settings
 from eos_sink.cli.output import Cell, CommandError, Mood, Report, printable, require_libraries
 from eos_sink.kafka.deadline import Deadline
 
 if TYPE_CHECKING:
     from eos_sink.identity import QueryNames
     from eos_sink.kafka.admin.confluent_admin import ConfluentAdmin
+    from eos_sink.ops.doctor.facts import Subject
     from eos_sink.ops.doctor.findings import Finding, Results
     from eos_sink.options import SinkOptions
 
@@ -36,11 +37,9 @@ exit code: 0 nothing fails, though there may be warnings; 1 something fails; 2 n
 or the login is refused
 """
 
-_TRANSACTION_TIMEOUT_MS = 900_000
 _TIMEOUT_S = 30.0
 _READ_LOG_S = 20.0
-_NO_QUERY = "eos-sink-doctor"
-_IDENTITY = {"eos.id", "checkpointlocation", "queryname", "txnappid"}
+_IDENTITY = {"eos.id", "checkpointlocation", "queryname"}
 _BATCH_WRITE = {"txnappid", "txnversion"}
 _MOODS = {"ok": Mood.GOOD, "warning": Mood.WARN, "failure": Mood.BAD, "not seen": Mood.PLAIN}
 
@@ -56,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--transaction-timeout-ms",
         type=positive,
         metavar="MS",
-        help=f"the query's eos.transaction.timeout.ms ({_TRANSACTION_TIMEOUT_MS})",
+        help="the query's eos.transaction.timeout.ms (900000)",
     )
     add("--spark", action="store_true", help="look at the Spark session and its executors, too")
 
@@ -70,76 +69,85 @@ def run(arguments: argparse.Namespace) -> Report:
     """
     # Imported here: other commands do without the Kafka clients.
     from eos_sink.kafka.admin.confluent_admin import ConfluentAdmin
-    from eos_sink.ops.doctor.facts import Subject, gather
+    from eos_sink.ops.doctor.facts import gather
     from eos_sink.ops.doctor.python import this_python
     from eos_sink.ops.doctor.run_checks import run_checks
 
     if arguments.spark:
         require_libraries("--spark (without spark-submit)", "spark", "pyspark")
     deadline = Deadline(arguments.timeout)
-    options = _read_options(arguments)
-    topics = [*arguments.topic, *sorted(options.named_topics)]
+    subject = _read_subject(arguments)
     here = this_python()
-    with closing(ConfluentAdmin(options)) as admin:
-        names = _find_query(arguments, options, admin, deadline)
-        facts = gather(admin, Subject(options, names, tuple(dict.fromkeys(topics))), deadline)
+    with closing(ConfluentAdmin(subject.cluster, arguments.timeout)) as admin:
+        if arguments.query is not None:
+            subject = replace(subject, names=_find_query(arguments, subject, admin, deadline))
+        facts = gather(admin, subject, deadline)
     findings = run_checks(facts, here)
     if arguments.spark:
         from eos_sink.ops.doctor.spark import check_spark, look_at_spark
 
         addresses = [broker.address for broker in facts.brokers]
-        findings |= check_spark(here, look_at_spark(addresses, options.kafka))
+        findings |= check_spark(here, look_at_spark(addresses, subject.cluster.client))
     return report_of(findings, secured=facts.commands.secured)
 
 
-def _read_options(arguments: argparse.Namespace) -> SinkOptions:
-    """Read the options of the query, or make some from the command line.
+def _read_subject(arguments: argparse.Namespace) -> Subject:
+    """Read what the options or the command line say of the query.
 
     Raises:
         CommandError: the brokers are not given, or the file cannot be read.
         ConfigurationError: the query would be refused for the same reason.
     """
-    # Imported here: other commands do without it.
-    from eos_sink.identity import SESSION_PREFIX
-    from eos_sink.options import parse_batch_options, parse_options
+    from eos_sink.ops.doctor.facts import Subject
 
-    timeout_ms = arguments.transaction_timeout_ms
+    topics, timeout_ms = tuple(dict.fromkeys(arguments.topic)), arguments.transaction_timeout_ms
     if arguments.options is None:
         if not arguments.bootstrap_server:
             raise CommandError("which brokers? --bootstrap-server HOST:PORT, or --options FILE")
-        options = sink_options(arguments)
-        return replace(options, transaction_timeout_ms=timeout_ms or _TRANSACTION_TIMEOUT_MS)
+        subject = Subject(cluster_config(arguments), topics=topics)
+        return replace(subject, transaction_timeout_ms=timeout_ms) if timeout_ms else subject
+    options, named = _read_options(arguments)
+    return Subject(
+        options.cluster,
+        options.names if named else None,
+        tuple(dict.fromkeys([*topics, *sorted(options.named_topics)])),
+        options.transaction_timeout_ms,
+        options.destinations,
+        options.dead_letter_topic,
+        options.timestamp_column,
+    )
+
+
+def _read_options(arguments: argparse.Namespace) -> tuple[SinkOptions, bool]:
+    """Return the options in the file, and True if they name the query."""
+    # Imported here: other commands do without it.
+    from eos_sink.identity import SESSION_PREFIX
+    from eos_sink.options import parse_batch_options, parse_common_options, parse_options
+
     # The file may have the defaults of a session, among other settings of Spark.
     entries = read_settings("--options", arguments.options).items()
     given = {name.removeprefix(SESSION_PREFIX).lower(): value for name, value in entries}
     given = {name: value for name, value in given.items() if not name.startswith("spark.")}
     if arguments.bootstrap_server:
         given.setdefault("kafka.bootstrap.servers", arguments.bootstrap_server)
-    if timeout_ms:
-        given["eos.transaction.timeout.ms"] = str(timeout_ms)
-    if _IDENTITY.isdisjoint(given):
-        # The checkpoint is named in the program; --query names the query.
-        given["eos.id"] = _NO_QUERY
-    batch = not _BATCH_WRITE.isdisjoint(given)
-    options = parse_batch_options(given).sink if batch else parse_options(given)
-    return replace(options, step_timeout=arguments.timeout)
+    if arguments.transaction_timeout_ms:
+        given["eos.transaction.timeout.ms"] = str(arguments.transaction_timeout_ms)
+    if not _BATCH_WRITE.isdisjoint(given):
+        return parse_batch_options(given).sink, True
+    if not _IDENTITY.isdisjoint(given):
+        return parse_options(given), True
+    # The checkpoint is named in the program; --query names the query.
+    return parse_common_options(given), False
 
 
 def _find_query(
-    arguments: argparse.Namespace,
-    options: SinkOptions,
-    admin: ConfluentAdmin,
-    deadline: Deadline,
-) -> QueryNames | None:
-    """Return the query to check; None: all queries."""
-    if arguments.query is not None:
-        from eos_sink.cli.query_name import find_query, list_queries
+    arguments: argparse.Namespace, subject: Subject, admin: ConfluentAdmin, deadline: Deadline
+) -> QueryNames:
+    from eos_sink.cli.query_name import find_query, list_queries
 
-        log = admin.read_log({}, deadline.within(_READ_LOG_S))
-        known = list_queries(log.latest if log else None)
-        return find_query(arguments.query, known, options.names.prefix)
-    unnamed = arguments.options is None or options.origin.eos_id == _NO_QUERY
-    return None if unnamed else options.names
+    log = admin.read_log({}, deadline.within(_READ_LOG_S))
+    known = list_queries(log.latest if log else None)
+    return find_query(arguments.query, known, subject.prefix)
 
 
 def report_of(results: Results, *, secured: bool) -> Report:

@@ -8,7 +8,7 @@ from contextlib import closing
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
-from eos_sink.cli.arguments import add_connection, command_line, sink_options
+from eos_sink.cli.arguments import add_connection, cluster_config, command_line
 from eos_sink.cli.batch_text import (
     describe_coordinator,
     describe_decision,
@@ -61,7 +61,7 @@ def run(arguments: argparse.Namespace) -> Report:
     """Read the log, and ask coordinators and topics."""
     from eos_sink.kafka.admin.confluent_admin import ConfluentAdmin
 
-    with closing(ConfluentAdmin(sink_options(arguments))) as admin:
+    with closing(ConfluentAdmin(cluster_config(arguments), arguments.timeout)) as admin:
         return explain(admin, arguments)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING
 
-from eos_sink.cli.arguments import add_connection, positive_seconds, sink_options
+from eos_sink.cli.arguments import add_connection, cluster_config, positive_seconds
 from eos_sink.cli.output import CommandError, Report
 
 if TYPE_CHECKING:
@@ -77,10 +77,10 @@ def run(arguments: argparse.Namespace) -> Report:
     file = arguments.textfile
     if file is not None and file.suffix != ".prom":
         raise CommandError(f"--textfile {file}: node_exporter reads *.prom only")
-    options = sink_options(arguments)
+    config = cluster_config(arguments)
     with closing(
         Scraper(
-            lambda: closing(ConfluentAdmin(options)),
+            lambda: closing(ConfluentAdmin(config, arguments.timeout)),
             arguments.prefix,
             arguments.timeout,
             0.0 if file else arguments.interval or _INTERVAL_S,

@@ -155,7 +155,7 @@ def read_status(
 
     spark, known = _ask_spark(query, options)
     parsed = parse_options(known)
-    with closing(ConfluentAdmin(parsed)) as admin:
+    with closing(ConfluentAdmin(parsed.cluster, timeout)) as admin:
         found = Observer(admin, parsed.names.prefix).look(Deadline(timeout))
     return make_status(spark, parsed, found)
 
@@ -194,9 +194,9 @@ def _time(ms: int) -> datetime:
 
 def _reach(options: SinkOptions) -> str:
     """The options of a command about this query. The login has to come from a file."""
-    login = any(name.startswith(_LOGIN) for name in options.kafka)
+    login = any(name.startswith(_LOGIN) for name in options.cluster.client.settings)
     arguments = Namespace(
-        bootstrap_server=options.kafka["bootstrap.servers"],
+        bootstrap_server=options.cluster.servers,
         command_config="FILE" if login else None,
         log_topic=options.log_topic,
         prefix=options.names.prefix,

@@ -5,10 +5,9 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from eos_sink.cli.arguments import add_connection, sink_options
+from eos_sink.cli.arguments import add_connection, cluster_config
 from eos_sink.cli.batch_text import (
     describe_coordinator,
     describe_decision,
@@ -33,8 +32,8 @@ from eos_sink.protocol.outcome import Outcome
 
 if TYPE_CHECKING:
     from eos_sink.decision_log import Entry
+    from eos_sink.identity import QueryNames
     from eos_sink.ops.resolve import Choice, QueryEvidence, TransactionEvidence
-    from eos_sink.options import SinkOptions
 
 NAME = "resolve"
 HELP = "Show why a query needs an operator, and carry out the operator's choice."
@@ -84,30 +83,27 @@ def run(arguments: argparse.Namespace) -> Report:
     from eos_sink.ops.resolve import Choice, apply_choice, gather_evidence, write_choice
 
     deadline = Deadline(arguments.timeout)
-    options = sink_options(arguments, arguments.query)
-    with closing(ConfluentAdmin(options)) as admin:
+    with closing(ConfluentAdmin(cluster_config(arguments), arguments.timeout)) as admin:
         log = admin.read_log({}, deadline)
         known = list_queries(log.latest if log else None)
-    options = replace(options, names=find_query(arguments.query, known, arguments.prefix))
-    with closing(ConfluentAdmin(options)) as admin:
-        evidence = gather_evidence(admin, options, arguments.tail, deadline)
+        names = find_query(arguments.query, known, arguments.prefix)
+        evidence = gather_evidence(admin, names, arguments.tail, deadline)
         if arguments.choice is None:
-            return make_report(options, evidence)
+            return make_report(names, evidence)
         choice = Choice(arguments.choice)
         decision, earlier = apply_choice(evidence, choice, arguments.partitions, arguments.stream)
         take_over = arguments.take_over
-        check_driver(options.names, evidence.run, evidence.hosts, take_over=take_over)
-        confirm_choice(arguments, options)
+        check_driver(names, evidence.run, evidence.hosts, take_over=take_over)
+        confirm_choice(arguments, names.query)
         deadline = Deadline(arguments.timeout)
-        written = write_choice(admin.kafka, options, evidence, decision, deadline, earlier)
-        return make_report(options, evidence, choice, written)
+        written = write_choice(admin.kafka, names, evidence, decision, deadline, earlier)
+        return make_report(names, evidence, choice, written)
 
 
-def confirm_choice(arguments: argparse.Namespace, options: SinkOptions) -> None:
+def confirm_choice(arguments: argparse.Namespace, query: str) -> None:
     """Raises CommandError: the choice is not confirmed."""
     if arguments.yes:
         return
-    query = options.names.query
     warnings = (
         f"--{arguments.choice}: {_CHOICES[arguments.choice]}.",
         f"A run of {query} that is alive is refused from then on.",
@@ -120,13 +116,13 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 
 def make_report(
-    options: SinkOptions,
+    names: QueryNames,
     evidence: QueryEvidence,
     choice: Choice | None = None,
     written: Entry | None = None,
 ) -> Report:
     """A row for each transaction of the decision; and the choice, if one was written."""
-    notes = [*_list_notes(options, evidence)]
+    notes = [*_list_notes(names, evidence)]
     if choice is not None and written is not None:
         notes.append(f"--{choice.value} is carried out: seq {written.seq}. Start the query again.")
         if choice.value == "complete":
@@ -165,7 +161,7 @@ def make_report(
         or not (
             evidence.in_doubt or evidence.unrepeated or evidence.committed or evidence.untraced
         ),
-        document=_document(options, evidence, choice, written),
+        document=_document(names, evidence, choice, written),
     )
 
 
@@ -182,14 +178,14 @@ def _make_row(each: TransactionEvidence) -> tuple[Cell, ...]:
     )
 
 
-def _list_notes(options: SinkOptions, evidence: QueryEvidence) -> Iterator[str]:
+def _list_notes(names: QueryNames, evidence: QueryEvidence) -> Iterator[str]:
     from eos_sink.driver.processes import is_alive_here
     from eos_sink.ops.operator_run import may_be_alive
 
-    names, entry = options.names, evidence.entry
+    entry = evidence.entry
     yield f"Query {names.query}, group {names.group}"
     if entry is None:
-        yield f"Decision log: there is no topic {options.log_topic}."
+        yield f"Decision log: there is no topic {evidence.log}."
     else:
         place = entry.position
         record = f"seq {entry.seq} at offset {place.offset}" if entry.seq else "no record"
@@ -239,14 +235,14 @@ def _describe_doubt(each: TransactionEvidence) -> str:
 
 
 def _document(
-    options: SinkOptions, evidence: QueryEvidence, choice: Choice | None, written: Entry | None
+    names: QueryNames, evidence: QueryEvidence, choice: Choice | None, written: Entry | None
 ) -> dict[str, Any]:
     entry, decision = evidence.entry, evidence.decision
     return {
-        "query": options.names.query,
-        "group": options.names.group,
+        "query": names.query,
+        "group": names.group,
         "log": {
-            "topic": options.log_topic,
+            "topic": evidence.log,
             "partition": entry.position.partition if entry else None,
             "offset": entry.position.offset if entry and entry.seq else None,
             "seq": evidence.seq,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
 
-from eos_sink.cli.arguments import add_connection, command_line, sink_options
+from eos_sink.cli.arguments import add_connection, cluster_config, command_line
 from eos_sink.cli.output import Cell, CommandError, Mood, Report, span
 from eos_sink.cli.query_name import find_query
 from eos_sink.kafka.deadline import Deadline
@@ -49,7 +49,7 @@ def run(arguments: argparse.Namespace) -> Report:
     from eos_sink.kafka.admin.confluent_admin import ConfluentAdmin
     from eos_sink.ops.observer import Observer
 
-    with closing(ConfluentAdmin(sink_options(arguments))) as admin:
+    with closing(ConfluentAdmin(cluster_config(arguments), arguments.timeout)) as admin:
         found = Observer(admin, arguments.prefix).look(Deadline(arguments.timeout))
     return make_report(found, arguments)
 

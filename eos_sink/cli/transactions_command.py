@@ -7,11 +7,10 @@ import difflib
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing
-from dataclasses import replace
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from eos_sink.cli.arguments import add_connection, add_output, command_line, sink_options
+from eos_sink.cli.arguments import add_connection, add_output, cluster_config, command_line
 from eos_sink.cli.live_run import check_driver
 from eos_sink.cli.output import Cell, CommandError, Mood, Report, printable, span
 from eos_sink.cli.query_name import confirm
@@ -22,7 +21,6 @@ from eos_sink.shell import quote, sink_command
 if TYPE_CHECKING:
     from eos_sink.kafka.admin_interface import Admin
     from eos_sink.ops.status import QueryStatus, QueryTransaction, Snapshot
-    from eos_sink.options import SinkOptions
 
 NAME = "transactions"
 HELP = "List the queries' transactions, describe one, or end single ones."
@@ -79,21 +77,19 @@ def run(arguments: argparse.Namespace) -> Report:
     """Show, or show and carry out."""
     from eos_sink.kafka.admin.confluent_admin import ConfluentAdmin
 
-    with ExitStack() as clients:
-        return carry_out(
-            lambda options: clients.enter_context(closing(ConfluentAdmin(options))), arguments
-        )
+    with closing(ConfluentAdmin(cluster_config(arguments), arguments.timeout)) as admin:
+        return carry_out(admin, arguments)
 
 
 def carry_out(
-    connect: Callable[[SinkOptions], Admin],
+    admin: Admin,
     arguments: argparse.Namespace,
     clock_ms: Callable[[], int] = lambda: int(time.time() * 1000),
 ) -> Report:
     """Look, and do what is asked for.
 
     Args:
-        connect: makes the clients of one query, which write to that query's part of the log.
+        admin: of the cluster.
         clock_ms: now, milliseconds since the epoch.
 
     Raises:
@@ -105,7 +101,6 @@ def carry_out(
     if arguments.force and len(arguments.ids) > 1:
         raise CommandError("--force is for one ID")
     deadline, prefix = Deadline(arguments.timeout), arguments.prefix
-    admin = connect(sink_options(arguments))
     snapshot = Observer(admin, prefix, clock_ms).look(deadline)
     prefixes = [prefix, *(each for each in arguments.ids if not each.startswith(prefix))]
     listed = list_transactions(admin, snapshot, prefixes, deadline, open_only=arguments.open)
@@ -114,7 +109,7 @@ def carry_out(
     chosen = [_find(each, listed) for each in arguments.ids]
     if arguments.action == "describe":
         return _report_one(snapshot, chosen[0], command_line(arguments))
-    return _end(connect, snapshot, chosen, arguments)
+    return _end(admin, snapshot, chosen, arguments)
 
 
 def _find(transactional_id: str, listed: Sequence[QueryTransaction]) -> QueryTransaction:
@@ -130,7 +125,7 @@ def _find(transactional_id: str, listed: Sequence[QueryTransaction]) -> QueryTra
 
 
 def _end(
-    connect: Callable[[SinkOptions], Admin],
+    admin: Admin,
     snapshot: Snapshot,
     chosen: Sequence[QueryTransaction],
     arguments: argparse.Namespace,
@@ -157,15 +152,14 @@ def _end(
         confirm([warning], status.query, "the query's name", "--yes")
     names = chosen[0].names
     assert names is not None
-    options = replace(sink_options(arguments), names=names)
-    kafka, deadline = connect(options).kafka, Deadline(arguments.timeout)
+    kafka, deadline = admin.kafka, Deadline(arguments.timeout)
     transactions = [each.state.transaction for each in chosen]
     seq = None
     if commit and not force:
-        outcomes = commit_decided(kafka, options, transactions, deadline)
+        outcomes = commit_decided(kafka, names, transactions, deadline)
     else:
         entry, outcomes = end_undecided(
-            kafka, options, status.seq, transactions, deadline, commit=force
+            kafka, names, status.seq, transactions, deadline, commit=force
         )
         seq = entry.seq
     done = "committed without a decision" if force else "committed" if commit else "aborted"

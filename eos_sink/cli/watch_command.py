@@ -12,7 +12,7 @@ from contextlib import closing, suppress
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, TextIO
 
-from eos_sink.cli.arguments import add_connection, command_line, positive, seconds, sink_options
+from eos_sink.cli.arguments import add_connection, cluster_config, command_line, positive, seconds
 from eos_sink.cli.output import (
     Mood,
     encode_value,
@@ -85,7 +85,7 @@ def run(arguments: argparse.Namespace) -> None:
         title=f"eos-sink watch · {arguments.bootstrap_server}",
         reach=command_line(arguments),
     )
-    admin = ConfluentAdmin(sink_options(arguments))
+    admin = ConfluentAdmin(cluster_config(arguments), arguments.timeout)
     # Ctrl-C is the usual way to leave.
     with closing(admin), closing(view), suppress(KeyboardInterrupt), signals_within_calls():
         _watch(admin, view, arguments)

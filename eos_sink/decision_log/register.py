@@ -106,7 +106,7 @@ class DecisionRegister:
     def connect(self, deadline: Deadline) -> LogReader:
         """Make sure that the log exists, without waiting for its open transactions."""
         if self._reader is None:
-            self._reader = self._kafka.log_reader(deadline)
+            self._reader = self._kafka.log_reader(self._names.query, deadline)
         return self._reader
 
     def has_record(self, deadline: Deadline) -> bool:
@@ -128,7 +128,7 @@ class DecisionRegister:
         places = [known.position for known in (before, token) if known is not None and known.seq]
         known = max((place.offset + 1 for place in places), default=0)
         found = reader.latest(self._names.log_key, deadline, known)
-        entry = _read(found) if found else Entry(_NO_RECORD, reader.position(self._names.query))
+        entry = _read(found) if found else Entry(_NO_RECORD, reader.home)
         if before is not None and _is_behind(entry, before):
             raise operator_errors.went_back(self._names, before.seq, before.position, entry)
         self._seen = entry

@@ -55,7 +55,7 @@ class Planner:
         self._kafka = kafka
         self._options = options
         self._names = options.names
-        self._run = run or current_run(options)
+        self._run = run or current_run(options.origin)
         self._register = DecisionRegister(kafka, options.names)
         self._session = DriverSession(kafka, options, self._run)
         self._checked = False
@@ -67,7 +67,7 @@ class Planner:
         self._unnamed: frozenset[int] = frozenset()
         if options.metrics_log:
             events.log_to_stderr()
-        for warning in options.warnings:
+        for warning in options.cluster.client.warnings:
             _LOGGER.warning("%s", warning)
 
     def plan(self) -> Plan:
@@ -200,7 +200,9 @@ class Planner:
                     raise
                 # No newer driver: the end that was read came from a deposed leader.
                 entry = self._take_over(deadline)
-            while not member.wait_stable(Deadline(min(_STABLE_TRY_S, deadline.left))):
+            while not member.wait_stable(
+                entry.position, Deadline(min(_STABLE_TRY_S, deadline.left))
+            ):
                 if deadline.passed:
                     raise OutcomeUnknownError(
                         f"Group {self._names.group} has pending offsets: a transaction of the "

@@ -12,19 +12,23 @@ import sys
 import time
 from pathlib import Path
 
-from eos_sink.options import SinkOptions
+from eos_sink.identity import Origin
 from eos_sink.protocol.model import Run
 
 
-def current_run(options: SinkOptions) -> Run:
-    """This process's run, as records of the decision log name it."""
+def current_run(origin: Origin) -> Run:
+    """This process's run, as records of the decision log name it.
+
+    Args:
+        origin: what its query was started with.
+    """
     now_ms = int(time.time() * 1000)
     host, boot_id, pid_namespace = _place()
     return Run(
         host,
         os.getpid(),
         now_ms,
-        options.origin,
+        origin,
         session=_session(),
         boot_id=boot_id,
         pid_namespace=pid_namespace,

@@ -1,4 +1,4 @@
-"""A Kafka cluster as the sink sees it: makes every client from one query's options."""
+"""A Kafka cluster as the sink sees it: makes every client."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from eos_sink.kafka.interfaces import Sizes, TopicDescription, Unseen
 from eos_sink.kafka.producer import ConfluentProducer
 from eos_sink.kafka.shared_clients import FIRST_ANSWER_S, SharedClients
 from eos_sink.kafka_config.acls import Acl, Resource
-from eos_sink.options import SinkOptions
+from eos_sink.kafka_config.cluster_config import ClusterConfig
 from eos_sink.protocol.values import Position, ProducerIdentity, Transaction, Visibility
 from eos_sink.shell import quote
 
@@ -38,34 +38,32 @@ class ConfluentKafka:
     """Implements `eos_sink.kafka.interfaces.Kafka` with confluent-kafka and kafka-python.
 
     Args:
-        options: of the query.
+        config: of the cluster.
         first_answer_s: how long it may take until a broker answers at all.
 
     Attributes:
         clients: made at their first use and shared; one serves a process.
     """
 
-    def __init__(self, options: SinkOptions, first_answer_s: float = FIRST_ANSWER_S) -> None:
-        self.clients = SharedClients(options, first_answer_s)
-        self._options = options
+    def __init__(self, config: ClusterConfig, first_answer_s: float = FIRST_ANSWER_S) -> None:
+        self.clients = SharedClients(config, first_answer_s)
+        self._config = config
 
     @cached_property
-    def _log_topic(self) -> LogTopic:
+    def _topic(self) -> LogTopic:
         from eos_sink.kafka.log_topic import LogTopic
 
         return LogTopic(self.clients)
 
-    @cached_property
-    def _home(self) -> Position:
-        from eos_sink.kafka.log_topic import home_of
-
-        return Position(self._options.log_topic, home_of(self._options.names.query), 0)
+    @property
+    def log_topic(self) -> str:
+        return self._config.log_topic
 
     def producer(
         self, transactional_id: str, timeout_ms: int, sizes: Sizes | None = None
     ) -> ConfluentProducer:
         client: type[ConfluentClient | NativeClient] = ConfluentClient
-        if self._options.native:
+        if self._config.native:
             # numpy and pyarrow are for tasks only.
             from eos_sink.kafka.native.client import NativeClient
             from eos_sink.kafka.native.library import load_library
@@ -95,7 +93,7 @@ class ConfluentKafka:
         from eos_sink.kafka.log_topic import LOG_CONFIGURATION
 
         given = self.clients.producer_settings
-        batch = min(int(given.get("batch.size", _BATCH_BYTES)), self._options.inline_bytes or 1)
+        batch = min(int(given.get("batch.size", _BATCH_BYTES)), self._config.driver_batch_bytes)
         settings = {
             **given,
             "linger.ms": "0",
@@ -107,7 +105,7 @@ class ConfluentKafka:
     def member(self, group: str, instance_id: str, session_ms: int) -> ConfluentMember:
         from eos_sink.kafka.member import ConfluentMember
 
-        return ConfluentMember(self.clients, self._home, group, instance_id, session_ms)
+        return ConfluentMember(self.clients, group, instance_id, session_ms)
 
     def longest_session(self, deadline: Deadline) -> int | None:
         from eos_sink.kafka.admin_requests import BROKER, describe_configs, list_brokers
@@ -127,12 +125,12 @@ class ConfluentKafka:
     def control(self) -> KafkaPythonControl:
         return self.clients.control()
 
-    def log_reader(self, deadline: Deadline) -> DecisionLogReader:
+    def log_reader(self, query: str, deadline: Deadline) -> DecisionLogReader:
         # It imports kafka-python, which tasks do not need.
         from eos_sink.kafka.log_reader import DecisionLogReader
 
-        self._log_topic.ensure(deadline)
-        return DecisionLogReader(self.clients, self._home)
+        self._topic.ensure(deadline)
+        return DecisionLogReader(self.clients, query)
 
     def log_records(self, deadline: Deadline) -> Mapping[str, bytes]:
         from eos_sink.kafka.log_reader import read_latest_records
@@ -175,7 +173,7 @@ class ConfluentKafka:
             return
         if found.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
             raise ClusterError(
-                f"Topic {topic!r} does not exist on {self._options.kafka['bootstrap.servers']}.",
+                f"Topic {topic!r} does not exist on {self._config.servers}.",
                 remedy=f"Create it (kafka-topics --create --topic {quote(topic)} "
                 "--partitions ...) or correct the option that names it. Nothing was written.",
             )

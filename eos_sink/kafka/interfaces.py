@@ -200,9 +200,12 @@ class GroupMember(Protocol):
 
     def state(self) -> MemberState: ...
 
-    def wait_stable(self, deadline: Deadline) -> bool:
+    def wait_stable(self, position: Position, deadline: Deadline) -> bool:
         """Read the group's offset with require_stable (KIP-447): True once none of the query's
         transactions is pending, False if some still were at the deadline.
+
+        Args:
+            position: in the partition of the query's records, whose offsets its transactions add.
 
         Raises:
             MemberRefused: replaced by a newer member while waiting.
@@ -294,14 +297,19 @@ class LogReader(Protocol):
         """The committed records under a key from an offset on that compaction has left, oldest
         first, up to the high watermark of the newest leader."""
 
-    def position(self, query: str) -> Position:
-        """Return the place of the query's records (offset 0), for the first write."""
+    @property
+    def home(self) -> Position:
+        """The place of the query's records (offset 0), for the first write."""
 
     def close(self) -> None: ...
 
 
 class Kafka(Protocol):
-    """A cluster, with the query's connection settings applied: makes the clients above."""
+    """A cluster that is connected to: makes the clients above."""
+
+    @property
+    def log_topic(self) -> str:
+        """The decision log."""
 
     def producer(
         self, transactional_id: str, timeout_ms: int, sizes: Sizes | None = None
@@ -324,7 +332,7 @@ class Kafka(Protocol):
     def control(self) -> TransactionControl:
         """Shared by the process; do not close."""
 
-    def log_reader(self, deadline: Deadline) -> LogReader:
+    def log_reader(self, query: str, deadline: Deadline) -> LogReader:
         """Creates the decision log's topic where it is missing."""
 
     def log_records(self, deadline: Deadline) -> Mapping[str, bytes]:

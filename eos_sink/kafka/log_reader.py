@@ -13,6 +13,7 @@ from eos_sink.kafka.calls import retry_until
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.error_codes import Meaning, convert_error, get_meaning, is_missing, is_transient
 from eos_sink.kafka.fetch import EARLIEST, LATEST, Fetched, fetch, find_offset
+from eos_sink.kafka.log_topic import home_of
 from eos_sink.kafka.shared_clients import SharedClients
 from eos_sink.kafka.wire import Leader, Wire
 from eos_sink.protocol.values import Position
@@ -30,7 +31,7 @@ class PartitionReader:
     """Reads a partition of the decision log, and fetches only when it is called.
 
     Args:
-        clients: of the query.
+        clients: of the cluster.
         number: of the partition.
         take: is called with each record.
         committed: read only what committed transactions wrote, up to the first open one.
@@ -51,7 +52,7 @@ class PartitionReader:
     ) -> None:
         self.reached = start
         self._clients = clients
-        self._place = clients.options.log_topic, number
+        self._place = clients.config.log_topic, number
         self._take = take
         self._committed = committed
         self._caught_up: Leader | None = None
@@ -173,13 +174,13 @@ class DecisionLogReader:
     """Implements `LogReader` for one query; reads on from where it was.
 
     Args:
-        clients: of the query.
-        home: the partition of its records.
+        clients: of the cluster.
+        query: whose records it reads.
     """
 
-    def __init__(self, clients: SharedClients, home: Position) -> None:
+    def __init__(self, clients: SharedClients, query: str) -> None:
         self._clients = clients
-        self._home = home
+        self._home = Position(clients.config.log_topic, home_of(query), 0)
         self._key = b""
         self._at_least = 0
         self._restart()
@@ -188,7 +189,8 @@ class DecisionLogReader:
     def reached(self) -> int:
         return self._log.reached
 
-    def position(self, query: str) -> Position:  # noqa: ARG002 - made for one query
+    @property
+    def home(self) -> Position:
         return self._home
 
     def latest(self, key: str, deadline: Deadline, known: int = 0) -> tuple[Position, bytes] | None:

@@ -46,15 +46,15 @@ def may_be_log(topic: TopicDescription) -> bool:
 
 
 class LogTopic:
-    """The topic of one query's decision log.
+    """The topic of a decision log.
 
     Args:
-        clients: of the query.
+        clients: of its cluster.
     """
 
     def __init__(self, clients: SharedClients) -> None:
         self._clients = clients
-        self._name = clients.options.log_topic
+        self._name = clients.config.log_topic
         self._policy_checked = False
 
     def ensure(self, deadline: Deadline) -> None:
@@ -128,7 +128,7 @@ class LogTopic:
         wire = self._clients.control().wire
         with convert_errors(what, lambda: needs):
             brokers = len(list_brokers(wire, deadline))
-        replication = min(self._clients.options.log_replication, brokers)
+        replication = min(self._clients.config.log_replication, brokers)
         in_sync = 2 if replication > 2 else 1
         wanted = {**LOG_CONFIGURATION, "min.insync.replicas": str(in_sync)}
 

@@ -27,13 +27,12 @@ class ConfluentMember:
     def __init__(
         self,
         clients: SharedClients,
-        position: Position,
         group: str,
         instance_id: str,
         session_ms: int,
     ) -> None:
         self._needs = (clients.permissions.group, clients.permissions.log_read)
-        self._position = position
+        self._topic = clients.config.log_topic
         self._group = group
         self._ended = f"Membership in group {group} ended"
         self._assigned = False
@@ -59,7 +58,7 @@ class ConfluentMember:
 
     def join(self, deadline: Deadline) -> bytes:
         self._consumer.subscribe(
-            [self._position.topic], on_assign=self._on_assign, on_revoke=self._on_revoke
+            [self._topic], on_assign=self._on_assign, on_revoke=self._on_revoke
         )
         while not self._assigned:
             if deadline.passed:
@@ -84,8 +83,8 @@ class ConfluentMember:
             return MemberState.EXPIRED
         return MemberState.CURRENT
 
-    def wait_stable(self, deadline: Deadline) -> bool:
-        partition = TopicPartition(self._position.topic, self._position.partition)
+    def wait_stable(self, position: Position, deadline: Deadline) -> bool:
+        partition = TopicPartition(position.topic, position.partition)
         while True:
             self._check(0)
             try:

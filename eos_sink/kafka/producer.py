@@ -22,8 +22,8 @@ from eos_sink.kafka.error_codes import (
 )
 from eos_sink.kafka.interfaces import Headers
 from eos_sink.kafka.producer_events import ProducerEvents, RecordRefused
-from eos_sink.kafka_config import cap_timeouts
 from eos_sink.kafka_config.acls import Acl, Permissions
+from eos_sink.kafka_config.cluster_config import cap_timeouts
 from eos_sink.protocol.values import Position, ProduceFailed, ProducerIdentity
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""The connection settings of one query, and the clients that all its calls share."""
+"""The connection settings of a cluster, and the clients that all calls share."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from eos_sink.kafka.connection.settings import (
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.error_codes import LOGGER, Meaning, convert_setting_errors, get_meaning
 from eos_sink.kafka_config.acls import Permissions
-from eos_sink.options import SinkOptions
+from eos_sink.kafka_config.cluster_config import ClusterConfig
 
 if TYPE_CHECKING:
     from eos_sink.kafka.transaction_control import KafkaPythonControl
@@ -36,15 +36,15 @@ class SharedClients:
     """Connects at the first use of a client, and makes it again at the first use after `close`.
 
     Args:
-        options: of the query.
+        config: of the cluster.
         first_answer_s: how long it may take until a broker answers at all.
     """
 
-    def __init__(self, options: SinkOptions, first_answer_s: float = FIRST_ANSWER_S) -> None:
-        self.options = options
-        self.producer_settings = librdkafka_settings(options.kafka)
+    def __init__(self, config: ClusterConfig, first_answer_s: float = FIRST_ANSWER_S) -> None:
+        self.config = config
+        self.producer_settings = librdkafka_settings(config.client)
         self.connection = {**_PROMPT, **connection_settings(self.producer_settings)}
-        self.permissions = Permissions(options.names.prefix, options.log_topic)
+        self.permissions = Permissions(config.prefix, config.log_topic)
         self._first_answer_s = first_answer_s
         self._control: KafkaPythonControl | None = None
 
@@ -53,9 +53,9 @@ class SharedClients:
             # Tasks never need kafka-python, whose import takes longer than their transaction.
             from eos_sink.kafka.transaction_control import KafkaPythonControl
 
-            deadline = Deadline(min(self._first_answer_s, self.options.step_timeout))
+            deadline = Deadline(min(FIRST_ANSWER_S, self._first_answer_s))
             # librdkafka says why a login is refused; kafka-python only says that no broker answers.
-            check_login(self.connection, self.options.log_topic, deadline)
+            check_login(self.connection, self.config.log_topic, deadline)
             settings = kafka_python_settings(self.connection)
             self._control = KafkaPythonControl(settings, self.permissions.transactions, deadline)
         return self._control

@@ -3,52 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 
 from eos_sink.kafka_config.check_setting import check_setting
+from eos_sink.kafka_config.cluster_config import Store, Translation, cap_timeouts
 from eos_sink.kafka_config.java_settings import Handling
 from eos_sink.kafka_config.login import log_in, make_error, set_once
-from eos_sink.kafka_config.token_source import HANDLERS, PROVIDER, TokenSource
+from eos_sink.kafka_config.token_source import HANDLERS, PROVIDER
 
 _LEVEL = "compression.level"
 _LEAST_DELIVERY_MS = 1_000
 _BACKOFF, _MAX_BACKOFF = "reconnect.backoff.ms", "reconnect.backoff.max.ms"
-
-
-@dataclass(frozen=True)
-class Store:
-    """A key store or trust store, to be read where it is used.
-
-    Attributes:
-        option: its name in error messages, without `kafka.` in front.
-        private: it holds a key and its certificates; else the certificates to trust.
-        location: path on every machine that runs the sink.
-        kind: the value of `ssl.*store.type` in upper case; "": the file's content decides.
-        password: of a PKCS12 store.
-    """
-
-    option: str
-    private: bool
-    location: str
-    kind: str
-    password: str | None = field(default=None, repr=False)
-
-
-@dataclass(frozen=True)
-class Translation:
-    """A query's settings for librdkafka.
-
-    Attributes:
-        settings: by librdkafka's names; may contain secrets, so not part of repr.
-        stores: to read as well, if the query uses TLS.
-        warnings: sentences for the log, without secrets.
-        tokens: where the tokens come from, if librdkafka does not fetch them itself.
-    """
-
-    settings: Mapping[str, str] = field(repr=False)
-    stores: tuple[Store, ...] = ()
-    warnings: tuple[str, ...] = ()
-    tokens: TokenSource | None = None
 
 
 def translate(kafka: Mapping[str, str], transaction_timeout_ms: int | None = None) -> Translation:
@@ -92,15 +56,6 @@ def translate(kafka: Mapping[str, str], transaction_timeout_ms: int | None = Non
     about_login, tokens = log_in(settings, kafka)
     stores = tuple(_stores(kafka)) if settings.get("security.protocol", "").endswith("ssl") else ()
     return Translation(settings, stores, (*warnings, *about_login), tokens)
-
-
-def cap_timeouts(settings: Mapping[str, str], transaction_timeout_ms: int) -> dict[str, str]:
-    """The timeouts to lower for a producer: librdkafka refuses any above its transaction's."""
-    return {
-        name: str(transaction_timeout_ms)
-        for name in ("delivery.timeout.ms", "socket.timeout.ms")
-        if int(settings.get(name, 0)) > transaction_timeout_ms
-    }
 
 
 def _check_times(settings: dict[str, str], given_as: Mapping[str, str]) -> None:

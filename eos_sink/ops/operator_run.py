@@ -12,10 +12,10 @@ from dataclasses import replace
 from eos_sink.decision_log import DecisionRegister, Entry
 from eos_sink.driver.processes import current_run, is_alive_here
 from eos_sink.errors import SupersededError
+from eos_sink.identity import Origin, QueryNames
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka
 from eos_sink.ops import RefusedChoice
-from eos_sink.options import SinkOptions
 from eos_sink.protocol.model import PlanToken, Run
 from eos_sink.protocol.values import MemberRefused
 
@@ -39,17 +39,17 @@ def may_be_alive(run: Run | None, hosts: Collection[str] | None) -> bool:
 
 
 def read_log(
-    kafka: Kafka, options: SinkOptions, deadline: Deadline, *, create: bool = False
+    kafka: Kafka, names: QueryNames, deadline: Deadline, *, create: bool = False
 ) -> Entry | None:
     """The query's latest record; None if there is no log.
 
     Args:
         create: create the log's topic if it does not exist.
     """
-    topic = options.log_topic
+    topic = kafka.log_topic
     if not create and kafka.describe_topics([topic], deadline)[topic] is None:
         return None
-    register = DecisionRegister(kafka, options.names)
+    register = DecisionRegister(kafka, names)
     try:
         return register.read(deadline)
     finally:
@@ -76,18 +76,17 @@ def moved(seq: int, entry: Entry) -> RefusedChoice:
 
 @contextmanager
 def take_over(
-    kafka: Kafka, options: SinkOptions, entry: Entry, tool: str, deadline: Deadline
+    kafka: Kafka, names: QueryNames, entry: Entry, tool: str, deadline: Deadline
 ) -> Iterator[tuple[DecisionRegister, PlanToken]]:
     """Join the query's group, with what is needed to write the record after `entry`.
 
     Raises:
         RefusedChoice: a run of the query or another operator's command has taken over meanwhile.
     """
-    names = options.names
     register = DecisionRegister(kafka, names)
     member = kafka.member(names.group, names.driver, _SESSION_MS)
     try:
-        run = replace(current_run(options), tool=tool)
+        run = replace(current_run(Origin()), tool=tool)
         metadata = member.join(deadline)
         yield register, PlanToken(names, entry.seq, entry.position, metadata, run, _SESSION_MS)
     except (MemberRefused, SupersededError) as refused:

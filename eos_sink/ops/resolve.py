@@ -14,6 +14,7 @@ from eos_sink.decision_log import Entry
 from eos_sink.driver.abort import list_undecided
 from eos_sink.driver.completion import RefusedCompletion, check_completion
 from eos_sink.driver.evidence import ask_all
+from eos_sink.identity import QueryNames
 from eos_sink.kafka.admin_interface import Admin, MemberDescription
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.fingerprint import RowDigester
@@ -21,7 +22,6 @@ from eos_sink.kafka.interfaces import Headers, Kafka, Unseen
 from eos_sink.kafka.topic_traces import PartitionTail, Trace
 from eos_sink.ops import RefusedChoice
 from eos_sink.ops.operator_run import moved, read_log, take_over
-from eos_sink.options import SinkOptions
 from eos_sink.protocol.model import (
     Decision,
     Numbering,
@@ -92,13 +92,15 @@ class QueryEvidence:
     """The evidence about a query that needs an operator.
 
     Attributes:
-        entry: the log's latest record; None if there is no log.
+        log: the topic of the decision log.
+        entry: its latest record; None if there is no log.
         transactions: those of the decision.
         undecided: open transactions that the decision does not name.
         committed: ids that were committed although the log has no record.
         members: of the group.
     """
 
+    log: str
     entry: Entry | None
     transactions: tuple[TransactionEvidence, ...] = ()
     tails: tuple[PartitionTail, ...] = ()
@@ -149,11 +151,11 @@ class QueryEvidence:
 
 
 def gather_evidence(
-    admin: Admin, options: SinkOptions, most: int, deadline: Deadline
+    admin: Admin, names: QueryNames, most: int, deadline: Deadline
 ) -> QueryEvidence:
     """Gather the evidence; reads the last `most` offsets of each partition."""
-    names, kafka = options.names, admin.kafka
-    entry = read_log(kafka, options, deadline)
+    kafka = admin.kafka
+    entry = read_log(kafka, names, deadline)
     decision = entry.decision if entry else None
     committed: list[str] = []
     if entry is None or not entry.seq:
@@ -165,6 +167,7 @@ def gather_evidence(
         known = ask_all(kafka, known, deadline)
         found, tails = _read_tails(kafka, known, most, deadline)
     return QueryEvidence(
+        log=kafka.log_topic,
         entry=entry,
         transactions=tuple(found),
         tails=tuple(tails),
@@ -327,7 +330,7 @@ def _check_doubts(evidence: QueryEvidence, decision: Decision, chosen: Iterable[
 
 def write_choice(  # noqa: PLR0913, PLR0917
     kafka: Kafka,
-    options: SinkOptions,
+    names: QueryNames,
     evidence: QueryEvidence,
     decision: Decision | None,
     deadline: Deadline,
@@ -341,11 +344,11 @@ def write_choice(  # noqa: PLR0913, PLR0917
     Raises:
         RefusedChoice: the log or a transaction has changed since the evidence was gathered.
     """
-    entry = read_log(kafka, options, deadline, create=True)
+    entry = read_log(kafka, names, deadline, create=True)
     assert entry is not None
     if entry.seq != evidence.seq:
         raise moved(evidence.seq, entry)
-    with take_over(kafka, options, entry, TOOL, deadline) as (register, token):
+    with take_over(kafka, names, entry, TOOL, deadline) as (register, token):
         register.expect(token, deadline)
         if decision is None:
             _commit_decided(kafka, evidence, deadline)

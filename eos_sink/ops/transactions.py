@@ -12,13 +12,13 @@ from dataclasses import replace
 
 from eos_sink.decision_log import Entry
 from eos_sink.driver.abort import fence_plans
+from eos_sink.identity import QueryNames
 from eos_sink.kafka.admin_interface import Admin
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka
 from eos_sink.ops import RefusedChoice
 from eos_sink.ops.operator_run import moved, read_log, take_over
 from eos_sink.ops.status import QueryStatus, QueryTransaction, Snapshot, group_by_query
-from eos_sink.options import SinkOptions
 from eos_sink.protocol.operator_errors import resolve_command
 from eos_sink.protocol.values import EndOutcome, Transaction, TransactionState, TransactionStatus
 
@@ -61,7 +61,7 @@ def _look_up(found: QueryTransaction, status: QueryStatus) -> QueryTransaction:
 
 
 def commit_decided(
-    kafka: Kafka, options: SinkOptions, transactions: Sequence[Transaction], deadline: Deadline
+    kafka: Kafka, names: QueryNames, transactions: Sequence[Transaction], deadline: Deadline
 ) -> Mapping[Transaction, EndOutcome]:
     """Commit transactions that the latest decision names by (id, producer id, epoch). Fences no
     run.
@@ -69,7 +69,7 @@ def commit_decided(
     Raises:
         RefusedChoice: the decision does not name one of them.
     """
-    decided = _decided(read_log(kafka, options, deadline), options)
+    decided = _decided(read_log(kafka, names, deadline), names)
     for transaction in transactions:
         if transaction not in decided:
             raise RefusedChoice(
@@ -81,7 +81,7 @@ def commit_decided(
 
 def end_undecided(  # noqa: PLR0913
     kafka: Kafka,
-    options: SinkOptions,
+    names: QueryNames,
     seq: int,
     transactions: Sequence[Transaction],
     deadline: Deadline,
@@ -102,36 +102,34 @@ def end_undecided(  # noqa: PLR0913
     Raises:
         RefusedChoice: one is decided, or the log or a transaction has changed.
     """
-    entry = read_log(kafka, options, deadline)
+    entry = read_log(kafka, names, deadline)
     if entry is None:
         raise RefusedChoice(
-            f"There is no decision log {options.log_topic}, so it is unknown what is decided. Give "
+            f"There is no decision log {kafka.log_topic}, so it is unknown what is decided. Give "
             "the query's own --log-topic; or let the transactions time out."
         )
     if entry.seq != seq:
         raise moved(seq, entry)
     # A new record in a log that has lost the query's records would hide the loss.
-    if not entry.seq and kafka.control().list_committed(f"{options.names.group}-", deadline):
+    if not entry.seq and kafka.control().list_committed(f"{names.group}-", deadline):
         raise RefusedChoice(
             "The log has no record of the query, but transactions of it were committed before: see "
-            f"{resolve_command(options.names, options.log_topic)}"
+            f"{resolve_command(names, kafka.log_topic)}"
         )
-    _check_undecided(entry, options, transactions)
+    _check_undecided(entry, names, transactions)
     _check_open(kafka, transactions, deadline)
-    with take_over(kafka, options, entry, TOOL, deadline) as (register, token):
+    with take_over(kafka, names, entry, TOOL, deadline) as (register, token):
         # In this order: what was described before the record belongs to a plan before it.
         written = fence_plans(register, token, entry, deadline)
         return written, kafka.control().end(transactions, commit=commit, deadline=deadline)
 
 
-def _check_undecided(
-    entry: Entry, options: SinkOptions, transactions: Iterable[Transaction]
-) -> None:
-    decided = _decided(entry, options)
+def _check_undecided(entry: Entry, names: QueryNames, transactions: Iterable[Transaction]) -> None:
+    decided = _decided(entry, names)
     for transaction in transactions:
-        if options.names.parse_task(transaction.transactional_id) is None:
+        if names.parse_task(transaction.transactional_id) is None:
             raise RefusedChoice(
-                f"{transaction.transactional_id} belongs to no task of {options.names.query}. The "
+                f"{transaction.transactional_id} belongs to no task of {names.query}. The "
                 "driver's own transaction ends within 40 s."
             )
         if transaction in decided:
@@ -153,9 +151,9 @@ def _check_open(kafka: Kafka, transactions: Sequence[Transaction], deadline: Dea
             )
 
 
-def _decided(entry: Entry | None, options: SinkOptions) -> frozenset[Transaction]:
+def _decided(entry: Entry | None, names: QueryNames) -> frozenset[Transaction]:
     decision = entry.decision if entry else None
-    return frozenset(decision.transactions(options.names) if decision else ())
+    return frozenset(decision.transactions(names) if decision else ())
 
 
 def _describe(transaction: Transaction) -> str:

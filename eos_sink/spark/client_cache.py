@@ -48,7 +48,7 @@ class ClientCache(Generic[T]):
     def get(self, options: SinkOptions, make: Callable[[], T]) -> T:
         """The query's value. Closes a value that was made from other options, and those of other
         queries that were not used for ten minutes."""
-        servers = options.kafka["bootstrap.servers"].lower().split(",")
+        servers = options.cluster.servers.lower().split(",")
         key = frozenset(server.strip() for server in servers), options.names.group
         now_s = self._clock()
         for other, entry in list(self._entries.items()):

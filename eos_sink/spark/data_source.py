@@ -42,7 +42,7 @@ def connect(options: SinkOptions) -> Kafka:
     with in_this_python():
         from eos_sink.kafka.cluster import ConfluentKafka
 
-    return ConfluentKafka(options)
+    return ConfluentKafka(options.cluster, options.step_timeout)
 
 
 class KafkaEosDataSource(DataSource):
@@ -53,10 +53,10 @@ class KafkaEosDataSource(DataSource):
 
     @without_frames
     def __init__(self, options: Mapping[str, str]) -> None:
-        from eos_sink.options import check_options
+        from eos_sink.options import parse_common_options
 
         super().__init__(dict(options))
-        check_options(self._all_options())
+        parse_common_options(self._all_options())
         self._unpickled = False
 
     def _all_options(self) -> dict[str, str]:

@@ -20,7 +20,6 @@ from eos_sink.kafka.interfaces import Kafka, Sizes
 from eos_sink.kafka.log_topic import LOG_PARTITIONS
 from eos_sink.kafka.read_topic_rules import read_topic_rules
 from eos_sink.kafka.rows import Int64s, Rows, find_valid, find_wrong_keys, split_headers
-from eos_sink.kafka_config import translate
 from eos_sink.kafka_config.destinations import is_topic_name, quote_name
 from eos_sink.options import SinkOptions
 from eos_sink.protocol.topic_rules import TopicRules
@@ -86,7 +85,7 @@ class RejectedRows:
         self._logs: frozenset[str] = frozenset()
         self._task = task
         self._now_ms = now_ms
-        settings = translate(options.kafka).settings
+        settings = options.cluster.client.settings
         self._client_bytes = int(settings.get("message.max.bytes", _CLIENT_BYTES))
         self._codec = Codec.of_client(settings)
         room = int(settings.get("queue.buffering.max.kbytes", _LETTER_BYTES // 1024)) * 1024

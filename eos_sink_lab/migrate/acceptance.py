@@ -9,7 +9,7 @@ from pathlib import Path
 
 from eos_sink.errors import ConfigurationError
 from eos_sink.kafka.connection.stores import describe_conversion, read_store
-from eos_sink.kafka_config import translate
+from eos_sink.kafka_config.translate import translate
 from eos_sink.options import parse_batch_options, parse_options
 from eos_sink_lab.migrate.queries import Given, Query, Way
 

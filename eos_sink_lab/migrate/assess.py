@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 
 from eos_sink.errors import ConfigurationError
 from eos_sink.identity import query_origin
-from eos_sink.kafka_config import Handling, check_setting, find_setting, is_known, is_secret
+from eos_sink.kafka_config.check_setting import check_setting, find_setting, is_known, is_secret
+from eos_sink.kafka_config.java_settings import Handling
 from eos_sink.options import Kind, kind_of
 from eos_sink_lab.migrate.acceptance import ANY_TEXT, IDENTITY, Acceptance, try_options
 from eos_sink_lab.migrate.queries import EOS, KAFKA, Finding, Given, Query, Source, Verdict, Way

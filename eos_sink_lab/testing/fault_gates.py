@@ -105,6 +105,7 @@ class FaultyKafka:
 
     def __init__(self, kafka: Kafka, gate: Gate) -> None:
         self._kafka, self._gate = kafka, gate
+        self.log_topic = kafka.log_topic
 
     def producer(self, transactional_id: str, timeout_ms: int, sizes: Sizes | None = None) -> Any:
         points = {"init": "init", "send_offset": "offset", "flush": "flush"}
@@ -124,8 +125,8 @@ class FaultyKafka:
         points = {"list_open": "list", "describe": "describe", "check_timeout": "check"}
         return _GatedControl(self._kafka.control(), self._gate, points)
 
-    def log_reader(self, deadline: Deadline) -> Any:
-        return _Gated(self._kafka.log_reader(deadline), self._gate, {"latest": "read"})
+    def log_reader(self, query: str, deadline: Deadline) -> Any:
+        return _Gated(self._kafka.log_reader(query, deadline), self._gate, {"latest": "read"})
 
     def __getattr__(self, name: str) -> Any:
         call = getattr(self._kafka, name)
@@ -137,7 +138,7 @@ def faulty_connect(options: SinkOptions) -> Any:
     role = os.environ.get(ROLE_VARIABLE) or _ROLES.get(sys.argv[-1], "task")
     gate = Gate(role)
     gate.reach("connect", "before")
-    return FaultyKafka(ConfluentKafka(options), gate)
+    return FaultyKafka(ConfluentKafka(options.cluster, options.step_timeout), gate)
 
 
 class FaultyDataSource(KafkaEosDataSource):

@@ -12,7 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from eos_sink.cli.arguments import add_brokers, add_timeout, positive, seconds, sink_options
+from eos_sink.cli.arguments import add_brokers, add_timeout, cluster_config, positive, seconds
 from eos_sink.cli.output import Cell, CommandError, Mood, Progress, Report, require_libraries
 from eos_sink.errors import EosSinkError
 from eos_sink.kafka.deadline import Deadline
@@ -95,7 +95,7 @@ def run(arguments: argparse.Namespace) -> Report:
 
     _check_arguments(arguments)
     try:
-        with closing(ConfluentAdmin(sink_options(arguments))) as admin:
+        with closing(ConfluentAdmin(cluster_config(arguments), arguments.timeout)) as admin:
             topics = filter(None, (arguments.dead_letters, arguments.topic))
             *_, topic = (_describe_topic(name, admin, arguments.timeout) for name in topics)
             options = _build_options(arguments, admin, topic)

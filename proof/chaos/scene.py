@@ -142,7 +142,7 @@ class Scene:
             NotReached: the decision has no transaction.
         """
         deadline = Deadline(_ANSWERS_WITHIN_S)
-        kafka = ConfluentKafka(self.sink)
+        kafka = ConfluentKafka(self.sink.cluster)
         register = DecisionRegister(kafka, self.sink.names)
         try:
             decision = register.read(deadline).decision
@@ -160,7 +160,7 @@ class Scene:
 
     def open_transactions(self) -> list[str]:
         """The transactional ids of the query that have an open transaction."""
-        kafka = ConfluentKafka(self.sink)
+        kafka = ConfluentKafka(self.sink.cluster)
         try:
             deadline = Deadline(_ANSWERS_WITHIN_S)
             return kafka.control().list_open(f"{self.sink.names.group}-", deadline)

@@ -23,10 +23,10 @@ from eos_sink.cli import completion_command
 from eos_sink.cli.arguments import (
     ENVIRONMENT,
     add_connection,
+    cluster_config,
     command_line,
     kafka_settings,
     read_settings,
-    sink_options,
 )
 from eos_sink.cli.output import CommandError
 from tests.snippets import ROOT
@@ -95,10 +95,10 @@ def test_the_environment_stands_for_options_that_are_not_given(
         "--timeout": "7",
     }.items():
         monkeypatch.setenv(ENVIRONMENT[option], value)
-    found = sink_options(connection(), "orders-0123456789")
-    assert found.kafka == {"bootstrap.servers": "env:1", "security.protocol": "SSL"}
-    assert (found.log_topic, found.names.group) == ("log", "p-orders-0123456789")
-    assert found.step_timeout == 7
+    arguments = connection()
+    found = cluster_config(arguments)
+    assert found.client.settings == {"bootstrap.servers": "env:1", "security.protocol": "ssl"}
+    assert (found.log_topic, found.prefix, arguments.timeout) == ("log", "p-", 7)
     given = connection("--bootstrap-server", "given:1", "--prefix", "q-")
     assert kafka_settings(given)["bootstrap.servers"] == "given:1"
     assert given.prefix == "q-"

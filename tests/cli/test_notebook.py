@@ -13,6 +13,7 @@ import eos_sink
 from eos_sink.cli import notebook
 from eos_sink.cli.notebook import SinkStatus, SparkSide, make_status
 from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka_config.cluster_config import Translation
 from eos_sink.ops.observer import Observer
 from tests.fakes.admin import FakeAdmin
 from tests.protocol.driver import STREAM, Driver, decide_and_die
@@ -24,7 +25,8 @@ SPARK = SparkSide("readings", STREAM, "run-1", active=True, error=None, committe
 def look(world: World, spark: SparkSide = SPARK, **kafka: str) -> SinkStatus:
     observer = Observer(FakeAdmin(world.cluster), "eos-sink-", lambda: world.cluster.clock.ms)
     given = {"bootstrap.servers": "kafka:9092"} | {k.replace("_", "."): v for k, v in kafka.items()}
-    return make_status(spark, replace(world.options, kafka=given), observer.look(Deadline(30)))
+    config = replace(world.options.cluster, client=Translation(given))
+    return make_status(spark, replace(world.options, cluster=config), observer.look(Deadline(30)))
 
 
 def test_before_the_first_batch_there_is_nothing_to_say_about_one(world: World) -> None:

@@ -55,7 +55,7 @@ class Operator:
     def types(self, *words: str) -> Report:
         arguments = parsed("transactions", *words)
         return transactions_command.carry_out(
-            lambda _: self.admin, arguments, lambda: self.world.cluster.clock.ms
+            self.admin, arguments, lambda: self.world.cluster.clock.ms
         )
 
     def explains(self, batch: int, *words: str) -> Report:

@@ -100,7 +100,7 @@ def test_only_one_choice_is_made() -> None:
 
 
 def confirm(*words: str) -> None:
-    resolve_command.confirm_choice(typed("--forget", *words), options())
+    resolve_command.confirm_choice(typed("--forget", *words), options().names.query)
 
 
 def test_a_script_confirms_with_yes() -> None:
@@ -125,7 +125,7 @@ def test_an_operator_types_the_querys_name(
 
 # --- a run that may be alive
 
-HERE = current_run(options())
+HERE = current_run(options().origin)
 ELSEWHERE = replace(HERE, host="elsewhere")
 ENDED = replace(HERE, pid=2**30)
 TOOL = replace(HERE, tool="eos-sink resolve")
@@ -164,15 +164,17 @@ def test_without_a_member_a_choice_is_free(run: Run | None, hosts: tuple[str, ..
 def test_a_group_that_may_not_be_read_is_unknown(world: World) -> None:
     Driver(world).run(0, [b"a"])
     admin = FakeAdmin(world.cluster)
-    assert gather_evidence(admin, world.options, 10, Deadline(5)).hosts == ("fake-host",)
+    assert gather_evidence(admin, world.options.names, 10, Deadline(5)).hosts == ("fake-host",)
     admin.denied.add(Resource.GROUP)
-    seen = gather_evidence(admin, world.options, 10, Deadline(5))
+    seen = gather_evidence(admin, world.options.names, 10, Deadline(5))
     assert seen.hosts is None
-    text = render(make_report(world.options, seen))
+    text = render(make_report(world.options.names, seen))
     assert "cannot be seen, so a choice needs --take-over" in text
     assert "Describe on group" in text
     world.cluster.groups.end_session(world.options.names.group)
-    assert gather_evidence(FakeAdmin(world.cluster), world.options, 10, Deadline(5)).hosts == ()
+    assert (
+        gather_evidence(FakeAdmin(world.cluster), world.options.names, 10, Deadline(5)).hosts == ()
+    )
 
 
 # --- what is shown
@@ -181,7 +183,7 @@ def test_a_group_that_may_not_be_read_is_unknown(world: World) -> None:
 def test_a_doubt_is_shown_as_text_and_as_json(world: World) -> None:
     bring_into_doubt(world)
     seen = Operator(world).looks()
-    report = make_report(world.options, seen)
+    report = make_report(world.options.names, seen)
     assert not report.ok
     text = render(report)
     for part in ("in doubt", "unreadable", "batch 0 of stream", "--visible", "seq 3 at offset"):
@@ -197,20 +199,20 @@ def test_a_write_without_a_number_that_has_lost_rows_needs_a_choice() -> None:
     world = World([], options=batch_options())
     job, batch = Job(world), once("1")
     job.dies_after_the_decision(batch, [b"a"])
-    assert make_report(world.options, Operator(world).looks()).ok
+    assert make_report(world.options.names, Operator(world).looks()).ok
     world.cluster.coordinator.time_out()
-    report = make_report(world.options, Operator(world).looks())
+    report = make_report(world.options.names, Operator(world).looks())
     assert not report.ok
     assert "To continue: --accept" in render(report)
     written = Operator(world).chooses(Choice.ACCEPT, stream=batch.stream)
     assert written.decision is not None
-    assert make_report(world.options, Operator(world).looks()).ok
+    assert make_report(world.options.names, Operator(world).looks()).ok
 
 
 def test_rows_in_the_decision_s_transaction_are_shown() -> None:
     world = World([], options=options(**{"eos.inline.bytes": "65536"}))
     Driver(world).run(0, [b"a"], [b"b"])
-    report = make_report(world.options, Operator(world).looks())
+    report = make_report(world.options.names, Operator(world).looks())
     assert (report.ok, report.rows) == (True, ())
     assert "All its rows are in the transaction of the decision" in render(report)
     document = json.loads(render(report, as_json=True))
@@ -221,7 +223,7 @@ def test_rows_in_the_decision_s_transaction_are_shown() -> None:
 def test_an_id_that_the_coordinator_has_forgotten_is_shown_as_no_others(world: World) -> None:
     Driver(world).run(0, [b"a"])
     world.cluster.coordinator.forget(world.options.names.task(0, 0))
-    (row,) = make_report(world.options, Operator(world).looks()).rows
+    (row,) = make_report(world.options.names, Operator(world).looks()).rows
     assert row[2].text == "missing"
 
 
@@ -230,10 +232,10 @@ def test_what_was_carried_out_is_shown(world: World) -> None:
     ops = Operator(world)
     seen = ops.looks()
     written = ops.chooses(Choice.VISIBLE)
-    report = make_report(world.options, seen, Choice.VISIBLE, written)
+    report = make_report(world.options.names, seen, Choice.VISIBLE, written)
     assert report.ok
     assert f"--visible is carried out: seq {written.seq}. Start the query again." in render(report)
-    again = make_report(world.options, ops.looks())
+    again = make_report(world.options.names, ops.looks())
     assert again.ok
     assert "Visible by an operator's choice: partitions [0, 1]" in render(again)
 
@@ -241,16 +243,16 @@ def test_what_was_carried_out_is_shown(world: World) -> None:
 def test_a_missing_record_is_shown_with_its_traces(world: World) -> None:
     Driver(world).run(0, [b"a"])
     del world.cluster.topics[world.options.log_topic]
-    seen = gather_evidence(FakeAdmin(world.cluster), world.options, 10, Deadline(5))
-    report = make_report(world.options, seen)
+    seen = gather_evidence(FakeAdmin(world.cluster), world.options.names, 10, Deadline(5))
+    report = make_report(world.options.names, seen)
     assert not report.ok
     assert "there is no topic __eos_sink_log" in render(report)
     assert world.options.names.task(0, 0) in render(report)
 
 
 def test_a_query_without_a_trace_is_not_said_to_be_well(world: World) -> None:
-    seen = gather_evidence(FakeAdmin(world.cluster), world.options, 10, Deadline(5))
-    report = make_report(world.options, seen)
+    seen = gather_evidence(FakeAdmin(world.cluster), world.options.names, 10, Deadline(5))
+    report = make_report(world.options.names, seen)
     assert not report.ok
     assert "--bootstrap-server, --log-topic and --prefix are the query's own" in render(report)
     assert "--forget" not in render(report)

@@ -109,8 +109,8 @@ class AdminContract:
     def test_an_open_transaction_on_the_log_is_not_waited_for(self, harness: Harness) -> None:
         append(harness, b"1")
         kafka = harness.kafka()
-        reader = kafka.log_reader(harness.deadline())
-        place = reader.position(KEY)
+        reader = kafka.log_reader(harness.names.query, harness.deadline())
+        place = reader.home
         reader.close()
         open_ = kafka.log_producer(f"{harness.names.driver}-open", TIMEOUT_MS)
         open_.init(harness.deadline())
@@ -193,7 +193,7 @@ class AdminContract:
         admin = harness.admin()
         assert admin.describe_groups([names.group], harness.deadline()) == {names.group: ()}
         kafka = harness.kafka()
-        kafka.log_reader(harness.deadline()).close()
+        kafka.log_reader(harness.names.query, harness.deadline()).close()
         kafka.member(names.group, names.driver, SESSION_MS).join(
             harness.deadline(TIMEOUT_MS / 1000)
         )

@@ -16,15 +16,15 @@ LONG_SESSION_MS = 10 * SESSION_MS
 def join(harness: Harness, session_ms: int = LONG_SESSION_MS) -> tuple[GroupMember, bytes]:
     """The query's member in a separate process; the decision log is there by then."""
     names, kafka = harness.names, harness.kafka()
-    kafka.log_reader(harness.deadline()).close()
+    kafka.log_reader(harness.names.query, harness.deadline()).close()
     member = kafka.member(names.group, names.driver, session_ms)
     return member, member.join(harness.deadline())
 
 
 def log_position(harness: Harness) -> Position:
     """The offset that the group commits is one of the decision log."""
-    reader = harness.kafka().log_reader(harness.deadline())
-    position = reader.position(harness.names.query)
+    reader = harness.kafka().log_reader(harness.names.query, harness.deadline())
+    position = reader.home
     reader.close()
     return position
 
@@ -73,7 +73,7 @@ class MemberContract:
         task.send_offset(log_position(harness), metadata)
         join(harness)
         with pytest.raises(MemberRefused) as refusal:
-            older.wait_stable(harness.deadline())
+            older.wait_stable(log_position(harness), harness.deadline())
         assert refusal.value.replaced
 
     def test_a_member_that_is_closed_serves_until_its_session_ends(self, harness: Harness) -> None:
@@ -109,7 +109,7 @@ class MemberContract:
         self, harness: Harness
     ) -> None:
         kafka, names = harness.kafka(), harness.names
-        kafka.log_reader(harness.deadline()).close()
+        kafka.log_reader(harness.names.query, harness.deadline()).close()
         longest = kafka.longest_session(harness.deadline())
         assert longest == harness.max_session_ms
         with pytest.raises(ConfigurationError):
@@ -127,7 +127,7 @@ class MemberContract:
 
     def test_the_group_is_stable_without_pending_offsets(self, harness: Harness) -> None:
         member, _ = join(harness)
-        assert member.wait_stable(harness.deadline())
+        assert member.wait_stable(log_position(harness), harness.deadline())
 
     def test_the_group_is_not_stable_until_a_pending_offset_is_committed_or_aborted(
         self, harness: Harness
@@ -138,9 +138,9 @@ class MemberContract:
         for finish in (task.commit, task.abort):
             task.write(topic, b"a")
             task.send_offset(log_position(harness), metadata)
-            assert not member.wait_stable(harness.deadline(2))
+            assert not member.wait_stable(log_position(harness), harness.deadline(2))
             finish()
-            assert member.wait_stable(harness.deadline())
+            assert member.wait_stable(log_position(harness), harness.deadline())
             task.producer.begin()
 
     def test_a_transaction_without_the_offset_does_not_hold_the_group_up(
@@ -149,4 +149,4 @@ class MemberContract:
         topic = harness.create_topic()
         member, _ = join(harness)
         Task.start(harness).write(topic, b"a")
-        assert member.wait_stable(harness.deadline())
+        assert member.wait_stable(log_position(harness), harness.deadline())

@@ -23,8 +23,8 @@ def append(
 ) -> int:
     """Write one record to the decision log as the driver does; its offset."""
     kafka = harness.kafka()
-    reader = kafka.log_reader(harness.deadline())
-    position = reader.position(key)
+    reader = kafka.log_reader(harness.names.query, harness.deadline())
+    position = reader.home
     producer = kafka.log_producer(harness.names.driver, TIMEOUT_MS)
     producer.init(harness.deadline())
     producer.begin()
@@ -46,9 +46,9 @@ def append(
 
 def latest(harness: Harness, key: str = KEY) -> tuple[int, bytes] | None:
     """Offset and value of the latest record, read by a separate reader."""
-    reader = harness.kafka().log_reader(harness.deadline())
+    reader = harness.kafka().log_reader(harness.names.query, harness.deadline())
     found = reader.latest(key, harness.deadline())
-    expected = reader.position(key)
+    expected = reader.home
     reader.close()
     if found is None:
         return None
@@ -82,9 +82,9 @@ class LogContract:
     ) -> None:
         """Markers and other keys are passed over; what is open is not waited for."""
         kafka = harness.kafka()
-        reader = kafka.log_reader(harness.deadline())
+        reader = kafka.log_reader(harness.names.query, harness.deadline())
         reader.latest(KEY, harness.deadline())
-        start, home = reader.reached, reader.position(KEY)
+        start, home = reader.reached, reader.home
         append(harness, b"other", OTHER)
         mine = kafka.log_producer(f"{harness.names.driver}-mine", TIMEOUT_MS)
         mine.init(harness.deadline())
@@ -114,7 +114,7 @@ class LogContract:
         append(harness, b"aborted", commit=False)
         append(harness, b"other", OTHER)
         second = append(harness, b"2")
-        reader = harness.kafka().log_reader(harness.deadline())
+        reader = harness.kafka().log_reader(harness.names.query, harness.deadline())
         reader.latest(KEY, harness.deadline())
         for start, expected in (
             (0, [(first, b"1"), (second, b"2")]),
@@ -139,7 +139,7 @@ class LogContract:
         dead = kafka.log_producer(f"{harness.names.driver}-dead", 3_000)
         dead.init(harness.deadline())
         dead.begin()
-        home = kafka.log_reader(harness.deadline()).position(KEY)
+        home = kafka.log_reader(harness.names.query, harness.deadline()).home
         dead.produce(home.topic, b"never", key=b"dead-0123456789", partition=home.partition)
         dead.flush(harness.deadline())
         append(harness, b"1")
@@ -150,7 +150,7 @@ class LogContract:
         dead.close()
 
     def test_one_reader_reads_what_was_written_since_it_last_read(self, harness: Harness) -> None:
-        reader = harness.kafka().log_reader(harness.deadline())
+        reader = harness.kafka().log_reader(harness.names.query, harness.deadline())
         assert reader.latest(KEY, harness.deadline()) is None
         for value in (b"1", b"2"):
             append(harness, value)
@@ -164,7 +164,7 @@ class LogContract:
     def test_an_end_before_what_is_known_is_believed_in_the_end(self, harness: Harness) -> None:
         """The log has lost records, which the caller has to learn."""
         offset = append(harness, b"1")
-        reader = harness.kafka().log_reader(harness.deadline())
+        reader = harness.kafka().log_reader(harness.names.query, harness.deadline())
         found = reader.latest(KEY, harness.deadline(4), known=offset + 1_000)
         assert found is not None
         assert found[1] == b"1"
@@ -176,8 +176,8 @@ class LogContract:
         """An older record in its place would be a decision that is not the latest."""
         append(harness, b"1")
         kafka = harness.kafka()
-        reader = kafka.log_reader(harness.deadline())
-        home = reader.position(KEY)
+        reader = kafka.log_reader(harness.names.query, harness.deadline())
+        home = reader.home
         other = kafka.log_producer(f"{harness.names.driver}-other", TIMEOUT_MS)
         other.init(harness.deadline())
         other.begin()
@@ -198,8 +198,8 @@ class LogContract:
     ) -> None:
         """Without a wait for what a dead driver has left open."""
         kafka = harness.kafka()
-        reader = kafka.log_reader(harness.deadline())
-        home = reader.position(KEY)
+        reader = kafka.log_reader(harness.names.query, harness.deadline())
+        home = reader.home
         assert reader.known(KEY, harness.deadline()) is None
         append(harness, b"1", commit=False)
         assert reader.known(KEY, harness.deadline()) is None
@@ -219,7 +219,7 @@ class LogContract:
         reader.close()
 
     def test_an_empty_log_that_was_just_made_has_a_position(self, harness: Harness) -> None:
-        assert harness.kafka().log_reader(harness.deadline()).position(KEY).offset == 0
+        assert harness.kafka().log_reader(harness.names.query, harness.deadline()).home.offset == 0
 
 
 def keyed(task: Task, topic: str, key: bytes = b"k") -> Position:

@@ -155,8 +155,8 @@ class ProducerContract:
     ) -> None:
         """No commit comes before a task has reported that all its records arrived."""
         topic = harness.create_topic(partitions=1)
-        reader = harness.kafka().log_reader(harness.deadline())
-        position = reader.position("query")
+        reader = harness.kafka().log_reader(harness.names.query, harness.deadline())
+        position = reader.home
         member = harness.kafka().member(harness.names.group, harness.names.driver, SESSION_MS)
         metadata = member.join(harness.deadline())
         task = Task.start(harness)

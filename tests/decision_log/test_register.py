@@ -169,7 +169,7 @@ def test_a_plan_is_refused_by_a_log_that_has_lost_its_record(cluster: FakeCluste
 
 
 def append(writer: Writer, key: str, value: bytes) -> None:
-    position = writer.register.connect(writer.deadline).position(key)
+    position = writer.register.connect(writer.deadline).home
     producer = writer.kafka.log_producer("stranger", 60_000)
     producer.init(writer.deadline)
     producer.begin()

@@ -65,7 +65,7 @@ class FakeMember:
         return self._state()
 
     @port("wait_stable")
-    def wait_stable(self, deadline: Deadline) -> bool:
+    def wait_stable(self, position: Position, deadline: Deadline) -> bool:
         def settled() -> bool:
             # In this order: a member hears of its successor from a heartbeat, an answer may
             # come first.
@@ -263,8 +263,9 @@ class FakeLogReader:
     def known(self, key: str, deadline: Deadline) -> tuple[Position, bytes] | None:
         return self._found(key, self._await_leader(deadline).end)
 
-    def position(self, query: str) -> Position:
-        return Position(self._topic.name, self._topic.position(query.encode()), 0)
+    @property
+    def home(self) -> Position:
+        return Position(self._name, 0, 0)
 
     @port("close")
     def close(self) -> None:
@@ -281,7 +282,7 @@ class FakeKafka:
     ) -> None:
         self.cluster = cluster
         self.process = process or Process()
-        self._log_topic = log_topic
+        self.log_topic = log_topic
 
     def producer(
         self, transactional_id: str, timeout_ms: int, sizes: Sizes | None = None
@@ -306,12 +307,12 @@ class FakeKafka:
         return FakeControl(self.cluster, self.process)
 
     @port("log_reader")
-    def log_reader(self, deadline: Deadline) -> FakeLogReader:
-        return FakeLogReader(self.cluster, self.process, self._log_topic)
+    def log_reader(self, query: str, deadline: Deadline) -> FakeLogReader:
+        return FakeLogReader(self.cluster, self.process, self.log_topic)
 
     @port("log_records")
     def log_records(self, deadline: Deadline) -> Mapping[str, bytes]:
-        logs = self.cluster.topics[self._log_topic].partitions
+        logs = self.cluster.topics[self.log_topic].partitions
         ends = [log.end for log in logs]
 
         def stable() -> bool:
@@ -319,7 +320,7 @@ class FakeKafka:
 
         if not self.cluster.clock.wait(stable, deadline.left):
             raise OutcomeUnknownError("The log ends in an open transaction.", remedy="Wait.")
-        found = self.cluster.topics[self._log_topic].committed()
+        found = self.cluster.topics[self.log_topic].committed()
         return {(each.key or b"").decode(): each.value or b"" for each in found}
 
     @port("visibility")

@@ -43,7 +43,7 @@ def load_again() -> Iterator[None]:
 
 def made_client(**options: str) -> type:
     given = {**GIVEN, **{name.replace("_", "."): value for name, value in options.items()}}
-    producer = ConfluentKafka(parse_options(given)).producer("id", 60_000)
+    producer = ConfluentKafka(parse_options(given).cluster).producer("id", 60_000)
     client = type(producer._client)
     producer.close()
     return client
@@ -61,7 +61,7 @@ def test_rows_go_straight_to_the_librdkafka_of_confluent_kafka() -> None:
 def test_a_producer_can_be_made_for_transactions_of_any_length(
     timeout_ms: int, given: dict[str, str]
 ) -> None:
-    ConfluentKafka(parse_options({**GIVEN, **given})).producer("id", timeout_ms).close()
+    ConfluentKafka(parse_options({**GIVEN, **given}).cluster).producer("id", timeout_ms).close()
 
 
 def test_the_option_turns_it_off() -> None:

@@ -12,8 +12,9 @@ from eos_sink.kafka.confluent_client import ConfluentClient
 from eos_sink.kafka.connection.settings import connection_settings, librdkafka_settings
 from eos_sink.kafka.producer import ConfluentProducer
 from eos_sink.kafka.producer_events import ProducerEvents
-from eos_sink.kafka_config import SETTINGS, Handling, check_setting
 from eos_sink.kafka_config.acls import Permissions
+from eos_sink.kafka_config.check_setting import check_setting
+from eos_sink.kafka_config.java_settings import SETTINGS, Handling
 from eos_sink.kafka_config.librdkafka_settings import PROPERTIES, get_range
 from eos_sink.options import parse_options
 
@@ -24,7 +25,7 @@ TRANSACTION_MS = 60_000
 def accepted(given: dict[str, str]) -> None:
     """A task's producer and the decision log's can be made; neither connects."""
     options = parse_options({**BROKER, **{f"kafka.{n}": v for n, v in given.items()}})
-    settings = librdkafka_settings(options.kafka)
+    settings = librdkafka_settings(options.cluster.client)
     for each in (settings, connection_settings(settings)):
         ConfluentProducer(each, "id", TRANSACTION_MS, Permissions("", "log")).close()
 

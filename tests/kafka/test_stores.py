@@ -13,10 +13,15 @@ from typing import Any
 import pytest
 
 from eos_sink.errors import ConfigurationError
-from eos_sink.kafka.connection.settings import Hidden, connection_settings, kafka_python_settings
-from eos_sink.kafka.connection.settings import librdkafka_settings as translated
+from eos_sink.kafka.connection.settings import (
+    Hidden,
+    connection_settings,
+    kafka_python_settings,
+    librdkafka_settings,
+)
 from eos_sink.kafka.connection.stores import PKCS12_REQUIREMENT, read_store
-from eos_sink.kafka_config import Store
+from eos_sink.kafka_config.cluster_config import Store
+from eos_sink.kafka_config.translate import translate
 from eos_sink_lab.testing.security import Authority
 from tests.key_stores import STORE_PASSWORD, encrypt_key, pkcs12_keystore, pkcs12_truststore
 
@@ -143,6 +148,10 @@ def test_another_kind_is_refused_by_name(tmp_path: Path, kind: str) -> None:
     path = tmp_path / "store"
     path.write_bytes(b"?")
     assert kind in refused(trust_store(path, kind))
+
+
+def translated(settings: Mapping[str, str]) -> dict[str, Any]:
+    return librdkafka_settings(translate(settings))
 
 
 def context_of(settings: Mapping[str, str]) -> ssl.SSLContext:

@@ -20,6 +20,7 @@ from eos_sink.kafka.connection.settings import kafka_python_settings, librdkafka
 from eos_sink.kafka.connection.token_cache import Token
 from eos_sink.kafka.connection.token_providers import _find_credentials, share_tokens
 from eos_sink.kafka_config.token_source import TokenSource
+from eos_sink.kafka_config.translate import translate
 from tests.kafka.token_server import serving
 
 MSK = "b-1.demo.abc123.c2.kafka.eu-west-1.amazonaws.com:9098,b-2.demo:9098"
@@ -286,7 +287,7 @@ def test_a_function_makes_tokens_for_both_clients(functions: Functions) -> None:
         "sasl.login.callback.handler.class": "com.example.TheirHandler",
         "eos.oauth.token.provider": "their_tokens:make",
     }
-    settings = librdkafka_settings(kafka)
+    settings = librdkafka_settings(translate(kafka))
     value, _, _, extensions = settings["oauth_cb"]("")
     assert (value, extensions) == ("canary", {"logicalCluster": "lkc", "identityPoolId": "pool"})
     tokens: Any = kafka_python_settings(settings)["sasl_oauth_token_provider"]

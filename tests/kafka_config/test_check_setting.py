@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from eos_sink.kafka_config import SETTINGS, CheckedSetting, Handling, check_setting, find_setting
-from eos_sink.kafka_config.java_settings import CONSUMER_ONLY
+from eos_sink.kafka_config.check_setting import CheckedSetting, check_setting, find_setting
+from eos_sink.kafka_config.java_settings import CONSUMER_ONLY, SETTINGS, Handling
 from eos_sink.kafka_config.librdkafka_settings import ALIASES, PROPERTIES
 
 _PROPERTY = re.compile(r"^(\S+) +\| +([*CP]) +\| *([^|]*?) *\|.*?\*Type: ([^*]*)\*", re.MULTILINE)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from eos_sink.errors import ConfigurationError
-from eos_sink.kafka_config import Handling, check_setting, translate
+from eos_sink.kafka_config.check_setting import check_setting
+from eos_sink.kafka_config.java_settings import Handling
 from eos_sink.kafka_config.token_source import PROVIDER, TokenSource
+from eos_sink.kafka_config.translate import translate
 from eos_sink.options import parse_options
 
 OAUTH = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required"
@@ -200,8 +202,9 @@ def test_the_option_travels_with_the_settings_of_the_clients() -> None:
             "Eos.OAuth.Token.Provider": "gcp",
         }
     )
-    assert options.kafka[PROVIDER] == "gcp"
-    assert source_of(dict(options.kafka)).provider == "gcp"
+    tokens = options.cluster.client.tokens
+    assert tokens is not None
+    assert tokens.provider == "gcp"
 
 
 @pytest.mark.parametrize("provider", ["aws", "module", "module:", ":function", "a b:c", "m:f()"])

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from eos_sink.errors import ConfigurationError
-from eos_sink.kafka_config import Store, is_secret, translate
+from eos_sink.kafka_config.check_setting import is_secret
+from eos_sink.kafka_config.cluster_config import Store
+from eos_sink.kafka_config.translate import translate
 
 JAAS = (
     "org.apache.kafka.common.security.scram.ScramLoginModule required "

@@ -33,7 +33,7 @@ class Operator:
         At(self._admin.kafka.process, call, Moment.AFTER, deed)
 
     def looks(self, most: int = 1000) -> QueryEvidence:
-        return gather_evidence(self._admin, self._world.options, most, Deadline(30))
+        return gather_evidence(self._admin, self._world.options.names, most, Deadline(30))
 
     def chooses(
         self,
@@ -44,8 +44,8 @@ class Operator:
     ) -> Entry:
         evidence = seen or self.looks()
         decision, earlier = apply_choice(evidence, choice, partitions, stream)
-        kafka, options = self._admin.kafka, self._world.options
-        return write_choice(kafka, options, evidence, decision, Deadline(30), earlier)
+        kafka, names = self._admin.kafka, self._world.options.names
+        return write_choice(kafka, names, evidence, decision, Deadline(30), earlier)
 
 
 def bring_into_doubt(world: World, *, committed: bool = True) -> None:

@@ -21,11 +21,11 @@ from tests.snippets import ROOT
 def dead_run() -> Run:
     process = subprocess.Popen([sys.executable, "-c", ""])
     process.wait()
-    return replace(current_run(options()), pid=process.pid)
+    return replace(current_run(options().origin), pid=process.pid)
 
 
 def test_a_run_is_alive_if_its_process_is_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    here = current_run(options())
+    here = current_run(options().origin)
     assert is_alive_here(here)
     assert not is_alive_here(replace(here, tool="eos-sink resolve"))
 
@@ -43,7 +43,7 @@ def test_a_run_is_alive_if_its_process_is_here(monkeypatch: pytest.MonkeyPatch) 
 
 def test_a_run_that_died_here_is_known_to_be_dead() -> None:
     dead = dead_run()
-    assert not is_dead_here(current_run(options()))
+    assert not is_dead_here(current_run(options().origin))
     assert is_dead_here(dead)
     assert not is_dead_here(replace(dead, tool="eos-sink resolve"))
     assert is_dead_here(replace(dead, session=f"{os.getpid()}@1"))
@@ -62,7 +62,7 @@ def changed(run: Run, name: str, value: str) -> Run:
 def test_numbers_of_processes_say_nothing_of_another_place(known_by: str, other: str) -> None:
     """Nor of one that is not wholly known, as in the record of an older version."""
     assert not is_dead_here(changed(dead_run(), known_by, other))
-    assert not is_alive_here(changed(current_run(options()), known_by, other))
+    assert not is_alive_here(changed(current_run(options().origin), known_by, other))
 
 
 def test_without_proc_nothing_is_known_of_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,7 +74,7 @@ def test_without_proc_nothing_is_known_of_a_process(monkeypatch: pytest.MonkeyPa
         return known(path, *rest, **more)
 
     monkeypatch.setattr(os, "stat", without_proc)
-    here = current_run(options())
+    here = current_run(options().origin)
     assert here.pid_namespace == ""
     assert not is_alive_here(here)
     assert not is_dead_here(replace(here, pid=2**30))
@@ -83,7 +83,7 @@ def test_without_proc_nothing_is_known_of_a_process(monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize("known_by", ["host", "boot_id", "pid_namespace"])
 def test_a_process_of_another_place_is_no_sibling(known_by: str) -> None:
     """The first process of two containers is number 1 in both."""
-    one = replace(current_run(options()), session="1@100")
+    one = replace(current_run(options().origin), session="1@100")
     other = replace(one, pid=2**30)
     assert other.is_sibling_of(one)
     assert not changed(other, known_by, "elsewhere").is_sibling_of(one)
@@ -94,7 +94,7 @@ def test_a_process_of_another_place_is_no_sibling(known_by: str) -> None:
 def test_in_another_pid_namespace_nothing_is_known_of_the_driver(here_too: bool) -> None:
     """As in a sidecar, which has the host name of the driver's container: the number of a live
     process may be unused there, and that of a dead one in use."""
-    alive = current_run(options())
+    alive = current_run(options().origin)
     run = replace(alive, pid=1) if here_too else alive
     program = (
         "import os, sys; from eos_sink.driver.processes import *\n"

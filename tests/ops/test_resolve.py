@@ -428,9 +428,9 @@ def test_the_member_of_another_operators_command_is_not_taken_for_a_run(
 ) -> None:
     driver = Driver(world)
     driver.run(0, [b"a"])
-    assert "needs --take-over" in "".join(make_report(world.options, ops.looks()).notes)
+    assert "needs --take-over" in "".join(make_report(world.options.names, ops.looks()).notes)
     ops.chooses(Choice.ACCEPT)
-    said = "".join(make_report(world.options, ops.looks()).notes)
+    said = "".join(make_report(world.options.names, ops.looks()).notes)
     assert "Group member" in said
     assert "--take-over" not in said
 

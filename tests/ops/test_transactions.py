@@ -33,8 +33,8 @@ class Operator:
         return self._ends(transactions, None, commit=True)
 
     def commits(self, *transactions: Transaction) -> list[EndOutcome]:
-        options = self.world.options
-        found = commit_decided(self.kafka, options, transactions, Deadline(30))
+        names = self.world.options.names
+        found = commit_decided(self.kafka, names, transactions, Deadline(30))
         return [found[each] for each in transactions]
 
     def _ends(
@@ -42,7 +42,7 @@ class Operator:
     ) -> list[EndOutcome]:
         seq = log(self.world)[-1].seq if seq is None else seq
         _, found = end_undecided(
-            self.kafka, self.world.options, seq, transactions, Deadline(30), commit=commit
+            self.kafka, self.world.options.names, seq, transactions, Deadline(30), commit=commit
         )
         return [found[each] for each in transactions]
 

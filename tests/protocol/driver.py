@@ -50,7 +50,7 @@ class Driver:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.world = world
-        self.identity = run or current_run(world.options)
+        self.identity = run or current_run(world.options.origin)
         self._stream, self._clock = stream, clock
         options = replace(world.options, origin=self.identity.origin)
         self.plans, self.commits = self._kafka(), self._kafka()

@@ -112,10 +112,10 @@ class Canned:
         line = LogLine(NAMES.query, Position("log", 0, 9), 0, encode(self.record))
         return LogPage((line,), {0: 10})
 
-    def log_reader(self, deadline: Deadline) -> Any:
+    def log_reader(self, query: str, deadline: Deadline) -> Any:
         return SimpleNamespace(
             latest=lambda *_: (Position("log", 0, 9), encode(self.record)),
-            position=lambda _: Position("log", 0, 0),
+            home=Position("log", 0, 0),
             close=lambda: None,
         )
 
@@ -156,7 +156,7 @@ def explained(kafka: Canned) -> object:
 
 
 def resolved(kafka: Canned) -> Outcome:
-    found = gather_evidence(kafka, OPTIONS, 10, Deadline(9))
+    found = gather_evidence(kafka, NAMES, 10, Deadline(9))
     assert bool(found.in_doubt) == (found.transactions[0].outcome is Outcome.IN_DOUBT)
     return found.transactions[0].outcome
 

@@ -274,7 +274,7 @@ def test_a_planner_that_was_kept_leaves_a_run_alone_that_goes_on(world: World) -
 
 def here(world: World, pid: int, checkpoint: str) -> Driver:
     """A run of a process of this machine."""
-    run = current_run(replace(world.options, origin=Origin("story", checkpoint)))
+    run = current_run(Origin("story", checkpoint))
     return Driver(world, run=replace(run, pid=pid, started_ms=NOON_MS))
 
 

@@ -12,6 +12,7 @@ import pytest
 from eos_sink.driver import planner as planner_module
 from eos_sink.driver.planner import Planner
 from eos_sink.driver.processes import uses_tcp_to_spark
+from eos_sink.kafka_config.cluster_config import Translation
 from eos_sink.protocol.model import Run
 from tests.fakes.kafka import FakeKafka
 from tests.protocol.world import World
@@ -19,7 +20,9 @@ from tests.protocol.world import World
 
 def test_a_warning_is_logged_once_for_all_batches(caplog: pytest.LogCaptureFixture) -> None:
     world = World([])
-    options = replace(world.options, warnings=("Option kafka.metric.reporters is ignored.",))
+    warnings = ("Option kafka.metric.reporters is ignored.",)
+    config = replace(world.options.cluster, client=Translation({}, warnings=warnings))
+    options = replace(world.options, cluster=config)
     planner = Planner(FakeKafka(world.cluster), options)
     planner.plan()
     planner.plan()

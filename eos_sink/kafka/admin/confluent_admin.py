@@ -27,7 +27,7 @@ from eos_sink.kafka.error_codes import convert_error, convert_errors
 from eos_sink.kafka.interfaces import Unseen
 from eos_sink.kafka.log_topic import LOG_PARTITIONS
 from eos_sink.kafka_config.acls import Acl, Resource, permission_error
-from eos_sink.options import SinkOptions
+from eos_sink.kafka_config.cluster_config import ClusterConfig
 from eos_sink.protocol.values import Place, Position, TransactionState
 
 if TYPE_CHECKING:
@@ -42,13 +42,14 @@ class ConfluentAdmin:
     when they call it.
 
     Args:
-        options: of the query, or of any query of the cluster.
+        config: of the cluster.
+        timeout_s: how long the command may take.
     """
 
-    def __init__(self, options: SinkOptions) -> None:
-        self.kafka = ConfluentKafka(options, _FIRST_ANSWER_S)
+    def __init__(self, config: ClusterConfig, timeout_s: float = _FIRST_ANSWER_S) -> None:
+        self.kafka = ConfluentKafka(config, min(_FIRST_ANSWER_S, timeout_s))
         self._clients = self.kafka.clients
-        self._log_topic = options.log_topic
+        self._log_topic = config.log_topic
         self._log_id = ""
 
     def read_log(self, since: Mapping[int, int], deadline: Deadline) -> LogPage | None:

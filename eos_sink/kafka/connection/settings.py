@@ -1,7 +1,8 @@
-"""From the user's `kafka.*` settings to the arguments of each client library.
+"""From the translated settings to the arguments of each client library.
 
-The table is in `eos_sink.kafka_config`. This module also reads stores, and makes kafka-python's
-arguments. Sources: librdkafka's CONFIGURATION.md and kafka-python's KafkaAdminClient.
+`eos_sink.kafka_config` translates what the user wrote. This module reads stores, and makes
+kafka-python's arguments. Sources: librdkafka's CONFIGURATION.md and kafka-python's
+KafkaAdminClient.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from eos_sink.kafka_config import translate
+from eos_sink.kafka_config.cluster_config import Translation
 
 _CONNECTION = re.compile(
     r"(bootstrap\.servers|client\.|security\.|sasl\.|ssl\.|https\.|enable\.s(sl|asl)\.|socket\."
@@ -27,19 +28,18 @@ class Hidden(str):
         return "'***'"
 
 
-def librdkafka_settings(kafka: Mapping[str, str]) -> dict[str, Any]:
+def librdkafka_settings(translation: Translation) -> dict[str, Any]:
     """All settings under librdkafka's names. Reads the stores, and gets the first token of a
     provider, which may block for some seconds. `oauth_cb`, as confluent-kafka calls it, is a
     `TokenCache`; all others are texts.
 
     Args:
-        kafka: as the user wrote them, names in lower case and without `kafka.` in front.
+        translation: of the user's settings.
 
     Raises:
-        ConfigurationError: one cannot be honoured; names the replacement, never a secret.
+        ConfigurationError: a store cannot be read; shows nothing of its content.
         ClusterError: the provider makes no token.
     """
-    translation = translate(kafka)
     settings: dict[str, Any] = dict(translation.settings)
     for store in translation.stores:
         from eos_sink.kafka.connection.stores import read_store

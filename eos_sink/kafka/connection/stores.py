@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from eos_sink.errors import ConfigurationError
-from eos_sink.kafka_config import Store
+from eos_sink.kafka_config.cluster_config import Store
 
 PKCS12_REQUIREMENT = "eos-sink[pkcs12]"
 

@@ -110,7 +110,7 @@ def _lowest(facts: Facts, name: str) -> tuple[int, str, bool]:
 def check_timeout(facts: Facts) -> Verdict:
     yield from _check_batches(facts)
     meaning = "The query is refused at its start (INVALID_TRANSACTION_TIMEOUT)."
-    timeout_ms = facts.subject.options.transaction_timeout_ms
+    timeout_ms = facts.subject.transaction_timeout_ms
     return (yield from _check_maximum(facts, _MAX_TIMEOUT, timeout_ms, meaning))
 
 
@@ -121,12 +121,12 @@ def check_session(facts: Facts) -> Verdict:
         f"The driver needs a minute more than {_OWN_TIMEOUT}. The brokers answer "
         "INVALID_SESSION_TIMEOUT, and the query is refused at its start."
     )
-    session_ms = group_session_ms(facts.subject.options.transaction_timeout_ms)
+    session_ms = group_session_ms(facts.subject.transaction_timeout_ms)
     return (yield from _check_maximum(facts, _MAX_SESSION, session_ms, meaning))
 
 
 def _check_maximum(facts: Facts, name: str, wanted: int, meaning: str) -> Verdict:
-    timeout_ms = facts.subject.options.transaction_timeout_ms
+    timeout_ms = facts.subject.transaction_timeout_ms
     need = f"{_OWN_TIMEOUT}={timeout_ms} needs {wanted} ms"
     maximum, where, restart = _lowest(facts, name)
     if maximum < wanted:
@@ -151,7 +151,7 @@ def _check_batches(facts: Facts) -> Problems:
             continue  # It had no vote: the figure is of an older batch.
         took_ms = stats.timeout_ms - stats.left_ms
         # Each query has a timeout of its own, unless the options of one are given.
-        limit_ms = subject.options.transaction_timeout_ms if subject.names else stats.timeout_ms
+        limit_ms = subject.transaction_timeout_ms if subject.names else stats.timeout_ms
         what = f"the last batch of {query} took {took_ms / 1000:.0f} s of {limit_ms / 1000:.0f} s"
         remedy = (
             "Make batches smaller (maxOffsetsPerTrigger, maxFilesPerTrigger), or raise "

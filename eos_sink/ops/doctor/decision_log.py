@@ -60,7 +60,7 @@ def check_log(facts: Facts) -> Verdict:
 
 
 def _check_creation(facts: Facts) -> Verdict:
-    name, log_copies = facts.subject.log, facts.subject.options.log_replication
+    name, log_copies = facts.subject.log, facts.subject.cluster.log_replication
     refusal = require(facts.refusal, f"whether {name} can be created")
     copies = max(1, min(log_copies, len(facts.brokers)))
     if refusal:

@@ -24,11 +24,11 @@ from eos_sink.kafka.admin_interface import (
 )
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import TopicDescription, Unseen
-from eos_sink.kafka_config import translate
 from eos_sink.kafka_config.acls import Acl, Permissions, Resource
+from eos_sink.kafka_config.cluster_config import ClusterConfig
+from eos_sink.kafka_config.destinations import Destinations
 from eos_sink.ops.doctor.findings import Commands
 from eos_sink.ops.history import Unreadable, Written, read_records
-from eos_sink.options import SinkOptions
 from eos_sink.protocol.values import TransactionState
 
 T = TypeVar("T")
@@ -47,18 +47,24 @@ class Subject:
     """One query, or what all queries under a prefix have in common.
 
     Attributes:
-        options: of the query, or the defaults.
+        cluster: with the query's settings, as far as they are given.
         names: None: all queries.
         topics: where the rows go; empty: not known.
+        transaction_timeout_ms, destinations, dead_letter_topic, timestamp_column: as in the
+            query's options.
     """
 
-    options: SinkOptions
+    cluster: ClusterConfig
     names: QueryNames | None = None
     topics: tuple[str, ...] = ()
+    transaction_timeout_ms: int = 900_000
+    destinations: Destinations | None = None
+    dead_letter_topic: str | None = None
+    timestamp_column: str | None = None
 
     @property
     def log(self) -> str:
-        return self.options.log_topic
+        return self.cluster.log_topic
 
     @property
     def shown(self) -> str | None:
@@ -66,7 +72,7 @@ class Subject:
 
     @property
     def prefix(self) -> str:
-        return (self.names or self.options.names).prefix
+        return self.cluster.prefix
 
     @property
     def start(self) -> str:
@@ -80,10 +86,10 @@ class Subject:
 
     @cached_property
     def commands(self) -> Commands:
-        settings = translate(self.options.kafka).settings
+        settings = self.cluster.client.settings
         protocol = settings.get("security.protocol", "plaintext")
         return Commands(
-            servers=self.options.kafka["bootstrap.servers"],
+            servers=self.cluster.servers,
             secured=protocol.lower() != "plaintext",
             principal=f"User:{settings.get('sasl.username', 'NAME')}",
         )
@@ -213,7 +219,7 @@ def gather(admin: Admin, subject: Subject, deadline: Deadline) -> Facts:
 
     refusal: str | Unseen = ""
     if topics[subject.log] is None:
-        replicas = max(1, min(subject.options.log_replication, len(brokers)))
+        replicas = max(1, min(subject.cluster.log_replication, len(brokers)))
         refusal = _seen(lambda: admin.refusal_to_create_log(replicas, soon()))
     groups = [subject.start]
     if subject.names is None:

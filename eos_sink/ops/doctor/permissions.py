@@ -19,7 +19,7 @@ def check_permissions(facts: Facts) -> Verdict:
     """Yield one failure for each resource."""
     subject = facts.subject
     needs = Permissions(subject.prefix, subject.log)
-    settings = subject.options.dead_letter_topic is not None
+    settings = subject.dead_letter_topic is not None
     yield from judge(
         *(
             _check_topic(facts.topics[name], Permissions.topic(name, settings=settings))

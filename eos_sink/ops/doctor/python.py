@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import importlib.metadata
+import pickle
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,6 +12,7 @@ from typing import Any
 
 from eos_sink.errors import EosSinkError
 from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka_config.cluster_config import Translation
 from eos_sink.ops.doctor.findings import Finding, Verdict
 
 LIBRARIES = {
@@ -25,6 +28,7 @@ LIBRARIES = {
 OPTIONAL = frozenset({"pyspark"})
 _PYTHON = (3, 10)
 _CONNECT_S, _LOGIN_S = 3.0, 10.0
+_UNKNOWN = "?"
 
 
 @dataclass(frozen=True)
@@ -59,7 +63,7 @@ def this_python() -> Python:
 
 
 def make_look(
-    addresses: Sequence[tuple[str, int]] = (), kafka: Mapping[str, str] | None = None
+    addresses: Sequence[tuple[str, int]] = (), client: Translation | None = None
 ) -> Callable[[], dict[str, Any]]:
     """Make a function that inspects the Python and the host that call it.
 
@@ -68,10 +72,12 @@ def make_look(
 
     Args:
         addresses: to connect to.
-        kafka: settings of a query to log in with; None: no login is tried.
+        client: settings to log in with; None: no login is tried.
     """
-    libraries, settings, hosts = dict(LIBRARIES), kafka and dict(kafka), list(addresses)
-    connect_s, this_module = _CONNECT_S, __name__
+    libraries, hosts = dict(LIBRARIES), list(addresses)
+    connect_s, this_module, unknown = _CONNECT_S, __name__, _UNKNOWN
+    # Another version may not know these settings.
+    settings, own_version = client and pickle.dumps(client), _find_version()
 
     def look() -> dict[str, Any]:
         import importlib
@@ -87,14 +93,14 @@ def make_look(
             try:
                 found = load(module)
             except ModuleNotFoundError as error:
-                return ("", "") if error.name == module else ("?", f"{name}: {error}")
+                return ("", "") if error.name == module else (unknown, f"{name}: {error}")
             except Exception as error:  # noqa: BLE001 - whatever a broken library raises
-                return "?", f"{name}: {type(error).__name__}: {error}"
+                return unknown, f"{name}: {type(error).__name__}: {error}"
             try:
                 return importlib.metadata.version(name), ""
             except importlib.metadata.PackageNotFoundError:
                 # Shipped with --py-files or an archive, without pip's metadata.
-                return str(getattr(found, "__version__", "?")), ""
+                return str(getattr(found, "__version__", unknown)), ""
 
         def connect(host: str, port: int) -> str:
             try:
@@ -107,6 +113,7 @@ def make_look(
         usable = not any(error for _, error in found.values()) and all(
             found[name][0] for name in ("eos-sink", "confluent-kafka", "numpy", "pyarrow")
         )
+        same = found["eos-sink"][0] == own_version
         errors = {f"{host}:{port}": connect(host, port) for host, port in hosts}
         return {
             "hosts": (socket.gethostname(),),
@@ -115,22 +122,30 @@ def make_look(
             "versions": {name: version for name, (version, _) in found.items()},
             "error": "; ".join(error for _, error in found.values() if error),
             "unreachable": {address: error for address, error in errors.items() if error},
-            **(load(this_module).try_clients(settings) if usable else {}),
+            **(load(this_module).try_clients(settings if same else None) if usable else {}),
         }
 
     return look
 
 
-def try_clients(kafka: Mapping[str, str] | None) -> dict[str, Any]:
+def _find_version() -> str:
+    try:
+        return importlib.metadata.version("eos-sink")
+    except importlib.metadata.PackageNotFoundError:
+        return _UNKNOWN
+
+
+def try_clients(client: bytes | None) -> dict[str, Any]:
     """Load the Kafka clients and log in; called by `look` where this package can be imported."""
     from eos_sink.kafka.connection.settings import connection_settings, librdkafka_settings
     from eos_sink.kafka.native.library import load_library
     from eos_sink.kafka.shared_clients import check_login
 
     login = ""
-    if kafka is not None:
+    if client is not None:
         try:
-            settings = connection_settings(librdkafka_settings(kafka))
+            translation: Translation = pickle.loads(client)  # noqa: S301 - see `make_look`
+            settings = connection_settings(librdkafka_settings(translation))
             check_login(settings, "x", Deadline(_LOGIN_S))
         except EosSinkError as error:
             login = str(error)

@@ -43,7 +43,7 @@ def run_checks(facts: Facts, python: Python) -> dict[Check, list[Finding]]:
 
 
 def check_options(facts: Facts) -> Verdict:
-    for text in facts.subject.options.warnings:
+    for text in facts.subject.cluster.client.warnings:
         yield Finding.warning(
             text.rstrip("."),
             "The driver logs this at each start.",

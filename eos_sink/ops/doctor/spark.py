@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from eos_sink.identity import SESSION_PREFIX
 from eos_sink.kafka.interfaces import Unseen
+from eos_sink.kafka_config.cluster_config import Translation
 from eos_sink.ops.doctor.findings import (
     Check,
     Finding,
@@ -55,12 +56,12 @@ class SparkFacts:
     executors: Sequence[Python] | Unseen
 
 
-def look_at_spark(addresses: Sequence[str], kafka: Mapping[str, str]) -> SparkFacts:
+def look_at_spark(addresses: Sequence[str], client: Translation) -> SparkFacts:
     """Get or create the session, and run one short job in it.
 
     Args:
         addresses: of the brokers, "host:port".
-        kafka: the query's settings, to log in with.
+        client: the query's settings, to log in with.
     """
     with warnings.catch_warnings():
         # spark-submit sends a program's standard error to standard output.
@@ -80,7 +81,7 @@ def look_at_spark(addresses: Sequence[str], kafka: Mapping[str, str]) -> SparkFa
                 found=_has_format(session),
                 lookup_python=os.environ.get("PYSPARK_PYTHON", ""),
                 settings=settings,
-                executors=_look_at_executors(session, addresses, kafka),
+                executors=_look_at_executors(session, addresses, client),
             )
         finally:
             if ours:
@@ -97,10 +98,10 @@ def _has_format(session: SparkSession) -> bool:
 
 
 def _look_at_executors(
-    session: SparkSession, addresses: Sequence[str], kafka: Mapping[str, str]
+    session: SparkSession, addresses: Sequence[str], client: Translation
 ) -> Sequence[Python] | Unseen:
     hosts = [(host, int(port)) for host, _, port in (each.rpartition(":") for each in addresses)]
-    look = make_look(hosts, kafka)
+    look = make_look(hosts, client)
     try:
         context = session.sparkContext
     except Exception:  # noqa: BLE001 - Spark Connect has its own error for it

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from eos_sink.kafka.interfaces import TopicDescription, Unseen
-from eos_sink.kafka_config import translate
 from eos_sink.ops.doctor.brokers import ID_EXPIRATION, format_hours
 from eos_sink.ops.doctor.facts import INTERNAL, OFFSETS, TRANSACTIONS, Facts
 from eos_sink.ops.doctor.findings import Finding, Level, Problems, Verdict, judge, require, shorten
@@ -135,8 +134,8 @@ def _check_broker_failure(has: str, topic: TopicDescription, needed: int, facts:
 
 
 def _check_records(topic: TopicDescription, facts: Facts) -> Problems:
-    options = facts.subject.options
-    ranges = options.destinations.ranges.get(topic.name, ()) if options.destinations else ()
+    subject = facts.subject
+    ranges = subject.destinations.ranges.get(topic.name, ()) if subject.destinations else ()
     needed = max((part.stop for part in ranges), default=0)
     if needed > len(topic.partitions):
         yield Finding.failure(
@@ -147,17 +146,17 @@ def _check_records(topic: TopicDescription, facts: Facts) -> Problems:
         )
     if isinstance(topic.settings, Unseen):
         return
-    largest = int(translate(options.kafka).settings.get("message.max.bytes", "1000000"))
-    if topic.name == options.dead_letter_topic:
+    largest = int(subject.cluster.client.settings.get("message.max.bytes", "1000000"))
+    if topic.name == subject.dead_letter_topic:
         yield from _check_dead_letter_topic(topic, facts)
-    elif options.dead_letter_topic is None and _size(topic, largest) < largest:
+    elif subject.dead_letter_topic is None and _size(topic, largest) < largest:
         meaning = (
             "The query's client sends more at once: a row or a batch of rows that is too large "
             "fails its micro-batch each time."
         )
         yield wrong_setting(facts, topic, _SIZE, largest, meaning)
     name = "message.timestamp.type"
-    if options.timestamp_column and topic.setting(name) == "LogAppendTime":
+    if subject.timestamp_column and topic.setting(name) == "LogAppendTime":
         meaning = "Records get the time of the append instead of that of eos.timestamp.column."
         yield wrong_setting(facts, topic, name, "CreateTime", meaning)
 

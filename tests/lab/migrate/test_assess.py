@@ -10,7 +10,8 @@ import pytest
 
 from eos_sink.errors import ConfigurationError
 from eos_sink.kafka.cluster import ConfluentKafka
-from eos_sink.kafka_config import SETTINGS, Setting, is_secret
+from eos_sink.kafka_config.check_setting import is_secret
+from eos_sink.kafka_config.java_settings import SETTINGS, Setting
 from eos_sink.options import OPTIONS, Kind, kind_of, parse_options
 from eos_sink_lab.migrate.assess import HIDDEN, assess_query, find_lacking
 from eos_sink_lab.migrate.queries import Finding, Given, Place, Query, Verdict, Way
@@ -64,7 +65,7 @@ def of(name: str, value: str | None, **more: str) -> Finding:
 @contextlib.contextmanager
 def started(options: dict[str, str]) -> Iterator[None]:
     """As far as a query's start goes without a broker: real clients are made of the options."""
-    kafka = ConfluentKafka(parse_options(options))
+    kafka = ConfluentKafka(parse_options(options).cluster)
     producer = kafka.producer("id", 10_000)
     try:
         yield

@@ -11,13 +11,13 @@ from eos_sink.kafka.admin_interface import Broker, BrokerSetting, Clock, MemberD
 from eos_sink.kafka.interfaces import PartitionState, TopicDescription
 from eos_sink.kafka.log_topic import LOG_CONFIGURATION, LOG_PARTITIONS, home_of
 from eos_sink.kafka_config.broker_versions import NEEDED
+from eos_sink.kafka_config.cluster_config import ClusterConfig, Translation
 from eos_sink.metrics.stats import Stats
 from eos_sink.ops.doctor.facts import Facts, LogFacts, Subject
 from eos_sink.ops.doctor.findings import Check, Finding, Level
 from eos_sink.ops.doctor.python import Python
 from eos_sink.ops.doctor.run_checks import run_checks
 from eos_sink.ops.history import Written
-from eos_sink.options import SinkOptions
 from eos_sink.protocol.model import BatchId, Decision, LogRecord, Prepared, RowDigest
 from eos_sink.protocol.values import Position, Transaction, TransactionState, TransactionStatus
 
@@ -35,16 +35,8 @@ SETTINGS = {
     "offsets.topic.replication.factor": "3",
 }
 FIXED = {"transaction.max.timeout.ms", "group.max.session.timeout.ms"}
-OPTIONS = SinkOptions(
-    names=QueryNames("eos-sink-", QUERY),
-    topic="readings",
-    log_topic=LOG,
-    log_replication=3,
-    transaction_timeout_ms=900_000,
-    step_timeout=30,
-    kafka={"bootstrap.servers": "kafka:9092"},
-)
-SUBJECT = Subject(OPTIONS, OPTIONS.names, ("readings",))
+CLUSTER = ClusterConfig(Translation({"bootstrap.servers": "kafka:9092"}), log_topic=LOG)
+SUBJECT = Subject(CLUSTER, QueryNames("eos-sink-", QUERY), ("readings",))
 COMMANDS = SUBJECT.commands
 PYTHON = Python(
     ("host-1",),
@@ -133,11 +125,6 @@ def facts(**changes: Any) -> Facts:
         "subject": SUBJECT,
     }
     return Facts(**{**well, **changes})
-
-
-def with_options(**changes: Any) -> Subject:
-    """The subject with other options."""
-    return replace(SUBJECT, options=replace(OPTIONS, **changes))
 
 
 def findings(seen: Facts, subject: Subject | None = None) -> dict[Check, list[Finding]]:

@@ -10,6 +10,7 @@ import pytest
 from eos_sink.kafka.admin_interface import Clock, MemberDescription, Quorum
 from eos_sink.kafka.interfaces import PartitionState, Unseen
 from eos_sink.kafka_config.acls import Acl, Resource
+from eos_sink.kafka_config.cluster_config import Translation
 from eos_sink.kafka_config.destinations import Destinations
 from eos_sink.metrics.stats import Stats
 from eos_sink.ops.doctor.facts import Facts, Holder, LogFacts, Subject
@@ -18,6 +19,7 @@ from eos_sink.ops.history import Unreadable
 from eos_sink.protocol.model import BatchId, Inlined, RowDigest
 from eos_sink.protocol.values import Position, TransactionStatus
 from tests.ops.doctor.cases import (
+    CLUSTER,
     COMMANDS,
     DAY_MS,
     LOG,
@@ -35,7 +37,6 @@ from tests.ops.doctor.cases import (
     of,
     state,
     topic,
-    with_options,
     written,
 )
 
@@ -504,7 +505,7 @@ def test_without_a_name_all_queries_are_checked() -> None:
 
 
 def test_the_latest_batch_is_compared_with_the_given_time_out() -> None:
-    shorter = with_options(transaction_timeout_ms=100_000)
+    shorter = replace(SUBJECT, transaction_timeout_ms=100_000)
     assert "took 120 s of 100 s" in worst(facts(**batch_of(120_000)), Check.TIMEOUT, shorter)
 
 
@@ -520,14 +521,14 @@ def test_two_frames_of_one_query_are_no_twins() -> None:
 
 
 def test_a_declared_partition_that_is_not_there_is_a_failure() -> None:
-    declared = with_options(destinations=Destinations({"readings": (range(9),)}))
+    declared = replace(SUBJECT, destinations=Destinations({"readings": (range(9),)}))
     seen = of(Check.TOPIC, findings(facts(), declared))[FAILURE]
     assert seen[0].what.endswith("eos.destinations declares partition 8")
     assert seen[0].remedy == (COMMANDS.add_partitions("readings", 9),)
 
 
 def test_a_dead_letter_topic_takes_larger_rows_and_rows_without_a_key() -> None:
-    subject = with_options(dead_letter_topic="dead")
+    subject = replace(SUBJECT, dead_letter_topic="dead")
     narrow = topic("readings", max_message_bytes="1000")
 
     def found(**settings: Any) -> str:
@@ -541,7 +542,7 @@ def test_a_dead_letter_topic_takes_larger_rows_and_rows_without_a_key() -> None:
 
 
 def test_a_query_with_a_dead_letter_topic_needs_to_see_the_settings_of_its_topics() -> None:
-    subject = with_options(dead_letter_topic="dead")
+    subject = replace(SUBJECT, dead_letter_topic="dead")
     blind = replace(topic("readings"), allowed=frozenset({"READ", "WRITE", "DESCRIBE"}))
     seen = facts(topics={"readings": blind})
     assert worst(seen, Check.PERMISSIONS) == ""
@@ -549,7 +550,7 @@ def test_a_query_with_a_dead_letter_topic_needs_to_see_the_settings_of_its_topic
 
 
 def test_timestamps_of_the_query_need_a_topic_that_keeps_them() -> None:
-    timed = with_options(timestamp_column="at")
+    timed = replace(SUBJECT, timestamp_column="at")
     stamped = topic("readings", message_timestamp_type="LogAppendTime")
     seen = facts(topics={"readings": stamped})
     assert "LogAppendTime" in worst(seen, Check.TOPIC, timed)
@@ -557,7 +558,10 @@ def test_timestamps_of_the_query_need_a_topic_that_keeps_them() -> None:
 
 
 def test_warnings_of_the_options_are_reported() -> None:
-    subject = with_options(warnings=("Option kafka.x is ignored.",))
+    subject = replace(
+        SUBJECT,
+        cluster=replace(CLUSTER, client=Translation({}, warnings=("Option kafka.x is ignored.",))),
+    )
     assert worst(facts(), Check.OPTIONS, subject) == "Option kafka.x is ignored"
 
 

@@ -19,9 +19,9 @@ from tests.fakes.admin import FakeAdmin
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.kafka import LOG_TOPIC
 from tests.fakes.process import Moment
-from tests.ops.doctor.cases import OPTIONS, written
+from tests.ops.doctor.cases import CLUSTER, written
 
-SUBJECT = Subject(replace(OPTIONS, log_topic=LOG_TOPIC), topics=("out",))
+SUBJECT = Subject(replace(CLUSTER, log_topic=LOG_TOPIC), topics=("out",))
 NO_ANSWER = Unseen("No broker answers")
 
 
