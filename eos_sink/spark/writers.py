@@ -26,7 +26,6 @@ from eos_sink.errors import ConfigurationError, EosSinkError, without_frames
 from eos_sink.options import SinkOptions, Version
 from eos_sink.protocol.model import BatchId, Numbering, Plan, TaskReport
 from eos_sink.spark.client_cache import ClientCache
-from eos_sink.spark.remedies import Stage, add_batch_remedy
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -204,6 +203,8 @@ class BatchWriter(SinkWriter, DataSourceArrowWriter):
 
     @without_frames
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Report:
+        from eos_sink.spark.remedies import Stage, add_batch_remedy
+
         context = _task_context()
         batch, spark_run = self._numbered(context)
         with add_batch_remedy(Stage.TASK, batch, self._token):
@@ -211,6 +212,8 @@ class BatchWriter(SinkWriter, DataSourceArrowWriter):
 
     @without_frames
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        from eos_sink.spark.remedies import Stage, add_batch_remedy
+
         reports = _reports(messages)
         batch = reports[0].batch if reports else None
         with add_batch_remedy(Stage.COMMIT, batch, self._token):

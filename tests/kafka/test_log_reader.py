@@ -38,10 +38,10 @@ class Played:
 
     def reader(self, start: int = 0, take: Callable[[Any], None] = lambda _: None) -> Any:
         wire = SimpleNamespace(run=self._run, find_newest_leader=self._find_newest)
-        options = SimpleNamespace(log_topic=LOG)
+        config = SimpleNamespace(log_topic=LOG)
         clients: Any = SimpleNamespace(
             control=lambda: SimpleNamespace(wire=wire),
-            options=options,
+            config=config,
             permissions=Permissions("eos-sink-", LOG),
         )
         return PartitionReader(clients, 3, take, start=start)

@@ -10,7 +10,6 @@ import pytest
 from eos_sink.kafka.admin_interface import Clock, MemberDescription, Quorum
 from eos_sink.kafka.interfaces import PartitionState, Unseen
 from eos_sink.kafka_config.acls import Acl, Resource
-from eos_sink.kafka_config.cluster_config import Translation
 from eos_sink.kafka_config.destinations import Destinations
 from eos_sink.metrics.stats import Stats
 from eos_sink.ops.doctor.facts import Facts, Holder, LogFacts, Subject
@@ -558,10 +557,8 @@ def test_timestamps_of_the_query_need_a_topic_that_keeps_them() -> None:
 
 
 def test_warnings_of_the_options_are_reported() -> None:
-    subject = replace(
-        SUBJECT,
-        cluster=replace(CLUSTER, client=Translation({}, warnings=("Option kafka.x is ignored.",))),
-    )
+    client = replace(CLUSTER.client, warnings=("Option kafka.x is ignored.",))
+    subject = replace(SUBJECT, cluster=replace(CLUSTER, client=client))
     assert worst(facts(), Check.OPTIONS, subject) == "Option kafka.x is ignored"
 
 
