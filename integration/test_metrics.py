@@ -179,6 +179,34 @@ def test_the_exporter_outlives_a_broker() -> None:
         query.close()
 
 
+def test_a_transaction_that_a_driver_has_left_open_counts_in_status_and_metrics(
+    figured: Figured,
+) -> None:
+    """Readers of the log wait for it, and of the topic if it has rows."""
+    figured.batch(0)
+    producer = figured.kafka.log_producer(figured.options.names.driver, 60_000)
+    producer.init(Deadline(_LONG_S))
+    producer.begin()
+    producer.produce(figured.topic, b"")
+    producer.flush(Deadline(_LONG_S))
+    said = {}
+    for command in (["status"], ["exporter", "--once"]):
+        with redirect_stdout(StringIO()) as out:
+            assert cli.main([*command, *figured.words, "--json"]) in {0, 1}
+        said[command[0]] = json.loads(out.getvalue())
+    producer.close()
+    ((open_,),) = [each["open"] for each in said["status"]["queries"]]
+    assert (open_["partition"], open_["decided"]) == (None, False)
+    counted = {
+        each["labels"]["decided"]: each["value"]
+        for each in said["exporter"]["eos_sink_open_transactions"]
+    }
+    assert counted == {"true": 0, "false": 1}
+    (oldest,) = said["exporter"]["eos_sink_oldest_transaction_age_seconds"]
+    assert oldest["value"] > 0
+    assert "eos_sink_least_time_left_seconds" not in said["exporter"]
+
+
 PROGRAM = """
 import sys, time
 from integration.spark_program import spark_session

@@ -132,13 +132,13 @@ class Gauge(_Named):
     )
     OPEN = (
         "open_transactions",
-        "Open transactions of tasks; decided ones must become visible.",
+        "Open transactions; decided ones must become visible. The driver's own is not decided.",
         "query",
         "decided",
     )
     OLDEST = (
         "oldest_transaction_age_seconds",
-        "Age of the oldest open transaction of a task; 0 if none is open.",
+        "Age of the oldest open transaction; 0 if none is open.",
     )
     LEAST_LEFT = (
         "least_time_left_seconds",

@@ -25,6 +25,7 @@ from eos_sink.kafka.admin_interface import Admin, PartitionOffsets
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Unseen
 from eos_sink.metrics.names import STEP_SECONDS, Count, Gauge
+from eos_sink.ops.documents import query_document
 from eos_sink.ops.observer import Observer
 from eos_sink.ops.status import Driver, QueryStatus, Snapshot
 from eos_sink.protocol.outcome import Outcome
@@ -34,13 +35,13 @@ _MS = 1000
 _READABLE = 0o644
 # What is unknown has no sample.
 _UNSETTLED = {
-    Outcome.COMMITTED: 0,
-    Outcome.ACCEPTED: 0,
-    Outcome.OPEN: 1,
-    Outcome.LOST: 1,
-    Outcome.IN_DOUBT: 1,
+    Outcome.COMMITTED.value: 0,
+    Outcome.ACCEPTED.value: 0,
+    Outcome.OPEN.value: 1,
+    Outcome.LOST.value: 1,
+    Outcome.IN_DOUBT.value: 1,
 }
-_ALIVE = {Driver.LIVE: 1, Driver.GONE: 0}
+_ALIVE = {Driver.LIVE.value: 1, Driver.GONE.value: 0}
 
 Ends = Mapping[str, tuple[PartitionOffsets, ...]]
 
@@ -104,8 +105,7 @@ class Scrape(Collector):
                 families.add(Gauge.READER_DELAY, delay, topic)
                 families.add(Gauge.READER_HELD, held, topic)
             for status in snapshot.queries:
-                families.add_stats(status)
-                families.add_status(status, snapshot.at_ms)
+                families.add_query(status, snapshot.at_ms)
         return families.all()
 
     def text(self) -> str:
@@ -227,47 +227,44 @@ class _Families:
             self._found[name] = family(name.prometheus, name.meaning, labels=name.labels)
         self._found[name].add_metric(labels, value)
 
-    def add_stats(self, status: QueryStatus) -> None:
-        """The statistics of the latest record; records of older versions have none."""
-        stats, query = status.record.stats if status.record else None, status.query
-        if stats is None or not stats.counts:
+    def add_query(self, status: QueryStatus, now_ms: int) -> None:
+        """Render the query's document, and the figures of its record that only metrics show."""
+        document, query = query_document(status, now_ms), status.query
+        if document["batch"] is not None:
+            if document["decided_at_ms"]:
+                self.add(Gauge.LAST_DECISION, document["decided_at_ms"] / _MS, query)
+            self.add(Gauge.LAST_ROWS, document["rows"], query)
+            self.add(Gauge.LAST_BYTES, document["bytes"], query)
+            self.add(Gauge.LAST_PARTITIONS, document["partitions"], query)
+        if document["outcome"] in _UNSETTLED:
+            self.add(Gauge.UNSETTLED, _UNSETTLED[document["outcome"]], query)
+            self.add(Gauge.LOST, len(document["lost"]), query)
+            self.add(Gauge.DOUBTFUL, len(document["in_doubt"]), query)
+        open_, decided = document["open"], document["open_decided"]
+        self.add(Gauge.OPEN, decided, query, "true")
+        self.add(Gauge.OPEN, len(open_) - decided, query, "false")
+        self.add(Gauge.OLDEST, max((each["age_ms"] for each in open_), default=0) / _MS, query)
+        # The driver's own has another timeout, and alerts compare this with that of the tasks.
+        left = [each["left_ms"] for each in open_ if each["partition"] is not None]
+        if left:
+            self.add(Gauge.LEAST_LEFT, min(left) / _MS, query)
+        if document["driver"] in _ALIVE:
+            self.add(Gauge.DRIVER, _ALIVE[document["driver"]], query)
+        # Records of older versions have no statistics.
+        if status.record is None or not document["counts"]:
             return
         for count in Count:
-            self.add(count, stats.count(count), query)
+            self.add(count, document["counts"].get(count.label, 0), query)
+        stats = status.record.stats
         for step, took in stats.steps.items():
             self._steps.add_metric((query, step.label), took.count, took.total)
             self.add(Gauge.LAST_STEP, took.last, query, step.label)
         # A decision without transactions had no vote: the figure is of an older batch.
-        had_vote = status.decision is None or status.decision.prepared
+        had_vote = document["batch"] is None or document["transactions"]
         if stats.left_ms is not None and had_vote:
             self.add(Gauge.VOTE_LEFT, stats.left_ms / _MS, query)
         if stats.timeout_ms is not None:
             self.add(Gauge.TIMEOUT, stats.timeout_ms / _MS, query)
-
-    def add_status(self, status: QueryStatus, now_ms: int) -> None:
-        query, decision, outcome = status.query, status.decision, status.outcome
-        if decision is not None:
-            if status.decided_at_ms:
-                self.add(Gauge.LAST_DECISION, status.decided_at_ms / _MS, query)
-            self.add(Gauge.LAST_ROWS, decision.total.rows, query)
-            self.add(Gauge.LAST_BYTES, decision.total.bytes, query)
-            self.add(Gauge.LAST_PARTITIONS, decision.partitions, query)
-        if outcome in _UNSETTLED:
-            self.add(Gauge.UNSETTLED, _UNSETTLED[outcome], query)
-            self.add(Gauge.LOST, len(status.partitions_that_are(Outcome.LOST)), query)
-            self.add(Gauge.DOUBTFUL, len(status.partitions_that_are(Outcome.IN_DOUBT)), query)
-        # The driver's own transaction has another timeout and takes milliseconds.
-        tasks = [each for each in status.open if each.task]
-        for decided in (True, False):
-            number = sum(1 for each in tasks if each.decided is decided)
-            self.add(Gauge.OPEN, number, query, str(decided).lower())
-        oldest = max((each.age_ms(now_ms) for each in tasks), default=0)
-        self.add(Gauge.OLDEST, oldest / _MS, query)
-        if tasks:
-            left = min(each.left_ms(now_ms) for each in tasks)
-            self.add(Gauge.LEAST_LEFT, left / _MS, query)
-        if status.driver in _ALIVE:
-            self.add(Gauge.DRIVER, _ALIVE[status.driver], query)
 
     def all(self) -> Iterator[Metric]:
         yield from self._found.values()
