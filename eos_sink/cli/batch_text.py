@@ -1,12 +1,28 @@
-"""What `explain` and `resolve` say about a decided batch and the evidence for its transactions."""
+"""What `status`, `explain` and `resolve` say about a decided batch and the evidence for it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from eos_sink.cli.output import Cell, Mood
 from eos_sink.ops.documents import MARKER, WITNESS
 from eos_sink.protocol.model import Decision, RowDigest
-from eos_sink.protocol.outcome import Evidence
+from eos_sink.protocol.outcome import Evidence, Outcome
+
+_MOODS = {
+    Outcome.COMMITTED.value: Mood.GOOD,
+    Outcome.OPEN.value: Mood.WARN,
+    Outcome.UNKNOWN.value: Mood.WARN,
+    "aborted": Mood.WARN,
+    Outcome.LOST.value: Mood.BAD,
+    Outcome.IN_DOUBT.value: Mood.BAD,
+    "unreadable": Mood.BAD,
+}
+
+
+def outcome_cell(outcome: str) -> Cell:
+    """Return the outcome of a transaction or a batch."""
+    return Cell(outcome, _MOODS.get(outcome, Mood.PLAIN))
 
 
 def describe_decision(decision: Decision) -> Iterator[str]:

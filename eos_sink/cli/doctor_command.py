@@ -143,10 +143,10 @@ def _read_options(arguments: argparse.Namespace) -> tuple[SinkOptions, bool]:
 def _find_query(
     arguments: argparse.Namespace, subject: Subject, admin: ConfluentAdmin, deadline: Deadline
 ) -> QueryNames:
-    from eos_sink.cli.query_name import find_query, list_queries
+    from eos_sink.cli.query_name import find_query
+    from eos_sink.ops.history import read_histories
 
-    log = admin.read_log({}, deadline.within(_READ_LOG_S))
-    known = list_queries(log.latest if log else None)
+    known = read_histories(admin, subject.prefix, deadline.within(_READ_LOG_S))
     return find_query(arguments.query, known, subject.prefix)
 
 

@@ -14,8 +14,9 @@ from eos_sink.cli.batch_text import (
     describe_decision,
     describe_marker,
     describe_witness,
+    outcome_cell,
 )
-from eos_sink.cli.output import Cell, CommandError, Mood, Report
+from eos_sink.cli.output import Cell, CommandError, Report
 from eos_sink.cli.query_name import find_query
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.ops.documents import batch_document, decision_document, evidence_document
@@ -24,9 +25,9 @@ from eos_sink.protocol.outcome import Outcome
 from eos_sink.shell import sink_command
 
 if TYPE_CHECKING:
+    from eos_sink.identity import QueryNames
     from eos_sink.kafka.admin_interface import Admin
     from eos_sink.ops.explain import Explanation, TaskFate
-    from eos_sink.ops.status import QueryStatus
 
 NAME = "explain"
 HELP = "Show what became of one batch, task by task, and from what evidence."
@@ -38,15 +39,6 @@ examples:
 exit code: 0 each task of the batch is committed or had no rows; 1 not so, or not known; 2 there is
 no such query, or no broker answers
 """
-
-_ALL_RECORDS = 1_000_000
-_MOODS = {
-    "committed": Mood.GOOD,
-    "lost": Mood.BAD,
-    "in doubt": Mood.BAD,
-    "unknown": Mood.BAD,
-    "aborted": Mood.WARN,
-}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -71,27 +63,25 @@ def explain(admin: Admin, arguments: argparse.Namespace) -> Report:
     Raises:
         CommandError: there is no such query.
     """
-    from eos_sink.ops.explain import Fate, Known, explain_batch
-    from eos_sink.ops.observer import Observer
+    from eos_sink.ops.explain import Fate, Known, explain_batch, find_batch
+    from eos_sink.ops.history import read_histories
 
     deadline = Deadline(arguments.timeout)
-    snapshot = Observer(admin, arguments.prefix).look(deadline, keep=_ALL_RECORDS)
-    known = [each.names for each in snapshot.queries] if snapshot.log else None
+    known = read_histories(admin, arguments.prefix, deadline)
     names = find_query(arguments.query, known, arguments.prefix)
-    status = next((each for each in snapshot.queries if each.names == names), None)
-    if status is None:
-        why = f" {snapshot.problems[0].what}" if snapshot.problems else ""
+    history = (known or {}).get(names)
+    if history is None:
         log = arguments.log_topic
-        raise CommandError(f"the decision log {log} has no query {names.shown}.{why}")
-    found = explain_batch(admin, status, arguments.batch, arguments.stream, deadline)
+        raise CommandError(f"the decision log {log} has no query {names.shown}.")
+    batch = find_batch(history, arguments.batch, arguments.stream)
+    found = explain_batch(admin, names, history, batch, deadline)
     written, decision = found.written, found.decision
-    unseen = list(dict.fromkeys([each.what for each in snapshot.problems] + list(found.unseen)))
-    others = [stream for stream in status.history.streams if stream != found.stream]
+    others = [stream for stream in history.streams if stream != found.stream]
     rows = tuple(
         (
             Cell(str(each.partition)),
             Cell("-" if each.rows is None else f"{each.rows:,}"),
-            Cell(each.fate.value, _MOODS.get(each.fate.value, Mood.PLAIN)),
+            outcome_cell(each.fate.value),
             Cell("; ".join(list_evidence(found, each)) or "nothing"),
         )
         for each in found.fates
@@ -110,9 +100,9 @@ def explain(admin: Admin, arguments: argparse.Namespace) -> Report:
         **decision_document(decision),
         "tasks": [_task_document(each) for each in found.fates],
         "other_streams": others,
-        "not_seen": unseen,
+        "not_seen": found.unseen,
     }
-    notes = [*_list_notes(status, found, command_line(arguments)), *unseen]
+    notes = [*_list_notes(names, found, command_line(arguments)), *found.unseen]
     if others:
         streams = ", ".join(others)
         notes.append(
@@ -175,11 +165,11 @@ def list_evidence(batch: Explanation, task: TaskFate) -> Iterator[str]:
         yield f"a later batch was decided (seq {batch.later.record.seq})"
 
 
-def _list_notes(status: QueryStatus, batch: Explanation, reach: str) -> Iterator[str]:
+def _list_notes(names: QueryNames, batch: Explanation, reach: str) -> Iterator[str]:
     from eos_sink.ops.alerts import options_for
     from eos_sink.ops.explain import Known
 
-    yield f"Query {status.query}, {BatchId(batch.stream, batch.batch)}: {batch.known.value}."
+    yield f"Query {names.shown}, {BatchId(batch.stream, batch.batch)}: {batch.known.value}."
     if batch.written is not None and batch.decision is not None:
         at = datetime.fromtimestamp(batch.written.at_ms / 1000, timezone.utc)
         yield (
@@ -210,8 +200,8 @@ def _list_notes(status: QueryStatus, batch: Explanation, reach: str) -> Iterator
     elif batch.known is Known.NO_STREAM:
         yield "The log has no decided batch of this stream, so nothing of it is visible."
     if outcomes & {Outcome.IN_DOUBT, Outcome.UNKNOWN}:
-        options = options_for(status.names, reach)
-        command = sink_command("resolve", status.names.query, options=options)
+        options = options_for(names, reach)
+        command = sink_command("resolve", names.query, options=options)
         yield f"See also: {command}"
 
 

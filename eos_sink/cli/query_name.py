@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import difflib
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Sequence
 
 from eos_sink.cli.output import CommandError, printable
-from eos_sink.decision_log.codec import decode, is_moved
-from eos_sink.errors import EosSinkError
 from eos_sink.identity import (
     DEFAULT_PREFIX,
     QUERY_NAME,
@@ -19,22 +16,8 @@ from eos_sink.identity import (
 )
 
 
-def list_queries(records: Mapping[str, bytes] | None) -> list[QueryNames] | None:
-    """The queries of a log's records; None if there is no log."""
-    if records is None:
-        return None
-    found = set()
-    for key, value in records.items():
-        prefix = DEFAULT_PREFIX
-        with contextlib.suppress(EosSinkError):
-            prefix = decode(value, key).prefix
-        if not is_moved(value):
-            found.add(QueryNames.of_record(key, prefix))
-    return sorted(found, key=lambda names: names.shown)
-
-
 def find_query(
-    given: str, known: Sequence[QueryNames] | None, prefix: str = DEFAULT_PREFIX
+    given: str, known: Collection[QueryNames] | None, prefix: str = DEFAULT_PREFIX
 ) -> QueryNames:
     """Find a query by its whole name, with or without prefix, by the readable part of it, or by the
     `eos.id`, checkpoint location or query name that it is made from. A query that the log does not
@@ -69,7 +52,7 @@ def find_query(
     raise CommandError(f"the decision log has no query {shown_location(given)!r}{hint}")
 
 
-def _match(given: str, known: Sequence[QueryNames]) -> list[QueryNames]:
+def _match(given: str, known: Collection[QueryNames]) -> list[QueryNames]:
     exact = [names for names in known if names.group == given]
     if exact:
         return exact

@@ -14,10 +14,11 @@ from eos_sink.cli.batch_text import (
     describe_marker,
     describe_rows,
     describe_witness,
+    outcome_cell,
 )
 from eos_sink.cli.live_run import check_driver
-from eos_sink.cli.output import Cell, Mood, Report
-from eos_sink.cli.query_name import confirm, find_query, list_queries
+from eos_sink.cli.output import Cell, Report
+from eos_sink.cli.query_name import confirm, find_query
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Unseen
 from eos_sink.ops.documents import (
@@ -28,7 +29,6 @@ from eos_sink.ops.documents import (
     rows_document,
     run_document,
 )
-from eos_sink.protocol.outcome import Outcome
 
 if TYPE_CHECKING:
     from eos_sink.decision_log import Entry
@@ -58,7 +58,6 @@ _CHOICES = {
     "forget": "the decision is dropped: what Spark runs next is written, even if Kafka has it",
 }
 _COLUMNS = ("partition", "rows", "coordinator", "witness", "rows at the end", "marker", "outcome")
-_MOODS = {Outcome.COMMITTED: Mood.GOOD, Outcome.IN_DOUBT: Mood.BAD, Outcome.LOST: Mood.BAD}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -80,12 +79,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> Report:
     """Show the evidence, or carry out a choice."""
     from eos_sink.kafka.admin.confluent_admin import ConfluentAdmin
+    from eos_sink.ops.history import read_histories
     from eos_sink.ops.resolve import Choice, apply_choice, gather_evidence, write_choice
 
     deadline = Deadline(arguments.timeout)
     with closing(ConfluentAdmin(cluster_config(arguments), arguments.timeout)) as admin:
-        log = admin.read_log({}, deadline)
-        known = list_queries(log.latest if log else None)
+        known = read_histories(admin, arguments.prefix, deadline)
         names = find_query(arguments.query, known, arguments.prefix)
         evidence = gather_evidence(admin, names, arguments.tail, deadline)
         if arguments.choice is None:
@@ -174,7 +173,7 @@ def _make_row(each: TransactionEvidence) -> tuple[Cell, ...]:
         Cell(describe_witness(each.evidence)),
         Cell(f"{each.trace.rows:,}{same}"),
         Cell(describe_marker(each.marker)),
-        Cell(each.outcome.value, _MOODS.get(each.outcome, Mood.PLAIN)),
+        outcome_cell(each.outcome.value),
     )
 
 

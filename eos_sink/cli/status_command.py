@@ -8,14 +8,14 @@ from contextlib import closing
 from dataclasses import replace
 
 from eos_sink.cli.arguments import add_connection, cluster_config, command_line
-from eos_sink.cli.output import Cell, CommandError, Mood, Report, span
+from eos_sink.cli.batch_text import outcome_cell
+from eos_sink.cli.output import Cell, CommandError, Report, span
 from eos_sink.cli.query_name import find_query
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.ops.alerts import find_alerts
 from eos_sink.ops.documents import query_document, transaction_document
 from eos_sink.ops.status import QueryStatus, Snapshot
 from eos_sink.protocol.model import BatchId, Numbering
-from eos_sink.protocol.outcome import Outcome
 
 NAME = "status"
 HELP = "Show what each query has decided, what is open, and what needs an operator."
@@ -28,15 +28,6 @@ examples:
 exit code: 0 no action needed; 1 something needs an operator, as the lines below the table say, or
 could not be read; 2 no broker answers, or there is no such query
 """
-
-_MOODS = {
-    Outcome.COMMITTED.value: Mood.GOOD,
-    Outcome.OPEN.value: Mood.WARN,
-    Outcome.LOST.value: Mood.BAD,
-    Outcome.IN_DOUBT.value: Mood.BAD,
-    Outcome.UNKNOWN.value: Mood.WARN,
-    "unreadable": Mood.BAD,
-}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -155,8 +146,7 @@ def time_left(status: QueryStatus, now_ms: int) -> str:
 
 def state_cell(status: QueryStatus) -> Cell:
     """The outcome of the latest decision."""
-    state = status.state or "-"
-    return Cell(state, _MOODS.get(state, Mood.PLAIN))
+    return outcome_cell(status.state or "-")
 
 
 def name_batch(batch: BatchId | None) -> str:

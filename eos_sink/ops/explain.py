@@ -17,7 +17,6 @@ from eos_sink.identity import QueryNames
 from eos_sink.kafka.admin_interface import Admin
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.ops.history import History, Written
-from eos_sink.ops.status import QueryStatus
 from eos_sink.protocol.model import BatchId, Decision, Numbering, Prepared
 from eos_sink.protocol.outcome import Evidence, Outcome, evidence_in_log, outcome
 from eos_sink.protocol.values import TransactionState, TransactionStatus
@@ -102,14 +101,13 @@ class Explanation:
 
 
 def explain_batch(
-    admin: Admin, status: QueryStatus, number: int, stream: str | None, deadline: Deadline
+    admin: Admin, names: QueryNames, history: History, batch: Explanation, deadline: Deadline
 ) -> Explanation:
-    """Gather the evidence about a batch of a query."""
-    batch = find_batch(status.history, number, stream)
+    """Gather the evidence about a batch of a query that `find_batch` has looked up."""
     fates: list[TaskFate] = []
     unseen: list[str] = []
     if batch.decision is not None:
-        known = batch.evidence(status.names)
+        known = batch.evidence(names)
         try:
             known = ask_all(admin.kafka, known, deadline)
         except EosSinkError as error:
@@ -117,8 +115,8 @@ def explain_batch(
         fates = decided_fates(batch, known)
     elif batch.known is Known.NOT_DECIDED:
         try:
-            states = admin.list_transactions(f"{status.names.group}-", deadline, ended=True)
-            fates = undecided_fates(status.names, status.decision, states)
+            states = admin.list_transactions(f"{names.group}-", deadline, ended=True)
+            fates = undecided_fates(names, history.decision, states)
         except EosSinkError as error:
             unseen.append(str(error))
     return replace(batch, fates=tuple(fates), unseen=tuple(unseen))

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from eos_sink.decision_log.codec import decode, is_moved
 from eos_sink.errors import OperatorNeededError
 from eos_sink.identity import DEFAULT_PREFIX, QueryNames
-from eos_sink.kafka.admin_interface import LogLine
+from eos_sink.kafka.admin_interface import Admin, LogLine
+from eos_sink.kafka.deadline import Deadline
 from eos_sink.protocol.model import BatchId, Decision, LogRecord
 from eos_sink.protocol.values import Position
 
@@ -125,3 +126,32 @@ def histories(records: Iterable[Written], unreadable: Iterable[Unreadable]) -> d
             latest = None
         found[query] = History(query, known, latest)
     return found
+
+
+def read_histories(
+    admin: Admin, prefix: str, deadline: Deadline
+) -> dict[QueryNames, History] | None:
+    """Read all records of every query; None if there is no log.
+
+    Args:
+        prefix: as in `find_names`.
+    """
+    page = admin.read_log({}, deadline)
+    if page is None:
+        return None
+    return {
+        find_names(each, prefix): each for each in histories(*read_records(page.lines)).values()
+    }
+
+
+def find_names(history: History, prefix: str) -> QueryNames:
+    """The names of a query in Kafka.
+
+    Args:
+        prefix: tried first if no record can be read.
+    """
+    if history.latest:
+        return QueryNames.of_record(history.query, history.latest.record.prefix)
+    if history.query.startswith(prefix):
+        return QueryNames.of_record(history.query, prefix)
+    return QueryNames.of_shown(history.query) or QueryNames(prefix, history.query)

@@ -15,13 +15,19 @@ from eos_sink.identity import QueryNames
 from eos_sink.kafka.admin_interface import Admin
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Unseen
-from eos_sink.ops.history import History, Unreadable, Written, histories, read_records
+from eos_sink.ops.history import (
+    History,
+    Unreadable,
+    Written,
+    find_names,
+    histories,
+    read_records,
+)
 from eos_sink.ops.status import (
     Problem,
     QueryStatus,
     QueryTransaction,
     Snapshot,
-    find_names,
     group_by_query,
 )
 from eos_sink.protocol.model import Decision
@@ -64,17 +70,14 @@ class Observer:
         self._ask_again_ms: dict[Transaction, int] = {}
         self._problems: list[Problem] = []
 
-    def look(self, deadline: Deadline, *, keep: int = _KEPT) -> Snapshot:
+    def look(self, deadline: Deadline) -> Snapshot:
         """Take a snapshot.
-
-        Args:
-            keep: how many records of each query to keep.
 
         Raises:
             EosSinkError: the log cannot be read, and no missing permission is the reason.
         """
         self._problems = []
-        log, new = self._read_log(keep, deadline)
+        log, new = self._read_log(deadline)
         known = histories(chain.from_iterable(self._records.values()), self._unreadable)
         names = {query: find_names(history, self._prefix) for query, history in known.items()}
         states = group_by_query(self._list_open(deadline), names)
@@ -101,7 +104,7 @@ class Observer:
         unreadable, problems = tuple(self._unreadable), tuple(self._problems)
         return Snapshot(at_ms, log, queries, unknown, unreadable, problems, tuple(new), unrecorded)
 
-    def _read_log(self, keep: int, deadline: Deadline) -> tuple[bool, list[Written]]:
+    def _read_log(self, deadline: Deadline) -> tuple[bool, list[Written]]:
         """Return True if there is a log, and its new records."""
         try:
             page = self._admin.read_log(self._ends, deadline)
@@ -119,7 +122,7 @@ class Observer:
         for written in new:
             records = self._records.setdefault(written.query, [])
             records.append(written)
-            del records[:-keep]
+            del records[:-_KEPT]
         self._unreadable += unreadable
         return True, new
 

@@ -249,16 +249,3 @@ def group_by_query(
         query = queries.get(match[1]) if match else None
         by_query.setdefault(query, []).append(state)
     return by_query
-
-
-def find_names(history: History, prefix: str) -> QueryNames:
-    """The names of a query in Kafka.
-
-    Args:
-        prefix: tried first if no record can be read.
-    """
-    if history.latest:
-        return QueryNames.of_record(history.query, history.latest.record.prefix)
-    if history.query.startswith(prefix):
-        return QueryNames.of_record(history.query, prefix)
-    return QueryNames.of_shown(history.query) or QueryNames(prefix, history.query)

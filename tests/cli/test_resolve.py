@@ -14,15 +14,14 @@ from eos_sink import cli
 from eos_sink.cli import resolve_command
 from eos_sink.cli.live_run import check_driver
 from eos_sink.cli.output import CommandError, render
-from eos_sink.cli.query_name import find_query, list_queries
+from eos_sink.cli.query_name import find_query
 from eos_sink.cli.resolve_command import make_report
-from eos_sink.decision_log.codec import encode
 from eos_sink.driver.processes import current_run
 from eos_sink.identity import DEFAULT_PREFIX, QueryNames, query_identity
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka_config.acls import Resource
 from eos_sink.ops.resolve import Choice, gather_evidence
-from eos_sink.protocol.model import LogRecord, Run
+from eos_sink.protocol.model import Run
 from tests.fakes.admin import FakeAdmin
 from tests.ops.operator import Operator, bring_into_doubt
 from tests.protocol.driver import Driver, Job, once
@@ -78,9 +77,6 @@ def test_a_query_is_found_under_its_prefix(prefix: str) -> None:
     for given in ("sales", BY_ID):
         with pytest.raises(CommandError):
             find_query(given, [*KNOWN, theirs])
-    record = LogRecord(1, None, "w", prefix=prefix)
-    log = {theirs.log_key: encode(record), BY_ID: b'{"format": 2, "moved": "team-"}', "x": b"?"}
-    assert list_queries(log) == [theirs, QueryNames(DEFAULT_PREFIX, "x")]
 
 
 def test_without_a_log_the_whole_name_is_needed() -> None:

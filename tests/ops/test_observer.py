@@ -9,9 +9,9 @@ import pytest
 from eos_sink.identity import DEFAULT_PREFIX, QueryNames, TaskId
 from eos_sink.kafka_config.acls import Resource
 from eos_sink.ops.alerts import AlertKind, find_alerts
-from eos_sink.ops.history import History, Written
+from eos_sink.ops.history import History, Written, find_names
 from eos_sink.ops.status import Driver as Driving
-from eos_sink.ops.status import find_names, group_by_query
+from eos_sink.ops.status import group_by_query
 from eos_sink.protocol.model import BatchId, LogRecord
 from eos_sink.protocol.outcome import Outcome
 from eos_sink.protocol.values import Position, Transaction, TransactionState, TransactionStatus
