@@ -1,6 +1,6 @@
 """A Spark standalone cluster on this machine: a master and workers, each its own session.
 
-    with StandaloneCluster(tmp_path / "spark") as cluster:
+    with closing(StandaloneCluster(tmp_path / "spark")) as cluster:
         builder.master(cluster.url).config(map=cluster.conf)
         cluster.workers[0].kill_executor()      # the JVM that runs tasks, with their Python
         cluster.workers[1].kill()               # a machine is lost: worker, executors, Python
@@ -19,7 +19,6 @@ import urllib.error
 import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import psutil
@@ -218,17 +217,6 @@ class StandaloneCluster:
         for daemon in (*self.workers, self.master):
             daemon.kill()
         self._watchdog.close()
-
-    def __enter__(self) -> StandaloneCluster:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _state(self) -> dict[str, Any]:
         """What the master's page says; nothing while it does not answer."""

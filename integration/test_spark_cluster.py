@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import psutil
@@ -36,7 +37,7 @@ IMPATIENT = {
 @pytest.fixture(scope="module")
 def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandaloneCluster]:
     """Two machines and a master."""
-    with StandaloneCluster(tmp_path_factory.mktemp("standalone")) as cluster:
+    with closing(StandaloneCluster(tmp_path_factory.mktemp("standalone"))) as cluster:
         yield cluster
 
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import sysconfig
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pyspark
@@ -111,7 +112,7 @@ def settings(
     if request.param != "standalone":
         yield {"spark.master": request.param}
         return
-    with StandaloneCluster(tmp_path / "cluster") as cluster:
+    with closing(StandaloneCluster(tmp_path / "cluster")) as cluster:
         yield {"spark.master": cluster.url, **cluster.conf}
 
 

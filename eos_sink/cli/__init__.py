@@ -112,9 +112,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
             shown = printable(error.message) + printable(shown, lines=True)
         print(f"eos-sink: {shown}", file=sys.stderr)
         return _CANNOT_RUN
-    except KeyboardInterrupt:
-        print("eos-sink: interrupted", file=sys.stderr)
-        return _INTERRUPTED
     except BrokenPipeError:
         # The reader of the pipe is gone. Python would report that again when it closes stdout.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -17,10 +17,9 @@ from eos_sink.kafka.interfaces import Kafka
 from eos_sink.options import SinkOptions
 from eos_sink.protocol.hanging_errors import outcome_unknown
 from eos_sink.protocol.model import Decision, LogRecord, Numbering, Override
-from eos_sink.protocol.values import Hanging, Place, TransactionState, TransactionStatus
+from eos_sink.protocol.values import COMMITTED, Hanging, Place, TransactionState, TransactionStatus
 
 _LOGGER = logging.getLogger("eos_sink.driver")
-_COMMITTED = (TransactionStatus.PREPARE_COMMIT, TransactionStatus.COMPLETE_COMMIT)
 
 
 def topics_of(options: SinkOptions, decision: Decision | None) -> frozenset[str]:
@@ -104,7 +103,7 @@ def was_committed(
     is_driver = transaction.transactional_id == names.driver
     state = driver if is_driver and driver is not None else hanging.state
     is_latest = state.transaction == transaction
-    if is_latest and state.status in _COMMITTED:
+    if is_latest and state.status in COMMITTED:
         return True
     # Where the brokers abort, the id has the next epoch.
     expired = replace(transaction, epoch=transaction.epoch + 1)

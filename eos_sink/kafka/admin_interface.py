@@ -48,11 +48,6 @@ class LogPage:
     ends: Mapping[int, int] = field(default_factory=dict)
     recreated: bool = False
 
-    @property
-    def latest(self) -> dict[str, bytes]:
-        """The last value under each key."""
-        return {line.key: line.value for line in self.lines}
-
 
 @dataclass(frozen=True)
 class PartitionOffsets:
@@ -68,6 +63,21 @@ class PartitionOffsets:
     start: int
     stable: int
     end: int
+
+
+@dataclass(frozen=True)
+class BlockingTransaction:
+    """A transaction behind which read_committed readers wait.
+
+    Attributes:
+        transactional_id: None: no coordinator names it, or it may not be seen.
+    """
+
+    producer_id: int
+    transactional_id: str | None
+
+    def __str__(self) -> str:
+        return self.transactional_id or f"producer id {self.producer_id}"
 
 
 @dataclass(frozen=True)
@@ -161,10 +171,9 @@ class Admin(Protocol):
 
     def blocking_transactions(
         self, topic: str, stable: Mapping[int, int], deadline: Deadline
-    ) -> Mapping[int, str]:
-        """The transaction that begins at the last stable offset of each partition, by its
-        transactional id, or its producer id where the id may not be seen. Leaves out partitions
-        whose transaction is unknown."""
+    ) -> Mapping[int, BlockingTransaction]:
+        """The transaction that begins at the last stable offset of each partition. Leaves out
+        partitions whose transaction is unknown."""
 
     def list_groups(self, prefix: str, deadline: Deadline) -> Sequence[str] | Unseen:
         """Consumer groups whose names start with `prefix`, as far as they may be seen."""

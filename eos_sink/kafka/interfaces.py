@@ -18,6 +18,7 @@ from eos_sink.protocol.values import (
     EndOutcome,
     Hanging,
     HangingLook,
+    Headers,
     MemberState,
     Place,
     Position,
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
     # Only tasks need pyarrow.
     from eos_sink.kafka.rows import Rows
     from eos_sink.kafka.topic_traces import OnRow, PartitionTail
-
-Headers = Sequence[tuple[str, bytes | None]]
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from eos_sink.kafka.interfaces import Headers
-from eos_sink.protocol.values import ProducerIdentity
+from eos_sink.protocol.values import Headers, ProducerIdentity
 
 OnRow = Callable[
     [ProducerIdentity, str, "bytes | None", "bytes | None", "Headers | None", int], None

@@ -32,6 +32,7 @@ from eos_sink.kafka.wire import Wire
 from eos_sink.kafka_config.acls import Acl, permission_error
 from eos_sink.kafka_config.broker_versions import VERIFICATION, check_broker, check_verification
 from eos_sink.protocol.values import (
+    COMMITTED,
     EndOutcome,
     Hanging,
     HangingLook,
@@ -240,17 +241,18 @@ class KafkaPythonControl:
         return hanging.end_hanging(self.wire, ended, commit, deadline)
 
     def list_open(self, prefix: str, deadline: Deadline) -> list[str]:
-        return self._list(prefix, [TransactionStatus.ONGOING], deadline)
+        return self._list(prefix, (TransactionStatus.ONGOING,), deadline)
 
     def list_committed(self, prefix: str, deadline: Deadline) -> list[str]:
-        committed = [TransactionStatus.PREPARE_COMMIT, TransactionStatus.COMPLETE_COMMIT]
-        return self._list(prefix, committed, deadline)
+        return self._list(prefix, COMMITTED, deadline)
 
     def list_all(self, prefix: str, deadline: Deadline) -> list[str]:
         """Every transactional id that starts with `prefix`, cluster-wide."""
-        return self._list(prefix, [], deadline)
+        return self._list(prefix, (), deadline)
 
-    def _list(self, prefix: str, states: list[TransactionStatus], deadline: Deadline) -> list[str]:
+    def _list(
+        self, prefix: str, states: Iterable[TransactionStatus], deadline: Deadline
+    ) -> list[str]:
         found = [row.transactional_id for row in self._list_rows(deadline, states)]
         # Kafka silently leaves out ids that may not be described. Describing one raises an error.
         self.describe([f"{prefix}{_PROBE}"], deadline)

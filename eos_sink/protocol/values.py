@@ -4,6 +4,7 @@ end with. `eos_sink.kafka` returns and raises these.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import NamedTuple
@@ -12,6 +13,8 @@ from eos_sink.errors import FailureKind
 
 Place = tuple[str, int]
 """Topic and partition."""
+Headers = Sequence[tuple[str, bytes | None]]
+"""Of a Kafka record."""
 
 
 @dataclass(frozen=True, order=True)
@@ -62,6 +65,7 @@ class TransactionStatus(Enum):
     """The coordinator does not know the id (expired or never used)."""
 
 
+COMMITTED = (TransactionStatus.PREPARE_COMMIT, TransactionStatus.COMPLETE_COMMIT)
 _ENDING = (
     TransactionStatus.PREPARE_COMMIT,
     TransactionStatus.PREPARE_ABORT,

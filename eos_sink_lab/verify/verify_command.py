@@ -104,7 +104,8 @@ def run(arguments: argparse.Namespace) -> Report:
                 deadline = Deadline(arguments.timeout)
                 # Without the names, what was read is still worth a report.
                 with suppress(EosSinkError):
-                    return admin.blocking_transactions(arguments.topic, stable, deadline)
+                    found = admin.blocking_transactions(arguments.topic, stable, deadline)
+                    return {number: str(each) for number, each in found.items()}
                 return {}
 
             with Progress(None if arguments.quiet else sys.stderr) as meter:

@@ -7,7 +7,7 @@ import shutil
 import time
 import traceback
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 
 from eos_sink.options import parse_options
 from eos_sink_lab.testing import Faults, KafkaCluster, start_kafka
@@ -212,6 +212,6 @@ class _Run:
         if self._spark is None:
             self._journal.say("starting a Spark master and two workers")
             self._spark = self._stack.enter_context(
-                StandaloneCluster(self._settings.home / "spark", workers=2, cores=6)
+                closing(StandaloneCluster(self._settings.home / "spark", workers=2, cores=6))
             )
         return self._spark

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import io
 import json
+import sys
 from collections.abc import Callable
 
 import pytest
 from rich.console import Console
 
+import eos_sink.__main__ as program
 from eos_sink import cli
 from eos_sink.cli.output import CommandError
 from eos_sink.cli.watch_command import JsonLines, Lines, Picture, View, draw_bars, make_view
@@ -125,7 +127,8 @@ def test_ctrl_c_within_a_call_of_the_kafka_client_ends_the_command(
         raise SystemError("returned a result with an exception set") from KeyboardInterrupt()
 
     monkeypatch.setattr(Observer, "look", interrupted)
-    assert cli.main([command, "--bootstrap-server", "127.0.0.1:1"]) == code
+    monkeypatch.setattr(sys, "argv", ["eos-sink", command, "--bootstrap-server", "127.0.0.1:1"])
+    assert program.main() == code
 
 
 @pytest.mark.parametrize("command", ["watch", "status"])

@@ -6,9 +6,8 @@ from collections import defaultdict
 from dataclasses import replace
 
 from eos_sink.kafka.admin_interface import Quorum
-from eos_sink.kafka.interfaces import Headers
 from eos_sink.kafka.topic_traces import ANY_EPOCH, PartitionTail, Trace
-from eos_sink.protocol.values import ProducerIdentity, TransactionStatus
+from eos_sink.protocol.values import Headers, ProducerIdentity, TransactionStatus
 from tests.contract.harness import SESSION_MS, TIMEOUT_MS, Harness, Task
 from tests.contract.reading import KEY, append
 
@@ -89,7 +88,6 @@ class AdminContract:
         page = harness.admin().read_log({}, harness.deadline())
         assert page is not None
         assert [line.value for line in page.lines if line.key == KEY] == [b"1", b"2"]
-        assert page.latest == {KEY: b"2", OTHER: b"o"}
 
     def test_only_what_has_come_since_is_read(self, harness: Harness) -> None:
         admin = harness.admin()
@@ -216,7 +214,9 @@ class AdminContract:
         (offset,) = open_.write(topic, b"o", partition=1)
         admin, deadline = harness.admin(), harness.deadline()
         found = admin.blocking_transactions(topic, {0: 2, 1: offset, 2: 0}, deadline)
-        assert found == {1: open_.transactional_id}
+        assert {n: each.transactional_id for n, each in found.items()} == {
+            1: open_.transactional_id
+        }
         assert admin.blocking_transactions(topic, {1: offset + 1}, deadline) == {}
         missing = f"missing-{harness.names.query}"
         assert admin.blocking_transactions(missing, {0: 0}, deadline) == {}

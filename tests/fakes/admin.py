@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from eos_sink.errors import OutcomeUnknownError
 from eos_sink.kafka.admin_interface import (
     Admin,
+    BlockingTransaction,
     Broker,
     LogLine,
     LogPage,
@@ -107,9 +108,9 @@ class FakeAdmin:
 
     def blocking_transactions(
         self, topic: str, stable: Mapping[int, int], deadline: Deadline
-    ) -> Mapping[int, str]:
+    ) -> Mapping[int, BlockingTransaction]:
         return {
-            log.partition: entry.txn.transactional_id
+            log.partition: BlockingTransaction(entry.txn.producer_id, entry.txn.transactional_id)
             for log in self._partitions(topic)
             for entry in log.all_from(log.last_stable)[:1]
             if entry.txn.outcome is Outcome.OPEN and stable.get(log.partition) == entry.offset

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 from eos_sink.errors import EosSinkError
+from eos_sink.kafka.admin_interface import BlockingTransaction
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.hanging import find_open
 from eos_sink.kafka.shared_clients import SharedClients
@@ -13,7 +14,7 @@ from eos_sink.kafka.shared_clients import SharedClients
 
 def find_blocking_transactions(
     clients: SharedClients, topic: str, stable: Mapping[int, int], deadline: Deadline
-) -> dict[int, str]:
+) -> dict[int, BlockingTransaction]:
     """See `eos_sink.kafka.admin_interface.Admin.blocking_transactions`."""
     control = clients.control()
     producers: dict[int, int] = {}
@@ -26,4 +27,4 @@ def find_blocking_transactions(
             if each.start == stable.get(each.place[1])
         }
         names = control.name_producers(producers.values(), deadline) if producers else {}
-    return {n: names.get(each, f"producer id {each}") for n, each in producers.items()}
+    return {n: BlockingTransaction(each, names.get(each)) for n, each in producers.items()}

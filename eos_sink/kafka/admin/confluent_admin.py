@@ -14,6 +14,7 @@ from confluent_kafka import KafkaError
 from eos_sink.errors import ClusterError
 from eos_sink.kafka import admin_requests
 from eos_sink.kafka.admin_interface import (
+    BlockingTransaction,
     Broker,
     LogLine,
     LogPage,
@@ -117,7 +118,7 @@ class ConfluentAdmin:
 
     def blocking_transactions(
         self, topic: str, stable: Mapping[int, int], deadline: Deadline
-    ) -> Mapping[int, str]:
+    ) -> Mapping[int, BlockingTransaction]:
         from eos_sink.kafka.admin.blocking_transactions import find_blocking_transactions
 
         return find_blocking_transactions(self._clients, topic, stable, deadline)

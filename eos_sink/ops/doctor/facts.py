@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from operator import itemgetter
 from typing import TypeVar
 
 from eos_sink.decision_log.codec import newer_format
@@ -16,6 +17,7 @@ from eos_sink.errors import EosSinkError
 from eos_sink.identity import DEFAULT_PREFIX, QueryNames
 from eos_sink.kafka.admin_interface import (
     Admin,
+    BlockingTransaction,
     Broker,
     BrokerSetting,
     LogPage,
@@ -126,20 +128,14 @@ class Holder:
 
     Attributes:
         offset: its first one there.
-        name: its transactional id, or its producer id where the id may not be seen.
         state: of its transactional id; None: it is not the query's.
     """
 
     topic: str
     partition: int
     offset: int
-    name: str
+    transaction: BlockingTransaction
     state: TransactionState | None
-
-    @property
-    def unidentified(self) -> bool:
-        """See `Admin.blocking_transactions`."""
-        return self.name.startswith("producer id ")
 
     @property
     def hangs(self) -> bool:
@@ -263,23 +259,26 @@ def _find_holders(
         if isinstance(found, tuple)
     }
 
-    def look() -> dict[tuple[str, int], str]:
+    def look() -> dict[tuple[str, int], BlockingTransaction]:
         return {
-            (topic, partition): name
+            (topic, partition): transaction
             for topic, places in stable.items()
             if places
-            for partition, name in admin.blocking_transactions(topic, places, deadline).items()
+            for partition, transaction in admin.blocking_transactions(
+                topic, places, deadline
+            ).items()
         }
 
     found = look()
-    own = {name for name in found.values() if name.startswith(subject.start)}
+    ids = filter(None, (each.transactional_id for each in found.values()))
+    own = {name for name in ids if name.startswith(subject.start)}
     states = admin.describe_transactions(own, deadline) if own else {}
     # Asked again after the coordinators: one that has ended meanwhile holds nobody up.
     still = look() if found else {}
     return [
-        Holder(*place, stable[place[0]][place[1]], name, states.get(name))
-        for place, name in sorted(found.items())
-        if still.get(place) == name
+        Holder(*place, stable[place[0]][place[1]], each, states.get(each.transactional_id or ""))
+        for place, each in sorted(found.items(), key=itemgetter(0))
+        if still.get(place) == each
     ]
 
 

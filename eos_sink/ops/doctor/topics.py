@@ -235,17 +235,17 @@ def check_readers(facts: Facts) -> Verdict:
     for each in require(facts.holders, "what holds readers up"):
         if each.hangs:
             yield Finding.warning(
-                f"{each.topic}[{each.partition}]: transaction {each.name} has ended, and is open "
-                f"there from offset {each.offset} on",
+                f"{each.topic}[{each.partition}]: transaction {each.transaction} has ended, and is "
+                f"open there from offset {each.offset} on",
                 "Kafka has forgotten to end it there, because the partition had no leader "
                 "(KAFKA-20734). It holds read_committed readers up, and no timeout ends it.",
                 "Start the query, which ends it as it was ended elsewhere "
                 "(docs/runbook.md#readers-stuck).",
             )
-        if each.unidentified:
+        if each.transaction.transactional_id is None:
             why = Unseen("no coordinator names its transaction, or this principal may not see it")
             where = f"{each.topic}[{each.partition}] from offset {each.offset} on"
-            yield Finding.unseen(f"{each.name}, which holds readers up at {where}", why)
+            yield Finding.unseen(f"{each.transaction}, which holds readers up at {where}", why)
     return "no transaction of the query that has ended holds readers up" if facts.named else ""
 
 

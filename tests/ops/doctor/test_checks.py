@@ -7,7 +7,12 @@ from typing import Any
 
 import pytest
 
-from eos_sink.kafka.admin_interface import Clock, MemberDescription, Quorum
+from eos_sink.kafka.admin_interface import (
+    BlockingTransaction,
+    Clock,
+    MemberDescription,
+    Quorum,
+)
 from eos_sink.kafka.interfaces import PartitionState, Unseen
 from eos_sink.kafka_config.acls import Acl, Resource
 from eos_sink.kafka_config.destinations import Destinations
@@ -59,7 +64,9 @@ def test_without_faults_every_check_is_ok() -> None:
 
 def holder(status: TransactionStatus) -> dict[str, Any]:
     name = f"eos-sink-{QUERY}-0-3"
-    return {"holders": [Holder("readings", 2, 40, name, state(name, status))]}
+    return {
+        "holders": [Holder("readings", 2, 40, BlockingTransaction(7, name), state(name, status))]
+    }
 
 
 def test_an_open_transaction_of_a_batch_that_is_written_is_no_fault() -> None:
@@ -304,7 +311,7 @@ CASES: list[tuple[Check, Level, dict[str, Any], str, str]] = [
     (
         Check.READERS,
         UNSEEN,
-        {"holders": [Holder("readings", 2, 40, "producer id 7", None)]},
+        {"holders": [Holder("readings", 2, 40, BlockingTransaction(7, None), None)]},
         "producer id 7, which holds readers up at readings[2] from offset 40 on",
         "",
     ),
