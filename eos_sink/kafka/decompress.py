@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from eos_sink.kafka.internals import put_plain, take_compressed
+
 _SNAPPY, _LZ4, _ZSTD = 2, 3, 4  # CompressionType.java
 _STREAMS = {_LZ4: "lz4", _ZSTD: "zstd"}
 # SnappyOutputStream.java, which Java producers use: blocks, each with its length in front.
@@ -20,16 +22,18 @@ def decompress(batch: Any) -> None:
         ValueError, OSError: the data is corrupt.
     """
     codec = batch.compression_type
-    if batch._decompressed or not batch.records_count or codec not in (_SNAPPY, *_STREAMS):
+    if not batch.records_count or codec not in (_SNAPPY, *_STREAMS):
+        return
+    data = take_compressed(batch)
+    if data is None:
         return
     import pyarrow as pa
 
-    data = bytes(batch._buffer[batch._pos :])
     if codec == _SNAPPY:
         plain = b"".join(map(_decompress_snappy, _split_blocks(data)))
     else:
         plain = pa.CompressedInputStream(pa.BufferReader(data), _STREAMS[codec]).read()
-    batch._buffer, batch._pos, batch._decompressed = bytearray(plain), 0, True
+    put_plain(batch, plain)
 
 
 def _split_blocks(data: bytes) -> list[bytes]:

@@ -1,4 +1,4 @@
-"""Sends any Kafka request over kafka-python's connections, with its private API.
+"""Sends any Kafka request over kafka-python's connections.
 
 KafkaAdminClient has no public method for that. `tests/kafka/test_wire.py` fails if a new version
 changes what is used here.
@@ -11,7 +11,6 @@ from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
 from itertools import cycle
 from typing import Any, NamedTuple, TypeVar
 
-from kafka import KafkaAdminClient
 from kafka import errors as kafka_errors
 from kafka.future import Future
 from kafka.net import connection
@@ -25,6 +24,7 @@ from kafka.protocol.metadata import (
 
 from eos_sink.errors import ClusterError
 from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.internals import AdminClient, add_node, forget_coordinator
 from eos_sink.protocol.values import Place
 
 K = TypeVar("K")
@@ -59,20 +59,7 @@ def _has_no_secret(record: logging.LogRecord) -> bool:
     )
 
 
-class _Admin(KafkaAdminClient):  # type: ignore[misc]
-    """Ends its thread if it cannot connect. kafka-python leaves it running."""
-
-    def __init__(self, **settings: Any) -> None:
-        try:
-            super().__init__(**settings)
-        except BaseException:
-            if hasattr(self, "_net"):
-                self._closed = False
-                self.close()
-            raise
-
-
-def _connect(settings: dict[str, object], deadline: Deadline) -> KafkaAdminClient:
+def _connect(settings: dict[str, object], deadline: Deadline) -> AdminClient:
     """Try each bootstrap server in turn. kafka-python tries a random one, and waits until the
     deadline if it accepts the connection without an answer."""
     servers = settings["bootstrap_servers"]
@@ -80,7 +67,7 @@ def _connect(settings: dict[str, object], deadline: Deadline) -> KafkaAdminClien
     for server in cycle(servers):
         soon = deadline.within(_FIRST_ANSWER_S if len(servers) > 1 else deadline.left)
         try:
-            return _Admin(
+            return AdminClient(
                 **{**settings, "bootstrap_servers": [server]},
                 max_in_flight_requests_per_connection=_PIPELINE,
                 bootstrap_timeout_ms=int(soon.left * 1000),
@@ -108,7 +95,7 @@ class Wire:
         for name in (connection.__name__, parser.__name__):
             logging.getLogger(name).addFilter(_has_no_secret)
         self._client = _connect(settings, deadline)
-        self._manager = self._client._manager
+        self._manager = self._client.manager
         self._leaders: dict[Place, Leader] = {}
 
     def run(self, step: Callable[..., Coroutine[Any, Any, T]], *given: Any) -> T:
@@ -138,9 +125,8 @@ class Wire:
             return node
         name = f"{node}-lane-{number}"
         # Set each time, since a broker may have another address after a restart.
-        self._manager.cluster._coordinator_brokers[name] = MetadataResponse.MetadataResponseBroker(
-            name, broker.host, broker.port, None
-        )
+        address = MetadataResponse.MetadataResponseBroker(name, broker.host, broker.port, None)
+        add_node(self._manager.cluster, address)
         return name
 
     def send(self, request: Any, node: int | str | None, deadline: Deadline) -> Any:
@@ -208,9 +194,7 @@ class Wire:
         )
 
     def forget_coordinator(self, transactional_id: str) -> None:
-        self._manager.cluster._coordinators.pop(
-            (CoordinatorType.TRANSACTION, transactional_id), None
-        )
+        forget_coordinator(self._manager.cluster, CoordinatorType.TRANSACTION, transactional_id)
 
     @staticmethod
     def find_coordinators_request(

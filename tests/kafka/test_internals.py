@@ -1,0 +1,48 @@
+"""The private attributes of kafka-python that are used here are there.
+
+It runs with the release that is installed; with another one, look at `eos_sink.kafka.internals`.
+"""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+from kafka import KafkaAdminClient
+from kafka.cluster import ClusterMetadata
+from kafka.protocol.metadata import MetadataResponse
+from kafka.record import MemoryRecords
+
+from eos_sink.kafka.internals import add_node, forget_coordinator, put_plain, take_compressed
+from tests.kafka.record_batches import batch_bytes
+
+
+@pytest.mark.parametrize("attribute", ["_manager", "_net", "_closed"])
+def test_an_admin_client_sets_them(attribute: str) -> None:
+    assert f"self.{attribute} = " in inspect.getsource(KafkaAdminClient.__init__)
+
+
+def test_a_node_that_is_added_has_an_address() -> None:
+    cluster = ClusterMetadata(bootstrap_servers=["nowhere:1"])
+    assert cluster.broker_metadata("a lane") is None
+    add_node(cluster, MetadataResponse.MetadataResponseBroker("a lane", "h", 2, None))
+    found = cluster.broker_metadata("a lane")
+    assert (found.host, found.port) == ("h", 2)
+
+
+def test_a_coordinator_is_kept_under_its_kind_and_name() -> None:
+    cluster = ClusterMetadata(bootstrap_servers=["nowhere:1"])
+    cluster._coordinators["kind", "name"] = 3
+    forget_coordinator(cluster, "kind", "name")
+    forget_coordinator(cluster, "kind", "name")
+    assert "self._coordinators" in inspect.getsource(ClusterMetadata.get_coordinator)
+
+
+def test_the_records_of_a_batch_can_be_taken_and_put_back_decompressed() -> None:
+    batch = MemoryRecords(bytes(batch_bytes(5, b"old"))).next_batch()
+    other = MemoryRecords(bytes(batch_bytes(5, b"new"))).next_batch()
+    records = take_compressed(other)
+    assert records is not None
+    put_plain(batch, records)
+    assert take_compressed(batch) is None
+    assert [row.value for row in batch] == [b"new"]
