@@ -13,8 +13,6 @@ from eos_sink_lab.testing.java import spark_environment
 from eos_sink_lab.testing.process_tree import ProcessTree
 
 _PROGRAM = Path(__file__).parent / "programs" / "flights_to_kafka.py"
-FALLBACK = "kafka-at-least-once"
-"""A format written in Python, for the comparison where Spark's own sink is not available."""
 
 # The driver starts many times, so the JVM's start is kept short: Spark's own classes are not
 # verified (measured: a tenth of the CPU time of a start), and C2 does not pay off.
@@ -92,8 +90,6 @@ class DriverProgram:
         command += ["--format", self.sink]
         # Without an installation the package is found by its directory.
         paths = [str(Path(eos_sink.__file__).parent.parent), os.environ.get("PYTHONPATH", "")]
-        if self.sink == FALLBACK:
-            paths.append(str(_PROGRAM.parent / "fallback"))
         environ = {
             **spark_environment(),
             **self.watchdog,

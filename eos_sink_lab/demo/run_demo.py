@@ -15,7 +15,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from eos_sink_lab.demo import flights
 from eos_sink_lab.demo.demo_result import DemoError, DemoResult, Progress, RunResult
-from eos_sink_lab.demo.driver_program import FALLBACK, DriverProgram
+from eos_sink_lab.demo.driver_program import DriverProgram
 from eos_sink_lab.demo.run_watch import Watch
 from eos_sink_lab.demo.strikes import Strike, plan_strikes
 from eos_sink_lab.demo.struck_run import StruckRun
@@ -45,7 +45,7 @@ class DemoOptions:
         seed: of the moments.
         keep: keep logs, checkpoints and topics.
         bootstrap: an existing cluster; None: start one.
-        compare: run Spark's own sink too.
+        compare: run Spark's own sink too, if its jars can be had.
     """
 
     rows: int = flights.ALL_FLIGHTS
@@ -95,9 +95,7 @@ def run_demo(options: DemoOptions, progress: Progress) -> DemoResult:
                     return _run(program, data.batches, strikes, progress)
 
             ours = run("exactly-once", "kafka-eos")
-            other = None
-            if options.compare:
-                other = run("at-least-once", "kafka" if jars else FALLBACK, jars)
+            other = run("at-least-once", "kafka", jars) if jars else None
         finished = ours.perfect
         kept = str(work) if options.keep or not finished else None
         return DemoResult(ours, other, len(strikes), kept)
@@ -143,7 +141,7 @@ def _find_jars(progress: Progress) -> Path | None:
     try:
         return spark_kafka_jars(progress.say)
     except DownloadError as error:
-        progress.say(f"{error}\nA small at-least-once writer in Python takes its place.")
+        progress.say(f"{error}\nThere is no comparison without Spark's own sink.")
         return None
 
 
