@@ -41,7 +41,8 @@ def may_be_alive(run: Run | None, hosts: Collection[str] | None) -> bool:
 def read_log(
     kafka: Kafka, names: QueryNames, deadline: Deadline, *, create: bool = False
 ) -> Entry | None:
-    """The query's latest record; None if there is no log.
+    """The query's latest record as a driver reads it; None if there is no log. `read_histories` does
+    not wait for a decision that is being written, nor stop at a record that cannot be read.
 
     Args:
         create: create the log's topic if it does not exist.
