@@ -41,8 +41,10 @@ def may_be_alive(run: Run | None, hosts: Collection[str] | None) -> bool:
 def read_log(
     kafka: Kafka, names: QueryNames, deadline: Deadline, *, create: bool = False
 ) -> Entry | None:
-    """The query's latest record as a driver reads it; None if there is no log. `read_histories` does
-    not wait for a decision that is being written, nor stop at a record that cannot be read.
+    """The query's latest record as a driver reads it; None if there is no log.
+
+    `read_histories` neither waits for a decision that is being written, nor stops at a record that
+    cannot be read.
 
     Args:
         create: create the log's topic if it does not exist.

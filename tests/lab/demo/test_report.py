@@ -6,11 +6,13 @@ import argparse
 import importlib.util
 import json
 import signal
+import sys
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+import eos_sink.__main__ as program
 from eos_sink import cli
 from eos_sink.cli.output import CommandError, Mood, Report, render
 from eos_sink_lab.demo import demo_command
@@ -101,7 +103,8 @@ def run_with(monkeypatch: pytest.MonkeyPatch, outcome: object) -> int:
 
     monkeypatch.setattr(signal, "signal", lambda *_: None)
     monkeypatch.setattr(demo_command, "run", run)
-    return cli.main(["demo"])
+    monkeypatch.setattr(sys, "argv", ["eos-sink", "demo"])
+    return program.main()
 
 
 @pytest.mark.parametrize(
