@@ -131,14 +131,21 @@ def _end(
     arguments: argparse.Namespace,
 ) -> Report:
     """Commit what is decided, or end what is not."""
-    from eos_sink.ops.transactions import commit_decided, end_undecided
+    from eos_sink.ops.transactions import (
+        check_decided,
+        check_undecided,
+        commit_decided,
+        end_undecided,
+    )
     from eos_sink.protocol.values import EndOutcome
 
     commit, force = arguments.action == "commit", arguments.force
     status = _find_query(snapshot, chosen)
-    for each in chosen:
-        _check_decision(each, arguments)
-    if not commit or force:
+    transactions = [each.state.transaction for each in chosen]
+    if commit and not force:
+        check_decided(status.names, status.decision, transactions)
+    else:
+        check_undecided(status.names, status.decision, transactions, command_line(arguments))
         check_driver(status.names, status.run, status.hosts, take_over=arguments.take_over)
     if force:
         _confirm_force(arguments, chosen[0].transactional_id)
@@ -150,10 +157,7 @@ def _end(
         )
         warning = f"{arguments.action} {len(chosen)} of {status.query}: {what}."
         confirm([warning], status.query, "the query's name", "--yes")
-    names = chosen[0].names
-    assert names is not None
-    kafka, deadline = admin.kafka, Deadline(arguments.timeout)
-    transactions = [each.state.transaction for each in chosen]
+    names, kafka, deadline = status.names, admin.kafka, Deadline(arguments.timeout)
     seq = None
     if commit and not force:
         outcomes = commit_decided(kafka, names, transactions, deadline)
@@ -206,26 +210,6 @@ def _find_query(snapshot: Snapshot, chosen: Sequence[QueryTransaction]) -> Query
             f"version ({hidden.why}), so it is unknown what is decided"
         )
     return status
-
-
-def _check_decision(each: QueryTransaction, arguments: argparse.Namespace) -> None:
-    name, state = each.transactional_id, each.state
-    commit, force = arguments.action == "commit", arguments.force
-    if commit and not force and not each.decided:
-        raise CommandError(
-            f"{name}: no decision names this transaction ({state.status.value}, epoch "
-            f"{state.transaction.epoch}). Once committed, its rows would come twice when its batch "
-            "is replayed. Abort it, or start the query; --force commits it nevertheless"
-        )
-    if force and each.decided:
-        raise CommandError(f"{name} is decided: commit it without --force")
-    if not commit and each.decided:
-        reach = command_line(arguments)
-        command = sink_command("transactions", "commit", name, options=reach)
-        raise CommandError(
-            f"{name} is decided: it must become visible, and is never aborted. To commit it: "
-            f"{command}"
-        )
 
 
 def _confirm_force(arguments: argparse.Namespace, name: str) -> None:

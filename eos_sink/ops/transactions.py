@@ -19,8 +19,10 @@ from eos_sink.kafka.interfaces import Kafka
 from eos_sink.ops import RefusedChoice
 from eos_sink.ops.operator_run import moved, read_log, take_over
 from eos_sink.ops.status import QueryStatus, QueryTransaction, Snapshot, group_by_query
+from eos_sink.protocol.model import Decision
 from eos_sink.protocol.operator_errors import resolve_command
 from eos_sink.protocol.values import EndOutcome, Transaction, TransactionState, TransactionStatus
+from eos_sink.shell import sink_command
 
 TOOL = "eos-sink transactions"
 
@@ -69,13 +71,8 @@ def commit_decided(
     Raises:
         RefusedChoice: the decision does not name one of them.
     """
-    decided = _decided(read_log(kafka, names, deadline), names)
-    for transaction in transactions:
-        if transaction not in decided:
-            raise RefusedChoice(
-                f"No decision names {_describe(transaction)}: a commit would make rows visible "
-                "that a replay of their batch writes again."
-            )
+    entry = read_log(kafka, names, deadline)
+    check_decided(names, entry.decision if entry else None, transactions)
     return kafka.control().end(transactions, commit=True, deadline=deadline)
 
 
@@ -116,7 +113,7 @@ def end_undecided(  # noqa: PLR0913
             "The log has no record of the query, but transactions of it were committed before: see "
             f"{resolve_command(names, kafka.log_topic)}"
         )
-    _check_undecided(entry, names, transactions)
+    check_undecided(names, entry.decision, transactions)
     _check_open(kafka, transactions, deadline)
     with take_over(kafka, names, entry, TOOL, deadline) as (register, token):
         # In this order: what was described before the record belongs to a plan before it.
@@ -124,18 +121,47 @@ def end_undecided(  # noqa: PLR0913
         return written, kafka.control().end(transactions, commit=commit, deadline=deadline)
 
 
-def _check_undecided(entry: Entry, names: QueryNames, transactions: Iterable[Transaction]) -> None:
-    decided = _decided(entry, names)
+def check_decided(
+    names: QueryNames, decision: Decision | None, transactions: Iterable[Transaction]
+) -> None:
+    """Raises RefusedChoice: the decision does not name one of them."""
+    decided = decision.transactions(names) if decision else {}
     for transaction in transactions:
-        if names.parse_task(transaction.transactional_id) is None:
+        if transaction not in decided:
             raise RefusedChoice(
-                f"{transaction.transactional_id} belongs to no task of {names.query}. The "
-                "driver's own transaction ends within 40 s."
+                f"No decision names {_describe(transaction)}: once committed, its rows would come "
+                "twice when its batch is replayed. Abort it, or start the query; --force commits "
+                "it nevertheless."
+            )
+
+
+def check_undecided(
+    names: QueryNames,
+    decision: Decision | None,
+    transactions: Iterable[Transaction],
+    reach: str = "",
+) -> None:
+    """Check that these are transactions of tasks that may be ended.
+
+    Args:
+        reach: options with which a printed command reaches the same cluster.
+
+    Raises:
+        RefusedChoice: one is decided, or no task's.
+    """
+    decided = decision.transactions(names) if decision else {}
+    for transaction in transactions:
+        name = transaction.transactional_id
+        if names.parse_task(name) is None:
+            raise RefusedChoice(
+                f"{name} belongs to no task of {names.query}. The driver's own transaction ends "
+                "within 40 s."
             )
         if transaction in decided:
             raise RefusedChoice(
-                f"{_describe(transaction)} is decided: it must become visible and is never "
-                "aborted. Commit it (eos-sink transactions commit), or start the query."
+                f"{_describe(transaction)} is decided: it must become visible, and is never "
+                "aborted. Start the query, or commit it: "
+                + sink_command("transactions", "commit", name, options=reach)
             )
 
 
@@ -149,11 +175,6 @@ def _check_open(kafka: Kafka, transactions: Sequence[Transaction], deadline: Dea
                 f"{state.status.value}, producer id {state.transaction.producer_id}, epoch "
                 f"{state.transaction.epoch}. Look again."
             )
-
-
-def _decided(entry: Entry | None, names: QueryNames) -> frozenset[Transaction]:
-    decision = entry.decision if entry else None
-    return frozenset(decision.transactions(names) if decision else ())
 
 
 def _describe(transaction: Transaction) -> str:

@@ -303,7 +303,7 @@ def test_what_is_decided_is_never_aborted(
 ) -> None:
     decide_and_end(world)
     before = log(world)
-    with pytest.raises(CommandError, match="eos-sink transactions commit"):
+    with pytest.raises(RefusedChoice, match="eos-sink transactions commit"):
         ops.types("abort", ops.id(0, 0), "--yes", *force)
     assert (len(open_ids(world)), log(world)) == (2, before)
 
@@ -321,7 +321,7 @@ def test_without_a_decision_a_commit_is_refused_and_forced_with_the_id_only(
 ) -> None:
     prepare_and_die(world)
     name = ops.id(1, 0)
-    with pytest.raises(CommandError, match="--force"):
+    with pytest.raises(RefusedChoice, match="--force"):
         ops.types("commit", name, "--yes")
     for words in ((), ("--yes",), ("--yes", "--confirm", ops.id(1, 1)), ("--confirm", name)):
         with pytest.raises(CommandError):
