@@ -18,6 +18,7 @@ from kafka.record import MemoryRecords
 
 from eos_sink.errors import ClusterError
 from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.internals import decompress
 from eos_sink.kafka.wire import Leader, Wire
 from eos_sink.protocol.values import Place
 
@@ -29,7 +30,6 @@ _FETCH_VERSION = 10
 _LIST_OFFSETS_VERSION = 5  # It has the leader epoch; every supported broker has it.
 _FETCH_BYTES = 4 * 1024 * 1024
 _NO_REPLICA = -1
-_GZIP = 1  # CompressionType.java; kafka-python has it
 
 
 @dataclass(frozen=True)
@@ -225,10 +225,7 @@ def read_records(batch: Any) -> Iterator[Any]:
         ClusterError: it cannot be decoded.
     """
     try:
-        if batch.compression_type > _GZIP:
-            from eos_sink.kafka.decompress import decompress
-
-            decompress(batch)
+        decompress(batch)
         yield from batch
     except (kafka_errors.KafkaError, EOFError, OSError, ValueError) as error:
         raise ClusterError(

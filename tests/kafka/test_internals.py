@@ -1,6 +1,7 @@
 """The private attributes of kafka-python that are used here are there.
 
 It runs with the release that is installed; with another one, look at `eos_sink.kafka.internals`.
+`test_fetch` decompresses batches of each codec.
 """
 
 from __future__ import annotations
@@ -11,10 +12,8 @@ import pytest
 from kafka import KafkaAdminClient
 from kafka.cluster import ClusterMetadata
 from kafka.protocol.metadata import MetadataResponse
-from kafka.record import MemoryRecords
 
-from eos_sink.kafka.internals import add_node, forget_coordinator, put_plain, take_compressed
-from tests.kafka.record_batches import batch_bytes
+from eos_sink.kafka.internals import add_node, forget_coordinator
 
 
 @pytest.mark.parametrize("attribute", ["_manager", "_net", "_closed"])
@@ -36,13 +35,3 @@ def test_a_coordinator_is_kept_under_its_kind_and_name() -> None:
     forget_coordinator(cluster, "kind", "name")
     forget_coordinator(cluster, "kind", "name")
     assert "self._coordinators" in inspect.getsource(ClusterMetadata.get_coordinator)
-
-
-def test_the_records_of_a_batch_can_be_taken_and_put_back_decompressed() -> None:
-    batch = MemoryRecords(bytes(batch_bytes(5, b"old"))).next_batch()
-    other = MemoryRecords(bytes(batch_bytes(5, b"new"))).next_batch()
-    records = take_compressed(other)
-    assert records is not None
-    put_plain(batch, records)
-    assert take_compressed(batch) is None
-    assert [row.value for row in batch] == [b"new"]
