@@ -22,11 +22,12 @@ from eos_sink.shell import quote
 
 # What only the driver needs is imported there: tasks load none of it.
 if TYPE_CHECKING:
+    from eos_sink.kafka.interfaces import OnRow
     from eos_sink.kafka.log_reader import DecisionLogReader
     from eos_sink.kafka.log_topic import LogTopic
     from eos_sink.kafka.member import ConfluentMember
     from eos_sink.kafka.native.client import NativeClient
-    from eos_sink.kafka.topic_traces import OnRow, PartitionTail
+    from eos_sink.kafka.topic_traces import PartitionTail
     from eos_sink.kafka.transaction_control import KafkaPythonControl
 
 _LONGEST_SESSION = "group.max.session.timeout.ms"

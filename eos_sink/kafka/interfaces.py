@@ -18,7 +18,6 @@ from eos_sink.protocol.values import (
     EndOutcome,
     Hanging,
     HangingLook,
-    Headers,
     MemberState,
     Place,
     Position,
@@ -31,7 +30,13 @@ from eos_sink.protocol.values import (
 if TYPE_CHECKING:
     # Only tasks need pyarrow.
     from eos_sink.kafka.rows import Rows
-    from eos_sink.kafka.topic_traces import OnRow, PartitionTail
+    from eos_sink.kafka.topic_traces import PartitionTail
+
+Headers = Sequence[tuple[str, bytes | None]]
+OnRow = Callable[
+    [ProducerIdentity, str, "bytes | None", "bytes | None", "Headers | None", int], None
+]
+"""Producer, topic, value, key, headers and timestamp (ms) of a row."""
 
 
 @dataclass(frozen=True)

@@ -19,10 +19,11 @@ from eos_sink.kafka.calls import retry_until
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.error_codes import is_transient
 from eos_sink.kafka.fetch import fetch, read_records
+from eos_sink.kafka.interfaces import Headers, OnRow
 from eos_sink.kafka.shared_clients import SharedClients
-from eos_sink.kafka.topic_traces import ANY_EPOCH, OnRow, PartitionTail, Trace
+from eos_sink.kafka.topic_traces import ANY_EPOCH, PartitionTail, Trace
 from eos_sink.kafka.wire import Wire
-from eos_sink.protocol.values import Headers, Place, Position, ProducerIdentity, Transaction
+from eos_sink.protocol.values import Place, Position, ProducerIdentity, Transaction
 
 # How far behind a witness its marker is searched: a task's rows of one partition lie between.
 _MARKER_OFFSETS = 10_000_000

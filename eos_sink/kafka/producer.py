@@ -20,10 +20,11 @@ from eos_sink.kafka.error_codes import (
     convert_setting_errors,
     get_meaning,
 )
+from eos_sink.kafka.interfaces import Headers
 from eos_sink.kafka.producer_events import ProducerEvents, RecordRefused
 from eos_sink.kafka_config.acls import Acl, Permissions
 from eos_sink.kafka_config.cluster_config import cap_timeouts
-from eos_sink.protocol.values import Headers, Position, ProduceFailed, ProducerIdentity
+from eos_sink.protocol.values import Position, ProduceFailed, ProducerIdentity
 
 if TYPE_CHECKING:
     from eos_sink.kafka.native.client import NativeClient

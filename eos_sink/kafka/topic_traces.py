@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from eos_sink.protocol.values import Headers, ProducerIdentity
+from eos_sink.protocol.values import ProducerIdentity
 
-OnRow = Callable[
-    [ProducerIdentity, str, "bytes | None", "bytes | None", "Headers | None", int], None
-]
-"""Producer, topic, value, key, headers and timestamp (ms) of a row."""
 ANY_EPOCH = -1
 """The epoch of a producer whose rows are wanted whatever epoch they have."""
 

@@ -18,7 +18,7 @@ from eos_sink.identity import QueryNames
 from eos_sink.kafka.admin_interface import Admin, MemberDescription
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.fingerprint import RowDigester
-from eos_sink.kafka.interfaces import Kafka, Unseen
+from eos_sink.kafka.interfaces import Headers, Kafka, Unseen
 from eos_sink.kafka.topic_traces import PartitionTail, Trace
 from eos_sink.ops import RefusedChoice
 from eos_sink.ops.operator_run import moved, read_log, take_over
@@ -32,7 +32,7 @@ from eos_sink.protocol.model import (
     Run,
 )
 from eos_sink.protocol.outcome import Evidence, Outcome, evidence_in_log, outcome
-from eos_sink.protocol.values import EndOutcome, Headers, ProducerIdentity, Transaction
+from eos_sink.protocol.values import EndOutcome, ProducerIdentity, Transaction
 
 TOOL = "eos-sink resolve"
 UNTRACED = (

@@ -4,7 +4,6 @@ end with. `eos_sink.kafka` returns and raises these.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import NamedTuple
@@ -13,8 +12,6 @@ from eos_sink.errors import FailureKind
 
 Place = tuple[str, int]
 """Topic and partition."""
-Headers = Sequence[tuple[str, bytes | None]]
-"""Of a Kafka record."""
 
 
 @dataclass(frozen=True, order=True)

@@ -6,8 +6,9 @@ from collections import defaultdict
 from dataclasses import replace
 
 from eos_sink.kafka.admin_interface import Quorum
+from eos_sink.kafka.interfaces import Headers
 from eos_sink.kafka.topic_traces import ANY_EPOCH, PartitionTail, Trace
-from eos_sink.protocol.values import Headers, ProducerIdentity, TransactionStatus
+from eos_sink.protocol.values import ProducerIdentity, TransactionStatus
 from tests.contract.harness import SESSION_MS, TIMEOUT_MS, Harness, Task
 from tests.contract.reading import KEY, append
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from zlib import crc32
 
+from eos_sink.kafka.interfaces import Headers
 from eos_sink.protocol.topic_rules import TopicRules
-from eos_sink.protocol.values import Headers, Transaction, Visibility
+from eos_sink.protocol.values import Transaction, Visibility
 
 
 class Outcome(Enum):

@@ -7,10 +7,10 @@ from functools import partial
 
 from eos_sink.errors import FailureKind, OutcomeUnknownError
 from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.interfaces import Headers
 from eos_sink.kafka.rows import Rows
 from eos_sink.protocol.values import (
     EndOutcome,
-    Headers,
     Position,
     ProduceFailed,
     ProducerFenced,
