@@ -19,7 +19,7 @@ from eos_sink.errors import UnfinishedError
 from eos_sink.protocol.model import BatchId, Numbering, Plan, Run, TaskReport
 from eos_sink.task.writer import TaskWriter
 from tests.fakes.kafka import FakeKafka
-from tests.fakes.process import At, Killed, Moment
+from tests.fakes.process import At, Killed, Moment, Process
 from tests.protocol.world import World, late_attempt
 
 STREAM = "stream-1"
@@ -40,6 +40,7 @@ class Driver:
         stream: of the batches that are given by their number alone.
         run: this process, unless it is given.
         clock: measures how long steps take.
+        new_process: for the planner, the committer and each task.
     """
 
     def __init__(
@@ -48,14 +49,16 @@ class Driver:
         stream: str = STREAM,
         run: Run | None = None,
         clock: Callable[[], float] = time.monotonic,
+        new_process: Callable[[], Process] = Process,
     ) -> None:
         self.world = world
         self.identity = run or current_run(world.options.origin)
-        self._stream, self._clock = stream, clock
-        options = replace(world.options, origin=self.identity.origin)
+        self.options = replace(world.options, origin=self.identity.origin)
+        self._stream, self._clock, self._new_process = stream, clock, new_process
         self.plans, self.commits = self._kafka(), self._kafka()
-        self.planner = Planner(self.plans, options, self.identity)
-        self.committer = Committer(self.commits, options, lambda: world.cluster.clock.ms, clock)
+        self.planner = Planner(self.plans, self.options, self.identity)
+        now_ms = partial(getattr, world.cluster.clock, "ms")
+        self.committer = Committer(self.commits, self.options, now_ms, clock)
 
     def task(
         self,
@@ -67,8 +70,12 @@ class Driver:
     ) -> TaskReport:
         """Write a partition; its report comes as Spark ships it."""
         named = batch if isinstance(batch, BatchId) else BatchId(self._stream, batch)
-        writer = TaskWriter(self._kafka(), self.world.options, plan, self._clock)
-        data = [pa.RecordBatch.from_pydict({"value": [row]}) for row in rows]
+        writer = TaskWriter(self._kafka(), self.options, plan, self._clock)
+        most = self.world.arrow_rows
+        data = [
+            pa.RecordBatch.from_pydict({"value": rows[first : first + most]})
+            for first in range(0, len(rows), most)
+        ]
         report: TaskReport = pickle.loads(
             pickle.dumps(writer.write(named, partition, data, spark_run))
         )
@@ -116,7 +123,8 @@ class Driver:
         assert lost.value.data["partitions"] == [partition]
 
     def _kafka(self) -> FakeKafka:
-        return FakeKafka(self.world.cluster, log_topic=self.world.options.log_topic)
+        log_topic = self.world.options.log_topic
+        return FakeKafka(self.world.cluster, self._new_process(), log_topic=log_topic)
 
 
 class Job(Driver):

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 
-from tests.protocol.scene import Plot
+from tests.protocol.plot import Plot
 from tests.protocol.users import JobStory, Pair
 
 
@@ -27,18 +27,18 @@ def main() -> int:
     logging.disable(logging.CRITICAL)
     end, seed = time.monotonic() + given.minutes * 60, given.seed
     pairs: Counter[Pair] = Counter()
-    blows = 0
+    strikes = 0
     failed: list[tuple[int, JobStory]] = []
     while time.monotonic() < end:
         story = JobStory(Plot.of(seed)).play()
         pairs.update(story.pairs)
-        blows += len(story.plot.blows)
+        strikes += len(story.plot.strikes)
         if story.violations:
             failed.append((seed, story))
         seed += 1
-    _say([f"{seed - given.seed} stories from seed {given.seed}, {blows} troubles", *table(pairs)])
+    _say([f"{seed - given.seed} stories from seed {given.seed}, {strikes} faults", *table(pairs)])
     if failed:
-        first, story = min(failed, key=lambda each: len(each[1].plot.blows))
+        first, story = min(failed, key=lambda each: len(each[1].plot.strikes))
         small = smallest(story)
         _say([f"{len(failed)} failed; the smallest, from seed {first}:", repr(small.plot)])
         _say(small.violations)
@@ -46,10 +46,10 @@ def main() -> int:
 
 
 def smallest(story: JobStory) -> JobStory:
-    """The story without each trouble that its failure does not need."""
-    for blow in story.plot.blows:
-        fewer = tuple(each for each in story.plot.blows if each is not blow)
-        less = JobStory(replace(story.plot, blows=fewer)).play()
+    """The story without each fault that its failure does not need."""
+    for strike in story.plot.strikes:
+        fewer = tuple(each for each in story.plot.strikes if each is not strike)
+        less = JobStory(replace(story.plot, strikes=fewer)).play()
         if less.violations:
             return smallest(less)
     return story

@@ -1,160 +1,145 @@
 """What Spark does around a sink, as far as exactly once depends on it.
 
-A run of the query plans in one process, writes in others, commits in a third, and keeps its two
-logs in the checkpoint. It replays a batch that is in the offset log but not in the commit log.
+A session plans in one process, writes in others and commits in a third. It repeats a failed task,
+and aborts a failed batch. A query's run writes one batch after the other and notes them in its
+checkpoint.
 """
 
 from __future__ import annotations
 
+import contextlib
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
-import pyarrow as pa
-
-from eos_sink.driver.committer import Committer
-from eos_sink.driver.planner import Planner
 from eos_sink.errors import EosSinkError
-from eos_sink.protocol.model import BatchId, Numbering, Plan, TaskReport
-from eos_sink.task.writer import TaskWriter
+from eos_sink.protocol.model import BatchId, Numbering, Plan, Run, TaskReport
+from eos_sink.spark.remedies import Stage, add_batch_remedy
 from tests.fakes.kafka import FakeKafka
 from tests.fakes.process import Killed, Moment, Process
 from tests.protocol.actor import Actor
-from tests.protocol.world import World
+from tests.protocol.checkpoint import Checkpoint
+from tests.protocol.driver import Driver
+from tests.protocol.scene import Gate, Scene
 
 T = TypeVar("T")
+Parts = Sequence[Sequence[bytes]]
 
 TASK_ATTEMPTS = 2
-_RUNS = itertools.count(1)
+FAILURES = (EosSinkError, Killed, TimeoutError)
+"""How a batch ends that Spark does not commit: with an error of the sink, by the death of a worker
+process, of which Spark says no more than that, or because a call hangs."""
+_NUMBERS = itertools.count(1)
 
 
-class QueryFailed(Exception):
-    """A run has ended with an error; `error` is what the sink said, if it was the sink."""
-
-    def __init__(self, error: BaseException) -> None:
-        super().__init__(repr(error))
-        self.error = error
+class SessionDied(BaseException):
+    """The driver JVM is gone, with all its processes."""
 
 
-Step = Callable[["Run", "Gate", Process], None]
+class Session:
+    """A driver JVM of Spark, with the worker processes that it keeps for later batches.
 
-
-class Gate(NamedTuple):
-    """Where a fault can strike: before or after a port call."""
-
-    call: str
-    moment: Moment
-
-
-class Run:
-    """One run of the query: a driver JVM with its worker processes.
-
-    Args:
-        world: what it shares with other runs.
-        on_step: called around each port call of any of its processes.
-        before: an earlier run in the same JVM, whose worker processes are used again.
+    Attributes:
+        run: the run of a query that takes place in it, if it can be left hanging.
     """
 
-    def __init__(
-        self, world: World, on_step: Step | None = None, before: Run | None = None
-    ) -> None:
-        self.world = world
-        self.on_step = on_step
-        self.actor = Actor(self.work)
-        self.aside: list[Actor] = []
-        """Calls that hang; the run has gone on without them."""
-        self.processes: list[Process] = []
-        self._checkpoint = world.checkpoint
-        foreach = BatchId(world.checkpoint.stream, 0).numbering is Numbering.FOREACH
-        self._run_id = str(next(_RUNS)) if foreach else ""
+    def __init__(self, scene: Scene) -> None:
+        self.run: Actor | None = None
+        self._scene = scene
+        self._name = f"session {next(_NUMBERS)}"
+        self._drivers: dict[int, Driver] = {}
+        self._processes: list[Process] = []
         self._calls: list[Actor] = []
+        self._left: list[Actor] = []
         self._hung: list[Process] = []
-        self._plans: FakeKafka
-        self._planner: Planner
-        self._commits: FakeKafka
-        self._committer: Committer
-        if before is not None and before._plans.process.alive:
-            self._plans, self._planner = self._adopt(before._plans), before._planner
-        else:
-            self._replace_planner()
-        if before is not None and before._commits.process.alive:
-            self._commits, self._committer = self._adopt(before._commits), before._committer
-        else:
-            self._replace_committer()
-
-    def process(self) -> FakeKafka:
-        return self._adopt(FakeKafka(self.world.cluster, Process()))
+        self._alive = True
 
     def kill(self) -> None:
-        for process in self.processes:
+        self._alive = False
+        for process in self._processes:
             process.kill()
 
-    def work(self) -> None:
-        """Run to the end of the input.
-
-        Raises:
-            QueryFailed: the query has stopped with an error.
-            Killed: the driver JVM has died.
-        """
-        log = self._checkpoint
-        while not self.world.is_done(log):
-            number = log.commits
-            log.offsets = max(log.offsets, number + 1)
-            self._batch(number)
-            if log.commits != number:
-                raise QueryFailed(RuntimeError("another run writes to the checkpoint"))
-            log.commits = number + 1
-            self.world.judge.batch_is_past(number)
-
     def leave(self, process: Process, *, whole: bool) -> Actor:
-        """From inside a call in the process: the actor to park, so that the call hangs and the run
-        goes on without it; or so that the whole run hangs, unless it has gone on already."""
-        call = next((call for call in self.aside if call.here), None)
-        if call is None and whole:
-            return self.actor
+        """From inside a call in the process: the actor to park, so that the call hangs and its
+        run goes on without it; or so that the whole run hangs, unless it has gone on already."""
+        call = next((call for call in self._left if call.here), None)
+        if call is None and whole and self.run is not None:
+            return self.run
         if call is None:
             call = self._calls[-1]
-            self.aside.append(call)
+            self._left.append(call)
             self._hung.append(process)
         return call
 
-    def _batch(self, number: int) -> None:
-        try:
-            plan = self._call(self._planner.plan)
-        except QueryFailed:
-            self._replace_if_hung(self._plans, self._replace_planner)
-            raise
+    def run_query(self, checkpoint: Checkpoint) -> None:
+        """Run the query of the world to the end of its input.
+
+        Raises:
+            AnotherRun: another run of it has gone on.
+            EosSinkError, Killed, TimeoutError: a batch has failed.
+            SessionDied: this session has died.
+        """
+        # Tasks of an earlier run may hang in processes of their own, which outlive this one.
+        kept = [
+            each for driver in self._drivers.values() for each in (driver.plans, driver.commits)
+        ]
+        self._processes = [kafka.process for kafka in kept]
+        world, spark_run = self._scene.world, str(next(_NUMBERS))
+        while not world.is_done(checkpoint):
+            batch = checkpoint.begin()
+            self.write(batch, world.batches[checkpoint.first + batch.batch], spark_run)
+            checkpoint.commit(batch)
+            world.judge.batch_is_past(batch.batch)
+
+    def write(self, batch: BatchId, parts: Parts, spark_run: str = "") -> None:
+        """One `df.write`, or a batch of a query, with what Spark does after an error.
+
+        Args:
+            batch: a write without a number gets that of its record.
+            parts: the rows of each partition.
+            spark_run: of the query whose `foreachBatch` writes.
+
+        Raises:
+            EosSinkError, Killed, TimeoutError: what the user sees.
+            SessionDied: this session has died.
+        """
+        stream = batch.numbering is Numbering.STREAM
+        driver = self._living()
+        with contextlib.nullcontext() if stream else add_batch_remedy(Stage.PLAN):
+            plan = self._call(driver.planner.plan)
+        if batch.numbering is Numbering.ONCE:
+            batch = BatchId(batch.stream, plan.token.seq + 1)
         reports: list[TaskReport] = []
+        driver = self._living()
         try:
-            for partition, rows in enumerate(self.world.batches[number]):
-                reports.append(self._task(plan, number, partition, rows))
-            self._call(partial(self._committer.commit, reports))
-        except QueryFailed:
-            self._replace_if_hung(self._commits, self._replace_committer)
-            try:
-                token = plan.token if self.world.options.origin.batch else None
-                self._call(partial(self._committer.abort, reports, token))
-            finally:
-                self._replace_if_hung(self._commits, self._replace_committer)
+            with add_batch_remedy(Stage.TASK, batch, plan.token):
+                for partition, rows in enumerate(parts):
+                    task = partial(driver.task, plan, batch, partition, rows, spark_run)
+                    reports.append(self._repeat(task))
+            self._check_results(reports)
+            with add_batch_remedy(Stage.COMMIT, batch, plan.token):
+                self._call(partial(driver.committer.commit, reports))
+        except FAILURES:
+            self._abort(reports, None if stream else plan)
             raise
 
-    def _replace_if_hung(self, kafka: FakeKafka, replace: Callable[[], None]) -> None:
-        """A worker process with a call that hangs, or a dead one, is not used again."""
-        if not kafka.process.alive or kafka.process in self._hung:
-            replace()
+    def _abort(self, reports: Sequence[TaskReport], plan: Plan | None) -> None:
+        token = plan.token if plan else None
+        with contextlib.suppress(*FAILURES):
+            self._call(partial(self._living().committer.abort, reports, token))
 
-    def _task(self, plan: Plan, number: int, partition: int, rows: list[bytes]) -> TaskReport:
-        batch = BatchId(self._checkpoint.stream, number)
-        data = [pa.RecordBatch.from_pydict({"value": rows[n : n + 1]}) for n in range(len(rows))]
-        for attempt in range(TASK_ATTEMPTS):
-            writer = TaskWriter(self.process(), self.world.options, plan)
-            try:
-                return self._call(partial(writer.write, batch, partition, data, self._run_id))
-            except QueryFailed:
-                if attempt == TASK_ATTEMPTS - 1:
-                    raise
-        raise AssertionError("unreachable")
+    def _repeat(self, task: Callable[[], T]) -> T:
+        for _ in range(TASK_ATTEMPTS - 1):
+            with contextlib.suppress(*FAILURES):
+                return self._call(task)
+        return self._call(task)
+
+    def _check_results(self, reports: Sequence[TaskReport]) -> None:
+        most = self._scene.result_bytes
+        inlined = sum(len(each.inline) + len(each.inline_dead_letters) for each in reports)
+        if most is not None and inlined > most:
+            raise Killed("the job, whose results are larger than spark.driver.maxResultSize")
 
     def _call(self, work: Callable[[], T]) -> T:
         """One call into a worker process, which may die, fail or be left behind."""
@@ -164,33 +149,42 @@ class Run:
         finished = call.go()
         self._calls.remove(call)
         if not finished:
-            raise QueryFailed(TimeoutError("the call hangs"))
-        if isinstance(call.error, EosSinkError):
-            raise QueryFailed(call.error) from call.error
-        if isinstance(call.error, Killed):
-            if all(not process.alive for process in self.processes):
-                raise call.error
-            raise QueryFailed(call.error) from call.error
+            raise TimeoutError("the call hangs")
+        if isinstance(call.error, Killed) and not self._alive:
+            raise SessionDied
         if call.error is not None:
             raise call.error
         return results[0]
 
-    def _replace_planner(self) -> None:
-        self._plans = self.process()
-        self._planner = Planner(self._plans, self.world.options)
+    def _living(self) -> Driver:
+        """The processes that Spark uses now. A dead one is replaced, and one in which a call hangs,
+        or that has other options."""
+        turn, options = self._scene.turns % 2, self._scene.world.options
+        now = self._drivers.get(turn)
+        if now is None or now.options != options:
+            now = self._drivers[turn] = self._new_driver()
+        if not self._is_usable(now.plans):
+            fresh = self._new_driver()
+            now.plans, now.planner = fresh.plans, fresh.planner
+        if not self._is_usable(now.commits):
+            fresh = self._new_driver()
+            now.commits, now.committer = fresh.commits, fresh.committer
+        return now
 
-    def _replace_committer(self) -> None:
-        self._commits = self.process()
-        now_ms = partial(getattr, self.world.cluster.clock, "ms")
-        self._committer = Committer(self._commits, self.world.options, now_ms)
+    def _is_usable(self, kafka: FakeKafka) -> bool:
+        return kafka.process.alive and kafka.process not in self._hung
 
-    def _adopt(self, kafka: FakeKafka) -> FakeKafka:
-        process = kafka.process
-        self.processes.append(process)
+    def _new_driver(self) -> Driver:
+        world = self._scene.world
+        run = Run("host-a", next(_NUMBERS), 0, world.options.origin, session=self._name)
+        return Driver(world, run=run, clock=world.cluster.clock, new_process=self._new_process)
+
+    def _new_process(self) -> Process:
+        process = Process()
 
         def hook(name: str, moment: Moment) -> None:
-            if self.on_step is not None:
-                self.on_step(self, Gate(name, moment), process)
+            self._scene.step(self, Gate(name, moment), process)
 
         process.hook = hook
-        return kafka
+        self._processes.append(process)
+        return process

@@ -10,19 +10,21 @@ import random
 import pytest
 
 from eos_sink.protocol.model import Numbering
-from tests.protocol.explore import BATCHES, SAMPLES, STEPS, Fault, Scenario, Story, Strike
-from tests.protocol.world import Checkpoint, World, batch_options
+from tests.protocol.checkpoint import Checkpoint
+from tests.protocol.explore import BATCHES, FAULTS, SAMPLES, STEPS, Story
+from tests.protocol.scene import Fault, Strike
+from tests.protocol.world import World, batch_options
 
 # The frames of a query keep more in the log, so the short run has them.
 NUMBERINGS = [Numbering.FOREACH, pytest.param(Numbering.VERSION, marks=pytest.mark.long)]
 SHORT = (Fault.KILL_RUN, Fault.LEAVE_RUN)
-FAULTS = [f if f in SHORT else pytest.param(f, marks=pytest.mark.long) for f in Fault]
+TRIED = [f if f in SHORT else pytest.param(f, marks=pytest.mark.long) for f in FAULTS]
 
 
 def play(numbering: Numbering, *strikes: Strike, same_jvm: bool = False) -> Story:
     checkpoint = Checkpoint(stream=f"{numbering.value}writes")
     world = World(list(BATCHES), checkpoint=checkpoint, options=batch_options())
-    return Story(world, Scenario(strikes, same_jvm)).play()
+    return Story(world, strikes, same_jvm).play()
 
 
 @pytest.mark.parametrize("numbering", NUMBERINGS)
@@ -39,7 +41,7 @@ def test_without_a_fault_every_row_is_visible_once_and_nothing_stops(numbering: 
     ids=["new JVM", "same JVM"],
 )
 @pytest.mark.parametrize("step", STEPS)
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("fault", TRIED)
 @pytest.mark.parametrize("numbering", NUMBERINGS)
 def test_a_single_fault_at_each_gate_loses_and_doubles_nothing(
     numbering: Numbering, fault: Fault, same_jvm: bool, step: int
@@ -60,7 +62,7 @@ def test_several_faults_at_random_gates_lose_and_double_nothing(
     chance, last = random.Random(strikes), len(play(numbering).gates) * 3 // 2
     for _ in range(SAMPLES):
         chosen = [
-            Strike(chance.choice(list(Fault)), chance.randrange(last), chance.randrange(1, last))
+            Strike(chance.choice(FAULTS), chance.randrange(last), chance.randrange(1, last))
             for _ in range(strikes)
         ]
         same_jvm = chance.random() < 0.5

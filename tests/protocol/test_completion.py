@@ -18,9 +18,9 @@ from tests.fakes.kafka import FakeKafka
 from tests.fakes.process import Moment
 from tests.ops.operator import Operator
 from tests.protocol.driver import Driver, decide_and_die, lose_last
-from tests.protocol.explore import Fault, Scenario, Story, Strike
+from tests.protocol.explore import Story
 from tests.protocol.repartitioned import BATCHES, OTHERS, Repartitioned, stops_for_partitions, wrong
-from tests.protocol.spark import Gate
+from tests.protocol.scene import Fault, Gate, Strike
 from tests.protocol.world import TOPIC, World, late_attempt, latest, log, options
 
 
@@ -311,7 +311,7 @@ def obey(world: World, error: BaseException) -> None:
 
 def play(*strikes: Strike) -> Story:
     """A user who completes, and never has the old partitions again."""
-    return Story(World(Repartitioned(BATCHES)), Scenario(strikes, obey=obey)).play()
+    return Story(World(Repartitioned(BATCHES)), strikes, obey=obey).play()
 
 
 def crashes(step: int) -> Iterator[Story]:

@@ -12,8 +12,8 @@ import pytest
 
 from eos_sink.errors import OperatorNeededError
 from tests.fakes.process import Moment
-from tests.protocol.explore import BATCHES, SAMPLES, STEPS, ZOMBIES, Fault, Strike, play
-from tests.protocol.spark import Gate
+from tests.protocol.explore import BATCHES, FAULTS, SAMPLES, STEPS, play
+from tests.protocol.scene import ZOMBIES, Fault, Gate, Strike
 
 # Each seed plays a third of the samples; `make test` has the first.
 SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in (1, 2))]
@@ -32,12 +32,12 @@ def test_without_a_fault_every_row_is_visible_once_and_nothing_stops() -> None:
 
 @pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("same_jvm", [False, True], ids=["new JVM", "same JVM"])
-@pytest.mark.parametrize("fault", list(Fault))
+@pytest.mark.parametrize("fault", FAULTS)
 def test_a_single_fault_at_each_gate_loses_and_doubles_nothing(
     fault: Fault, same_jvm: bool, step: int
 ) -> None:
     wrong = {}
-    for at in range(list(Fault).index(fault) % step, gates(), step):
+    for at in range(FAULTS.index(fault) % step, gates(), step):
         story = play(BATCHES, Strike(fault, at), same_jvm=same_jvm)
         if story.verdict:
             wrong[at, story.gates[at]] = story.verdict
@@ -92,7 +92,7 @@ def test_several_faults_at_random_gates_lose_and_double_nothing(strikes: int, se
     chance, last = random.Random(strikes + 10 * seed), gates() * 3 // 2
     for _ in range(SAMPLES // 3):
         chosen = [
-            Strike(chance.choice(list(Fault)), chance.randrange(last), chance.randrange(1, last))
+            Strike(chance.choice(FAULTS), chance.randrange(last), chance.randrange(1, last))
             for _ in range(strikes)
         ]
         same_jvm = chance.random() < 0.5

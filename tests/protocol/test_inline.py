@@ -24,8 +24,8 @@ from eos_sink.protocol.values import Position
 from tests.fakes.process import At, Moment
 from tests.fakes.producer import FakeProducer
 from tests.protocol.driver import Driver
-from tests.protocol.explore import STEPS, Fault, Story, Strike, play
-from tests.protocol.spark import Gate
+from tests.protocol.explore import FAULTS, STEPS, Story, play
+from tests.protocol.scene import Fault, Gate, Strike
 from tests.protocol.world import TOPIC, Batch, World, late_attempt, log, open_ids, options
 
 INLINE = "65536"
@@ -284,12 +284,12 @@ BATCHES = [
 @pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("batches", BATCHES)
 @pytest.mark.parametrize("same_jvm", [False, True], ids=["new JVM", "same JVM"])
-@pytest.mark.parametrize("fault", list(Fault))
+@pytest.mark.parametrize("fault", FAULTS)
 def test_a_single_fault_at_each_gate_loses_and_doubles_nothing(
     fault: Fault, same_jvm: bool, batches: list[Batch], step: int
 ) -> None:
     wrong = {}
-    for at in range(list(Fault).index(fault) % step, len(playing(batches).gates), step):
+    for at in range(FAULTS.index(fault) % step, len(playing(batches).gates), step):
         story = playing(batches, Strike(fault, at), same_jvm=same_jvm)
         if story.verdict:
             wrong[at, story.gates[at]] = story.verdict
@@ -323,7 +323,7 @@ def test_several_faults_at_random_gates_lose_and_double_nothing(seed: int) -> No
     chance, last = random.Random(seed), len(playing(MIXED).gates) * 3 // 2
     for _ in range(50):
         chosen = [
-            Strike(chance.choice(list(Fault)), chance.randrange(last), chance.randrange(1, last))
+            Strike(chance.choice(FAULTS), chance.randrange(last), chance.randrange(1, last))
             for _ in range(chance.choice([2, 3, 5]))
         ]
         same_jvm = chance.random() < 0.5

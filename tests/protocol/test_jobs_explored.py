@@ -23,7 +23,8 @@ from eos_sink.spark import remedies
 from tests.fakes.producer import FakeProducer
 from tests.protocol import users
 from tests.protocol.explore_jobs import smallest
-from tests.protocol.scene import Blow, Plot, Trouble
+from tests.protocol.plot import FAULTS, Plot
+from tests.protocol.scene import Fault, Strike
 from tests.protocol.users import PROCESS_DIED, JobStory, Pair
 
 STORIES = 120
@@ -35,8 +36,8 @@ ALL_KINDS = (
     (Numbering.FOREACH, Numbering.ONCE),
     (Numbering.FOREACH, Numbering.FOREACH),
 )
-SHORT = (Trouble.LOSE_ANSWER,)
-TROUBLES = [t if t in SHORT else pytest.param(t, marks=pytest.mark.long) for t in Trouble]
+SHORT = (Fault.LOSE_ANSWER,)
+TRIED = [t if t in SHORT else pytest.param(t, marks=pytest.mark.long) for t in FAULTS]
 # Each pair of an error and a kind of write that stories have reached.
 REACHED = {
     (error, kind, action)
@@ -68,14 +69,14 @@ def play(plot: Plot) -> JobStory:
     return JobStory(plot).play()
 
 
-def at_each_gate(plain: Plot, *troubles: Trouble) -> Iterator[Plot]:
-    """The troubles at neighbouring gates."""
+def at_each_gate(plain: Plot, *faults: Fault) -> Iterator[Plot]:
+    """The faults at neighbouring gates."""
     for at in range(len(play(plain).scene.gates)):
-        yield with_troubles(plain, *((each, at + n) for n, each in enumerate(troubles)))
+        yield with_faults(plain, *((each, at + n) for n, each in enumerate(faults)))
 
 
-def with_troubles(plain: Plot, *blows: tuple[Trouble, int]) -> Plot:
-    return replace(plain, blows=tuple(Blow(trouble, at) for trouble, at in blows))
+def with_faults(plain: Plot, *strikes: tuple[Fault, int]) -> Plot:
+    return replace(plain, strikes=tuple(Strike(fault, at) for fault, at in strikes))
 
 
 JOBS = Plot(writes=1)
@@ -84,7 +85,7 @@ QUERY = Plot(kinds=(Numbering.STREAM,), writes=2)
 
 
 @pytest.mark.parametrize("kinds", ALL_KINDS)
-def test_without_trouble_no_user_meets_an_error(kinds: tuple[Numbering, ...]) -> None:
+def test_without_a_fault_no_user_meets_an_error(kinds: tuple[Numbering, ...]) -> None:
     story = play(Plot(kinds=kinds))
     assert (story.violations, story.pairs) == ([], Counter())
 
@@ -92,15 +93,15 @@ def test_without_trouble_no_user_meets_an_error(kinds: tuple[Numbering, ...]) ->
 @pytest.mark.parametrize(
     "plain", [JOBS, pytest.param(QUERY, marks=pytest.mark.long)], ids=["jobs", "query"]
 )
-@pytest.mark.parametrize("trouble", TROUBLES)
-def test_a_trouble_at_each_gate_loses_and_doubles_no_row(trouble: Trouble, plain: Plot) -> None:
-    assert [(s.plot, s.violations) for s in failures(at_each_gate(plain, trouble))] == []
+@pytest.mark.parametrize("fault", TRIED)
+def test_a_fault_at_each_gate_loses_and_doubles_no_row(fault: Fault, plain: Plot) -> None:
+    assert [(s.plot, s.violations) for s in failures(at_each_gate(plain, fault))] == []
 
 
 @pytest.mark.parametrize("first", [0, pytest.param(10**6, marks=pytest.mark.long)])
 def test_users_who_obey_lose_and_double_no_row_and_meet_every_error(first: int) -> None:
     pairs: Counter[Pair] = Counter()
-    for plot in at_each_gate(VERSION, Trouble.NO_COORDINATOR) if first else ():
+    for plot in at_each_gate(VERSION, Fault.NO_COORDINATOR) if first else ():
         # A version is seldom decided just before its coordinator stands still.
         pairs += play(plot).pairs
     for seed in range(first, first + (STORIES if first == 0 else 20 * STORIES)):
@@ -115,19 +116,19 @@ def test_users_who_obey_lose_and_double_no_row_and_meet_every_error(first: int) 
 
 def forget_a_lost_write(monkeypatch: pytest.MonkeyPatch) -> Iterator[Plot]:
     monkeypatch.setattr(Planner, "_check_former_write", lambda *_: None)
-    return at_each_gate(JOBS, Trouble.NO_COORDINATOR)
+    return at_each_gate(JOBS, Fault.NO_COORDINATOR)
 
 
 def blame_the_next_write(monkeypatch: pytest.MonkeyPatch) -> Iterator[Plot]:
     monkeypatch.setattr(
         remedies, "_after_plan", lambda error: remedies._after_commit(error, None, None)
     )
-    return at_each_gate(JOBS, Trouble.KILL, Trouble.READ_ONLY_COORDINATOR)
+    return at_each_gate(JOBS, Fault.KILL_PROCESS, Fault.READ_ONLY_COORDINATOR)
 
 
 def trust_the_latest_record(monkeypatch: pytest.MonkeyPatch) -> Iterator[Plot]:
     monkeypatch.setattr(DecisionRegister, "_find_own", lambda *_: None)
-    return at_each_gate(JOBS, Trouble.LOSE_ANSWER, Trouble.RIVAL)
+    return at_each_gate(JOBS, Fault.LOSE_ANSWER, Fault.RIVAL)
 
 
 def send_the_record_before_the_rows_are_there(monkeypatch: pytest.MonkeyPatch) -> Iterator[Plot]:
@@ -139,7 +140,7 @@ def send_the_record_before_the_rows_are_there(monkeypatch: pytest.MonkeyPatch) -
             send_rows(producer, *args)
 
     monkeypatch.setattr("eos_sink.decision_log.register.send_rows", unflushed)
-    return at_each_gate(Plot(kinds=(Numbering.STREAM,), inline=65_536), Trouble.NO_LEADER)
+    return at_each_gate(Plot(kinds=(Numbering.STREAM,), inline=65_536), Fault.NO_LEADER)
 
 
 def vote_before_the_rows_are_there(monkeypatch: pytest.MonkeyPatch) -> Iterator[Plot]:
@@ -166,14 +167,14 @@ def vote_before_the_rows_are_there(monkeypatch: pytest.MonkeyPatch) -> Iterator[
     # The record waits for the rows too, which is another defect.
     monkeypatch.setattr(users, "LOG_HELD_S", inf)
     plain = Plot(kinds=(Numbering.STREAM,), inline=60, timeout_ms=15_000)
-    return at_each_gate(plain, Trouble.NO_LEADER)
+    return at_each_gate(plain, Fault.NO_LEADER)
 
 
 def read_a_successor_for_five_seconds(monkeypatch: pytest.MonkeyPatch) -> Iterator[Plot]:
     monkeypatch.setattr(Planner, "_read_successor", lambda self, _: self._register.try_read())
     for at in range(400):
-        turns = ((Trouble.OTHER_PROCESSES, 1), (Trouble.OTHER_PROCESSES, at))
-        yield with_troubles(QUERY, *turns, (Trouble.OTHER_LOG_WRITER, at + 1))
+        turns = ((Fault.OTHER_PROCESSES, 1), (Fault.OTHER_PROCESSES, at))
+        yield with_faults(QUERY, *turns, (Fault.OTHER_LOG_WRITER, at + 1))
 
 
 def take_as_much_inline_after_a_failure(monkeypatch: pytest.MonkeyPatch) -> Iterator[Plot]:
@@ -205,7 +206,7 @@ def keep_the_decided_partitions(monkeypatch: pytest.MonkeyPatch) -> Iterator[Plo
 
     monkeypatch.setattr(Decision, "is_invisible", lambda *_: False)
     monkeypatch.setattr(operator_errors, "other_partitions", other_rows)
-    return at_each_gate(QUERY, Trouble.NO_COORDINATOR, Trouble.OTHER_PARTITIONS)
+    return at_each_gate(QUERY, Fault.NO_COORDINATOR, Fault.OTHER_PARTITIONS)
 
 
 @pytest.mark.parametrize(

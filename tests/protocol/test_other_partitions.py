@@ -13,9 +13,9 @@ from eos_sink.kafka.deadline import Deadline
 from eos_sink.protocol.model import Override
 from tests.fakes.process import At, Moment
 from tests.protocol.driver import Driver, decide_and_die, lose_last
-from tests.protocol.explore import Fault, Scenario, Story, Strike
+from tests.protocol.explore import Story
 from tests.protocol.repartitioned import BATCHES, OTHERS, Repartitioned, wrong
-from tests.protocol.spark import Gate
+from tests.protocol.scene import Fault, Gate, Strike
 from tests.protocol.world import World, latest, options
 
 
@@ -162,7 +162,7 @@ def test_rows_that_the_driver_wrote_are_visible_so_the_others_need_their_partiti
 def play(*strikes: Strike, inline: str) -> Story:
     """A user who obeys: a start that stops for its partitions is followed by one with others."""
     world = World(Repartitioned(BATCHES), options=options(**{"eos.inline.bytes": inline}))
-    return Story(world, Scenario(strikes)).play()
+    return Story(world, strikes).play()
 
 
 def crashes_of_a_rewrite(inline: str, step: int) -> Iterator[Story]:

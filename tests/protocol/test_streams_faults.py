@@ -11,8 +11,10 @@ import pytest
 
 from eos_sink.options import SinkOptions
 from eos_sink.protocol.model import Numbering
-from tests.protocol.explore import SAMPLES, Act, Fault, Scenario, Story, Strike
-from tests.protocol.world import Batch, Checkpoint, World, batch_options, options
+from tests.protocol.checkpoint import Checkpoint
+from tests.protocol.explore import FAULTS, SAMPLES, Act, Story
+from tests.protocol.scene import Fault, Strike
+from tests.protocol.world import Batch, World, batch_options, options
 
 # Two transactions and one of the first stream; one of the second.
 BATCHES: list[Batch] = [[[b"a"], [b"b"]], [[b"c"], []], [[b"d"]]]
@@ -53,7 +55,7 @@ def play(
 ) -> Story:
     world = World(list(BATCHES), options=replace(NAMES[numbering]))
     runs("one", first=0, end=2)(world)
-    return Story(world, Scenario(strikes, same_jvm, acts)).play()
+    return Story(world, strikes, same_jvm, acts).play()
 
 
 @pytest.mark.parametrize("acts", ACTS.values(), ids=ACTS)
@@ -69,7 +71,7 @@ def test_without_a_fault_every_row_is_visible_once_and_nothing_stops(
 
 @pytest.mark.long
 @pytest.mark.parametrize("acts", ACTS.values(), ids=ACTS)
-@pytest.mark.parametrize("fault", list(Fault))
+@pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("numbering", NAMES)
 def test_a_single_fault_at_each_gate_loses_and_doubles_nothing(
     numbering: Numbering, fault: Fault, acts: tuple[Act, ...]
@@ -90,7 +92,7 @@ def test_faults_at_random_gates_lose_and_double_nothing(
     chance, last = random.Random(7), len(play(numbering, acts).gates)
     for _ in range(SAMPLES // 5):
         chosen = [
-            Strike(chance.choice(list(Fault)), chance.randrange(last), chance.randrange(1, last))
+            Strike(chance.choice(FAULTS), chance.randrange(last), chance.randrange(1, last))
             for _ in range(chance.randrange(1, 4))
         ]
         same_jvm = chance.random() < 0.5

@@ -14,15 +14,16 @@ from dataclasses import dataclass, field
 from eos_sink.errors import Action, ClusterError, ConfigurationError, EosSinkError
 from eos_sink.ops import RefusedChoice
 from eos_sink.ops.resolve import Choice, QueryEvidence
-from eos_sink.protocol.model import BatchId, Decision, Numbering
-from tests.fakes.process import Killed
+from eos_sink.protocol.model import BatchId, Numbering
 from tests.ops.operator import Operator
-from tests.protocol.jobs import Session
-from tests.protocol.scene import LARGEST, Plot, Scene, Trouble, time_of
+from tests.protocol.checkpoint import AnotherRun, Checkpoint
+from tests.protocol.plot import LARGEST, Plot, SharedScene
+from tests.protocol.scene import Fault, time_of
+from tests.protocol.spark import FAILURES, Session
 
 MOST_TRIES = 20
 LOG_HELD_S = 2.0
-OF_ROWS = {Trouble.NO_LEADER, Trouble.TOO_FEW_REPLICAS}
+OF_ROWS = {Fault.NO_LEADER, Fault.TOO_FEW_REPLICAS}
 PROCESS_DIED = "a process died"
 LAST = b"last"
 FRAME = b"another frame"
@@ -61,7 +62,7 @@ class User:
 
     name: str
     kind: Numbering
-    scene: Scene
+    scene: SharedScene
     writes: list[Rows]
     known: Known
 
@@ -94,22 +95,23 @@ class User:
     def _carry_on(self) -> None:
         raise NotImplementedError
 
-    def _try(self, kind: Numbering, source: str, number: int, rows: Rows) -> BaseException | None:
+    def _try(self, batch: BatchId, rows: Rows) -> BaseException | None:
         """Write; the error. When the user has read it the brokers answer again."""
         self._tries += 1
         if self._tries > MOST_TRIES * len(self.writes):
             raise Stuck(f"{self.name} has written {self._tries} times")
-        self.known.written[_key(BatchId.numbered_by(kind, source, number))] = rows
+        self.known.written[batch.stream, batch.batch] = rows
         self.scene.running += 1
         rivals = self.scene.rivals
         try:
             parts, spark_run = self.scene.split(rows), f"{self.name} {self._tries}"
-            self._session.write(kind, source, number, parts, spark_run)
-            if self.scene.second_frame and kind is Numbering.FOREACH:
-                self._session.write(kind, source, number, [[FRAME]], spark_run)
-        except (EosSinkError, Killed) as error:
+            self._session.write(batch, parts, spark_run)
+            if self.scene.second_frame and batch.numbering is Numbering.FOREACH:
+                self._session.write(batch, [[FRAME]], spark_run)
+        except FAILURES as error:
             action = error.action.value if isinstance(error, EosSinkError) else "-"
-            self.known.pairs[_name(error), kind.name if rows else "EMPTY", action] += 1
+            kind = batch.numbering.name if rows else "EMPTY"
+            self.known.pairs[_name(error), kind, action] += 1
             self.scene.heal()
             return error
         finally:
@@ -215,8 +217,8 @@ class Writer(User):
 
     def _write(self, kind: Numbering, rows: Rows) -> BaseException | None:
         once = kind is Numbering.ONCE
-        name = f"{self.name}-{self._tries}" if once else self.name
-        return self._try(kind, name, self.done, rows)
+        name, number = (f"{self.name}-{self._tries}", 0) if once else (self.name, self.done)
+        return self._try(BatchId.numbered_by(kind, name, number), rows)
 
     def _look(self, error: BaseException, rows: Rows) -> Rows:
         """The rows that are not visible, when nothing is open that could make them visible."""
@@ -226,24 +228,13 @@ class Writer(User):
         return self._unseen(rows)
 
 
-@dataclass(frozen=True)
-class Checkpoint:
-    """The stream of a query, and which of its writes is batch 0."""
-
-    stream: str
-    first: int = 0
-
-    def wrote(self, kind: Numbering, decision: Decision) -> bool:
-        return BatchId.numbered_by(kind, self.stream, 0).stream == decision.batch.stream
-
-
 @dataclass
 class Query(User):
     """Runs a query, whose batches are the writes."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._checkpoints = [Checkpoint(self.name)]
+        self._checkpoints = [self._new_checkpoint(self.name, first=0)]
         self._others: list[Session] = []
 
     def restart(self) -> None:
@@ -264,20 +255,25 @@ class Query(User):
         while self.done == number:
             if self.scene.begin():
                 self._start_anew(number)
-            if self._run(self._checkpoints[-1], number):
+            if self._run(self._checkpoints[-1]):
                 self.done = number + 1
 
     def _start_anew(self, number: int) -> None:
         """A new checkpoint reads again what the old one has not noted as done."""
-        self._checkpoints.append(Checkpoint(f"{self.name}-{self._tries}", number))
+        self._checkpoints.append(self._new_checkpoint(f"{self.name}-{self._tries}", number))
         self.known.reads.update(self.writes[number])
 
-    def _run(self, checkpoint: Checkpoint, number: int) -> bool:
+    def _new_checkpoint(self, name: str, first: int) -> Checkpoint:
+        return Checkpoint(BatchId.numbered_by(self.kind, name, 0).stream, first=first)
+
+    def _run(self, checkpoint: Checkpoint) -> bool:
         """Whether the batch has succeeded; else the error's action has been carried out."""
-        batch, rows = number - checkpoint.first, self.writes[number]
-        error = self._try(self.kind, checkpoint.stream, batch, rows)
-        if error is None or self.done != number:
+        batch = checkpoint.begin()
+        error = self._try(batch, self.writes[checkpoint.first + batch.batch])
+        if error is None or checkpoint.commits > batch.batch:
             # Another run may have done it.
+            with contextlib.suppress(AnotherRun):
+                checkpoint.commit(batch)
             return True
         # Spark itself, or whoever starts it, starts a query again whose process has died.
         action = error.action if isinstance(error, EosSinkError) else Action.RUN_AGAIN
@@ -297,12 +293,12 @@ class Query(User):
             super()._resolve(error)
         except (Stuck, Later):
             last, known = self._gather().decision, self._checkpoints[:-1]
-            former = [each for each in known if last and each.wrote(self.kind, last)]
+            former = [each for each in known if last and each.stream == last.batch.stream]
             if not former:
                 raise
             # What a former checkpoint has left is for that to finish.
             number = self.done
-            while self.done == number and not self._run(former[-1], number):
+            while self.done == number and not self._run(former[-1]):
                 pass
 
 
@@ -315,7 +311,7 @@ class JobStory:
     violations: list[str] = field(default_factory=list)
 
     def play(self) -> JobStory:
-        self.scene = Scene(self.plot)
+        self.scene = SharedScene(self.plot)
         self._known = Known(self.pairs)
         self._users = [
             (Query if kind in QUERIES else Writer)(
@@ -326,7 +322,7 @@ class JobStory:
         self.scene.rival = self._rival
         expected = [row for user in self._users for rows in user.writes for row in rows]
         try:
-            with time_of(self.scene):
+            with time_of(self.scene.world):
                 while any(user.has_work for user in self._users):
                     for user in self._users:
                         if user.has_work:
@@ -359,7 +355,7 @@ class JobStory:
         if seen[FRAME]:
             self.violations.append("a second frame under one identity is visible")
         self.violations += self.scene.world.judge.violations
-        only_rows = {blow.trouble for blow in self.plot.blows} <= OF_ROWS
+        only_rows = {each.fault for each in self.plot.strikes} <= OF_ROWS
         if only_rows and self.scene.log_held_s > LOG_HELD_S:
             self.violations.append(f"the log was held up for {self.scene.log_held_s} s")
         if only_rows:

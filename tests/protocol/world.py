@@ -13,6 +13,7 @@ from eos_sink.protocol.model import Decision, LogRecord
 from eos_sink.protocol.values import Transaction, TransactionStatus
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.log import Entry, Outcome
+from tests.protocol.checkpoint import Checkpoint
 
 Batch = list[list[bytes]]
 """Rows by Spark partition."""
@@ -38,19 +39,6 @@ def batch_options(**extra: str) -> SinkOptions:
 
 
 @dataclass
-class Checkpoint:
-    """What survives a run."""
-
-    stream: str = "stream-1"
-    offsets: int = 0
-    """Batches in the offset log."""
-    commits: int = 0
-    """Batches in the commit log."""
-    end: int | None = None
-    """Where the input of the query ends; None: where the world's does."""
-
-
-@dataclass
 class World:
     """Kafka, the query's input and its checkpoint."""
 
@@ -61,6 +49,8 @@ class World:
     options: SinkOptions = field(default_factory=options)
     consumed: list[bytes] = field(default_factory=list)
     """What readers have read of records that the topic has no longer."""
+    arrow_rows: int = 1
+    """Rows of an Arrow batch, of which a task gets several."""
 
     def __post_init__(self) -> None:
         self.cluster.create_topic(TOPIC, self.partitions)
