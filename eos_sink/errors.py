@@ -121,7 +121,8 @@ class ConfigurationError(EosSinkError):
 
 
 class ClusterError(EosSinkError):
-    """Kafka refuses or lacks something: a topic, a permission, a broker that answers."""
+    """Kafka refuses or lacks something: a topic, a permission, a broker that answers; or the
+    checkpoint's storage does."""
 
     _action = Action.FIX
 

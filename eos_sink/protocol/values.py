@@ -4,6 +4,7 @@ end with. `eos_sink.kafka` returns and raises these.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import NamedTuple
@@ -12,6 +13,8 @@ from eos_sink.errors import FailureKind
 
 Place = tuple[str, int]
 """Topic and partition."""
+Offsets = Mapping[Place, int]
+"""The next offset to read in each partition, as in Spark's checkpoint and in a consumer group."""
 
 
 @dataclass(frozen=True, order=True)

@@ -1,0 +1,220 @@
+"""A query's checkpoint directory, as the driver's Python processes see it."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from functools import cached_property
+from typing import Protocol, TypeVar
+
+from eos_sink.checkpoint.formats import (
+    OffsetLogFile,
+    parse_initial_offset,
+    parse_offset_log,
+    parse_stream_id,
+    read_kafka_offsets,
+)
+from eos_sink.errors import ClusterError, ConfigurationError, EosSinkError
+from eos_sink.identity import shown_location
+from eos_sink.kafka_config.source_topics import SourceTopics
+from eos_sink.protocol.values import Offsets
+
+_LOCATION = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?://([^/]*)(?=/|$))?(.*)", re.DOTALL)
+_REMOTE = {
+    "abfs": "abfs",
+    "abfss": "abfss",
+    "gs": "gs",
+    "hdfs": "hdfs",
+    "s3": "s3",
+    "s3a": "s3",
+    "s3n": "s3",
+}
+# The mount through which Python programs of Databricks see dbfs.
+_DBFS = "/dbfs"
+_Answer = TypeVar("_Answer")
+
+
+class Files(Protocol):
+    """A directory of a file system. Paths are relative to it, with `/`."""
+
+    def read(self, path: str) -> bytes | None:
+        """The content of a file; None: there is none."""
+        ...
+
+    def names(self, path: str, *, files: bool) -> list[str]:
+        """The files of a directory, or its directories; none if it does not exist."""
+        ...
+
+
+class Checkpoint:
+    """The checkpoint of one query, read at each call.
+
+    Every method raises an EosSinkError if the location cannot be resolved or read, or if a file
+    is damaged or of an unknown format.
+
+    Attributes:
+        location: as Spark has it; may contain secrets.
+    """
+
+    def __init__(self, location: str, topics: SourceTopics | None) -> None:
+        self.location = location
+        self._topics = topics
+
+    def stream_id(self) -> str | None:
+        """Spark's id of the query; None: there is no file `metadata`, so no checkpoint yet."""
+        content = self._read("metadata")
+        return None if content is None else parse_stream_id(content, self._shown("metadata"))
+
+    def latest_batch(self) -> int | None:
+        """The latest batch that Spark has constructed."""
+        return self._latest("offsets")
+
+    def latest_commit(self) -> int | None:
+        """The latest batch that Spark knows to be finished."""
+        return self._latest("commits")
+
+    def constructed_ms(self, batch: int) -> int | None:
+        """When Spark constructed the batch, milliseconds since the epoch; None: it has not."""
+        log = self._offset_log(batch)
+        return None if log is None else log.constructed_ms
+
+    def end_offsets(self, batch: int) -> Offsets | None:
+        """The offsets at which the batch ends in all Kafka sources; None: there is no such batch.
+
+        Raises:
+            ConfigurationError: no source of the batch is a Kafka source, or two read a partition.
+        """
+        log, file = self._offset_log(batch), self._shown(f"offsets/{batch}")
+        if log is None:
+            return None
+        offsets = read_kafka_offsets([(source, file) for source in log.sources], self._topics)
+        if offsets is None:
+            raise ConfigurationError(
+                f"{file} has offsets of {len(log.sources)} sources, none of a Kafka source "
+                f"{'that reads the given topics' if self._topics else ''}".rstrip()
+                + ".",
+                remedy="Correct option subscribe, subscribePattern or assign of the sink, or leave "
+                "out the option eos.source.group.id. Nothing was written.",
+                data={"file": file},
+            )
+        return offsets
+
+    def initial_offsets(self) -> Offsets | None:
+        """The offsets at which the Kafka sources have begun; None: none has begun."""
+        initial = []
+        for source in sorted(self._names("sources", files=False)):
+            path = f"sources/{source}/0"
+            content, file = self._read(path), self._shown(path)
+            offset = None if content is None else parse_initial_offset(content, file)
+            if offset is not None:
+                initial.append((offset, file))
+        return read_kafka_offsets(initial, self._topics)
+
+    def has_state(self) -> bool:
+        """True if an operator of the query keeps state, such as an aggregation."""
+        return any(self._names("state", files=files) for files in (False, True))
+
+    def make_missing_error(self, path: str) -> ConfigurationError:
+        """The error where a file must be there, such as `metadata` once the query has started."""
+        has_scheme = _LOCATION.fullmatch(self.location)
+        remedy = (
+            "Check that the location is the query's own, as its checkpointLocation"
+            if has_scheme
+            else "Without a scheme it is read as a local path: write it with the scheme of its "
+            "file system, as in 'hdfs://...' or 's3a://...'"
+        )
+        return ConfigurationError(
+            f"There is no {path} in the checkpoint {self._shown()}.",
+            remedy=f"{remedy}. Nothing was written.",
+            data={"file": self._shown(path)},
+        )
+
+    @cached_property
+    def _files(self) -> Files:
+        match = _LOCATION.fullmatch(self.location)
+        if match is None:
+            return LocalFiles(self.location)
+        scheme, host, path = match[1].lower(), match[2] or "", match[3]
+        if scheme == "file" and host in ("", "localhost"):
+            return LocalFiles(path)
+        if scheme == "dbfs" and not host:
+            return LocalFiles(f"{_DBFS}{path}")
+        if scheme not in _REMOTE:
+            raise ConfigurationError(
+                f"The checkpoint {self._shown()} cannot be read: this sink knows local paths, "
+                f"file:, dbfs:/ and {', '.join(f'{name}:' for name in _REMOTE)}.",
+                remedy="Move the checkpoint to one of them, or leave out the option "
+                "eos.source.group.id. Nothing was written.",
+            )
+        # pyarrow takes long to import, and local checkpoints do without.
+        from eos_sink.checkpoint.remote import RemoteFiles
+
+        return RemoteFiles(_REMOTE[scheme], host, path)
+
+    def _offset_log(self, batch: int) -> OffsetLogFile | None:
+        path = f"offsets/{batch}"
+        content = self._read(path)
+        return None if content is None else parse_offset_log(content, self._shown(path))
+
+    def _latest(self, path: str) -> int | None:
+        names = self._names(path, files=True)
+        numbers = (int(name) for name in names if name.isascii() and name.isdigit())
+        return max(numbers, default=None)
+
+    def _read(self, path: str) -> bytes | None:
+        return self._ask(path, lambda: self._files.read(path))
+
+    def _names(self, path: str, *, files: bool) -> list[str]:
+        return self._ask(path, lambda: self._files.names(path, files=files))
+
+    def _ask(self, path: str, question: Callable[[], _Answer]) -> _Answer:
+        """Ask the file system. The cause of an error is left out: it may contain secrets."""
+        try:
+            return question()
+        except (OSError, ImportError, NotImplementedError) as error:
+            raise self._unreadable(path, str(error)) from None
+        except ValueError:
+            # Its text may be the location.
+            raise self._unreadable(path, "the location is malformed") from None
+
+    def _unreadable(self, path: str, why: str) -> EosSinkError:
+        said = _without_secrets(why.strip().partition("\n")[0])
+        return ClusterError(
+            f"{self._shown(path)} cannot be read: {said.rstrip('.')}.",
+            remedy="Python processes on the driver's host read it as their own user, with the "
+            "credentials of their environment, not with Hadoop's: give them access. Nothing was "
+            "written.",
+            data={"file": self._shown(path)},
+        )
+
+    def _shown(self, path: str = "") -> str:
+        location = _without_secrets(self.location).rstrip("/")
+        return f"{location}/{path}" if path else location
+
+
+class LocalFiles:
+    """A local directory. It is read with every batch: 0.03 ms for a file."""
+
+    def __init__(self, directory: str) -> None:
+        self._directory = directory
+
+    def read(self, path: str) -> bytes | None:
+        try:
+            with open(f"{self._directory}/{path}", "rb") as file:
+                return file.read()
+        except FileNotFoundError:
+            return None
+
+    def names(self, path: str, *, files: bool) -> list[str]:
+        try:
+            with os.scandir(f"{self._directory}/{path}") as entries:
+                return [entry.name for entry in entries if entry.is_file() == files]
+        except FileNotFoundError:
+            return []
+
+
+def _without_secrets(text: str) -> str:
+    """A SAS token may also come after a semicolon."""
+    shown = shown_location(text)
+    return shown.partition(";")[0] if "://" in shown else shown

@@ -1,0 +1,196 @@
+"""The files of Spark's checkpoint directory as Spark 2.2 to 4.2 write them.
+
+A Kafka source writes its offsets as `{"topic": {"partition": next offset}}`. The file of a batch
+does not name the kinds of its sources, so a source is known by the form of its offset.
+
+Spark renames a complete file into place, so a file that is cut short was copied or restored in
+part.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from eos_sink.errors import ClusterError, ConfigurationError, EosSinkError
+from eos_sink.kafka_config.source_topics import SourceTopics
+from eos_sink.protocol.values import Offsets, Place
+
+_VOID = "-"
+_PARTITION = re.compile("0|[1-9][0-9]{0,9}")
+
+
+@dataclass(frozen=True)
+class OffsetLogFile:
+    """A file of `offsets/` (Spark's OffsetSeqLog).
+
+    Attributes:
+        constructed_ms: when Spark constructed the batch, milliseconds since the epoch.
+        sources: the offset of each source, in Spark's text.
+    """
+
+    constructed_ms: int
+    sources: tuple[str, ...]
+
+
+def parse_stream_id(content: bytes, file: str) -> str:
+    """The id in the file `metadata`.
+
+    Args:
+        content: of the file.
+        file: its name for messages.
+
+    Raises:
+        EosSinkError: the file is damaged.
+    """
+    stream = _parse_json(_decode(content, file), file)
+    if not isinstance(stream, dict) or not isinstance(stream.get("id"), str):
+        raise _damaged(file, "it has no stream id")
+    return str(stream["id"])
+
+
+def parse_offset_log(content: bytes, file: str) -> OffsetLogFile:
+    """Read format 1, which has a line for each source, or 2, with `id:` before each offset.
+
+    Raises:
+        EosSinkError: the file is damaged, or of another format.
+    """
+    version, *lines = _decode(content, file).split("\n")
+    _check_version(version, ("v1", "v2"), file, is_whole=bool(lines))
+    metadata = lines[0].strip()
+    sources = lines[1:] if version == "v1" else [line.partition(":")[2] for line in lines[1:]]
+    if not sources or not all(sources):
+        raise _damaged(file, "it lacks a source's offset")
+    about = _parse_json(metadata, file) if metadata else {}
+    constructed = about.get("batchTimestampMs", 0) if isinstance(about, dict) else None
+    if not isinstance(constructed, int):
+        raise _damaged(file, "its second line is not the batch's metadata")
+    return OffsetLogFile(constructed, tuple(sources))
+
+
+def parse_initial_offset(content: bytes, file: str) -> str | None:
+    """The offset in a file `sources/<n>/0` of a Kafka source; None: of another kind of source.
+
+    Spark's Kafka source writes a zero byte first, which other sources do not.
+
+    Raises:
+        EosSinkError: the file is damaged, or of another format.
+    """
+    if content and content[0] != 0:
+        return None
+    version, *rest = _decode(content[1:], file).split("\n", 1)
+    _check_version(version, ("v1",), file, is_whole=bool(rest))
+    if not rest[0]:
+        raise _damaged(file, "it has no offset")
+    return rest[0]
+
+
+def read_kafka_offsets(
+    sources: Iterable[tuple[str, str]], topics: SourceTopics | None
+) -> Offsets | None:
+    """Select the offsets of Kafka sources, and put them together.
+
+    Args:
+        sources: the offset of each source, and the file that has it.
+        topics: the topics of the query's Kafka sources; None: every source counts whose offset has
+            the form of Kafka's.
+
+    Returns:
+        None if no source is a Kafka source. One that has no offset yet may be any.
+
+    Raises:
+        EosSinkError: the file is damaged, two sources read a partition, or only some topics of a
+            source are in `topics`.
+    """
+    found: dict[Place, int] = {}
+    is_any = False
+    for offset, file in sources:
+        parsed = _parse_kafka_offset(offset, file)
+        if parsed is None or not _is_selected(parsed, topics, file):
+            is_any = is_any or offset == _VOID
+            continue
+        is_any = True
+        for topic, partitions in parsed.items():
+            for number, next_offset in partitions.items():
+                place = (topic, int(number))
+                if place in found:
+                    raise _read_twice(place, file)
+                found[place] = next_offset
+    return found if is_any else None
+
+
+def _parse_kafka_offset(offset: str, file: str) -> dict[str, dict[str, int]] | None:
+    """None: it does not have the form of a Kafka source's."""
+    parsed = _parse_json(offset, file) if offset.startswith("{") else None
+    is_kafka = isinstance(parsed, dict) and all(map(_has_offsets, parsed.values()))
+    return parsed if is_kafka else None
+
+
+def _has_offsets(partitions: Any) -> bool:
+    return isinstance(partitions, dict) and all(
+        _PARTITION.fullmatch(number) and type(offset) is int and offset >= 0
+        for number, offset in partitions.items()
+    )
+
+
+def _is_selected(topics_read: Collection[str], topics: SourceTopics | None, file: str) -> bool:
+    """A source that counted by half would lose the position in its other topics."""
+    others = [topic for topic in topics_read if topics and not topics.selects(topic)]
+    if others and len(others) < len(topics_read):
+        raise ConfigurationError(
+            f"A source in {file} reads {', '.join(sorted(topics_read))}, but the options of the "
+            f"sink do not select {', '.join(sorted(others))}.",
+            remedy="Give the sink the topics of the source as that batch has them, in option "
+            "subscribe, subscribePattern or assign. Nothing was written.",
+            data={"file": file, "topics": sorted(others)},
+        )
+    return not others
+
+
+def _check_version(version: str, known: tuple[str, ...], file: str, *, is_whole: bool) -> None:
+    if not is_whole:
+        raise _damaged(file, "it has no second line")
+    if version not in known:
+        raise ConfigurationError(
+            f"{file} has format {version[:20]!r}; known are {' and '.join(known)}.",
+            remedy="Use a version of Spark that this version of eos-sink supports, or leave out "
+            "the option eos.source.group.id. Nothing was written.",
+            data={"file": file},
+        )
+
+
+def _decode(content: bytes, file: str) -> str:
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        raise _damaged(file, "it is not UTF-8") from None
+
+
+def _parse_json(text: str, file: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        raise _damaged(file, "it is no complete JSON") from None
+
+
+def _damaged(file: str, why: str) -> EosSinkError:
+    return ClusterError(
+        f"{file} is damaged or cut short: {why}.",
+        remedy="Restore the file from its original, or begin with a new checkpoint directory. "
+        "Nothing was written.",
+        data={"file": file},
+    )
+
+
+def _read_twice(place: Place, file: str) -> EosSinkError:
+    topic, partition = place
+    return ConfigurationError(
+        f"Two sources of the query read {topic}[{partition}] ({file}), so it has two positions "
+        "there, and a consumer group can hold one.",
+        remedy="Read the topic with one source and use its DataFrame twice, or leave out option "
+        "eos.source.group.id. Nothing was written.",
+        data={"file": file, "topic": topic, "partition": partition},
+    )
