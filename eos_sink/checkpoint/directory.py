@@ -194,7 +194,7 @@ class Checkpoint:
 
 
 class LocalFiles:
-    """A local directory. It is read with every batch: 0.03 ms for a file."""
+    """A local directory. It is read with every batch: 0.01 ms for a file."""
 
     def __init__(self, directory: str) -> None:
         self._directory = directory

@@ -105,7 +105,7 @@ def read_kafka_offsets(
         EosSinkError: the file is damaged, two sources read a partition, or only some topics of a
             source are in `topics`.
     """
-    found: dict[Place, int] = {}
+    found: dict[Place, tuple[int, str]] = {}
     is_any = False
     for offset, file in sources:
         parsed = _parse_kafka_offset(offset, file)
@@ -115,11 +115,11 @@ def read_kafka_offsets(
         is_any = True
         for topic, partitions in parsed.items():
             for number, next_offset in partitions.items():
-                place = (topic, int(number))
-                if place in found:
+                place, here = (topic, int(number)), (next_offset, file)
+                # A batch has the offset of a DataFrame that is used twice on two lines.
+                if found.setdefault(place, here) != here:
                     raise _read_twice(place, file)
-                found[place] = next_offset
-    return found if is_any else None
+    return {place: offset for place, (offset, _) in found.items()} if is_any else None
 
 
 def _parse_kafka_offset(offset: str, file: str) -> dict[str, dict[str, int]] | None:

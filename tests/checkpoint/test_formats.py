@@ -140,5 +140,11 @@ def test_a_source_that_is_selected_by_half_is_refused() -> None:
 
 def test_two_sources_that_read_one_partition_are_refused() -> None:
     with pytest.raises(ConfigurationError) as error:
-        read(ORDERS, '{"orders":{"1":0}}')
+        read(ORDERS, '{"orders":{"1":1}}')
     assert error.value.data == {"file": FILE, "topic": "orders", "partition": 1}
+    with pytest.raises(ConfigurationError):
+        read_kafka_offsets([(ORDERS, "sources/0/0"), (ORDERS, "sources/1/0")], None)
+
+
+def test_a_source_that_is_on_two_lines_of_a_batch_counts_once() -> None:
+    assert read(ORDERS, AUDIT, ORDERS) == read(ORDERS, AUDIT)
