@@ -46,6 +46,7 @@ SHARED = {
         "test_ways.py",
         "test_inline_spark.py",
         "test_migrate.py",
+        "test_checkpoint.py",
     ),
     "cluster": (
         "test_cluster_faults.py",
