@@ -253,7 +253,7 @@ def test_a_row_that_the_dead_letter_topic_does_not_take_says_how_to_make_room(
 @pytest.mark.long
 def test_a_missing_topic_of_the_option_is_no_row_s_fault(kafka: KafkaCluster, run: MakeRun) -> None:
     letters = new_topic(kafka, "dead")
-    with pytest.raises(ClusterError, match="'nowhere' does not exist"):
+    with pytest.raises(ClusterError, match="nowhere"):
         run(kafka, topic="nowhere", eos_dead_letter_topic=letters, **SOON).write(value=["a"])
     assert read_topic(kafka.bootstrap_servers, letters).values() == []
 
@@ -263,10 +263,10 @@ def test_the_dead_letter_topic_is_looked_at_before_the_start(
     kafka: KafkaCluster, run: MakeRun
 ) -> None:
     topic = new_topic(kafka, "main")
-    with pytest.raises(ClusterError, match="'nowhere' does not exist"):
+    with pytest.raises(ClusterError, match="nowhere"):
         run(kafka, topic=topic, eos_dead_letter_topic="nowhere").plan()
     compacted = new_topic(kafka, "dead", cleanup_policy="compact")
-    with pytest.raises(ClusterError, match="is compacted"):
+    with pytest.raises(ClusterError, match="compacted"):
         run(kafka, topic=topic, eos_dead_letter_topic=compacted).plan()
     with pytest.raises(ConfigurationError, match=r"eos\.destinations"):
         run(

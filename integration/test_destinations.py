@@ -23,8 +23,9 @@ def test_only_what_is_declared_is_written(kafka: KafkaCluster, run: MakeRun) -> 
     query.write(value=["a", "b"], topic=[whole, part], partition=pa.array([0, 2], pa.int32()))
     for topic, number in ((other, 0), (part, 0), (part, None)):
         partition = pa.array([1, number], pa.int32())
-        with pytest.raises(ConfigurationError, match="UnknownTopicOrPartition"):
+        with pytest.raises(ConfigurationError) as refused:
             query.write(value=["c", "d"], topic=[part, topic], partition=partition)
+        assert refused.value.data["kafka_error"] == "UnknownTopicOrPartition"
     query.write(value=["e"], topic=[part], partition=pa.array([1], pa.int32()))
     servers = kafka.bootstrap_servers
     assert read_topic(servers, whole).values() == ["a"]
@@ -37,13 +38,16 @@ def test_only_what_is_declared_is_written(kafka: KafkaCluster, run: MakeRun) -> 
 def test_what_is_declared_is_looked_at_before_the_start(kafka: KafkaCluster, run: MakeRun) -> None:
     good = new_topic(kafka, "good")
     unsafe = new_topic(kafka, "unsafe", min_insync_replicas=2)
-    for declared, words in (
-        (f"{good}, missing", "UnknownTopicOrPartition: Topic 'missing'"),
-        (f"{good}:1-3", "UnknownTopicOrPartition: .* has 3 partitions"),
-        (f"{good}, {unsafe}", r"has 1 copies, fewer than its min\.insync\.replicas=2"),
+    unknown = {"kafka_error": "UnknownTopicOrPartition"}
+    weak = {"topic": unsafe, "partitions": [0, 1, 2], "min.insync.replicas": 2}
+    for declared, data in (
+        (f"{good}, missing", {**unknown, "topic": "missing"}),
+        (f"{good}:1-3", {**unknown, "topic": good}),
+        (f"{good}, {unsafe}", weak),
     ):
-        with pytest.raises(ClusterError, match=words):
+        with pytest.raises(ClusterError) as error:
             run(kafka, eos_destinations=declared).plan()
+        assert error.value.data == data
     run(kafka, eos_destinations=f"{good}:0-2", topic=good).plan()
 
 
@@ -58,7 +62,7 @@ def test_a_missing_permission_is_reported_before_the_start(
     assert error.value.data["missing"] == [str(write), str(read)]
     for granted, missing in ((write, read), (read, write)):
         secured.access.allow("ann", granted)
-        with pytest.raises(ClusterError, match=f"lacks {missing}") as error:
+        with pytest.raises(ClusterError) as error:
             query.plan()
         assert error.value.data["missing"] == [str(missing)]
         secured.access.revoke("ann", granted)

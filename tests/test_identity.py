@@ -205,7 +205,7 @@ def test_a_batch_write_and_a_stream_never_share_an_identity() -> None:
 
 
 def test_no_identity_is_an_error_that_says_what_to_set() -> None:
-    with pytest.raises(ConfigurationError, match=r"eos\.id.*checkpointLocation") as error:
+    with pytest.raises(ConfigurationError, match="checkpointLocation") as error:
         query_identity(None, None, None)
     assert "Nothing was written" in str(error.value)
 
@@ -257,7 +257,7 @@ def test_no_secret_of_a_checkpoint_location_is_in_a_name(location: str, readable
 
 @pytest.mark.parametrize("location", ["s3a//KEY:SECRET@bucket/cp", "cp?sig=SECRET"])
 def test_a_refused_checkpoint_location_shows_no_secret(location: str) -> None:
-    with pytest.raises(ConfigurationError, match="is relative") as refused:
+    with pytest.raises(ConfigurationError, match="relative") as refused:
         query_identity(None, location, None)
     assert "SECRET" not in str(refused.value)
 

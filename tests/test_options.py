@@ -218,7 +218,7 @@ def test_a_version_is_a_whole_number_of_64_bits(number: str) -> None:
 
 @pytest.mark.parametrize("number", ["-1", "1.5", "x", "9223372036854775808", "1_000"])
 def test_any_other_version_is_refused(number: str) -> None:
-    with pytest.raises(ConfigurationError, match=r"txnVersion is .*not a whole number"):
+    with pytest.raises(ConfigurationError, match="txnVersion"):
         parse_batch_options({**BATCH, "txnAppId": "a", "txnVersion": number})
 
 
@@ -226,7 +226,7 @@ def test_any_other_version_is_refused(number: str) -> None:
     ("given", "missing"), [("txnAppId", "txnVersion"), ("txnVersion", "txnAppId")]
 )
 def test_an_application_and_its_version_are_given_together(given: str, missing: str) -> None:
-    with pytest.raises(ConfigurationError, match=f"{given} is set without {missing}"):
+    with pytest.raises(ConfigurationError, match=missing):
         parse_batch_options({**BATCH, given: "1"})
 
 

@@ -32,7 +32,7 @@ def test_a_line_does_not_fall() -> None:
 
 
 def test_two_points_say_nothing_of_a_line() -> None:
-    with pytest.raises(ValueError, match="for \\[1, 2\\] tasks only"):
+    with pytest.raises(ValueError, match="\\[1, 2\\]"):
         fit("settle", "ms", {1: 3.0, 2: 4.0})
 
 

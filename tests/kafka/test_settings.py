@@ -83,7 +83,7 @@ def test_each_choice_is_taken(name: str) -> None:
 
 
 def test_what_the_client_refuses_is_an_error_that_names_the_setting() -> None:
-    with pytest.raises(ConfigurationError, match=r"debug.*Nothing was written"):
+    with pytest.raises(ConfigurationError, match="debug"):
         accepted({"debug": "everything"})
 
 

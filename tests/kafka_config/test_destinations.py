@@ -67,9 +67,9 @@ def test_a_topic_is_declared_whole_or_by_its_partitions() -> None:
 def test_the_option_topic_must_be_declared() -> None:
     given = {**ENOUGH, "eos.destinations": "payments:0-3"}
     assert parse_options({**given, "topic": "payments"}).destinations == declared("payments:0-3")
-    with pytest.raises(ConfigurationError, match="UnknownTopicOrPartition") as error:
+    with pytest.raises(ConfigurationError) as error:
         parse_options({**given, "topic": "audit"})
-    assert error.value.data["kafka_error"] == "UnknownTopicOrPartition"
+    assert error.value.data == {"kafka_error": "UnknownTopicOrPartition", "topic": "audit"}
 
 
 def test_a_refused_row_is_reported_with_kafkas_name_and_its_partition() -> None:
@@ -89,13 +89,13 @@ def test_what_is_there_and_in_sync_passes() -> None:
 
 
 def test_a_missing_topic_and_a_missing_partition_are_errors_with_kafkas_name() -> None:
-    for text, views, words in (
-        ("a, b", {"a": HEALTHY, "b": None}, "Topic 'b'"),
-        ("a:0-4", {"a": HEALTHY}, "has 4 partitions, .* declares 0 to 4"),
+    for text, views, topic in (
+        ("a, b", {"a": HEALTHY, "b": None}, "b"),
+        ("a:0-4", {"a": HEALTHY}, "a"),
     ):
-        with pytest.raises(ClusterError, match=rf"UnknownTopicOrPartition: .*{words}") as error:
+        with pytest.raises(ClusterError) as error:
             check_destinations(declared(text), views)
-        assert error.value.data["kafka_error"] == "UnknownTopicOrPartition"
+        assert error.value.data == {"kafka_error": "UnknownTopicOrPartition", "topic": topic}
 
 
 @pytest.mark.parametrize(
@@ -104,24 +104,26 @@ def test_a_missing_topic_and_a_missing_partition_are_errors_with_kafkas_name() -
 )
 def test_a_permission_that_is_missing_is_named(missing: str, name: str) -> None:
     view = replace(HEALTHY, allowed=frozenset(OPERATIONS - {missing}))
-    with pytest.raises(ClusterError, match=f"(?s){name} on topic a.*--operation {name} --topic a"):
+    with pytest.raises(ClusterError, match=f"--operation {name} --topic a") as error:
         check_destinations(declared("a"), {"a": view})
+    assert error.value.data == {"missing": [f"{name} on topic a"]}
     untold = replace(HEALTHY, allowed=None)
     assert check_destinations(declared("a"), {"a": untold}) == []
 
 
 def test_a_partition_with_too_few_copies_in_sync_is_an_error() -> None:
     view = topic(3, 1, 2, 3, min_insync_replicas="2")
-    with pytest.raises(ClusterError, match="only 1 copies in sync in partition 1") as error:
+    with pytest.raises(ClusterError) as error:
         check_destinations(declared("a"), {"a": view})
-    assert error.value.data["partitions"] == [1]
+    assert error.value.data == {"topic": "a", "partitions": [1], "min.insync.replicas": 2}
     assert check_destinations(declared("a:0, a:2-3"), {"a": view}) == []
 
 
 def test_more_in_sync_copies_wanted_than_there_are_is_an_error_that_no_wait_mends() -> None:
     view = topic(2, replicas=2, min_insync_replicas="3")
-    with pytest.raises(ClusterError, match=r"has 2 copies, fewer than its min\.insync\.replicas=3"):
+    with pytest.raises(ClusterError, match="fewer") as error:
         check_destinations(declared("a"), {"a": view})
+    assert error.value.data == {"topic": "a", "partitions": [0], "min.insync.replicas": 3}
 
 
 def test_a_single_copy_in_sync_is_a_warning() -> None:

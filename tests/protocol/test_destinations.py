@@ -99,7 +99,7 @@ def test_a_row_for_elsewhere_is_refused_before_it_is_produced(
     more, part = ELSEWHERE[name]
     given = options(eos_destinations="payments, audit:1-2", **more)
     good: dict[str, list[Any]] = {"value": ["a"], "topic": ["audit"], "partition": [1]}
-    with pytest.raises(ConfigurationError, match="UnknownTopicOrPartition") as error:
+    with pytest.raises(ConfigurationError) as error:
         write(cluster, given, good, part)
     assert error.value.data["kafka_error"] == "UnknownTopicOrPartition"
     assert produced(cluster, "other") == 0
@@ -114,8 +114,9 @@ def test_without_the_option_rows_go_where_they_say(cluster: FakeCluster) -> None
 
 def test_what_is_declared_is_looked_at_before_anything_is_taken_over(cluster: FakeCluster) -> None:
     given = options(eos_destinations="payments, missing")
-    with pytest.raises(ClusterError, match="UnknownTopicOrPartition: Topic 'missing'"):
+    with pytest.raises(ClusterError) as error:
         Planner(FakeKafka(cluster), given).plan()
+    assert error.value.data == {"kafka_error": "UnknownTopicOrPartition", "topic": "missing"}
     assert "__eos_sink_log" not in cluster.topics
 
 

@@ -127,7 +127,7 @@ def test_overwrite_is_refused() -> None:
 
 
 def test_columns_are_checked_before_anything_is_written() -> None:
-    with pytest.raises(ConfigurationError, match="'value' is missing"):
+    with pytest.raises(ConfigurationError, match="'value'"):
         FakeDataSource(OPTIONS).writer(StructType(), overwrite=False)
 
 
@@ -158,8 +158,8 @@ def test_a_stream_without_micro_batches_is_refused_by_its_tasks_and_by_its_commi
     stream = FakeDataSource(options).streamWriter(SCHEMA, overwrite=False)
     one_of_two = {"sql__streaming__queryId": QUERY}
     for properties in ({}, one_of_two):
-        with pytest.raises(ConfigurationError, match="does not belong to a micro-batch"):
+        with pytest.raises(ConfigurationError, match="micro-batch"):
             write(stream, **properties)
-    with pytest.raises(ConfigurationError, match="as it does in continuous mode"):
+    with pytest.raises(ConfigurationError, match="continuous"):
         stream.commit([None, None], 7)
     assert world.visible() == []

