@@ -9,19 +9,19 @@ from functools import partial
 
 import pytest
 
-from eos_sink.errors import SupersededError
+from eos_sink.errors import OperatorNeededError, SupersededError
 from tests.protocol.actor import Actor
 from tests.protocol.checkpoint import AnotherRun
-from tests.protocol.scene import Fault, Gate, Scene, Strike, time_of
+from tests.protocol.scene import Fault, Gate, Scene, Strike, is_felt, time_of
 from tests.protocol.spark import FAILURES, Session, SessionDied
 from tests.protocol.world import Batch, World, options
 
 MOST_RUNS = 8
 # Two rows in one transaction, one in another, and a partition without rows.
 BATCHES: list[Batch] = [[[b"a", b"b"], [b"c"]], [[b"d"], []]]
-SAMPLES = int(os.environ.get("EOS_FAULT_SAMPLES", "150"))
-# Of the gates at which a fault is tried: `make test` has every third one.
-STEPS = [3, pytest.param(1, marks=pytest.mark.long)]
+SAMPLES = int(os.environ.get("EOS_FAULT_SAMPLES", "90"))
+# Of the gates at which a fault is tried: `make test` has every fifth one.
+STEPS = [5, pytest.param(1, marks=pytest.mark.long)]
 # After these a query goes on by itself, without a user who does something about them.
 FAULTS = (
     Fault.KILL_RUN,
@@ -93,6 +93,14 @@ class Story:
             found.append(f"{MOST_RUNS} runs did not come to an end: {self.errors[-1]!r}")
         return found
 
+    @property
+    def excess(self) -> list[str]:
+        """What a single kill must not lead to: it needs one restart, and no timeout."""
+        found = [repr(each) for each in self.errors if isinstance(each, OperatorNeededError)]
+        if len(self.errors) > 1:
+            found.append(f"stopped {len(self.errors)} times: {self.errors}")
+        return [*found, f"waited {self.waited} s"] if self.waited else found
+
     def _run_on(self) -> None:
         session: Session | None = None
         for _ in range(MOST_RUNS):
@@ -116,6 +124,12 @@ class Story:
                 self.groundless.append(error)
             if self.obey is not None:
                 self.obey(self.world, error)
+
+
+def places(fault: Fault, gates: Sequence[Gate], step: int) -> list[int]:
+    """Every `step`th gate at which the fault is felt; the first one depends on the fault."""
+    felt = [number for number, gate in enumerate(gates) if is_felt(fault, gate)]
+    return felt[FAULTS.index(fault) % step :: step]
 
 
 def play(batches: Sequence[Batch], *strikes: Strike, same_jvm: bool = False, **given: str) -> Story:

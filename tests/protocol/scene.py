@@ -62,6 +62,7 @@ class Fault(Enum):
     WEEK = "when no write runs, coordinators forget the ids, and the topic its rows"
 
 
+KILLS = (Fault.KILL_RUN, Fault.KILL_PROCESS)
 ZOMBIES = (Fault.LEAVE_CALL, Fault.LEAVE_RUN)
 _BETWEEN = (Fault.OTHER_OPTIONS, Fault.NEW_CHECKPOINT, Fault.WEEK)
 """These happen when a write or a query begins."""
@@ -79,6 +80,12 @@ _COORDINATORS = {
     Fault.READ_ONLY_COORDINATOR: Coordinators.WRITES,
     Fault.NO_GROUP_COORDINATOR: Coordinators.GROUP,
 }
+
+
+def is_felt(fault: Fault, gate: Gate) -> bool:
+    """True if the fault does something at the gate: an answer is lost only after its call."""
+    local = gate.call.partition(".")[2] in _LOCAL
+    return fault is not Fault.LOSE_ANSWER or (gate.moment is Moment.AFTER and not local)
 
 
 @dataclass(frozen=True)
@@ -189,7 +196,7 @@ class Scene:
             self.zombies.append(_Zombie(actor, strike.until or due))
             actor.park()
         elif fault is Fault.LOSE_ANSWER:
-            if gate.moment is Moment.AFTER and gate.call.partition(".")[2] not in _LOCAL:
+            if is_felt(fault, gate):
                 raise OutcomeUnknownError(f"The answer to {gate.call} is lost.", remedy="")
         elif fault is Fault.TIME_OUT:
             cluster.coordinator.time_out()

@@ -11,7 +11,7 @@ import pytest
 
 from eos_sink.protocol.model import Numbering
 from tests.protocol.checkpoint import Checkpoint
-from tests.protocol.explore import BATCHES, FAULTS, SAMPLES, STEPS, Story
+from tests.protocol.explore import BATCHES, FAULTS, SAMPLES, STEPS, Story, places
 from tests.protocol.scene import Fault, Strike
 from tests.protocol.world import World, batch_options
 
@@ -47,7 +47,7 @@ def test_a_single_fault_at_each_gate_loses_and_doubles_nothing(
     numbering: Numbering, fault: Fault, same_jvm: bool, step: int
 ) -> None:
     wrong = {}
-    for at in range(0, len(play(numbering).gates), step):
+    for at in places(fault, play(numbering).gates, step):
         story = play(numbering, Strike(fault, at), same_jvm=same_jvm)
         if story.verdict:
             wrong[at, story.gates[at]] = story.verdict

@@ -24,8 +24,8 @@ from eos_sink.protocol.values import Position
 from tests.fakes.process import At, Moment
 from tests.fakes.producer import FakeProducer
 from tests.protocol.driver import Driver
-from tests.protocol.explore import FAULTS, STEPS, Story, play
-from tests.protocol.scene import Fault, Gate, Strike
+from tests.protocol.explore import FAULTS, STEPS, Story, places, play
+from tests.protocol.scene import KILLS, Fault, Gate, Strike
 from tests.protocol.world import TOPIC, Batch, World, late_attempt, log, open_ids, options
 
 INLINE = "65536"
@@ -289,19 +289,11 @@ def test_a_single_fault_at_each_gate_loses_and_doubles_nothing(
     fault: Fault, same_jvm: bool, batches: list[Batch], step: int
 ) -> None:
     wrong = {}
-    for at in range(FAULTS.index(fault) % step, len(playing(batches).gates), step):
+    for at in places(fault, playing(batches).gates, step):
         story = playing(batches, Strike(fault, at), same_jvm=same_jvm)
-        if story.verdict:
-            wrong[at, story.gates[at]] = story.verdict
+        if found := story.verdict + (story.excess if fault in KILLS else []):
+            wrong[at, story.gates[at]] = found
     assert wrong == {}
-
-
-@pytest.mark.parametrize("fault", [Fault.KILL_RUN, Fault.KILL_PROCESS])
-def test_a_kill_alone_needs_one_restart_and_no_time_out(fault: Fault) -> None:
-    for at in range(len(playing(SMALL).gates)):
-        story = playing(SMALL, Strike(fault, at))
-        assert len(story.errors) <= 1, (at, story.gates[at], story.errors)
-        assert story.waited == 0, (at, story.gates[at])
 
 
 @pytest.mark.parametrize("step", STEPS)

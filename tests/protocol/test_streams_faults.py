@@ -12,7 +12,7 @@ import pytest
 from eos_sink.options import SinkOptions
 from eos_sink.protocol.model import Numbering
 from tests.protocol.checkpoint import Checkpoint
-from tests.protocol.explore import FAULTS, SAMPLES, Act, Story
+from tests.protocol.explore import FAULTS, SAMPLES, Act, Story, places
 from tests.protocol.scene import Fault, Strike
 from tests.protocol.world import Batch, World, batch_options, options
 
@@ -77,7 +77,7 @@ def test_a_single_fault_at_each_gate_loses_and_doubles_nothing(
     numbering: Numbering, fault: Fault, acts: tuple[Act, ...]
 ) -> None:
     wrong = {}
-    for at in range(len(play(numbering, acts).gates)):
+    for at in places(fault, play(numbering, acts).gates, 1):
         story = play(numbering, acts, Strike(fault, at))
         if story.verdict:
             wrong[at, story.gates[at]] = story.verdict
