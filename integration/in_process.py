@@ -1,9 +1,9 @@
-"""A query without Spark and without processes: plan, one task and commit, in the test itself."""
+"""A query without Spark and without processes: plan, tasks and commit, in the test itself."""
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -15,17 +15,23 @@ from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import TopicDescription
 from eos_sink.options import parse_options
-from eos_sink.protocol.model import BatchId, TaskReport
+from eos_sink.protocol import model
+from eos_sink.protocol.model import BatchId, Plan, TaskReport
 from eos_sink.task.writer import TaskWriter
 from eos_sink_lab.testing import KafkaCluster
 
 
 class Run:
     """One query; `options` are the sink's. Unless they say otherwise, each task opens a
-    transaction."""
+    transaction.
+
+    Attributes:
+        next: number of the next batch.
+    """
 
     def __init__(self, cluster: KafkaCluster, options: dict[str, str]) -> None:
-        self._options = parse_options(
+        self.cluster = cluster
+        self.options = parse_options(
             {
                 "kafka.bootstrap.servers": cluster.bootstrap_servers,
                 "eos.id": f"q-{uuid.uuid4().hex[:8]}",
@@ -34,15 +40,21 @@ class Run:
                 **options,
             }
         )
-        self._kafka = ConfluentKafka(self._options.cluster)
-        self._planner = Planner(self._kafka, self._options)
-        self._committer = Committer(self._kafka, self._options)
+        self.kafka = ConfluentKafka(self.options.cluster)
+        self.next = 0
         # Spark gives each checkpoint a stream of its own.
-        self._stream = f"stream-{self._options.origin.eos_id}"
-        self._batches = 0
+        self._stream = f"stream-{self.options.origin.eos_id}"
+        self._closing: list[Planner | Committer] = []
+        self.start()
 
-    def plan(self) -> None:
-        self._planner.plan()
+    def start(self, run: model.Run | None = None) -> None:
+        """A new run; the one before is as good as dead."""
+        self._planner = Planner(self.kafka, self.options, run)
+        self.committer = Committer(self.kafka, self.options)
+        self._closing += [self._planner, self.committer]
+
+    def plan(self) -> Plan:
+        return self._planner.plan()
 
     def write(self, *parts: dict[str, Any], **columns: Any) -> TaskReport:
         """One batch of one task: its Arrow batches, or the columns of the only one."""
@@ -51,30 +63,34 @@ class Run:
 
     def write_tasks(self, *tasks: Sequence[dict[str, Any]]) -> list[TaskReport]:
         """One batch; of each task its Arrow batches."""
-        plan = self._planner.plan()
-        batch = BatchId(self._stream, self._batches)
-        reports: list[TaskReport] = []
+        plan, reports = self.plan(), list[TaskReport]()
         try:
-            for partition, parts in enumerate(tasks):
-                rows = [pa.RecordBatch.from_pydict(part) for part in parts]
-                task = TaskWriter(self._kafka, self._options, plan)
-                reports.append(task.write(batch, partition, rows))
-            self._committer.commit(reports)
+            reports.extend(self.prepare(plan, self.next, *tasks))
+            self.committer.commit(reports)
         except EosSinkError:
-            self._committer.abort(reports)
+            self.committer.abort(reports)
             raise
-        self._batches += 1
+        self.next += 1
         return reports
+
+    def prepare(
+        self, plan: Plan, batch: int, *tasks: Sequence[dict[str, Any]]
+    ) -> Iterator[TaskReport]:
+        """Let the tasks of a batch write, one after the other."""
+        for partition, parts in enumerate(tasks):
+            rows = [pa.RecordBatch.from_pydict(part) for part in parts]
+            task = TaskWriter(self.kafka, self.options, plan)
+            yield task.write(BatchId(self._stream, batch), partition, rows)
 
     def copies_in_sync(self, topic: str, deadline: Deadline) -> int:
         """Of the partition that has the fewest."""
-        view = self._kafka.describe_topics([topic], deadline)[topic]
+        view = self.kafka.describe_topics([topic], deadline)[topic]
         assert isinstance(view, TopicDescription)
         return min(part.in_sync for part in view.partitions.values())
 
     def close(self) -> None:
-        self._planner.close()
-        self._committer.close()
+        for each in self._closing:
+            each.close()
 
 
 def new_topic(cluster: KafkaCluster, name: str, partitions: int = 3, **config: object) -> str:

@@ -213,7 +213,7 @@ def test_a_row_that_looks_like_a_decision_does_not_stop_the_queries_of_its_topic
         # A process asks once about a topic: by the option, and of the column before it decides.
         given = {"topic": topic} if number % 2 else {}
         query = run(kafka, eos_id=topic, **given)
-        query._batches = number
+        query.next = number
         query.write(
             value=[value], key=[value], topic=[topic], partition=pa.array([number], pa.int32())
         )

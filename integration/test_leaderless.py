@@ -179,7 +179,7 @@ def test_a_query_that_waits_for_a_partition_settles_the_others_and_names_it(
         assert read_healthy(older, topic, 4) == ["first 0", "first 1", "second 0", "second 1"]
     older.repair()
     last = run(older, **given)
-    last._batches = 1
+    last.next = 1
     last.write_tasks(*mixed("second"))
     rows = [f"{batch} {number}" for batch in ("first", "second") for number in range(COPIES)]
     assert sorted(read_topic(older.bootstrap_servers, topic).values()) == rows
