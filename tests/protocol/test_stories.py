@@ -221,7 +221,8 @@ def test_a_late_attempt_before_the_vote_fails_the_batch(world: World, driver: Dr
     assert all(record.decision is None for record in log(world))
 
 
-def test_a_batch_too_near_its_time_out_is_not_decided(world: World, driver: Driver) -> None:
+def test_a_batch_too_near_its_time_out_is_not_decided(world: World) -> None:
+    driver = Driver(world, clock=world.cluster.clock)
     reports = driver.write(driver.planner.plan(), 0, [b"a"])
     world.cluster.clock.advance(55)
     with pytest.raises(BatchFailedError) as failed:
