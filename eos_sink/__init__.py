@@ -1,7 +1,7 @@
 """Exactly-once Kafka sink for Spark Structured Streaming, in pure Python.
 
-Public: the format `kafka-eos` and its options, `register`, `status`, the error classes, the command
-`eos-sink` and the package `eos_sink.testing`. Everything else is private.
+Public: the format `kafka-eos` and its options, `register`, `starting_offsets`, `status`, the error
+classes, the command `eos-sink` and the package `eos_sink.testing`. Everything else is private.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ __all__ = [
     "SupersededError",
     "UnfinishedError",
     "register",
+    "starting_offsets",
     "status",
 ]
 
@@ -68,6 +69,32 @@ def register(spark: SparkSession) -> None:
     defaults = Defaults.of_settings(spark.conf.getAll)
     check_names(defaults.values)
     spark.dataSource.register(with_defaults(defaults))
+
+
+def starting_offsets(options: Mapping[str, str], default: str = "earliest") -> str:
+    """Return where the query stands in its Kafka source, for Spark's option `startingOffsets`.
+
+    Pass it always: Spark ignores it while the query has a checkpoint, and a new checkpoint begins
+    exactly after the rows that are visible (docs/source-offsets.md). A decided batch that a crash
+    has left unfinished becomes visible first.
+
+    Args:
+        options: those of the sink (`kafka.*`, `eos.source.group.id`, `checkpointLocation` and so
+            on) and the source's `subscribe`, `subscribePattern` or `assign`.
+        default: where topics begin that the query has never read: 'earliest', 'latest', or
+            'committed', which is where the group is.
+
+    Returns:
+        JSON with an offset of every partition; -2 is the first row, -1 the end.
+
+    Raises:
+        ConfigurationError: an option is missing or wrong.
+        OperatorNeededError: where the query stands is not known, or rows would be repeated or lost.
+        EosSinkError: the brokers do not answer, or the decision log cannot be read.
+    """
+    from eos_sink.ops.starting_offsets import find_starting_offsets
+
+    return find_starting_offsets(options, default)
 
 
 def status(

@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import TYPE_CHECKING
 
 from eos_sink.errors import ConfigurationError
 from eos_sink.identity import (
@@ -27,6 +28,12 @@ from eos_sink.kafka_config.destinations import Destinations, is_topic_name, pars
 from eos_sink.kafka_config.java_settings import Handling
 from eos_sink.kafka_config.token_source import PROVIDER
 from eos_sink.kafka_config.translate import translate
+
+if TYPE_CHECKING:
+    from eos_sink.kafka_config.source_topics import SourceTopics
+
+SOURCE_GROUP = "eos.source.group.id"
+DISCARD_STATE = "eos.source.discard.state"
 
 
 @dataclass(frozen=True)
@@ -95,6 +102,19 @@ OPTIONS = (
         "A task whose whole partition has at most this many bytes opens no transaction: its rows "
         "become part of the decision's transaction. With `0` every task opens one.",
     ),
+    Option(
+        SOURCE_GROUP,
+        None,
+        "A consumer group that gets the offsets of the Kafka source, in the same transaction as "
+        "the rows of each batch ([Source offsets](source-offsets.md)). Needs "
+        "`checkpointLocation`.",
+    ),
+    Option(
+        DISCARD_STATE,
+        "false",
+        "Whether a new checkpoint may go on without the state of the one before, whose waiting "
+        "rows are lost ([Source offsets](source-offsets.md)).",
+    ),
     Option("eos.log.topic", DEFAULT_LOG, "The decision log, one per cluster; created if missing."),
     Option(
         "eos.log.replication.factor",
@@ -153,6 +173,7 @@ startingoffsetsbytimestamp startingoffsetsbytimestampstrategy startingtimestamp 
 subscribepattern
 """
 _SOURCE_OPTIONS = frozenset(_SOURCE_NAMES.split())
+_STARTS_BY_TIME = ("startingoffsetsbytimestamp", "startingtimestamp")
 _ASYNC_PROGRESS = "asyncprogresstrackingenabled"
 _JAVA_TIMEOUT = "kafka.transaction.timeout.ms"
 _MIN_TIMEOUT_MS = 1_000
@@ -191,6 +212,23 @@ def kind_of(name: str) -> Kind:
 
 
 @dataclass(frozen=True)
+class SourceOptions:
+    """The options about the source's offsets.
+
+    Attributes:
+        group: the consumer group that gets them.
+        checkpoint: Spark's checkpoint location, where they are; may contain secrets.
+        topics: the source's topics; None: as the checkpoint shows.
+        discards_state: a new checkpoint may go on without the state of the one before.
+    """
+
+    group: str
+    checkpoint: str = field(repr=False)
+    topics: SourceTopics | None = None
+    discards_state: bool = False
+
+
+@dataclass(frozen=True)
 class SinkOptions:
     """The options of one query.
 
@@ -207,6 +245,7 @@ class SinkOptions:
         metrics_log: whether each batch is logged on standard error.
         inline_bytes: the largest partition, in bytes of its Arrow batch, that the driver writes in
             the decision's transaction; 0: none.
+        source: whose offsets are committed with each decision; None: no one's.
     """
 
     names: QueryNames
@@ -220,6 +259,7 @@ class SinkOptions:
     dead_letter_topic: str | None = None
     metrics_log: bool = False
     inline_bytes: int = 0
+    source: SourceOptions | None = None
 
     @property
     def log_topic(self) -> str:
@@ -360,7 +400,47 @@ def _sink_options(options: Mapping[str, str], query: str, origin: Origin) -> Sin
         dead_letter_topic=_dead_letter_topic(options),
         metrics_log=_flag(options, "eos.metrics.log"),
         inline_bytes=inline_bytes,
+        source=_source(options),
     )
+
+
+def _source(options: Mapping[str, str]) -> SourceOptions | None:
+    group = _given(options, SOURCE_GROUP)
+    if group is None:
+        return None
+    if not _PRINTABLE.fullmatch(group) or group.startswith(_prefix(options)):
+        raise _wrong(
+            f"Option {SOURCE_GROUP} is {group!r}; a group's name has printable ASCII characters "
+            "only, and this one must not begin with eos.transactional.id.prefix, as the sink's own "
+            "groups do.",
+            "Name another group.",
+        )
+    checkpoint = _given(options, "checkpointlocation")
+    if checkpoint is None:
+        raise _wrong(
+            f"Option {SOURCE_GROUP} needs the option checkpointLocation, where Spark keeps the "
+            "source's offsets. A checkpoint directory of the session cannot be seen here, nor can "
+            "the query's within foreachBatch.",
+            "Give checkpointLocation to the query, and within foreachBatch to the writer as well.",
+        )
+    if _VERSION in options:
+        raise _wrong(
+            f"Option {SOURCE_GROUP} is for batches that Spark numbers, and txnVersion numbers this "
+            "one.",
+            "Remove one of the two.",
+        )
+    by_time = next((name for name in _STARTS_BY_TIME if name in options), None)
+    if by_time is not None:
+        raise _wrong(
+            f"Options {SOURCE_GROUP} and {by_time} contradict each other: Spark ignores "
+            "startingOffsets then, which begins a new checkpoint where the query stands.",
+            f"Remove {by_time}.",
+        )
+    # Few queries have such a group.
+    from eos_sink.kafka_config.source_topics import parse_source_topics
+
+    topics = parse_source_topics(options)
+    return SourceOptions(group, checkpoint, topics, _flag(options, DISCARD_STATE))
 
 
 def _inline_bytes(options: Mapping[str, str], client: Mapping[str, str]) -> int:

@@ -47,6 +47,7 @@ SHARED = {
         "test_inline_spark.py",
         "test_migrate.py",
         "test_checkpoint.py",
+        "test_source_offsets.py",
     ),
     "cluster": (
         "test_cluster_faults.py",

@@ -41,6 +41,7 @@ from tests.contract.reading import (
     VisibilityContract,
 )
 from tests.contract.rows import RowsContract
+from tests.contract.sources import SourceContract
 from tests.contract.transactions import ControlContract, ProducerContract, StandstillContract
 
 pytestmark = pytest.mark.kafka("4.3.0", "3.9.1")
@@ -339,6 +340,10 @@ class TestStandstill(StandstillContract):
 
 
 class TestMember(MemberContract):
+    pass
+
+
+class TestSource(SourceContract):
     pass
 
 

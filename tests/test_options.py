@@ -61,10 +61,11 @@ ONE_BY_ONE = [o.name for o in OPTIONS if o.name != "kafka.*" and not o.name.star
 def test_the_case_of_a_name_does_not_matter(name: str, chance: object) -> None:
     values = {"eos.log.topic": "log", "topic": "t"}
     values |= {"eos.native": "false", "eos.metrics.log": "true"}
-    values |= {"eos.oauth.token.provider": "module:function"}
+    values |= {"eos.oauth.token.provider": "module:function", "eos.source.discard.state": "true"}
     value = values.get(name, "5000")
     mixed = "".join(chance.choice([c.upper(), c]) for c in name)  # type: ignore[attr-defined]
-    rest = {key: v for key, v in ENOUGH.items() if key != name}
+    given = {**ENOUGH, "checkpointLocation": "/c"}
+    rest = {key: v for key, v in given.items() if key != name}
     assert parse_options({**rest, mixed: value}) == parse_options({**rest, name: value})
 
 

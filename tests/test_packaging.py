@@ -131,6 +131,7 @@ def test_what_is_public_is_there_and_nothing_else_is_promised() -> None:
         "SupersededError",
         "UnfinishedError",
         "register",
+        "starting_offsets",
         "status",
     }
     for name in eos_sink.__all__:

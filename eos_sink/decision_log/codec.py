@@ -2,6 +2,9 @@
 
 JSON with one array for each transaction, so that ten thousand tasks fit into a megabyte. Nothing
 from Kafka is unpickled or evaluated. A record of another format is an error, never a guess.
+
+A record with the source's position has a format of its own: a version that does not know it must
+not drop it, because it would be older than the rows then.
 """
 
 from __future__ import annotations
@@ -27,11 +30,14 @@ from eos_sink.protocol.model import (
     Prepared,
     RowDigest,
     Run,
+    SourcePosition,
 )
-from eos_sink.protocol.values import Position
+from eos_sink.protocol.values import Offsets, Place, Position
 
 FORMAT = 1
 _MOVED_FORMAT = 2
+SOURCE_FORMAT = 3
+_RECORD_FORMATS = (FORMAT, SOURCE_FORMAT)
 _MOVED = "moved"
 
 T = TypeVar("T", str, bool, int)
@@ -39,7 +45,7 @@ T = TypeVar("T", str, bool, int)
 
 def encode(record: LogRecord) -> bytes:
     document: dict[str, Any] = {
-        "format": FORMAT,
+        "format": FORMAT if record.source is None else SOURCE_FORMAT,
         "seq": record.seq,
         "writer": record.writer,
         "prefix": record.prefix,
@@ -68,6 +74,8 @@ def encode(record: LogRecord) -> bytes:
         document["given_up"] = record.given_up
     if record.decision is not None:
         document["decision"] = _encode_decision(record.decision)
+    if record.source is not None:
+        document["source"] = _encode_source(record.source)
     return json.dumps(document, separators=(",", ":")).encode()
 
 
@@ -77,7 +85,7 @@ def decode(value: bytes, where: str) -> LogRecord:
     """
     try:
         document = json.loads(value)
-        if document["format"] != FORMAT:
+        if document["format"] not in _RECORD_FORMATS:
             raise ValueError(f"format {document['format']}")
         return LogRecord(
             seq=_number(document["seq"]),
@@ -89,6 +97,9 @@ def decode(value: bytes, where: str) -> LogRecord:
             stats=_decode_stats(document["stats"]) if "stats" in document else Stats(),
             settled=document.get("settled") is True,
             given_up=_number(document.get("given_up", 0)),
+            source=_decode_source(document["source"])
+            if document["format"] == SOURCE_FORMAT
+            else None,
         )
     # Another program may have written anything, such as a thousand brackets.
     except (
@@ -107,7 +118,7 @@ def newer_format(value: bytes) -> int | None:
     format that this version knows."""
     with contextlib.suppress(ValueError, KeyError, TypeError, RecursionError):
         document = json.loads(value)
-        if type(document["format"]) is int and document["format"] > FORMAT:
+        if type(document["format"]) is int and document["format"] > SOURCE_FORMAT:
             return int(document["format"])
     return None
 
@@ -242,6 +253,54 @@ def _decode_streams(batches: Any, totals: Any) -> tuple[OtherStream, ...]:
             batches, totals, strict=True
         )
     )
+
+
+def _encode_source(source: SourcePosition) -> dict[str, Any]:
+    document: dict[str, Any] = {
+        "group": source.group,
+        "stream": source.batch.stream,
+        "batch": source.batch.batch,
+        "read": _encode_offsets(source.start, source.end),
+    }
+    if source.left:
+        document["left"] = _encode_offsets(source.left)
+    if source.stale:
+        document["stale"] = True
+    if source.stateful:
+        document["stateful"] = True
+    return document
+
+
+def _decode_source(document: Any) -> SourcePosition:
+    start, end = _decode_offsets(document["read"], 2)
+    (left,) = _decode_offsets(document.get("left", {}), 1)
+    return SourcePosition(
+        _typed(str, document["group"]),
+        BatchId(str(document["stream"]), _typed(int, document["batch"])),
+        start,
+        end,
+        left,
+        stale=document.get("stale") is True,
+        stateful=document.get("stateful") is True,
+    )
+
+
+def _encode_offsets(*each: Offsets) -> dict[str, list[list[int]]]:
+    """By topic: the partition, and its offset in each of the mappings, which have the same keys."""
+    topics: dict[str, list[list[int]]] = {}
+    for topic, partition in sorted(each[0]):
+        offsets = [some[topic, partition] for some in each]
+        topics.setdefault(topic, []).append([partition, *offsets])
+    return topics
+
+
+def _decode_offsets(document: Any, number: int) -> list[dict[Place, int]]:
+    found: list[dict[Place, int]] = [{} for _ in range(number)]
+    for topic, rows in document.items():
+        for partition, *offsets in rows:
+            for some, offset in zip(found, offsets, strict=True):
+                some[str(topic), _number(partition)] = _number(offset)
+    return found
 
 
 def _encode_run(run: Run) -> dict[str, Any]:

@@ -1,8 +1,8 @@
-"""The driver's transaction: rows of small partitions, group offset, record.
+"""The driver's transaction: rows of small partitions, group offset, the source's offsets, record.
 
 The order decides who waits for whom. Other queries have their records in the same partition of the
 log, and read past an open transaction only when it has ended. So what may wait for brokers of its
-own, rows and group offset, comes before the record; and between the vote and EndTxn nothing waits
+own, rows and offsets, comes before the record; and between the vote and EndTxn nothing waits
 for a partition.
 """
 
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from eos_sink.decision_log.codec import encode
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import TransactionalProducer
-from eos_sink.protocol.model import LogRecord, PlanToken
+from eos_sink.protocol.model import LogRecord, PlanToken, SourcePosition
 from eos_sink.protocol.values import ProduceFailed
 
 if TYPE_CHECKING:
@@ -41,9 +41,14 @@ class SentRecord:
 
 
 def send_rows(
-    producer: TransactionalProducer, token: PlanToken, rows: Sequence[Rows], deadline: Deadline
+    producer: TransactionalProducer,
+    token: PlanToken,
+    rows: Sequence[Rows],
+    source: SourcePosition | None,
+    deadline: Deadline,
 ) -> None:
-    """Begin the transaction; return when the group offset and all rows are on the brokers.
+    """Begin the transaction; return when all but its record is on the brokers: the group offset,
+    the rows, and the source's offsets, if they move.
 
     Raises:
         ProduceFailed: with a topic, if there are rows.
@@ -54,6 +59,8 @@ def send_rows(
         for some in rows:
             producer.produce_rows(some)
         producer.send_offset(token.position, token.member, deadline)
+        if source is not None:
+            producer.send_group_offsets(source.group, source.end, deadline)
         if rows:
             producer.flush(deadline.within(_ROWS_S))
             producer.check()

@@ -38,7 +38,14 @@ from eos_sink.kafka.interfaces import Kafka, LogReader, TransactionalProducer
 from eos_sink.metrics.stats import Stats
 from eos_sink.protocol import operator_errors
 from eos_sink.protocol.fenced_errors import refused_member, superseded
-from eos_sink.protocol.model import Decision, Entry, LogRecord, OtherStream, PlanToken
+from eos_sink.protocol.model import (
+    Decision,
+    Entry,
+    LogRecord,
+    OtherStream,
+    PlanToken,
+    SourcePosition,
+)
 from eos_sink.protocol.produce_errors import rows_not_taken
 from eos_sink.protocol.values import MemberRefused, Position, ProduceFailed, ProducerFenced
 
@@ -212,6 +219,7 @@ class DecisionRegister:
         settled: bool = False,
         gives_up: bool = False,
         rows: Sequence[Rows] = (),
+        source: SourcePosition | None = None,
     ) -> Entry:
         """Write the next record if the plan's is still the latest one.
 
@@ -228,6 +236,7 @@ class DecisionRegister:
             settled: the decision was seen visible as a whole.
             gives_up: the record gives up a plan, and repeats the decision.
             rows: become visible together with the record, or not at all.
+            source: the position that the record moves to, committed to its group as well.
 
         Raises:
             ProduceFailedError: Kafka did not take one of the rows; the record is not written.
@@ -265,10 +274,11 @@ class DecisionRegister:
                     figures,
                     settled=settled,
                     gives_up=gives_up,
+                    source=source,
                 )
                 if other_streams is not None:
                     record = replace(record, other_streams=other_streams)
-                return self._append(token, record, rows, vote and voted, deadline)
+                return self._append(token, record, rows, source, vote and voted, deadline)
             except BaseException as error:
                 is_row_late = deadline.passed and _is_of_row(error, token)
                 if error in refusals or is_row_late or not _repeatable(error):
@@ -341,11 +351,12 @@ class DecisionRegister:
             ) from error
         return own if own and own.record.writer == writer else None
 
-    def _append(
+    def _append(  # noqa: PLR0913, PLR0917
         self,
         token: PlanToken,
         record: LogRecord,
         rows: Sequence[Rows],
+        source: SourcePosition | None,
         vote: Vote | None,
         deadline: Deadline,
     ) -> Entry:
@@ -354,7 +365,7 @@ class DecisionRegister:
         begun, place = self._clock(), token.position
         # Only a part of the time: a client that hangs is replaced, and the write tried again.
         answer = deadline.within(deadline.seconds / _TRIES)
-        send_rows(producer, token, rows, answer)
+        send_rows(producer, token, rows, source, answer)
         sent = send_record(producer, token, record)
         if vote is not None or self._unproven is not None:
             producer.flush(answer)

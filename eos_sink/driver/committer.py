@@ -44,6 +44,7 @@ from eos_sink.protocol.model import (
     Numbering,
     PlanToken,
     RowDigest,
+    SourcePosition,
     TaskReport,
 )
 from eos_sink.protocol.rules import (
@@ -59,6 +60,7 @@ from eos_sink.protocol.rules import (
 from eos_sink.protocol.values import ProducerFenced, Transaction, TransactionStatus
 
 if TYPE_CHECKING:
+    from eos_sink.driver.source import CheckpointFiles, SourceReader
     from eos_sink.kafka.rows import Rows
 
 _LOGGER = logging.getLogger("eos_sink.driver")
@@ -74,7 +76,12 @@ class Committer:
         options: SinkOptions,
         now_ms: Callable[[], int] = lambda: int(time.time() * 1000),
         clock: Callable[[], float] = time.monotonic,
+        files: CheckpointFiles | None = None,
     ) -> None:
+        """Args:
+        files: Spark's checkpoint, if the query names a group for the source's offsets; None: the
+            one at its location.
+        """
         self._kafka = kafka
         self._options = options
         self._names, self._log = options.names, options.log_topic
@@ -85,6 +92,11 @@ class Committer:
         self._checked = {options.topic}
         self._no_logs = set(options.named_topics)
         self._tasks_wrote = False
+        self._source: SourceReader | None = None
+        if options.source is not None:
+            from eos_sink.driver.source import SourceReader
+
+            self._source = SourceReader(kafka, options, options.source, files)
         if options.metrics_log:
             events.log_to_stderr()
 
@@ -114,7 +126,8 @@ class Committer:
             )
         elif any(report.replayed for report in reports):
             self._commit_replay(reports, deadline)
-        elif any(report.has_written for report in reports):
+        elif self._source is not None or any(report.has_written for report in reports):
+            # Without rows there is a decision only if it moves the source's offsets.
             rows = self._unpack(reports)
             decision = decide(reports, _topics(rows), self._options.dead_letter_topic)
             try:
@@ -125,7 +138,7 @@ class Committer:
                 self._abort_replay(reports, record, deadline)
             else:
                 check_streams(self._names, record, decision)
-                if record.is_new_stream(decision.batch):
+                if self._source is None and record.is_new_stream(decision.batch):
                     _LOGGER.warning(
                         "Query %s: a new checkpoint begins with %s, under an identity that has "
                         "written before. Rows that this query reads again are there twice. If the "
@@ -189,6 +202,7 @@ class Committer:
             # The stream's first decision here: has the query written under another identity?
             others = self._register.read_other_queries(deadline)
             check_unmoved(self._names, self._log, decision, others)
+        source = self._move_source(record, decision.batch, deadline)
         self._check_topics(decision, reports, deadline)
         places = {place for place in token.unchecked if place[0] in _topics(rows)}
         if places:
@@ -211,6 +225,7 @@ class Committer:
             vote=vote if prepared else None,
             settled=not decision.prepared,
             rows=rows,
+            source=source,
         )
         clock.end(Step.DECIDE)
         with _decided(self._names, decision.batch):
@@ -238,6 +253,18 @@ class Committer:
         # A write that others have followed was settled by them.
         if found.seen and unsettled and self._register.holds(entry):
             self._note_settled(token, entry, deadline)
+
+    def _move_source(
+        self, record: LogRecord, batch: BatchId, deadline: Deadline
+    ) -> SourcePosition | None:
+        """The position after a batch, which begins where the query stands."""
+        if self._source is None:
+            return None
+        known, decided = record.source, record.decision
+        if known and decided and known.batch == decided.batch == batch:
+            # Its lost partitions are written again.
+            return known
+        return self._source.check(record, self._source.read(record, batch), deadline)
 
     def _see_partitions_of_tasks(
         self, rows: Sequence[Rows], prepared: Sequence[Transaction], deadline: Deadline
@@ -361,6 +388,8 @@ class Committer:
         decision = entry.decision
         if decision is None:
             raise superseded(token, entry)
+        if self._source is not None:
+            self._source.check_replay(entry.record, decision.batch)
         has_rows = any(report.digest.rows for report in reports)
         if decision.batch.numbering is Numbering.FOREACH and not has_rows:
             # Of several frames an empty one changes nothing, in whichever order they come.

@@ -10,12 +10,18 @@ from __future__ import annotations
 import contextlib
 import logging
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from eos_sink.decision_log import DecisionRegister, check_no_logs, explain_wait
 from eos_sink.decision_log.end_hanging import end_hanging, topics_of
 from eos_sink.driver.abort import abort_all, fence_plans, list_undecided, settle_without_id
 from eos_sink.driver.batch_metrics import log_superseded
-from eos_sink.driver.processes import current_run, is_dead_here, uses_tcp_to_spark
+from eos_sink.driver.processes import (
+    current_run,
+    is_dead_here,
+    spark_started_ms,
+    uses_tcp_to_spark,
+)
 from eos_sink.driver.session import DriverSession
 from eos_sink.driver.settle import Settlement, settle
 from eos_sink.errors import (
@@ -32,11 +38,22 @@ from eos_sink.metrics import events
 from eos_sink.metrics.names import Count, Event
 from eos_sink.metrics.stats import Stats
 from eos_sink.options import SinkOptions
-from eos_sink.protocol.fenced_errors import refused_member, replaced
-from eos_sink.protocol.model import Decision, Entry, Numbering, Plan, PlanToken, Run
+from eos_sink.protocol.fenced_errors import refused_member, replaced, superseded
+from eos_sink.protocol.model import (
+    Decision,
+    Entry,
+    Numbering,
+    Plan,
+    PlanToken,
+    Run,
+    SourcePosition,
+)
 from eos_sink.protocol.rules import check_unrecorded
 from eos_sink.protocol.topic_rules import TopicRules
 from eos_sink.protocol.values import MemberRefused, MemberState, Place, TransactionState
+
+if TYPE_CHECKING:
+    from eos_sink.driver.source import CheckpointFiles, SourceReader
 
 _STABLE_TRY_S = 2.0
 _RULES_AGE_S = 60.0
@@ -51,7 +68,18 @@ _TCP_COSTS = (
 class Planner:
     """The planner of one query in one process."""
 
-    def __init__(self, kafka: Kafka, options: SinkOptions, run: Run | None = None) -> None:
+    def __init__(
+        self,
+        kafka: Kafka,
+        options: SinkOptions,
+        run: Run | None = None,
+        files: CheckpointFiles | None = None,
+    ) -> None:
+        """Args:
+        run: None: this process's.
+        files: Spark's checkpoint, if the query names a group for the source's offsets; None: the
+            one at its location.
+        """
         self._kafka = kafka
         self._options = options
         self._names = options.names
@@ -65,6 +93,12 @@ class Planner:
         self._driver: TransactionState | None = None
         self._unchecked: frozenset[Place] = frozenset()
         self._unnamed: frozenset[int] = frozenset()
+        self._source: SourceReader | None = None
+        self._source_checked = False
+        if options.source is not None:
+            from eos_sink.driver.source import SourceReader
+
+            self._source = SourceReader(kafka, options, options.source, files)
         if options.metrics_log:
             events.log_to_stderr()
         for warning in options.cluster.client.warnings:
@@ -98,8 +132,10 @@ class Planner:
                 # Whatever was half done, the next plan recovers.
                 self._forget()
                 raise
-            self._planned = entry
             found = self._settle(entry, deadline)
+            if self._source is not None:
+                entry, found = self._check_source(self._source, entry, found, deadline)
+            self._planned = entry
             self._check_former_write(entry, found, deadline)
             token = replace(
                 self._session.token(entry), unchecked=self._unchecked, unnamed=self._unnamed
@@ -369,6 +405,39 @@ class Planner:
             decided = next((each for each in kept if decision.repeats(each.decision)), None)
         names, log = self._names, self._options.log_topic
         raise former_write(names, log, decision, found.lost, decided)
+
+    def _check_source(
+        self, source: SourceReader, entry: Entry, found: Settlement, deadline: Deadline
+    ) -> tuple[Entry, Settlement]:
+        """Let the position return to the start of a decided batch that has become invisible, if its
+        checkpoint is gone: what it had read has to be read again. Then check, once in a process,
+        the batch that Spark has begun; the log knows from then on where the query stands."""
+        decision = entry.decision
+        if decision is not None and found.lost and not found.doubtful:
+            from eos_sink.protocol.source_rules import returns_to_start, source_of
+
+            start = returns_to_start(entry.record, decision, found.lost)
+            if start is not None and source.stream != source_of(decision.batch):
+                entry, found = self._write_source(entry, None, start, deadline), Settlement()
+        if not self._source_checked:
+            begins = source.check_first(entry.record, spark_started_ms(), deadline)
+            if begins is not None:
+                entry = self._write_source(entry, entry.decision, begins, deadline)
+            self._source_checked = True
+        return entry, found
+
+    def _write_source(
+        self,
+        entry: Entry,
+        decision: Decision | None,
+        position: SourcePosition,
+        deadline: Deadline,
+    ) -> Entry:
+        token = self._session.token(entry)
+        written = self._register.write(token, decision, deadline, source=position)
+        if not self._register.holds(written):
+            raise superseded(token, self._register.try_read() or written)
+        return written
 
     def _read_back(
         self, token: PlanToken, decision: Decision | None, found: Settlement, deadline: Deadline

@@ -17,7 +17,14 @@ from eos_sink.kafka.producer import ConfluentProducer
 from eos_sink.kafka.shared_clients import FIRST_ANSWER_S, SharedClients
 from eos_sink.kafka_config.acls import Acl, Resource
 from eos_sink.kafka_config.cluster_config import ClusterConfig
-from eos_sink.protocol.values import Position, ProducerIdentity, Transaction, Visibility
+from eos_sink.protocol.values import (
+    Offsets,
+    Place,
+    Position,
+    ProducerIdentity,
+    Transaction,
+    Visibility,
+)
 from eos_sink.shell import quote
 
 # What only the driver needs is imported there: tasks load none of it.
@@ -198,6 +205,36 @@ class ConfluentKafka:
                 )
                 found[name] = unseen(topic, *needed)
         return found
+
+    def group_members(self, group: str, deadline: Deadline) -> Collection[str]:
+        from eos_sink.kafka.source_group import list_members
+
+        return list_members(self.clients.control().wire, group, deadline)
+
+    def group_offsets(self, group: str, deadline: Deadline) -> Offsets:
+        from eos_sink.kafka.source_group import fetch_offsets
+
+        return fetch_offsets(self.clients.control().wire, group, deadline)
+
+    def list_topics(self, deadline: Deadline) -> Collection[str]:
+        from eos_sink.kafka.admin_requests import list_topics
+
+        return list_topics(self.clients.control().wire, deadline)
+
+    def list_partitions(self, topics: Collection[str], deadline: Deadline) -> list[Place]:
+        from eos_sink.kafka.admin_requests import describe_topics
+
+        wire = self.clients.control().wire
+        found = describe_topics(wire, topics, deadline, settings=False)
+        described = [each for each in found.values() if isinstance(each, TopicDescription)]
+        return [(topic.name, number) for topic in described for number in topic.partitions]
+
+    def log_bounds(
+        self, places: Collection[Place], deadline: Deadline
+    ) -> Mapping[Place, tuple[int, int]]:
+        from eos_sink.kafka.source_group import find_bounds
+
+        return find_bounds(self.clients.control().wire, places, deadline)
 
     def newest_values(
         self, topics: Collection[str], deadline: Deadline

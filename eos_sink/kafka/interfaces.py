@@ -19,6 +19,7 @@ from eos_sink.protocol.values import (
     Hanging,
     HangingLook,
     MemberState,
+    Offsets,
     Place,
     Position,
     ProducerIdentity,
@@ -163,6 +164,13 @@ class TransactionalProducer(Protocol):
 
         Raises:
             MemberRefused, ProducerFenced, ProduceFailed: an earlier record failed.
+        """
+
+    def send_group_offsets(self, group: str, offsets: Offsets, deadline: Deadline) -> None:
+        """Add offsets of another group, which has no members, to the transaction.
+
+        Raises:
+            ProducerFenced, ProduceFailed: an earlier record failed.
         """
 
     def flush(self, deadline: Deadline) -> None:
@@ -374,6 +382,23 @@ class Kafka(Protocol):
         self, topics: Sequence[str], deadline: Deadline
     ) -> Mapping[str, TopicDescription | Unseen | None]:
         """Each topic as it is now; None: it does not exist. Creates none of them."""
+
+    def group_members(self, group: str, deadline: Deadline) -> Collection[str]:
+        """The members of a group, as names for an error; none if the group does not exist."""
+
+    def group_offsets(self, group: str, deadline: Deadline) -> Offsets:
+        """The offsets of a group, once no transaction holds others that are pending (KIP-447)."""
+
+    def list_topics(self, deadline: Deadline) -> Collection[str]:
+        """The topics that this principal may describe, sorted."""
+
+    def list_partitions(self, topics: Collection[str], deadline: Deadline) -> list[Place]:
+        """The partitions of those of these topics that exist."""
+
+    def log_bounds(
+        self, places: Collection[Place], deadline: Deadline
+    ) -> Mapping[Place, tuple[int, int]]:
+        """The first offset and the end of each partition, without those that do not exist."""
 
     def newest_values(
         self, topics: Collection[str], deadline: Deadline

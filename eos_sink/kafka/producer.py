@@ -24,7 +24,7 @@ from eos_sink.kafka.interfaces import Headers
 from eos_sink.kafka.producer_events import ProducerEvents, RecordRefused
 from eos_sink.kafka_config.acls import Acl, Permissions
 from eos_sink.kafka_config.cluster_config import cap_timeouts
-from eos_sink.protocol.values import Position, ProduceFailed, ProducerIdentity
+from eos_sink.protocol.values import Offsets, Position, ProduceFailed, ProducerIdentity
 
 if TYPE_CHECKING:
     from eos_sink.kafka.native.client import NativeClient
@@ -81,6 +81,7 @@ class ConfluentProducer:
         """
         self._permissions = permissions
         self._topics: set[str] = set()
+        self._groups: dict[str, bytes] = {}
         self._id = transactional_id
         self._events = ProducerEvents()
         self._closed = False
@@ -136,19 +137,39 @@ class ConfluentProducer:
         self._client.refresh(deadline.within(METADATA_S).left)
 
     def send_offset(self, position: Position, member: bytes, deadline: Deadline) -> None:
-        offsets = [TopicPartition(position.topic, position.partition, position.offset)]
+        offset = {(position.topic, position.partition): position.offset}
+        self._send_offsets(offset, member, self._needs, deadline)
+        # librdkafka fails the transaction for most lost records. But it checks a record without an
+        # existing topic or partition only in its commit, which tasks do not call.
+        self.check()
+
+    def send_group_offsets(self, group: str, offsets: Offsets, deadline: Deadline) -> None:
+        # Few queries have such a group.
+        from eos_sink.kafka.source_group import commit_acls, memberless
+
+        if group not in self._groups:
+            self._groups = {group: memberless(group)}
+        needs = (self._permissions.transactions, *commit_acls(group, offsets))
+        self._send_offsets(offsets, self._groups[group], lambda: needs, deadline)
+
+    def _send_offsets(
+        self,
+        offsets: Offsets,
+        group: bytes,
+        needs: Callable[[], tuple[Acl, ...]],
+        deadline: Deadline,
+    ) -> None:
+        each = [TopicPartition(*place, offset) for place, offset in offsets.items()]
 
         def send() -> None:
             try:
-                self._client.send_offsets_to_transaction(offsets, member, deadline.left)
+                self._client.send_offsets_to_transaction(each, group, deadline.left)
             except KafkaException as raised:
                 raise KafkaException(self._find_cause(raised.args[0])) from raised
 
         what = f"The group offset was not added to the transaction of {self._id}"
-        self._call(what, send, deadline)
-        # librdkafka fails the transaction for most lost records. But it checks a record without an
-        # existing topic or partition only in its commit, which tasks do not call.
-        self.check()
+        with self._name_topic(), convert_errors(what, needs):
+            call_with_deadline(send, deadline, what)
 
     def flush(self, deadline: Deadline) -> None:
         with convert_errors(f"Records of {self._id} were not delivered", self._needs):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from enum import Enum
 
@@ -11,7 +11,7 @@ from eos_sink.identity import DEFAULT_PREFIX, Origin, QueryNames
 from eos_sink.metrics.names import Step
 from eos_sink.metrics.stats import Stats
 from eos_sink.protocol.topic_rules import TopicRules
-from eos_sink.protocol.values import Place, Position, Transaction
+from eos_sink.protocol.values import Offsets, Place, Position, Transaction
 
 _WORD = 2**64
 
@@ -240,6 +240,45 @@ class OtherStream:
 
 
 @dataclass(frozen=True)
+class SourcePosition:
+    """How far a query has read the topics of its source, as of the batch that has moved it last.
+
+    Attributes:
+        group: the consumer group that has a copy, committed in the decision's transaction.
+        batch: that batch; its number is -1 before the stream's first one.
+        start: the offsets before it, of all partitions that it has read.
+        end: the offsets after it.
+        left: the offsets after an earlier batch, of partitions that are not read any more.
+        stale: a later batch of a query was decided without its offsets.
+        stateful: the query keeps state in its checkpoint, and rows may wait there.
+    """
+
+    group: str
+    batch: BatchId
+    start: Offsets
+    end: Offsets
+    left: Offsets = field(default_factory=dict)
+    stale: bool = False
+    stateful: bool = False
+
+    @property
+    def reached(self) -> Offsets:
+        """The offsets of all partitions that the query has ever read."""
+        return {**self.left, **self.end}
+
+    def after(self, decision: Decision | None, before: Decision | None) -> SourcePosition:
+        """The position after a decision that does not move it. None: an operator has dropped the
+        one before, so what is visible does not end here any more."""
+        of_query = (Numbering.STREAM, Numbering.FOREACH)
+        if decision is None:
+            ends = before is not None
+        else:
+            ends = decision.batch.numbering in of_query and not decision.repeats(before)
+            ends = ends and decision.batch != self.batch
+        return replace(self, stale=True) if ends else self
+
+
+@dataclass(frozen=True)
 class Run:
     """A run of a query: its planner's process, and what the query was started with. A run that was
     replaced names this one in its error.
@@ -293,6 +332,7 @@ class LogRecord:
         stats: figures; nothing of the protocol depends on them.
         settled: the decision was seen visible as a whole. Kafka forgets that, the log does not.
         given_up: how many plans were given up since the decision, as far as the log knows.
+        source: how far the query has read its source, if it has ever had `eos.source.group.id`.
     """
 
     seq: int
@@ -304,6 +344,7 @@ class LogRecord:
     stats: Stats = field(default_factory=Stats, compare=False)
     settled: bool = False
     given_up: int = 0
+    source: SourcePosition | None = field(default=None, hash=False)
 
     @property
     def decided(self) -> tuple[BatchId, ...]:
@@ -367,6 +408,7 @@ class LogRecord:
         *,
         settled: bool = False,
         gives_up: bool = False,
+        source: SourcePosition | None = None,
     ) -> LogRecord:
         """The record that follows this one.
 
@@ -376,7 +418,10 @@ class LogRecord:
             settled: the decision was seen visible as a whole. A record that repeats the decision
                 keeps that.
             gives_up: it gives up a plan, and repeats the decision.
+            source: how far the source was read; None: as before, if that is still true.
         """
+        if source is None and self.source is not None:
+            source = self.source.after(decision, self.decision)
         others = self.followed_by(decision)
         stats = self.stats if figures is None else self.stats + figures
         repeats = decision is not None and decision.repeats(self.decision)
@@ -385,7 +430,7 @@ class LogRecord:
         undecided = decision is None and self.decision is None
         given_up = self.given_up + gives_up if repeats or undecided else 0
         return LogRecord(
-            self.seq + 1, decision, writer, others, run, prefix, stats, settled, given_up
+            self.seq + 1, decision, writer, others, run, prefix, stats, settled, given_up, source
         )
 
 

@@ -64,6 +64,11 @@ def explain_command(names: QueryNames, log: str, batch: BatchId) -> str:
     return _command(["explain", names.query, batch.batch], names, log, batch.stream)
 
 
+def offsets_command(names: QueryNames, log: str, choice: str = "") -> str:
+    """The command that shows where a query stands in its source; with a choice, it changes that."""
+    return _command(["offsets", names.query], names, log, "", [choice] if choice else [])
+
+
 def _command(
     what: Sequence[object], names: QueryNames, log: str, stream: str, options: Sequence[str] = ()
 ) -> str:

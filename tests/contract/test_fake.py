@@ -21,6 +21,7 @@ from tests.contract.reading import (
     VisibilityContract,
 )
 from tests.contract.rows import RowsContract
+from tests.contract.sources import SourceContract
 from tests.contract.transactions import ControlContract, ProducerContract, StandstillContract
 from tests.fakes.admin import FakeAdmin
 from tests.fakes.cluster import Coordinators, FakeCluster
@@ -118,6 +119,10 @@ class TestStandstill(StandstillContract):
 
 
 class TestMember(MemberContract):
+    pass
+
+
+class TestSource(SourceContract):
     pass
 
 

@@ -168,7 +168,8 @@ class Coordinator:
 
     def pending(self, group: str) -> bool:
         """Whether an open transaction holds an offset of the group."""
-        return any(known.txn and group in known.txn.offsets for known in self._ids.values())
+        open_ = [known.txn for known in self._ids.values() if known.txn]
+        return any(group in txn.offsets or group in txn.group_offsets for txn in open_)
 
     def _finish(self, known: _Registration, commit: bool) -> None:
         assert known.txn is not None
@@ -179,4 +180,6 @@ class Coordinator:
         if commit:
             for group, offset in known.txn.offsets.items():
                 self._groups.commit(group, offset)
+            for group, offsets in known.txn.group_offsets.items():
+                self._groups.commit_offsets(group, offsets)
         known.txn = None

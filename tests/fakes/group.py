@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import count
 
-from eos_sink.protocol.values import MemberRefused, MemberState
+from eos_sink.protocol.values import MemberRefused, MemberState, Offsets, Place
 from tests.fakes.clock import FakeClock
 
 POLL_INTERVAL_MS = 86_400_000
@@ -42,6 +42,8 @@ class Groups:
         self._clock = clock
         self._members: dict[str, Membership | None] = {}
         self._offsets: dict[str, int] = {}
+        self.committed: dict[str, dict[Place, int]] = {}
+        """The offsets of other groups than the queries', which have no members."""
         self._generations = count(1)
         clock.listen(self.expire)
 
@@ -86,6 +88,9 @@ class Groups:
 
     def commit(self, group: str, offset: int) -> None:
         self._offsets[group] = offset
+
+    def commit_offsets(self, group: str, offsets: Offsets) -> None:
+        self.committed.setdefault(group, {}).update(offsets)
 
     def offset(self, group: str) -> int | None:
         return self._offsets.get(group)

@@ -16,6 +16,7 @@ from eos_sink.protocol.values import (
     HangingLook,
     MemberRefused,
     MemberState,
+    Offsets,
     Place,
     Position,
     ProducerIdentity,
@@ -364,6 +365,38 @@ class FakeKafka:
         self, topics: Sequence[str], deadline: Deadline
     ) -> Mapping[str, TopicDescription | Unseen | None]:
         return {name: self._describe(name) for name in topics}
+
+    @port("group_members")
+    def group_members(self, group: str, deadline: Deadline) -> Collection[str]:
+        return [group] if self.cluster.groups.has_member(group) else []
+
+    @port("group_offsets")
+    def group_offsets(self, group: str, deadline: Deadline) -> Offsets:
+        if not self.cluster.clock.wait(
+            lambda: not self.cluster.coordinator.pending(group), deadline.left
+        ):
+            raise OutcomeUnknownError(f"{group} has pending offsets.", remedy="Wait.")
+        return dict(self.cluster.groups.committed.get(group, {}))
+
+    @port("list_topics")
+    def list_topics(self, deadline: Deadline) -> Collection[str]:
+        return sorted(self.cluster.topics)
+
+    @port("list_partitions")
+    def list_partitions(self, topics: Collection[str], deadline: Deadline) -> list[Place]:
+        there = [self.cluster.topics[name] for name in topics if name in self.cluster.topics]
+        return [(log.topic, log.partition) for topic in there for log in topic.partitions]
+
+    @port("log_bounds")
+    def log_bounds(
+        self, places: Collection[Place], deadline: Deadline
+    ) -> Mapping[Place, tuple[int, int]]:
+        logs = {
+            (name, log.partition): log
+            for name, topic in self.cluster.topics.items()
+            for log in topic.partitions
+        }
+        return {place: (logs[place].start, logs[place].end) for place in places if place in logs}
 
     @port("newest_values")
     def newest_values(

@@ -9,7 +9,7 @@ from zlib import crc32
 
 from eos_sink.kafka.interfaces import Headers
 from eos_sink.protocol.topic_rules import TopicRules
-from eos_sink.protocol.values import Transaction, Visibility
+from eos_sink.protocol.values import Place, Transaction, Visibility
 
 
 class Outcome(Enum):
@@ -31,6 +31,8 @@ class Txn:
     """Partitions that take no records, and get their markers later."""
     offsets: dict[str, int] = field(default_factory=dict)
     """Group offsets that become the group's with a commit, by group."""
+    group_offsets: dict[str, dict[Place, int]] = field(default_factory=dict)
+    """The same for groups of sources, which have many."""
 
     @property
     def identity(self) -> Transaction:

@@ -11,6 +11,7 @@ from eos_sink.kafka.interfaces import Headers
 from eos_sink.kafka.rows import Rows
 from eos_sink.protocol.values import (
     EndOutcome,
+    Offsets,
     Position,
     ProduceFailed,
     ProducerFenced,
@@ -127,6 +128,15 @@ class FakeProducer:
         self._cluster.await_answer(deadline, Coordinators.GROUP)
         group = self._cluster.groups.check(member)
         txn.offsets[group] = position.offset
+
+    @port("send_group_offsets")
+    def send_group_offsets(self, group: str, offsets: Offsets, deadline: Deadline) -> None:
+        self._within()
+        self._raise_failure()
+        self._cluster.await_answer(deadline, *WRITING)
+        txn = self._cluster.coordinator.open(self._id, self._current)
+        self._cluster.await_answer(deadline, Coordinators.GROUP)
+        txn.group_offsets[group] = dict(offsets)
 
     @port("flush")
     def flush(self, deadline: Deadline) -> None:

@@ -15,6 +15,7 @@ import pytest
 from eos_sink.driver.committer import Committer
 from eos_sink.driver.planner import Planner
 from eos_sink.driver.processes import current_run
+from eos_sink.driver.source import CheckpointFiles
 from eos_sink.errors import UnfinishedError
 from eos_sink.protocol.model import BatchId, Numbering, Plan, Run, TaskReport
 from eos_sink.task.writer import TaskWriter
@@ -41,6 +42,7 @@ class Driver:
         run: this process, unless it is given.
         clock: measures how long steps take.
         new_process: for the planner, the committer and each task.
+        files: Spark's checkpoint, if the source's offsets are committed.
     """
 
     def __init__(
@@ -50,15 +52,16 @@ class Driver:
         run: Run | None = None,
         clock: Callable[[], float] = time.monotonic,
         new_process: Callable[[], Process] = Process,
+        files: CheckpointFiles | None = None,
     ) -> None:
         self.world = world
         self.identity = run or current_run(world.options.origin)
         self.options = replace(world.options, origin=self.identity.origin)
         self._stream, self._clock, self._new_process = stream, clock, new_process
         self.plans, self.commits = self._kafka(), self._kafka()
-        self.planner = Planner(self.plans, self.options, self.identity)
+        self.planner = Planner(self.plans, self.options, self.identity, files)
         now_ms = partial(getattr, world.cluster.clock, "ms")
-        self.committer = Committer(self.commits, self.options, now_ms, clock)
+        self.committer = Committer(self.commits, self.options, now_ms, clock, files)
 
     def task(
         self,

@@ -1,0 +1,246 @@
+"""The source's offsets of a batch: read from Spark's checkpoint, and compared with the position.
+
+The planner compares at the first plan of a process, before anything is written. The committer
+compares again before it decides, since another driver may have moved the position since.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Protocol
+
+from eos_sink.errors import ConfigurationError
+from eos_sink.identity import shown_location
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.interfaces import Kafka
+from eos_sink.options import SOURCE_GROUP, SinkOptions, SourceOptions
+from eos_sink.protocol import source_errors
+from eos_sink.protocol.model import BatchId, LogRecord, Numbering, SourcePosition
+from eos_sink.protocol.source_rules import (
+    SourceBatch,
+    check_start,
+    is_new_stream,
+    neighbour,
+    new_partitions,
+    source_of,
+)
+from eos_sink.protocol.values import Offsets
+
+
+class CheckpointFiles(Protocol):
+    """What is read of Spark's checkpoint; see `eos_sink.checkpoint.Checkpoint`."""
+
+    def stream_id(self) -> str | None: ...
+    def latest_batch(self) -> int | None: ...
+    def latest_commit(self) -> int | None: ...
+    def constructed_ms(self, batch: int) -> int | None: ...
+    def end_offsets(self, batch: int) -> Offsets | None: ...
+    def initial_offsets(self) -> Offsets | None: ...
+    def has_state(self) -> bool: ...
+
+
+class SourceReader:
+    """Reads and checks the source's offsets of one query's batches."""
+
+    def __init__(
+        self,
+        kafka: Kafka,
+        options: SinkOptions,
+        source: SourceOptions,
+        files: CheckpointFiles | None = None,
+    ) -> None:
+        self._kafka = kafka
+        self._options = options
+        self._names = options.names
+        self._numbering = Numbering.FOREACH if options.origin.batch else Numbering.STREAM
+        self._source = source
+        self._location = shown_location(source.checkpoint)
+        if files is None:
+            from eos_sink.checkpoint import Checkpoint
+
+            files = Checkpoint(source.checkpoint, source.topics)
+        self._files = files
+        self._seen: str | None = None
+
+    @property
+    def stream(self) -> str | None:
+        """Spark's id of the query, of the checkpoint that it has now."""
+        return self._files.stream_id()
+
+    def read(self, record: LogRecord, batch: BatchId) -> SourceBatch:
+        """Return the offsets of a batch that Spark has begun.
+
+        Raises:
+            ConfigurationError: the checkpoint is another query's, or lacks a file.
+        """
+        end = self._files.end_offsets(batch.batch)
+        if end is None:
+            raise self._unreadable(f"has no offsets of {batch}")
+        stream = source_of(batch)
+        if self._seen != stream:
+            there = self._files.stream_id()
+            if there != stream:
+                found = "no query's" if there is None else f"that of query {there}"
+                raise self._unreadable(f"is {found}, and the rows are of {batch}")
+            self._seen = stream
+        # Never taken from the log: Spark may have made the batch before this one again, with
+        # another end, after a part of its checkpoint was lost.
+        files, number = self._files, batch.batch
+        before = files.end_offsets(number - 1) if number else files.initial_offsets()
+        if before is None:
+            raise self._unreadable(f"does not show where {batch} begins")
+        known = record.source
+        start = {place: before.get(place, 0) for place in end}
+        same = known is not None and known.batch.stream == batch.stream
+        stateful = bool(same and known and known.stateful) or self._files.has_state()
+        return SourceBatch(self._source.group, batch, start, end, stateful, self._location)
+
+    def check(self, record: LogRecord, now: SourceBatch, deadline: Deadline) -> SourcePosition:
+        """Check a batch that was not decided before; return the position after it.
+
+        Raises:
+            OperatorNeededError, ConfigurationError, ClusterError: it would repeat or skip rows, or
+                this cannot be excluded. Nothing is decided.
+        """
+        discards = self._source.discards_state
+        check_start(self._names, self._options.log_topic, record, now, discards_state=discards)
+        if is_new_stream(record, now.batch):
+            kafka, options, known = self._kafka, self._options, record.source
+            where = self._location
+            check_group(kafka, options, self._source, known, now.start, where, deadline)
+            check_bounds(kafka, options, known, now.start, where, deadline)
+        return now.moves(record.source)
+
+    def check_replay(self, record: LogRecord, batch: BatchId) -> None:
+        """Check that a decided batch is repeated with the offsets that it had.
+
+        Raises:
+            OperatorNeededError: it is not.
+        """
+        known = record.source
+        if known is None or known.batch != batch:
+            return
+        end = self._files.end_offsets(batch.batch)
+        if end is not None and end != known.end:
+            raise source_errors.replayed_elsewhere(self._names, batch, known, end, self._location)
+
+    def check_first(
+        self, record: LogRecord, started_ms: int, deadline: Deadline
+    ) -> SourcePosition | None:
+        """Check, before anything is written, the batch that Spark has begun.
+
+        Args:
+            record: the latest one.
+            started_ms: when Spark was started, milliseconds since the epoch.
+            deadline: for all answers.
+
+        Returns:
+            Where the query stands, if the log does not know it yet: a checkpoint that is lost
+            before its first decision is followed by one that begins at the same offsets.
+        """
+        stream, number = self._files.stream_id(), self._files.latest_batch()
+        if stream is None or number is None:
+            raise self._unreadable("has no metadata or no offsets of a batch")
+        members = self._kafka.group_members(self._source.group, deadline)
+        if members:
+            raise source_errors.group_in_use(self._names, self._source.group, members)
+        batch = BatchId.numbered_by(self._numbering, stream, number)
+        if any(each.stream == batch.stream and each.batch >= number for each in record.decided):
+            return None  # A replay, or an old checkpoint, which the tasks refuse.
+        known = record.source
+        if known is None and not record.knows(batch.stream):
+            self._check_other_sink(batch, started_ms)
+        now = self.read(record, batch)
+        moved = self.check(record, now, deadline)
+        if known is not None and not known.stale:
+            return None
+        return replace(moved, batch=neighbour(batch, -1), end=now.start)
+
+    def _check_other_sink(self, batch: BatchId, started_ms: int) -> None:
+        """The log does not know the stream: another sink may have written this batch."""
+        constructed = self._files.constructed_ms(batch.batch)
+        if constructed is not None and constructed < started_ms:
+            raise source_errors.unfinished_elsewhere(
+                self._names, batch, self._location, self._source.group
+            )
+
+    def _unreadable(self, what: str) -> ConfigurationError:
+        return ConfigurationError(
+            f"Query {self._names.query}: the checkpoint at {self._location} {what}, and option "
+            f"{SOURCE_GROUP} needs the source's offsets from there. Nothing of the batch is "
+            "visible.",
+            remedy="Give the sink the checkpointLocation of this very query, with its scheme "
+            "(hdfs://, s3a://, file://), within foreachBatch as an option of the writer. If the "
+            "directory was deleted, start the query with "
+            "startingOffsets=eos_sink.starting_offsets(options).",
+        )
+
+
+def check_group(  # noqa: PLR0913, PLR0917
+    kafka: Kafka,
+    options: SinkOptions,
+    source: SourceOptions,
+    known: SourcePosition | None,
+    begins: Offsets,
+    location: str | None,
+    deadline: Deadline,
+) -> None:
+    """Check that the group is where a new checkpoint begins.
+
+    Args:
+        known: the position in the decision log, of which the group has a copy; None: there is none.
+        begins: the offsets of the new checkpoint, if it has begun.
+        location: of the new checkpoint, if it is there.
+
+    Raises:
+        OperatorNeededError: the group's offsets were reset, have expired, or are someone else's.
+        ConfigurationError: they are someone else's, and the log has no position.
+    """
+    names = options.names
+    committed = kafka.group_offsets(source.group, deadline)
+    if known is not None:
+        if any(committed.get(place) != offset for place, offset in known.end.items()):
+            log = options.log_topic
+            raise source_errors.group_differs(
+                names, log, source.group, known.end, committed, location
+            )
+    elif any(committed.get(place, offset) != offset for place, offset in begins.items()):
+        raise source_errors.foreign_group(names, source.group, begins, committed, location)
+
+
+def check_bounds(  # noqa: PLR0913, PLR0917
+    kafka: Kafka,
+    options: SinkOptions,
+    known: SourcePosition | None,
+    begins: Offsets,
+    location: str | None,
+    deadline: Deadline,
+) -> None:
+    """Check where a new checkpoint begins against the rows that the source has.
+
+    Raises:
+        ConfigurationError: the source is on another cluster, or its topic is another one now.
+        OperatorNeededError: rows were deleted before they were read; or rows of a partition that is
+            new in a known topic would be skipped.
+    """
+    names, log = options.names, options.log_topic
+    bounds = kafka.log_bounds(begins, deadline)
+    foreign = {
+        place: f"is at {offset}, and the partition "
+        + (f"ends at {bounds[place][1]}" if place in bounds else "does not exist")
+        for place, offset in begins.items()
+        if place not in bounds or bounds[place][1] < offset
+    }
+    if foreign:
+        raise source_errors.not_on_this_cluster(names, foreign, location)
+    if known is None:
+        return
+    gone = {p: (at, bounds[p][0]) for p, at in begins.items() if at < bounds[p][0]}
+    if gone:
+        raise source_errors.rows_are_gone(names, log, gone, location)
+    new = new_partitions(known, begins)
+    skipped = {p: (bounds[p][0], begins[p]) for p in new if begins[p] > bounds[p][0]}
+    if skipped:
+        raise source_errors.begins_elsewhere(
+            names, log, known.batch, known, skipped, location, new=True
+        )

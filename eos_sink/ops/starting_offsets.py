@@ -1,0 +1,174 @@
+"""Where a new checkpoint of a query has to begin, for the source's option `startingOffsets`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing
+from enum import Enum
+
+from eos_sink.checkpoint import Checkpoint
+from eos_sink.decision_log import DecisionRegister
+from eos_sink.driver.settle import Settlement, settle
+from eos_sink.driver.source import CheckpointFiles, check_bounds, check_group
+from eos_sink.errors import ConfigurationError
+from eos_sink.identity import shown_location
+from eos_sink.kafka.cluster import ConfluentKafka
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.interfaces import Kafka
+from eos_sink.options import (
+    SOURCE_GROUP,
+    SinkOptions,
+    SourceOptions,
+    parse_batch_options,
+    parse_options,
+)
+from eos_sink.protocol import operator_errors, source_errors
+from eos_sink.protocol.model import BatchId, LogRecord, SourcePosition
+from eos_sink.protocol.source_rules import returns_to_start
+from eos_sink.protocol.values import Offsets, Place
+
+Connect = Callable[[SinkOptions], Kafka]
+
+_EARLIEST, _LATEST = -2, -1
+
+
+class Default(Enum):
+    """Where topics begin that the decision log does not know."""
+
+    EARLIEST = "earliest"
+    LATEST = "latest"
+    COMMITTED = "committed"
+    """Where the group is, and with their first rows if it is nowhere."""
+
+
+def find_starting_offsets(
+    given: Mapping[str, str],
+    default: str,
+    connect: Connect = ConfluentKafka,
+    files: CheckpointFiles | None = None,
+) -> str:
+    """See `eos_sink.starting_offsets`.
+
+    Args:
+        given: the options of the sink and of the source.
+        default: a value of `Default`.
+        connect: makes the clients.
+        files: Spark's checkpoint; None: the one at its location.
+    """
+    if default not in [each.value for each in Default]:
+        names = ", ".join(repr(each.value) for each in Default)
+        raise ConfigurationError(f"default is {default!r}, none of {names}.", remedy="Correct it.")
+    # A query that writes within foreachBatch has another identity than one that writes by itself.
+    queries = [parse_options(given), parse_batch_options(given).sink]
+    for options in queries:
+        if options.source is None:
+            raise ConfigurationError(
+                f"Option {SOURCE_GROUP} is missing: without it the decision log does not know the "
+                "source's offsets.",
+                remedy="Give starting_offsets the options of the sink and of the source.",
+            )
+        with closing(connect(options)) as kafka:
+            query = _Query(kafka, options, options.source, files)
+            if query.record.source is not None or options is queries[-1]:
+                return _as_json(query.find(Default(default)))
+    raise AssertionError("there are two queries")
+
+
+class _Query:
+    """A query that is about to start."""
+
+    def __init__(
+        self,
+        kafka: Kafka,
+        options: SinkOptions,
+        source: SourceOptions,
+        files: CheckpointFiles | None,
+    ) -> None:
+        self._kafka, self._options, self._source = kafka, options, source
+        self._names, self._log = options.names, options.log_topic
+        self._files = files or Checkpoint(source.checkpoint, source.topics)
+        self._location = shown_location(source.checkpoint)
+        self._deadline = Deadline(options.step_timeout)
+        register = DecisionRegister(kafka, options.names)
+        with closing(register):
+            self.record: LogRecord = register.read(self._deadline).record
+
+    def find(self, default: Default) -> dict[Place, int]:
+        """The offset at which each partition begins; Spark's -2 and -1 for the ends of its log."""
+        known = self.record.source
+        stream, number = self._files.stream_id(), self._files.latest_batch()
+        if stream is not None and number is not None:
+            # Spark ignores startingOffsets. The sink checks where the checkpoint begins.
+            self._check_other_sink(stream, number)
+        else:
+            known = self._check_new()
+        reached = known.reached if known is not None else {}
+        committed: Offsets = {}
+        if default is Default.COMMITTED:
+            committed = self._kafka.group_offsets(self._source.group, self._deadline)
+        otherwise = _LATEST if default is Default.LATEST else _EARLIEST
+        topics = {topic for topic, _ in reached}
+        found: dict[Place, int] = {}
+        for place in self._list_partitions(topics):
+            unknown = _EARLIEST if place[0] in topics else committed.get(place, otherwise)
+            found[place] = reached.get(place, unknown)
+        return found
+
+    def _check_other_sink(self, stream: str, number: int) -> None:
+        if self.record.source is not None or self.record.decided:
+            return
+        if self._files.latest_commit() != number:
+            raise source_errors.unfinished_elsewhere(
+                self._names, BatchId(stream, number), self._location, self._source.group
+            )
+
+    def _check_new(self) -> SourcePosition | None:
+        """The position at which a new checkpoint begins.
+
+        Raises:
+            OperatorNeededError, ConfigurationError: it is not known, or something contradicts it.
+        """
+        record, known, kafka = self.record, self.record.source, self._kafka
+        if known is None and not record.decided:
+            return None
+        if known is None or known.stale:
+            raise source_errors.unknown_position(self._names, self._log, None, known, None)
+        if known.stateful and not self._source.discards_state:
+            raise source_errors.lost_state(self._names, None, known, None)
+        check_group(kafka, self._options, self._source, known, {}, None, self._deadline)
+        decision, found = record.decision, self._settle()
+        if decision is not None and found.doubtful:
+            raise operator_errors.in_doubt(self._names, self._log, decision, found.doubtful)
+        if decision is not None and found.lost:
+            start = returns_to_start(record, decision, found.lost)
+            if start is None:
+                raise source_errors.half_visible(self._names, self._log, decision, found.lost)
+            known = start
+        check_bounds(kafka, self._options, known, known.end, None, self._deadline)
+        return known
+
+    def _settle(self) -> Settlement:
+        """What is decided becomes visible, as with the start of the query."""
+        if self.record.decision is None:
+            return Settlement()
+        return settle(self._kafka, self._names, self.record, self._deadline, just_decided=False)
+
+    def _list_partitions(self, known: Iterable[str]) -> list[Place]:
+        selected = self._source.topics
+        if selected is None:
+            names = sorted(known)
+        else:
+            names = [t for t in self._kafka.list_topics(self._deadline) if selected.selects(t)]
+        if not names:
+            raise ConfigurationError(
+                "The options name no topic of the source that exists, and the decision log knows "
+                f"none of query {self._names.query}.",
+                remedy="Give starting_offsets the source's option subscribe, subscribePattern or "
+                "assign.",
+            )
+        return self._kafka.list_partitions(names, self._deadline)
+
+
+def _as_json(offsets: Mapping[Place, int]) -> str:
+    return json.dumps(source_errors.as_json(offsets))

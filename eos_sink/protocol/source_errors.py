@@ -1,0 +1,286 @@
+"""Errors about the source's offsets: where a query stands, and where a checkpoint begins.
+
+Whoever follows a remedy repeats and skips no row, unless it says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from eos_sink.errors import Action, ClusterError, ConfigurationError, OperatorNeededError
+from eos_sink.identity import QueryNames
+from eos_sink.protocol.model import BatchId, Decision, SourcePosition
+from eos_sink.protocol.operator_errors import ACCEPT, offsets_command, resolve_command
+from eos_sink.protocol.values import Offsets, Place
+
+USE_GROUP, USE_RECORD = "--use group", "--use record"
+
+_SHOWN = 5
+_START = "start the query with startingOffsets=eos_sink.starting_offsets(options)"
+_RESET = "(kafka-consumer-groups --reset-offsets)"
+
+
+def begins_elsewhere(  # noqa: PLR0913, PLR0917
+    names: QueryNames,
+    log: str,
+    batch: BatchId,
+    known: SourcePosition,
+    wrong: Mapping[Place, tuple[int, int]],
+    location: str | None,
+    *,
+    new: bool,
+) -> OperatorNeededError:
+    """The batch begins at other offsets than those that the last one has ended at.
+
+    Args:
+        wrong: of each partition the offset that the query stands at, and the one it begins at.
+        new: the checkpoint is another one than that of the last batch.
+    """
+    repeated = {place: at for place, at in wrong.items() if at[1] < at[0]}
+    skipped = {place: at for place, at in wrong.items() if at[1] > at[0]}
+    effects = [
+        *([f"repeat {_count(repeated)} rows"] if repeated else []),
+        *([f"skip {_count(skipped)} rows"] if skipped else []),
+    ]
+    what = "a new checkpoint" if new else "the checkpoint"
+    return OperatorNeededError(
+        f"Query {names.query}: {batch} of {what} begins at other source offsets than those where "
+        f"{_last(known)} has ended, and would {' and '.join(effects)}: "
+        f"{_show_both(wrong)}. Nothing of it is visible.",
+        remedy=("" if new else "Restore the newest copy of the checkpoint. Or ")
+        + f"{_without(location)}{_START}. To begin elsewhere on purpose, reset the offsets of "
+        f"group {known.group} {_RESET} and accept them first: "
+        f"{offsets_command(names, log, USE_GROUP)}",
+        data={
+            "batch": batch.batch,
+            "stream": batch.stream,
+            "group": known.group,
+            "stands": as_json({place: at[0] for place, at in wrong.items()}),
+            "begins": as_json({place: at[1] for place, at in wrong.items()}),
+        },
+    )
+
+
+def unknown_position(
+    names: QueryNames,
+    log: str,
+    batch: BatchId | None,
+    known: SourcePosition | None,
+    location: str | None,
+) -> OperatorNeededError:
+    """A new checkpoint begins, and batches were decided without the source's offsets."""
+    why = (
+        "its last batch was decided without eos.source.group.id"
+        if known is None
+        else f"a batch was decided after {_last(known)} without eos.source.group.id"
+    )
+    return OperatorNeededError(
+        f"Query {names.query}: {_begins(batch)}, and where the query stands in its source is not "
+        f"known, since {why}.",
+        remedy="If the old checkpoint still exists, continue with that for one batch: the position "
+        "is known then. Else find out which rows are in the topic, "
+        f"{_without(location)}set the offsets of the group to the first rows that are not "
+        f"{_RESET}, accept them ({offsets_command(names, log, USE_GROUP)}), and {_START}.",
+        data={"stream": batch.stream if batch else None},
+    )
+
+
+def lost_state(
+    names: QueryNames, batch: BatchId | None, known: SourcePosition, location: str | None
+) -> OperatorNeededError:
+    """The old checkpoint has state; rows that wait there are read, and not visible."""
+    return OperatorNeededError(
+        f"Query {names.query}: {_begins(batch)}, but that of {_last(known)} has state. Rows that "
+        "wait in it (aggregates, joins, watermarks) were read and are in no topic yet; a new "
+        "checkpoint would lose them.",
+        remedy="Continue with the old checkpoint. Or, to go on without its state, "
+        f"{_without(location)}set the option eos.source.discard.state=true and {_START}.",
+        data={"stream": batch.stream if batch else None},
+    )
+
+
+def group_differs(  # noqa: PLR0913, PLR0917
+    names: QueryNames,
+    log: str,
+    group: str,
+    stands: Offsets,
+    committed: Offsets,
+    location: str | None,
+) -> OperatorNeededError:
+    """The group's offsets are not those of the decision log: reset, expired, or someone else's."""
+    places = {place for place in stands if committed.get(place) != stands[place]}
+    shown = "; ".join(
+        f"{_name(place)} {stands[place]} and {committed.get(place, 'none')}"
+        for place in sorted(places)[:_SHOWN]
+    )
+    return OperatorNeededError(
+        f"Query {names.query} stands at other offsets than group {group} has (decision log and "
+        f"group): {shown}{_more(places)}. They were reset, have expired, or another program has "
+        "committed them. Nothing was written.",
+        remedy=f"Choose: {offsets_command(names, log, USE_RECORD)} keeps what the log says, which "
+        "repeats and skips no row, and commits it to the group; "
+        f"{offsets_command(names, log, USE_GROUP)} begins where the group is. Then "
+        f"{_without(location)}{_START}.",
+        data={
+            "group": group,
+            "stands": as_json({place: stands[place] for place in places}),
+            "committed": as_json({p: committed[p] for p in places if p in committed}),
+        },
+    )
+
+
+def foreign_group(
+    names: QueryNames, group: str, start: Offsets, committed: Offsets, location: str | None
+) -> ConfigurationError:
+    """The log knows no position, and the group has offsets of another program."""
+    places = {place for place in start if place in committed and committed[place] != start[place]}
+    shown = "; ".join(
+        f"{_name(place)} {committed[place]} and {start[place]}" for place in sorted(places)[:_SHOWN]
+    )
+    return ConfigurationError(
+        f"Query {names.query} has committed nothing to group {group} yet, but the group has "
+        f"offsets, and the query begins elsewhere (group and query): {shown}{_more(places)}. "
+        "Nothing was written.",
+        remedy="Name another group with eos.source.group.id. Or, to begin where the group is, "
+        f"{_without(location)}start the query with "
+        "startingOffsets=eos_sink.starting_offsets(options, default='committed').",
+        data={"group": group, "committed": as_json({p: committed[p] for p in places})},
+    )
+
+
+def half_visible(
+    names: QueryNames, log: str, decision: Decision, lost: Collection[int]
+) -> OperatorNeededError:
+    """Only the checkpoint that a decided batch was made with can write its lost rows."""
+    partitions = sorted(lost)
+    rows = sum(decision.digests[partition].rows for partition in partitions)
+    return OperatorNeededError(
+        f"Query {names.query}: partitions {partitions} ({rows} rows) of {decision.batch} were "
+        "aborted after their decision, and its other rows are visible. A new checkpoint would "
+        "repeat the ones or skip the others.",
+        remedy="Start the query with its old checkpoint: it writes these rows again. To give them "
+        f"up on purpose: {resolve_command(names, log, ACCEPT)}; a new checkpoint begins after "
+        "them then.",
+        data={"batch": decision.batch.batch, "partitions": partitions, "rows": rows},
+    )
+
+
+def group_in_use(names: QueryNames, group: str, members: Collection[str]) -> ClusterError:
+    """Consumers are members of the group that the query commits to."""
+    return ClusterError(
+        f"Group {group}, which option eos.source.group.id names, has members "
+        f"({', '.join(sorted(members)[:_SHOWN])}{_more(members)}): query {names.query} would "
+        "overwrite the offsets that they read from. Nothing was written.",
+        remedy="Name a group that no consumer joins, or stop these consumers.",
+        data={"group": group, "members": sorted(members)},
+    )
+
+
+def not_on_this_cluster(
+    names: QueryNames, wrong: Mapping[Place, str], location: str | None
+) -> ConfigurationError:
+    """The source's partitions are not those of the sink's cluster."""
+    shown = "; ".join(f"{_name(place)} {wrong[place]}" for place in sorted(wrong)[:_SHOWN])
+    where = f" (checkpoint {location})" if location else ""
+    return ConfigurationError(
+        f"Query {names.query}{where}: the source's offsets do not fit the cluster that the sink "
+        f"writes to: {shown}{_more(wrong)}. The source's offsets can only be committed with the "
+        "rows if it is on the same cluster. Nothing was written.",
+        remedy="Leave eos.source.group.id out if the source is on another cluster. If the topic "
+        "was deleted and created again, give the query a new eos.id and a new checkpoint.",
+        data={"places": {_name(place): why for place, why in wrong.items()}},
+    )
+
+
+def rows_are_gone(
+    names: QueryNames, log: str, wrong: Mapping[Place, tuple[int, int]], location: str | None
+) -> OperatorNeededError:
+    """The position lies before the first row that a partition still has."""
+    shown = "; ".join(
+        f"{_name(place)} {at[0]}, first row {at[1]}" for place, at in sorted(wrong.items())[:_SHOWN]
+    )
+    return OperatorNeededError(
+        f"Query {names.query} has to go on at offsets that its source no longer has: "
+        f"{shown}{_more(wrong)}. {_count({p: (a, b) for p, (b, a) in wrong.items()})} rows were "
+        "deleted before they were read. Nothing was written.",
+        remedy=f"To go on without them, {_without(location)}set the offsets of the group to the "
+        f"first rows {_RESET}, accept them ({offsets_command(names, log, USE_GROUP)}), and "
+        f"{_START}.",
+        data={"stands": as_json({place: at[0] for place, at in wrong.items()})},
+    )
+
+
+def replayed_elsewhere(
+    names: QueryNames, batch: BatchId, known: SourcePosition, end: Offsets, location: str
+) -> OperatorNeededError:
+    """A decided batch is repeated with other source offsets."""
+    wrong = {p: (known.end.get(p, 0), end[p]) for p in end if known.end.get(p) != end[p]}
+    return OperatorNeededError(
+        f"Query {names.query}: {batch} is decided, and Spark repeats it with other source offsets "
+        f"(decided and now): {_show_both(wrong)}. The checkpoint is an older copy, whose batch "
+        "was made again. Going on would lose rows.",
+        remedy=f"Restore the newest copy of the checkpoint. Or {_without(location)}{_START}.",
+        data={"batch": batch.batch, "stream": batch.stream},
+    )
+
+
+def unfinished_elsewhere(
+    names: QueryNames, batch: BatchId, location: str, group: str
+) -> OperatorNeededError:
+    """Another sink has begun this batch, and may have written it."""
+    return OperatorNeededError(
+        f"Query {names.query}: {batch} was begun before this start, by a sink that is not this "
+        f"one: {location} has its offsets and no commit. Its rows may be in the topic, in whole or "
+        "in part. Nothing of it was written by this sink.",
+        remedy="Start the query once more with the sink that has begun it, let it finish the "
+        "batch, and stop it while it is idle. Or find out which rows are in the topic, "
+        f"{_without(location)}set the offsets of group {group} to the first rows that are not "
+        f"{_RESET}, and start the query with "
+        "startingOffsets=eos_sink.starting_offsets(options, default='committed').",
+        data={"batch": batch.batch, "stream": batch.stream},
+        action=Action.LOOK,
+    )
+
+
+def as_json(offsets: Offsets) -> dict[str, dict[str, int]]:
+    """Offsets by topic and partition, as Spark writes them."""
+    topics: dict[str, dict[str, int]] = {}
+    for (topic, partition), offset in sorted(offsets.items()):
+        topics.setdefault(topic, {})[str(partition)] = offset
+    return topics
+
+
+def _show_both(wrong: Mapping[Place, tuple[int, int]]) -> str:
+    shown = (f"{_name(place)} {at[0]} and {at[1]}" for place, at in sorted(wrong.items())[:_SHOWN])
+    return f"{'; '.join(shown)}{_more(wrong)}"
+
+
+def _begins(batch: BatchId | None) -> str:
+    """None: before its first batch."""
+    if batch is None:
+        return "a new checkpoint begins"
+    return f"{batch} is of a new checkpoint, and nothing of it is visible"
+
+
+def _last(known: SourcePosition) -> str:
+    batch = known.batch
+    return str(batch) if batch.batch >= 0 else f"the start of stream {batch.stream}"
+
+
+def _without(location: str | None) -> str:
+    """Spark ignores startingOffsets once a checkpoint has its first batch."""
+    if location is None:
+        return ""
+    return f"delete the checkpoint directory {location}, which keeps where it began, and "
+
+
+def _count(wrong: Mapping[Place, tuple[int, int]]) -> int:
+    return sum(abs(a - b) for a, b in wrong.values())
+
+
+def _more(every: Collection[object]) -> str:
+    return f" and {len(every) - _SHOWN} more" if len(every) > _SHOWN else ""
+
+
+def _name(place: Place) -> str:
+    return f"{place[0]}[{place[1]}]"

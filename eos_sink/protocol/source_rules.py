@@ -1,0 +1,118 @@
+"""The rules of the source's offsets: where a batch may begin, and what it moves. Pure.
+
+The position in the decision log is the truth, since it is a part of the decision. The consumer
+group has a copy for other tools. Spark's checkpoint says where each batch begins and ends.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from eos_sink.identity import QueryNames
+from eos_sink.protocol import source_errors
+from eos_sink.protocol.model import BatchId, Decision, LogRecord, SourcePosition
+from eos_sink.protocol.values import Offsets, Place
+
+
+@dataclass(frozen=True)
+class SourceBatch:
+    """The offsets of one batch, as Spark's checkpoint has them.
+
+    Attributes:
+        group: the consumer group that the query names.
+        batch: the batch.
+        start: of each partition in `end`; 0 for one that is new in this batch, as Spark begins.
+        end: the offsets after the batch, of all partitions that the query reads.
+        stateful: the checkpoint has state.
+        location: of the checkpoint, without secrets; for errors.
+    """
+
+    group: str
+    batch: BatchId
+    start: Offsets
+    end: Offsets
+    stateful: bool
+    location: str
+
+    def moves(self, known: SourcePosition | None) -> SourcePosition:
+        """Return the position after this batch."""
+        reached = known.reached if known is not None and not known.stale else {}
+        left = {place: offset for place, offset in reached.items() if place not in self.end}
+        return SourcePosition(
+            self.group, self.batch, self.start, self.end, left, stateful=self.stateful
+        )
+
+
+def is_new_stream(record: LogRecord, batch: BatchId) -> bool:
+    """True if the batch is of another stream than the one that has moved the position last."""
+    known = record.source
+    if known is None or known.stale:
+        return not record.knows(batch.stream)
+    return known.batch.stream != batch.stream
+
+
+def check_start(
+    names: QueryNames, log: str, record: LogRecord, now: SourceBatch, *, discards_state: bool
+) -> None:
+    """Check that a batch begins where the query stands.
+
+    Args:
+        discards_state: a new checkpoint may go on without the state of the one before.
+
+    Raises:
+        OperatorNeededError: it would repeat or skip rows, or nothing tells where the query stands.
+    """
+    known = record.source
+    if known is None or known.stale:
+        if record.knows(now.batch.stream) or not record.decided:
+            # Spark's checkpoint has gone on from batch to batch; or it is the first one.
+            return
+        raise source_errors.unknown_position(names, log, now.batch, known, now.location)
+    same = known.batch.stream == now.batch.stream
+    if not same and known.stateful and not discards_state:
+        raise source_errors.lost_state(names, now.batch, known, now.location)
+    # In between, the query's own code may have written nothing.
+    skipped = same and now.batch.batch > known.batch.batch + 1
+    reached = known.reached
+    wrong = {
+        place: (reached[place], start)
+        for place, start in now.start.items()
+        if place in reached and (start < reached[place] or (start > reached[place] and not skipped))
+    }
+    if wrong:
+        raise source_errors.begins_elsewhere(
+            names, log, now.batch, known, wrong, now.location, new=not same
+        )
+
+
+def new_partitions(known: SourcePosition, now: Offsets) -> list[Place]:
+    """The partitions of known topics that the position does not have: they have to be read from
+    their first row."""
+    reached = known.reached
+    topics = {topic for topic, _ in reached}
+    return sorted(place for place in now if place not in reached and place[0] in topics)
+
+
+def returns_to_start(
+    record: LogRecord, decision: Decision, lost: frozenset[int]
+) -> SourcePosition | None:
+    """The position of a new checkpoint if the decision has become invisible as a whole: its rows
+    have to be read again. None: it has not, or did not move the position."""
+    known = record.source
+    if known is None or known.stale or known.batch != decision.batch:
+        return None
+    if not decision.is_invisible(lost):
+        return None
+    return SourcePosition(
+        known.group, known.batch, known.start, known.start, known.left, stateful=known.stateful
+    )
+
+
+def source_of(batch: BatchId) -> str:
+    """Spark's id of the query that the batch is of."""
+    return batch.stream.removeprefix(batch.numbering.value)
+
+
+def neighbour(batch: BatchId, by: int) -> BatchId:
+    """The batch of the same stream whose number is `by` higher."""
+    return BatchId(batch.stream, batch.batch + by)

@@ -1,0 +1,190 @@
+"""A query from Kafka to Kafka whose checkpoint is lost or replaced, on the real Spark."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import uuid
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+import eos_sink
+from eos_sink.errors import OperatorNeededError
+from eos_sink_lab.testing import KafkaCluster
+from eos_sink_lab.testing.cluster_admin import admin_client
+from integration.checker import Rows, assert_each_once, read_topic
+
+PARTITIONS = 3
+
+
+class Copy:
+    """A query that copies a topic in micro-batches of a few rows."""
+
+    def __init__(self, kafka: KafkaCluster, spark: SparkSession, home: Path) -> None:
+        name = uuid.uuid4().hex[:8]
+        self.spark, self.kafka = spark, kafka
+        self.source, self.target = f"in-{name}", f"out-{name}"
+        self.group = f"readers-{name}"
+        for topic in (self.source, self.target):
+            kafka.create_topic(topic, partitions=PARTITIONS)
+        self.checkpoint = home / "checkpoint"
+        self.expected: list[str] = []
+        self.options = {
+            "kafka.bootstrap.servers": kafka.bootstrap_servers,
+            "subscribe": self.source,
+            "topic": self.target,
+            "eos.id": f"copy-{name}",
+            "eos.source.group.id": self.group,
+            "checkpointLocation": str(self.checkpoint),
+        }
+
+    def add(self, rows: int) -> None:
+        texts = [f"{len(self.expected) + number}" for number in range(rows)]
+        producer = Producer({"bootstrap.servers": self.kafka.bootstrap_servers})
+        for text in texts:
+            producer.produce(self.source, text, partition=int(text) % PARTITIONS)
+        assert producer.flush(30) == 0
+        self.expected += texts
+
+    def frame(self, starting: str | None = None, per_batch: int = 30) -> DataFrame:
+        reader = self.spark.readStream.format("kafka").options(**self.options)
+        reader = reader.option("maxOffsetsPerTrigger", per_batch)
+        reader = reader.option(
+            "startingOffsets", starting or eos_sink.starting_offsets(self.options)
+        )
+        return reader.load().select("value")
+
+    def run(self, frame: DataFrame | None = None) -> None:
+        """Read all there is."""
+        writer = (self.frame() if frame is None else frame).writeStream.format("kafka-eos")
+        query = writer.options(**self.options).trigger(availableNow=True).start()
+        query.awaitTermination(180)
+        assert not query.isActive
+
+    def lose_checkpoint(self) -> None:
+        shutil.rmtree(self.checkpoint)
+
+    def rows(self) -> Rows:
+        return read_topic(self.kafka.bootstrap_servers, self.target)
+
+    def lag(self) -> int:
+        """Rows that the group has not read, as Kafka tells any tool that asks."""
+        with admin_client(self.kafka.bootstrap_servers) as admin:
+            found = admin.list_group_offsets({self.group: None})[self.group]
+            committed = {place.partition: int(at.offset) for place, at in found.items()}
+        assert committed.keys() == set(range(PARTITIONS))
+        return len(self.expected) - sum(committed.values())
+
+
+@pytest.fixture
+def copy(kafka: KafkaCluster, both: SparkSession, tmp_path: Path) -> Copy:
+    return Copy(kafka, both, tmp_path)
+
+
+@pytest.mark.parametrize("inline", ["0", "65536"])
+def test_a_lost_checkpoint_repeats_and_skips_no_row(copy: Copy, inline: str) -> None:
+    copy.options["eos.inline.bytes"] = inline
+    for _ in range(3):
+        copy.add(90)
+        copy.run()
+        assert copy.lag() == 0
+        copy.lose_checkpoint()
+    assert_each_once(copy.rows(), copy.expected)
+
+
+def test_without_any_row_the_lag_goes_to_zero(copy: Copy) -> None:
+    copy.add(60)
+    copy.run(copy.frame().where("value is null"))
+    assert copy.lag() == 0
+    copy.lose_checkpoint()
+    dropped = len(copy.expected)
+    copy.add(30)
+    copy.run()
+    assert_each_once(copy.rows(), copy.expected[dropped:])
+
+
+def test_a_new_checkpoint_that_begins_elsewhere_writes_nothing(copy: Copy) -> None:
+    copy.add(60)
+    copy.run()
+    copy.lose_checkpoint()
+    with pytest.raises(PySparkException) as stopped:
+        copy.run(copy.frame("earliest"))
+    message = str(stopped.value)
+    assert "OperatorNeededError" in message
+    assert f"{copy.source}[0] 20 and 0" in message
+    assert_each_once(copy.rows(), copy.expected)
+    # As the error says.
+    copy.lose_checkpoint()
+    copy.add(30)
+    copy.run()
+    assert_each_once(copy.rows(), copy.expected)
+
+
+def test_within_foreach_batch_it_is_the_same(copy: Copy) -> None:
+    def write(frame: DataFrame, _: int) -> None:
+        frame.write.format("kafka-eos").mode("append").options(**copy.options).save()
+
+    for _ in range(2):
+        copy.add(60)
+        writer = copy.frame().writeStream.foreachBatch(write)
+        writer = writer.option("checkpointLocation", str(copy.checkpoint))
+        writer.trigger(availableNow=True).start().awaitTermination(180)
+        assert copy.lag() == 0
+        copy.lose_checkpoint()
+    assert_each_once(copy.rows(), copy.expected)
+
+
+def test_a_query_that_keeps_state_needs_its_checkpoint(copy: Copy) -> None:
+    copy.add(30)
+    copy.run(copy.frame().dropDuplicates(["value"]))
+    copy.lose_checkpoint()
+    with pytest.raises(OperatorNeededError):
+        copy.frame()
+    copy.options["eos.source.discard.state"] = "true"
+    copy.add(30)
+    copy.run()
+    assert_each_once(copy.rows(), copy.expected)
+
+
+def test_a_checkpoint_of_sparks_own_sink_is_continued(copy: Copy) -> None:
+    copy.add(60)
+    own = {name: copy.options[name] for name in ("kafka.bootstrap.servers", "topic")}
+    writer = copy.frame("earliest").writeStream.format("kafka").options(**own)
+    writer = writer.option("checkpointLocation", str(copy.checkpoint))
+    writer.trigger(availableNow=True).start().awaitTermination(180)
+    copy.add(30)
+    copy.run()
+    assert copy.lag() == 0
+    copy.lose_checkpoint()
+    copy.add(30)
+    copy.run()
+    assert_each_once(copy.rows(), copy.expected)
+
+
+def test_a_batch_that_sparks_own_sink_has_begun_is_not_guessed(copy: Copy) -> None:
+    copy.add(60)
+    own = {name: copy.options[name] for name in ("kafka.bootstrap.servers", "topic")}
+    writer = copy.frame("earliest").writeStream.format("kafka").options(**own)
+    writer = writer.option("checkpointLocation", str(copy.checkpoint))
+    writer.trigger(availableNow=True).start().awaitTermination(180)
+    # It has died before it could note its last batch.
+    last = max((copy.checkpoint / "commits").glob("[0-9]*"), key=lambda file: int(file.name))
+    last.unlink()
+    with pytest.raises(OperatorNeededError):
+        copy.frame()
+    assert_each_once(copy.rows(), copy.expected)
+
+
+def test_spark_takes_what_starting_offsets_returns(copy: Copy) -> None:
+    copy.add(9)
+    assert json.loads(eos_sink.starting_offsets(copy.options)) == {
+        copy.source: {str(partition): -2 for partition in range(PARTITIONS)}
+    }
+    copy.run()
+    assert json.loads(eos_sink.starting_offsets(copy.options)) == {
+        copy.source: {str(partition): 3 for partition in range(PARTITIONS)}
+    }

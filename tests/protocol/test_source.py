@@ -1,0 +1,410 @@
+"""The source's offsets in the decision's transaction, on the in-memory Kafka."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from eos_sink.errors import ClusterError, ConfigurationError, OperatorNeededError
+from eos_sink.protocol.model import BatchId
+from tests.fakes.log import Outcome
+from tests.fakes.process import At, Killed, Moment
+from tests.protocol.source import (
+    GROUP,
+    INPUT,
+    Files,
+    Reader,
+    committed,
+    position,
+    reading_world,
+    source_options,
+)
+from tests.protocol.world import World, late_attempt, log, options
+
+START = {0: 0, 1: 0}
+
+
+@pytest.fixture(params=["0", "65536"], ids=["transactions", "inlined"])
+def world(request: pytest.FixtureRequest) -> World:
+    return reading_world(**{"eos.inline.bytes": request.param})
+
+
+@pytest.fixture
+def reader(world: World) -> Reader:
+    return Reader(world, Files(began=dict(START)))
+
+
+def read_rows(upto: dict[int, int]) -> list[bytes]:
+    return sorted(b"%d-%d" % (p, n) for p, end in upto.items() for n in range(end))
+
+
+def refuse(reader: Reader) -> OperatorNeededError:
+    """The next batch stops, and nothing more becomes visible."""
+    before, decided = reader.world.visible(), len(reader.world.judge.decisions())
+    number = reader.begin()
+    with pytest.raises(OperatorNeededError) as raised:
+        reader.commit(number, reader.write(number))
+    assert reader.world.visible() == before
+    assert len({d.batch for d in reader.world.judge.decisions()}) <= decided
+    return raised.value
+
+
+class TestABatch:
+    def test_rows_and_position_become_visible_together(self, reader: Reader) -> None:
+        reader.run(2)
+        assert committed(reader.world) == {0: 2, 1: 2}
+        assert reader.world.visible() == read_rows({0: 2, 1: 2})
+        now = position(reader.world)
+        assert (now.batch.batch, now.start, now.end) == (
+            0,
+            {(INPUT, 0): 0, (INPUT, 1): 0},
+            {(INPUT, 0): 2, (INPUT, 1): 2},
+        )
+        reader.run(3)
+        assert committed(reader.world) == {0: 5, 1: 5}
+
+    def test_before_the_decision_the_group_stays(self, reader: Reader) -> None:
+        reader.run()
+        reports = reader.write(reader.begin(4))
+        process = reader.driver.commits.process
+        At(process, "log_producer.commit", Moment.BEFORE, process.kill)
+        with pytest.raises(Killed):
+            reader.driver.committer.commit(reports)
+        reader.restart()
+        reader.driver.planner.plan()
+        assert committed(reader.world) == {0: 1, 1: 1}
+        assert reader.world.visible() == read_rows({0: 1, 1: 1})
+
+    def test_without_rows_it_moves_the_offsets_too(self, reader: Reader) -> None:
+        number = reader.begin(3)
+        reports = reader.driver.write(reader.driver.planner.plan(), number, [], [])
+        reader.commit(number, reports)
+        assert committed(reader.world) == {0: 3, 1: 3}
+        reader.run()
+        assert reader.world.visible() == [b"0-3", b"1-3"]
+
+    def test_without_rows_it_can_be_replayed(self, reader: Reader) -> None:
+        number = reader.begin(3)
+        for _ in range(2):
+            reports = reader.driver.write(reader.restart().planner.plan(), number, [], [])
+            reader.driver.committer.commit(reports)
+        assert len(reader.world.judge.decisions()) >= 1
+        assert committed(reader.world) == {0: 3, 1: 3}
+
+    def test_a_replay_of_other_offsets_stops(self, reader: Reader) -> None:
+        number = reader.begin(1)
+        reports = reader.driver.write(reader.driver.planner.plan(), number, [], [])
+        reader.driver.committer.commit(reports)
+        # An older copy of the checkpoint, whose batch Spark has constructed again.
+        reader.files.ends[0] = {0: 2, 1: 2}
+        reader.restart()
+        reports = reader.driver.write(reader.driver.planner.plan(), number, [], [])
+        with pytest.raises(OperatorNeededError):
+            reader.driver.committer.commit(reports)
+        assert committed(reader.world) == {0: 1, 1: 1}
+
+    def test_a_partition_that_is_added_begins_at_its_first_row(self, reader: Reader) -> None:
+        del reader.files.began[1]
+        number = reader.begin(until={0: 1, 1: 0})
+        del reader.files.ends[0][1]
+        reader.commit(number, reader.write(number))
+        assert committed(reader.world) == {0: 1}
+        reader.run()
+        assert position(reader.world).start[INPUT, 1] == 0
+        assert reader.world.visible() == read_rows({0: 2, 1: 1})
+
+
+class TestTheFirstStart:
+    def test_the_log_knows_the_position_before_any_row(self, reader: Reader) -> None:
+        reader.files.began = {0: 5, 1: 6}
+        reader.write(reader.begin())
+        assert committed(reader.world) == {0: 5, 1: 6}
+        # The checkpoint is lost, and the next one begins at the end of the topic.
+        reader.new_checkpoint({0: 8, 1: 8})
+        error = refuse(reader)
+        assert error.data["stands"] == {INPUT: {"0": 5, "1": 6}}
+        assert error.data["begins"] == {INPUT: {"0": 8, "1": 8}}
+
+    def test_a_group_with_members_is_refused(self, reader: Reader) -> None:
+        reader.world.cluster.groups.join(GROUP, 60_000)
+        with pytest.raises(ClusterError) as raised:
+            reader.write(reader.begin())
+        assert raised.value.data["group"] == GROUP
+
+    def test_offsets_of_another_program_are_not_overwritten(self, reader: Reader) -> None:
+        reader.world.cluster.groups.commit_offsets(GROUP, {(INPUT, 0): 4})
+        with pytest.raises(ConfigurationError) as raised:
+            reader.write(reader.begin())
+        assert raised.value.data["committed"] == {INPUT: {"0": 4}}
+        reader.new_checkpoint({0: 4, 1: 0})
+        reader.run()
+        assert reader.world.visible() == [b"0-4", b"1-0"]
+
+    def test_a_source_on_another_cluster_is_refused(self, reader: Reader) -> None:
+        reader.files.began = {0: 5_000, 1: 0}
+        reader.files.ends[0] = {0: 5_001, 1: 1}
+        with pytest.raises(ConfigurationError) as raised:
+            reader.driver.planner.plan()
+        assert list(raised.value.data["places"]) == [f"{INPUT}[0]"]
+
+    def test_a_batch_that_another_sink_has_begun_is_refused(self, reader: Reader) -> None:
+        reader.begin()
+        reader.files.at_ms = 0
+        with pytest.raises(OperatorNeededError):
+            reader.driver.planner.plan()
+        assert log(reader.world)[-1].source is None
+
+    def test_a_checkpoint_of_another_sink_is_continued(self, reader: Reader) -> None:
+        reader.files.ends = {0: {0: 3, 1: 2}}
+        reader.files.commits = {0}
+        reader.run()
+        assert reader.world.visible() == [b"0-3", b"1-2"]
+
+    def test_the_directory_of_another_query_is_refused(self, reader: Reader) -> None:
+        reader.run()
+        reader.begin()
+        plan = reader.driver.planner.plan()
+        reports = reader.driver.write(plan, reader.number, *reader.rows(1))
+        fresh = Reader(reader.world, replace(reader.files, id="another")).driver
+        reports = fresh.write(plan, reader.number, *reader.rows(1)) and reports
+        with pytest.raises(ConfigurationError):
+            fresh.committer.commit(reports)
+
+
+class TestANewCheckpoint:
+    def test_at_the_position_it_goes_on(self, reader: Reader) -> None:
+        reader.run(3)
+        reader.new_checkpoint({0: 3, 1: 3})
+        reader.run(2)
+        assert reader.world.visible() == read_rows({0: 5, 1: 5})
+        assert committed(reader.world) == {0: 5, 1: 5}
+
+    @pytest.mark.parametrize(
+        "began", [{0: 2, 1: 3}, {0: 3, 1: 4}, {0: 2, 1: 4}], ids=["repeats", "skips", "both"]
+    )
+    def test_elsewhere_it_stops_and_names_both_sides(
+        self, reader: Reader, began: dict[int, int]
+    ) -> None:
+        reader.run(3)
+        reader.new_checkpoint(began)
+        error = refuse(reader)
+        wrong = {str(p): at for p, at in began.items() if at != 3}
+        assert error.data["begins"] == {INPUT: wrong}
+        assert error.data["stands"] == {INPUT: dict.fromkeys(wrong, 3)}
+        assert "/checkpoint" in error.remedy
+        assert committed(reader.world) == {0: 3, 1: 3}
+
+    def test_a_kept_planner_does_not_hide_it_from_the_commit(self, reader: Reader) -> None:
+        reader.run(3)
+        driver = reader.driver
+        # Deleted and started again in the same session, whose processes Spark keeps.
+        reader.files.id, reader.files.ends, reader.files.commits = "stream-2", {}, set()
+        reader.begin()
+        reports = [
+            driver.task(driver.planner.plan(), replace_stream(driver, 0), number, rows)
+            for number, rows in enumerate(reader.rows(0))
+        ]
+        with pytest.raises(OperatorNeededError):
+            driver.committer.commit(reports)
+        assert committed(reader.world) == {0: 3, 1: 3}
+
+    def test_a_group_that_was_reset_stops_it(self, reader: Reader) -> None:
+        reader.run(3)
+        reader.world.cluster.groups.commit_offsets(GROUP, {(INPUT, 0): 0})
+        reader.new_checkpoint({0: 3, 1: 3})
+        error = refuse(reader)
+        assert error.data["stands"] == {INPUT: {"0": 3}}
+        assert error.data["committed"] == {INPUT: {"0": 0}}
+
+    def test_a_group_whose_offsets_have_expired_stops_it(self, reader: Reader) -> None:
+        reader.run(3)
+        reader.world.cluster.groups.committed.clear()
+        reader.new_checkpoint({0: 3, 1: 3})
+        assert refuse(reader).data["committed"] == {}
+
+    def test_a_kept_checkpoint_does_not_mind_the_group(self, reader: Reader) -> None:
+        reader.run(3)
+        reader.world.cluster.groups.committed.clear()
+        reader.restart()
+        reader.run()
+        assert committed(reader.world) == {0: 4, 1: 4}
+
+    def test_rows_that_were_deleted_stop_it(self, reader: Reader) -> None:
+        reader.run(3)
+        reader.world.cluster.topics[INPUT].partitions[1].delete_before(5)
+        reader.new_checkpoint({0: 3, 1: 3})
+        assert refuse(reader).data["stands"] == {INPUT: {"1": 3}}
+
+    def test_a_new_partition_begins_at_its_first_row(self, reader: Reader) -> None:
+        del reader.files.began[1]
+        number = reader.begin(until={0: 1, 1: 0})
+        del reader.files.ends[0][1]
+        reader.commit(number, reader.write(number))
+        reader.new_checkpoint({0: 1, 1: 4})
+        assert refuse(reader).data["begins"] == {INPUT: {"1": 4}}
+        reader.new_checkpoint({0: 1, 1: 0}, "stream-3")
+        reader.run()
+        assert reader.world.visible() == read_rows({0: 2, 1: 1})
+
+    def test_state_is_not_lost_in_silence(self, reader: Reader) -> None:
+        reader.files.state = True
+        reader.run(3)
+        reader.new_checkpoint({0: 3, 1: 3})
+        refuse(reader)
+        reader.world.options = source_options(
+            **{"eos.source.discard.state": "true", "eos.inline.bytes": "0"}
+        )
+        reader.restart()
+        reader.run()
+        assert reader.world.visible() == read_rows({0: 4, 1: 4})
+
+    def test_the_old_checkpoint_does_not_come_back(self, reader: Reader) -> None:
+        reader.run(3)
+        old = reader.files
+        reader.new_checkpoint({0: 3, 1: 3})
+        reader.run()
+        back = Reader(reader.world, old)
+        assert refuse(back).data["begins"] == {INPUT: {"0": 3, "1": 3}}
+
+    def test_a_directory_that_was_deleted_during_the_run(self, reader: Reader) -> None:
+        reader.run()
+        # The query writes its next files below the same path.
+        reader.files.id, reader.files.began = None, {}
+        reader.files.ends = {1: {0: 2, 1: 2}}
+        reports = reader.driver.write(reader.driver.planner.plan(), 1, [b"0-1"], [b"1-1"])
+        with pytest.raises(ConfigurationError):
+            reader.driver.committer.commit(reports)
+        reader.new_checkpoint({0: 1, 1: 1})
+        reader.run()
+        assert reader.world.visible() == read_rows({0: 2, 1: 2})
+
+    def test_a_batch_that_was_made_again_with_another_end(self, reader: Reader) -> None:
+        reader.run(3)
+        # The offset log was lost, and batch 0 made again with fewer rows; the sink has stopped, and
+        # Spark goes on behind it.
+        reader.files.ends[0] = {0: 2, 1: 3}
+        reader.restart()
+        error = refuse(reader)
+        assert error.data["begins"] == {INPUT: {"0": 2}}
+
+    def test_a_directory_that_does_not_show_where_it_begins(self, reader: Reader) -> None:
+        reader.run(2)
+        reader.files = Files("stream-2", ends={1: {0: 4, 1: 4}})
+        with pytest.raises(ConfigurationError):
+            reader.restart().planner.plan()
+
+
+class TestALostDecision:
+    @pytest.fixture
+    def world(self) -> World:
+        return reading_world()
+
+    def lose(self, reader: Reader, *partitions: int) -> None:
+        """Batch 1, of rows 1 and 2 of each partition, is decided, and loses partitions."""
+        reader.run(1)
+        number = reader.begin(2)
+        reports = reader.write(number)
+        process = reader.driver.commits.process
+
+        def expire() -> None:
+            for partition in partitions:
+                late_attempt(reader.world, reports[0].slot, partition)
+            process.kill()
+
+        At(process, "log_producer.commit", Moment.AFTER, expire)
+        with pytest.raises(Killed):
+            reader.driver.committer.commit(reports)
+
+    def test_invisible_as_a_whole_it_is_read_again(self, reader: Reader) -> None:
+        self.lose(reader, 0, 1)
+        assert committed(reader.world) == {0: 3, 1: 3}
+        reader.new_checkpoint({0: 1, 1: 1})
+        reader.run(3)
+        assert reader.world.visible() == read_rows({0: 4, 1: 4})
+        assert committed(reader.world) == {0: 4, 1: 4}
+
+    def test_its_end_is_not_the_position_any_more(self, reader: Reader) -> None:
+        self.lose(reader, 0, 1)
+        reader.new_checkpoint({0: 3, 1: 3})
+        refuse(reader)
+        assert committed(reader.world) == {0: 1, 1: 1}
+
+    def test_its_own_checkpoint_writes_it_again(self, reader: Reader) -> None:
+        self.lose(reader, 0, 1)
+        reader.restart()
+        reader.run()
+        assert reader.world.visible() == read_rows({0: 3, 1: 3})
+        assert committed(reader.world) == {0: 3, 1: 3}
+
+    def test_visible_in_part_it_stops_a_new_checkpoint(self, reader: Reader) -> None:
+        self.lose(reader, 0)
+        reader.new_checkpoint({0: 3, 1: 3})
+        number = reader.begin()
+        plan = reader.driver.planner.plan()
+        with pytest.raises(OperatorNeededError):
+            reader.driver.write(plan, number, *reader.rows(number))
+        assert reader.world.visible() == sorted([*read_rows({0: 1, 1: 1}), b"1-1", b"1-2"])
+
+    def test_the_old_checkpoint_returns_after_it(self, reader: Reader) -> None:
+        self.lose(reader, 0, 1)
+        old = reader.files
+        reader.new_checkpoint({0: 1, 1: 1})
+        reader.begin(3)
+        reader.driver.planner.plan()
+        back = Reader(reader.world, old)
+        back.run()
+        assert back.world.visible() == read_rows({0: 3, 1: 3})
+
+
+class TestTheOption:
+    def test_switched_on_it_takes_the_position_of_the_checkpoint(self, reader: Reader) -> None:
+        on = reader.world.options
+        reader.world.options = options(**{"eos.inline.bytes": "0"})
+        reader.restart()
+        reader.run(2)
+        reader.world.options = on
+        reader.restart()
+        reader.run()
+        assert committed(reader.world) == {0: 3, 1: 3}
+        assert position(reader.world).start == {(INPUT, 0): 2, (INPUT, 1): 2}
+
+    def test_switched_on_with_a_new_checkpoint_it_stops(self, reader: Reader) -> None:
+        on = reader.world.options
+        reader.world.options = options()
+        reader.restart()
+        reader.run(2)
+        reader.world.options = on
+        reader.new_checkpoint({0: 2, 1: 2})
+        refuse(reader)
+
+    def test_switched_off_the_position_is_stale(self, reader: Reader) -> None:
+        reader.run()
+        on = reader.world.options
+        reader.world.options = options()
+        reader.restart()
+        reader.run(2)
+        assert position(reader.world).stale
+        reader.world.options = on
+        old = reader.files
+        reader.new_checkpoint({0: 3, 1: 3})
+        refuse(reader)
+        reader.files = old
+        reader.restart()
+        reader.run()
+        assert committed(reader.world) == {0: 4, 1: 4}
+        assert not position(reader.world).stale
+
+    def test_writes_of_jobs_leave_the_position(self, reader: Reader) -> None:
+        reader.run()
+        assert position(reader.world) == position(reader.world).after(None, None)
+
+
+def replace_stream(driver: object, number: int) -> BatchId:
+    return BatchId("stream-2", number)
+
+
+def test_nothing_is_left_open(reader: Reader) -> None:
+    reader.run()
+    history = reader.world.cluster.coordinator.history
+    assert all(txn.outcome is not Outcome.OPEN for txn in history)
