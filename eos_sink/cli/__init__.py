@@ -24,6 +24,7 @@ from eos_sink.cli import (
     doctor_command,
     explain_command,
     exporter_command,
+    offsets_command,
     resolve_command,
     status_command,
     transactions_command,
@@ -56,6 +57,7 @@ _COMMANDS: tuple[Command, ...] = (
     transactions_command,
     explain_command,
     exporter_command,
+    offsets_command,
     resolve_command,
     completion_command,
 )

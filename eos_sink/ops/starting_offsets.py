@@ -16,6 +16,7 @@ from eos_sink.identity import shown_location
 from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka
+from eos_sink.kafka_config.cluster_config import ClusterConfig
 from eos_sink.options import (
     SOURCE_GROUP,
     SinkOptions,
@@ -28,7 +29,7 @@ from eos_sink.protocol.model import BatchId, LogRecord, SourcePosition
 from eos_sink.protocol.source_rules import returns_to_start
 from eos_sink.protocol.values import Offsets, Place
 
-Connect = Callable[[SinkOptions], Kafka]
+Connect = Callable[[ClusterConfig], Kafka]
 
 _EARLIEST, _LATEST = -2, -1
 
@@ -61,18 +62,17 @@ def find_starting_offsets(
         raise ConfigurationError(f"default is {default!r}, none of {names}.", remedy="Correct it.")
     # A query that writes within foreachBatch has another identity than one that writes by itself.
     queries = [parse_options(given), parse_batch_options(given).sink]
-    for options in queries:
-        if options.source is None:
-            raise ConfigurationError(
-                f"Option {SOURCE_GROUP} is missing: without it the decision log does not know the "
-                "source's offsets.",
-                remedy="Give starting_offsets the options of the sink and of the source.",
-            )
-        with closing(connect(options)) as kafka:
-            query = _Query(kafka, options, options.source, files)
-            if query.record.source is not None or options is queries[-1]:
-                return _as_json(query.find(Default(default)))
-    raise AssertionError("there are two queries")
+    source = queries[0].source
+    if source is None:
+        raise ConfigurationError(
+            f"Option {SOURCE_GROUP} is missing: without it the decision log does not know the "
+            "source's offsets.",
+            remedy="Give starting_offsets the options of the sink and of the source.",
+        )
+    with closing(connect(queries[0].cluster)) as kafka:
+        found = [_Query(kafka, options, source, files) for options in queries]
+        known = next((each for each in found if each.record.source is not None), found[0])
+        return json.dumps(source_errors.as_json(known.find(Default(default))))
 
 
 class _Query:
@@ -168,7 +168,3 @@ class _Query:
                 "assign.",
             )
         return self._kafka.list_partitions(names, self._deadline)
-
-
-def _as_json(offsets: Mapping[Place, int]) -> str:
-    return json.dumps(source_errors.as_json(offsets))

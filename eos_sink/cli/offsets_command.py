@@ -1,0 +1,117 @@
+"""`eos-sink offsets`: where a query stands in its source, and whose offsets count."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+from eos_sink.cli.arguments import add_connection, cluster_config
+from eos_sink.cli.live_run import check_driver
+from eos_sink.cli.output import Cell, Report
+from eos_sink.cli.query_name import confirm, find_query
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.interfaces import Unseen
+from eos_sink.protocol.source_errors import as_json
+
+if TYPE_CHECKING:
+    from eos_sink.identity import QueryNames
+    from eos_sink.ops.history import read_histories
+    from eos_sink.ops.source_position import SourceState
+    from eos_sink.protocol.values import Place
+
+NAME = "offsets"
+HELP = "Show where a query stands in its Kafka source, as JSON for startingOffsets."
+EXAMPLES = """\
+examples:
+  eos-sink offsets payments --bootstrap-server kafka:9092                what a new checkpoint needs
+  eos-sink offsets payments --bootstrap-server kafka:9092 --use group    a reset of the group counts
+  eos-sink offsets payments --bootstrap-server kafka:9092 --use record   the group gets them again
+
+exit code: 0 log and group agree, or the choice is carried out; 1 they differ, or where the query
+stands is not known; 2 the choice is refused, or Kafka reports an error
+"""
+_COLUMNS = ("partition", "next offset", "group", "end", "lag")
+_CONSEQUENCES = {
+    "record": "the group gets the offsets of the decision log, which repeats and skips no row",
+    "group": "a new checkpoint begins at the offsets of the group: rows before them that are not "
+    "visible are skipped, rows after them that are visible are written again",
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("query", metavar="QUERY", help="the query, as the error or the decision log names it")
+    add_connection(parser)
+    add("--group", metavar="GROUP", help="the query's eos.source.group.id, if the log has none yet")
+    add("--use", choices=sorted(_CONSEQUENCES), help="whose offsets count from now on")
+    add("--yes", action="store_true", help="do not ask for the query's name to confirm a choice")
+    add("--take-over", action="store_true", help="end a run of the query that may be alive")
+
+
+def run(arguments: argparse.Namespace) -> Report:
+    """Show the offsets, or carry out a choice."""
+    from eos_sink.kafka.admin.confluent_admin import ConfluentAdmin
+    from eos_sink.ops.source_position import Use, read_source, use
+
+    deadline = Deadline(arguments.timeout)
+    with closing(ConfluentAdmin(cluster_config(arguments), arguments.timeout)) as admin:
+        known = read_histories(admin, arguments.prefix, deadline)
+        names = find_query(arguments.query, known, arguments.prefix)
+        state = read_source(admin.kafka, names, arguments.group, deadline)
+        if arguments.use is None:
+            return make_report(names, state)
+        members = admin.describe_groups([names.group], deadline)[names.group]
+        hosts = None if isinstance(members, Unseen) else tuple(each.host for each in members)
+        check_driver(names, state.entry.record.run, hosts, take_over=arguments.take_over)
+        if not arguments.yes:
+            warning = f"--use {arguments.use}: {_CONSEQUENCES[arguments.use]}."
+            confirm((warning,), names.query, "the query's name", "--yes")
+        deadline = Deadline(arguments.timeout)
+        use(admin.kafka, names, state, Use(arguments.use), deadline)
+        return make_report(names, read_source(admin.kafka, names, arguments.group, deadline))
+
+
+def _make_row(
+    place: Place, offset: int | None, committed: int | None, end: int | None
+) -> tuple[Cell, ...]:
+    lag = None if offset is None or end is None else end - offset
+    figures = ("" if each is None else f"{each:,}" for each in (offset, committed, end, lag))
+    return (Cell(f"{place[0]}[{place[1]}]"), *map(Cell, figures))
+
+
+def make_report(names: QueryNames, state: SourceState) -> Report:
+    """A row for each partition, and the JSON of all."""
+    position = state.position
+    reached = position.reached if position else {}
+    known = position is not None and not position.stale
+    starting = json.dumps(as_json(reached)) if known else None
+    rows = tuple(
+        _make_row(place, reached.get(place), state.committed.get(place), state.ends.get(place))
+        for place in sorted({*reached, *state.committed})
+    )
+    notes = [f"startingOffsets: {starting}"] if starting else []
+    if not known:
+        notes.append(
+            "Where the query stands is not known: its last batch was decided without "
+            "eos.source.group.id. Continue with its checkpoint, or set the group's offsets and add "
+            "--use group."
+        )
+    elif state.differs:
+        notes.append(
+            f"Group {state.group} has other offsets than the log, so a new checkpoint stops. Add "
+            "--use record or --use group."
+        )
+    document = {
+        "query": names.query,
+        "group": state.group,
+        "batch": position.batch.batch if position else None,
+        "stream": position.batch.stream if position else None,
+        "stale": not known,
+        "starting_offsets": starting,
+        "offsets": as_json(reached),
+        "committed": as_json(state.committed),
+        "lag": state.lag,
+    }
+    return Report(_COLUMNS, rows, tuple(notes), known and not state.differs, document)

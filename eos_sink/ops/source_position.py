@@ -1,0 +1,136 @@
+"""Where a query stands in its source, and an operator's choice between the log and the group.
+
+A choice is written as every decision is: join the query's group, open the log, compare, write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from eos_sink.decision_log import Entry
+from eos_sink.driver.evidence import ask_all
+from eos_sink.identity import QueryNames
+from eos_sink.kafka.deadline import Deadline
+from eos_sink.kafka.interfaces import Kafka
+from eos_sink.ops import RefusedChoice
+from eos_sink.ops.operator_run import moved, read_log, take_over
+from eos_sink.protocol.model import BatchId, SourcePosition
+from eos_sink.protocol.outcome import Outcome, evidence_in_log, outcome
+from eos_sink.protocol.source_rules import returns_to_start
+from eos_sink.protocol.values import Offsets, Place
+
+TOOL = "eos-sink offsets"
+
+
+class Use(Enum):
+    """Whose offsets count from now on."""
+
+    RECORD = "record"
+    GROUP = "group"
+
+
+@dataclass(frozen=True)
+class SourceState:
+    """The offsets of one query's source, as the log and the group have them.
+
+    Attributes:
+        entry: the log's latest record.
+        group: the consumer group.
+        position: what a new checkpoint begins at; None: the log does not know it.
+        committed: the group's offsets.
+        ends: of the partitions' logs, as far as they exist.
+    """
+
+    entry: Entry
+    group: str
+    position: SourcePosition | None
+    committed: Offsets
+    ends: Mapping[Place, int]
+
+    @property
+    def differs(self) -> bool:
+        """True if the group has other offsets than the log, so that a new checkpoint stops."""
+        known = self.entry.record.source
+        return known is not None and any(
+            self.committed.get(place) != offset for place, offset in known.end.items()
+        )
+
+    @property
+    def lag(self) -> int | None:
+        """Rows that the query has not read, markers of transactions included; None: not known."""
+        if self.position is None:
+            return None
+        end = self.position.end
+        return sum(self.ends[place] - end[place] for place in end if place in self.ends)
+
+
+def read_source(
+    kafka: Kafka, names: QueryNames, group: str | None, deadline: Deadline
+) -> SourceState:
+    """Read where a query stands. Changes nothing.
+
+    Args:
+        group: if the log does not know the query's.
+
+    Raises:
+        RefusedChoice: the log does not know the query, or no group is known.
+    """
+    entry = read_log(kafka, names, deadline)
+    if entry is None or not entry.seq:
+        raise RefusedChoice(f"The decision log has no record of {names.query}.")
+    known = entry.record.source
+    group = group or (known.group if known else None)
+    if group is None:
+        raise RefusedChoice(
+            f"{names.query} has no batch with eos.source.group.id. Name the group with --group."
+        )
+    position, decision = known, entry.decision
+    if decision is not None and known is not None:
+        evidence = evidence_in_log(names, decision, settled=entry.record.settled)
+        found = ask_all(kafka, evidence, deadline)
+        lost = frozenset(e.entry.partition for e in found if outcome(e) is Outcome.LOST)
+        position = returns_to_start(entry.record, decision, lost) or known
+    committed = kafka.group_offsets(group, deadline)
+    places = {*(position.reached if position else ()), *committed}
+    ends = {place: at[1] for place, at in kafka.log_bounds(places, deadline).items()}
+    return SourceState(entry, group, position, committed, ends)
+
+
+def use(
+    kafka: Kafka, names: QueryNames, state: SourceState, chosen: Use, deadline: Deadline
+) -> Entry:
+    """Let the log or the group count, and write it to both; every older run is refused then.
+
+    Raises:
+        RefusedChoice: the chosen one has no offsets, or the log has changed meanwhile.
+    """
+    entry = read_log(kafka, names, deadline)
+    assert entry is not None
+    if entry.seq != state.entry.seq:
+        raise moved(state.entry.seq, entry)
+    position = _chosen(names, state, chosen)
+    with take_over(kafka, names, entry, TOOL, deadline) as (register, token):
+        register.expect(token, deadline)
+        return register.write(token, entry.decision, deadline, source=position)
+
+
+def _chosen(names: QueryNames, state: SourceState, chosen: Use) -> SourcePosition:
+    known = state.entry.record.source
+    if chosen is Use.RECORD:
+        if known is None or known.stale:
+            raise RefusedChoice(
+                f"The log does not know where {names.query} stands: its last batch was decided "
+                "without eos.source.group.id. Reset the offsets of the group, and use these."
+            )
+        return replace(known, group=state.group)
+    if not state.committed:
+        raise RefusedChoice(
+            f"Group {state.group} has no offsets. Set them with kafka-consumer-groups "
+            "--reset-offsets first."
+        )
+    decision = state.entry.decision
+    batch = known.batch if known else (decision.batch if decision else BatchId("", -1))
+    stateful = known is not None and known.stateful
+    return SourcePosition(state.group, batch, state.committed, state.committed, stateful=stateful)
