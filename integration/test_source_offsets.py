@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
+from kafka.structs import OffsetAndMetadata, TopicPartition
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 import eos_sink
+from eos_sink import cli
 from eos_sink.errors import OperatorNeededError
 from eos_sink_lab.testing import KafkaCluster
 from eos_sink_lab.testing.cluster_admin import admin_client
@@ -188,3 +190,37 @@ def test_spark_takes_what_starting_offsets_returns(copy: Copy) -> None:
     assert json.loads(eos_sink.starting_offsets(copy.options)) == {
         copy.source: {str(partition): 3 for partition in range(PARTITIONS)}
     }
+
+
+def test_an_operator_resets_the_group_and_accepts_it(copy: Copy) -> None:
+    copy.add(60)
+    copy.run()
+    copy.lose_checkpoint()
+    with admin_client(copy.kafka.bootstrap_servers) as admin:
+        reset = {TopicPartition(copy.source, 0): OffsetAndMetadata(5, "", -1)}
+        admin.alter_group_offsets(copy.group, reset)
+    with pytest.raises(OperatorNeededError) as stopped:
+        copy.frame()
+    assert stopped.value.data["committed"] == {copy.source: {"0": 5}}
+    query, reach = copy.options["eos.id"], ["--bootstrap-server", copy.kafka.bootstrap_servers]
+    assert cli.main(["offsets", query, *reach]) == 1
+    assert cli.main(["offsets", query, *reach, "--use", "group", "--yes", "--take-over"]) == 0
+    copy.run()
+    again = [text for text in copy.expected if int(text) % PARTITIONS == 0][5:]
+    assert_each_once(copy.rows(), [*copy.expected, *again])
+
+
+def test_offsets_that_have_expired_are_committed_again(copy: Copy) -> None:
+    copy.add(60)
+    copy.run()
+    copy.lose_checkpoint()
+    with admin_client(copy.kafka.bootstrap_servers) as admin:
+        admin.delete_groups([copy.group])
+    with pytest.raises(OperatorNeededError):
+        copy.frame()
+    query, reach = copy.options["eos.id"], ["--bootstrap-server", copy.kafka.bootstrap_servers]
+    assert cli.main(["offsets", query, *reach, "--use", "record", "--yes", "--take-over"]) == 0
+    assert copy.lag() == 0
+    copy.add(30)
+    copy.run()
+    assert_each_once(copy.rows(), copy.expected)

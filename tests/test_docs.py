@@ -59,8 +59,9 @@ def test_each_command_is_one_that_works(snippet: Snippet) -> None:
         elif words[:2] == ["eos-sink", "doctor"]:
             # integration/test_doctor.py runs those of docs/doctor.md.
             assert cli.parser().parse_args(words[1:]).command, command
-        elif words[:2] == ["eos-sink", "resolve"]:
-            # integration/test_resolve.py runs those of docs/resolve.md.
+        elif words[:2] in [["eos-sink", each] for each in ("resolve", "offsets")]:
+            # integration/test_resolve.py runs those of docs/resolve.md, test_source_offsets.py
+            # those of docs/source-offsets.md.
             assert cli.parser().parse_args(words[1:]).query, command
         elif words[:2] in [["eos-sink", each] for each in ("status", "transactions", "explain")]:
             # integration/test_operate.py runs those of docs/status.md, test_runbook.py the others.
