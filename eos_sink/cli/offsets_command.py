@@ -17,7 +17,6 @@ from eos_sink.protocol.source_errors import as_json
 
 if TYPE_CHECKING:
     from eos_sink.identity import QueryNames
-    from eos_sink.ops.history import read_histories
     from eos_sink.ops.source_position import SourceState
     from eos_sink.protocol.values import Place
 
@@ -53,6 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> Report:
     """Show the offsets, or carry out a choice."""
     from eos_sink.kafka.admin.confluent_admin import ConfluentAdmin
+    from eos_sink.ops.history import read_histories
     from eos_sink.ops.source_position import Use, read_source, use
 
     deadline = Deadline(arguments.timeout)
