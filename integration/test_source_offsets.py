@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 import uuid
@@ -66,6 +67,13 @@ class Copy:
         query = writer.options(**self.options).trigger(availableNow=True).start()
         query.awaitTermination(180)
         assert not query.isActive
+
+    def run_after_command(self) -> None:
+        """A planner that Spark keeps learns with its next plan that a command has replaced it."""
+        frame = self.frame()
+        with contextlib.suppress(PySparkException):
+            self.run(frame)
+        self.run(frame)
 
     def lose_checkpoint(self) -> None:
         shutil.rmtree(self.checkpoint)
@@ -205,7 +213,7 @@ def test_an_operator_resets_the_group_and_accepts_it(copy: Copy) -> None:
     query, reach = copy.options["eos.id"], ["--bootstrap-server", copy.kafka.bootstrap_servers]
     assert cli.main(["offsets", query, *reach]) == 1
     assert cli.main(["offsets", query, *reach, "--use", "group", "--yes", "--take-over"]) == 0
-    copy.run()
+    copy.run_after_command()
     again = [text for text in copy.expected if int(text) % PARTITIONS == 0][5:]
     assert_each_once(copy.rows(), [*copy.expected, *again])
 
@@ -222,5 +230,5 @@ def test_offsets_that_have_expired_are_committed_again(copy: Copy) -> None:
     assert cli.main(["offsets", query, *reach, "--use", "record", "--yes", "--take-over"]) == 0
     assert copy.lag() == 0
     copy.add(30)
-    copy.run()
+    copy.run_after_command()
     assert_each_once(copy.rows(), copy.expected)

@@ -102,14 +102,13 @@ def read_kafka_offsets(
         None if no source is a Kafka source. One that has no offset yet may be any.
 
     Raises:
-        EosSinkError: the file is damaged, two sources read a partition, or only some topics of a
-            source are in `topics`.
+        EosSinkError: the file is damaged, or two sources read a partition.
     """
     found: dict[Place, tuple[int, str]] = {}
     is_any = False
     for offset, file in sources:
         parsed = _parse_kafka_offset(offset, file)
-        if parsed is None or not _is_selected(parsed, topics, file):
+        if parsed is None or not _is_selected(parsed, topics):
             is_any = is_any or offset == _VOID
             continue
         is_any = True
@@ -136,18 +135,9 @@ def _has_offsets(partitions: Any) -> bool:
     )
 
 
-def _is_selected(topics_read: Collection[str], topics: SourceTopics | None, file: str) -> bool:
-    """A source that counted by half would lose the position in its other topics."""
-    others = [topic for topic in topics_read if topics and not topics.selects(topic)]
-    if others and len(others) < len(topics_read):
-        raise ConfigurationError(
-            f"A source in {file} reads {', '.join(sorted(topics_read))}, but the options of the "
-            f"sink do not select {', '.join(sorted(others))}.",
-            remedy="Give the sink the topics of the source as that batch has them, in option "
-            "subscribe, subscribePattern or assign. Nothing was written.",
-            data={"file": file, "topics": sorted(others)},
-        )
-    return not others
+def _is_selected(topics_read: Collection[str], topics: SourceTopics | None) -> bool:
+    """True if the options name one of its topics: an earlier batch may have read more of them."""
+    return topics is None or not topics_read or any(map(topics.selects, topics_read))
 
 
 def _check_version(version: str, known: tuple[str, ...], file: str, *, is_whole: bool) -> None:

@@ -60,7 +60,6 @@ class SourceReader:
 
             files = Checkpoint(source.checkpoint, source.topics)
         self._files = files
-        self._seen: str | None = None
 
     @property
     def stream(self) -> str | None:
@@ -76,19 +75,17 @@ class SourceReader:
         end = self._files.end_offsets(batch.batch)
         if end is None:
             raise self._unreadable(f"has no offsets of {batch}")
-        stream = source_of(batch)
-        if self._seen != stream:
-            there = self._files.stream_id()
-            if there != stream:
-                found = "no query's" if there is None else f"that of query {there}"
-                raise self._unreadable(f"is {found}, and the rows are of {batch}")
-            self._seen = stream
         # Never taken from the log: Spark may have made the batch before this one again, with
         # another end, after a part of its checkpoint was lost.
         files, number = self._files, batch.batch
         before = files.end_offsets(number - 1) if number else files.initial_offsets()
         if before is None:
             raise self._unreadable(f"does not show where {batch} begins")
+        # Last: the directory may be deleted at any time, and another query begin in it.
+        there = files.stream_id()
+        if there != source_of(batch):
+            found = "no query's" if there is None else f"that of query {there}"
+            raise self._unreadable(f"is {found}, and the rows are of {batch}")
         known = record.source
         start = {place: before.get(place, 0) for place in end}
         same = known is not None and known.batch.stream == batch.stream

@@ -232,8 +232,10 @@ def unfinished_elsewhere(
         f"Query {names.query}: {batch} was begun before this start, by a sink that is not this "
         f"one: {location} has its offsets and no commit. Its rows may be in the topic, in whole or "
         "in part. Nothing of it was written by this sink.",
-        remedy="Start the query once more with the sink that has begun it, let it finish the "
-        "batch, and stop it while it is idle. Or find out which rows are in the topic, "
+        remedy="If no other sink has ever written with this checkpoint, its rows are in no topic: "
+        f"{_without(location)}start the query again. Else start the query once more with the sink "
+        "that has begun the batch, let it finish it, and stop it while it is idle. Or find out "
+        "which rows are in the topic, "
         f"{_without(location)}set the offsets of group {group} to the first rows that are not "
         f"{_RESET}, and start the query with "
         "startingOffsets=eos_sink.starting_offsets(options, default='committed').",

@@ -132,10 +132,9 @@ def test_a_source_without_an_offset_or_a_partition_may_be_kafkas() -> None:
     assert read("{}", "42") == read("{}", subscribe="orders") == {}
 
 
-def test_a_source_that_is_selected_by_half_is_refused() -> None:
-    with pytest.raises(ConfigurationError) as error:
-        read('{"orders":{"0":5},"audit":{"0":7}}', subscribe="orders")
-    assert error.value.data == {"file": FILE, "topics": ["audit"]}
+def test_a_source_counts_with_the_topics_that_an_earlier_batch_has_read() -> None:
+    both = '{"orders":{"0":5},"audit":{"0":7}}'
+    assert read(both, subscribe="orders") == {("orders", 0): 5, ("audit", 0): 7}
 
 
 def test_two_sources_that_read_one_partition_are_refused() -> None:
