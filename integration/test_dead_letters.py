@@ -114,7 +114,7 @@ BAD = {
     ),
     "too far ahead": Bad(
         "InvalidTimestampException",
-        {"at": times(7200)},
+        {"at": times(7 * 86_400)},
         {"message_timestamp_after_max_ms": 3_600_000},
     ),
     "before 1970": Bad(

@@ -101,11 +101,13 @@ class SourceReader:
         """
         discards = self._source.discards_state
         check_start(self._names, self._options.log_topic, record, now, discards_state=discards)
-        if is_new_stream(record, now.batch):
-            kafka, options, known = self._kafka, self._options, record.source
-            where = self._location
+        kafka, options, where, known = self._kafka, self._options, self._location, record.source
+        stale = known is not None and known.stale
+        if known is None or is_new_stream(record, now.batch):
             check_group(kafka, options, self._source, known, now.start, where, deadline)
-            check_bounds(kafka, options, known, now.start, where, deadline)
+        if known is None or stale or is_new_stream(record, now.batch):
+            last = None if stale else known
+            check_bounds(kafka, options, last, now.start, where, deadline)
         return now.moves(record.source)
 
     def check_replay(self, record: LogRecord, batch: BatchId) -> None:

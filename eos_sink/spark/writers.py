@@ -231,6 +231,12 @@ class BatchWriter(SinkWriter, DataSourceArrowWriter):
             return named, ""
         query, number = context.getLocalProperty(_QUERY), context.getLocalProperty(_BATCH)
         if query is None or number is None:
+            if self._options.source is not None:
+                raise ConfigurationError(
+                    "Option eos.source.group.id is for the batches of a streaming query, and this "
+                    "write is of none.",
+                    remedy="Remove it. Nothing was written.",
+                )
             return self._once, ""
         return BatchId.numbered_by(Numbering.FOREACH, query, int(number)), _run(context)
 

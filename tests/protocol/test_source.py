@@ -367,6 +367,37 @@ class TestTheOption:
         assert committed(reader.world) == {0: 3, 1: 3}
         assert position(reader.world).start == {(INPUT, 0): 2, (INPUT, 1): 2}
 
+    @pytest.mark.parametrize("stale", [False, True])
+    def test_switched_on_the_source_has_to_be_on_this_cluster(
+        self, reader: Reader, stale: bool
+    ) -> None:
+        on = reader.world.options
+        if stale:
+            reader.run()
+        reader.world.options = options(**{"eos.inline.bytes": "0"})
+        reader.restart()
+        reader.run(2)
+        reader.files.ends[reader.number - 1] = {0: 100, 1: 100}
+        reader.world.options = on
+        reader.restart()
+        reader.begin(until={0: 101, 1: 101})
+        with pytest.raises(ConfigurationError) as raised:
+            reader.driver.planner.plan()
+        assert raised.value.data["places"]
+
+    def test_switched_on_it_overwrites_no_offsets_of_another_program(self, reader: Reader) -> None:
+        on = reader.world.options
+        reader.world.options = options(**{"eos.inline.bytes": "0"})
+        reader.restart()
+        reader.run(2)
+        reader.world.cluster.groups.commit_offsets(GROUP, {(INPUT, 0): 7})
+        reader.world.options = on
+        reader.restart()
+        reader.begin()
+        with pytest.raises(ConfigurationError):
+            reader.driver.planner.plan()
+        assert committed(reader.world) == {0: 7}
+
     def test_switched_on_with_a_new_checkpoint_it_stops(self, reader: Reader) -> None:
         on = reader.world.options
         reader.world.options = options()
