@@ -99,7 +99,8 @@ def test_prometheus_gets_an_answer_to_all_that_the_dashboard_asks(
     numbers = itertools.count()
     figured.batch(next(numbers))
     with exporter(*figured.words) as url, prometheus(url, tmp_path) as server:
-        unanswered = set(expressions())
+        # This query has no Kafka source.
+        unanswered = {each for each in expressions() if "source_lag" not in each}
 
         def answered() -> bool:
             figured.batch(next(numbers))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import datetime, timezone
@@ -22,12 +23,14 @@ from eos_sink.kafka.deadline import Deadline
 from eos_sink.ops.documents import batch_document, decision_document, evidence_document
 from eos_sink.protocol.model import BatchId, Numbering
 from eos_sink.protocol.outcome import Outcome
+from eos_sink.protocol.source_errors import as_json
 from eos_sink.shell import sink_command
 
 if TYPE_CHECKING:
     from eos_sink.identity import QueryNames
     from eos_sink.kafka.admin_interface import Admin
     from eos_sink.ops.explain import Explanation, TaskFate
+    from eos_sink.protocol.model import SourcePosition
 
 NAME = "explain"
 HELP = "Show what became of one batch, task by task, and from what evidence."
@@ -98,6 +101,7 @@ def explain(admin: Admin, arguments: argparse.Namespace) -> Report:
         "decided_at_ms": written.at_ms if written else None,
         "rows": decision.total.rows if decision else None,
         **decision_document(decision),
+        "source": _source_document(found.source),
         "tasks": [_task_document(each) for each in found.fates],
         "other_streams": others,
         "not_seen": found.unseen,
@@ -116,6 +120,13 @@ def explain(admin: Admin, arguments: argparse.Namespace) -> Report:
         document=document,
         left=4,
     )
+
+
+def _source_document(source: SourcePosition | None) -> dict[str, Any] | None:
+    """The offsets that a batch has read."""
+    if source is None:
+        return None
+    return {"group": source.group, "start": as_json(source.start), "end": as_json(source.end)}
 
 
 def _task_document(task: TaskFate) -> dict[str, Any]:
@@ -177,6 +188,9 @@ def _list_notes(names: QueryNames, batch: Explanation, reach: str) -> Iterator[s
             f"{at:%Y-%m-%d %H:%M:%S} UTC."
         )
         yield from describe_decision(batch.decision)
+        if batch.source is not None:
+            start, end = (json.dumps(as_json(at)) for at in (batch.source.start, batch.source.end))
+            yield f"It has read from {start} to {end}, committed to group {batch.source.group}."
     outcomes = {each.fate for each in batch.fates}
     if batch.known is Known.LATEST and Outcome.OPEN in outcomes:
         yield "The driver, or the query's next start, commits what is decided and open."

@@ -77,6 +77,8 @@ class SinkStatus(SparkSide):
         left_ms: milliseconds until Kafka aborts the first of them; None if none is open.
         steps: seconds of each step, the latest time of each (docs/metrics.md).
         counts: since the query's first batch (docs/metrics.md).
+        source: where it stands in its source, as in `eos-sink status --json`; None without
+            `eos.source.group.id`.
         alerts: what needs an operator, with the command that helps.
     """
 
@@ -102,6 +104,7 @@ class SinkStatus(SparkSide):
     left_ms: int | None
     steps: Mapping[str, float]
     counts: Mapping[str, int]
+    source: Mapping[str, Any] | None
     alerts: tuple[str, ...]
 
     def __repr__(self) -> str:
@@ -137,6 +140,10 @@ class SinkStatus(SparkSide):
         if self.left_ms is not None:
             opened += f"; Kafka aborts the first in {span(self.left_ms)}"
         lines += [("driver", self.driver), ("open transactions", opened)]
+        if self.source is not None:
+            lag = self.source["lag"]
+            behind = "its lag is not known" if lag is None else f"{lag:,} offsets behind the end"
+            lines.append(("source", f"group {self.source['group']}, {behind}"))
         if self.steps:
             took = ", ".join(f"{name} {seconds:.3f} s" for name, seconds in self.steps.items())
             lines.append(("latest steps", took))

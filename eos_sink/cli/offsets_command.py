@@ -13,6 +13,7 @@ from eos_sink.cli.output import Cell, Report
 from eos_sink.cli.query_name import confirm, find_query
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Unseen
+from eos_sink.ops.documents import source_document
 from eos_sink.protocol.source_errors import as_json
 
 if TYPE_CHECKING:
@@ -105,13 +106,9 @@ def make_report(names: QueryNames, state: SourceState) -> Report:
         )
     document = {
         "query": names.query,
-        "group": state.group,
-        "batch": position.batch.batch if position else None,
-        "stream": position.batch.stream if position else None,
-        "stale": not known,
+        **source_document(state.group, position, state.lag),
         "starting_offsets": starting,
         "offsets": as_json(reached),
         "committed": as_json(state.committed),
-        "lag": state.lag,
     }
     return Report(_COLUMNS, rows, tuple(notes), known and not state.differs, document)

@@ -29,6 +29,8 @@ exit code: 0 no action needed; 1 something needs an operator, as the lines below
 could not be read; 2 no broker answers, or there is no such query
 """
 
+SOURCE_LAG = "source lag"
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("query", nargs="*", metavar="QUERY", help="these only")
@@ -53,7 +55,8 @@ def make_report(found: Snapshot, arguments: argparse.Namespace) -> Report:
     """
     found = select_queries(found, arguments.query, arguments.prefix)
     alerts = find_alerts(found, command_line(arguments))
-    tables = [_columns(each, found.at_ms) for each in found.queries]
+    sourced = any(each.source for each in found.queries)
+    tables = [_columns(each, found.at_ms, sourced=sourced) for each in found.queries]
     log, notes = arguments.log_topic, [str(each) for each in alerts]
     if not found.log and found.unrecorded:
         notes[:0] = [f"There is no decision log {log}."]
@@ -115,7 +118,7 @@ def select_queries(found: Snapshot, queries: Sequence[str], prefix: str) -> Snap
     return replace(found, queries=wanted, unknown=(), unreadable=hidden)
 
 
-def _columns(status: QueryStatus, now_ms: int) -> dict[str, Cell]:
+def _columns(status: QueryStatus, now_ms: int, *, sourced: bool) -> dict[str, Cell]:
     oldest = max((each.age_ms(now_ms) for each in status.open), default=None)
     return {
         "query": Cell(status.names.query),
@@ -128,6 +131,7 @@ def _columns(status: QueryStatus, now_ms: int) -> dict[str, Cell]:
         "undecided": Cell(str(len(status.undecided))),
         "oldest": Cell("-" if oldest is None else span(oldest)),
         "time left": Cell(time_left(status, now_ms)),
+        **({SOURCE_LAG: Cell(source_lag(status))} if sourced else {}),
         "prefix": Cell(status.names.prefix),
     }
 
@@ -136,6 +140,14 @@ def decided_ago(status: QueryStatus, now_ms: int) -> str:
     """The time since the latest decision."""
     at_ms = status.decided_at_ms
     return "-" if at_ms is None else f"{span(max(0, now_ms - at_ms))} ago"
+
+
+def source_lag(status: QueryStatus) -> str:
+    """How far the query is behind the end of its source, for the column `SOURCE_LAG`, which is
+    shown if a query has `eos.source.group.id`."""
+    if status.source is None:
+        return "-"
+    return "?" if status.source_lag is None else f"{status.source_lag:,}"
 
 
 def time_left(status: QueryStatus, now_ms: int) -> str:

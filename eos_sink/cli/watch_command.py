@@ -21,9 +21,11 @@ from eos_sink.cli.output import (
     signals_within_calls,
 )
 from eos_sink.cli.status_command import (
+    SOURCE_LAG,
     decided_ago,
     name_batch,
     select_queries,
+    source_lag,
     state_cell,
     time_left,
 )
@@ -260,7 +262,8 @@ class Picture:
 
         self._events.extend(events)
         table = Table(box=None, header_style="dim", pad_edge=False, padding=(0, 2, 0, 0))
-        rows = [_columns(each, look.at_ms) for each in measured]
+        sourced = any(each.status.source for each in measured)
+        rows = [_columns(each, look.at_ms, sourced=sourced) for each in measured]
         for name in rows[0] if rows else ():
             table.add_column(name, justify="left" if name in _LEFT else "right", no_wrap=True)
         for columns in rows:
@@ -285,7 +288,7 @@ class Picture:
 View = JsonLines | Lines | Picture
 
 
-def _columns(measured: Throughput, now_ms: int) -> dict[str, str | Text]:
+def _columns(measured: Throughput, now_ms: int, *, sourced: bool) -> dict[str, str | Text]:
     from rich.text import Text
 
     status, state = measured.status, state_cell(measured.status)
@@ -301,6 +304,7 @@ def _columns(measured: Throughput, now_ms: int) -> dict[str, str | Text]:
         "decided": decided_ago(status, now_ms),
         "open": f"{undecided} + {decided} decided" if decided else undecided,
         "time left": time_left(status, now_ms),
+        **({SOURCE_LAG: source_lag(status)} if sourced else {}),
         "readers behind": "?" if measured.behind is None else f"{measured.behind:,}",
         "driver": status.driver.value,
     }

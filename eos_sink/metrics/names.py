@@ -160,6 +160,20 @@ class Gauge(_Named):
         "far as this exporter has seen; the longest of the topic.",
         "topic",
     )
+    SOURCE_LAG = (
+        "source_lag_offsets",
+        "How far the query is behind the end of its Kafka source, markers included; none if that "
+        "is not known.",
+        "query",
+        "group",
+    )
+    SOURCE_STALE = (
+        "source_stale",
+        "1 if a batch was decided without eos.source.group.id since: the lag is not known, and a "
+        "new checkpoint stops.",
+        "query",
+        "group",
+    )
     UNREADABLE = (
         "unreadable_records",
         "Records of the decision log that this version cannot read.",

@@ -10,7 +10,7 @@ from typing import Any
 from eos_sink.driver.processes import is_alive_here
 from eos_sink.metrics.stats import Stats
 from eos_sink.ops.status import QueryStatus, QueryTransaction
-from eos_sink.protocol.model import BatchId, Decision, RowDigest, Run
+from eos_sink.protocol.model import BatchId, Decision, RowDigest, Run, SourcePosition
 from eos_sink.protocol.outcome import Evidence, Outcome, outcome
 from eos_sink.protocol.values import Visibility
 
@@ -25,7 +25,7 @@ MARKER = {True: "commit", False: "abort", None: None}
 
 def query_document(status: QueryStatus, now_ms: int) -> dict[str, Any]:
     """Return the state of a query: its latest decision, and what is open."""
-    decision, hidden = status.decision, status.history.hidden
+    decision, hidden, source = status.decision, status.history.hidden, status.source
     stats = status.record.stats if status.record else Stats()
     return {
         "query": status.names.query,
@@ -51,11 +51,22 @@ def query_document(status: QueryStatus, now_ms: int) -> dict[str, Any]:
         "steps": {step.label: time.last for step, time in stats.steps.items()},
         "counts": {count.label: number for count, number in stats.counts.items()},
         "unreadable_at": hidden and str(hidden.position),
+        "source": source and source_document(source.group, source, status.source_lag),
     }
 
 
 def batch_document(batch: BatchId | None) -> dict[str, Any]:
     return {"batch": batch and batch.batch, "stream": batch and batch.stream}
+
+
+def source_document(group: str, position: SourcePosition | None, lag: int | None) -> dict[str, Any]:
+    """Return where a query stands in its source."""
+    return {
+        "group": group,
+        **batch_document(position.batch if position else None),
+        "stale": position is None or position.stale,
+        "lag": lag,
+    }
 
 
 def decision_document(decision: Decision | None) -> dict[str, Any]:

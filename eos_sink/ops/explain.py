@@ -17,7 +17,7 @@ from eos_sink.identity import QueryNames
 from eos_sink.kafka.admin_interface import Admin
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.ops.history import History, Written
-from eos_sink.protocol.model import BatchId, Decision, Numbering, Prepared
+from eos_sink.protocol.model import BatchId, Decision, Numbering, Prepared, SourcePosition
 from eos_sink.protocol.outcome import Evidence, Outcome, evidence_in_log, outcome
 from eos_sink.protocol.values import TransactionState, TransactionStatus
 
@@ -91,6 +91,14 @@ class Explanation:
     @property
     def decision(self) -> Decision | None:
         return self.written.decision if self.written else None
+
+    @property
+    def source(self) -> SourcePosition | None:
+        """The offsets that it has read, if its decision has moved them."""
+        if self.written is None or self.decision is None:
+            return None
+        source = self.written.record.source
+        return source if source and source.batch == self.decision.batch else None
 
     def evidence(self, names: QueryNames) -> tuple[Evidence, ...]:
         """Return the log's evidence about the transactions of the batch's decision."""

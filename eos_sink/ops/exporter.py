@@ -250,6 +250,10 @@ class _Families:
             self.add(Gauge.LEAST_LEFT, min(left) / _MS, query)
         if document["driver"] in _ALIVE:
             self.add(Gauge.DRIVER, _ALIVE[document["driver"]], query)
+        if source := document["source"]:
+            self.add(Gauge.SOURCE_STALE, int(source["stale"]), query, source["group"])
+            if source["lag"] is not None:
+                self.add(Gauge.SOURCE_LAG, source["lag"], query, source["group"])
         # Records of older versions have no statistics.
         if status.record is None or not document["counts"]:
             return

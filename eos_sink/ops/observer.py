@@ -32,7 +32,7 @@ from eos_sink.ops.status import (
 )
 from eos_sink.protocol.model import Decision
 from eos_sink.protocol.outcome import Evidence, Outcome, Source, evidence_in_log, missing, outcome
-from eos_sink.protocol.values import Transaction, TransactionState, TransactionStatus
+from eos_sink.protocol.values import Place, Transaction, TransactionState, TransactionStatus
 
 # Records kept of a query. More than the records that repeat one decision, so that the first record
 # of the latest decision is among them.
@@ -84,6 +84,7 @@ class Observer:
         evidence = self._gather_evidence(known, names, deadline)
         at_ms = self._clock_ms()
         hosts = self._list_hosts(names, deadline)
+        source_ends = self._read_source_ends(known.values(), deadline)
         queries = tuple(
             QueryStatus(
                 history,
@@ -92,6 +93,7 @@ class Observer:
                 _open_of(history, names[query], states.get(query, ())),
                 hosts.get(names[query].group),
                 dead=_has_died(history),
+                source_ends=source_ends,
             )
             for query, history in known.items()
         )
@@ -227,6 +229,22 @@ class Observer:
                     if isinstance(members, Unseen):
                         raise members.error(f"The group {group} cannot be seen")
                     found[group] = tuple(sorted(member.host for member in members))
+        return found
+
+    def _read_source_ends(self, known: Iterable[History], deadline: Deadline) -> dict[Place, int]:
+        """The ends of the sources' partitions, as far as they may be seen."""
+        records = (history.latest.record for history in known if history.latest)
+        sources = (r.source for r in records if r.source and not r.source.stale)
+        topics = sorted({topic for source in sources for topic, _ in source.end})
+        found: dict[Place, int] = {}
+        if not topics:
+            return found
+        with self._collect_problems():
+            for topic, ends in self._admin.list_offsets(topics, _share(deadline)).items():
+                with self._collect_problems():
+                    if isinstance(ends, Unseen):
+                        raise ends.error(f"Topic {topic} of the source cannot be seen")
+                    found.update({(topic, each.partition): each.end for each in ends})
         return found
 
     @contextmanager

@@ -59,11 +59,8 @@ class SourceState:
 
     @property
     def lag(self) -> int | None:
-        """Rows that the query has not read, markers of transactions included; None: not known."""
-        if self.position is None:
-            return None
-        end = self.position.end
-        return sum(self.ends[place] - end[place] for place in end if place in self.ends)
+        """See `SourcePosition.lag`."""
+        return self.position.lag(self.ends) if self.position else None
 
 
 def read_source(

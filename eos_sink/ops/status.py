@@ -11,9 +11,18 @@ from eos_sink.errors import EosSinkError
 from eos_sink.identity import QueryNames, TaskId
 from eos_sink.metrics.names import Count
 from eos_sink.ops.history import History, Unreadable, Written
-from eos_sink.protocol.model import BatchId, Decision, LogRecord, Prepared, RowDigest, Run
+from eos_sink.protocol.model import (
+    BatchId,
+    Decision,
+    LogRecord,
+    Prepared,
+    RowDigest,
+    Run,
+    SourcePosition,
+)
 from eos_sink.protocol.outcome import Outcome, batch_outcome
-from eos_sink.protocol.values import Transaction, TransactionState, TransactionStatus
+from eos_sink.protocol.source_rules import returns_to_start
+from eos_sink.protocol.values import Offsets, Transaction, TransactionState, TransactionStatus
 
 _TRANSACTIONAL_ID = re.compile(
     r"(.*-[0-9a-f]{10})-(?:driver|([01])-(0|[1-9][0-9]*))",
@@ -103,6 +112,7 @@ class QueryStatus:
         open: its open transactions, by id.
         hosts: of its group's members; None if the group could not be read.
         dead: the run of the latest record is known to have died.
+        source_ends: of the logs of the source's partitions, as far as they could be read.
     """
 
     history: History
@@ -111,6 +121,7 @@ class QueryStatus:
     open: tuple[QueryTransaction, ...] = ()
     hosts: tuple[str, ...] | None = None
     dead: bool = False
+    source_ends: Offsets = field(default_factory=dict)
 
     @property
     def query(self) -> str:
@@ -166,6 +177,18 @@ class QueryStatus:
         if self.history.hidden is not None:
             return "unreadable"
         return self.outcome.value if self.outcome else None
+
+    @property
+    def source(self) -> SourcePosition | None:
+        """Where the query stands in its source; None without `eos.source.group.id`."""
+        if self.record is None or self.decision is None:
+            return self.record.source if self.record else None
+        lost = frozenset(self.partitions_that_are(Outcome.LOST))
+        return returns_to_start(self.record, self.decision, lost) or self.record.source
+
+    @property
+    def source_lag(self) -> int | None:
+        return self.source.lag(self.source_ends) if self.source else None
 
     def partitions_that_are(self, outcome: Outcome) -> list[int]:
         return sorted(number for number, each in self.outcomes.items() if each is outcome)

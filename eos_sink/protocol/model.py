@@ -266,6 +266,14 @@ class SourcePosition:
         """The offsets of all partitions that the query has ever read."""
         return {**self.left, **self.end}
 
+    def lag(self, ends: Offsets) -> int | None:
+        """How many offsets it is behind the ends of the partitions' logs, markers of transactions
+        included. None: not known."""
+        if self.stale or not self.end.keys() <= ends.keys():
+            return None
+        # A topic that was deleted and created again may end before.
+        return sum(max(0, ends[place] - offset) for place, offset in self.end.items())
+
     def after(self, decision: Decision | None, before: Decision | None) -> SourcePosition:
         """The position after a decision that does not move it. None: an operator has dropped the
         one before, so what is visible does not end here any more."""

@@ -19,7 +19,7 @@ from tests.prometheus.promtool import (
 
 
 def test_the_configuration_and_its_rules_are_prometheus_own() -> None:
-    assert "12 rules" in promtool("check", "config", str(CONF / "prometheus.yml"))
+    assert "14 rules" in promtool("check", "config", str(CONF / "prometheus.yml"))
 
 
 def test_each_alert_fires_for_its_cause_and_a_healthy_query_for_none() -> None:
