@@ -24,6 +24,7 @@ from eos_sink.ops.exporter import ReaderDelays, Scraper, write_text
 from tests.fakes.admin import FakeAdmin
 from tests.prometheus.promtool import METRICS, promtool
 from tests.protocol.driver import Driver, Timed
+from tests.protocol.source import Files, Reader, reading_world
 from tests.protocol.world import TOPIC, World, options
 
 # `Timed` has a clock that goes on by a second at each look: of the 60 seconds of a transaction, two
@@ -165,12 +166,13 @@ def test_the_driver_s_own_transaction_is_open_too_and_has_a_timeout_of_its_own(
     assert "eos_sink_least_time_left_seconds" not in found
 
 
-def test_the_exporter_has_every_metric_of_the_table_and_no_other(world: World) -> None:
-    driver = Timed(world)
+def test_the_exporter_has_every_metric_of_the_table_and_no_other() -> None:
+    world = reading_world()
+    reader = Reader(world, Files(began={0: 0, 1: 0}))
     # What a vote says comes with the next record of its process.
-    driver.run(0, [b"a"])
-    driver.run(1, [b"b"])
-    driver.write(driver.planner.plan(), 2, [b"c"], [b"d"])
+    reader.run()
+    reader.run()
+    reader.write(reader.begin())
     found = Scraped(world).samples()
     assert found.keys() == {*METRICS, f"{STEP_SECONDS}_sum", f"{STEP_SECONDS}_count"}
 
@@ -181,7 +183,7 @@ def test_names_and_help_are_as_prometheus_wants_them(world: World) -> None:
     driver.write(driver.planner.plan(), 1, [b"c"], [b"d"])
     assert promtool("check", "metrics", given=Scraped(world).text()) == ""
     for each in (*Count, *Gauge):
-        assert set(each.labels) <= {"query", "topic", "step", "decided"}
+        assert set(each.labels) <= {"query", "group", "topic", "step", "decided"}
 
 
 def test_a_record_without_figures_has_no_counters_and_the_rest(world: World) -> None:
