@@ -19,18 +19,28 @@ PAGE = ROOT / "docs" / "security.md"
 ANNS_WORD = 'ann\'s "word" \\'
 """Ann is known from the start of the cluster, as PLAIN wants it."""
 
-_NAMED = "readings"
+_NAMED, _SOURCE = "readings", ("payments", "check-payments")
 
 
-def documented(topic: str, log: str, page: Path = PAGE) -> list[Acl]:
-    """What the page's commands grant, for another topic and another log."""
+def documented(
+    topic: str, log: str, page: Path = PAGE, source: tuple[str, str] | None = None
+) -> list[Acl]:
+    """What the page's commands grant, for another topic and another log.
+
+    Args:
+        source: the topic and the group of a source; None: there is no such group.
+    """
     names = {(Resource.TOPIC, _NAMED): topic, (Resource.TOPIC, "__eos_sink_log"): log}
+    names |= {(Resource.TOPIC, _SOURCE[0]): "", (Resource.GROUP, _SOURCE[1]): ""}
+    if source is not None:
+        names |= {(Resource.TOPIC, _SOURCE[0]): source[0], (Resource.GROUP, _SOURCE[1]): source[1]}
     return [
         Acl(
             acl.operation, acl.resource, names.get((acl.resource, acl.name), acl.name), acl.prefixed
         )
         for command in commands("kafka-acls", page)
         for acl in parse_kafka_acls(command)[1]
+        if names.get((acl.resource, acl.name), acl.name)
     ]
 
 

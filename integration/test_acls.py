@@ -7,6 +7,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stdout
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -114,6 +115,67 @@ def test_a_start_names_the_permission_that_is_missing(start: Start, number: int)
     query.grant_as_told(str(error))
     assert missing in query.access.permissions(query.user)
     query.plan()
+
+
+class WithSource:
+    """A query with a source, permitted exactly what the page lists, up to its first batch."""
+
+    def __init__(self, query: SecuredQuery, home: Path) -> None:
+        self.query, name = query, uuid.uuid4().hex[:8]
+        self.source, self.group = f"in-{name}", f"readers-{name}"
+        query.cluster.create_topic(self.source, partitions=2)
+        self.offsets = {(self.source, 0): 0, (self.source, 1): 0}
+        now = f'{{"batchWatermarkMs":0,"batchTimestampMs":{int(time.time() * 1000)},"conf":{{}}}}'
+        offsets = json.dumps({self.source: {"0": 0, "1": 0}})
+        for path, text in {
+            "metadata": '{"id":"stream"}',
+            "offsets/0": f"v1\n{now}\n{offsets}",
+            "sources/0/0": f"\0v1\n{offsets}",
+        }.items():
+            (home / path).parent.mkdir(parents=True, exist_ok=True)
+            (home / path).write_text(text)
+        given = {"eos.source.group.id": self.group, "checkpointLocation": str(home)}
+        self.options = parse_options({**query._given, **given, "subscribe": self.source})
+        needs = documented(query.topic, query.options.log_topic, source=(self.source, self.group))
+        self.needs = [acl for acl in needs if acl not in query.needs]
+        query.access.allow(query.user, *self.needs)
+
+    def run(self) -> None:
+        """One batch, by new clients."""
+        kafka = ConfluentKafka(self.options.cluster)
+        planner, committer = Planner(kafka, self.options), Committer(kafka, self.options)
+        try:
+            task = TaskWriter(kafka, self.options, planner.plan())
+            rows = pa.RecordBatch.from_pydict({"value": ["a"]})
+            committer.commit([task.write(BatchId("stream", 0), 0, iter([rows]))])
+            assert kafka.group_offsets(self.group, Deadline(SOON_S)) == self.offsets
+        finally:
+            planner.close()
+            committer.close()
+            kafka.close()
+
+
+@pytest.mark.parametrize("leaves", [False, True], ids=["nothing", "Describe"])
+@pytest.mark.parametrize("number", range(2), ids=["group", "topic"])
+def test_the_page_lists_what_a_source_needs_and_the_error_what_is_missing(
+    start: Start, tmp_path: Path, number: int, leaves: bool
+) -> None:
+    query = start()
+    it = WithSource(query, tmp_path / "checkpoint")
+    missing = it.needs[number]
+    assert {str(acl) for acl in it.needs} == {
+        f"Read on group {it.group}",
+        f"Read on topic {it.source}",
+    }
+    query.revoke(missing)
+    if leaves:
+        query.access.allow(query.user, replace(missing, operation="Describe"))
+    with pytest.raises(ClusterError) as refused:
+        it.run()
+    assert refused.value.data["missing"] == [str(missing)]
+    assert query.log().decision is None
+    query.grant_as_told(str(refused.value))
+    it.run()
 
 
 @pytest.mark.parametrize(

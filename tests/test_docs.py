@@ -148,7 +148,8 @@ def test_the_permissions_are_the_code_s() -> None:
     ]
     needs = Permissions(DEFAULT_PREFIX, "__eos_sink_log")
     log = {needs.log_read, needs.log_write, needs.log_create}
-    expected = {*needs.topic("readings"), needs.transactions, needs.group, *log}
+    source = needs.source("check-payments", ["payments"])
+    expected = {*needs.topic("readings"), needs.transactions, needs.group, *log, *source}
     assert {user for user, _ in commands} == {"readings"}
     assert sorted(map(str, (acl for _, acls in commands for acl in acls))) == sorted(
         map(str, expected)

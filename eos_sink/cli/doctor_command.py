@@ -115,6 +115,7 @@ def _read_subject(arguments: argparse.Namespace) -> Subject:
         options.destinations,
         options.dead_letter_topic,
         options.timestamp_column,
+        options.source,
     )
 
 

@@ -145,11 +145,13 @@ class ConfluentProducer:
 
     def send_group_offsets(self, group: str, offsets: Offsets, deadline: Deadline) -> None:
         # Few queries have such a group.
-        from eos_sink.kafka.source_group import commit_acls, memberless
+        from eos_sink.kafka.source_group import memberless
 
         if group not in self._groups:
             self._groups = {group: memberless(group)}
-        needs = (self._permissions.transactions, *commit_acls(group, offsets))
+        acls = self._permissions
+        topics = sorted({topic for topic, _ in offsets})
+        needs = (acls.transactions, *acls.source(group, topics))
         self._send_offsets(offsets, self._groups[group], lambda: needs, deadline)
 
     def _send_offsets(

@@ -15,7 +15,7 @@ from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.error_codes import convert_error
 from eos_sink.kafka.interfaces import Unseen
 from eos_sink.kafka.wire import Wire
-from eos_sink.kafka_config.acls import Acl, Resource
+from eos_sink.kafka_config.acls import Permissions, permission_error
 from eos_sink.protocol.values import Offsets, Place
 
 # The last version for a single group; it has require_stable (KIP-447).
@@ -23,20 +23,15 @@ _FETCH_VERSION = 7
 _UNKNOWN = (KafkaError.UNKNOWN_TOPIC_OR_PART,)
 
 
-def commit_acls(group: str, offsets: Offsets) -> tuple[Acl, ...]:
-    """To add these offsets of the group to a transaction (TxnOffsetCommit)."""
-    topics = sorted({topic for topic, _ in offsets})
-    return (
-        Acl("Read", Resource.GROUP, group),
-        *(Acl("Read", Resource.TOPIC, topic) for topic in topics),
-    )
-
-
 def list_members(wire: Wire, group: str, deadline: Deadline) -> list[str]:
     """See `eos_sink.kafka.interfaces.Kafka.group_members`."""
     found = describe_groups(wire, [group], deadline)[group]
     if isinstance(found, Unseen):
-        raise found.error(f"The members of group {group} cannot be seen")
+        what = f"The members of group {group} cannot be seen"
+        if found.missing:
+            # Describe is enough here, and not later.
+            raise permission_error(what, Permissions.source(group, ()))
+        raise found.error(what)
     return [f"{member.client} at {member.host}" for member in found]
 
 
@@ -75,7 +70,7 @@ def fetch_offsets(wire: Wire, group: str, deadline: Deadline) -> Offsets:
     found = ask_until_final([group], read, deadline)[group]
     if isinstance(found, KafkaError):
         what = f"The offsets of group {group} cannot be read"
-        raise convert_error(found, what, commit_acls(group, {}))
+        raise convert_error(found, what, Permissions.source(group, ()))
     return found
 
 
@@ -88,7 +83,7 @@ def find_bounds(
         if not isinstance(found, KafkaError):
             bounds[place] = found.start, found.end
         elif found.code() not in _UNKNOWN:
-            needs = (Acl("Describe", Resource.TOPIC, place[0]),)
+            needs = Permissions.source("", [place[0]])
             raise convert_error(found, f"Topic {place[0]} of the source cannot be seen", needs)
     return bounds
 

@@ -95,6 +95,14 @@ class Permissions:
         """To read back the outcome of a transaction."""
         return Acl("Read", Resource.TOPIC, topic)
 
+    @staticmethod
+    def source(group: str, topics: Iterable[str]) -> tuple[Acl, ...]:
+        """To add a source's offsets of the group to a transaction (TxnOffsetCommit)."""
+        return (
+            Acl("Read", Resource.GROUP, group),
+            *(Acl("Read", Resource.TOPIC, topic) for topic in topics),
+        )
+
     @classmethod
     def topic(cls, name: str, *, settings: bool = False) -> tuple[Acl, ...]:
         """For a topic that rows go to.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from operator import itemgetter
 from typing import TypeVar
@@ -31,6 +31,7 @@ from eos_sink.kafka_config.cluster_config import ClusterConfig
 from eos_sink.kafka_config.destinations import Destinations
 from eos_sink.ops.doctor.findings import Commands
 from eos_sink.ops.history import Unreadable, Written, read_records
+from eos_sink.options import SourceOptions
 from eos_sink.protocol.values import TransactionState
 
 T = TypeVar("T")
@@ -54,6 +55,7 @@ class Subject:
         topics: where the rows go; empty: not known.
         transaction_timeout_ms, destinations, dead_letter_topic, timestamp_column: as in the
             query's options.
+        source: as in the query's options; None: as its latest record has it.
     """
 
     cluster: ClusterConfig
@@ -63,6 +65,7 @@ class Subject:
     destinations: Destinations | None = None
     dead_letter_topic: str | None = None
     timestamp_column: str | None = None
+    source: SourceOptions | None = None
 
     @property
     def log(self) -> str:
@@ -143,17 +146,36 @@ class Holder:
 
 
 @dataclass(frozen=True)
+class SourceFacts:
+    """The source of a query with `eos.source.group.id`.
+
+    Attributes:
+        group: that gets the offsets.
+        topics: of the source.
+        members: of the group.
+        may_commit: this principal may commit offsets of the group.
+    """
+
+    group: str
+    topics: tuple[str, ...]
+    members: Sequence[MemberDescription] | Unseen = ()
+    may_commit: bool | Unseen = True
+
+
+@dataclass(frozen=True)
 class Facts:
     """The cluster.
 
     Attributes:
-        topics: those of the query, the internal ones and the decision log; None: does not exist.
+        topics: those of the query and of its source, the internal ones and the decision log; None:
+            does not exist.
         named: the topics of the query, in order.
         log: None: there is no decision log.
         refusal: why the missing decision log cannot be created; empty: it can.
         members: of the consumer groups of the log's queries.
         transactions: of every id with the query's prefix, in whatever state.
         holders: of the topics of the query.
+        source: None: the query has no group for its source's offsets, or no query is named.
         now_ms: this machine's clock when they had been listed.
     """
 
@@ -171,6 +193,7 @@ class Facts:
     members: Mapping[str, Sequence[MemberDescription] | Unseen]
     transactions: Sequence[TransactionState] | Unseen
     holders: Sequence[Holder] | Unseen = ()
+    source: SourceFacts | None = None
     now_ms: int = 0
 
     @property
@@ -209,7 +232,8 @@ def gather(admin: Admin, subject: Subject, deadline: Deadline) -> Facts:
     decisions = (w.record.decision for q, w in records.items() if subject.shown in (None, q))
     decided = sorted({topic for decision in decisions if decision for topic in decision.topics})
     named = subject.topics or tuple(decided[:_MAX_TOPICS])
-    everything = [*named, *INTERNAL, subject.log]
+    source = _find_source(admin, subject, records, deadline)
+    everything = [*named, *INTERNAL, subject.log, *(source.topics if source else ())]
     seen = _seen(lambda: admin.kafka.describe_topics(everything, soon()))
     topics = dict.fromkeys(everything, seen) if isinstance(seen, Unseen) else seen
 
@@ -225,6 +249,8 @@ def gather(admin: Admin, subject: Subject, deadline: Deadline) -> Facts:
     if topics[OFFSETS] is not None:  # Asking for a group's coordinator would create the topic.
         described = _seen(lambda: admin.describe_groups(groups, soon()))
         members |= dict.fromkeys(groups, described) if isinstance(described, Unseen) else described
+    if source is not None:
+        source = _ask_about_group(admin, source, deadline, groups_exist=topics[OFFSETS] is not None)
     transactions: Sequence[TransactionState] | Unseen = ()
     if topics[TRANSACTIONS] is not None:
         needed = Acl("Describe", Resource.TRANSACTIONAL_ID, subject.start, prefixed=True)
@@ -246,8 +272,41 @@ def gather(admin: Admin, subject: Subject, deadline: Deadline) -> Facts:
         groups=_seen(lambda: admin.list_groups(subject.prefix, soon())),
         members=members,
         transactions=transactions,
+        source=source,
         holders=_seen(lambda: _find_holders(admin, subject, named, soon())),
     )
+
+
+def _find_source(
+    admin: Admin, subject: Subject, records: Mapping[str, Written], deadline: Deadline
+) -> SourceFacts | None:
+    """The group and the topics; those of the options count, if both are known."""
+    given, written = subject.source, records.get(subject.shown or "")
+    known = written.record.source if written else None
+    if given is None and known is None:
+        return None
+    group = given.group if given else known.group if known else ""
+    selected = given.topics if given else None
+    if selected is None:
+        found = {topic for topic, _ in known.end} if known else set()
+    elif selected.names is not None:
+        found = {*selected.names}
+    else:
+        names = _seen(lambda: admin.topic_names(deadline.within(_ANSWER_S)))
+        found = set() if isinstance(names, Unseen) else {*filter(selected.selects, names)}
+    return SourceFacts(group, tuple(sorted(found)[:_MAX_TOPICS]))
+
+
+def _ask_about_group(
+    admin: Admin, source: SourceFacts, deadline: Deadline, *, groups_exist: bool
+) -> SourceFacts:
+    group, soon = source.group, deadline.within(_ANSWER_S)
+    may_commit = _seen(lambda: admin.may_join(group, soon))
+    if not groups_exist:
+        return replace(source, may_commit=may_commit)
+    described = _seen(lambda: admin.describe_groups([group], soon))
+    members = described if isinstance(described, Unseen) else described[group]
+    return replace(source, members=members, may_commit=may_commit)
 
 
 def _find_holders(

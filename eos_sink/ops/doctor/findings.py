@@ -42,6 +42,7 @@ class Check(Enum):
     EXPIRY = "expiry"
     VERIFICATION = "verification"
     NAMES = "names"
+    SOURCE = "source"
     OPTIONS = "options"
     CLIENTS = "clients"
     FORMAT = "format"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from eos_sink.identity import SLOTS, QueryNames
 from eos_sink.kafka.admin_interface import MemberDescription
@@ -28,23 +28,37 @@ def check_permissions(facts: Facts) -> Verdict:
         _check_topic(facts.topics[subject.log], (needs.log_read, needs.log_write)),
         _check_probe(facts.may_write, needs.transactions),
         _check_probe(facts.may_join, needs.group),
+        *_check_source(facts),
     )
     topics = ", ".join(facts.named) or "no topic of the query's"
     return f"all that is needed on {topics}, {subject.log}, and what starts with {subject.start}"
 
 
-def _check_topic(topic: TopicDescription | Unseen | None, needs: tuple[Acl, ...]) -> Problems:
+def _check_source(facts: Facts) -> Iterator[Problems]:
+    if (source := facts.source) is not None:
+        group, *topics = Permissions.source(source.group, source.topics)
+        yield _check_probe(source.may_commit, group)
+        for acl in topics:
+            why = "it could not commit the source's offsets"
+            yield _check_topic(facts.topics[acl.name], (acl,), why)
+
+
+def _check_topic(
+    topic: TopicDescription | Unseen | None,
+    needs: tuple[Acl, ...],
+    why: str = "it could not read back the outcome of a crash",
+) -> Problems:
     if topic is None:
         return  # The brokers do not show the permissions on a missing topic.
     if isinstance(topic, Unseen) and topic.missing:
-        yield _lack(*needs)  # Each of them implies Describe, so none is granted.
+        yield _lack(*needs, why=why)  # Each of them implies Describe, so none is granted.
         return
     what = f"whether this principal has {needs[0]}"
     seen = require(topic, what)
     if seen.allowed is None:
         yield Finding.unseen(what, Unseen("the brokers do not show it (KIP-430)"))
     elif lacking := seen.lacking(needs):
-        yield _lack(*lacking)
+        yield _lack(*lacking, why=why)
 
 
 def _check_probe(allowed: bool | Unseen, acl: Acl) -> Problems:
@@ -52,8 +66,8 @@ def _check_probe(allowed: bool | Unseen, acl: Acl) -> Problems:
         yield _lack(acl)
 
 
-def _lack(*acls: Acl) -> Finding:
-    reason = ": it could not read back the outcome of a crash" * (acls[0].operation == "Read")
+def _lack(*acls: Acl, why: str = "") -> Finding:
+    reason = f": {why}" if why and acls[0].operation == "Read" else ""
     what = f"this principal lacks {', '.join(map(str, acls))}"
     meaning = f"The query is refused at its start{reason}."
     return Finding(Level.FAILURE, what, meaning, missing=acls)

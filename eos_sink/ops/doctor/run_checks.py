@@ -8,6 +8,7 @@ from eos_sink.ops.doctor import brokers, decision_log, permissions, topics
 from eos_sink.ops.doctor.facts import Facts
 from eos_sink.ops.doctor.findings import Check, Finding, Verdict, judge
 from eos_sink.ops.doctor.python import Python, check_clients
+from eos_sink.ops.doctor.source import check_source
 
 
 def run_checks(facts: Facts, python: Python) -> dict[Check, list[Finding]]:
@@ -29,6 +30,7 @@ def run_checks(facts: Facts, python: Python) -> dict[Check, list[Finding]]:
         Check.EXPIRY: brokers.check_expiry(facts),
         Check.VERIFICATION: brokers.check_verification(facts),
         Check.NAMES: permissions.check_names(facts),
+        Check.SOURCE: check_source(facts),
         Check.OPTIONS: check_options(facts),
         Check.CLIENTS: check_clients(python),
     }

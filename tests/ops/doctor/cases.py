@@ -13,7 +13,7 @@ from eos_sink.kafka.log_topic import LOG_CONFIGURATION, LOG_PARTITIONS, home_of
 from eos_sink.kafka_config.broker_versions import NEEDED
 from eos_sink.kafka_config.cluster_config import ClusterConfig, Translation
 from eos_sink.metrics.stats import Stats
-from eos_sink.ops.doctor.facts import Facts, LogFacts, Subject
+from eos_sink.ops.doctor.facts import Facts, LogFacts, SourceFacts, Subject
 from eos_sink.ops.doctor.findings import Check, Finding, Level
 from eos_sink.ops.doctor.python import Python
 from eos_sink.ops.doctor.run_checks import run_checks
@@ -33,6 +33,7 @@ SETTINGS = {
     "transaction.partition.verification.enable": "true",
     "transaction.state.log.replication.factor": "3",
     "offsets.topic.replication.factor": "3",
+    "offsets.retention.minutes": "10080",
 }
 FIXED = {"transaction.max.timeout.ms", "group.max.session.timeout.ms"}
 CLUSTER = ClusterConfig(Translation({"bootstrap.servers": "kafka:9092"}), log_topic=LOG)
@@ -102,6 +103,7 @@ def facts(**changes: Any) -> Facts:
     """Facts without faults, but for the changes; `topics` are added to its own."""
     known = {
         "readings": topic("readings"),
+        "payments": topic("payments"),
         "__transaction_state": topic("__transaction_state"),
         "__consumer_offsets": topic("__consumer_offsets"),
         LOG: log_topic(),
@@ -121,6 +123,7 @@ def facts(**changes: Any) -> Facts:
             f"eos-sink-{QUERY}": [MemberDescription(f"eos-sink-{QUERY}-driver", "c", "/h")]
         },
         "transactions": [state(f"eos-sink-{QUERY}-0-3", TransactionStatus.COMPLETE_COMMIT)],
+        "source": SourceFacts("readers", ("payments",)),
         "now_ms": NOW_MS,
         "subject": SUBJECT,
     }

@@ -17,7 +17,7 @@ from eos_sink.kafka.interfaces import PartitionState, Unseen
 from eos_sink.kafka_config.acls import Acl, Resource
 from eos_sink.kafka_config.destinations import Destinations
 from eos_sink.metrics.stats import Stats
-from eos_sink.ops.doctor.facts import Facts, Holder, LogFacts, Subject
+from eos_sink.ops.doctor.facts import Facts, Holder, LogFacts, SourceFacts, Subject
 from eos_sink.ops.doctor.findings import Check, Level
 from eos_sink.ops.history import Unreadable
 from eos_sink.protocol.model import BatchId, Inlined, RowDigest
@@ -165,6 +165,45 @@ CASES: list[tuple[Check, Level, dict[str, Any], str, str]] = [
         "--group eos-sink- --resource-pattern-type prefixed",
     ),
     (Check.PERMISSIONS, UNSEEN, {"may_join": Unseen("no answer")}, "no answer", ""),
+    (
+        Check.PERMISSIONS,
+        FAILURE,
+        {"source": SourceFacts("readers", ("payments",), may_commit=False)},
+        "lacks Read on group readers",
+        "--operation Read --group readers",
+    ),
+    (
+        Check.PERMISSIONS,
+        FAILURE,
+        {"topics": {"payments": replace(topic("payments"), allowed=frozenset({"DESCRIBE"}))}},
+        "lacks Read on topic payments",
+        "--operation Read --topic payments",
+    ),
+    (
+        Check.SOURCE,
+        FAILURE,
+        {"topics": {"payments": None}},
+        "payments of the source does not exist on this cluster",
+        "eos.source.group.id",
+    ),
+    (
+        Check.SOURCE,
+        FAILURE,
+        {
+            "source": SourceFacts(
+                "readers", ("payments",), [MemberDescription("", "app", "/10.0.0.1")]
+            )
+        },
+        "group readers has members: app on 10.0.0.1",
+        "Stop these consumers",
+    ),
+    (
+        Check.SOURCE,
+        WARNING,
+        {"brokers": brokers(offsets_retention_minutes="1440")},
+        "offsets.retention.minutes is 1440: 24 h",
+        "offsets.retention.minutes=10080",
+    ),
     (Check.TOPIC, UNSEEN, {"named": ()}, "--topic", ""),
     (
         Check.TOPIC,

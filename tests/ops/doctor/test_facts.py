@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -13,13 +14,16 @@ from eos_sink.kafka.admin_interface import LogLine, LogPage
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Unseen
 from eos_sink.kafka_config.acls import Resource
-from eos_sink.ops.doctor.facts import Facts, LogFacts, Subject, gather, read_log
+from eos_sink.kafka_config.source_topics import SourceTopics
+from eos_sink.ops.doctor.facts import Facts, LogFacts, SourceFacts, Subject, gather, read_log
+from eos_sink.options import SourceOptions
 from eos_sink.protocol.values import Position
 from tests.fakes.admin import FakeAdmin
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.kafka import LOG_TOPIC
 from tests.fakes.process import Moment
 from tests.ops.doctor.cases import CLUSTER, written
+from tests.protocol.source import GROUP, INPUT, Files, Reader, reading_world
 
 SUBJECT = Subject(replace(CLUSTER, log_topic=LOG_TOPIC), topics=("out",))
 NO_ANSWER = Unseen("No broker answers")
@@ -45,6 +49,21 @@ def silent_about(question: str, brokers: FakeCluster) -> FakeAdmin:
 
 def look(admin: FakeAdmin, subject: Subject = SUBJECT) -> Facts:
     return gather(admin, subject, Deadline(30))
+
+
+def test_the_source_is_that_of_the_options_else_that_of_the_latest_record() -> None:
+    world = reading_world()
+    reader = Reader(world, Files(began={0: 0, 1: 0}))
+    reader.run()
+    admin, names = FakeAdmin(world.cluster), world.options.names
+    world.cluster.create_topic("__consumer_offsets")
+    subject = replace(SUBJECT, names=names)
+    assert look(admin, subject).source == SourceFacts(GROUP, (INPUT,))
+    assert look(admin).source is None  # No query is named.
+    given = SourceOptions("others", "/checkpoint", SourceTopics(None, re.compile("^i")))
+    found = look(admin, replace(subject, source=given))
+    assert found.source == SourceFacts("others", (INPUT,))
+    assert found.topics[INPUT] is not None
 
 
 def test_an_empty_cluster_is_not_asked_what_would_create_a_topic() -> None:
