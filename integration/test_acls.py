@@ -123,7 +123,7 @@ class WithSource:
     def __init__(self, query: SecuredQuery, home: Path) -> None:
         self.query, name = query, uuid.uuid4().hex[:8]
         self.source, self.group = f"in-{name}", f"readers-{name}"
-        query.cluster.create_topic(self.source, partitions=2)
+        query._cluster.create_topic(self.source, partitions=2)
         self.offsets = {(self.source, 0): 0, (self.source, 1): 0}
         now = f'{{"batchWatermarkMs":0,"batchTimestampMs":{int(time.time() * 1000)},"conf":{{}}}}'
         offsets = json.dumps({self.source: {"0": 0, "1": 0}})
