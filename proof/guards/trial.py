@@ -99,8 +99,12 @@ class Trial:
 
 
 def _read(report: Path) -> dict[tuple[str, str], Verdict]:
-    cases = ET.parse(report).getroot().iter("testcase")  # noqa: S314 - pytest's own
-    return {(case.get("classname", ""), case.get("name", "")): _judge(case) for case in cases}
+    found: dict[tuple[str, str], Verdict] = {}
+    for case in ET.parse(report).getroot().iter("testcase"):  # noqa: S314 - pytest's own
+        # A test that failed is there once more if its teardown failed too, for instance since it
+        # did not get to where it closes its clients.
+        found.setdefault((case.get("classname", ""), case.get("name", "")), _judge(case))
+    return found
 
 
 def _judge(case: ET.Element) -> Verdict:
