@@ -9,7 +9,9 @@ import pyarrow as pa
 import pytest
 from confluent_kafka.admin import AdminClient
 
+from eos_sink.decision_log.codec import encode
 from eos_sink.errors import ClusterError, ConfigurationError, FailureKind, ProduceFailedError
+from eos_sink.protocol.model import LogRecord
 from eos_sink_lab.testing import KafkaCluster
 from integration.checker import read_topic
 from integration.conftest import MakeRun
@@ -198,7 +200,7 @@ def test_a_row_for_the_log_of_another_sink_is_a_dead_letter(
     assert read_topic(kafka.bootstrap_servers, log).values() == before
 
 
-DECISION = '{"format": 1, "seq": 1, "writer": "x"}'
+DECISION = encode(LogRecord(seq=1, decision=None, writer="x")).decode()
 
 
 @pytest.mark.parametrize("policy", ["delete", "compact"])
