@@ -32,7 +32,10 @@ GUARDS = (
         "aborted ones appear with the next transaction of the same id.",
         swap(_CONTROL, "end", "self._leaders.find_missing(...)", "frozenset[Transaction]()"),
         "integration/test_markers.py::test_a_decided_transaction_is_ended_when_its_partitions_have_leaders",
-        "integration/test_markers.py::test_an_aborted_transaction_does_not_come_back_with_the_next_one",
+        Proof(
+            "integration/test_markers.py::test_an_aborted_transaction_does_not_come_back_with_the_next_one",
+            without="hanging transactions are ended before a plan",
+        ),
         outside="the model's transactions end in all partitions at once",
     ),
     guard(
