@@ -6,7 +6,7 @@ import json
 import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import redirect_stdout
+from contextlib import ExitStack, contextmanager, redirect_stdout
 from io import StringIO
 from typing import Any, TypeVar
 
@@ -155,6 +155,7 @@ class Batches:
 B = TypeVar("B", bound=Batches)
 
 
+@contextmanager
 def closed_after(made: B) -> Iterator[B]:
     yield made
     made.close()
@@ -162,8 +163,15 @@ def closed_after(made: B) -> Iterator[B]:
 
 
 @pytest.fixture
-def batches(brokers: KafkaCluster) -> Iterator[Batches]:
-    yield from closed_after(Batches(brokers))
+def make(brokers: KafkaCluster) -> Iterator[Callable[..., Batches]]:
+    """Makes a query with more options."""
+    with ExitStack() as made:
+        yield lambda **more: made.enter_context(closed_after(Batches(brokers, **more)))
+
+
+@pytest.fixture
+def batches(make: Callable[..., Batches]) -> Batches:
+    return make()
 
 
 @pytest.mark.long
@@ -190,9 +198,9 @@ def test_an_aborted_transaction_does_not_come_back_with_the_next_one(batches: Ba
 @pytest.mark.long
 @pytest.mark.parametrize("restarts", [True, False], ids=["a new process", "the same process"])
 def test_a_transaction_that_times_out_without_a_leader_does_not_come_back(
-    brokers: KafkaCluster, restarts: bool
+    make: Callable[..., Batches], restarts: bool
 ) -> None:
-    batches = Batches(brokers, **{"eos.transaction.timeout.ms": "15000"})
+    batches = make(**{"eos.transaction.timeout.ms": "15000"})
     reports = batches.write()
     batches.stop_home()
     wait_until(
@@ -205,15 +213,13 @@ def test_a_transaction_that_times_out_without_a_leader_does_not_come_back(
         batches.restart()
     batches.committer.commit(batches.write())
     assert batches.read() == ROWS
-    batches.close()
-    brokers.repair()
 
 
 @pytest.mark.long
 def test_a_decided_transaction_that_times_out_without_a_leader_is_written_again(
-    brokers: KafkaCluster, monkeypatch: pytest.MonkeyPatch
+    make: Callable[..., Batches], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    batches = Batches(brokers, **{"eos.transaction.timeout.ms": "15000"})
+    batches = make(**{"eos.transaction.timeout.ms": "15000"})
     reports = batches.write()
     with monkeypatch.context() as patched:
         patched.setattr(KafkaPythonControl, "end", die)
@@ -229,8 +235,6 @@ def test_a_decided_transaction_that_times_out_without_a_leader_is_written_again(
     batches.restart()
     batches.committer.commit(batches.write())
     assert batches.read() == ROWS
-    batches.close()
-    brokers.repair()
 
 
 def commit_without_leader(
@@ -295,9 +299,9 @@ def doctor(batches: Batches) -> list[dict[str, str]]:
 @pytest.mark.long
 @pytest.mark.parametrize("inline", ["0", "2000"], ids=["of a task", "of the driver"])
 def test_rows_of_an_earlier_batch_are_not_aborted_because_the_latest_one_has_none_there(
-    brokers: KafkaCluster, monkeypatch: pytest.MonkeyPatch, inline: str
+    make: Callable[..., Batches], monkeypatch: pytest.MonkeyPatch, inline: str
 ) -> None:
-    batches = Batches(brokers, **{"eos.inline.bytes": inline})
+    batches = make(**{"eos.inline.bytes": inline})
     commit_without_leader(batches, monkeypatch, batches.write())
     # Its ids take turns, and the one of the first batch writes elsewhere now.
     for batch in (1, 2):
@@ -311,8 +315,6 @@ def test_rows_of_an_earlier_batch_are_not_aborted_because_the_latest_one_has_non
         # An aborted transaction of the driver would look the same.
         with pytest.raises(OperatorNeededError, match=batches.topic):
             batches.planner.plan()
-    batches.close()
-    brokers.repair()
 
 
 @pytest.mark.long
@@ -394,7 +396,8 @@ class Coordinated(Batches):
 
 @pytest.fixture
 def coordinated(uncopied: KafkaCluster) -> Iterator[Coordinated]:
-    yield from closed_after(Coordinated(uncopied))
+    with closed_after(Coordinated(uncopied)) as made:
+        yield made
 
 
 @pytest.mark.long
@@ -455,9 +458,9 @@ def die_in_commit(batches: Batches, monkeypatch: pytest.MonkeyPatch, *, carried_
 @pytest.mark.long
 @pytest.mark.parametrize("carried_out", [True, False], ids=["committed", "aborted"])
 def test_rows_of_the_driver_end_as_its_transaction_did(
-    brokers: KafkaCluster, monkeypatch: pytest.MonkeyPatch, carried_out: bool
+    make: Callable[..., Batches], monkeypatch: pytest.MonkeyPatch, carried_out: bool
 ) -> None:
-    batches = Batches(brokers, **{"eos.inline.bytes": "65536"})
+    batches = make(**{"eos.inline.bytes": "65536"})
     die_in_commit(batches, monkeypatch, carried_out=carried_out)
     # The driver's id is initialised while there is no leader.
     plan = batches.planner.plan()
@@ -468,5 +471,3 @@ def test_rows_of_the_driver_end_as_its_transaction_did(
         batches.committer.commit(batches.write(plan, batch=1 if carried_out else 0))
     batches.committer.commit(batches.write())
     assert batches.read() == ROWS
-    batches.close()
-    brokers.repair()
