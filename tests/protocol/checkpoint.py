@@ -1,14 +1,27 @@
-"""What Spark notes of a query in its checkpoint."""
+"""What Spark notes of a query in its checkpoint, and what a run of the query makes of it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import itertools
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from eos_sink.protocol.model import BatchId
+from eos_sink.protocol.values import Offsets
+
+INPUT = "in"
+Ends = dict[int, int]
+"""The next offset of each partition of the input."""
+_STREAMS = itertools.count(1)
 
 
 class AnotherRun(Exception):
     """Another run of the query has written to its checkpoint."""
+
+
+class Incomplete(Exception):
+    """The offset log has the latest batch and not the one before."""
 
 
 @dataclass
@@ -16,27 +29,100 @@ class Checkpoint:
     """The directory of a query. A batch that is in the offset log but not in the commit log is
     replayed.
 
+    It implements `eos_sink.driver.source.CheckpointFiles`, as Spark writes these files.
+
     Attributes:
-        stream: the id of the query, with the prefix of its numbering.
-        offsets: batches in the offset log.
-        commits: batches in the commit log.
-        end: where the input of the query ends; None: where the world's does.
-        first: which batch of the input is batch 0.
+        stream: the id of the query, with the prefix of its numbering; None: there is no `metadata`.
+        began: the offsets of the first batch's start.
+        ends: of each batch in the offset log.
+        commits: the batches in the commit log.
+        state: whether the query has state.
+        at_ms: when the latest batch was constructed.
     """
 
-    stream: str = "stream-1"
-    offsets: int = 0
-    commits: int = 0
-    end: int | None = None
-    first: int = 0
+    stream: str | None = "stream-1"
+    began: Ends = field(default_factory=dict)
+    ends: dict[int, Ends] = field(default_factory=dict)
+    commits: set[int] = field(default_factory=set)
+    state: bool = False
+    at_ms: int = field(default_factory=lambda: int(time.time() * 1000))
 
-    def begin(self) -> BatchId:
-        """Note the next batch, or the one that is not committed, in the offset log."""
-        self.offsets = max(self.offsets, self.commits + 1)
-        return BatchId(self.stream, self.commits)
+    @property
+    def number(self) -> int:
+        """The batch that a run which starts now runs first."""
+        latest = self.latest_batch()
+        return 0 if latest is None else latest + (latest == self.latest_commit())
 
-    def commit(self, batch: BatchId) -> None:
+    def start(self, number: int) -> Ends:
+        """The offsets at which a batch begins."""
+        return self.ends[number - 1] if number else self.began
+
+    def stream_id(self) -> str | None:
+        return self.stream
+
+    def latest_batch(self) -> int | None:
+        return max(self.ends, default=None)
+
+    def latest_commit(self) -> int | None:
+        return max(self.commits, default=None)
+
+    def constructed_ms(self, batch: int) -> int | None:
+        return self.at_ms if batch in self.ends else None
+
+    def end_offsets(self, batch: int) -> Offsets | None:
+        return _of_input(self.ends.get(batch))
+
+    def initial_offsets(self) -> Offsets | None:
+        return _of_input(self.began)
+
+    def has_state(self) -> bool:
+        return self.state
+
+
+class Progress:
+    """Where a run of a query is. It reads the checkpoint at its start only, and goes on whatever
+    becomes of the directory.
+
+    Args:
+        starting: the option `startingOffsets`, which counts for a new checkpoint.
+
+    Attributes:
+        before: the offsets at which the batch begins.
+        ends: the offsets at which it ends, once it is constructed.
+
+    Raises:
+        Incomplete: Spark refuses the checkpoint.
+    """
+
+    def __init__(self, checkpoint: Checkpoint, starting: Mapping[int, int] | None = None) -> None:
+        self._checkpoint = checkpoint
+        latest = checkpoint.latest_batch()
+        if checkpoint.stream is None:
+            checkpoint.stream = f"stream-{next(_STREAMS)} anew"
+        if latest and latest - 1 not in checkpoint.ends:
+            raise Incomplete
+        self._stream, self._number = checkpoint.stream, checkpoint.number
+        if latest is None and starting and not checkpoint.began:
+            checkpoint.began = dict(starting)
+        self.before = checkpoint.start(self._number)
+        self.ends = checkpoint.ends.get(self._number)
+
+    def begin(self, ends: Ends) -> BatchId:
+        """Note the next batch in the offset log, unless it is there since the start."""
+        if self.ends is None:
+            if self._number in self._checkpoint.ends:
+                raise AnotherRun
+            self.ends = self._checkpoint.ends[self._number] = ends
+        return BatchId(self._stream, self._number)
+
+    def commit(self) -> None:
         """Note in the commit log that the batch has succeeded."""
-        if self.commits != batch.batch:
+        assert self.ends is not None
+        if self._number in self._checkpoint.commits:
             raise AnotherRun
-        self.commits += 1
+        self._checkpoint.commits.add(self._number)
+        self.before, self.ends, self._number = self.ends, None, self._number + 1
+
+
+def _of_input(offsets: Mapping[int, int] | None) -> Offsets | None:
+    return None if offsets is None else {(INPUT, p): at for p, at in offsets.items()}

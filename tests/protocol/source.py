@@ -1,21 +1,19 @@
-"""A query that reads one topic of the in-memory Kafka, and its checkpoint's files."""
+"""A query that reads one topic of the in-memory Kafka."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.options import SinkOptions
 from eos_sink.protocol.model import SourcePosition, TaskReport
-from eos_sink.protocol.values import Offsets
 from tests.fakes.kafka import FakeKafka
+from tests.protocol.checkpoint import INPUT, Checkpoint, Ends
 from tests.protocol.driver import Driver
-from tests.protocol.world import World, log, options
+from tests.protocol.world import Batch, World, log, options
 
 GROUP = "readers"
-INPUT = "in"
 
 
 def source_options(**extra: str) -> SinkOptions:
@@ -25,45 +23,32 @@ def source_options(**extra: str) -> SinkOptions:
 
 
 @dataclass
-class Files:
-    """Implements `eos_sink.driver.source.CheckpointFiles` in memory, as Spark writes them.
+class ReadingWorld(World):
+    """A world whose input is a topic of two partitions. The query drops rows that begin with a
+    minus, and copies the others."""
 
-    Attributes:
-        id: the query's, in `metadata`; None: there is none.
-        began: the offsets of the first batch's start.
-        ends: of each batch in the offset log.
-        commits: of the batches in the commit log.
-        state: whether the query has state.
-        at_ms: when the latest batch was constructed.
-    """
+    def next_ends(self, before: Ends, end: int | None) -> Ends:
+        # Batches of one to three rows of each partition.
+        return self.limit(
+            {p: before.get(p, 0) + 1 + (sum(before.values()) + p) % 3 for p in (0, 1)}
+        )
 
-    id: str | None = "stream-1"
-    began: dict[int, int] = field(default_factory=dict)
-    ends: dict[int, dict[int, int]] = field(default_factory=dict)
-    commits: set[int] = field(default_factory=set)
-    state: bool = False
-    at_ms: int = field(default_factory=lambda: int(time.time() * 1000))
+    def read(self, before: Ends, ends: Ends) -> Batch:
+        return [self._copied(p, before.get(p, 0), end) for p, end in ends.items()]
 
-    def stream_id(self) -> str | None:
-        return self.id
+    def rows(self, ends: Ends | None = None) -> list[bytes]:
+        ends = self.limit({0: 1_000, 1: 1_000}) if ends is None else ends
+        return sorted(row for part in self.read({}, ends) for row in part)
 
-    def latest_batch(self) -> int | None:
-        return max(self.ends, default=None)
+    def limit(self, asked: Mapping[int, int]) -> Ends:
+        """These offsets, or where the partitions end."""
+        logs = self.cluster.topics[INPUT].partitions
+        return {each.partition: min(each.end, asked[each.partition]) for each in logs}
 
-    def latest_commit(self) -> int | None:
-        return max(self.commits, default=None)
-
-    def constructed_ms(self, batch: int) -> int | None:
-        return self.at_ms if batch in self.ends else None
-
-    def end_offsets(self, batch: int) -> Offsets | None:
-        return _of_input(self.ends.get(batch))
-
-    def initial_offsets(self) -> Offsets | None:
-        return _of_input(self.began)
-
-    def has_state(self) -> bool:
-        return self.state
+    def _copied(self, partition: int, start: int, end: int) -> list[bytes]:
+        entries = self.cluster.topics[INPUT].partitions[partition].all_from(start)
+        values = [each.value or b"" for each in entries if each.offset < end and not each.marker]
+        return [value for value in values if not value.startswith(b"-")]
 
 
 class Reader:
@@ -74,19 +59,19 @@ class Reader:
         files: its checkpoint.
     """
 
-    def __init__(self, world: World, files: Files) -> None:
+    def __init__(self, world: ReadingWorld, files: Checkpoint) -> None:
         self.world, self.files = world, files
         self.driver = self.restart()
 
     def restart(self) -> Driver:
         """A new run, in new processes."""
-        self.driver = Driver(self.world, self.files.id or "", files=self.files)
+        self.driver = Driver(self.world, self.files.stream or "", files=self.files)
         return self.driver
 
     @property
     def number(self) -> int:
         """The batch that Spark runs next."""
-        return max(self.files.commits, default=-1) + 1
+        return self.files.number
 
     def begin(self, size: int = 1, *, until: Mapping[int, int] | None = None) -> int:
         """Let Spark construct its next batch, unless it is constructed; return its number.
@@ -97,25 +82,14 @@ class Reader:
         """
         number = self.number
         if number not in self.files.ends:
-            before = self.files.ends[number - 1] if number else self.files.began
-            logs = self.world.cluster.topics[INPUT].partitions
-            ends = {each.partition: each.end for each in logs}
-            asked = {p: before.get(p, 0) + size for p in ends} if until is None else until
-            self.files.ends[number] = {p: min(ends[p], asked[p]) for p in ends}
+            before = self.files.start(number)
+            asked = {p: before.get(p, 0) + size for p in range(2)} if until is None else until
+            self.files.ends[number] = self.world.limit(asked)
         return number
 
     def rows(self, number: int) -> list[list[bytes]]:
         """The rows that the batch reads, by partition."""
-        before = self.files.ends[number - 1] if number else self.files.began
-        logs = self.world.cluster.topics[INPUT].partitions
-        return [
-            [
-                entry.value or b""
-                for entry in logs[p].all_from(before.get(p, 0))
-                if entry.offset < end and not entry.marker
-            ]
-            for p, end in self.files.ends[number].items()
-        ]
+        return self.world.read(self.files.start(number), self.files.ends[number])
 
     def write(self, number: int) -> list[TaskReport]:
         return self.driver.write(self.driver.planner.plan(), number, *self.rows(number))
@@ -131,20 +105,30 @@ class Reader:
 
     def new_checkpoint(self, began: Mapping[int, int], stream: str = "stream-2") -> None:
         """The directory was deleted; the query starts again at these offsets."""
-        self.files = Files(stream, dict(began))
+        self.files = Checkpoint(stream, dict(began))
         self.restart()
 
 
-def reading_world(rows: int = 8, **extra: str) -> World:
-    """A world whose input topic has two partitions with some rows each."""
-    world = World([], options=source_options(**extra))
+def _name(partition: int, number: int) -> bytes:
+    return b"%d-%d" % (partition, number)
+
+
+def reading_world(
+    rows: int = 8, value: Callable[[int, int], bytes] = _name, **extra: str
+) -> ReadingWorld:
+    """A world whose input topic has two partitions with some rows each.
+
+    Args:
+        value: of a row, by partition and number.
+    """
+    world = ReadingWorld([], options=source_options(**extra))
     topic = world.cluster.create_topic(INPUT, 2)
     producer = FakeKafka(world.cluster).producer("input", 60_000)
     producer.init(Deadline(30))
     producer.begin()
     for partition in range(len(topic.partitions)):
         for number in range(rows):
-            producer.produce(INPUT, b"%d-%d" % (partition, number), partition=partition)
+            producer.produce(INPUT, value(partition, number), partition=partition)
     producer.commit(Deadline(30))
     return world
 
@@ -158,7 +142,3 @@ def position(world: World) -> SourcePosition:
 def committed(world: World) -> dict[int, int]:
     """The offsets of the group, by partition of the input."""
     return {place[1]: at for place, at in world.cluster.groups.committed[GROUP].items()}
-
-
-def _of_input(offsets: Mapping[int, int] | None) -> Offsets | None:
-    return None if offsets is None else {(INPUT, p): at for p, at in offsets.items()}

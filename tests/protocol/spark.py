@@ -19,7 +19,7 @@ from eos_sink.spark.remedies import Stage, add_batch_remedy
 from tests.fakes.kafka import FakeKafka
 from tests.fakes.process import Killed, Moment, Process
 from tests.protocol.actor import Actor
-from tests.protocol.checkpoint import Checkpoint
+from tests.protocol.checkpoint import Checkpoint, Ends, Progress
 from tests.protocol.driver import Driver
 from tests.protocol.scene import Gate, Scene
 
@@ -54,6 +54,7 @@ class Session:
         self._left: list[Actor] = []
         self._hung: list[Process] = []
         self._alive = True
+        self._files: Checkpoint | None = None
 
     def kill(self) -> None:
         self._alive = False
@@ -72,11 +73,12 @@ class Session:
             self._hung.append(process)
         return call
 
-    def run_query(self, checkpoint: Checkpoint) -> None:
+    def run_query(self, checkpoint: Checkpoint, starting: Ends | None = None) -> None:
         """Run the query of the world to the end of its input.
 
         Raises:
             AnotherRun: another run of it has gone on.
+            Incomplete: a part of the checkpoint is missing.
             EosSinkError, Killed, TimeoutError: a batch has failed.
             SessionDied: this session has died.
         """
@@ -86,11 +88,17 @@ class Session:
         ]
         self._processes = [kafka.process for kafka in kept]
         world, spark_run = self._scene.world, str(next(_NUMBERS))
-        while not world.is_done(checkpoint):
-            batch = checkpoint.begin()
-            self.write(batch, world.batches[checkpoint.first + batch.batch], spark_run)
-            checkpoint.commit(batch)
-            world.judge.batch_is_past(batch.batch)
+        end, progress = world.end, Progress(checkpoint, starting)
+        self._files = checkpoint
+        while True:
+            before = progress.before
+            ends = progress.ends or world.next_ends(before, end)
+            if ends == before:
+                return
+            batch = progress.begin(ends)
+            self.write(batch, world.read(before, ends), spark_run)
+            progress.commit()
+            world.judge.batch_is_past(ends)
 
     def write(self, batch: BatchId, parts: Parts, spark_run: str = "") -> None:
         """One `df.write`, or a batch of a query, with what Spark does after an error.
@@ -177,7 +185,13 @@ class Session:
     def _new_driver(self) -> Driver:
         world = self._scene.world
         run = Run("host-a", next(_NUMBERS), 0, world.options.origin, session=self._name)
-        return Driver(world, run=run, clock=world.cluster.clock, new_process=self._new_process)
+        return Driver(
+            world,
+            run=run,
+            clock=world.cluster.clock,
+            new_process=self._new_process,
+            files=self._files,
+        )
 
     def _new_process(self) -> Process:
         process = Process()

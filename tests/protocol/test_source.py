@@ -8,29 +8,29 @@ from eos_sink.errors import ClusterError, ConfigurationError, OperatorNeededErro
 from eos_sink.protocol.model import BatchId
 from tests.fakes.log import Outcome
 from tests.fakes.process import At, Killed, Moment
+from tests.protocol.checkpoint import INPUT, Checkpoint
 from tests.protocol.source import (
     GROUP,
-    INPUT,
-    Files,
     Reader,
+    ReadingWorld,
     committed,
     position,
     reading_world,
     source_options,
 )
-from tests.protocol.world import World, late_attempt, log, options
+from tests.protocol.world import late_attempt, log, options
 
 START = {0: 0, 1: 0}
 
 
 @pytest.fixture(params=["0", "65536"], ids=["transactions", "inlined"])
-def world(request: pytest.FixtureRequest) -> World:
+def world(request: pytest.FixtureRequest) -> ReadingWorld:
     return reading_world(**{"eos.inline.bytes": request.param})
 
 
 @pytest.fixture
-def reader(world: World) -> Reader:
-    return Reader(world, Files(began=dict(START)))
+def reader(world: ReadingWorld) -> Reader:
+    return Reader(world, Checkpoint(began=dict(START)))
 
 
 def read_rows(upto: dict[int, int]) -> list[bytes]:
@@ -164,7 +164,7 @@ class TestTheFirstStart:
         reader.begin()
         reports = reader.driver.write(reader.driver.planner.plan(), 1, *reader.rows(1))
         # Deleted by now, and begun again by another query.
-        reader.files.id = "another"
+        reader.files.stream = "another"
         with pytest.raises(ConfigurationError):
             reader.driver.committer.commit(reports)
         assert committed(reader.world) == {0: 1, 1: 1}
@@ -197,7 +197,7 @@ class TestANewCheckpoint:
         reader.run(3)
         driver = reader.driver
         # Deleted and started again in the same session, whose processes Spark keeps.
-        reader.files.id, reader.files.ends, reader.files.commits = "stream-2", {}, set()
+        reader.files.stream, reader.files.ends, reader.files.commits = "stream-2", {}, set()
         reader.begin()
         reports = [
             driver.task(driver.planner.plan(), replace_stream(driver, 0), number, rows)
@@ -268,7 +268,7 @@ class TestANewCheckpoint:
     def test_a_directory_that_was_deleted_during_the_run(self, reader: Reader) -> None:
         reader.run()
         # The query writes its next files below the same path.
-        reader.files.id, reader.files.began = None, {}
+        reader.files.stream, reader.files.began = None, {}
         reader.files.ends = {1: {0: 2, 1: 2}}
         reports = reader.driver.write(reader.driver.planner.plan(), 1, [b"0-1"], [b"1-1"])
         with pytest.raises(ConfigurationError):
@@ -288,14 +288,14 @@ class TestANewCheckpoint:
 
     def test_a_directory_that_does_not_show_where_it_begins(self, reader: Reader) -> None:
         reader.run(2)
-        reader.files = Files("stream-2", ends={1: {0: 4, 1: 4}})
+        reader.files = Checkpoint("stream-2", ends={1: {0: 4, 1: 4}})
         with pytest.raises(ConfigurationError):
             reader.restart().planner.plan()
 
 
 class TestALostDecision:
     @pytest.fixture
-    def world(self) -> World:
+    def world(self) -> ReadingWorld:
         return reading_world()
 
     def lose(self, reader: Reader, *partitions: int) -> None:

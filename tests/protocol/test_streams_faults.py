@@ -29,7 +29,9 @@ def runs(stream: str, *, first: int, end: int | None) -> Act:
 
     def act(world: World) -> None:
         kind = "" if world.options.names == options().names else Numbering.FOREACH.value
-        world.checkpoint = Checkpoint(f"{kind}{stream}", min(first + 1, 3), first, end)
+        ends = {number: {0: number + 1} for number in range(min(first + 1, 3))}
+        world.checkpoint = Checkpoint(f"{kind}{stream}", ends=ends, commits=set(range(first)))
+        world.end = end
 
     return act
 

@@ -16,7 +16,7 @@ from eos_sink.ops import RefusedChoice
 from eos_sink.ops.resolve import Choice, QueryEvidence
 from eos_sink.protocol.model import BatchId, Numbering
 from tests.ops.operator import Operator
-from tests.protocol.checkpoint import AnotherRun, Checkpoint
+from tests.protocol.checkpoint import AnotherRun, Checkpoint, Progress
 from tests.protocol.plot import LARGEST, Plot, SharedScene
 from tests.protocol.scene import Fault, time_of
 from tests.protocol.spark import FAILURES, Session
@@ -264,16 +264,18 @@ class Query(User):
         self.known.reads.update(self.writes[number])
 
     def _new_checkpoint(self, name: str, first: int) -> Checkpoint:
-        return Checkpoint(BatchId.numbered_by(self.kind, name, 0).stream, first=first)
+        return Checkpoint(BatchId.numbered_by(self.kind, name, 0).stream, began={0: first})
 
     def _run(self, checkpoint: Checkpoint) -> bool:
         """Whether the batch has succeeded; else the error's action has been carried out."""
-        batch = checkpoint.begin()
-        error = self._try(batch, self.writes[checkpoint.first + batch.batch])
-        if error is None or checkpoint.commits > batch.batch:
+        progress = Progress(checkpoint)
+        number = progress.before.get(0, 0)
+        batch = progress.begin({0: number + 1})
+        error = self._try(batch, self.writes[number])
+        if error is None or batch.batch in checkpoint.commits:
             # Another run may have done it.
             with contextlib.suppress(AnotherRun):
-                checkpoint.commit(batch)
+                progress.commit()
             return True
         # Spark itself, or whoever starts it, starts a query again whose process has died.
         action = error.action if isinstance(error, EosSinkError) else Action.RUN_AGAIN

@@ -13,7 +13,7 @@ from eos_sink.protocol.model import Decision, LogRecord
 from eos_sink.protocol.values import Transaction, TransactionStatus
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.log import Entry, Outcome
-from tests.protocol.checkpoint import Checkpoint
+from tests.protocol.checkpoint import Checkpoint, Ends
 
 Batch = list[list[bytes]]
 """Rows by Spark partition."""
@@ -40,7 +40,12 @@ def batch_options(**extra: str) -> SinkOptions:
 
 @dataclass
 class World:
-    """Kafka, the query's input and its checkpoint."""
+    """Kafka, the query's input and its checkpoint.
+
+    Attributes:
+        batches: the input, whose only partition has one batch at each offset.
+        end: where the input ends for the query that begins now; None: after all batches.
+    """
 
     batches: list[Batch]
     partitions: int = 2
@@ -51,6 +56,7 @@ class World:
     """What readers have read of records that the topic has no longer."""
     arrow_rows: int = 1
     """Rows of an Arrow batch, of which a task gets several."""
+    end: int | None = None
 
     def __post_init__(self) -> None:
         self.cluster.create_topic(TOPIC, self.partitions)
@@ -58,11 +64,23 @@ class World:
 
     @property
     def done(self) -> bool:
-        return self.is_done(self.checkpoint)
+        """Whether the query has come to the end of its input."""
+        number = self.checkpoint.number
+        before = self.checkpoint.start(number)
+        known = self.checkpoint.ends.get(number)
+        return known is None and self.next_ends(before, self.end) == before
 
-    def is_done(self, checkpoint: Checkpoint) -> bool:
-        end = len(self.batches) if checkpoint.end is None else checkpoint.end
-        return checkpoint.commits == end
+    def next_ends(self, before: Ends, end: int | None) -> Ends:
+        """Where the batch ends that begins there."""
+        number = before.get(0, 0)
+        return {0: number + 1} if number < self._last(end) else before
+
+    def read(self, before: Ends, ends: Ends) -> Batch:
+        """The rows of the batch, as the query writes them."""
+        return self.batches[before.get(0, 0)]
+
+    def _last(self, end: int | None) -> int:
+        return len(self.batches) if end is None else end
 
     def visible(self) -> list[bytes]:
         """What a read_committed reader has got, sorted."""
@@ -79,9 +97,10 @@ class World:
         for partition in self.cluster.topics[TOPIC].partitions:
             partition.delete_before(partition.end)
 
-    def rows(self, batches: int | None = None) -> list[bytes]:
-        """The rows of the first batches, sorted."""
-        return sorted(row for batch in self.batches[:batches] for part in batch for row in part)
+    def rows(self, ends: Ends | None = None) -> list[bytes]:
+        """What the query writes of the input before these offsets, or of all of it; sorted."""
+        read = self.batches if ends is None else self.batches[: ends[0]]
+        return sorted(row for batch in read for part in batch for row in part)
 
 
 class Judge:
@@ -94,14 +113,14 @@ class Judge:
         """Transactions that had ended when a batch with them was decided."""
         world.cluster.coordinator.on_end = self._at_end_txn
 
-    def batch_is_past(self, number: int) -> None:
+    def batch_is_past(self, ends: Ends) -> None:
         """Spark has written its commit log: each row up to here is visible once, or will be as
         soon as a zombie's open transaction before it has ended."""
         settled = self._world.cluster.topics[TOPIC].settled()
-        expected, seen = self._world.rows(number + 1), Counter(e.value for e in settled)
+        expected, seen = self._world.rows(ends), Counter(e.value for e in settled)
         wrong = {row: seen[row] for row in expected if seen[row] != 1}
         if wrong:
-            self.violations.append(f"the query went past batch {number} with {wrong}")
+            self.violations.append(f"the query went past {ends} with {wrong}")
 
     def at_the_end(self) -> None:
         """No row twice; and all of them if the query has come to the end of its input."""
