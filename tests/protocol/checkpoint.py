@@ -47,6 +47,10 @@ class Checkpoint:
     state: bool = False
     at_ms: int = field(default_factory=lambda: int(time.time() * 1000))
 
+    def delete(self) -> None:
+        """A run that goes on writes its next files below the same path."""
+        self.stream, self.began, self.ends, self.commits = None, {}, {}, set()
+
     @property
     def number(self) -> int:
         """The batch that a run which starts now runs first."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from eos_sink.options import parse_batch_options, parse_options
 from eos_sink.protocol.model import Numbering
-from tests.protocol.scene import Fault, Scene, Strike
+from tests.protocol.scene import OF_SOURCE, Fault, Scene, Strike
 from tests.protocol.world import TOPIC, World
 
 REJECTED = "rejected"
@@ -30,7 +30,8 @@ _KINDS = (
     (Numbering.FOREACH, Numbering.ONCE),
 )
 # Nothing of a user hangs, and its session lives.
-FAULTS = [each for each in Fault if each not in (Fault.KILL_RUN, Fault.LEAVE_CALL, Fault.LEAVE_RUN)]
+_LEFT_OUT = (Fault.KILL_RUN, Fault.LEAVE_CALL, Fault.LEAVE_RUN, *OF_SOURCE)
+FAULTS = [each for each in Fault if each not in _LEFT_OUT]
 
 
 @dataclass(frozen=True)

@@ -59,11 +59,34 @@ class Fault(Enum):
     SECOND_FRAME = "foreachBatch writes a second frame with the same options from now on"
     GROW = "the topic gets another partition"
     NEW_CHECKPOINT = "the query is started with a new checkpoint, when it has stopped"
+    COPY = "somebody copies the checkpoint directory"
+    DELETE = "the checkpoint directory is deleted, also below a run"
+    LOSE_METADATA = "metadata of the checkpoint is deleted"
+    LOSE_OFFSETS = "the offset log of the checkpoint is deleted"
+    LOSE_COMMITS = "the commit log of the checkpoint is deleted"
+    PUT_BACK = "the next start has an old copy of the checkpoint"
+    MOVE = "the next start has the checkpoint at another path"
+    SWITCH = "the next start is without eos.source.group.id, or with it again"
+    EXPIRE_GROUP = "the source's offsets of the group expire"
+    RESET_GROUP = "the source's offsets of the group are reset"
     WEEK = "when no write runs, coordinators forget the ids, and the topic its rows"
 
 
 KILLS = (Fault.KILL_RUN, Fault.KILL_PROCESS)
 ZOMBIES = (Fault.LEAVE_CALL, Fault.LEAVE_RUN)
+OF_SOURCE = (
+    Fault.COPY,
+    Fault.DELETE,
+    Fault.LOSE_METADATA,
+    Fault.LOSE_OFFSETS,
+    Fault.LOSE_COMMITS,
+    Fault.PUT_BACK,
+    Fault.MOVE,
+    Fault.SWITCH,
+    Fault.EXPIRE_GROUP,
+    Fault.RESET_GROUP,
+)
+"""These concern a query that commits the offsets of its source."""
 _BETWEEN = (Fault.OTHER_OPTIONS, Fault.NEW_CHECKPOINT, Fault.WEEK)
 """These happen when a write or a query begins."""
 
@@ -120,6 +143,7 @@ class Scene:
 
     Attributes:
         rival: writes within a call of another session.
+        meddle: does what a fault `OF_SOURCE` says.
         parts: into how many partitions Spark splits rows.
         turns: which of a session's processes Spark uses.
         result_bytes: `spark.driver.maxResultSize`, as far as it is about inlined rows.
@@ -134,6 +158,7 @@ class Scene:
     result_bytes: int | None = None
     gates: list[Gate] = field(default_factory=list)
     rival: Callable[[], None] = lambda: None
+    meddle: Callable[[Fault], None] = lambda _: None
     parts: int = 2
     turns: int = 0
     second_frame: bool = False
@@ -221,6 +246,8 @@ class Scene:
         elif fault is Fault.GROW:
             partitions = cluster.topics[TOPIC].partitions
             partitions.append(PartitionLog(TOPIC, len(partitions)))
+        elif fault in OF_SOURCE:
+            self.meddle(fault)
         elif fault in _BETWEEN:
             self.pending.append(fault)
         elif self._rivals < MOST_RIVALS:

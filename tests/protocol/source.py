@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.options import SinkOptions
@@ -25,7 +25,13 @@ def source_options(**extra: str) -> SinkOptions:
 @dataclass
 class ReadingWorld(World):
     """A world whose input is a topic of two partitions. The query drops rows that begin with a
-    minus, and copies the others."""
+    minus, and copies the others.
+
+    Attributes:
+        accepted: rows that an operator has given up, or lets be repeated.
+    """
+
+    accepted: set[bytes] = field(default_factory=set)
 
     def next_ends(self, before: Ends, end: int | None) -> Ends:
         # Batches of one to three rows of each partition.
@@ -38,7 +44,8 @@ class ReadingWorld(World):
 
     def rows(self, ends: Ends | None = None) -> list[bytes]:
         ends = self.limit({0: 1_000, 1: 1_000}) if ends is None else ends
-        return sorted(row for part in self.read({}, ends) for row in part)
+        read = (row for part in self.read({}, ends) for row in part)
+        return sorted(row for row in read if row not in self.accepted)
 
     def limit(self, asked: Mapping[int, int]) -> Ends:
         """These offsets, or where the partitions end."""
@@ -122,6 +129,12 @@ def reading_world(
         value: of a row, by partition and number.
     """
     world = ReadingWorld([], options=source_options(**extra))
+    produce_input(world, rows, value)
+    return world
+
+
+def produce_input(world: World, rows: int, value: Callable[[int, int], bytes]) -> None:
+    """Add rows to each partition of the input."""
     topic = world.cluster.create_topic(INPUT, 2)
     producer = FakeKafka(world.cluster).producer("input", 60_000)
     producer.init(Deadline(30))
@@ -130,7 +143,6 @@ def reading_world(
         for number in range(rows):
             producer.produce(INPUT, value(partition, number), partition=partition)
     producer.commit(Deadline(30))
-    return world
 
 
 def position(world: World) -> SourcePosition:
@@ -141,4 +153,4 @@ def position(world: World) -> SourcePosition:
 
 def committed(world: World) -> dict[int, int]:
     """The offsets of the group, by partition of the input."""
-    return {place[1]: at for place, at in world.cluster.groups.committed[GROUP].items()}
+    return {place[1]: at for place, at in world.cluster.groups.committed.get(GROUP, {}).items()}

@@ -9,17 +9,20 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TypeVar
 
 from eos_sink.errors import EosSinkError
+from eos_sink.kafka_config.cluster_config import ClusterConfig
+from eos_sink.ops.starting_offsets import find_starting_offsets
 from eos_sink.protocol.model import BatchId, Numbering, Plan, Run, TaskReport
 from eos_sink.spark.remedies import Stage, add_batch_remedy
 from tests.fakes.kafka import FakeKafka
 from tests.fakes.process import Killed, Moment, Process
 from tests.protocol.actor import Actor
-from tests.protocol.checkpoint import Checkpoint, Ends, Progress
+from tests.protocol.checkpoint import INPUT, Checkpoint, Ends, Progress
 from tests.protocol.driver import Driver
 from tests.protocol.scene import Gate, Scene
 
@@ -99,6 +102,22 @@ class Session:
             self.write(batch, world.read(before, ends), spark_run)
             progress.commit()
             world.judge.batch_is_past(ends)
+
+    def find_start(self, given: Mapping[str, str], checkpoint: Checkpoint) -> Ends:
+        """What the program of a query does before it starts it: `eos_sink.starting_offsets`.
+
+        Raises:
+            EosSinkError, Killed, TimeoutError: it has failed.
+        """
+        world, process = self._scene.world, self._new_process()
+
+        def connect(_: ClusterConfig) -> FakeKafka:
+            return FakeKafka(world.cluster, process, log_topic=world.options.log_topic)
+
+        work = partial(find_starting_offsets, given, "earliest", connect, checkpoint)
+        found: dict[str, int] = json.loads(self._call(work))[INPUT]
+        # A negative one stands for the first row.
+        return {int(partition): max(at, 0) for partition, at in found.items()}
 
     def write(self, batch: BatchId, parts: Parts, spark_run: str = "") -> None:
         """One `df.write`, or a batch of a query, with what Spark does after an error.

@@ -28,14 +28,19 @@ _GIVEN = {
 }
 
 
+def given_options(**extra: str) -> dict[str, str]:
+    """As users give them; unless `extra` says otherwise, each task opens a transaction."""
+    return {**_GIVEN, **extra}
+
+
 def options(**extra: str) -> SinkOptions:
-    """Of a query; unless `extra` says otherwise, each task opens a transaction."""
-    return parse_options({**_GIVEN, "eos.id": "story", **extra})
+    """Of a query."""
+    return parse_options(given_options(**{"eos.id": "story", **extra}))
 
 
 def batch_options(**extra: str) -> SinkOptions:
     """Of batch writes, by default like those of a query."""
-    return parse_batch_options({**_GIVEN, **extra}).sink
+    return parse_batch_options(given_options(**extra)).sink
 
 
 @dataclass

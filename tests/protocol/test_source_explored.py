@@ -1,0 +1,130 @@
+"""Whatever becomes of a checkpoint, whoever does as the errors say has each row once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import pytest
+
+from eos_sink.driver.source import SourceReader
+from eos_sink.protocol.model import BatchId, LogRecord, SourcePosition
+from eos_sink.protocol.source_rules import SourceBatch
+from tests.protocol.explore_source import SourcePlot, SourceStory
+from tests.protocol.scene import Fault, Strike
+
+STORIES, LONG = 24, 1_000
+_STEP = 60
+
+
+def play(plot: SourcePlot) -> SourceStory:
+    return SourceStory(plot).play()
+
+
+def at_gates(*faults: Fault, step: int = 1) -> Iterator[SourcePlot]:
+    """The faults at neighbouring gates, at every `step`th one."""
+    for at in range(0, len(play(SourcePlot()).scene.gates), step):
+        yield SourcePlot(tuple(Strike(fault, at + n) for n, fault in enumerate(faults)))
+
+
+def test_without_a_fault_half_of_the_batches_have_transactions_and_nothing_stops() -> None:
+    story = play(SourcePlot())
+    assert (story.violations, story.errors) == ([], Counter())
+    prepared = [bool(each.prepared) for each in story.world.judge.decisions()]
+    assert {True, False} == set(prepared)
+
+
+@pytest.mark.parametrize("step", [_STEP, pytest.param(3, marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "faults",
+    [
+        (Fault.DELETE,),
+        (Fault.DELETE, Fault.KILL_RUN),
+        (Fault.DELETE, Fault.TIME_OUT, Fault.KILL_RUN),
+    ],
+    ids=["runs on", "dies", "dies with its transactions"],
+)
+def test_the_checkpoint_is_deleted_at_each_gate(faults: tuple[Fault, ...], step: int) -> None:
+    stories = map(play, at_gates(*faults, step=step))
+    assert [(each.plot, each.violations) for each in stories if each.violations] == []
+
+
+@pytest.mark.parametrize(
+    ("first", "stories"), [(0, STORIES), pytest.param(10**6, LONG, marks=pytest.mark.long)]
+)
+def test_a_user_who_obeys_has_each_row_once(first: int, stories: int) -> None:
+    for seed in range(first, first + stories):
+        story = play(SourcePlot.of(seed))
+        assert story.violations == [], (seed, story.plot)
+
+
+# --- Defects that the explorer has to find: each is brought back, with plots that may show it.
+
+
+def take_any_start_of_a_new_stream(monkeypatch: pytest.MonkeyPatch) -> Iterator[SourcePlot]:
+    monkeypatch.setattr("eos_sink.driver.source.check_start", lambda *_, **__: None)
+    return at_gates(Fault.COPY, Fault.LOSE_METADATA, Fault.KILL_RUN)
+
+
+def take_the_start_from_the_log(monkeypatch: pytest.MonkeyPatch) -> Iterator[SourcePlot]:
+    read = SourceReader.read
+
+    def trust(reader: SourceReader, record: LogRecord, batch: BatchId) -> SourceBatch:
+        found, known = read(reader, record, batch), record.source
+        if known is None or known.batch.stream != batch.stream:
+            return found
+        return replace(found, start={**found.start, **known.end})
+
+    monkeypatch.setattr(SourceReader, "read", trust)
+    return at_gates(Fault.LOSE_OFFSETS, Fault.KILL_RUN)
+
+
+def keep_the_end_of_a_lost_decision(monkeypatch: pytest.MonkeyPatch) -> Iterator[SourcePlot]:
+    for module in ("protocol.source_rules", "ops.starting_offsets"):
+        name = f"eos_sink.{module}.returns_to_start"
+        monkeypatch.setattr(name, lambda record, *_: record.source)
+    return at_gates(Fault.TIME_OUT, Fault.DELETE, Fault.KILL_RUN)
+
+
+def do_not_write_the_first_position(monkeypatch: pytest.MonkeyPatch) -> Iterator[SourcePlot]:
+    monkeypatch.setattr(SourceReader, "check_first", lambda *_: None)
+    return at_gates(Fault.DELETE, Fault.KILL_RUN)
+
+
+def forget_that_the_option_was_off(monkeypatch: pytest.MonkeyPatch) -> Iterator[SourcePlot]:
+    monkeypatch.setattr(SourcePosition, "after", lambda self, *_: self)
+    for at in range(150, 600, 10):
+        yield SourcePlot(
+            (
+                Strike(Fault.SWITCH, at),
+                Strike(Fault.KILL_RUN, at + 1),
+                Strike(Fault.DELETE, at + 150),
+                Strike(Fault.KILL_RUN, at + 151),
+            )
+        )
+
+
+def leave_the_group(monkeypatch: pytest.MonkeyPatch) -> Iterator[SourcePlot]:
+    monkeypatch.setattr("tests.fakes.producer.FakeProducer.send_group_offsets", lambda *_: None)
+    return iter([SourcePlot()])
+
+
+@pytest.mark.parametrize(
+    "without",
+    [
+        take_any_start_of_a_new_stream,
+        take_the_start_from_the_log,
+        keep_the_end_of_a_lost_decision,
+        do_not_write_the_first_position,
+        forget_that_the_option_was_off,
+        leave_the_group,
+    ],
+)
+def test_a_defect_is_found(
+    without: Callable[[pytest.MonkeyPatch], Iterator[SourcePlot]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = next((s for s in map(play, without(monkeypatch)) if s.violations), None)
+    assert found is not None
+    monkeypatch.undo()
+    assert play(found.plot).violations == []
