@@ -55,11 +55,13 @@ class SourcePlot:
     Attributes:
         keeps: the user keeps a copy of each directory that an error lets him delete.
         resets: a reset of the group is meant.
+        retries: the query is started once more after each error before anybody reads it.
     """
 
     strikes: tuple[Strike, ...] = ()
     keeps: bool = False
     resets: bool = False
+    retries: bool = False
 
     @staticmethod
     def of(seed: int) -> SourcePlot:
@@ -69,7 +71,8 @@ class SourcePlot:
             faults: Sequence[Fault] = chance.choice((tuple(OF_SOURCE), OTHERS))
             strikes.append(Strike(chance.choice(faults), at, chance.choice((-1, 20, 200))))
             at += chance.randrange(chance.choice((2, 12, 100)))
-        return SourcePlot(tuple(strikes), chance.random() < 0.5, chance.random() < 0.5)
+        keeps, resets, retries = (chance.random() < 0.5 for _ in range(3))
+        return SourcePlot(tuple(strikes), keeps, resets, retries)
 
 
 @dataclass
@@ -102,6 +105,7 @@ class SourceStory:
         self.scene.meddle = self._meddle
         self._copies: list[Checkpoint] = []
         self._refusals = 0
+        self._retried = False
         with time_of(self.world):
             self._run_on()
             self.scene.calm()
@@ -128,7 +132,9 @@ class SourceStory:
                 raise run.error
             self.errors[type(run.error).__name__] += 1
             self.scene.heal()
-            self._obey(run.error)
+            self._retried = self.plot.retries and not self._retried
+            if not self._retried:
+                self._obey(run.error)
         self.violations.append(f"{MOST_RUNS} runs did not come to an end: {self.errors}")
 
     def _run_program(self, session: Session) -> None:

@@ -11,8 +11,9 @@ import pytest
 from eos_sink.driver.source import SourceReader
 from eos_sink.protocol.model import BatchId, LogRecord, SourcePosition
 from eos_sink.protocol.source_rules import SourceBatch
+from tests.fakes.process import Moment
 from tests.protocol.explore_source import SourcePlot, SourceStory
-from tests.protocol.scene import Fault, Strike
+from tests.protocol.scene import Fault, Gate, Strike
 
 STORIES, LONG = 24, 1_000
 _STEP = 60
@@ -22,10 +23,20 @@ def play(plot: SourcePlot) -> SourceStory:
     return SourceStory(plot).play()
 
 
-def at_gates(*faults: Fault, step: int = 1) -> Iterator[SourcePlot]:
+def at_gates(*faults: Fault, step: int, retries: bool = False) -> Iterator[SourcePlot]:
     """The faults at neighbouring gates, at every `step`th one."""
     for at in range(0, len(play(SourcePlot()).scene.gates), step):
-        yield SourcePlot(tuple(Strike(fault, at + n) for n, fault in enumerate(faults)))
+        strikes = tuple(Strike(fault, at + n) for n, fault in enumerate(faults))
+        yield SourcePlot(strikes, retries=retries)
+
+
+def after_a_record(*faults: Fault) -> Iterator[SourcePlot]:
+    """The faults right after each record of the log."""
+    written = Gate("log_producer.commit", Moment.AFTER)
+    for at, gate in enumerate(play(SourcePlot()).scene.gates):
+        if gate == written:
+            strikes = (Strike(fault, at + n) for n, fault in enumerate(faults))
+            yield SourcePlot(tuple(strikes))
 
 
 def test_without_a_fault_half_of_the_batches_have_transactions_and_nothing_stops() -> None:
@@ -64,7 +75,7 @@ def test_a_user_who_obeys_has_each_row_once(first: int, stories: int) -> None:
 
 def take_any_start_of_a_new_stream(monkeypatch: pytest.MonkeyPatch) -> Iterator[SourcePlot]:
     monkeypatch.setattr("eos_sink.driver.source.check_start", lambda *_, **__: None)
-    return at_gates(Fault.COPY, Fault.LOSE_METADATA, Fault.KILL_RUN)
+    return after_a_record(Fault.LOSE_METADATA, Fault.KILL_RUN)
 
 
 def take_the_start_from_the_log(monkeypatch: pytest.MonkeyPatch) -> Iterator[SourcePlot]:
@@ -77,19 +88,19 @@ def take_the_start_from_the_log(monkeypatch: pytest.MonkeyPatch) -> Iterator[Sou
         return replace(found, start={**found.start, **known.end})
 
     monkeypatch.setattr(SourceReader, "read", trust)
-    return at_gates(Fault.LOSE_OFFSETS, Fault.KILL_RUN)
+    return at_gates(Fault.LOSE_OFFSETS, Fault.KILL_RUN, retries=True, step=10)
 
 
 def keep_the_end_of_a_lost_decision(monkeypatch: pytest.MonkeyPatch) -> Iterator[SourcePlot]:
     for module in ("protocol.source_rules", "ops.starting_offsets"):
         name = f"eos_sink.{module}.returns_to_start"
         monkeypatch.setattr(name, lambda record, *_: record.source)
-    return at_gates(Fault.TIME_OUT, Fault.DELETE, Fault.KILL_RUN)
+    return after_a_record(Fault.TIME_OUT, Fault.DELETE, Fault.KILL_RUN)
 
 
 def do_not_write_the_first_position(monkeypatch: pytest.MonkeyPatch) -> Iterator[SourcePlot]:
     monkeypatch.setattr(SourceReader, "check_first", lambda *_: None)
-    return at_gates(Fault.DELETE, Fault.KILL_RUN)
+    return iter([SourcePlot()])
 
 
 def forget_that_the_option_was_off(monkeypatch: pytest.MonkeyPatch) -> Iterator[SourcePlot]:
