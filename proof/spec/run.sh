@@ -1,5 +1,5 @@
 #!/bin/bash
-# Model-checks eos.pml: run.sh [short|pairs|live|all]. A row: name ; clean|violation ; flags ; sets.
+# Model-checks eos.pml and offsets.pml: run.sh [short|pairs|live|all]. A row: name ; clean|violation ; flags ; sets.
 # JOBS=2 rows at a time, LIMIT=400 seconds each, MEM=7000 MB each; ONLY=pattern picks rows by name.
 # A row of the pairs may be cut by LIMIT or MEM: that is said, and is no failure. Needs spin and gcc.
 for tool in spin gcc; do
@@ -7,7 +7,7 @@ for tool in spin gcc; do
 done
 cd "$(dirname "$0")" || exit 2
 H=$PWD; MODE=${1:-all}; B=$H/build/${MODE/all/run}; rm -rf "$B"; mkdir -p "$B"
-N=0; J=${JOBS:-2}
+N=0; J=${JOBS:-2}; MODEL=eos.pml
 head_() { N=$((N+1)); HEAD="-- $1"; echo "$HEAD" >"$B/$(printf %03d $N).line"; }
 row() { # name expected flags [sets]
   case " $MODE " in
@@ -23,7 +23,7 @@ one() {
   search=-DSAFETY; how="-E"
   case "$3" in *-DLIVE*) search=-DNFAIR=3; how="-E -a -f -N ${1%%:*}";; esac
   # shellcheck disable=SC2086  # the flags are words
-  spin $3 -a "$H/eos.pml" >spin.out 2>&1 &&
+  spin $3 -a "$H/$MODEL" >spin.out 2>&1 &&
     gcc "$([ "$2" = violation ] && echo -O0 || echo -O2)" $search -DCOLLAPSE -DVECTORSZ=2048 -DMEMLIM="${MEM:-7000}" -o pan pan.c 2>gcc.out ||
     { echo "$1: BUILD FAILED"; return; }
   # shellcheck disable=SC2086
@@ -35,6 +35,7 @@ one() {
   case "$v" in
     '') [ $g = cut ] && w="searched in part" || w=;;
     *"acceptance cycle"*) w="a fair run that never gets there";;
+    *SHOULD_GO_ON*|*damaged*) w="(4) a stop without need";;
     *lost*) w="(4) a transaction is left that holds up readers";;
     *vis*"<2"*) w="(2) two visible copies";; *vis*==1*) w="(3) passed, not visible once";;
     *quiet*) w="(4) a quiet restart fails";; *"res[(i-1)]"*) w="(4) stuck";; *jc*) w="(4) two runs replace each other in turns";;
@@ -208,4 +209,54 @@ row "M_EARLIERNOVOID" clean "$P1 -DOLD -DNDELETE=2 -DM_EARLIERNOVOID"
 row "M_LOSTGONE" violation "$P1 -DOLD -DNDELETE=1 -DM_LOSTGONE" short
 row "M_NOTALLY" violation "$P1 -DOLD -DGROW -DM_NOTALLY" short
 row "M_NOFINGER" violation "$ONE -DOLD -DNONDET -DM_NOFINGER" short
+MODEL=offsets.pml
+head_ "the source's offsets in the decision; a run may crash at any step"
+D="-DR=3 -DNDELETE=1"; T="-DNP=2 -DK=1 -DTOPICS"
+row "offsets" clean "-DR=3" short
+row "offsets, batches without rows, the option off and on" tried "-DR=3 -DFILTER -DNOFF=1"
+row "offsets, the checkpoint is deleted" tried "$D" short
+row "offsets, deleted, transactions expire" tried "$D -DNEXPIRE=2 -DK=2"
+row "offsets, deleted, a start anywhere" tried "$D -DANYSTART -DK=2"
+row "offsets, deleted, two drivers" tried "$D -DNZOMBIE=1 -DK=2"
+row "offsets, deleted, the option off and on" tried "$D -DNOFF=1 -DK=2"
+row "offsets, deleted, the group is reset" tried "$D -DNFOREIGN=1 -DK=2"
+row "offsets, deleted, the group is reset, a command" tried "$D -DNFOREIGN=1 -DNRULE=1 -DK=2"
+row "offsets, deleted, transactions expire, a command" tried "$D -DNEXPIRE=1 -DNRULE=1 -DK=2"
+row "offsets, deleted, a stateful query" tried "$D -DSTATEFUL"
+row "offsets, deleted, a new partition" tried "$D -DNP=2 -DK=1"
+row "offsets, deleted, a new topic" tried "$D $T"
+row "offsets, deleted twice" tried "-DR=3 -DNDELETE=2 -DK=2"
+row "offsets, an old copy of the checkpoint" tried "-DR=3 -DNRESTORE=1 -DK=2"
+row "offsets, deleted, an old copy, transactions expire" tried "$D -DNRESTORE=1 -DNEXPIRE=2 -DK=2"
+row "offsets, half of the checkpoint" tried "-DR=3 -DNHALF=1" short
+row "offsets, half of the checkpoint, batches without rows" tried "-DR=3 -DNHALF=1 -DFILTER"
+row "offsets, a group that another program has used" clean "-DGROUPED"
+row "offsets, a checkpoint of Spark's own sink" clean "-DOWNSINK" short
+row "offsets, two drivers, an old copy: a known limit" violation "-DNZOMBIE=1 -DNRESTORE=1"
+row "reached: the checkpoint is deleted" violation "-DNDELETE=1 -DREACH" short
+row "reached: deleted, transactions expire" violation "-DNDELETE=1 -DNEXPIRE=2 -DREACH"
+row "reached: half of the checkpoint" violation "-DNHALF=1 -DREACH"
+row "reached: a reset, --use record" violation "-DNDELETE=1 -DNFOREIGN=1 -DNRULE=1 -DREACH"
+row "M_GROUPAPART" violation "-DM_GROUPAPART" short
+row "M_TRUSTEND" violation "-DR=3 -DNHALF=1 -DM_TRUSTEND" short
+row "M_GAP" violation "-DR=3 -DFILTER -DNOFF=1 -DM_GAP" short
+row "M_NOMETA" violation "-DNDELETE=1 -DNZOMBIE=1 -DM_NOMETA" short
+row "M_METAFIRST" violation "-DNDELETE=1 -DNZOMBIE=1 -DM_METAFIRST"
+row "M_REPLAYEND" violation "-DNHALF=1 -DFILTER -DM_REPLAYEND"
+row "M_READDED" violation "-DR=3 $T -DM_READDED" short
+row "M_NOCARRY" violation "-DR=3 $T -DM_NOCARRY"
+row "M_STARTLACKS" violation "$D -DNP=2 -DK=2 -DTOPICS -DNEXPIRE=1 -DM_STARTLACKS"
+row "M_NEWPARTITION" violation "-DNDELETE=1 -DNP=2 -DK=2 -DANYSTART -DM_NEWPARTITION"
+row "M_EARLIER" violation "-DNDELETE=1 -DANYSTART -DM_EARLIER" short
+row "M_LATER" violation "-DNDELETE=1 -DANYSTART -DM_LATER" short
+row "M_UNREADABLE" violation "-DNDELETE=1 -DNHALF=1 -DANYSTART -DM_UNREADABLE"
+row "M_PARTLY" violation "-DNDELETE=1 -DNEXPIRE=1 -DM_PARTLY"
+row "M_ENDALWAYS" violation "-DNDELETE=1 -DNEXPIRE=1 -DM_ENDALWAYS"
+row "NO_DROP" violation "-DNDELETE=1 -DNEXPIRE=1 -DNO_DROP"
+row "M_STATEFUL" violation "-DNDELETE=1 -DSTATEFUL -DM_STATEFUL" short
+row "NO_STALE" violation "$D -DNOFF=1 -DNO_STALE"
+row "M_NOPOSITION" violation "-DNDELETE=1 -DNOFF=1 -DM_NOPOSITION"
+row "M_GROUP" violation "-DNDELETE=1 -DNFOREIGN=1 -DM_GROUP"
+row "M_GROUPFIRST" violation "-DGROUPED -DM_GROUPFIRST" short
+row "M_AHEAD" violation "-DOWNSINK -DM_AHEAD" short
 wait; cat "$B"/*.line; ! grep -qE 'UNEXPECTED|BUILD FAILED' "$B"/*.line

@@ -1,4 +1,4 @@
-"""The model, its rows and its page name the same rules."""
+"""The models, their rows and their page name the same rules."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def rules_of_the_model() -> set[str]:
 
 
 def _model() -> str:
-    return (SPEC / "eos.pml").read_text()
+    return "".join((SPEC / name).read_text() for name in ("eos.pml", "offsets.pml"))
 
 
 def test_each_rule_that_the_model_can_take_back_has_a_row() -> None:
