@@ -23,13 +23,13 @@
  *   NZOMBIE    a driver lives on while the next one starts
  *   NOFF       a run has the option switched off
  *   NRULE      an operator's command: offsets --use record|group, resolve
- * What is asserted, unless an operator or a run without the option has accepted otherwise:
- *   (1) no row is visible twice
- *   (2) at the end of the source each row is visible once
- *   (3) after a batch the record's end and the group's offsets are those of the batch
+ * What is asserted, with the numbers of eos.pml, unless an operator or a run without the option has accepted otherwise:
+ *   (2) no row is visible twice
+ *   (3) at the end of the source each row is visible once
  *   (4) a stop has a reason: begun elsewhere, a damaged checkpoint, an unsettled reset, ...; a run alone
  *       with a whole or an empty checkpoint ends without an error
- *   (5) a reset of the group is not overwritten by a new stream
+ *   (5) after a batch the record's end and the group's offsets are those of the batch
+ *   (6) a reset of the group is not overwritten by a new stream
  *   REACH      is the opposite: a run gets to the end of the source, all faults behind it
  * Mutations (-D), one rule taken back each: see run.sh and README.md.
  */
@@ -133,7 +133,7 @@ byte i_, j_; bit lostany, lostall, same, exact;   /* scratch of one step */
 #define ROWS_(F) i_ = 0; do :: i_ < NP -> j_ = 0; do :: j_ < K -> F; j_++ :: else -> break od; i_++ :: else -> break od; i_ = 0; j_ = 0
 #define X_ (i_*K+j_)
 
-inline SHOW() { if :: FILTERED(i_,j_) -> vis[X_] = 1 :: else -> if :: vis[X_] < 2 -> vis[X_]++ :: else fi; assert(accepted || vis[X_] < 2) /* (1) */ fi }
+inline SHOW() { if :: FILTERED(i_,j_) -> vis[X_] = 1 :: else -> if :: vis[X_] < 2 -> vis[X_]++ :: else fi; assert(accepted || vis[X_] < 2) /* (2) */ fi }
 /* settle: an aborted transaction is lost */
 inline SETTLE1() { if :: tx[X_] == OPEN -> tx[X_] = 0; SHOW() :: else fi }
 inline SETTLE() { ROWS_(SETTLE1()); LOOK() }
@@ -311,7 +311,7 @@ inline DECIDE() {
   :: same ->                                  /* without rows only with the option */
      if
      :: opt ->
-        assert(accepted || !foreign || ds == m) /* (5) */;
+        assert(accepted || !foreign || ds == m) /* (6) */;
         foreign = 0;
         p = 0;
         do
@@ -378,7 +378,7 @@ inline COMPLETE1() { if :: tx[X_] == LOST -> SHOW() :: else fi }
 #else
 #define ALONE (!alive[0] && !alive[1] && !alive[2])
 #endif
-inline FINAL1() { assert(accepted || !(SUB(i_)) || j_ < base[i_] || j_ >= LAST || FILTERED(i_,j_) || vis[X_] == 1) /* (2) */ }
+inline FINAL1() { assert(accepted || !(SUB(i_)) || j_ < base[i_] || j_ >= LAST || FILTERED(i_,j_) || vis[X_] == 1) /* (3) */ }
 
 inline DELETE(d) { d.m = 0; d.n = 0; FILL(d.e1,NONE); d.h0 = 0; FILL(d.e0,NONE); d.c = 0; d.hs = 0; FILL(d.src,NONE) }
 inline MOVE(d,f) { d.m = f.m; d.n = f.n; SET(d.e1,f.e1); d.h0 = f.h0; SET(d.e0,f.e0); d.c = f.c; d.hs = f.hs; SET(d.src,f.src) }
@@ -555,7 +555,7 @@ batch:
   atomic { LIVING;
     if :: cp.c == b+1 -> goto fail :: cp.c < b+1 -> cp.c = b+1 :: else fi;
     do
-    :: p < NP -> assert(accepted || !opt || qs != m || qb != b || stale || e[p] == NONE || (pe[p] == e[p] && (foreign || grp[p] == pe[p]))) /* (3) */; p++
+    :: p < NP -> assert(accepted || !opt || qs != m || qb != b || stale || e[p] == NONE || (pe[p] == e[p] && (foreign || grp[p] == pe[p]))) /* (5) */; p++
     :: else -> break
     od;
     p = 0; printf("MSC: run %d writes commits/%d\n", id, b);

@@ -35,7 +35,10 @@ one() {
   case "$v" in
     '') [ $g = cut ] && w="searched in part" || w=;;
     *"acceptance cycle"*) w="a fair run that never gets there";;
-    *SHOULD_GO_ON*|*damaged*) w="(4) a stop without need";;
+    *ndelete*) w="the end of the source";; *accepted*grp*) w="(5) record or group are not at the batch's end";;
+    *accepted*ds==m*) w="(6) a reset is overwritten";;
+    *accepted*vis*"<2"*) w="(2) two visible copies";; *accepted*vis*==1*) w="(3) passed, not visible once";;
+    *accepted*) w="(4) a stop without need";;
     *lost*) w="(4) a transaction is left that holds up readers";;
     *vis*"<2"*) w="(2) two visible copies";; *vis*==1*) w="(3) passed, not visible once";;
     *quiet*) w="(4) a quiet restart fails";; *"res[(i-1)]"*) w="(4) stuck";; *jc*) w="(4) two runs replace each other in turns";;
