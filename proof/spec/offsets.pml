@@ -167,12 +167,14 @@ inline FORGET() { ROWS_(CLEAR1()); FILL(dx,0); FILL(dy,0); ds = 0; db = 0; losta
 #define GROUP_DIFFERS (ANY(GROUP_DIFFERS_))
 /* damaged, or two drivers have used it at once */
 #define DAMAGED (damaged || zombies != NZOMBIE)
+/* a partition that is new to the stream is read from its begin */
+#define BEGIN(q) (cs[q] == NONE -> 0 : cs[q])
 /* every row before the start is visible, or was left out by choice, and none after it */
 inline EXACT1() {
   if
-  :: SUB(i_) && cs[i_] != NONE && cs[i_] < base[i_] -> exact = 0
-  :: SUB(i_) && cs[i_] != NONE && j_ < cs[i_] && j_ >= base[i_] && vis[X_] == 0 -> exact = 0
-  :: SUB(i_) && cs[i_] != NONE && j_ >= cs[i_] && vis[X_] != 0 -> exact = 0
+  :: ce[i_] != NONE && BEGIN(i_) < base[i_] -> exact = 0
+  :: ce[i_] != NONE && j_ < BEGIN(i_) && j_ >= base[i_] && vis[X_] == 0 -> exact = 0
+  :: ce[i_] != NONE && j_ >= BEGIN(i_) && vis[X_] != 0 -> exact = 0
   :: else
   fi }
 /* a stop, and the reason that must be there */
@@ -208,7 +210,7 @@ inline DECIDE1() { if :: IN_BATCH -> WRITE1() :: else fi }
 #ifdef M_REPLAYEND
 #define OTHER_END(q) false
 #else
-#define OTHER_END(q) (SUB(q) && ce[q] != pe[q])
+#define OTHER_END(q) (ce[q] != NONE && ce[q] != pe[q])
 #endif
 inline REPLAY() {
   same = 1; ROWS_(SAME1());
@@ -239,7 +241,6 @@ inline GO_ON() {
   if :: pos && !stale && CONTINUOUS && ANY(MOVED_) -> STOP(DAMAGED) :: else fi;
   if :: pos && ANY(READDED_) -> STOP(resub) :: else fi }
 
-#define BEGIN(q) (cs[q] == NONE -> 0 : cs[q])
 #ifdef M_EARLIER
 #define EARLIER_(q) false
 #else
