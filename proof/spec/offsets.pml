@@ -223,23 +223,24 @@ inline REPLAY() {
 #ifdef M_READDED
 #define READDED_(q) false
 #else
-#define READDED_(q) (ce[q] != NONE && cs[q] == NONE && pe[q] != NONE)
+#define READDED_(q) (ce[q] != NONE && cs[q] == NONE && pe[q] != NONE && pe[q] != 0)
 #endif
-#define MOVED_(q) (cs[q] != NONE && cs[q] != pe[q])
-/* without the option a batch without rows is not decided: the number tells that it was switched off */
+/* without the option a batch without rows is not decided: numbers that were left out tell that it was
+   switched off, and the stream may have gone on since */
 #ifdef M_GAP
-#define CONTINUOUS true
+#define SKIPPED false
 #else
-#define CONTINUOUS (b == db+1)
+#define SKIPPED (b > db+1)
 #endif
+#define MOVED_(q) (cs[q] != NONE && (cs[q] < pe[q] || (cs[q] > pe[q] && !(SKIPPED))))
 inline GO_ON() {
   if :: lostany -> STOP(DAMAGED) :: else fi;
 #ifdef M_TRUSTEND
   if :: pos && !stale && b == db+1 -> SET(cs,pe) :: else fi;
 #endif
   if :: !(READABLE) -> STOP(DAMAGED) :: else fi;
-  if :: pos && !stale && CONTINUOUS && ANY(MOVED_) -> STOP(DAMAGED) :: else fi;
-  if :: pos && ANY(READDED_) -> STOP(resub) :: else fi }
+  if :: pos && !stale && ANY(MOVED_) -> STOP(DAMAGED) :: else fi;
+  if :: pos && !stale && ANY(READDED_) -> STOP(resub) :: else fi }
 
 #ifdef M_EARLIER
 #define EARLIER_(q) false
@@ -352,12 +353,19 @@ inline DECIDE() {
      ROWS_(DECIDE1())
   :: else
   fi }
+#ifdef M_DROPBLIND
+#define DROP_DIFFERS false
+#define DROP_MOVES_(q) true
+#else
+#define DROP_DIFFERS GROUP_DIFFERS
+#define DROP_MOVES_(q) (grp[q] == pe[q])
+#endif
 /* [drop] nothing of the decision is visible: its batch is read again by another stream */
 inline DROP() {
   ex[ds] = db; FORGET();
   p = 0;
   do
-  :: p < NP -> if :: pe[p] != NONE && grp[p] == pe[p] -> grp[p] = START_(p) :: else fi; pe[p] = START_(p); p++
+  :: p < NP -> if :: pe[p] != NONE && DROP_MOVES_(p) -> grp[p] = START_(p) :: else fi; pe[p] = START_(p); p++
   :: else -> break
   od;
   p = 0; qs = 0; printf("MSC: run %d drops the decision; position %d\n", id, pe[0]) }
@@ -502,7 +510,7 @@ batch:
     fi;
     SETTLE();
 #ifndef NO_DROP
-    if :: opt && ds != m && pos && !stale && !state && BACK && !(GROUP_DIFFERS) -> DROP() :: else fi;
+    if :: opt && ds != m && pos && !stale && !state && BACK && !(DROP_DIFFERS) -> DROP() :: else fi;
 #endif
     rep = (ds == m && db == b); early = 0; CLEAN }
 
