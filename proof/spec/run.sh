@@ -215,7 +215,7 @@ row "M_NOFINGER" violation "$ONE -DOLD -DNONDET -DM_NOFINGER" short
 MODEL=offsets.pml
 head_ "the source's offsets in the decision; a run may crash at any step"
 D="-DR=3 -DNDELETE=1"; T="-DNP=2 -DK=1 -DTOPICS"
-row "offsets" clean "-DR=3" short
+row "offsets" clean "-DR=3"
 row "offsets, batches without rows, the option off and on" tried "-DR=3 -DFILTER -DNOFF=1"
 row "offsets, the checkpoint is deleted" tried "$D" short
 row "offsets, deleted, transactions expire" tried "$D -DNEXPIRE=2 -DK=2"
@@ -231,35 +231,36 @@ row "offsets, deleted, a new topic" tried "$D $T"
 row "offsets, deleted twice" tried "-DR=3 -DNDELETE=2 -DK=2"
 row "offsets, an old copy of the checkpoint" tried "-DR=3 -DNRESTORE=1 -DK=2"
 row "offsets, deleted, an old copy, transactions expire" tried "$D -DNRESTORE=1 -DNEXPIRE=2 -DK=2"
-row "offsets, half of the checkpoint" tried "-DR=3 -DNHALF=1" short
+row "offsets, half of the checkpoint" tried "-DR=3 -DNHALF=1"
 row "offsets, half of the checkpoint, batches without rows" tried "-DR=3 -DNHALF=1 -DFILTER"
 row "offsets, a group that another program has used" clean "-DGROUPED"
-row "offsets, a checkpoint of Spark's own sink" clean "-DOWNSINK" short
+row "offsets, a checkpoint of Spark's own sink" clean "-DOWNSINK"
 row "offsets, two drivers, an old copy: a known limit" violation "-DNZOMBIE=1 -DNRESTORE=1"
-row "reached: the checkpoint is deleted" violation "-DNDELETE=1 -DREACH" short
+row "reached: the checkpoint is deleted" violation "-DNDELETE=1 -DREACH"
 row "reached: deleted, transactions expire" violation "-DNDELETE=1 -DNEXPIRE=2 -DREACH"
 row "reached: half of the checkpoint" violation "-DNHALF=1 -DREACH"
 row "reached: a reset, --use record" violation "-DNDELETE=1 -DNFOREIGN=1 -DNRULE=1 -DREACH"
 row "M_GROUPAPART" violation "-DM_GROUPAPART" short
-row "M_TRUSTEND" violation "-DR=3 -DNHALF=1 -DM_TRUSTEND" short
-row "M_GAP" violation "-DR=3 -DFILTER -DNOFF=1 -DM_GAP" short
-row "M_NOMETA" violation "-DNDELETE=1 -DNZOMBIE=1 -DM_NOMETA" short
+row "M_TRUSTEND" violation "-DR=3 -DNHALF=1 -DM_TRUSTEND"
+row "M_GAP" violation "-DR=3 -DFILTER -DNOFF=1 -DM_GAP"
+row "M_NOMETA" violation "-DNDELETE=1 -DNZOMBIE=1 -DM_NOMETA"
 row "M_METAFIRST" violation "-DNDELETE=1 -DNZOMBIE=1 -DM_METAFIRST"
 row "M_REPLAYEND" violation "-DNHALF=1 -DFILTER -DM_REPLAYEND"
-row "M_READDED" violation "-DR=3 $T -DM_READDED" short
+row "M_READDED" violation "-DR=3 $T -DM_READDED"
 row "M_NOCARRY" violation "-DR=3 $T -DM_NOCARRY"
 row "M_STARTLACKS" violation "$D -DNP=2 -DK=2 -DTOPICS -DNEXPIRE=1 -DM_STARTLACKS"
 row "M_NEWPARTITION" violation "-DNDELETE=1 -DNP=2 -DK=2 -DANYSTART -DM_NEWPARTITION"
 row "M_EARLIER" violation "-DNDELETE=1 -DANYSTART -DM_EARLIER" short
-row "M_LATER" violation "-DNDELETE=1 -DANYSTART -DM_LATER" short
+row "M_LATER" violation "-DNDELETE=1 -DANYSTART -DM_LATER"
 row "M_UNREADABLE" violation "-DNDELETE=1 -DNHALF=1 -DANYSTART -DM_UNREADABLE"
 row "M_PARTLY" violation "-DNDELETE=1 -DNEXPIRE=1 -DM_PARTLY"
 row "M_ENDALWAYS" violation "-DNDELETE=1 -DNEXPIRE=1 -DM_ENDALWAYS"
 row "NO_DROP" violation "-DNDELETE=1 -DNEXPIRE=1 -DNO_DROP"
-row "M_STATEFUL" violation "-DNDELETE=1 -DSTATEFUL -DM_STATEFUL" short
+row "M_DROPBLIND" violation "-DNDELETE=1 -DNEXPIRE=1 -DNFOREIGN=1 -DK=2 -DANYSTART -DM_DROPBLIND"
+row "M_STATEFUL" violation "-DNDELETE=1 -DSTATEFUL -DM_STATEFUL"
 row "NO_STALE" violation "$D -DNOFF=1 -DNO_STALE"
 row "M_NOPOSITION" violation "-DNDELETE=1 -DNOFF=1 -DM_NOPOSITION"
 row "M_GROUP" violation "-DNDELETE=1 -DNFOREIGN=1 -DM_GROUP"
-row "M_GROUPFIRST" violation "-DGROUPED -DM_GROUPFIRST" short
+row "M_GROUPFIRST" violation "-DGROUPED -DM_GROUPFIRST"
 row "M_AHEAD" violation "-DOWNSINK -DM_AHEAD" short
 wait; cat "$B"/*.line; ! grep -qE 'UNEXPECTED|BUILD FAILED' "$B"/*.line
