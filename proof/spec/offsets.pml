@@ -629,7 +629,7 @@ proctype Fault() {
   :: atomic { nrule > 0 && grp[0] != NONE && recorded -> nrule--; NOQUIET; owner = 0; accepted = 1; printf("MSC: --use group\n");
        pos = 1; stale = 0; foreign = 0; qs = 0; p = 0;
        do :: p < NP -> if :: grp[p] != NONE -> pe[p] = grp[p] :: else fi; p++ :: else -> break od; p = 0 }
-  :: atomic { nrule > 0 -> LOOK();
+  :: atomic { nrule > 0 -> SETTLE();
        if
        :: lostany -> nrule--; NOQUIET; owner = 0; printf("MSC: resolve\n"); if :: ROWS_(COMPLETE1()) :: accepted = 1 fi; ROWS_(CLEAR1())
        :: else
