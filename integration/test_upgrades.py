@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -363,7 +364,8 @@ def test_a_release_keeps_all_that_a_record_says(site: Path) -> None:
     )
     @given(st.from_type(LogRecord))
     def collect(record: LogRecord) -> None:
-        line = encode(record)
+        # A record with source offsets is refused.
+        line = encode(replace(record, source=None))
         assume(record.prefix and encode(decode(line, "here")) == line)
         records.append(line.decode())
 
