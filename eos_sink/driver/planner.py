@@ -418,6 +418,8 @@ class Planner:
 
             start = returns_to_start(entry.record, decision, found.lost)
             if start is not None and source.stream != source_of(decision.batch):
+                # The group moves with the position: a reset of it must not be overwritten.
+                source.check_copy(entry.record, deadline)
                 entry, found = self._write_source(entry, None, start, deadline), Settlement()
         if not self._source_checked:
             begins = source.check_first(entry.record, spark_started_ms(), deadline)

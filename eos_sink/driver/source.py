@@ -110,6 +110,15 @@ class SourceReader:
             check_bounds(kafka, options, last, now.start, where, deadline)
         return now.moves(record.source)
 
+    def check_copy(self, record: LogRecord, deadline: Deadline) -> None:
+        """Check that the group has the offsets of the log.
+
+        Raises:
+            OperatorNeededError: it has not.
+        """
+        where = self._location
+        check_group(self._kafka, self._options, self._source, record.source, {}, where, deadline)
+
     def check_replay(self, record: LogRecord, batch: BatchId) -> None:
         """Check that a decided batch is repeated with the offsets that it had.
 

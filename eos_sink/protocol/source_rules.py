@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from eos_sink.identity import QueryNames
 from eos_sink.protocol import source_errors
-from eos_sink.protocol.model import BatchId, Decision, LogRecord, SourcePosition
+from eos_sink.protocol.model import BatchId, Decision, LogRecord, Numbering, SourcePosition
 from eos_sink.protocol.values import Offsets, Place
 
 
@@ -44,10 +44,11 @@ class SourceBatch:
 
 
 def is_new_stream(record: LogRecord, batch: BatchId) -> bool:
-    """True if the batch is of another stream than the one that has moved the position last."""
+    """True if the batch is of another stream than the one that has moved the position last, or, if
+    the position is not known, than the latest batch."""
     known = record.source
     if known is None or known.stale:
-        return not record.knows(batch.stream)
+        return _last_stream(record) != batch.stream
     return known.batch.stream != batch.stream
 
 
@@ -64,7 +65,7 @@ def check_start(
     """
     known = record.source
     if known is None or known.stale:
-        if record.knows(now.batch.stream) or not record.decided:
+        if _last_stream(record) in (None, now.batch.stream):
             # Spark's checkpoint has gone on from batch to batch; or it is the first one.
             return
         raise source_errors.unknown_position(names, log, now.batch, known, now.location)
@@ -83,6 +84,13 @@ def check_start(
         raise source_errors.begins_elsewhere(
             names, log, now.batch, known, wrong, now.location, new=not same
         )
+
+
+def _last_stream(record: LogRecord) -> str | None:
+    """The stream of the latest decided batch of a query; None: there is none."""
+    of_query = (Numbering.STREAM, Numbering.FOREACH)
+    streams = [batch.stream for batch in record.decided if batch.numbering in of_query]
+    return streams[-1] if streams else None
 
 
 def new_partitions(known: SourcePosition, now: Offsets) -> list[Place]:

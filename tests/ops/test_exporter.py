@@ -23,8 +23,9 @@ from eos_sink.metrics.names import STEP_SECONDS, Count, Gauge
 from eos_sink.ops.exporter import ReaderDelays, Scraper, write_text
 from tests.fakes.admin import FakeAdmin
 from tests.prometheus.promtool import METRICS, promtool
+from tests.protocol.checkpoint import Checkpoint
 from tests.protocol.driver import Driver, Timed
-from tests.protocol.source import Files, Reader, reading_world
+from tests.protocol.source import Reader, reading_world
 from tests.protocol.world import TOPIC, World, options
 
 # `Timed` has a clock that goes on by a second at each look: of the 60 seconds of a transaction, two
@@ -168,7 +169,7 @@ def test_the_driver_s_own_transaction_is_open_too_and_has_a_timeout_of_its_own(
 
 def test_the_exporter_has_every_metric_of_the_table_and_no_other() -> None:
     world = reading_world()
-    reader = Reader(world, Files(began={0: 0, 1: 0}))
+    reader = Reader(world, Checkpoint(began={0: 0, 1: 0}))
     # What a vote says comes with the next record of its process.
     reader.run()
     reader.run()

@@ -15,8 +15,9 @@ from eos_sink.kafka_config.acls import Resource
 from eos_sink.ops.documents import query_document
 from eos_sink.ops.exporter import Scrape
 from tests.ops.operator import Eye
+from tests.protocol.checkpoint import INPUT, Checkpoint
 from tests.protocol.driver import Driver
-from tests.protocol.source import GROUP, INPUT, Files, Reader, reading_world
+from tests.protocol.source import GROUP, Reader, ReadingWorld, reading_world
 from tests.protocol.world import World, options
 
 ROWS = 8
@@ -24,13 +25,13 @@ REACH = ("--bootstrap-server", "kafka:9092")
 
 
 @pytest.fixture
-def world() -> World:
+def world() -> ReadingWorld:
     return reading_world(ROWS)
 
 
 @pytest.fixture
-def reader(world: World) -> Reader:
-    return Reader(world, Files(began={0: 0, 1: 0}))
+def reader(world: ReadingWorld) -> Reader:
+    return Reader(world, Checkpoint(began={0: 0, 1: 0}))
 
 
 def show(eye: Eye, world: World) -> tuple[Report, dict[tuple[str, ...], float]]:

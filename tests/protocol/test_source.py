@@ -328,6 +328,13 @@ class TestALostDecision:
         refuse(reader)
         assert committed(reader.world) == {0: 1, 1: 1}
 
+    def test_a_reset_of_the_group_is_not_overwritten(self, reader: Reader) -> None:
+        self.lose(reader, 0, 1)
+        reader.world.cluster.groups.commit_offsets(GROUP, {(INPUT, 0): 2})
+        reader.new_checkpoint({0: 1, 1: 1})
+        refuse(reader)
+        assert committed(reader.world) == {0: 2, 1: 3}
+
     def test_its_own_checkpoint_writes_it_again(self, reader: Reader) -> None:
         self.lose(reader, 0, 1)
         reader.restart()
@@ -423,6 +430,17 @@ class TestTheOption:
         reader.run()
         assert committed(reader.world) == {0: 4, 1: 4}
         assert not position(reader.world).stale
+
+    def test_an_older_checkpoint_does_not_make_a_stale_position_known(self, reader: Reader) -> None:
+        reader.run()
+        on, old = reader.world.options, reader.files
+        reader.new_checkpoint({0: 1, 1: 1})
+        reader.run()
+        reader.world.options = options()
+        reader.restart()
+        reader.run()
+        reader.world.options = on
+        refuse(Reader(reader.world, old))
 
     def test_writes_of_jobs_leave_the_position(self, reader: Reader) -> None:
         reader.run()

@@ -23,7 +23,8 @@ from tests.fakes.cluster import FakeCluster
 from tests.fakes.kafka import LOG_TOPIC
 from tests.fakes.process import Moment
 from tests.ops.doctor.cases import CLUSTER, written
-from tests.protocol.source import GROUP, INPUT, Files, Reader, reading_world
+from tests.protocol.checkpoint import INPUT, Checkpoint
+from tests.protocol.source import GROUP, Reader, reading_world
 
 SUBJECT = Subject(replace(CLUSTER, log_topic=LOG_TOPIC), topics=("out",))
 NO_ANSWER = Unseen("No broker answers")
@@ -53,7 +54,7 @@ def look(admin: FakeAdmin, subject: Subject = SUBJECT) -> Facts:
 
 def test_the_source_is_that_of_the_options_else_that_of_the_latest_record() -> None:
     world = reading_world()
-    reader = Reader(world, Files(began={0: 0, 1: 0}))
+    reader = Reader(world, Checkpoint(began={0: 0, 1: 0}))
     reader.run()
     admin, names = FakeAdmin(world.cluster), world.options.names
     world.cluster.create_topic("__consumer_offsets")
