@@ -259,8 +259,9 @@ class SourceStory:
         if not accepted:
             self.world.judge.at_the_end()
         self.violations += self.world.judge.violations
-        first = next(each for each in log(self.world) if each.source is not None)
-        if first.decision and first.source and first.decision.batch == first.source.batch:
+        # What was decided without the option stops a new checkpoint until the position is known.
+        first = next(each for each in log(self.world) if each.source or each.decision)
+        if first.decision and first.source:
             self.violations.append("the log did not know the position before the first rows")
         ends = self.world.limit({0: 1_000, 1: 1_000})
         if committed(self.world) != ends:
