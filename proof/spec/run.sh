@@ -250,7 +250,7 @@ row "M_READDED" violation "-DR=3 $T -DM_READDED"
 row "M_NOCARRY" violation "-DR=3 $T -DM_NOCARRY"
 row "M_STARTLACKS" violation "$D -DNP=2 -DK=1 -DTOPICS -DNEXPIRE=1 -DM_STARTLACKS"
 row "M_NEWPARTITION" violation "-DNDELETE=1 -DNP=2 -DK=2 -DANYSTART -DM_NEWPARTITION"
-row "M_EARLIER" violation "-DNDELETE=1 -DANYSTART -DM_EARLIER" short
+row "M_EARLIER" violation "-DNDELETE=1 -DANYSTART -DM_EARLIER"
 row "M_LATER" violation "-DNDELETE=1 -DANYSTART -DM_LATER"
 row "M_UNREADABLE" violation "-DNDELETE=1 -DNHALF=1 -DANYSTART -DM_UNREADABLE"
 row "M_PARTLY" violation "-DNDELETE=1 -DNEXPIRE=1 -DM_PARTLY"
@@ -262,5 +262,5 @@ row "NO_STALE" violation "$D -DNOFF=1 -DNO_STALE"
 row "M_NOPOSITION" violation "-DNDELETE=1 -DNOFF=1 -DM_NOPOSITION"
 row "M_GROUP" violation "-DNDELETE=1 -DNFOREIGN=1 -DM_GROUP"
 row "M_GROUPFIRST" violation "-DGROUPED -DM_GROUPFIRST"
-row "M_AHEAD" violation "-DOWNSINK -DM_AHEAD" short
+row "M_AHEAD" violation "-DOWNSINK -DM_AHEAD"
 wait; cat "$B"/*.line; ! grep -qE 'UNEXPECTED|BUILD FAILED' "$B"/*.line
