@@ -13,7 +13,7 @@ from pathlib import Path
 
 from proof.chaos.chaos_page import render_chaos_page
 from proof.chaos.figures import Figures, figures
-from proof.chaos.kinds import Master
+from proof.chaos.kinds import Input, Master
 from proof.chaos.result import Settings
 from proof.chaos.run import run
 
@@ -28,6 +28,7 @@ def main() -> int:
     parser.add_argument("--rate", type=int, default=400, help="rows a second")
     parser.add_argument("--most", type=int, help="faults at most")
     parser.add_argument("--masters", nargs="+", default=[each.value for each in Master])
+    parser.add_argument("--input", default="files", choices=[each.value for each in Input])
     parser.add_argument("--out", type=Path, help="a new directory; by default in chaos-report")
     given = parser.parse_args()
     # A shell's background job ignores SIGINT, and a CI that runs out of patience sends SIGTERM.
@@ -45,6 +46,7 @@ def main() -> int:
         rate=given.rate,
         masters=tuple(Master(each) for each in given.masters),
         most=given.most,
+        source=Input(given.input),
     )
     result = run(settings)
     write(home, figures(result))

@@ -14,6 +14,8 @@ from typing import Any
 from eos_sink_lab.testing.faults import DIRECTORY_VARIABLE, TIMELINE_VARIABLE
 from eos_sink_lab.testing.java import spark_environment
 from eos_sink_lab.testing.process_tree import ProcessTree, find_last_error
+from eos_sink_lab.testing.spark_jars import spark_kafka_jars
+from eos_sink_lab.testing.waiting import to_stderr
 from integration.standalone import StandaloneCluster
 from proof.chaos.kinds import Master
 
@@ -126,6 +128,9 @@ class Command:
         spark = dict(_SPARK)
         spark["spark.local.dir"] = str(self._scratch)
         spark["spark.sql.warehouse.dir"] = str(self._scratch / "warehouse")
+        if self._query["input"] is None:
+            jars = f"{spark_kafka_jars(to_stderr)}/*"
+            spark |= {f"spark.{each}.extraClassPath": jars for each in ("driver", "executor")}
         if self._cluster is None:
             spark["spark.master"] = "local[2]"
         else:

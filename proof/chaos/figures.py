@@ -26,6 +26,7 @@ def figures(result: Result) -> Figures:
         "good": result.good,
         "seed": result.settings.seed,
         "rate": result.settings.rate,
+        "input": result.settings.source.value,
         "masters": [master.value for master in result.settings.masters],
         "began": round(result.began, 3),
         "minutes": round((result.ended - result.began) / 60, 1),
@@ -41,6 +42,7 @@ def figures(result: Result) -> Figures:
         "by_kind": by_kind(result.outcomes),
         "by_point": by_point(result.outcomes),
         "stops": _stops(result.events),
+        "replaced": dict(Counter(_why(e) for e in result.events if e["what"] == "replaced")),
         "recovery_s": {
             "kills": len(splits),
             "total": summarize(split.total_s for split in splits),

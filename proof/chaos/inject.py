@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from proof.chaos import on_cluster, on_driver, on_transactions
+from proof.chaos import on_checkpoint, on_cluster, on_driver, on_transactions
 from proof.chaos.kinds import Kind
 from proof.chaos.scene import Injected, Scene
 from proof.chaos.schedule import Fault
@@ -36,6 +36,12 @@ INJECT: dict[Kind, Callable[[Scene, Fault], Injected]] = {
     Kind.CUT_ANSWERS: on_cluster.cut,
     Kind.RESET: on_cluster.reset,
     Kind.DELAY: on_cluster.delay,
+    Kind.LOSE_RUNNING: on_checkpoint.lose_running,
+    Kind.LOSE_KILLED: on_checkpoint.lose_killed,
+    Kind.LOSE_EXPIRED: on_checkpoint.lose_expired,
+    Kind.RESTORE_OLD: on_checkpoint.restore_old,
+    Kind.MOVE_CHECKPOINT: on_checkpoint.move,
+    Kind.HALVE_CHECKPOINT: on_checkpoint.halve,
 }
 
 

@@ -37,6 +37,12 @@ class Kind(Enum):
     CUT_ANSWERS = "a broker's answers cut"
     RESET = "connections to a broker reset"
     DELAY = "network to a broker delayed"
+    LOSE_RUNNING = "checkpoint deleted while the query runs"
+    LOSE_KILLED = "driver killed, its checkpoint deleted"
+    LOSE_EXPIRED = "decided transactions time out, the checkpoint is deleted"
+    RESTORE_OLD = "driver killed, an old copy of its checkpoint restored"
+    MOVE_CHECKPOINT = "driver killed, its checkpoint moved to another path"
+    HALVE_CHECKPOINT = "driver killed, half of its checkpoint deleted"
 
 
 class Master(Enum):
@@ -46,10 +52,29 @@ class Master(Enum):
     STANDALONE = "standalone"
 
 
+class Input(Enum):
+    """What the query reads."""
+
+    FILES = "files"
+    TOPIC = "topic"
+    """With its offsets in the decision; the faults are those of its checkpoint."""
+
+
 KILLS = frozenset({Kind.KILL_DRIVER, Kind.KILL_DRIVER_ANYTIME, Kind.KILL_JVM})
 """The driver dies and is restarted at once: the recoveries that are measured."""
 
-DRIVER_DIES = KILLS | {Kind.TIMEOUT_DECIDED, Kind.TIMEOUT_OPEN}
+OF_THE_CHECKPOINT = frozenset(
+    {
+        Kind.LOSE_RUNNING,
+        Kind.LOSE_KILLED,
+        Kind.LOSE_EXPIRED,
+        Kind.RESTORE_OLD,
+        Kind.MOVE_CHECKPOINT,
+        Kind.HALVE_CHECKPOINT,
+    }
+)
+
+DRIVER_DIES = KILLS | OF_THE_CHECKPOINT | {Kind.TIMEOUT_DECIDED, Kind.TIMEOUT_OPEN}
 
 IN_THE_CLUSTER = (
     Kind.KILL_BROKER,
@@ -143,6 +168,7 @@ def points_for(kind: Kind) -> tuple[FaultPoint, ...]:
     by_role = {
         Kind.KILL_PLANNER: "planner",
         Kind.KILL_COMMITTER: "committer",
+        Kind.LOSE_KILLED: "committer",
         Kind.KILL_TASK: "task",
         Kind.KILL_EXECUTOR: "task",
     }

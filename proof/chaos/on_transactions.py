@@ -23,7 +23,8 @@ def late_task(scene: Scene, fault: Fault) -> Injected:
     return Injected(at, facts={"partition": partition})
 
 
-def _time_out(scene: Scene, point: FaultPoint) -> Injected:
+def time_out(scene: Scene, point: FaultPoint) -> Injected:
+    """Kill the driver, and start no other until its transactions have expired."""
     with scene.supervisor.held():
         at = scene.strike(point, Action.KILL_ALL)
         gone = scene.supervisor.until(lambda: not scene.open_transactions(), _TIMES_OUT_WITHIN_S)
@@ -31,11 +32,11 @@ def _time_out(scene: Scene, point: FaultPoint) -> Injected:
 
 
 def timeout_decided(scene: Scene, fault: Fault) -> Injected:  # noqa: ARG001
-    return _time_out(scene, FaultPoint.COMMITTER_WRITE_AFTER)
+    return time_out(scene, FaultPoint.COMMITTER_WRITE_AFTER)
 
 
 def timeout_open(scene: Scene, fault: Fault) -> Injected:  # noqa: ARG001
-    return _time_out(scene, FaultPoint.COMMITTER_VOTE_BEFORE)
+    return time_out(scene, FaultPoint.COMMITTER_VOTE_BEFORE)
 
 
 def end_session(scene: Scene, fault: Fault) -> Injected:

@@ -1,4 +1,4 @@
-"""The query under test, an ordinary program: it reads files of numbered rows and writes to Kafka.
+"""The query under test, an ordinary program: it reads numbered rows and writes to Kafka.
 
     python -m proof.chaos.program config.json
 
@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.streaming import StreamingQuery
 
+import eos_sink
 from eos_sink_lab.testing import FaultyDataSource
 
 STOPPED = 3
@@ -32,8 +33,22 @@ def session(settings: dict[str, str]) -> SparkSession:
 
 
 def start(spark: SparkSession, config: dict[str, Any]) -> StreamingQuery:
-    """Start the query: one task writes all rows of a key, in order, to one partition. The first
-    task gets few rows: most of its keys' rows have another key."""
+    """Start the query: one task writes all rows of a key, in order, to one partition."""
+    records = read_files(spark, config) if config["input"] else read_topic(spark, config)
+    return records.writeStream.format("kafka-eos").options(**config["options"]).start()
+
+
+def read_topic(spark: SparkSession, config: dict[str, Any]) -> DataFrame:
+    """Rows as they are: a partition of the source is a task."""
+    options = config["options"]
+    reader = spark.readStream.format("kafka").options(**options)
+    reader = reader.option("kafka.isolation.level", "read_committed")
+    reader = reader.option("startingOffsets", eos_sink.starting_offsets(options))
+    return reader.load().select("key", "value")
+
+
+def read_files(spark: SparkSession, config: dict[str, Any]) -> DataFrame:
+    """The first task gets few rows: most of its keys' rows have another key."""
     lines = (
         spark.readStream.format("text")
         .option("maxFilesPerTrigger", 1)  # one file, one micro-batch
@@ -44,8 +59,7 @@ def start(spark: SparkSession, config: dict[str, Any]) -> StreamingQuery:
     # As `repartition` does.
     is_first = sf.pmod(sf.hash(key), sf.lit(config["tasks"])) == 0
     key = sf.when(is_first & (row % _FEW != 0), _OTHER_KEY).otherwise(key).alias("key")
-    records = lines.select(key, "value").repartition(config["tasks"], "key")
-    return records.writeStream.format("kafka-eos").options(**config["options"]).start()
+    return lines.select(key, "value").repartition(config["tasks"], "key")
 
 
 def main() -> int:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from eos_sink_lab.testing.topic_audit import Audit
-from proof.chaos.kinds import Master
+from proof.chaos.kinds import Input, Master
 from proof.chaos.recovery import Split
 from proof.chaos.schedule import Fault, Step
 from proof.chaos.watch import Second
@@ -24,6 +24,7 @@ class Settings:
         rate: rows per second.
         masters: where drivers run, in turns.
         most: stop after so many steps; None: no limit.
+        source: what the query reads.
     """
 
     home: Path
@@ -32,6 +33,7 @@ class Settings:
     rate: int
     masters: tuple[Master, ...]
     most: int | None = None
+    source: Input = Input.FILES
 
 
 @dataclass(frozen=True)

@@ -16,10 +16,12 @@ from eos_sink_lab.testing.topic_audit import Checker, audit, json_field
 from eos_sink_lab.testing.topic_scan import Offsets, ReaderError, Source
 from eos_sink_lab.testing.watchdog import Watchdog
 from integration.standalone import StandaloneCluster
+from proof.chaos.checkpoint import Checkpoint
 from proof.chaos.drivers import Command
 from proof.chaos.feeder import Feeder
+from proof.chaos.inbox import FileInbox, Inbox, TopicInbox
 from proof.chaos.journal import Journal
-from proof.chaos.kinds import Master
+from proof.chaos.kinds import Input, Master
 from proof.chaos.result import OnDisk, Outcome, Result, Settings, describe_outcome, describe_step
 from proof.chaos.scene import Scene
 from proof.chaos.schedule import Step, schedule
@@ -37,6 +39,18 @@ _TRANSACTION_TIMEOUT_MS = 60_000
 _STEP_TIMEOUT_MS = 60_000
 # In a batch of a second the first task has less, each of the others more.
 _INLINE_BYTES = 4_000
+_SOURCE = "chaos-source"
+_SOURCE_PARTITIONS = 3
+# With a topic as input, all tasks of a batch have less, or all have more.
+_FEW_ROWS = 30
+_SOURCE_OPTIONS = {
+    "subscribe": _SOURCE,
+    "eos.id": "chaos",
+    "eos.source.group.id": "chaos-readers",
+    "eos.inline.bytes": "2000",
+    # So that many transactions can expire.
+    "eos.transaction.timeout.ms": "30000",
+}
 _FIRST_ROW_WITHIN_S = 360.0
 _ENDS_WITHIN_S = 360.0
 _AUDIT_S = 600.0
@@ -78,10 +92,11 @@ class _Run:
         self._checker = Checker(source, json_field("row"))
         stack.callback(self._checker.close)
         watch = Watch(self._checker)
-        self._feeder = Feeder(
-            home / "input", home / "hidden", settings.rate, _FEED_EVERY_S, lambda: watch.whole
-        )
-        self._supervisor = Supervisor(home / "lives", self._command, journal)
+        self._checkpoint = Checkpoint(home)
+        few = _FEW_ROWS if self._reads_topic else None
+        self._feeder = Feeder(self._inbox(), settings.rate, _FEED_EVERY_S, lambda: watch.whole, few)
+        replace = self._checkpoint.replace_after
+        self._supervisor = Supervisor(home / "lives", self._command, journal, replace)
         stack.callback(self._supervisor.close)
         self._offsets = Offsets(source)
         self._spark: StandaloneCluster | None = None
@@ -95,17 +110,30 @@ class _Run:
             supervisor=self._supervisor,
             watch=watch,
             journal=journal,
+            checkpoint=self._checkpoint,
         )
+
+    @property
+    def _reads_topic(self) -> bool:
+        return self._settings.source is Input.TOPIC
+
+    def _inbox(self) -> Inbox:
+        if self._reads_topic:
+            self._kafka.create_topic(_SOURCE, partitions=_SOURCE_PARTITIONS)
+            return TopicInbox(self._kafka.direct_servers, _SOURCE, _KEYS)
+        home = self._settings.home
+        return FileInbox(home / "input", home / "hidden")
 
     @property
     def _options(self) -> dict[str, str]:
         return {
             "kafka.bootstrap.servers": self._kafka.bootstrap_servers,
             "topic": _TOPIC,
-            "checkpointLocation": str(self._settings.home / "checkpoint"),
+            "checkpointLocation": str(self._checkpoint.path),
             "eos.transaction.timeout.ms": str(_TRANSACTION_TIMEOUT_MS),
             "eos.step.timeout.ms": str(_STEP_TIMEOUT_MS),
             "eos.inline.bytes": str(_INLINE_BYTES),
+            **(_SOURCE_OPTIONS if self._reads_topic else {}),
         }
 
     def go(self) -> Result:
@@ -140,7 +168,7 @@ class _Run:
             )
 
     def _steps(self) -> Iterator[Step]:
-        for step in schedule(self._settings.seed, self._settings.masters):
+        for step in schedule(self._settings.seed, self._settings.masters, self._settings.source):
             if step.number == self._settings.most:
                 return
             yield step
@@ -198,7 +226,7 @@ class _Run:
     def _command(self, master: Master) -> Command:
         home = self._settings.home
         query = {
-            "input": str(home / "input"),
+            "input": None if self._reads_topic else str(home / "input"),
             "keys": _KEYS,
             "tasks": _TASKS,
             "options": self._options,

@@ -13,6 +13,7 @@ from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.options import SinkOptions
 from eos_sink_lab.testing import Action, FaultPoint, Faults, KafkaCluster, KafkaNode
+from proof.chaos.checkpoint import Checkpoint
 from proof.chaos.journal import Journal
 from proof.chaos.kinds import Prelude, prelude_of
 from proof.chaos.supervisor import Supervisor
@@ -60,6 +61,7 @@ class Scene:
         supervisor: runs the driver.
         watch: the reader.
         journal: records events.
+        checkpoint: of the query.
     """
 
     kafka: KafkaCluster
@@ -70,6 +72,7 @@ class Scene:
     supervisor: Supervisor
     watch: Watch
     journal: Journal
+    checkpoint: Checkpoint
 
     def broker(self, target: int) -> KafkaNode:
         return self.kafka.brokers[target % len(self.kafka.brokers)]

@@ -12,7 +12,15 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from eos_sink_lab.testing import FaultPoint
-from proof.chaos.kinds import DURATIONS, IN_THE_CLUSTER, Kind, Master, points_for
+from proof.chaos.kinds import (
+    DURATIONS,
+    IN_THE_CLUSTER,
+    OF_THE_CHECKPOINT,
+    Input,
+    Kind,
+    Master,
+    points_for,
+)
 
 T = TypeVar("T")
 
@@ -32,6 +40,10 @@ _COPIES: dict[Kind, int] = dict.fromkeys(Kind, 1) | {
     Kind.KILL_BROKER: 2,
     Kind.PAUSE_BROKER: 2,
     Kind.KILL_EXECUTOR: 3,
+    Kind.LOSE_RUNNING: 2,
+    Kind.LOSE_KILLED: 6,
+    Kind.RESTORE_OLD: 2,
+    Kind.HALVE_CHECKPOINT: 3,
 }
 
 
@@ -71,15 +83,18 @@ class Step:
     master: Master
 
 
-def schedule(seed: int, masters: Sequence[Master] = tuple(Master)) -> Iterator[Step]:
+def schedule(
+    seed: int, masters: Sequence[Master] = tuple(Master), source: Input = Input.FILES
+) -> Iterator[Step]:
     """The steps of a run; a run takes as many as it has time for.
 
     Args:
         seed: the same seed gives the same steps.
         masters: what drivers run on, in turns.
+        source: what the query reads.
     """
     chance = random.Random(seed)
-    deal = _Dealer(chance)
+    deal = _Dealer(chance, source)
     number = 0
     while True:
         for master in masters:
@@ -96,12 +111,12 @@ def schedule(seed: int, masters: Sequence[Master] = tuple(Master)) -> Iterator[S
 class _Dealer:
     """Shuffled decks, each dealt to its end before it is shuffled again."""
 
-    def __init__(self, chance: random.Random) -> None:
-        self._chance = chance
+    def __init__(self, chance: random.Random, source: Input) -> None:
+        self._chance, self._source = chance, source
         self._decks: dict[object, list[object]] = {}
 
     def kind(self, master: Master) -> Kind:
-        return self._next(master, lambda: _kinds(master))
+        return self._next(master, lambda: _kinds(master, self._source))
 
     def point(self, kind: Kind) -> FaultPoint | None:
         points = points_for(kind)
@@ -115,8 +130,9 @@ class _Dealer:
         return deck.pop()  # type: ignore[return-value]
 
 
-def _kinds(master: Master) -> list[Kind]:
+def _kinds(master: Master, source: Input) -> list[Kind]:
     without = {Kind.KILL_EXECUTOR} if master is Master.LOCAL else set()
+    without |= OF_THE_CHECKPOINT if source is Input.FILES else set(Kind) - OF_THE_CHECKPOINT
     return [kind for kind, copies in _COPIES.items() if kind not in without for _ in range(copies)]
 
 

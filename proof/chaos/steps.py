@@ -36,6 +36,7 @@ class Performer:
         scene = self._scene
         scene.supervisor.pause(step.rest_s)
         scene.supervisor.master = step.master
+        scene.checkpoint.may_stop = False
         outcome = Outcome(step, scene.supervisor.wait_life().number)
         try:
             for fault in step.faults:

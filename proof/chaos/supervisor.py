@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from operator import itemgetter
 from pathlib import Path
 
-from proof.chaos.drivers import Life, MakeCommand
+from proof.chaos.drivers import End, Life, MakeCommand
 from proof.chaos.journal import Journal
 from proof.chaos.kinds import Master
 
@@ -24,6 +24,7 @@ class Supervisor:
         home: gets a directory for each driver.
         make: returns the command for a driver.
         journal: records events.
+        replace: does what the error of a driver says, if a fault explains it; returns whether.
 
     Attributes:
         master: where the next driver runs.
@@ -32,8 +33,14 @@ class Supervisor:
         flaws: drivers that ended in a way that no fault explains.
     """
 
-    def __init__(self, home: Path, make: MakeCommand, journal: Journal) -> None:
-        self._home, self._make, self._journal = home, make, journal
+    def __init__(
+        self,
+        home: Path,
+        make: MakeCommand,
+        journal: Journal,
+        replace: Callable[[End], bool] = lambda _: False,
+    ) -> None:
+        self._home, self._make, self._journal, self._replace = home, make, journal, replace
         self._held = False
         self.lives: list[Life] = []
         self._not_before = 0.0
@@ -134,7 +141,9 @@ class Supervisor:
         said = f": {end.error or end.text[:90]}" if end.text else ""
         self._journal.note("end", life=life.number, code=end.code, error=end.error, text=end.text)
         self._journal.say(f"    driver {life.number} ended with {end.code}{said}")
-        if end.needs_a_person or end.error == "SupersededError":
+        if self._replace(end):
+            self._journal.note("replaced", say="    a new checkpoint", error=end.error)
+        elif end.needs_a_person or end.error == "SupersededError":
             self.flaws.append(f"driver {life.number}: {end.text}")
         if end.text:
             self._not_before = time.monotonic() + _PAUSE_AFTER_ERROR_S

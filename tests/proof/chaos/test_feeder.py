@@ -9,6 +9,7 @@ from pathlib import Path
 from eos_sink.kafka.deadline import Deadline
 from eos_sink_lab.testing.waiting import wait_until
 from proof.chaos.feeder import Feeder
+from proof.chaos.inbox import FileInbox
 
 
 def rows_of(directory: Path) -> list[int]:
@@ -20,7 +21,8 @@ def rows_of(directory: Path) -> list[int]:
 
 
 def test_files_hold_every_row_once_in_order(tmp_path: Path) -> None:
-    feeder = Feeder(tmp_path / "in", tmp_path / "hidden", 1000, 0.1, lambda: feeder.rows)
+    inbox = FileInbox(tmp_path / "in", tmp_path / "hidden")
+    feeder = Feeder(inbox, 1000, 0.1, lambda: feeder.rows)
     feeder.start()
     wait_until(lambda: feeder.rows > 500, Deadline(30), "500 rows are fed")
     feeder.stop()
@@ -30,7 +32,8 @@ def test_files_hold_every_row_once_in_order(tmp_path: Path) -> None:
 
 def test_a_query_that_is_behind_finds_one_file_and_later_all_rows(tmp_path: Path) -> None:
     visible = 0
-    feeder = Feeder(tmp_path / "in", tmp_path / "hidden", 1000, 0.05, lambda: visible)
+    inbox = FileInbox(tmp_path / "in", tmp_path / "hidden")
+    feeder = Feeder(inbox, 1000, 0.05, lambda: visible)
     began = time.time()
     feeder.start()
     wait_until(lambda: time.time() - began > 1, Deadline(30), "a second is over")

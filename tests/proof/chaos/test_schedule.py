@@ -12,8 +12,10 @@ from proof.chaos.kinds import (
     DURATIONS,
     IN_THE_CLUSTER,
     NOT_AIMED_AT,
+    OF_THE_CHECKPOINT,
     PRELUDES,
     Family,
+    Input,
     Kind,
     Master,
     family_of,
@@ -37,7 +39,13 @@ def test_what_is_drawn_first_does_not_depend_on_how_much_is_drawn() -> None:
 
 def test_every_kind_has_its_turn_within_an_hour_or_so() -> None:
     struck = {fault.kind for step in steps(1, 100) for fault in step.faults}
-    assert struck == set(Kind)
+    assert struck == set(Kind) - OF_THE_CHECKPOINT
+
+
+def test_only_a_query_that_reads_a_topic_loses_its_checkpoint() -> None:
+    run = islice(schedule(1, [Master.LOCAL], Input.TOPIC), 40)
+    struck = {fault.kind for step in run for fault in step.faults}
+    assert struck == OF_THE_CHECKPOINT | {Kind.KILL_DRIVER}
 
 
 def test_drivers_are_killed_at_every_point_before_any_point_has_its_second_turn() -> None:
