@@ -14,17 +14,25 @@ from typing import Any
 
 from bench.pages.publication import replace_between, table
 from proof.chaos.chaos_page import plot_latency, plot_recoveries, plot_throughput
+from proof.chaos.kinds import Input
 
 Figures = dict[str, Any]
 
 _PAGE = Path(__file__).parents[2] / "docs" / "chaos.md"
-_BEGIN, _END = "<!-- figures: python -m proof.chaos.publish -->", "<!-- end of figures -->"
+_MARKS = {
+    Input.FILES: ("<!-- figures: python -m proof.chaos.publish -->", "<!-- end of figures -->"),
+    Input.TOPIC: (
+        "<!-- figures of checkpoints: python -m proof.chaos.publish -->",
+        "<!-- end of figures of checkpoints -->",
+    ),
+}
 
 
 def main() -> int:
     figures = json.loads(Path(sys.argv[1]).read_text())
-    _PAGE.write_text(replace_between(_PAGE.read_text(), _BEGIN, _END, lines(figures)))
-    for name, draw in PLOTS.items():
+    source = Input(figures["input"])
+    _PAGE.write_text(replace_between(_PAGE.read_text(), *_MARKS[source], lines(figures)))
+    for name, draw in PLOTS.items() if source is Input.FILES else ():
         if name == "recovery" and not figures["recovery_s"]["kills"]:
             continue
         (_PAGE.parent / f"chaos-{name}.svg").write_text(f"{draw(figures)}\n")
@@ -39,10 +47,14 @@ PLOTS = {
 
 
 def lines(figures: Figures) -> Iterator[str]:
-    """The Markdown."""
+    """The Markdown; a run that strikes checkpoints has no plots."""
     yield _summary(figures)
     yield ""
     yield from _verdict(figures)
+    if Input(figures["input"]) is Input.TOPIC:
+        yield from _kinds(figures)
+        yield from _stops(figures)
+        return
     yield "![Rows visible per second, with the faults above](chaos-throughput.svg)"
     yield ""
     yield "![Seconds from fed to visible, with the faults above](chaos-latency.svg)"
@@ -134,9 +146,15 @@ def _stops(figures: Figures) -> Iterator[str]:
     stops = ", ".join(f"{why} {times}" for why, times in sorted(figures["stops"].items()))
     yield (
         f"Drivers that stopped by themselves, each recovered by a restart: {stops or 'none'}. "
+        f"{_replaced(figures)}"
         f"Faults whose point was not reached in time: {figures['not_reached']}."
     )
     yield ""
+
+
+def _replaced(figures: Figures) -> str:
+    times = sum(figures["replaced"].values())
+    return f"Of these, {times} with a new checkpoint, as the error says. " if times else ""
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from eos_sink_lab.testing.row_check import Count
 from eos_sink_lab.testing.topic_audit import Audit
 from proof.chaos.chaos_page import render_chaos_page
 from proof.chaos.figures import Figures, figures
-from proof.chaos.kinds import Kind, Master
+from proof.chaos.kinds import Input, Kind, Master
 from proof.chaos.publish import lines
 from proof.chaos.recovery import Split
 from proof.chaos.result import OnDisk, Outcome, Result, Settings
@@ -143,3 +143,16 @@ def test_the_figures_can_be_published(result: Result) -> None:
     text = "\n".join(lines(told(result)))
     assert "| Rows lost | 0 |" in text
     assert f"| {Kind.CUT.value} | 1 | 1 |" in text
+    assert "recovery.svg" in text
+
+
+def test_a_run_that_strikes_checkpoints_is_published_without_plots(result: Result) -> None:
+    lost = outcome(3, Fault(Kind.LOSE_RUNNING))
+    settings = replace(result.settings, source=Input.TOPIC)
+    events = [{"what": "replaced", "error": "OperatorNeededError"}]
+    text = "\n".join(
+        lines(told(replace(result, settings=settings, outcomes=[lost], events=events)))
+    )
+    assert f"| {Kind.LOSE_RUNNING.value} | 1 | 1 |" in text
+    assert "1 with a new checkpoint" in text
+    assert ".svg" not in text
