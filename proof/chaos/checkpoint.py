@@ -17,8 +17,6 @@ PARTS = (
 )
 """What `halve` deletes."""
 
-_RESTARTED = ("ClusterError", "CommitFailedError", "ProduceFailedError", "UnfinishedError")
-
 
 class Checkpoint:
     """A checkpoint directory.
@@ -71,7 +69,9 @@ class Checkpoint:
         Returns:
             Whether it did: the next driver begins a new checkpoint.
         """
-        if not self.may_stop or not end.text or end.error in _RESTARTED:
+        # An error without a class of the sink is Spark's own, which cannot read what is left.
+        restart_helps = end.error and not end.needs_a_person
+        if not self.may_stop or not end.text or restart_helps:
             return False
         self.may_stop = False
         self.delete()
