@@ -405,7 +405,7 @@ def _sink_options(options: Mapping[str, str], query: str, origin: Origin) -> Sin
 
 
 def _source(options: Mapping[str, str]) -> SourceOptions | None:
-    group = _given(options, SOURCE_GROUP)
+    group, discards_state = _given(options, SOURCE_GROUP), _flag(options, DISCARD_STATE)
     if group is None:
         return None
     if not _PRINTABLE.fullmatch(group) or group.startswith(_prefix(options)):
@@ -440,7 +440,7 @@ def _source(options: Mapping[str, str]) -> SourceOptions | None:
     from eos_sink.kafka_config.source_topics import parse_source_topics
 
     topics = parse_source_topics(options)
-    return SourceOptions(group, checkpoint, topics, _flag(options, DISCARD_STATE))
+    return SourceOptions(group, checkpoint, topics, discards_state)
 
 
 def _inline_bytes(options: Mapping[str, str], client: Mapping[str, str]) -> int:
