@@ -68,6 +68,13 @@ class Copy:
         query.awaitTermination(180)
         assert not query.isActive
 
+    def run_with_sparks_own_sink(self) -> None:
+        """Read all there is, from the first row on."""
+        own = {name: self.options[name] for name in ("kafka.bootstrap.servers", "topic")}
+        writer = self.frame("earliest").writeStream.format("kafka").options(**own)
+        writer = writer.option("checkpointLocation", str(self.checkpoint))
+        writer.trigger(availableNow=True).start().awaitTermination(180)
+
     def run_after_command(self) -> None:
         """A planner that Spark keeps learns with its next plan that a command has replaced it."""
         frame = self.frame()
@@ -162,10 +169,7 @@ def test_a_query_that_keeps_state_needs_its_checkpoint(copy: Copy) -> None:
 
 def test_a_checkpoint_of_sparks_own_sink_is_continued(copy: Copy) -> None:
     copy.add(60)
-    own = {name: copy.options[name] for name in ("kafka.bootstrap.servers", "topic")}
-    writer = copy.frame("earliest").writeStream.format("kafka").options(**own)
-    writer = writer.option("checkpointLocation", str(copy.checkpoint))
-    writer.trigger(availableNow=True).start().awaitTermination(180)
+    copy.run_with_sparks_own_sink()
     copy.add(30)
     copy.run()
     assert copy.lag() == 0
@@ -177,10 +181,7 @@ def test_a_checkpoint_of_sparks_own_sink_is_continued(copy: Copy) -> None:
 
 def test_a_batch_that_sparks_own_sink_has_begun_is_not_guessed(copy: Copy) -> None:
     copy.add(60)
-    own = {name: copy.options[name] for name in ("kafka.bootstrap.servers", "topic")}
-    writer = copy.frame("earliest").writeStream.format("kafka").options(**own)
-    writer = writer.option("checkpointLocation", str(copy.checkpoint))
-    writer.trigger(availableNow=True).start().awaitTermination(180)
+    copy.run_with_sparks_own_sink()
     # It has died before it could note its last batch.
     last = max((copy.checkpoint / "commits").glob("[0-9]*"), key=lambda file: int(file.name))
     last.unlink()

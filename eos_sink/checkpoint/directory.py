@@ -115,21 +115,6 @@ class Checkpoint:
         """True if an operator of the query keeps state, such as an aggregation."""
         return any(self._names("state", files=files) for files in (False, True))
 
-    def make_missing_error(self, path: str) -> ConfigurationError:
-        """The error where a file must be there, such as `metadata` once the query has started."""
-        has_scheme = _LOCATION.fullmatch(self.location)
-        remedy = (
-            "Check that the location is the query's own, as its checkpointLocation"
-            if has_scheme
-            else "Without a scheme it is read as a local path: write it with the scheme of its "
-            "file system, as in 'hdfs://...' or 's3a://...'"
-        )
-        return ConfigurationError(
-            f"There is no {path} in the checkpoint {self._shown()}.",
-            remedy=f"{remedy}. Nothing was written.",
-            data={"file": self._shown(path)},
-        )
-
     @cached_property
     def _files(self) -> Files:
         match = _LOCATION.fullmatch(self.location)

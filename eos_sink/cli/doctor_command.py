@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING
 
 from eos_sink.cli.arguments import add_connection, cluster_config, positive, read_settings
 from eos_sink.cli.output import Cell, CommandError, Mood, Report, printable, require_libraries
+from eos_sink.cli.query_name import read_query
 from eos_sink.kafka.deadline import Deadline
 
 if TYPE_CHECKING:
-    from eos_sink.identity import QueryNames
-    from eos_sink.kafka.admin.confluent_admin import ConfluentAdmin
     from eos_sink.ops.doctor.facts import Subject
     from eos_sink.ops.doctor.findings import Finding, Results
     from eos_sink.options import SinkOptions
@@ -80,7 +79,9 @@ def run(arguments: argparse.Namespace) -> Report:
     here = this_python()
     with closing(ConfluentAdmin(subject.cluster, arguments.timeout)) as admin:
         if arguments.query is not None:
-            subject = replace(subject, names=_find_query(arguments, subject, admin, deadline))
+            soon = deadline.within(_READ_LOG_S)
+            names = read_query(admin, arguments.query, subject.prefix, soon)
+            subject = replace(subject, names=names)
         facts = gather(admin, subject, deadline)
     findings = run_checks(facts, here)
     if arguments.spark:
@@ -139,16 +140,6 @@ def _read_options(arguments: argparse.Namespace) -> tuple[SinkOptions, bool]:
         return parse_options(given), True
     # The checkpoint is named in the program; --query names the query.
     return parse_common_options(given), False
-
-
-def _find_query(
-    arguments: argparse.Namespace, subject: Subject, admin: ConfluentAdmin, deadline: Deadline
-) -> QueryNames:
-    from eos_sink.cli.query_name import find_query
-    from eos_sink.ops.history import read_histories
-
-    known = read_histories(admin, subject.prefix, deadline.within(_READ_LOG_S))
-    return find_query(arguments.query, known, subject.prefix)
 
 
 def report_of(results: Results, *, secured: bool) -> Report:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from eos_sink.cli.arguments import add_connection, cluster_config
 from eos_sink.cli.live_run import check_driver
 from eos_sink.cli.output import Cell, Report
-from eos_sink.cli.query_name import confirm, find_query
+from eos_sink.cli.query_name import confirm, read_query
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Unseen
 from eos_sink.ops.documents import source_document
@@ -53,13 +53,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> Report:
     """Show the offsets, or carry out a choice."""
     from eos_sink.kafka.admin.confluent_admin import ConfluentAdmin
-    from eos_sink.ops.history import read_histories
     from eos_sink.ops.source_position import Use, read_source, use
 
     deadline = Deadline(arguments.timeout)
     with closing(ConfluentAdmin(cluster_config(arguments), arguments.timeout)) as admin:
-        known = read_histories(admin, arguments.prefix, deadline)
-        names = find_query(arguments.query, known, arguments.prefix)
+        names = read_query(admin, arguments.query, arguments.prefix, deadline)
         state = read_source(admin.kafka, names, arguments.group, deadline)
         if arguments.use is None:
             return make_report(names, state)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import sys
 from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING
 
 from eos_sink.cli.output import CommandError, printable
 from eos_sink.identity import (
@@ -14,6 +15,17 @@ from eos_sink.identity import (
     query_identity,
     shown_location,
 )
+
+if TYPE_CHECKING:
+    from eos_sink.kafka.admin_interface import Admin
+    from eos_sink.kafka.deadline import Deadline
+
+
+def read_query(admin: Admin, given: str, prefix: str, deadline: Deadline) -> QueryNames:
+    """Find a query among those of the decision log, as `find_query` does."""
+    from eos_sink.ops.history import read_histories
+
+    return find_query(given, read_histories(admin, prefix, deadline), prefix)
 
 
 def find_query(

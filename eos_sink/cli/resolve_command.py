@@ -18,7 +18,7 @@ from eos_sink.cli.batch_text import (
 )
 from eos_sink.cli.live_run import check_driver
 from eos_sink.cli.output import Cell, Report
-from eos_sink.cli.query_name import confirm, find_query
+from eos_sink.cli.query_name import confirm, read_query
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Unseen
 from eos_sink.ops.documents import (
@@ -79,13 +79,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> Report:
     """Show the evidence, or carry out a choice."""
     from eos_sink.kafka.admin.confluent_admin import ConfluentAdmin
-    from eos_sink.ops.history import read_histories
     from eos_sink.ops.resolve import Choice, apply_choice, gather_evidence, write_choice
 
     deadline = Deadline(arguments.timeout)
     with closing(ConfluentAdmin(cluster_config(arguments), arguments.timeout)) as admin:
-        known = read_histories(admin, arguments.prefix, deadline)
-        names = find_query(arguments.query, known, arguments.prefix)
+        names = read_query(admin, arguments.query, arguments.prefix, deadline)
         evidence = gather_evidence(admin, names, arguments.tail, deadline)
         if arguments.choice is None:
             return make_report(names, evidence)

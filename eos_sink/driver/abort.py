@@ -86,9 +86,18 @@ def fence_plans(  # noqa: PLR0913
     written = register.write(
         current, entry.decision, deadline, figures, settled=settled, gives_up=gives_up
     )
+    return check_latest(register, current, written)
+
+
+def check_latest(register: DecisionRegister, token: PlanToken, written: Entry) -> Entry:
+    """Check that no other driver has written after this record: a plan made from it would be stale,
+    and its tasks would take a newer driver's ids.
+
+    Raises:
+        SupersededError: one has.
+    """
     if not register.holds(written):
-        # A plan made from it would be stale, and its tasks would take a newer driver's ids.
-        raise superseded(current, register.try_read() or written)
+        raise superseded(token, register.try_read() or written)
     return written
 
 

@@ -60,7 +60,7 @@ from eos_sink.protocol.rules import (
 from eos_sink.protocol.values import ProducerFenced, Transaction, TransactionStatus
 
 if TYPE_CHECKING:
-    from eos_sink.driver.source import CheckpointFiles, SourceReader
+    from eos_sink.driver.source_reader import CheckpointFiles, SourceReader
     from eos_sink.kafka.rows import Rows
 
 _LOGGER = logging.getLogger("eos_sink.driver")
@@ -94,7 +94,7 @@ class Committer:
         self._tasks_wrote = False
         self._source: SourceReader | None = None
         if options.source is not None:
-            from eos_sink.driver.source import SourceReader
+            from eos_sink.driver.source_reader import SourceReader
 
             self._source = SourceReader(kafka, options, options.source, files)
         if options.metrics_log:

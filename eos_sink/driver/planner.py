@@ -14,7 +14,13 @@ from typing import TYPE_CHECKING
 
 from eos_sink.decision_log import DecisionRegister, check_no_logs, explain_wait
 from eos_sink.decision_log.end_hanging import end_hanging, topics_of
-from eos_sink.driver.abort import abort_all, fence_plans, list_undecided, settle_without_id
+from eos_sink.driver.abort import (
+    abort_all,
+    check_latest,
+    fence_plans,
+    list_undecided,
+    settle_without_id,
+)
 from eos_sink.driver.batch_metrics import log_superseded
 from eos_sink.driver.processes import (
     current_run,
@@ -38,7 +44,7 @@ from eos_sink.metrics import events
 from eos_sink.metrics.names import Count, Event
 from eos_sink.metrics.stats import Stats
 from eos_sink.options import SinkOptions
-from eos_sink.protocol.fenced_errors import refused_member, replaced, superseded
+from eos_sink.protocol.fenced_errors import refused_member, replaced
 from eos_sink.protocol.model import (
     Decision,
     Entry,
@@ -53,7 +59,7 @@ from eos_sink.protocol.topic_rules import TopicRules
 from eos_sink.protocol.values import MemberRefused, MemberState, Place, TransactionState
 
 if TYPE_CHECKING:
-    from eos_sink.driver.source import CheckpointFiles, SourceReader
+    from eos_sink.driver.source_reader import CheckpointFiles, SourceReader
 
 _STABLE_TRY_S = 2.0
 _RULES_AGE_S = 60.0
@@ -96,7 +102,7 @@ class Planner:
         self._source: SourceReader | None = None
         self._source_checked = False
         if options.source is not None:
-            from eos_sink.driver.source import SourceReader
+            from eos_sink.driver.source_reader import SourceReader
 
             self._source = SourceReader(kafka, options, options.source, files)
         if options.metrics_log:
@@ -419,7 +425,7 @@ class Planner:
             start = returns_to_start(entry.record, decision, found.lost)
             if start is not None and source.stream != source_of(decision.batch):
                 # The group moves with the position: a reset of it must not be overwritten.
-                source.check_copy(entry.record, deadline)
+                source.check_group(entry.record.source, {}, deadline)
                 entry, found = self._write_source(entry, None, start, deadline), Settlement()
         if not self._source_checked:
             begins = source.check_first(entry.record, spark_started_ms(), deadline)
@@ -437,9 +443,7 @@ class Planner:
     ) -> Entry:
         token = self._session.token(entry)
         written = self._register.write(token, decision, deadline, source=position)
-        if not self._register.holds(written):
-            raise superseded(token, self._register.try_read() or written)
-        return written
+        return check_latest(self._register, token, written)
 
     def _read_back(
         self, token: PlanToken, decision: Decision | None, found: Settlement, deadline: Deadline

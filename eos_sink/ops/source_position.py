@@ -53,9 +53,7 @@ class SourceState:
     def differs(self) -> bool:
         """True if the group has other offsets than the log, so that a new checkpoint stops."""
         known = self.entry.record.source
-        return known is not None and any(
-            self.committed.get(place) != offset for place, offset in known.end.items()
-        )
+        return known is not None and bool(known.differs(self.committed))
 
     @property
     def lag(self) -> int | None:

@@ -7,12 +7,10 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
 from enum import Enum
 
-from eos_sink.checkpoint import Checkpoint
 from eos_sink.decision_log import DecisionRegister
 from eos_sink.driver.settle import Settlement, settle
-from eos_sink.driver.source import CheckpointFiles, check_bounds, check_group
+from eos_sink.driver.source_reader import CheckpointFiles, SourceReader
 from eos_sink.errors import ConfigurationError
-from eos_sink.identity import shown_location
 from eos_sink.kafka.cluster import ConfluentKafka
 from eos_sink.kafka.deadline import Deadline
 from eos_sink.kafka.interfaces import Kafka
@@ -85,10 +83,9 @@ class _Query:
         source: SourceOptions,
         files: CheckpointFiles | None,
     ) -> None:
-        self._kafka, self._options, self._source = kafka, options, source
+        self._kafka, self._source = kafka, source
         self._names, self._log = options.names, options.log_topic
-        self._files = files or Checkpoint(source.checkpoint, source.topics)
-        self._location = shown_location(source.checkpoint)
+        self._reader = SourceReader(kafka, options, source, files)
         self._deadline = Deadline(options.step_timeout)
         register = DecisionRegister(kafka, options.names)
         with closing(register):
@@ -97,7 +94,8 @@ class _Query:
     def find(self, default: Default) -> dict[Place, int]:
         """The offset at which each partition begins; Spark's -2 and -1 for the ends of its log."""
         known = self.record.source
-        stream, number = self._files.stream_id(), self._files.latest_batch()
+        files = self._reader.files
+        stream, number = files.stream_id(), files.latest_batch()
         if stream is not None and number is not None:
             # Spark ignores startingOffsets. The sink checks where the checkpoint begins.
             self._check_other_sink(stream, number)
@@ -118,9 +116,9 @@ class _Query:
     def _check_other_sink(self, stream: str, number: int) -> None:
         if self.record.source is not None or self.record.decided:
             return
-        if self._files.latest_commit() != number:
+        if self._reader.files.latest_commit() != number:
             raise source_errors.unfinished_elsewhere(
-                self._names, BatchId(stream, number), self._location, self._source.group
+                self._names, BatchId(stream, number), self._reader.location, self._source.group
             )
 
     def _check_new(self) -> SourcePosition | None:
@@ -129,14 +127,14 @@ class _Query:
         Raises:
             OperatorNeededError, ConfigurationError: it is not known, or something contradicts it.
         """
-        record, known, kafka = self.record, self.record.source, self._kafka
+        record, known = self.record, self.record.source
         if known is None and not record.decided:
             return None
         if known is None or known.stale:
             raise source_errors.unknown_position(self._names, self._log, None, known, None)
         if known.stateful and not self._source.discards_state:
             raise source_errors.lost_state(self._names, None, known, None)
-        check_group(kafka, self._options, self._source, known, {}, None, self._deadline)
+        self._reader.check_group(known, {}, self._deadline, has_begun=False)
         decision, found = record.decision, self._settle()
         if decision is not None and found.doubtful:
             raise operator_errors.in_doubt(self._names, self._log, decision, found.doubtful)
@@ -145,7 +143,7 @@ class _Query:
             if start is None:
                 raise source_errors.half_visible(self._names, self._log, decision, found.lost)
             known = start
-        check_bounds(kafka, self._options, known, known.end, None, self._deadline)
+        self._reader.check_bounds(known, known.end, self._deadline, has_begun=False)
         return known
 
     def _settle(self) -> Settlement:

@@ -29,6 +29,11 @@ class Numbering(Enum):
     ONCE = "once:"
     """No one: a single batch write, which is never repeated."""
 
+    @property
+    def is_by_spark(self) -> bool:
+        """True if Spark numbers the batches, from a query's checkpoint."""
+        return self in (Numbering.STREAM, Numbering.FOREACH)
+
 
 @dataclass(frozen=True)
 class BatchId:
@@ -266,6 +271,11 @@ class SourcePosition:
         """The offsets of all partitions that the query has ever read."""
         return {**self.left, **self.end}
 
+    def differs(self, committed: Offsets) -> frozenset[Place]:
+        """Return the partitions at which the group has another offset, or none."""
+        places = self.end.items()
+        return frozenset(place for place, offset in places if committed.get(place) != offset)
+
     def lag(self, ends: Offsets) -> int | None:
         """How many offsets it is behind the ends of the partitions' logs, markers of transactions
         included. None: not known."""
@@ -277,11 +287,10 @@ class SourcePosition:
     def after(self, decision: Decision | None, before: Decision | None) -> SourcePosition:
         """The position after a decision that does not move it. None: an operator has dropped the
         one before, so what is visible does not end here any more."""
-        of_query = (Numbering.STREAM, Numbering.FOREACH)
         if decision is None:
             ends = before is not None
         else:
-            ends = decision.batch.numbering in of_query and not decision.repeats(before)
+            ends = decision.batch.numbering.is_by_spark and not decision.repeats(before)
             ends = ends and decision.batch != self.batch
         return replace(self, stale=True) if ends else self
 

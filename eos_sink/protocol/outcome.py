@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from eos_sink.identity import QueryNames
-from eos_sink.protocol.model import BatchId, Decision, Numbering, Prepared
+from eos_sink.protocol.model import BatchId, Decision, Prepared
 from eos_sink.protocol.values import (
     EndOutcome,
     Transaction,
@@ -135,7 +135,7 @@ def proves_commit(now: BatchId, decided: BatchId) -> bool:
     and calls `foreachBatch` again only after it has returned. A program may write a later version,
     or another frame, although the write before has failed.
     """
-    by_spark = decided.numbering in (Numbering.STREAM, Numbering.FOREACH)
+    by_spark = decided.numbering.is_by_spark
     return by_spark and now.stream == decided.stream and now.batch > decided.batch
 
 

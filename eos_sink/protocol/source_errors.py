@@ -103,12 +103,12 @@ def group_differs(  # noqa: PLR0913, PLR0917
     names: QueryNames,
     log: str,
     group: str,
-    stands: Offsets,
+    known: SourcePosition,
     committed: Offsets,
     location: str | None,
 ) -> OperatorNeededError:
     """The group's offsets are not those of the decision log: reset, expired, or someone else's."""
-    places = {place for place in stands if committed.get(place) != stands[place]}
+    stands, places = known.end, known.differs(committed)
     shown = "; ".join(
         f"{_name(place)} {stands[place]} and {committed.get(place, 'none')}"
         for place in sorted(places)[:_SHOWN]

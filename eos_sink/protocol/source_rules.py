@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from eos_sink.identity import QueryNames
 from eos_sink.protocol import source_errors
-from eos_sink.protocol.model import BatchId, Decision, LogRecord, Numbering, SourcePosition
+from eos_sink.protocol.model import BatchId, Decision, LogRecord, SourcePosition
 from eos_sink.protocol.values import Offsets, Place
 
 
@@ -88,8 +88,7 @@ def check_start(
 
 def _last_stream(record: LogRecord) -> str | None:
     """The stream of the latest decided batch of a query; None: there is none."""
-    of_query = (Numbering.STREAM, Numbering.FOREACH)
-    streams = [batch.stream for batch in record.decided if batch.numbering in of_query]
+    streams = [batch.stream for batch in record.decided if batch.numbering.is_by_spark]
     return streams[-1] if streams else None
 
 
@@ -119,8 +118,3 @@ def returns_to_start(
 def source_of(batch: BatchId) -> str:
     """Spark's id of the query that the batch is of."""
     return batch.stream.removeprefix(batch.numbering.value)
-
-
-def neighbour(batch: BatchId, by: int) -> BatchId:
-    """The batch of the same stream whose number is `by` higher."""
-    return BatchId(batch.stream, batch.batch + by)

@@ -162,13 +162,6 @@ def test_an_unknown_file_system_is_refused_without_its_secrets(scheme: str) -> N
     assert not [secret for secret in SECRETS if secret in str(error.value)]
 
 
-def test_what_must_be_there_has_an_error_that_asks_for_the_scheme(home: Path) -> None:
-    local, given = (Checkpoint(form.format(home), None) for form in ("{}", "file:{}"))
-    errors = [checkpoint.make_missing_error("metadata") for checkpoint in (local, given)]
-    assert errors[0].data == {"file": f"{home}/metadata"}
-    assert ["scheme" in error.remedy for error in errors] == [True, False]
-
-
 class StubStore:
     """Takes the place of pyarrow's `FileSystem`: a local directory is the whole store."""
 
@@ -262,8 +255,6 @@ def test_what_a_store_refuses_is_an_error_without_secrets(
         text = f"{error.value}{error.value.data}"
         assert not [secret for secret in SECRETS if secret in text]
         assert error.value.__cause__ is None
-    missing = str(checkpoint.make_missing_error("metadata"))
-    assert not [secret for secret in SECRETS if secret in missing]
 
 
 def test_a_store_that_does_not_say_missing_by_the_kind_of_its_error(

@@ -29,7 +29,7 @@ class Checkpoint:
     """The directory of a query. A batch that is in the offset log but not in the commit log is
     replayed.
 
-    It implements `eos_sink.driver.source.CheckpointFiles`, as Spark writes these files.
+    It implements `eos_sink.driver.source_reader.CheckpointFiles`, as Spark writes these files.
 
     Attributes:
         stream: the id of the query, with the prefix of its numbering; None: there is no `metadata`.

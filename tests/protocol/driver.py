@@ -15,7 +15,7 @@ import pytest
 from eos_sink.driver.committer import Committer
 from eos_sink.driver.planner import Planner
 from eos_sink.driver.processes import current_run
-from eos_sink.driver.source import CheckpointFiles
+from eos_sink.driver.source_reader import CheckpointFiles
 from eos_sink.errors import UnfinishedError
 from eos_sink.protocol.model import BatchId, Numbering, Plan, Run, TaskReport
 from eos_sink.task.writer import TaskWriter

@@ -21,6 +21,7 @@ from tests.fakes.kafka import FakeKafka
 from tests.ops.operator import Operator
 from tests.protocol.actor import Actor
 from tests.protocol.checkpoint import INPUT, AnotherRun, Checkpoint, Incomplete
+from tests.protocol.explore import FAULTS
 from tests.protocol.scene import OF_SOURCE, Fault, Scene, Strike, time_of
 from tests.protocol.source import GROUP, committed, position, produce_input, reading_world
 from tests.protocol.spark import FAILURES, Session, SessionDied
@@ -28,17 +29,7 @@ from tests.protocol.world import given_options, log
 
 MOST_RUNS = 25
 ROWS = 12
-OTHERS = (
-    Fault.KILL_RUN,
-    Fault.KILL_PROCESS,
-    Fault.LEAVE_CALL,
-    Fault.LEAVE_RUN,
-    Fault.LOSE_ANSWER,
-    Fault.TIME_OUT,
-    Fault.END_SESSION,
-    Fault.NO_COORDINATOR,
-    Fault.NO_GROUP_COORDINATOR,
-)
+OTHERS = (*FAULTS, Fault.NO_COORDINATOR, Fault.NO_GROUP_COORDINATOR)
 SPARK_ERRORS = (AnotherRun, Incomplete)
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from eos_sink.driver.source import SourceReader
+from eos_sink.driver.source_reader import SourceReader
 from eos_sink.protocol.model import BatchId, LogRecord, SourcePosition
 from eos_sink.protocol.source_rules import SourceBatch
 from tests.fakes.process import Moment
@@ -74,7 +74,7 @@ def test_a_user_who_obeys_has_each_row_once(first: int, stories: int) -> None:
 
 
 def take_any_start_of_a_new_stream(monkeypatch: pytest.MonkeyPatch) -> Iterator[SourcePlot]:
-    monkeypatch.setattr("eos_sink.driver.source.check_start", lambda *_, **__: None)
+    monkeypatch.setattr("eos_sink.driver.source_reader.check_start", lambda *_, **__: None)
     return after_a_record(Fault.LOSE_METADATA, Fault.KILL_RUN)
 
 

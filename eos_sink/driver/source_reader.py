@@ -20,7 +20,6 @@ from eos_sink.protocol.source_rules import (
     SourceBatch,
     check_start,
     is_new_stream,
-    neighbour,
     new_partitions,
     source_of,
 )
@@ -40,7 +39,12 @@ class CheckpointFiles(Protocol):
 
 
 class SourceReader:
-    """Reads and checks the source's offsets of one query's batches."""
+    """Reads and checks the source's offsets of one query's batches.
+
+    Attributes:
+        location: of the checkpoint, without secrets; for errors.
+        files: of the checkpoint.
+    """
 
     def __init__(
         self,
@@ -54,17 +58,17 @@ class SourceReader:
         self._names = options.names
         self._numbering = Numbering.FOREACH if options.origin.batch else Numbering.STREAM
         self._source = source
-        self._location = shown_location(source.checkpoint)
+        self.location = shown_location(source.checkpoint)
         if files is None:
             from eos_sink.checkpoint import Checkpoint
 
             files = Checkpoint(source.checkpoint, source.topics)
-        self._files = files
+        self.files = files
 
     @property
     def stream(self) -> str | None:
         """Spark's id of the query, of the checkpoint that it has now."""
-        return self._files.stream_id()
+        return self.files.stream_id()
 
     def read(self, record: LogRecord, batch: BatchId) -> SourceBatch:
         """Return the offsets of a batch that Spark has begun.
@@ -72,12 +76,12 @@ class SourceReader:
         Raises:
             ConfigurationError: the checkpoint is another query's, or lacks a file.
         """
-        end = self._files.end_offsets(batch.batch)
+        end = self.files.end_offsets(batch.batch)
         if end is None:
             raise self._unreadable(f"has no offsets of {batch}")
         # Never taken from the log: Spark may have made the batch before this one again, with
         # another end, after a part of its checkpoint was lost.
-        files, number = self._files, batch.batch
+        files, number = self.files, batch.batch
         before = files.end_offsets(number - 1) if number else files.initial_offsets()
         if before is None:
             raise self._unreadable(f"does not show where {batch} begins")
@@ -88,9 +92,10 @@ class SourceReader:
             raise self._unreadable(f"is {found}, and the rows are of {batch}")
         known = record.source
         start = {place: before.get(place, 0) for place in end}
-        same = known is not None and known.batch.stream == batch.stream
-        stateful = bool(same and known and known.stateful) or self._files.has_state()
-        return SourceBatch(self._source.group, batch, start, end, stateful, self._location)
+        # What a stream keeps is there from its first batch on: looking costs two listings.
+        is_known = known and known.batch.stream == batch.stream and known.batch.batch >= 0
+        stateful = known.stateful if known and is_known else files.has_state()
+        return SourceBatch(self._source.group, batch, start, end, stateful, self.location)
 
     def check(self, record: LogRecord, now: SourceBatch, deadline: Deadline) -> SourcePosition:
         """Check a batch that was not decided before; return the position after it.
@@ -101,23 +106,13 @@ class SourceReader:
         """
         discards = self._source.discards_state
         check_start(self._names, self._options.log_topic, record, now, discards_state=discards)
-        kafka, options, where, known = self._kafka, self._options, self._location, record.source
-        stale = known is not None and known.stale
-        if known is None or is_new_stream(record, now.batch):
-            check_group(kafka, options, self._source, known, now.start, where, deadline)
-        if known is None or stale or is_new_stream(record, now.batch):
-            last = None if stale else known
-            check_bounds(kafka, options, last, now.start, where, deadline)
-        return now.moves(record.source)
-
-    def check_copy(self, record: LogRecord, deadline: Deadline) -> None:
-        """Check that the group has the offsets of the log.
-
-        Raises:
-            OperatorNeededError: it has not.
-        """
-        where = self._location
-        check_group(self._kafka, self._options, self._source, record.source, {}, where, deadline)
+        known, is_new = record.source, is_new_stream(record, now.batch)
+        if known is None or is_new:
+            self.check_group(known, now.start, deadline)
+        if known is None or known.stale or is_new:
+            last = None if known is None or known.stale else known
+            self.check_bounds(last, now.start, deadline)
+        return now.moves(known)
 
     def check_replay(self, record: LogRecord, batch: BatchId) -> None:
         """Check that a decided batch is repeated with the offsets that it had.
@@ -128,9 +123,9 @@ class SourceReader:
         known = record.source
         if known is None or known.batch != batch:
             return
-        end = self._files.end_offsets(batch.batch)
+        end = self.files.end_offsets(batch.batch)
         if end is not None and end != known.end:
-            raise source_errors.replayed_elsewhere(self._names, batch, known, end, self._location)
+            raise source_errors.replayed_elsewhere(self._names, batch, known, end, self.location)
 
     def check_first(
         self, record: LogRecord, started_ms: int, deadline: Deadline
@@ -146,7 +141,7 @@ class SourceReader:
             Where the query stands, if the log does not know it yet: a checkpoint that is lost
             before its first decision is followed by one that begins at the same offsets.
         """
-        stream, number = self._files.stream_id(), self._files.latest_batch()
+        stream, number = self.files.stream_id(), self.files.latest_batch()
         if stream is None or number is None:
             raise self._unreadable("has no metadata or no offsets of a batch")
         members = self._kafka.group_members(self._source.group, deadline)
@@ -162,93 +157,99 @@ class SourceReader:
         moved = self.check(record, now, deadline)
         if known is not None and not known.stale:
             return None
-        return replace(moved, batch=neighbour(batch, -1), end=now.start)
+        return replace(moved, batch=BatchId(batch.stream, number - 1), end=now.start)
+
+    def check_group(
+        self,
+        known: SourcePosition | None,
+        begins: Offsets,
+        deadline: Deadline,
+        *,
+        has_begun: bool = True,
+    ) -> None:
+        """Check that the group is where a new checkpoint begins.
+
+        Args:
+            known: the position in the decision log, of which the group has a copy; None: there is
+                none.
+            begins: the offsets of the new checkpoint, if the log has no position.
+            deadline: for the answer.
+            has_begun: the checkpoint is there, so the error says that it has to be deleted.
+
+        Raises:
+            OperatorNeededError: the group's offsets were reset, have expired, or are someone
+                else's.
+            ConfigurationError: they are someone else's, and the log has no position.
+        """
+        names, group = self._names, self._source.group
+        location = self.location if has_begun else None
+        committed = self._kafka.group_offsets(group, deadline)
+        if known is not None:
+            if known.differs(committed):
+                log = self._options.log_topic
+                raise source_errors.group_differs(names, log, group, known, committed, location)
+        elif any(committed.get(place, offset) != offset for place, offset in begins.items()):
+            raise source_errors.foreign_group(names, group, begins, committed, location)
+
+    def check_bounds(
+        self,
+        known: SourcePosition | None,
+        begins: Offsets,
+        deadline: Deadline,
+        *,
+        has_begun: bool = True,
+    ) -> None:
+        """Check where a new checkpoint begins against the rows that the source has.
+
+        Args:
+            known: the position in the decision log; None: there is none.
+            begins: the offsets of the new checkpoint.
+            deadline: for the answer.
+            has_begun: as in `check_group`.
+
+        Raises:
+            ConfigurationError: the source is on another cluster, or its topic is another one now.
+            OperatorNeededError: rows were deleted before they were read; or rows of a partition
+                that is new in a known topic would be skipped.
+        """
+        names, log = self._names, self._options.log_topic
+        location = self.location if has_begun else None
+        bounds = self._kafka.log_bounds(begins, deadline)
+        foreign = {
+            place: f"is at {offset}, and the partition "
+            + (f"ends at {bounds[place][1]}" if place in bounds else "does not exist")
+            for place, offset in begins.items()
+            if place not in bounds or bounds[place][1] < offset
+        }
+        if foreign:
+            raise source_errors.not_on_this_cluster(names, foreign, location)
+        if known is None:
+            return
+        gone = {p: (at, bounds[p][0]) for p, at in begins.items() if at < bounds[p][0]}
+        if gone:
+            raise source_errors.rows_are_gone(names, log, gone, location)
+        new = new_partitions(known, begins)
+        skipped = {p: (bounds[p][0], begins[p]) for p in new if begins[p] > bounds[p][0]}
+        if skipped:
+            raise source_errors.begins_elsewhere(
+                names, log, known.batch, known, skipped, location, new=True
+            )
 
     def _check_other_sink(self, batch: BatchId, started_ms: int) -> None:
         """The log does not know the stream: another sink may have written this batch."""
-        constructed = self._files.constructed_ms(batch.batch)
+        constructed = self.files.constructed_ms(batch.batch)
         if constructed is not None and constructed < started_ms:
             raise source_errors.unfinished_elsewhere(
-                self._names, batch, self._location, self._source.group
+                self._names, batch, self.location, self._source.group
             )
 
     def _unreadable(self, what: str) -> ConfigurationError:
         return ConfigurationError(
-            f"Query {self._names.query}: the checkpoint at {self._location} {what}, and option "
+            f"Query {self._names.query}: the checkpoint at {self.location} {what}, and option "
             f"{SOURCE_GROUP} needs the source's offsets from there. Nothing of the batch is "
             "visible.",
             remedy="Give the sink the checkpointLocation of this very query, with its scheme "
             "(hdfs://, s3a://, file://), within foreachBatch as an option of the writer. If the "
             "directory was deleted, start the query with "
             "startingOffsets=eos_sink.starting_offsets(options).",
-        )
-
-
-def check_group(  # noqa: PLR0913, PLR0917
-    kafka: Kafka,
-    options: SinkOptions,
-    source: SourceOptions,
-    known: SourcePosition | None,
-    begins: Offsets,
-    location: str | None,
-    deadline: Deadline,
-) -> None:
-    """Check that the group is where a new checkpoint begins.
-
-    Args:
-        known: the position in the decision log, of which the group has a copy; None: there is none.
-        begins: the offsets of the new checkpoint, if it has begun.
-        location: of the new checkpoint, if it is there.
-
-    Raises:
-        OperatorNeededError: the group's offsets were reset, have expired, or are someone else's.
-        ConfigurationError: they are someone else's, and the log has no position.
-    """
-    names = options.names
-    committed = kafka.group_offsets(source.group, deadline)
-    if known is not None:
-        if any(committed.get(place) != offset for place, offset in known.end.items()):
-            log = options.log_topic
-            raise source_errors.group_differs(
-                names, log, source.group, known.end, committed, location
-            )
-    elif any(committed.get(place, offset) != offset for place, offset in begins.items()):
-        raise source_errors.foreign_group(names, source.group, begins, committed, location)
-
-
-def check_bounds(  # noqa: PLR0913, PLR0917
-    kafka: Kafka,
-    options: SinkOptions,
-    known: SourcePosition | None,
-    begins: Offsets,
-    location: str | None,
-    deadline: Deadline,
-) -> None:
-    """Check where a new checkpoint begins against the rows that the source has.
-
-    Raises:
-        ConfigurationError: the source is on another cluster, or its topic is another one now.
-        OperatorNeededError: rows were deleted before they were read; or rows of a partition that is
-            new in a known topic would be skipped.
-    """
-    names, log = options.names, options.log_topic
-    bounds = kafka.log_bounds(begins, deadline)
-    foreign = {
-        place: f"is at {offset}, and the partition "
-        + (f"ends at {bounds[place][1]}" if place in bounds else "does not exist")
-        for place, offset in begins.items()
-        if place not in bounds or bounds[place][1] < offset
-    }
-    if foreign:
-        raise source_errors.not_on_this_cluster(names, foreign, location)
-    if known is None:
-        return
-    gone = {p: (at, bounds[p][0]) for p, at in begins.items() if at < bounds[p][0]}
-    if gone:
-        raise source_errors.rows_are_gone(names, log, gone, location)
-    new = new_partitions(known, begins)
-    skipped = {p: (bounds[p][0], begins[p]) for p in new if begins[p] > bounds[p][0]}
-    if skipped:
-        raise source_errors.begins_elsewhere(
-            names, log, known.batch, known, skipped, location, new=True
         )
