@@ -1,7 +1,8 @@
 """Exactly-once Kafka sink for Spark Structured Streaming, in pure Python.
 
-Public: the format `kafka-eos` and its options, `register`, `starting_offsets`, `status`, the error
-classes, the command `eos-sink` and the package `eos_sink.testing`. Everything else is private.
+Public: the format `kafka-eos` and its options, `register`, `foreach_batch`, `write`,
+`starting_offsets`, `status`, the error classes, the command `eos-sink` and the package
+`eos_sink.testing`. Everything else is private.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ from eos_sink.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming import StreamingQuery
 
     from eos_sink.cli.notebook import SinkStatus
@@ -42,10 +43,51 @@ __all__ = [
     "ProduceFailedError",
     "SupersededError",
     "UnfinishedError",
+    "foreach_batch",
     "register",
     "starting_offsets",
     "status",
+    "write",
 ]
+
+
+def foreach_batch(options: Mapping[str, str]) -> Callable[[DataFrame, int], None]:
+    """Return a function for `DataStreamWriter.foreachBatch` that writes each batch exactly once.
+
+    For Spark 3.5, which has no data sources in Python, and for what Spark refuses to them, such as
+    output mode `update`. The checkpoint and the trigger are the query's own; the guarantees and the
+    operator's commands are those of `df.write.format("kafka-eos")` inside `foreachBatch`.
+
+    Args:
+        options: of the sink, as for `format("kafka-eos")`. `eos.id` is required: with `topic` it is
+            the identity. The session's defaults (`spark.datasource.kafka-eos.*`) count, too.
+
+    Returns:
+        The function. It raises ConfigurationError where it cannot see the query that runs it:
+        Spark Connect, threads of its own, PYSPARK_PIN_THREAD=false; and the errors of the sink.
+
+    Raises:
+        ConfigurationError: an option is missing or wrong.
+    """
+    from eos_sink.spark.foreach_batch import make_foreach_batch
+
+    return make_foreach_batch(options)
+
+
+def write(frame: DataFrame, options: Mapping[str, str]) -> None:
+    """Write a frame exactly once, as `df.write.format("kafka-eos").mode("append")` does, on Spark
+    3.5 too. The frame is computed once.
+
+    Args:
+        frame: has the columns of Spark's own Kafka sink. Not of Spark Connect.
+        options: of the sink; `txnAppId` and `txnVersion` number a write that may be repeated.
+
+    Raises:
+        EosSinkError: the errors of the sink; each says what to do.
+    """
+    from eos_sink.spark.foreach_batch import write_frame
+
+    write_frame(frame, options)
 
 
 def register(spark: SparkSession) -> None:

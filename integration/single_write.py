@@ -66,9 +66,10 @@ class Session:
         self._committers: ClientCache[Any] = ClientCache()
         # Sessions are processes of their own.
         run = Run("host-a", number, 0, self.options.origin)
-        self._planners.get(
+        with self._planners.lease(
             self.options, lambda: Planner(ConfluentKafka(self.options.cluster), self.options, run)
-        )
+        ):
+            pass
         self.latest: BatchId | None = None
 
     def plan(self) -> BatchWriter:
@@ -97,7 +98,7 @@ class Session:
     def close(self) -> None:
         for cache in (self._planners, self._committers):
             for entry in cache._entries.values():
-                entry.value.close()
+                entry.close()
 
     def _enter(self) -> None:
         self._patch.setattr(data_source, "_planners", self._planners)

@@ -83,7 +83,7 @@ def process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     yield
     for kept in (planners, committers):
         for entry in kept._entries.values():
-            entry.value.close()
+            entry.close()
 
 
 @pytest.mark.usefixtures("process")

@@ -3,7 +3,7 @@
 When a session first meets a Python data source, Spark imports every top-level module named
 `pyspark_*` and takes its `DefaultSource`, all of them in one go: a module that raises takes every
 Python source of the session with it. So this one imports next to nothing and never raises. Where
-the sink cannot work (pyspark older than 4.1, a broken install), the format is still there and
+the sink cannot work (no Arrow writers, a broken install), the format is still there and
 says so when it is used.
 """
 

@@ -31,8 +31,9 @@ class UnusableSource(DataSource):
         """Raises ImportError with the cause, the environment and the way out."""
         raise ImportError(
             f"The format kafka-eos cannot be used here: importing eos_sink failed with "
-            f"{cls.cause}. It needs pyspark 4.1 or newer with pyarrow; this is pyspark "
-            f"{pyspark.__version__} in {sys.executable}. Nothing was written. Install a Spark "
-            f"from 4.1 on, or run `{sys.executable} -m pip install --force-reinstall --no-deps "
-            f"eos-sink` if the version is right."
+            f"{cls.cause}. It needs pyspark 4.0 or newer with pyarrow; this is pyspark "
+            f"{pyspark.__version__} in {sys.executable}. Nothing was written. On an older Spark "
+            f"write with df.writeStream.foreachBatch(eos_sink.foreach_batch(options)); run "
+            f"`{sys.executable} -m pip install --force-reinstall --no-deps eos-sink` if the "
+            f"version is right."
         )

@@ -6,8 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-AWS_MSK_IAM = "AWS_MSK_IAM"
-"""The mechanism of Amazon's Java library. Its brokers take OAUTHBEARER for the same identities."""
+from eos_sink.kafka_config.token_source import AWS_MSK_IAM
 
 _ENTRY = re.compile(r"\s*([\w.$]+)\s+(required|requisite|sufficient|optional)\b(.*);\s*", re.DOTALL)
 _OPTION = re.compile(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from eos_sink.errors import ConfigurationError
 from eos_sink.kafka_config.check_setting import find_setting
-from eos_sink.kafka_config.jaas import AWS_MSK_IAM, JaasError, Login, read_jaas
 from eos_sink.kafka_config.token_source import (
+    AWS_MSK_IAM,
     AZURE,
     HANDLERS,
     MSK,
@@ -16,6 +17,9 @@ from eos_sink.kafka_config.token_source import (
     find_provider,
     is_provider,
 )
+
+if TYPE_CHECKING:
+    from eos_sink.kafka_config.jaas import Login
 
 _JAAS = "sasl.jaas.config"
 _CLIENT = "sasl.oauthbearer.client.credentials.client"
@@ -60,8 +64,8 @@ def log_in(
         assert row is not None
         raise make_error("Option kafka.sasl.mechanism is missing.", row.note)
     mechanism = settings["sasl.mechanism"].strip().upper()
-    login = Login((), {}) if jaas is None else _read_login(mechanism, jaas)
-    for name, value in login.settings.items():
+    login = None if jaas is None else _read_login(mechanism, jaas)
+    for name, value in login.settings.items() if login else ():
         set_once(settings, name, value, name, _JAAS)
     handlers = (find_provider(kafka.get(name, "")) for name in HANDLERS)
     provider = provider or next(filter(None, handlers), "")
@@ -70,7 +74,7 @@ def log_in(
     settings["sasl.mechanism"] = mechanism
     if mechanism == "OAUTHBEARER":
         if provider:
-            return [], _make_source(settings, provider, login.aws)
+            return [], _make_source(settings, provider, login.aws if login else {})
         return list(_choose_tokens(settings)), None
     if provider:
         raise make_error(
@@ -101,6 +105,8 @@ def make_error(fact: str, remedy: str) -> ConfigurationError:
 
 
 def _read_login(mechanism: str, jaas: str) -> Login:
+    from eos_sink.kafka_config.jaas import JaasError, read_jaas
+
     try:
         login = read_jaas(jaas)
     except JaasError as wrong:

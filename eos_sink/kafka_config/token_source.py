@@ -9,6 +9,8 @@ PROVIDER = "eos.oauth.token.provider"
 HANDLERS = ("sasl.login.callback.handler.class", "sasl.client.callback.handler.class")
 """Settings that name the Java class of a login."""
 MSK, AZURE, GCP = "msk", "azure", "gcp"
+AWS_MSK_IAM = "AWS_MSK_IAM"
+"""The mechanism of Amazon's Java library. Its brokers take OAUTHBEARER for the same identities."""
 
 _FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 # Databricks has the classes in packages of other names. Microsoft's samples and those of Spring

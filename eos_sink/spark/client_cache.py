@@ -1,23 +1,30 @@
-"""A process keeps one planner or committer for each of its queries between batches.
+"""The clients of a process's queries, which it keeps between batches.
 
-Spark's processes serve all queries of a session and their restarts, and a `foreachBatch` may write
-to the same topic of two clusters in turns.
+Spark's processes serve all queries of a session and their restarts, a `foreachBatch` may write to
+the same topic of two clusters in turns, and several threads of a user's driver write at once.
 """
 
 from __future__ import annotations
 
 import logging
+import sys
+import threading
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
+from eos_sink.errors import ConfigurationError
+
 if TYPE_CHECKING:
+    from eos_sink.kafka.interfaces import Kafka
     from eos_sink.options import SinkOptions
 
 # Closing a planner does not end its batch: the membership lives until the group's session ends, as
 # it does when Spark ends an idle process.
 _IDLE_S = 600.0
+_PATIENCE_S = 10.0
 _LOGGER = logging.getLogger("eos_sink.driver")
 
 
@@ -27,45 +34,95 @@ class Closable(Protocol):
     def close(self) -> None: ...
 
 
+Connect = Callable[["SinkOptions"], "Kafka"]
 T = TypeVar("T", bound=Closable)
 Key = tuple[frozenset[str], str]
 
 
 @dataclass
 class _Entry(Generic[T]):
-    options: SinkOptions
-    value: T
-    used_s: float
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    made_from: tuple[SinkOptions, str] | None = None
+    value: T | None = None
+    used_s: float = 0.0
+
+    def close(self) -> None:
+        value, self.value = self.value, None
+        try:
+            if value is not None:
+                value.close()
+        except Exception:
+            # It concerns another query, or a run that has ended.
+            _LOGGER.warning("Clients that are no longer needed were not closed.", exc_info=True)
 
 
 class ClientCache(Generic[T]):
-    """One value for each query of each cluster. Not thread-safe."""
+    """One value for each query of each cluster, which one thread has at a time."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._entries: dict[Key, _Entry[T]] = {}
 
-    def get(self, options: SinkOptions, make: Callable[[], T]) -> T:
-        """The query's value. Closes a value that was made from other options, and those of other
-        queries that were not used for ten minutes."""
+    @contextmanager
+    def lease(self, options: SinkOptions, make: Callable[[], T], run: str = "") -> Iterator[T]:
+        """The query's value; other threads that want it wait.
+
+        A value that was made from other options, or for another run, is closed first; so are those
+        of other queries that were not used for ten minutes.
+
+        Args:
+            make: makes the value.
+            run: Spark's run id of the query, if each of its runs needs a value of its own.
+        """
         servers = options.cluster.servers.lower().split(",")
         key = frozenset(server.strip() for server in servers), options.names.group
-        now_s = self._clock()
-        for other, entry in list(self._entries.items()):
-            replaced = other == key and entry.options != options
-            idle = other != key and now_s - entry.used_s >= _IDLE_S
-            if replaced or idle:
-                del self._entries[other]
-                _close(entry.value)
-        if key not in self._entries:
-            self._entries[key] = _Entry(options, make(), now_s)
-        self._entries[key].used_s = now_s
-        return self._entries[key].value
+        # One call, so that two threads get the same entry.
+        entry: _Entry[T] = self._entries.setdefault(key, _Entry())
+        self._close_idle(entry)
+        if not entry.lock.acquire(timeout=_PATIENCE_S):
+            _LOGGER.warning(
+                "Query %s: waiting for another thread of this process that writes a batch.",
+                options.names.query,
+            )
+            entry.lock.acquire()
+        try:
+            if entry.value is None or entry.made_from != (options, run):
+                entry.close()
+                entry.value, entry.made_from = make(), (options, run)
+            yield entry.value
+        finally:
+            entry.used_s = self._clock()
+            entry.lock.release()
+
+    def _close_idle(self, current: _Entry[T]) -> None:
+        for entry in list(self._entries.values()):
+            if entry is not current and entry.lock.acquire(blocking=False):
+                if self._clock() - entry.used_s >= _IDLE_S:
+                    entry.close()
+                entry.lock.release()
 
 
-def _close(value: Closable) -> None:
+@contextmanager
+def in_this_python() -> Iterator[None]:
+    """Explain a missing or old library: workers often run another Python than the driver."""
     try:
-        value.close()
-    except Exception:
-        # It concerns another query than the current batch's.
-        _LOGGER.warning("Clients that are no longer needed were not closed.", exc_info=True)
+        yield
+    except ImportError as error:
+        problem = (
+            f"has no module {error.name!r}"
+            if isinstance(error, ModuleNotFoundError)
+            else f"cannot load what eos-sink needs: {error}"
+        )
+        raise ConfigurationError(
+            f"The Python that Spark's workers run, {sys.executable}, {problem}.",
+            remedy="Install eos-sink for it with its libraries (pip install --upgrade eos-sink), "
+            "or set PYSPARK_PYTHON to the Python that has them. Nothing was written.",
+        ) from error
+
+
+def connect(options: SinkOptions) -> Kafka:
+    """The real clients."""
+    with in_this_python():
+        from eos_sink.kafka.cluster import ConfluentKafka
+
+    return ConfluentKafka(options.cluster, options.step_timeout)

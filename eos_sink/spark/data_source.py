@@ -12,11 +12,12 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-# Before 4.1 there is no second one: this import fails, and `pyspark_kafka_eos` says why.
-from pyspark.sql.datasource import DataSource, DataSourceStreamArrowWriter
+# Some platforms have Python data sources without the second one: this import fails, and
+# `pyspark_kafka_eos` says why.
+from pyspark.sql.datasource import DataSource, DataSourceArrowWriter  # noqa: F401
 
 from eos_sink.errors import ConfigurationError, without_frames
-from eos_sink.spark.client_cache import ClientCache
+from eos_sink.spark.client_cache import ClientCache, Connect, connect
 from eos_sink.spark.session_defaults import Defaults
 
 # Spark imports this module in each look-up of a Python data source, whatever its name: everything
@@ -25,24 +26,14 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from eos_sink.driver.planner import Planner
-    from eos_sink.kafka.interfaces import Kafka
     from eos_sink.options import SinkOptions
     from eos_sink.protocol.model import Plan
-    from eos_sink.spark.writers import BatchWriter, CheckSettings, Connect
+    from eos_sink.spark.sink_writer import CheckSettings
+    from eos_sink.spark.writers import BatchWriter, StreamWriter
 
 FORMAT = "kafka-eos"
 
 _planners: ClientCache[Planner] = ClientCache()
-
-
-def connect(options: SinkOptions) -> Kafka:
-    """The real clients."""
-    from eos_sink.spark.writers import in_this_python
-
-    with in_this_python():
-        from eos_sink.kafka.cluster import ConfluentKafka
-
-    return ConfluentKafka(options.cluster, options.step_timeout)
 
 
 class KafkaEosDataSource(DataSource):
@@ -107,7 +98,7 @@ class KafkaEosDataSource(DataSource):
         self,
         schema: StructType,
         overwrite: bool,  # noqa: ARG002
-    ) -> DataSourceStreamArrowWriter:
+    ) -> StreamWriter:
         from eos_sink.options import parse_options
         from eos_sink.spark.writers import StreamWriter
 
@@ -119,7 +110,7 @@ class KafkaEosDataSource(DataSource):
         return StreamWriter(options, type(self).connect, plan, self._check_settings())
 
     def _plan(self, schema: StructType, options: SinkOptions) -> Plan:
-        from eos_sink.spark.writers import spare_collections
+        from eos_sink.spark.sink_writer import spare_collections
 
         spare_collections()
         from eos_sink.driver.planner import Planner
@@ -127,8 +118,9 @@ class KafkaEosDataSource(DataSource):
 
         types = {field.name: field.dataType.simpleString() for field in schema.fields}
         check_columns(types, options.topic, options.timestamp_column)
-        planner = _planners.get(options, lambda: Planner(type(self).connect(options), options))
-        return planner.plan()
+        kept = _planners.lease(options, lambda: Planner(type(self).connect(options), options))
+        with kept as planner:
+            return planner.plan()
 
 
 def with_defaults(defaults: Defaults) -> type[KafkaEosDataSource]:

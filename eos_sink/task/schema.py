@@ -7,7 +7,7 @@ one name for a sink in Python. This module loads neither pyarrow nor numpy: a pl
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from eos_sink.errors import ConfigurationError
 
@@ -61,6 +61,12 @@ def check_columns(
                 remedy="Select that column, or correct or remove the option. Nothing was written.",
             )
         _check_type(timestamp, types[timestamp], ("timestamp",))
+
+
+def used_columns(names: Iterable[str], topic: str | None, timestamp: str | None) -> list[str]:
+    """Those of a frame's columns that the sink reads; arguments as in `check_columns`."""
+    used = {*_ALLOWED, timestamp} - ({"topic"} if topic is not None else set())
+    return [name for name in names if name in used]
 
 
 def _check_type(name: str, given: str, allowed: tuple[str, ...]) -> None:

@@ -158,7 +158,10 @@ GUARDS = (
         "a missing report stops the commit",
         "Spark's commit() without the report of some task decides nothing.",
         swap(
-            "eos_sink/spark/writers.py", "_commit", "len(reports) != len(messages)", "not messages"
+            "eos_sink/spark/sink_writer.py",
+            "check_all_reported",
+            "len(found) != len(reports)",
+            "not reports",
         ),
         "tests/spark/test_data_source.py::test_a_batch_of_which_a_task_has_not_reported_is_not_decided",
         outside="in the model Spark commits when all tasks have reported",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
 import pytest
@@ -35,7 +37,13 @@ class World:
     def closed(self) -> list[Value]:
         return [value for value in self.made if value.closed]
 
-    def get(self, servers: str = "a:1,b:1", query: str = "q", **more: str) -> Value:
+    def get(self, servers: str = "a:1,b:1", query: str = "q", run: str = "", **more: str) -> Value:
+        with self.lease(servers, query, run, **more) as value:
+            return value
+
+    def lease(
+        self, servers: str = "a:1,b:1", query: str = "q", run: str = "", **more: str
+    ) -> AbstractContextManager[Value]:
         given = {"kafka.bootstrap.servers": servers, "eos.id": query, "topic": "t", **more}
         options = parse_options(given)
 
@@ -43,7 +51,7 @@ class World:
             self.made.append(Value(options))
             return self.made[-1]
 
-        return self.kept.get(options, make)
+        return self.kept.lease(options, make, run)
 
 
 @pytest.fixture
@@ -63,6 +71,41 @@ def test_the_same_query_of_another_cluster_is_another_one(world: World) -> None:
     assert world.get("c:1") is other
     assert one is not other
     assert not one.closed
+
+
+def test_each_run_of_a_query_gets_a_value_of_its_own(world: World) -> None:
+    before = world.get(run="1")
+    assert world.get(run="1") is before
+    assert world.get(run="2") is not before
+    assert before.closed == 1
+
+
+def test_threads_of_one_query_take_turns_and_those_of_others_do_not_wait(world: World) -> None:
+    inside, done = threading.Event(), threading.Event()
+    parts: list[str] = []
+
+    def hold() -> None:
+        with world.lease():
+            inside.set()
+            assert done.wait(30)
+            parts.append("first")
+
+    def follow() -> None:
+        with world.lease():
+            parts.append("second")
+
+    first, second = threading.Thread(target=hold), threading.Thread(target=follow)
+    first.start()
+    assert inside.wait(30)
+    second.start()
+    world.clock.advance(600)
+    world.get(query="other")
+    assert parts == []
+    assert world.closed == [], "a value that is in use was idle"
+    done.set()
+    for thread in (first, second):
+        thread.join(30)
+    assert parts == ["first", "second"]
 
 
 @pytest.mark.parametrize("change", [{"eos.step.timeout.ms": "1000"}, {"servers": " B:1, a:1 "}])

@@ -15,8 +15,8 @@ from eos_sink.errors import ConfigurationError, EosSinkError
 from eos_sink.kafka import error_codes
 from eos_sink.protocol.model import BatchId
 from eos_sink.spark import data_source
-from eos_sink.spark.client_cache import ClientCache
-from eos_sink.spark.writers import Report, in_this_python
+from eos_sink.spark.client_cache import ClientCache, in_this_python
+from eos_sink.spark.writers import Report
 from tests.fakes.kafka import FakeKafka
 from tests.protocol.world import TOPIC, World
 from tests.spark.fake_source import FakeDataSource

@@ -51,11 +51,11 @@ for name in ("confluent_kafka", "kafka", "tenacity"):
     sys.modules[name] = None  # from here on its import raises
 """
 
-# pyspark 4.0 has Python data sources and the look-up, but no Arrow writer for streams.
+# A platform may have Python data sources and the look-up, but no Arrow writer.
 OLD_SPARK = """
 import pyspark, pyspark.sql.datasource as datasource
-pyspark.__version__ = "4.0.1"
-del datasource.DataSourceStreamArrowWriter
+pyspark.__version__ = "3.5.2"
+del datasource.DataSourceStreamArrowWriter, datasource.DataSourceArrowWriter
 """
 
 BROKEN_SINK = """
@@ -102,7 +102,7 @@ def test_it_is_found_without_the_kafka_clients() -> None:
 
 @pytest.mark.parametrize(
     ("environment", "cause"),
-    [(OLD_SPARK, "DataSourceStreamArrowWriter"), (BROKEN_SINK, "eos_sink")],
+    [(OLD_SPARK, "DataSourceArrowWriter"), (BROKEN_SINK, "eos_sink")],
     ids=["an old pyspark", "a broken install"],
 )
 def test_where_the_sink_cannot_work_the_session_lives_and_the_format_says_why(
@@ -112,12 +112,12 @@ def test_where_the_sink_cannot_work_the_session_lives_and_the_format_says_why(
     assert answer["formats"] == ["kafka-eos"]
     assert answer["error"] == "ImportError"
     assert cause in answer["message"]
-    assert "pyspark 4.1 or newer" in answer["message"]
+    assert "pyspark 4.0 or newer" in answer["message"]
     assert "Nothing was written" in answer["message"]
 
 
 def test_the_message_names_the_version_that_is_there() -> None:
-    assert "pyspark 4.0.1" in run(OLD_SPARK, LOOK_UP)["message"]
+    assert "pyspark 3.5.2" in run(OLD_SPARK, LOOK_UP)["message"]
 
 
 def test_a_pyspark_without_data_sources_is_left_alone() -> None:

@@ -14,7 +14,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from eos_sink.errors import ConfigurationError, EosSinkError
 from eos_sink.protocol.model import BatchId, Numbering
-from eos_sink.spark.writers import BatchWriter, Report, SinkWriter
+from eos_sink.spark.writers import BatchWriter, Report
 from tests.protocol.world import TOPIC, World, log, open_ids
 from tests.spark.fake_source import FakeDataSource
 
@@ -44,7 +44,7 @@ class Task:
 def write(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Report]:
     """One task of a new write of one row; the process of tasks gets the writer pickled."""
 
-    def written(writer: SinkWriter, **properties: str) -> Report:
+    def written(writer: BatchWriter, **properties: str) -> Report:
         context = Task({name.replace("__", "."): value for name, value in properties.items()})
         monkeypatch.setattr(TaskContext, "get", lambda: context)
         shipped: Any = pickle.loads(pickle.dumps(writer))

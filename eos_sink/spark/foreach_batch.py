@@ -1,0 +1,202 @@
+"""The sink without Spark's Python data source API: a `foreachBatch` that writes through Arrow.
+
+For Spark 3.5, which has no such API, and for what that API refuses, such as output mode `update`.
+What Spark 4 does around a writer is done here: plan, one job over `mapInArrow` whose tasks report,
+commit or abort. Planner and committer live in the user's own driver.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import pickle
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from eos_sink.driver.committer import Committer
+from eos_sink.driver.planner import Planner
+from eos_sink.errors import ConfigurationError, EosSinkError
+from eos_sink.options import BatchOptions, SinkOptions, check_names, parse_batch_options
+from eos_sink.spark.client_cache import ClientCache, Connect, connect
+from eos_sink.spark.remedies import Stage, add_batch_remedy
+from eos_sink.spark.session_defaults import Defaults
+from eos_sink.spark.sink_writer import (
+    BATCH,
+    QUERY,
+    RUN,
+    SingleWriter,
+    is_speculative,
+    refuse_speculation,
+    task_context,
+)
+from eos_sink.task.schema import check_columns, used_columns
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+    from eos_sink.protocol.model import TaskReport
+
+_UNWRITTEN = "Nothing was written."
+_LOGGER = logging.getLogger("eos_sink.driver")
+
+
+class _Clients:
+    """The planner and the committer of one run of a query."""
+
+    def __init__(self, connect: Connect, options: SinkOptions) -> None:
+        self.planner = Planner(connect(options), options)
+        self.committer = Committer(connect(options), options)
+
+    def close(self) -> None:
+        self.planner.close()
+        self.committer.close()
+
+
+_clients: ClientCache[_Clients] = ClientCache()
+
+
+def make_foreach_batch(
+    options: Mapping[str, str], connect: Connect = connect
+) -> Callable[[DataFrame, int], None]:
+    """See `eos_sink.foreach_batch`."""
+    from pyspark.sql import SparkSession
+
+    _check_own(options)
+    active = SparkSession.getActiveSession()
+    if active is not None and _is_classic(active):
+        _parse(active, options)
+    latest: tuple[str, BatchOptions] | None = None
+
+    def write_batch(frame: DataFrame, number: int) -> None:
+        nonlocal latest
+        spark = _classic_session(frame)
+        properties = spark.sparkContext.getLocalProperty
+        if properties(QUERY) is None or properties(BATCH) != str(number):
+            raise ConfigurationError(
+                "The function of eos_sink.foreach_batch does not see which query runs it: it was "
+                "called in a thread of its own, or PYSPARK_PIN_THREAD is not true.",
+                remedy="Pass it to foreachBatch, or call it in the thread of your own function "
+                f"there, and leave PYSPARK_PIN_THREAD at its default, true. {_UNWRITTEN}",
+            )
+        run = properties(RUN) or ""
+        if latest is None or latest[0] != run:
+            # The settings of the session count when a query starts.
+            latest = run, _parse(spark, options)
+        _write(frame, latest[1], run, connect)
+
+    return write_batch
+
+
+def write_frame(frame: DataFrame, options: Mapping[str, str], connect: Connect = connect) -> None:
+    """See `eos_sink.write`."""
+    spark = _classic_session(frame)
+    parsed = _parse(spark, options)
+    pinned = os.environ.get("PYSPARK_PIN_THREAD", "true").lower() == "true"
+    if parsed.version is None and not pinned:
+        raise ConfigurationError(
+            "PYSPARK_PIN_THREAD is not true, so a write inside foreachBatch does not see its query "
+            "and would write a repeated batch again.",
+            remedy="Leave it at its default, true, or give the write txnAppId and txnVersion. "
+            f"{_UNWRITTEN}",
+        )
+    properties = spark.sparkContext.getLocalProperty
+    # Outside a query the job group is the user's.
+    run = properties(RUN) if properties(QUERY) else None
+    _write(frame, parsed, run or "", connect)
+
+
+def _check_own(options: Mapping[str, str]) -> None:
+    """Check what holds for `foreach_batch` only."""
+    given = {name.lower(): value for name, value in options.items()}
+    if given.keys() & {"txnappid", "txnversion"}:
+        raise ConfigurationError(
+            "Options txnAppId and txnVersion are for eos_sink.write; Spark numbers the batches of "
+            "a query.",
+            remedy=f"Remove them. {_UNWRITTEN}",
+        )
+    if not given.get("eos.id", "").strip():
+        raise ConfigurationError(
+            "Option eos.id is missing: the checkpoint location does not reach foreachBatch, and "
+            "without a name a restart could not be distinguished from another query.",
+            remedy="Set it to a name that stays the same across restarts and is unique on the "
+            f"cluster. {_UNWRITTEN}",
+        )
+
+
+def _is_classic(value: DataFrame | SparkSession) -> bool:
+    return not type(value).__module__.startswith("pyspark.sql.connect.")
+
+
+def _classic_session(frame: DataFrame) -> SparkSession:
+    if not _is_classic(frame):
+        # There a batch runs in another process, which sees neither the query nor its run.
+        raise ConfigurationError(
+            "eos_sink.foreach_batch and eos_sink.write do not work with Spark Connect.",
+            remedy="Write with format('kafka-eos') there (Spark 4.0 and newer), or use a classic "
+            f"session. {_UNWRITTEN}",
+        )
+    return frame.sparkSession
+
+
+def _parse(spark: SparkSession, options: Mapping[str, str]) -> BatchOptions:
+    settings = _settings(spark)
+    if is_speculative(settings.get):
+        raise refuse_speculation()
+    defaults = Defaults.of_settings(settings)
+    check_names(defaults.values)
+    return parse_batch_options(defaults.under(options))
+
+
+def _settings(spark: Any) -> dict[str, str]:
+    """The session's. `spark.conf.getAll` came with Spark 4.0."""
+    pairs = spark._jsparkSession.conf().getAll().iterator()
+    found = {}
+    while pairs.hasNext():
+        pair = pairs.next()
+        found[pair._1()] = pair._2()
+    return found
+
+
+def _write(frame: DataFrame, options: BatchOptions, run: str, connect: Connect) -> None:
+    sink = options.sink
+    types = dict(frame.dtypes)
+    check_columns(types, sink.topic, sink.timestamp_column)
+    used = used_columns(types, sink.topic, sink.timestamp_column)
+    # One thread from plan to commit: the clients are not made for two. A run that is started while
+    # the one before still commits has its own plan, and Kafka refuses one of them.
+    with _clients.lease(sink, lambda: _Clients(connect, sink), run) as clients:
+        with add_batch_remedy(Stage.PLAN):
+            plan = clients.planner.plan()
+        writer = SingleWriter(sink, connect, plan, options.version)
+        reports: list[TaskReport | None] = []
+        try:
+            reports = _run_tasks(frame.select(*used), writer)
+            writer.commit_reports(clients.committer, reports)
+        except BaseException:
+            try:
+                writer.abort_reports(clients.committer, reports)
+            except EosSinkError:
+                # The first error says more, and the next plan ends what is open.
+                _LOGGER.warning("The batch was not aborted.", exc_info=True)
+            raise
+
+
+def _run_tasks(rows: DataFrame, writer: SingleWriter) -> list[TaskReport | None]:
+    """Write all partitions in one job; the frame is never computed twice."""
+
+    def write_partition(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        # What a batch completes has other numbers of partitions than Spark's.
+        report = pickle.dumps((task_context().partitionId(), writer.write_partition(batches)))
+        yield pa.RecordBatch.from_pydict({"report": pa.array([report], pa.binary())})
+
+    reported = rows.mapInArrow(write_partition, "report binary").rdd
+    # The plan's own number of partitions: a report that is missing is noticed.
+    reports: list[TaskReport | None] = [None] * reported.getNumPartitions()
+    for row in reported.collect():
+        # As Spark does with the commit messages of its writers.
+        partition, report = pickle.loads(row.report)  # noqa: S301
+        reports[partition] = report
+    return reports

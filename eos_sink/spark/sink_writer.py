@@ -1,0 +1,205 @@
+"""What writes a batch in tasks and commits it in the driver, whichever way Spark comes to it.
+
+Streams and batches do the same with the rows. Who numbers the batch differs: Spark does for a
+query, also for one whose `foreachBatch` writes. The user may number a batch write. This module
+needs no Python data source, which Spark 3.5 does not have.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import count
+from typing import TYPE_CHECKING
+
+from pyspark import TaskContext
+
+from eos_sink.errors import ConfigurationError, EosSinkError
+from eos_sink.options import SinkOptions, Version
+from eos_sink.protocol.model import BatchId, Numbering, Plan, TaskReport
+from eos_sink.spark.client_cache import Connect, in_this_python
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from eos_sink.driver.committer import Committer
+
+CheckSettings = Callable[[Mapping[str, str]], None]
+"""Refuses settings of the session that were not applied; see `eos_sink.spark.session_defaults`."""
+
+# Spark's local properties, which tasks see: StreamExecution.QUERY_ID_KEY,
+# MicroBatchExecution.BATCH_ID_KEY, and the job group, which is the query's run id.
+QUERY, BATCH = "sql.streaming.queryId", "streaming.sql.batchId"
+RUN = "spark.jobGroup.id"
+
+# After the second use nothing more is loaded, and what is frozen is never freed.
+_LOADED_AFTER = 2
+
+_uses = count(1)
+
+
+def spare_collections() -> None:
+    """Exempt what a process has loaded from garbage collection. Call it before anything else at
+    each use of a process of Spark's, never in a user's own: the first two count.
+
+    Spark's daemon collects all garbage of a worker after each task, and the worker takes the next
+    one only then: 40 ms for the modules of pandas, pyarrow and this package (measured), for which
+    there is nothing to free. At the first use that are Spark's modules, which imports would
+    otherwise go through several times: 20 ms or more of a start (measured). At the second use it is
+    the rest, whose garbage Spark has just collected.
+    """
+    if next(_uses) <= _LOADED_AFTER:
+        gc.freeze()
+
+
+def is_speculative(settings: Callable[[str], str | None]) -> bool:
+    """True if Spark may run two attempts of a task. Spark trims a setting and takes it in any
+    case."""
+    return (settings("spark.speculation") or "").strip().lower() == "true"
+
+
+def refuse_speculation() -> ConfigurationError:
+    """Two attempts of a task fence each other, and the later one can abort what the earlier one has
+    prepared."""
+    return ConfigurationError(
+        "spark.speculation is on: a second attempt of a task would abort what the first one has "
+        "written.",
+        remedy="Start the session with spark.speculation=false. Nothing was written.",
+    )
+
+
+class SinkWriter:
+    """The common part of all writers. Spark ships it to the tasks and to the commit process."""
+
+    def __init__(
+        self,
+        options: SinkOptions,
+        connect: Connect,
+        plan: Plan | None,
+        check_settings: CheckSettings | None = None,
+    ) -> None:
+        self._options = options
+        self._connect = connect
+        self._plan = plan
+        self._check_settings = check_settings
+
+    def _write(
+        self, context: TaskContext, batch: BatchId, spark_run: str, rows: Iterator[pa.RecordBatch]
+    ) -> TaskReport:
+        spare_collections()
+        with in_this_python():
+            from eos_sink.task.writer import TaskWriter
+
+        assert self._plan is not None
+        if self._check_settings is not None:
+            # The public API reads a setting by its name, and not all names are known here.
+            self._check_settings(getattr(context, "_localProperties", None) or {})
+        if is_speculative(context.getLocalProperty):
+            raise refuse_speculation()
+        with contextlib.closing(self._connect(self._options)) as kafka:
+            attempt = context.attemptNumber()
+            task = TaskWriter(kafka, self._options, self._plan, attempt=attempt)
+            return task.write(batch, context.partitionId(), rows, spark_run)
+
+    def make_committer(self) -> Committer:
+        """A committer with clients of its own."""
+        from eos_sink.driver.committer import Committer
+
+        return Committer(self._connect(self._options), self._options)
+
+
+class SingleWriter(SinkWriter):
+    """Writes a frame: that of a batch, or of a batch of a query whose `foreachBatch` writes."""
+
+    def __init__(
+        self,
+        options: SinkOptions,
+        connect: Connect,
+        plan: Plan,
+        version: Version | None,
+        check_settings: CheckSettings | None = None,
+    ) -> None:
+        super().__init__(options, connect, plan, check_settings)
+        self._token = plan.token
+        self._version = version
+        # Its number is that of its record in the log, if it gets one.
+        self._once = BatchId.numbered_by(Numbering.ONCE, uuid.uuid4().hex, plan.token.seq + 1)
+
+    def write_partition(self, rows: Iterator[pa.RecordBatch]) -> TaskReport:
+        """Runs in a task."""
+        from eos_sink.spark.remedies import Stage, add_batch_remedy
+
+        context = task_context()
+        batch, spark_run = self._numbered(context)
+        with add_batch_remedy(Stage.TASK, batch, self._token):
+            return self._write(context, batch, spark_run, rows)
+
+    def commit_reports(self, committer: Committer, reports: Sequence[TaskReport | None]) -> None:
+        """Make the rows of all tasks visible.
+
+        Args:
+            reports: of each task; None: it has not reported.
+        """
+        from eos_sink.spark.remedies import Stage, add_batch_remedy
+
+        batch = next((report.batch for report in reports if report), None)
+        with add_batch_remedy(Stage.COMMIT, batch, self._token):
+            committer.commit(check_all_reported(reports))
+
+    def abort_reports(self, committer: Committer, reports: Sequence[TaskReport | None]) -> None:
+        """End what the tasks have left open: the next plan under this identity may be days away."""
+        committer.abort([report for report in reports if report], self._token)
+
+    def _numbered(self, context: TaskContext) -> tuple[BatchId, str]:
+        """The batch, and Spark's run id of the query whose `foreachBatch` writes."""
+        if self._version is not None:
+            named = BatchId.numbered_by(Numbering.VERSION, self._version.app, self._version.number)
+            return named, ""
+        query, number = context.getLocalProperty(QUERY), context.getLocalProperty(BATCH)
+        if query is None or number is None:
+            if self._options.source is not None:
+                raise ConfigurationError(
+                    "Option eos.source.group.id is for the batches of a streaming query, and this "
+                    "write is of none.",
+                    remedy="Remove it. Nothing was written.",
+                )
+            return self._once, ""
+        return BatchId.numbered_by(Numbering.FOREACH, query, int(number)), _run(context)
+
+
+def check_all_reported(reports: Sequence[TaskReport | None]) -> list[TaskReport]:
+    """The reports of all tasks.
+
+    Raises:
+        EosSinkError: one is missing.
+    """
+    found = [report for report in reports if report]
+    if len(found) != len(reports):
+        raise EosSinkError(
+            f"Spark commits a batch with {len(reports) - len(found)} tasks unreported.",
+            remedy="Start the query again: Spark replays the batch.",
+        )
+    return found
+
+
+def _run(context: TaskContext) -> str:
+    run = context.getLocalProperty(RUN)
+    try:
+        return str(uuid.UUID(run))
+    except (TypeError, ValueError, AttributeError):
+        # Without it a second frame of a batch would look like a replay of the first.
+        raise ConfigurationError(
+            f"The job group was changed inside foreachBatch, to {run!r}: Spark's own, the run id "
+            "of the query, tells a repeated batch from another frame of the same batch.",
+            remedy="Remove setJobGroup, or give the write txnAppId and txnVersion. Nothing of the "
+            "batch is visible.",
+        ) from None
+
+
+def task_context() -> TaskContext:
+    """Of the task that runs."""
+    context = TaskContext.get()
+    assert context is not None
+    return context
